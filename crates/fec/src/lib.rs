@@ -1,0 +1,23 @@
+//! Erasure codes: a source block in, encoding symbols out, and back.
+//!
+//! A code works in two steps that never mix. On *ids* it finds out whether the symbols that arrived
+//! suffice and how to combine them: a [`Decoder`] is told ESIs and answers with a [`Plan`]. On
+//! *bytes* the plan is then executed, over as many columns at a time as the caller has memory for.
+//! The encoder is the same thing: the plan of a block whose source symbols are all there.
+//!
+//! Two ends that hold the same [`Oti`] name every symbol alike. Nothing here reads a clock, starts
+//! a thread or draws a random number, and nothing that a peer sends can make it panic.
+
+mod layout;
+mod oti;
+
+pub use layout::{ObjectLayout, SymbolPiece};
+pub use oti::{FecScheme, Oti, OtiError};
+
+/// Encoding symbol identifier: names one encoding symbol of a source block (RFC 5052, section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Esi(pub u32);
+
+/// Source block number: names one source block of an object (RFC 5052, section 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sbn(pub u32);
