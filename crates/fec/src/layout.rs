@@ -11,7 +11,7 @@ pub(crate) const RAPTORQ_MAX_SOURCE_SYMBOLS: u32 = 56_403;
 /// Largest object of RFC 6330, section 3.3.2.
 const RAPTORQ_MAX_TRANSFER_LENGTH: u64 = 946_270_874_880;
 /// Block numbers and symbol numbers of Compact No-Code have 16 bits each.
-const NO_CODE_LIMIT: u64 = 1 << 16;
+pub(crate) const NO_CODE_LIMIT: u64 = 1 << 16;
 /// Transfer lengths have 48 bits in EXT_FTI.
 const MAX_TRANSFER_LENGTH: u64 = (1 << 48) - 1;
 
@@ -74,7 +74,10 @@ impl ObjectLayout {
             }
         };
         if oti.transfer_length > size_limit {
-            return Err(OtiError::TransferLength { actual: oti.transfer_length, limit: size_limit });
+            return Err(OtiError::TransferLength {
+                actual: oti.transfer_length,
+                limit: size_limit,
+            });
         }
         if blocks > block_limit {
             return Err(OtiError::BlockCount { actual: blocks, limit: block_limit });

@@ -8,11 +8,20 @@
 //! Two ends that hold the same [`Oti`] name every symbol alike. Nothing here reads a clock, starts
 //! a thread or draws a random number, and nothing that a peer sends can make it panic.
 
+mod code;
+mod gf256;
+mod kernel;
 mod layout;
+mod no_code;
 mod oti;
+mod plan;
+mod raptorq;
+mod stripes;
 
+pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, Work};
 pub use layout::{ObjectLayout, SymbolPiece};
 pub use oti::{FecScheme, Oti, OtiError};
+pub use plan::{Intermediate, Plan, PlanCache};
 
 /// Encoding symbol identifier: names one encoding symbol of a source block (RFC 5052, section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

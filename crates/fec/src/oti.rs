@@ -64,7 +64,9 @@ pub enum OtiError {
     #[error("{0} is 0")]
     Zero(&'static str),
     /// RaptorQ's symbols must be a whole number of alignment units, and sub-symbols at least one.
-    #[error("{symbol_size}-byte symbols cannot hold {sub_blocks} sub-symbols aligned to {alignment}")]
+    #[error(
+        "{symbol_size}-byte symbols cannot hold {sub_blocks} sub-symbols aligned to {alignment}"
+    )]
     Alignment {
         /// Bytes in a symbol.
         symbol_size: u16,

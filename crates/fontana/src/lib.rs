@@ -1,1 +1,57 @@
-//! fontana
+//! A digital fountain: hands bulk data to any number of receivers at once, over multicast,
+//! broadcast or one-way links, with nothing flowing back.
+//!
+//! A [`SendSession`] pours encoding symbols of its files onto a group for as long as anybody wants
+//! them. A [`ReceiveSession`] joins when it likes, loses what it loses, and has the exact files
+//! once it has heard about as many bytes as they are long. Both run on the calling thread, tell
+//! an observer what happens, and end with a [`Verdict`].
+//!
+//! The protocol itself is in `fontana-proto`, without input or output; this crate joins it to
+//! sockets (`fontana-net`) and disks (`fontana-store`), and owns threads, buffers and budgets.
+
+mod content;
+mod error;
+mod geometry;
+mod memory;
+mod reach;
+mod receive;
+mod send;
+mod stop;
+mod verdict;
+
+pub use error::Error;
+pub use fontana_net as net;
+pub use fontana_proto::{
+    Acceptance, DecodePolicy, Expectation, Offer, ReceiverStats, Rejection, SendMode, SenderStats,
+    SessionKey, Verified,
+};
+pub use fontana_wire as wire;
+pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
+pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
+pub use reach::{DEFAULT_GROUP, Reach};
+pub use receive::{
+    ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress, ReceiveSession,
+    ReceiveSummary, SILENCE, SimulatedLoss,
+};
+pub use send::{Ordering, SendOptions, SendProgress, SendSession, SendSummary};
+pub use stop::Stop;
+pub use verdict::Verdict;
+
+/// Threads for work on blocks: more than four rarely have anything to do.
+pub(crate) fn default_workers() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get).clamp(1, 4)
+}
+
+/// Random bytes from the system.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| Error::System {
+        doing: "draw random numbers",
+        error: std::io::Error::other(error),
+    })?;
+    Ok(bytes)
+}
+
+pub(crate) fn random_u64() -> Result<u64, Error> {
+    random_bytes().map(u64::from_ne_bytes)
+}

@@ -1,1 +1,40 @@
-//! proto
+//! Endpoints without input or output: what to send, join, leave, keep, solve and report, given the
+//! time and the datagrams.
+//!
+//! A [`Sender`] and a [`Receiver`] obey one contract, [`Endpoint`], whose law is stated there: call
+//! a `handle_*`, drain the outputs, wait. They decide on ids; the driver moves bytes and carries
+//! out [`Job`]s. The same code runs over sockets and in simulated networks, and does not know
+//! which.
+//!
+//! Nothing here reads a clock, opens a socket or a file, starts a thread or draws a random number:
+//! time and seed are arguments.
+
+mod congestion;
+mod endpoint;
+mod event;
+mod job;
+mod loss;
+mod pacer;
+mod random;
+mod receiver;
+mod schedule;
+mod sender;
+mod time;
+
+pub use congestion::{FixedChannels, Membership, PacketSeen, SubscriptionControl};
+pub use endpoint::{
+    BatchId, BlockId, ChannelId, Datagram, Destination, Endpoint, Output, SymbolId, drain,
+};
+pub use event::{Event, Offer, Rejection, Verified};
+pub use job::{Done, Job, Opening, Placement, Recipe, SymbolBytes};
+pub use pacer::Pacer;
+pub use random::SplitMix64;
+pub use receiver::{
+    Acceptance, DecodePolicy, Expectation, ObjectProgress, Receiver, ReceiverConfig,
+    ReceiverLimits, ReceiverStats, SessionKey, repair_slots,
+};
+pub use schedule::TransmissionSchedule;
+pub use sender::{
+    ControlError, ControlObject, SendMode, SendObject, Sender, SenderConfig, SenderStats,
+};
+pub use time::Instant;

@@ -1,1 +1,58 @@
-//! wire
+//! Bytes to values and back: everything that Fontana puts on the wire or takes from it.
+//!
+//! | what | here | source |
+//! |---|---|---|
+//! | packets | [`Packet`], [`HeaderFields`], [`emit_payload_id`] | RFC 5651, RFC 5775 |
+//! | object transmission information | [`fti`] | RFC 5445, RFC 6330 |
+//! | file delivery table | [`Fdt`] | RFC 6726, RFC 3926 |
+//! | content encodings | [`decode_bounded`] | RFC 1950 to 1952 |
+//! | session head, manifest | [`SessionHead`], [`Manifest`] | `docs/wire.md` |
+//! | hashes, keys | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
+//! | tickets | [`Ticket`] | `docs/wire.md` |
+//!
+//! Parsing is total: whatever the bytes, it ends, in time and memory in proportion to what it was
+//! given, with a value or an error that says what is wrong. It copies no symbols. `parse` and
+//! `emit` are inverse to each other wherever this crate owns the format; for the formats of RFCs,
+//! `parse` accepts what is in use and `emit` writes one form.
+
+mod alc;
+mod bytes;
+mod content;
+mod extension;
+mod fdt;
+pub mod fti;
+mod hash;
+mod head;
+mod id;
+mod key;
+mod lct;
+mod location;
+mod manifest;
+mod ntp;
+mod oti;
+mod path;
+mod printable;
+mod ticket;
+mod varint;
+
+pub use alc::{PAYLOAD_ID_SIZE, Packet, PacketError, Payload, emit_payload_id};
+pub use content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded};
+pub use extension::{
+    AuthExtension, Extension, Extensions, ExtensionsIter, FdtExtension, TimeExtension,
+};
+pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
+pub use fti::FtiError;
+pub use hash::{BlockHasher, Hash, HexError, manifest_hash, object_hash, tree_hash};
+pub use head::{CongestionControl, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead};
+pub use id::{Cci, Toi, Tsi};
+pub use key::{KeyError, PublicKey, SecretKey};
+pub use lct::{Header, HeaderError, HeaderFields, IdWidths, ReservedBits};
+pub use location::{emit_content_location, parse_content_location};
+pub use manifest::{
+    DirectoryEntry, Entry, FileEntry, Manifest, ManifestError, ManifestLimits, ManifestObject,
+    Metadata, Segment, SymlinkEntry,
+};
+pub use ntp::NtpSeconds;
+pub use path::{PathError, RelativePath};
+pub use printable::Printable;
+pub use ticket::{Ticket, TicketError};

@@ -1,0 +1,70 @@
+//! Architecture invariant: who may depend on whom (ARCHITECTURE.md). A new arrow means editing
+//! this table, and saying why.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Crate, and those of ours that it may use. Everything below `fontana-store` is the same whether
+/// it runs on a machine or in a simulation.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("fontana-fec", &[]),
+    ("fontana-wire", &["fontana-fec"]),
+    ("fontana-proto", &["fontana-fec", "fontana-wire"]),
+    ("fontana-net", &["fontana-proto", "fontana-wire"]),
+    ("fontana-store", &["fontana-proto", "fontana-wire", "fontana-fec"]),
+    ("fontana", &["fontana-net", "fontana-store", "fontana-proto", "fontana-wire", "fontana-fec"]),
+    ("fontana-cli", &["fontana"]),
+];
+
+/// Crates of others that panic on malformed input or are only here to compare with: tests may use
+/// them, the program may not.
+const NEVER_LINKED: &[&str] = &["raptorq", "flute"];
+
+fn normal_dependencies() -> BTreeMap<String, Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
+    metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().unwrap();
+            let normal = dependencies.iter().filter(|d| d["kind"].is_null()).map(name);
+            (name(package), normal.collect())
+        })
+        .collect()
+}
+
+#[test]
+fn every_arrow_is_in_the_plan() {
+    let found = normal_dependencies();
+    let planned: Vec<_> = ALLOWED.iter().map(|(name, _)| (*name).to_owned()).collect();
+    for name in found.keys() {
+        assert!(planned.contains(name), "{name} has no row in ALLOWED");
+    }
+    for (name, allowed) in ALLOWED {
+        for dependency in found[*name].iter().filter(|d| d.starts_with("fontana")) {
+            assert!(
+                allowed.contains(&dependency.as_str()),
+                "{name} must not depend on {dependency}"
+            );
+        }
+    }
+}
+
+#[test]
+fn crates_for_comparison_are_never_linked() {
+    for (name, dependencies) in normal_dependencies() {
+        for never in NEVER_LINKED {
+            assert!(!dependencies.iter().any(|d| d == never), "{name} links {never}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! AVX-512 with GFNI: one register to a lane, ternary logic for sums, and products by bit matrices.
+//!
+//! The instruction for products (`gf2p8mulb`) is tied to another polynomial than the RFC's, so the
+//! one for bit matrices (`gf2p8affineqb`) is used: multiplication by a constant is linear in the
+//! bits.
+
+use super::{Kernel, Lane, run_lanes};
+use crate::gf256::mul;
+use crate::stripes::LINE;
+use std::arch::x86_64::{
+    __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+};
+
+/// True if this processor runs [`run`].
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("gfni")
+}
+
+/// Runs `kernel` compiled for AVX-512 and GFNI.
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+pub(super) fn run(lanes: usize, kernel: impl Kernel) {
+    run_lanes::<Avx512>(lanes, kernel);
+}
+
+/// 64 bytes. Used inside [`run`] only, which is what makes its instructions available.
+#[derive(Clone, Copy)]
+struct Avx512(__m512i);
+
+/// For each constant the matrix of its multiplication: byte `7 - i` selects the input bits whose
+/// sum is output bit `i`.
+static MATRICES: [u64; 256] = {
+    let mut matrices = [0; 256];
+    let mut c = 0;
+    while c < 256 {
+        let mut input = 0;
+        while input < 8 {
+            let product = mul(c as u8, 1 << input);
+            let mut output = 0;
+            while output < 8 {
+                let bit = (product >> output & 1) as u64;
+                matrices[c] |= bit << (8 * (7 - output) + input);
+                output += 1;
+            }
+            input += 1;
+        }
+        c += 1;
+    }
+    matrices
+};
+
+impl Lane for Avx512 {
+    /// The matrix, in each of the eight words.
+    type Factor = __m512i;
+
+    #[inline(always)]
+    fn zero() -> Self {
+        // SAFETY: AVX-512 is there, see `Avx512`.
+        unsafe { Self(_mm512_setzero_si512()) }
+    }
+
+    #[inline(always)]
+    fn load(from: &[u8; LINE]) -> Self {
+        // SAFETY: AVX-512 is there; an unaligned load of 64 bytes from an array of 64.
+        unsafe { Self(_mm512_loadu_si512(from.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [u8; LINE]) {
+        // SAFETY: AVX-512 is there; an unaligned store of 64 bytes to an array of 64.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), self.0) }
+    }
+
+    #[inline(always)]
+    fn xor(self, a: Self) -> Self {
+        // SAFETY: AVX-512 is there.
+        unsafe { Self(_mm512_xor_si512(self.0, a.0)) }
+    }
+
+    #[inline(always)]
+    fn xor3(self, a: Self, b: Self) -> Self {
+        /// The truth table of a sum of three bits.
+        const SUM: i32 = 0x96;
+        // SAFETY: AVX-512 is there.
+        unsafe { Self(_mm512_ternarylogic_epi64::<SUM>(self.0, a.0, b.0)) }
+    }
+
+    #[inline(always)]
+    fn double(self) -> Self {
+        self.times(Self::factor(2))
+    }
+
+    #[inline(always)]
+    fn factor(constant: u8) -> __m512i {
+        // SAFETY: AVX-512 is there.
+        unsafe { _mm512_set1_epi64(MATRICES[constant as usize] as i64) }
+    }
+
+    #[inline(always)]
+    fn times(self, factor: __m512i) -> Self {
+        // SAFETY: AVX-512 and GFNI are there.
+        unsafe { Self(_mm512_gf2p8affine_epi64_epi8::<0>(self.0, factor)) }
+    }
+}

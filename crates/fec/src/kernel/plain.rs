@@ -1,0 +1,81 @@
+//! The reference: eight bytes at a time in ordinary registers.
+
+use super::Lane;
+use crate::gf256::REDUCTION;
+use crate::stripes::LINE;
+
+/// 64 bytes as eight words of eight field elements.
+#[derive(Clone, Copy)]
+pub(super) struct Plain([u64; 8]);
+
+/// `byte` in each of the eight bytes.
+const fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+impl Lane for Plain {
+    type Factor = u8;
+
+    #[inline(always)]
+    fn zero() -> Self {
+        Self([0; 8])
+    }
+
+    #[inline(always)]
+    fn load(from: &[u8; LINE]) -> Self {
+        let mut lane = [0; 8];
+        for (word, bytes) in lane.iter_mut().zip(from.as_chunks().0) {
+            *word = u64::from_ne_bytes(*bytes);
+        }
+        Self(lane)
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [u8; LINE]) {
+        for (word, bytes) in self.0.iter().zip(to.as_chunks_mut().0) {
+            *bytes = word.to_ne_bytes();
+        }
+    }
+
+    #[inline(always)]
+    fn xor(mut self, a: Self) -> Self {
+        for (word, a) in self.0.iter_mut().zip(a.0) {
+            *word ^= a;
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn xor3(self, a: Self, b: Self) -> Self {
+        self.xor(a).xor(b)
+    }
+
+    #[inline(always)]
+    fn double(mut self) -> Self {
+        for word in &mut self.0 {
+            let carry = *word & each(0x80);
+            // 0xFF in each byte that had its top bit set.
+            let reduce = carry | (carry - (carry >> 7));
+            *word = ((*word ^ carry) << 1) ^ (reduce & each(REDUCTION));
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn factor(constant: u8) -> u8 {
+        constant
+    }
+
+    #[inline(always)]
+    fn times(self, factor: u8) -> Self {
+        // Horner's rule over the bits of the constant.
+        let mut product = Self::zero();
+        for bit in (0..8).rev() {
+            product = product.double();
+            if factor >> bit & 1 == 1 {
+                product = product.xor(self);
+            }
+        }
+        product
+    }
+}

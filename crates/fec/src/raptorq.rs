@@ -1,0 +1,55 @@
+//! RaptorQ (RFC 6330): a systematic fountain. Any `K` encoding symbols of a block recover it with
+//! probability 0.99, and each one more makes a failure a hundred times rarer.
+//!
+//! Every encoding symbol is a sum of a few of the block's `L` intermediate symbols ([`tuple`]), and
+//! the intermediate symbols are the solution of a linear system: the symbols at hand, `S` sparse and
+//! `H` dense constraints. The way from symbols at hand to intermediate symbols is found on ids
+//! ([`matrix`], [`peeling`], [`dense`], joined in [`planner`]), written down as a [`Program`], and
+//! run on bytes ([`execute`]).
+
+mod decoder;
+mod dense;
+mod execute;
+mod matrix;
+mod params;
+mod peeling;
+mod planner;
+mod program;
+mod tables;
+mod tuple;
+
+pub(crate) use decoder::RaptorQDecoder;
+pub(crate) use execute::{encode, stripe_lines};
+pub(crate) use params::Params;
+pub(crate) use program::Program;
+
+use crate::{Esi, Work};
+use planner::Planned;
+
+/// ESIs have 24 bits (RFC 6330, section 3.2).
+pub(crate) const ENCODING_SYMBOLS: u32 = 1 << 24;
+
+/// The internal symbol id of encoding symbol `esi`: between the source symbols and the repair
+/// symbols lie the padding symbols, which have no ESI (RFC 6330, section 5.3.1).
+pub(crate) fn isi_of(params: &Params, source_symbols: u32, esi: Esi) -> u32 {
+    if esi.0 < source_symbols { esi.0 } else { esi.0.wrapping_add(params.k_prime - source_symbols) }
+}
+
+/// The inverse of [`isi_of`]; `None` for a padding symbol.
+pub(crate) fn esi_of(params: &Params, source_symbols: u32, isi: u32) -> Option<Esi> {
+    if isi < source_symbols {
+        Some(Esi(isi))
+    } else {
+        (isi >= params.k_prime).then(|| Esi(isi - (params.k_prime - source_symbols)))
+    }
+}
+
+/// The program of a block whose source symbols are all at hand.
+pub(crate) fn full_program(params: &Params) -> Program {
+    let isis: Vec<u32> = (0..params.k_prime).collect();
+    match planner::plan(params, &isis, Work::UNBOUNDED) {
+        Planned::Solved(program) => program,
+        // The systematic indices were chosen for this (RFC 6330, section 5.6); a test tries all.
+        _ => unreachable!("the matrix of K' = {} is singular", params.k_prime),
+    }
+}

@@ -1,0 +1,116 @@
+//! Which symbols of a RaptorQ block are at hand, and whether they suffice.
+
+use super::params::Params;
+use super::planner::{Planned, plan};
+use super::{ENCODING_SYMBOLS, isi_of};
+use crate::{Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+/// Repair symbols are kept while fewer than `K + SURPLUS` symbols are at hand. Of random symbols a
+/// dozen more than `K` are never needed (each makes a failure a hundred times rarer); more of them
+/// save a little work. Only ids chosen by an adversary can need more than this, and the source
+/// symbols, which always suffice, are always kept: so there are never more than `2 K + SURPLUS`.
+const SURPLUS: usize = 64;
+
+/// Ids of the symbols at hand. Sets, not lists: a plan depends on which symbols arrived, not on
+/// their order.
+pub(crate) struct RaptorQDecoder {
+    params: Params,
+    /// One flag for each source symbol.
+    source: Vec<bool>,
+    source_count: usize,
+    /// ESIs of repair symbols.
+    repair: BTreeSet<u32>,
+    /// Symbols that were at hand when the last attempt showed a lack of rank, and that lack.
+    shown: (usize, u32),
+    solved: Option<Arc<Plan>>,
+}
+
+impl RaptorQDecoder {
+    /// `source_symbols` is within the code's limits.
+    pub(crate) fn new(source_symbols: u32) -> Self {
+        Self {
+            params: Params::covering(source_symbols),
+            source: vec![false; source_symbols as usize],
+            source_count: 0,
+            repair: BTreeSet::new(),
+            shown: (0, source_symbols),
+            solved: None,
+        }
+    }
+
+    fn at_hand(&self) -> usize {
+        self.source_count + self.repair.len()
+    }
+
+    /// Internal symbol ids of all that is known: source, padding and repair symbols, ascending.
+    fn isis(&self) -> Vec<u32> {
+        let source = (0..).zip(&self.source).filter_map(|(isi, &here)| here.then_some(isi));
+        let k = self.source.len() as u32;
+        let repair = self.repair.iter().map(|&esi| isi_of(&self.params, k, Esi(esi)));
+        source.chain(k..self.params.k_prime).chain(repair).collect()
+    }
+}
+
+impl Decoder for RaptorQDecoder {
+    fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
+        if esi.0 >= ENCODING_SYMBOLS {
+            return Err(EsiError { esi, encoding_symbols: ENCODING_SYMBOLS });
+        }
+        if self.solved.is_some() {
+            return Ok(Novelty::Duplicate);
+        }
+        let room = self.at_hand() < self.source.len() + SURPLUS;
+        let fresh = match self.source.get_mut(esi.0 as usize) {
+            Some(here) => {
+                let fresh = !std::mem::replace(here, true);
+                self.source_count += usize::from(fresh);
+                fresh
+            }
+            None => room && self.repair.insert(esi.0),
+        };
+        Ok(if fresh { Novelty::Fresh } else { Novelty::Duplicate })
+    }
+
+    fn symbols_wanted(&self) -> u32 {
+        if self.solved.is_some() || self.source_count == self.source.len() {
+            return 0;
+        }
+        let (then, lack) = self.shown;
+        lack.saturating_sub((self.at_hand() - then) as u32)
+    }
+
+    fn solve(&mut self, budget: Work) -> Progress {
+        if let Some(plan) = &self.solved {
+            return Progress::Solved(Arc::clone(plan));
+        }
+        match self.symbols_wanted() {
+            0 => {}
+            wanted => return Progress::Wanting(wanted),
+        }
+        let k = self.source.len() as u32;
+        let found = if self.source_count == self.source.len() {
+            Plan::raptorq_source(k, OnceLock::new())
+        } else {
+            match plan(&self.params, &self.isis(), budget) {
+                Planned::Solved(program) => {
+                    let lost = (0..)
+                        .zip(&self.source)
+                        .filter_map(|(esi, &here)| (!here).then_some(Esi(esi)))
+                        .collect();
+                    Plan::raptorq(k, lost, program)
+                }
+                Planned::Wanting(lack) => {
+                    self.shown = (self.at_hand(), lack);
+                    return Progress::Wanting(lack);
+                }
+                Planned::OutOfBudget => return Progress::OutOfBudget,
+            }
+        };
+        let found = Arc::new(found);
+        self.solved = Some(Arc::clone(&found));
+        self.repair = BTreeSet::new();
+        Progress::Solved(found)
+    }
+}

@@ -1,0 +1,120 @@
+//! What an adversary may push.
+
+use crate::block::{Block, RAPTORQ, Random, execute, solve, symbol};
+use fontana_fec::{Decoder, Esi, EsiError, Novelty, Progress, Work};
+
+fn decoder(k: u32) -> Box<dyn Decoder> {
+    RAPTORQ.decoder(k).unwrap()
+}
+
+#[test]
+fn the_last_esi_is_accepted_and_the_next_refused() {
+    let mut decoder = decoder(10);
+    assert_eq!(decoder.push(Esi((1 << 24) - 1)), Ok(Novelty::Fresh));
+    for esi in [Esi(1 << 24), Esi(u32::MAX)] {
+        let refused = EsiError { esi, encoding_symbols: 1 << 24 };
+        assert_eq!(decoder.push(esi), Err(refused));
+    }
+    assert_eq!(decoder.symbols_wanted(), 9);
+}
+
+#[test]
+fn blocks_of_no_symbols_and_of_too_many_are_refused() {
+    for (k, fits) in [(0, false), (1, true), (56_403, true), (56_404, false), (u32::MAX, false)] {
+        assert_eq!(RAPTORQ.decoder(k).is_ok(), fits, "{k}");
+    }
+}
+
+#[test]
+fn duplicates_bring_a_block_no_nearer() {
+    let mut decoder = decoder(100);
+    for round in 0..3 {
+        for esi in (0..99).chain([1_000_000]) {
+            let expected = if round == 0 { Novelty::Fresh } else { Novelty::Duplicate };
+            if round == 0 || esi % 7 == 0 {
+                assert_eq!(decoder.push(Esi(esi)), Ok(expected), "{esi}");
+            }
+        }
+    }
+    assert_eq!(decoder.symbols_wanted(), 0);
+}
+
+#[test]
+fn a_solved_block_takes_no_more() {
+    let mut decoder = decoder(100);
+    for esi in 0..100 {
+        decoder.push(Esi(esi)).unwrap();
+    }
+    assert!(matches!(decoder.solve(Work(0)), Progress::Solved(_)), "nothing had to be computed");
+    assert_eq!(decoder.push(Esi(100)), Ok(Novelty::Duplicate));
+    assert!(matches!(decoder.solve(Work(0)), Progress::Solved(_)));
+}
+
+#[test]
+fn repair_symbols_are_kept_up_to_a_surplus_and_source_symbols_always() {
+    let k = 500;
+    let mut decoder = decoder(k);
+    let fresh = (k..10 * k).filter(|&esi| decoder.push(Esi(esi)) == Ok(Novelty::Fresh)).count();
+    assert_eq!(fresh, 564);
+    for esi in 0..k {
+        assert_eq!(decoder.push(Esi(esi)), Ok(Novelty::Fresh), "{esi}");
+    }
+    assert!(matches!(decoder.solve(Work(0)), Progress::Solved(plan) if plan.lost().is_empty()));
+}
+
+#[test]
+fn a_budget_that_is_too_small_can_be_raised() {
+    let k = 1000;
+    let mut decoder = decoder(k);
+    for esi in k..2 * k + 10 {
+        decoder.push(Esi(esi)).unwrap();
+    }
+    let Work(enough) = RAPTORQ.work(k);
+    let mut attempts = 0;
+    for budget in (0..).map(|doublings| 1 << doublings).take_while(|&budget| budget < enough) {
+        match decoder.solve(Work(budget)) {
+            Progress::OutOfBudget => attempts += 1,
+            Progress::Solved(plan) => {
+                // The default leaves room: an honest set never needs a tenth of it.
+                assert!(attempts > 10 && budget < enough / 10, "{budget} of {enough}");
+                assert_eq!(plan.lost().len(), k as usize);
+                return;
+            }
+            Progress::Wanting(lack) => panic!("{lack} lacking"),
+        }
+    }
+    panic!("no budget was enough");
+}
+
+/// A set that is known to be dependent stays unsolved, says so, and is completed by fresh symbols.
+#[test]
+fn dependent_symbols_are_recognised_and_completed() {
+    let k = 10;
+    let mut random = Random(3);
+    let block = Block::random(k, 8, 3);
+    let encoder = block.encoder();
+    let mut found = 0;
+    while found < 20 {
+        let esis: Vec<Esi> = (0..k).map(|_| Esi(k + random.below((1 << 24) - k))).collect();
+        let Progress::Wanting(lack) = solve(k, esis.iter().copied()) else { continue };
+        found += 1;
+        let mut decoder = decoder(k);
+        for &esi in &esis {
+            decoder.push(esi).unwrap();
+        }
+        assert_eq!(decoder.symbols_wanted(), 0, "not known before it is tried");
+        assert!(matches!(decoder.solve(RAPTORQ.work(k)), Progress::Wanting(n) if n == lack));
+        assert_eq!(decoder.symbols_wanted(), lack);
+        decoder.push(esis[0]).unwrap();
+        assert_eq!(decoder.symbols_wanted(), lack, "a duplicate is no progress");
+        let plan = loop {
+            match decoder.solve(RAPTORQ.work(k)) {
+                Progress::Solved(plan) => break plan,
+                Progress::Wanting(_) => decoder.push(Esi(random.below(1 << 24))).unwrap(),
+                Progress::OutOfBudget => panic!("a block of {k} is little work"),
+            };
+        };
+        let decoded = execute(&plan, 8, |esi, out| out.copy_from_slice(&symbol(&encoder, esi)));
+        block.assert_recovered(&decoded);
+    }
+}

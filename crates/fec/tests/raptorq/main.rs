@@ -1,0 +1,12 @@
+//! RaptorQ from outside: what the RFC says, what the other implementation does, what an adversary
+//! may try, and how often decoding fails.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod block;
+mod failure;
+mod fuzz;
+mod hostile;
+mod peer;
+mod reference;
+mod vectors;

@@ -1,0 +1,138 @@
+//! Why a session could not be set up or went wrong, and what to do about it.
+
+use crate::Verdict;
+use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError};
+use fontana_proto::ControlError;
+use fontana_store::{EncodeError, SourceError, StagingError};
+use fontana_wire::{HeadError, PathError};
+use std::path::PathBuf;
+
+/// An error, with a [verdict](Error::verdict) and a [way out](Error::way_out).
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file to be sent.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The directory that is received into.
+    #[error(transparent)]
+    Staging(#[from] StagingError),
+    /// The sending socket.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The receiving socket.
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
+    /// The network interface.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    /// The interface's packets are too small.
+    #[error(transparent)]
+    Mtu(#[from] MtuError),
+    /// The name of a file to be sent or received.
+    #[error("{name:?}: {error}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        error: PathError,
+    },
+    /// Two files would have the same name at the receivers.
+    #[error("{first:?} and {second:?} have the same file name")]
+    SameName {
+        /// One of them.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// Nothing to send.
+    #[error("no file to send")]
+    NothingToSend,
+    /// A number is outside its range.
+    #[error("{what} is {actual}; it must be {allowed}")]
+    Range {
+        /// What it is.
+        what: &'static str,
+        /// Its value.
+        actual: u64,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// The content cannot be described.
+    #[error("too much for one session: {0}")]
+    TooMuch(#[from] ControlError),
+    /// A received file's content is not what its table says.
+    #[error("{name:?}: {what}")]
+    Content {
+        /// The file.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The session's head.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// The system refuses something that needs no file and no socket.
+    #[error("cannot {doing}: {error}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The system's answer.
+        #[source]
+        error: std::io::Error,
+    },
+}
+
+impl From<EncodeError> for Error {
+    fn from(error: EncodeError) -> Self {
+        match error {
+            EncodeError::Source(error) => Self::Source(error),
+            EncodeError::Block(error) => {
+                Self::System { doing: "encode a block", error: std::io::Error::other(error) }
+            }
+        }
+    }
+}
+
+impl Error {
+    /// The exit code that tells of it.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Source(error) => error.category().into(),
+            Self::Staging(error) => error.category().into(),
+            Self::Name { .. } => Verdict::Refused,
+            Self::Content { .. } => Verdict::VerificationFailed,
+            Self::Head(_) => Verdict::Authentication,
+            Self::System { .. } => Verdict::Io,
+            Self::Send(SendError::Setup { .. } | SendError::System { .. })
+            | Self::Receive(ReceiveError::Setup { .. }) => Verdict::Io,
+            Self::Send(_)
+            | Self::Receive(_)
+            | Self::Interface(_)
+            | Self::Mtu(_)
+            | Self::SameName { .. }
+            | Self::NothingToSend
+            | Self::Range { .. }
+            | Self::TooMuch(_) => Verdict::Usage,
+        }
+    }
+
+    /// What a person can do about it. Empty where the error itself says so.
+    pub fn way_out(&self) -> &str {
+        match self {
+            Self::Source(error) => error.way_out(),
+            Self::Staging(error) => error.way_out(),
+            Self::Send(SendError::Setup { .. } | SendError::System { .. })
+            | Self::Receive(ReceiveError::Setup { .. } | ReceiveError::Membership(_)) => {
+                "see what this host can do: fontana doctor"
+            }
+            Self::Name { .. } => "rename the file",
+            Self::SameName { .. } => "rename one of them, or send them in two sessions",
+            Self::NothingToSend => "name at least one file",
+            Self::TooMuch(_) => "send fewer files in one session",
+            Self::Content { .. } => {
+                "the sender's data is inconsistent: ask who runs it, or receive again"
+            }
+            _ => "",
+        }
+    }
+}

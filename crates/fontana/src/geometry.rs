@@ -1,0 +1,102 @@
+//! How files are cut into objects, blocks and symbols.
+//!
+//! A block of `k` symbols that hears `k` of the symbols sent for it is complete, and the receiver
+//! is when its slowest block is: with B blocks and loss p it needs `1 + z(B) sqrt(p / k)` times the
+//! symbols, z(B) being the normal quantile of the worst of B. Long blocks are therefore better
+//! until they fall out of the processor's caches; 10 000 symbols cost 0.6 % at 10 % loss.
+
+use fontana_fec::{FecScheme, Oti};
+
+/// Source symbols that a block is given where nothing else decides.
+pub const DEFAULT_BLOCK_SYMBOLS: u32 = 10_000;
+
+/// Longest block of RFC 6330 (table 2).
+const RAPTORQ_MAX_BLOCK_SYMBOLS: u64 = 56_403;
+/// `Z` travels in 8 bits (RFC 6330, section 3.3.3).
+const RAPTORQ_MAX_BLOCKS: u64 = 255;
+/// Block numbers of Compact No-Code have 16 bits (RFC 5445, section 3).
+const NO_CODE_MAX_BLOCKS: u64 = 1 << 16;
+/// Symbol alignment: the recommendation of RFC 6330, section 4.3, and what deployed decoders
+/// expect.
+const ALIGNMENT: u8 = 4;
+
+/// Which code content is sent with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Code {
+    /// RaptorQ (RFC 6330): a fountain.
+    #[default]
+    RaptorQ,
+    /// None (RFC 5445): source symbols, again and again.
+    None,
+}
+
+/// Most bytes that one object can have.
+pub(crate) fn max_object_size(code: Code, symbol_size: u16, block_symbols: u32) -> u64 {
+    let symbols = match code {
+        Code::RaptorQ => RAPTORQ_MAX_BLOCKS * RAPTORQ_MAX_BLOCK_SYMBOLS,
+        Code::None => NO_CODE_MAX_BLOCKS * u64::from(block_symbols.clamp(1, 1 << 16)),
+    };
+    symbols * u64::from(symbol_size)
+}
+
+/// The parameters of an object of `length` bytes, at most [`max_object_size`], whose blocks have
+/// about `block_symbols` source symbols: more if there would be too many blocks.
+pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbols: u32) -> Oti {
+    let total = length.div_ceil(u64::from(symbol_size.max(1)));
+    let scheme = match code {
+        Code::RaptorQ => {
+            let wanted = u64::from(block_symbols).clamp(1, RAPTORQ_MAX_BLOCK_SYMBOLS);
+            let blocks = total.div_ceil(wanted).clamp(1, RAPTORQ_MAX_BLOCKS);
+            let alignment =
+                if symbol_size.is_multiple_of(u16::from(ALIGNMENT)) { ALIGNMENT } else { 1 };
+            FecScheme::RaptorQ { source_blocks: blocks as u8, sub_blocks: 1, alignment }
+        }
+        Code::None => {
+            let least = total.div_ceil(NO_CODE_MAX_BLOCKS).max(1) as u32;
+            FecScheme::NoCode { max_source_block_length: block_symbols.max(least) }
+        }
+    };
+    Oti { transfer_length: length, symbol_size, scheme }
+}
+
+/// The parameters of a control object: one block, and no code where one packet holds it.
+pub(crate) fn control_oti(length: u64, symbol_size: u16) -> Oti {
+    let scheme = if length <= u64::from(symbol_size) {
+        FecScheme::NoCode { max_source_block_length: 1 }
+    } else {
+        FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: ALIGNMENT }
+    };
+    Oti { transfer_length: length, symbol_size, scheme }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_about_the_wanted_length_until_there_are_too_many() {
+        let shape = |length| {
+            let layout = object_oti(Code::RaptorQ, length, 1344, 10_000).layout().unwrap();
+            (layout.block_count(), layout.max_source_symbols())
+        };
+        assert_eq!(shape(0), (0, 0));
+        assert_eq!(shape(1), (1, 1));
+        assert_eq!(shape(13_440_000), (1, 10_000));
+        assert_eq!(shape(13_440_001), (2, 5_001));
+        assert_eq!(shape(255 * 13_440_000), (255, 10_000));
+        assert_eq!(shape(255 * 13_440_000 + 1), (255, 10_001));
+        assert_eq!(shape(max_object_size(Code::RaptorQ, 1344, 10_000)), (255, 56_403));
+    }
+
+    #[test]
+    fn the_largest_object_of_either_code_is_possible_and_a_byte_more_is_not() {
+        for (code, block_symbols) in [(Code::RaptorQ, 1), (Code::None, 1024), (Code::None, 1 << 16)]
+        {
+            let largest = max_object_size(code, 1344, block_symbols);
+            assert!(object_oti(code, largest, 1344, block_symbols).layout().is_ok());
+            let beyond = object_oti(code, largest + 1, 1344, block_symbols);
+            let longer = |o: Oti| o.layout().is_ok_and(|l| l.max_source_symbols() > block_symbols);
+            assert!(beyond.layout().is_err() || longer(beyond), "{code:?} {block_symbols}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! How a memory budget is divided. The same rule for every file size: more content than memory
+//! costs time, not memory.
+
+/// Least budget that a session accepts: below it the fixed parts alone would not fit.
+pub const MIN_MEMORY: usize = 32 << 20;
+
+/// Budget where nothing else is said.
+pub const DEFAULT_MEMORY: usize = 256 << 20;
+
+/// What is left for content: the program itself, its stacks, socket buffers and plans.
+const fn usable(memory: usize) -> usize {
+    memory - memory / 8
+}
+
+/// A sender's shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SenderMemory {
+    /// Bytes of prepared symbols in one round; two rounds are held.
+    pub(crate) round_bytes: usize,
+    /// Bytes that each worker may spend to encode a block.
+    pub(crate) worker_bytes: usize,
+    /// Bytes of solved blocks that are kept from round to round.
+    pub(crate) kept_bytes: usize,
+}
+
+impl SenderMemory {
+    pub(crate) fn of(memory: usize, workers: usize) -> Self {
+        let usable = usable(memory.max(MIN_MEMORY));
+        Self {
+            round_bytes: usable / 4,
+            worker_bytes: usable / 4 / workers.max(1),
+            kept_bytes: usable / 4,
+        }
+    }
+}
+
+/// A receiver's shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReceiverMemory {
+    /// Bytes of received datagrams that wait to be looked at or written.
+    pub(crate) datagram_bytes: usize,
+    /// Bytes that each worker may spend to recover a block.
+    pub(crate) worker_bytes: usize,
+    /// Bytes of symbols kept until it is known what they belong to.
+    pub(crate) spool_bytes: usize,
+}
+
+impl ReceiverMemory {
+    pub(crate) fn of(memory: usize, workers: usize) -> Self {
+        let usable = usable(memory.max(MIN_MEMORY));
+        Self {
+            datagram_bytes: (usable / 4).min(64 << 20),
+            worker_bytes: usable / 2 / workers.max(1),
+            spool_bytes: (usable / 8).min(16 << 20),
+        }
+    }
+}
+
+/// Source symbols per block and round, at least: a block is encoded anew for every visit, and
+/// visited for no less than a 32nd of its symbols. Encoding then costs at most 32 passes over the
+/// content for each pass that is sent, and a receiver hears at most 3 % too much of some blocks.
+pub(crate) const LEAST_VISIT: u32 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_are_less_than_the_whole() {
+        for memory in [0, MIN_MEMORY, 128 << 20, DEFAULT_MEMORY, 8 << 30] {
+            for workers in [1, 2, 8] {
+                let whole = memory.max(MIN_MEMORY);
+                let SenderMemory { round_bytes, worker_bytes, kept_bytes } =
+                    SenderMemory::of(memory, workers);
+                assert!(2 * round_bytes + workers * worker_bytes + kept_bytes <= whole);
+                let ReceiverMemory { datagram_bytes, worker_bytes, spool_bytes } =
+                    ReceiverMemory::of(memory, workers);
+                assert!(datagram_bytes + workers * worker_bytes + spool_bytes <= whole);
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Where a session's packets go, and through which interface.
+
+use crate::Error;
+use fontana_net::{Destination, Interface, InterfaceSelector, Interfaces, ReceiveConfig};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+
+/// Group and port where nothing else is said: administratively scoped, this site only (RFC 2365).
+pub const DEFAULT_GROUP: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 77, 1)), 7701);
+
+/// Where a session's packets go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// A multicast group and port; or a broadcast address; or hosts that get a copy each.
+    pub to: Vec<SocketAddr>,
+    /// The interface; chosen by the routing table if not named.
+    pub interface: Option<InterfaceSelector>,
+    /// TTL or hop limit of multicast. 1: this network only.
+    pub hop_limit: u8,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self { to: vec![DEFAULT_GROUP], interface: None, hop_limit: 1 }
+    }
+}
+
+impl Reach {
+    /// The default reach to another group, or to a host.
+    pub fn to(address: SocketAddr) -> Self {
+        Self { to: vec![address], ..Self::default() }
+    }
+
+    /// The group, or the first host.
+    pub fn address(&self) -> SocketAddr {
+        self.to.first().copied().unwrap_or(DEFAULT_GROUP)
+    }
+
+    /// What a ticket says.
+    pub(crate) fn ticket_address(&self) -> SocketAddr {
+        self.address()
+    }
+
+    /// Copies of each packet that leave this host.
+    pub(crate) fn copies(&self) -> usize {
+        self.to.len()
+    }
+
+    /// The interface: the one that was named, or else the best one.
+    ///
+    /// # Errors
+    /// [`Error::Interface`] if there is none, with those that exist.
+    pub fn interface(&self) -> Result<Interface, Error> {
+        let interfaces = Interfaces::list()
+            .map_err(|error| Error::System { doing: "list the network interfaces", error })?;
+        let address = self.address().ip();
+        Ok(match &self.interface {
+            Some(selector) => interfaces.select(selector)?.clone(),
+            // What goes to this host does not leave it.
+            None if address.is_loopback() => {
+                let loopback = interfaces.loopback().cloned();
+                loopback
+                    .map_or_else(|| interfaces.default_for(address).map(|(i, _)| i.clone()), Ok)?
+            }
+            None => interfaces.default_for(address)?.0.clone(),
+        })
+    }
+
+    pub(crate) fn for_sending(&self) -> Result<(Interface, Destination), Error> {
+        let interface = self.interface()?;
+        let destination = match self.to.as_slice() {
+            [group] if group.ip().is_multicast() => Destination::Multicast(*group),
+            [SocketAddr::V4(to)] if is_broadcast(*to.ip(), &interface) => {
+                Destination::Broadcast(SocketAddrV4::new(*to.ip(), to.port()))
+            }
+            hosts => Destination::Unicast(hosts.to_vec()),
+        };
+        Ok((interface, destination))
+    }
+
+    pub(crate) fn for_receiving(
+        &self,
+        sources: &[IpAddr],
+        receive_buffer: usize,
+    ) -> Result<ReceiveConfig, Error> {
+        let interface = self.interface()?;
+        let address = self.address();
+        let config = match address.ip() {
+            group if group.is_multicast() => {
+                ReceiveConfig::multicast(group, address.port(), &interface)
+            }
+            IpAddr::V4(ip) if is_broadcast(ip, &interface) => {
+                ReceiveConfig::broadcast(ip, address.port())
+            }
+            _ => ReceiveConfig::unicast(address),
+        };
+        Ok(ReceiveConfig { sources: sources.to_vec(), receive_buffer, ..config })
+    }
+}
+
+fn is_broadcast(ip: Ipv4Addr, interface: &Interface) -> bool {
+    ip.is_broadcast() || interface.addresses.iter().any(|a| a.broadcast == Some(ip))
+}

@@ -1,0 +1,339 @@
+//! Receiving: packets in, verified files out.
+//!
+//! ```no_run
+//! use fontana::{ReceiveOptions, ReceiveSession, Stop};
+//!
+//! let ticket = "fontana://10.0.0.7@239.255.77.1:7701/5".parse().unwrap();
+//! let options = ReceiveOptions::from_ticket(&ticket, "downloads");
+//! let session = ReceiveSession::open(options)?;
+//! let summary = session.run(&Stop::new(), &mut |_event| {})?;
+//! assert_eq!(summary.verdict.code(), 0);
+//! # Ok::<(), fontana::Error>(())
+//! ```
+
+use crate::memory::ReceiverMemory;
+use crate::{Error, Reach, Stop, Verdict, memory};
+use crossbeam_channel::{Receiver as ChannelReceiver, Sender as ChannelSender, unbounded};
+use fontana_net::{BufferShortfall, ReceiveSocket, receiver::DEFAULT_RECEIVE_BUFFER};
+use fontana_proto::{
+    Acceptance, DecodePolicy, Expectation, Offer, ReceiverLimits, ReceiverStats, Rejection,
+    SessionKey, Verified,
+};
+use fontana_store::TargetDirectory;
+use fontana_wire::{Hash, Manifest, Ticket, Toi};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+mod disk;
+mod driver;
+mod worker;
+
+/// Datagrams that are thrown away on purpose: a lossy path for demonstrations and tests, seeded,
+/// so that it repeats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimulatedLoss {
+    /// Share of the datagrams, 0 to 1.
+    pub probability: f64,
+    /// Which ones.
+    pub seed: u64,
+}
+
+/// What to receive, and where to. Everything has a safe default.
+#[derive(Clone, Debug)]
+pub struct ReceiveOptions {
+    /// Where to listen. Several addresses make no sense here: the first one counts.
+    pub reach: Reach,
+    /// Which session.
+    pub expectation: Expectation,
+    /// Whether to take the first session that meets the expectation, or to ask.
+    pub acceptance: Acceptance,
+    /// Receive the files of a plain FLUTE session (RFC 6726). Nobody vouches for them.
+    pub plain_flute: bool,
+    /// Where files go.
+    pub directory: PathBuf,
+    /// Replace files that exist.
+    pub overwrite: bool,
+    /// When to decode.
+    pub policy: DecodePolicy,
+    /// Memory to use, in bytes, whatever the size of the files.
+    pub memory: usize,
+    /// Threads that decode and write.
+    pub workers: usize,
+    /// Bytes of kernel receive buffer to ask for.
+    pub receive_buffer: usize,
+    /// Most bytes to accept in one session.
+    pub max_bytes: u64,
+    /// Give up when it is not complete after so long.
+    pub timeout: Option<Duration>,
+    /// Give up when nothing has been heard of the session for so long.
+    pub give_up_after_silence: Option<Duration>,
+    /// Lose datagrams on purpose.
+    pub simulated_loss: Option<SimulatedLoss>,
+}
+
+/// When silence is first remarked, and the groups are joined anew.
+pub const SILENCE: Duration = Duration::from_secs(10);
+
+impl ReceiveOptions {
+    /// Receives into `directory` with the defaults: the default group, any session, the first one
+    /// that comes.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            reach: Reach::default(),
+            expectation: Expectation::default(),
+            acceptance: Acceptance::Automatic,
+            plain_flute: false,
+            directory: directory.into(),
+            overwrite: false,
+            policy: DecodePolicy::Incremental,
+            memory: memory::DEFAULT_MEMORY,
+            workers: crate::default_workers(),
+            receive_buffer: DEFAULT_RECEIVE_BUFFER,
+            max_bytes: 1 << 45,
+            timeout: None,
+            give_up_after_silence: Some(Duration::from_secs(60)),
+            simulated_loss: None,
+        }
+    }
+
+    /// Receives what a ticket says into `directory`.
+    pub fn from_ticket(ticket: &Ticket, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            reach: Reach::to(SocketAddr::new(ticket.group, ticket.port)),
+            expectation: Expectation {
+                tsi: Some(ticket.tsi),
+                sources: ticket.sources.clone(),
+                manifest: ticket.manifest,
+                publisher: ticket.key,
+            },
+            ..Self::new(directory)
+        }
+    }
+}
+
+/// What a receiver tells while it runs.
+#[derive(Debug)]
+pub enum ReceiveEvent<'a> {
+    /// A session is on offer; [`ReceiveHandle::accept`] takes it, unless it is taken by itself.
+    Offered(&'a Offer),
+    /// A session on the same group is not the one. Told once for each.
+    Rejected {
+        /// The session.
+        session: SessionKey,
+        /// Why.
+        reason: Rejection,
+    },
+    /// Reception of a manifest's content has begun.
+    Accepted {
+        /// Where it was first heard.
+        session: SessionKey,
+        /// What is received.
+        manifest: &'a Manifest,
+        /// Its hash.
+        hash: Hash,
+        /// What the files will be worth.
+        verified: Verified,
+    },
+    /// A file of a plain FLUTE session was found.
+    FileFound {
+        /// Its object.
+        toi: Toi,
+        /// Its name, as the sender wrote it: anything may be in it.
+        name: &'a str,
+        /// Bytes of the object.
+        bytes: u64,
+    },
+    /// A block's bytes were wrong and it is received anew: somebody forges packets, or a machine is
+    /// broken.
+    Poisoned {
+        /// The object.
+        toi: Toi,
+        /// How often this block has been.
+        times: u32,
+    },
+    /// Nothing has arrived for a while; the group was joined anew.
+    Silence {
+        /// For how long.
+        duration: Duration,
+        /// True if nothing of a session has ever arrived.
+        ever_since_start: bool,
+    },
+    /// Enough was heard of everything; the group was left.
+    HeardEnough,
+    /// An object's files are on disk and verified.
+    ObjectDone(&'a ObjectReport),
+    /// An object was given up.
+    ObjectFailed {
+        /// The object.
+        toi: Toi,
+        /// Its files.
+        names: &'a [String],
+        /// Why, if the disk was the reason.
+        error: Option<&'a Error>,
+    },
+    /// Where it stands, a few times a second.
+    Progress(&'a ReceiveProgress),
+}
+
+/// An object that was received.
+#[derive(Clone, Debug)]
+pub struct ObjectReport {
+    /// The object.
+    pub toi: Toi,
+    /// The files that it holds bytes of.
+    pub names: Vec<String>,
+    /// What they are worth.
+    pub verified: Verified,
+    /// Bytes, as transported.
+    pub bytes: u64,
+    /// Packets of the object that were received until enough had been heard of it, over its source
+    /// symbols.
+    pub reception_inefficiency: f64,
+    /// Share of the session's packets that the network lost until now; `None` where packets are
+    /// not numbered (plain FLUTE).
+    pub loss: Option<f64>,
+    /// Time since the start.
+    pub elapsed: Duration,
+}
+
+/// Where a receiver stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReceiveProgress {
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// Counters of the protocol.
+    pub stats: ReceiverStats,
+    /// Source symbols of everything accepted; 0 before.
+    pub source_symbols: u64,
+    /// Symbols still missing.
+    pub symbols_wanted: u64,
+    /// Packets that the kernel threw away because the receive buffer was full.
+    pub kernel_drops: u64,
+    /// Datagrams thrown away because the workers were behind.
+    pub queue_drops: u64,
+}
+
+impl ReceiveProgress {
+    /// All packets of the session received until everything had been heard, over the source
+    /// symbols; `None` before anything was accepted.
+    pub fn reception_inefficiency(&self) -> Option<f64> {
+        (self.source_symbols > 0)
+            .then(|| self.stats.session_packets as f64 / self.source_symbols as f64)
+    }
+
+    /// Share of the session's packets that the network lost; `None` where they are not numbered.
+    pub fn loss(&self) -> Option<f64> {
+        (self.stats.expected > 0).then(|| self.stats.lost as f64 / self.stats.expected as f64)
+    }
+}
+
+/// How a reception ended.
+#[derive(Debug)]
+pub struct ReceiveSummary {
+    /// The outcome.
+    pub verdict: Verdict,
+    /// Where it stood at the end.
+    pub progress: ReceiveProgress,
+    /// What was received.
+    pub objects: Vec<ObjectReport>,
+    /// Bytes of the files that were committed.
+    pub bytes: u64,
+    /// Least trust in anything received; `None` if nothing was accepted.
+    pub verified: Option<Verified>,
+    /// Why objects were given up.
+    pub failures: Vec<Error>,
+    /// Sessions that were heard and refused.
+    pub rejections: Vec<(SessionKey, Rejection)>,
+}
+
+pub(crate) enum Command {
+    Accept(SessionKey),
+}
+
+/// Talks to a running session from another thread.
+#[derive(Clone, Debug)]
+pub struct ReceiveHandle(ChannelSender<Command>);
+
+impl ReceiveHandle {
+    /// Accepts a session that was offered.
+    pub fn accept(&self, session: SessionKey) {
+        // A session that has ended accepts nothing.
+        let _ = self.0.send(Command::Accept(session));
+    }
+}
+
+/// A receiver that has joined its group.
+pub struct ReceiveSession {
+    options: ReceiveOptions,
+    socket: ReceiveSocket,
+    target: Arc<TargetDirectory>,
+    interface: String,
+    commands: (ChannelSender<Command>, ChannelReceiver<Command>),
+}
+
+impl ReceiveSession {
+    /// Opens the target directory and the socket, and joins.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing was changed then, but that the target directory may have been created.
+    pub fn open(options: ReceiveOptions) -> Result<Self, Error> {
+        if options.memory < memory::MIN_MEMORY {
+            return Err(Error::Range {
+                what: "the memory in bytes",
+                actual: options.memory as u64,
+                allowed: "at least 32M",
+            });
+        }
+        let target = Arc::new(TargetDirectory::open(&options.directory)?);
+        target.check_writable()?;
+        let sources = &options.expectation.sources;
+        let config = options.reach.for_receiving(sources, options.receive_buffer)?;
+        let interface = options.reach.interface()?.name;
+        let socket = ReceiveSocket::open(&config)?;
+        Ok(Self { options, socket, target, interface, commands: unbounded() })
+    }
+
+    /// To accept sessions that are offered while [`run`](Self::run) keeps this thread.
+    pub fn handle(&self) -> ReceiveHandle {
+        ReceiveHandle(self.commands.0.clone())
+    }
+
+    /// Name of the interface that is listened on.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// Set if the kernel gave less receive buffer than asked for: what it gave, and the remedy.
+    pub fn buffer_shortfall(&self) -> Option<&BufferShortfall> {
+        self.socket.buffer_shortfall()
+    }
+
+    /// Receives until everything is on disk, nothing more can be done, the time is up, or `stop`
+    /// says so.
+    ///
+    /// # Errors
+    /// [`Error`] if the network or the system fails; an object that fails is told in the summary.
+    pub fn run(
+        self,
+        stop: &Stop,
+        observe: &mut dyn FnMut(ReceiveEvent<'_>),
+    ) -> Result<ReceiveSummary, Error> {
+        driver::run(self, stop, observe)
+    }
+
+    fn shares(&self) -> ReceiverMemory {
+        ReceiverMemory::of(self.options.memory, self.options.workers)
+    }
+
+    fn limits(&self) -> ReceiverLimits {
+        let defaults = ReceiverLimits::default();
+        ReceiverLimits {
+            max_spool_bytes: self.shares().spool_bytes,
+            max_transfer_bytes: self.options.max_bytes,
+            max_recoveries: 2 * self.options.workers.max(1),
+            ..defaults
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! Drives a [`Receiver`]: one thread drains the socket, this one decides, workers write and
+//! decode, and one brings files to their names.
+
+use super::disk::{self, Disk, OpenObject};
+use super::worker::{self, Task};
+use super::{
+    Command, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE,
+    SimulatedLoss,
+};
+use crate::{Error, Stop, Verdict};
+use crossbeam_channel::{Receiver as ChannelReceiver, Sender, bounded, select_biased, unbounded};
+use fontana_net::rx_thread::LocalLoss;
+use fontana_net::{Clock, Ecn, Membership, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
+use fontana_proto::{
+    ChannelId, Datagram, Done, Endpoint, Event, FixedChannels, Instant, Job, Output, Receiver,
+    ReceiverConfig, Rejection, SessionKey, SplitMix64, SymbolBytes, Verified, drain,
+};
+use fontana_wire::Toi;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How often the application is told where it stands.
+const OBSERVE_EVERY: Duration = Duration::from_millis(200);
+/// How long a stop request may go unnoticed.
+const STOP_LATENCY: Duration = Duration::from_millis(100);
+/// Bytes of one receive batch.
+const BATCH_BYTES: usize = 256 << 10;
+/// Lists of tasks that may wait for one worker: then the deciding thread waits, and the receive
+/// thread throws away and counts.
+const WORKER_QUEUE: usize = 64;
+
+pub(super) fn run(
+    session: ReceiveSession,
+    stop: &Stop,
+    observe: &mut dyn FnMut(ReceiveEvent<'_>),
+) -> Result<ReceiveSummary, Error> {
+    let (shares, limits) = (session.shares(), session.limits());
+    let ReceiveSession { options, socket, target, commands: (keep_open, commands), .. } = session;
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let receiver = Receiver::new(
+        ReceiverConfig {
+            expectation: options.expectation.clone(),
+            acceptance: options.acceptance,
+            plain_flute: options.plain_flute,
+            policy: options.policy,
+            limits,
+            started_at_unix_seconds: wall.as_secs(),
+            silence_after: SILENCE,
+        },
+        Box::new(FixedChannels::new(1)),
+    );
+    let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
+    let rx = ReceiveThread::spawn(socket, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
+        .map_err(|error| Error::System { doing: "start the receive thread", error })?;
+
+    let (reports, done) = unbounded();
+    let (disk_reports, disk_done) = unbounded();
+    let (disk_tasks, disk_queue) = unbounded();
+    let disk = Disk::new(target, options.overwrite);
+    std::thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for _ in 0..options.workers.max(1) {
+            let (tasks, queue) = bounded(WORKER_QUEUE);
+            let reports = reports.clone();
+            scope.spawn(move || worker::run(&queue, &reports, shares.worker_bytes));
+            workers.push(WorkerQueue { tasks, waiting: Vec::new() });
+        }
+        drop(reports);
+        scope.spawn(move || disk.run(&disk_queue, &disk_reports));
+        let mut driver = Driver {
+            clock: Clock::start(),
+            receiver,
+            membership: rx.membership(),
+            group: options.reach.address().ip(),
+            sources: options.expectation.sources.clone(),
+            workers,
+            disk: disk_tasks,
+            objects: BTreeMap::new(),
+            loss: LocalLoss::default(),
+            losing: options.simulated_loss.map(Losing::new),
+            outcome: Outcome::default(),
+            observe,
+        };
+        let over = driver.run(stop, &rx, &done, &disk_done, &commands, &options);
+        drop(keep_open);
+        over.map(|over| driver.summary(over))
+    })
+}
+
+/// Why the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Complete,
+    GivenUp,
+    TimeUp,
+    Interrupted,
+}
+
+struct WorkerQueue {
+    tasks: Sender<Vec<Task>>,
+    waiting: Vec<Task>,
+}
+
+/// What has happened so far.
+#[derive(Default)]
+struct Outcome {
+    over: Option<Over>,
+    accepted: Option<Verified>,
+    plain_files: usize,
+    objects: Vec<ObjectReport>,
+    bytes: u64,
+    poisoned: bool,
+    failures: Vec<(Toi, Error)>,
+    rejections: Vec<(SessionKey, Rejection)>,
+}
+
+struct Driver<'a, 'b> {
+    clock: Clock,
+    receiver: Receiver,
+    membership: Option<&'a Membership>,
+    group: IpAddr,
+    sources: Vec<IpAddr>,
+    workers: Vec<WorkerQueue>,
+    disk: Sender<disk::Task>,
+    objects: BTreeMap<Toi, Arc<OpenObject>>,
+    loss: LocalLoss,
+    losing: Option<Losing>,
+    outcome: Outcome,
+    observe: &'a mut (dyn FnMut(ReceiveEvent<'_>) + 'b),
+}
+
+/// The datagrams that are lost on purpose.
+struct Losing {
+    random: SplitMix64,
+    threshold: u64,
+}
+
+impl Losing {
+    fn new(loss: SimulatedLoss) -> Self {
+        let threshold = (loss.probability.clamp(0.0, 1.0) * u64::MAX as f64) as u64;
+        Self { random: SplitMix64::new(loss.seed, 0), threshold }
+    }
+
+    fn loses_one(&mut self) -> bool {
+        self.random.next_u64() < self.threshold
+    }
+}
+
+impl Driver<'_, '_> {
+    fn run(
+        &mut self,
+        stop: &Stop,
+        rx: &ReceiveThread,
+        done: &ChannelReceiver<worker::Report>,
+        disk_done: &ChannelReceiver<disk::Report>,
+        commands: &ChannelReceiver<Command>,
+        options: &super::ReceiveOptions,
+    ) -> Result<Over, Error> {
+        let mut last_observed = Duration::ZERO;
+        let mut last_heard = (0, Duration::ZERO);
+        loop {
+            self.drain(None)?;
+            self.flush();
+            let elapsed = self.elapsed();
+            if elapsed >= last_observed + OBSERVE_EVERY {
+                last_observed = elapsed;
+                let progress = self.progress();
+                (self.observe)(ReceiveEvent::Progress(&progress));
+            }
+            let heard = self.receiver.stats().session_packets;
+            if heard != last_heard.0 {
+                last_heard = (heard, elapsed);
+            }
+            let silent = options.give_up_after_silence.is_some_and(|limit| {
+                elapsed.saturating_sub(last_heard.1) >= limit
+                    && self.receiver.poll_timeout().is_some()
+            });
+            let over = if let Some(over) = self.outcome.over {
+                Some(over)
+            } else if stop.is_set() {
+                Some(Over::Interrupted)
+            } else if silent || options.timeout.is_some_and(|timeout| elapsed >= timeout) {
+                Some(Over::TimeUp)
+            } else {
+                None
+            };
+            if let Some(over) = over {
+                let progress = self.progress();
+                (self.observe)(ReceiveEvent::Progress(&progress));
+                return Ok(over);
+            }
+            let due = self.receiver.poll_timeout();
+            let patience =
+                due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
+            // What is finished first: it frees memory and says when to stop listening.
+            select_biased! {
+                recv(done) -> report => if let Ok(report) = report { self.on_worker(report) },
+                recv(disk_done) -> report => if let Ok(report) = report { self.on_disk(report) },
+                recv(commands) -> command => if let Ok(Command::Accept(session)) = command {
+                    self.receiver.accept(session);
+                },
+                recv(rx.batches()) -> batch => match batch {
+                    Ok(batch) => self.on_batch(&batch)?,
+                    Err(_) => return Err(Error::System {
+                        doing: "receive",
+                        error: std::io::Error::other("the receiving socket failed"),
+                    }),
+                },
+                default(patience) => {}
+            }
+            let now = self.now();
+            if due.is_some_and(|due| due <= now) {
+                self.receiver.handle_timeout(now);
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.clock.now_nanos())
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.clock.now_nanos())
+    }
+
+    fn on_batch(&mut self, batch: &ReceivedBatch) -> Result<(), Error> {
+        let loss = batch.loss();
+        let count = |loss: &LocalLoss| loss.kernel_drops + loss.local_drops;
+        let mut dropped_before = count(&loss).saturating_sub(count(&self.loss));
+        self.loss = loss;
+        for datagram in batch.datagrams() {
+            if self.losing.as_mut().is_some_and(Losing::loses_one) {
+                continue;
+            }
+            let now = self.now();
+            self.receiver.handle_datagram(
+                now,
+                &Datagram {
+                    source: datagram.source.ip().to_canonical(),
+                    channel: ChannelId(0),
+                    congestion_experienced: datagram.ecn == Ecn::CongestionExperienced,
+                    dropped_before: std::mem::take(&mut dropped_before),
+                    payload: datagram.payload,
+                },
+            );
+            self.drain(Some(datagram.payload))?;
+        }
+        Ok(())
+    }
+
+    /// Carries out everything that the endpoint asks for; `current` is the datagram that it has
+    /// just handled.
+    fn drain(&mut self, current: Option<&[u8]>) -> Result<(), Error> {
+        let now = self.now();
+        let mut outputs = Vec::new();
+        let _ = drain(&mut self.receiver, now, &mut Vec::new(), |output, _| {
+            outputs.push(output);
+            ControlFlow::<()>::Continue(())
+        });
+        for output in outputs {
+            match output {
+                Output::Job(job) => self.on_job(job, current),
+                Output::Event(event) => self.on_event(event),
+                Output::Join(_) => self.membership(Membership::join)?,
+                Output::Leave(_) => self.membership(Membership::leave)?,
+                Output::Transmit { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn membership(
+        &self,
+        change: impl Fn(&Membership, IpAddr, Option<IpAddr>) -> Result<(), fontana_net::MembershipError>,
+    ) -> Result<(), Error> {
+        let Some(membership) = self.membership else { return Ok(()) };
+        let all = if self.sources.is_empty() {
+            vec![None]
+        } else {
+            self.sources.iter().copied().map(Some).collect()
+        };
+        for source in all {
+            change(membership, self.group, source).map_err(fontana_net::ReceiveError::from)?;
+        }
+        Ok(())
+    }
+
+    fn on_job(&mut self, job: Job, current: Option<&[u8]>) {
+        match job {
+            Job::Open(opening) => self.to_disk(disk::Task::Open(opening)),
+            Job::Place { block, esi, to, symbol } => {
+                let symbol = match symbol {
+                    SymbolBytes::Kept(bytes) => Some(bytes),
+                    SymbolBytes::InDatagram(range) => {
+                        current.and_then(|datagram| datagram.get(range)).map(<[u8]>::to_vec)
+                    }
+                };
+                let object = self.objects.get(&block.toi).cloned();
+                if let (Some(object), Some(symbol)) = (object, symbol) {
+                    let task = Task::Place { object, block, esi, to, symbol };
+                    self.to_worker(block.sbn.0, task);
+                }
+            }
+            Job::Solve { block, decoder, budget } => {
+                self.to_worker(block.sbn.0, Task::Solve { block, decoder, budget });
+            }
+            Job::Recover { block, recipe, spool } => {
+                if let Some(object) = self.objects.get(&block.toi).cloned() {
+                    self.to_worker(block.sbn.0, Task::Recover { object, block, recipe, spool });
+                }
+            }
+            Job::Commit { toi } => {
+                if let Some(object) = self.objects.get(&toi).cloned() {
+                    self.to_disk(disk::Task::Commit(object, toi));
+                }
+            }
+            Job::Finish => self.to_disk(disk::Task::Finish),
+            Job::Prepare { .. } | Job::Release { .. } => {}
+        }
+    }
+
+    fn to_disk(&self, task: disk::Task) {
+        // The thread lives as long as this end of its queue.
+        let _ = self.disk.send(task);
+    }
+
+    /// Blocks of one number share a worker; consecutive ones do not.
+    fn to_worker(&mut self, number: u32, task: Task) {
+        let count = self.workers.len().max(1);
+        if let Some(worker) = self.workers.get_mut(number as usize % count) {
+            worker.waiting.push(task);
+            // A train of 64 datagrams is as good as any number.
+            if worker.waiting.len() >= 64 {
+                let _ = worker.tasks.send(std::mem::take(&mut worker.waiting));
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        for worker in self.workers.iter_mut().filter(|worker| !worker.waiting.is_empty()) {
+            let _ = worker.tasks.send(std::mem::take(&mut worker.waiting));
+        }
+    }
+
+    fn on_worker(&mut self, report: worker::Report) {
+        let done = match report {
+            worker::Report::Solved { block, decoder, progress } => {
+                Done::Solved { block, decoder, progress }
+            }
+            worker::Report::Recovered { block, hash } => Done::Recovered { block, hash },
+            worker::Report::Failed { toi, error } => self.failed(toi, error),
+        };
+        self.receiver.handle_done(self.now(), done);
+    }
+
+    fn on_disk(&mut self, report: disk::Report) {
+        let done = match report {
+            disk::Report::Opened { toi, objects } => {
+                self.objects.extend(objects);
+                Done::Opened { toi }
+            }
+            disk::Report::Committed { toi } => Done::Committed { toi },
+            disk::Report::Finished => Done::Finished,
+            disk::Report::Failed { toi, error } => self.failed(toi, error),
+        };
+        self.receiver.handle_done(self.now(), done);
+    }
+
+    fn failed(&mut self, toi: Toi, error: Error) -> Done {
+        // One reason for each object: after the first, the others follow from it.
+        if !self.outcome.failures.iter().any(|(failed, _)| *failed == toi) {
+            self.outcome.failures.push((toi, error));
+        }
+        Done::Failed { toi }
+    }
+
+    fn progress(&self) -> ReceiveProgress {
+        ReceiveProgress {
+            elapsed: self.elapsed(),
+            stats: self.receiver.stats(),
+            source_symbols: self.receiver.source_symbols(),
+            symbols_wanted: self.receiver.symbols_wanted(),
+            kernel_drops: self.loss.kernel_drops,
+            queue_drops: self.loss.local_drops,
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let elapsed = self.elapsed();
+        match event {
+            Event::Offered(offer) => (self.observe)(ReceiveEvent::Offered(&offer)),
+            Event::Rejected { session, reason } => {
+                self.outcome.rejections.push((session, reason));
+                (self.observe)(ReceiveEvent::Rejected { session, reason });
+            }
+            Event::Accepted { session, manifest, hash, verified } => {
+                self.outcome.accepted = Some(verified);
+                let manifest = &*manifest;
+                (self.observe)(ReceiveEvent::Accepted { session, manifest, hash, verified });
+            }
+            Event::FileFound { toi, content_location, transfer_length } => {
+                self.outcome.accepted = Some(Verified::None);
+                self.outcome.plain_files += 1;
+                let name = content_location.as_str();
+                (self.observe)(ReceiveEvent::FileFound { toi, name, bytes: transfer_length });
+            }
+            Event::BlockPoisoned { block, times } => {
+                (self.observe)(ReceiveEvent::Poisoned { toi: block.toi, times });
+            }
+            Event::Silence { ever_since_start } => {
+                (self.observe)(ReceiveEvent::Silence { duration: SILENCE, ever_since_start });
+            }
+            Event::HeardEnough => (self.observe)(ReceiveEvent::HeardEnough),
+            Event::ObjectDone { toi, verified } => {
+                let report = self.object_report(toi, verified, elapsed);
+                (self.observe)(ReceiveEvent::ObjectDone(&report));
+                self.outcome.bytes += report.bytes;
+                self.outcome.objects.push(report);
+            }
+            Event::ObjectFailed { toi, poisoned } => {
+                self.outcome.poisoned |= poisoned;
+                let failures = &self.outcome.failures;
+                let of = |wanted| failures.iter().find(|(t, _)| *t == wanted).map(|(_, e)| e);
+                let error = of(toi).or_else(|| of(Toi::MANIFEST));
+                let names = self.objects.get(&toi).map_or(&[][..], |object| &object.names);
+                (self.observe)(ReceiveEvent::ObjectFailed { toi, names, error });
+            }
+            Event::Complete => self.outcome.over = Some(Over::Complete),
+            Event::GivenUp => self.outcome.over = Some(Over::GivenUp),
+            Event::BlockSolved { .. }
+            | Event::BlockVerified { .. }
+            | Event::Finished
+            | Event::Withdrawn { .. } => {}
+        }
+    }
+
+    fn object_report(&self, toi: Toi, verified: Verified, elapsed: Duration) -> ObjectReport {
+        let object = self.objects.get(&toi);
+        let progress = self.receiver.object_progress(toi);
+        let inefficiency = progress.map_or(1.0, |p| {
+            if p.source_symbols == 0 { 1.0 } else { p.packets as f64 / p.source_symbols as f64 }
+        });
+        ObjectReport {
+            toi,
+            names: object.map_or_else(Vec::new, |object| object.names.clone()),
+            verified,
+            bytes: object.map_or(0, |object| object.staged.layout().oti().transfer_length),
+            reception_inefficiency: inefficiency,
+            loss: self.progress().loss(),
+            elapsed,
+        }
+    }
+
+    fn summary(self, over: Over) -> ReceiveSummary {
+        let progress = self.progress();
+        let Outcome { accepted, objects, bytes, poisoned, failures, rejections, .. } = self.outcome;
+        let failures: Vec<_> = failures.into_iter().map(|(_, error)| error).collect();
+        let start = match over {
+            Over::Complete => Verdict::Complete,
+            Over::Interrupted => Verdict::Interrupted,
+            Over::TimeUp if accepted.is_some() => Verdict::Incomplete,
+            Over::TimeUp => verdict_of_silence(&rejections),
+            // An object was given up: the failures say why, or it was poisoned.
+            Over::GivenUp if failures.is_empty() || poisoned => Verdict::VerificationFailed,
+            Over::GivenUp => Verdict::Complete,
+        };
+        let verdict = failures.iter().fold(start, |verdict, e| verdict.worst(e.verdict()));
+        ReceiveSummary {
+            verdict,
+            progress,
+            objects,
+            bytes,
+            verified: accepted,
+            failures,
+            rejections,
+        }
+    }
+}
+
+/// The verdict when the time is up and nothing was accepted.
+fn verdict_of_silence(rejections: &[(SessionKey, Rejection)]) -> Verdict {
+    rejections.iter().fold(Verdict::NothingHeard, |verdict, (_, reason)| {
+        verdict.worst(match reason {
+            Rejection::WrongKey | Rejection::Expired => Verdict::Authentication,
+            Rejection::BadManifest => Verdict::VerificationFailed,
+            Rejection::OtherSession | Rejection::OtherManifest => Verdict::NothingHeard,
+        })
+    })
+}

@@ -1,0 +1,396 @@
+//! Sending: files in, packets out.
+//!
+//! ```no_run
+//! use fontana::{SendOptions, SendSession, Stop};
+//!
+//! let options = SendOptions::new(vec!["image.raw".into()]);
+//! let session = SendSession::prepare(options)?;
+//! println!("fontana recv '{}'", session.ticket());
+//! let summary = session.run(&Stop::new(), &mut |_progress| {})?;
+//! println!("{} bytes sent", summary.stats.wire_bytes);
+//! # Ok::<(), fontana::Error>(())
+//! ```
+
+use crate::content::{Content, ContentOptions};
+use crate::geometry::{self, Code};
+use crate::memory::{LEAST_VISIT, SenderMemory};
+use crate::{Error, Reach, Stop, Verdict, memory};
+use fontana_net::{IpVersion, SendConfig, SendSocket};
+use fontana_proto::{
+    ControlObject, SendMode, SendObject, Sender, SenderConfig, SenderStats, TransmissionSchedule,
+};
+use fontana_store::{Allowance, ObjectEncoder};
+use fontana_wire::{
+    CongestionControl, FdtExtension, Hash, InstanceId, Manifest, ObjectRef, SecretKey, SessionHead,
+    Ticket, Toi, Tsi,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+mod driver;
+
+/// How blocks are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ordering {
+    /// All blocks of all files advance together: join at any time, no block is the last.
+    #[default]
+    Even,
+    /// One block after the other, each with so many repair symbols per thousand source symbols,
+    /// for receivers that write blocks in order.
+    Sequential {
+        /// Repair symbols per thousand source symbols.
+        repair_permille: u32,
+    },
+}
+
+/// What to send, and how. Everything has a safe default.
+#[derive(Debug)]
+pub struct SendOptions {
+    /// The files.
+    pub files: Vec<PathBuf>,
+    /// Where to.
+    pub reach: Reach,
+    /// Cap on the bytes per second on the wire, IP and UDP headers included. With several unicast
+    /// hosts their copies share it.
+    pub rate_bytes_per_second: u64,
+    /// Transport session identifier; drawn at random if not given.
+    pub tsi: Option<Tsi>,
+    /// For ever, or a finite amount.
+    pub mode: SendMode,
+    /// In which order.
+    pub ordering: Ordering,
+    /// With which code.
+    pub code: Code,
+    /// Source symbols per block, about.
+    pub block_symbols: u32,
+    /// Bytes per symbol; from the interface's MTU if not given.
+    pub symbol_size: Option<u16>,
+    /// Plain FLUTE (RFC 6726): one object per file and nothing of our own, for other programs.
+    pub flute: bool,
+    /// Whether this sender sends the source symbols; others of the same content do not.
+    pub source_pass: bool,
+    /// Signs the session head.
+    pub signer: Option<SecretKey>,
+    /// Version of the content: receivers of a publisher never go back.
+    pub manifest_version: u64,
+    /// Memory to use, in bytes, whatever the size of the files.
+    pub memory: usize,
+    /// Threads that read and encode.
+    pub workers: usize,
+    /// Seed of everything random that need not be secret; from the system if not given.
+    pub seed: Option<u64>,
+}
+
+impl SendOptions {
+    /// Sends `files` with the defaults: the default group, 100 Mbit/s at most, this network only.
+    pub fn new(files: Vec<PathBuf>) -> Self {
+        Self {
+            files,
+            reach: Reach::default(),
+            rate_bytes_per_second: 100_000_000 / 8,
+            tsi: None,
+            mode: SendMode::OnDemand,
+            ordering: Ordering::Even,
+            code: Code::RaptorQ,
+            block_symbols: geometry::DEFAULT_BLOCK_SYMBOLS,
+            symbol_size: None,
+            flute: false,
+            source_pass: true,
+            signer: None,
+            manifest_version: 1,
+            memory: memory::DEFAULT_MEMORY,
+            workers: crate::default_workers(),
+            seed: None,
+        }
+    }
+}
+
+/// Where a sender stands.
+#[derive(Clone, Copy, Debug)]
+pub struct SendProgress {
+    /// Time since sending began.
+    pub elapsed: Duration,
+    /// Counters of the protocol.
+    pub stats: SenderStats,
+    /// Source symbols of the whole content: as many symbols make one pass.
+    pub source_symbols: u64,
+    /// Datagrams that this host could not send, of those counted in `stats`.
+    pub lost: u64,
+}
+
+/// How a sender ended.
+#[derive(Debug)]
+pub struct SendSummary {
+    /// The outcome.
+    pub verdict: Verdict,
+    /// Where it stood.
+    pub elapsed: Duration,
+    /// Counters of the protocol.
+    pub stats: SenderStats,
+    /// Datagrams that this host could not send, of those counted in `stats`.
+    pub lost: u64,
+    /// Files that had to be given up, with the reason.
+    pub failures: Vec<Error>,
+}
+
+/// A session that is ready to be sent: files examined and hashed, socket open.
+pub struct SendSession {
+    ticket: Ticket,
+    content: Content,
+    manifest_hash: Option<Hash>,
+    socket: SendSocket,
+    sender: Sender,
+    encoders: BTreeMap<Toi, ObjectEncoder>,
+    workers: usize,
+    worker_bytes: usize,
+}
+
+/// Bytes of our packet header: LCT with 32-bit TSI and TOI, and the FEC payload id.
+const HEADER_BYTES: usize = 20;
+/// Bytes kept free in every packet for authentication (RFC 6584: 4 + 4 + 16, or an AEAD tag and a
+/// counter), so that switching it on does not change the geometry of the content.
+const AUTHENTICATION_BYTES: usize = 36;
+/// What EXT_FTI adds to a header; EXT_FDT adds 4 more.
+const FTI_BYTES: u16 = 16;
+const FDT_EXTENSION_BYTES: u16 = 4;
+/// How long a file delivery table stays valid. The session does not outlive it.
+const FDT_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
+
+impl SendSession {
+    /// Examines and hashes the files, opens the socket, and lays out the session.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing has been sent then.
+    pub fn prepare(options: SendOptions) -> Result<Self, Error> {
+        check(&options)?;
+        let (interface, destination) = options.reach.for_sending()?;
+        let version = IpVersion::of(options.reach.address().ip());
+        let symbol_size = match options.symbol_size {
+            Some(size) => size,
+            None => fontana_net::symbol_size_for(
+                interface.mtu,
+                version,
+                HEADER_BYTES,
+                AUTHENTICATION_BYTES,
+            )? as u16,
+        };
+        let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
+        // 0 is not a TSI in ALC (RFC 5775, section 2.1).
+        let tsi = options.tsi.unwrap_or(Tsi(u64::from(seed as u32).max(1)));
+        let content = Content::examine(&ContentOptions {
+            files: &options.files,
+            code: options.code,
+            symbol_size,
+            block_symbols: options.block_symbols,
+            version: options.manifest_version,
+            with_md5: options.flute,
+            workers: options.workers,
+        })?;
+        let config = SendConfig {
+            hop_limit: options.reach.hop_limit,
+            ..match destination {
+                fontana_net::Destination::Unicast(hosts) => SendConfig::unicast(vec![hosts]),
+                other => SendConfig::new(&interface, vec![other]),
+            }
+        };
+        let socket = SendSocket::new(&config)?;
+        let manifest = content.manifest.emit();
+        let manifest_hash = fontana_wire::manifest_hash(&manifest);
+        let control = control_objects(&options, &content, &manifest, manifest_hash, symbol_size)?;
+        let source = socket.local_address().ip();
+        let ticket = Ticket {
+            sources: if source.is_unspecified() { Vec::new() } else { vec![source] },
+            group: options.reach.ticket_address().ip(),
+            port: options.reach.ticket_address().port(),
+            tsi,
+            key: options.signer.as_ref().map(SecretKey::public_key),
+            manifest: (!options.flute).then_some(manifest_hash),
+        };
+        let shares = SenderMemory::of(options.memory, options.workers);
+        let round = round(&content, shares.round_bytes, symbol_size);
+        let sender = Sender::new(SenderConfig {
+            tsi,
+            objects: content
+                .objects
+                .iter()
+                .map(|object| SendObject {
+                    toi: object.toi,
+                    layout: *object.source.layout(),
+                    source_pass: options.source_pass,
+                })
+                .collect(),
+            control,
+            mode: options.mode,
+            schedule: match options.ordering {
+                Ordering::Even => TransmissionSchedule::Interleaved { grain: round.grain },
+                Ordering::Sequential { repair_permille } => {
+                    TransmissionSchedule::Sequential { repair_permille }
+                }
+            },
+            rate_bytes_per_second: options.rate_bytes_per_second
+                / options.reach.copies().max(1) as u64,
+            packet_overhead: version.header_size() as u32,
+            round_symbols: round.symbols,
+            sequence_in_cci: !options.flute,
+            seed,
+        });
+        let plans = Arc::new(fontana_fec::PlanCache::new(4));
+        let kept = Allowance::new(shares.kept_bytes);
+        let encoders = content
+            .objects
+            .iter()
+            .map(|object| {
+                let source = Arc::clone(&object.source);
+                let encoder = ObjectEncoder::new(source, Arc::clone(&plans), Arc::clone(&kept));
+                (object.toi, encoder)
+            })
+            .collect();
+        Ok(Self {
+            ticket,
+            manifest_hash: (!options.flute).then_some(manifest_hash),
+            content,
+            socket,
+            sender,
+            encoders,
+            workers: options.workers.max(1),
+            worker_bytes: shares.worker_bytes,
+        })
+    }
+
+    /// What a receiver needs to know.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// What is sent.
+    pub fn manifest(&self) -> &Manifest {
+        &self.content.manifest
+    }
+
+    /// Hash of the manifest; `None` for plain FLUTE, which has none.
+    pub fn manifest_hash(&self) -> Option<Hash> {
+        self.manifest_hash
+    }
+
+    /// Source symbols of the whole content: as many symbols make one pass.
+    pub fn source_symbols(&self) -> u64 {
+        let layouts = self.content.objects.iter().map(|object| object.source.layout());
+        layouts.map(|layout| layout.total_source_symbols()).sum()
+    }
+
+    /// Sends until everything has been sent or `stop` says so. `observe` is called a few times a
+    /// second.
+    ///
+    /// # Errors
+    /// [`Error::Send`] if the network refuses for good. A file that changes is no error: it is
+    /// given up, and the summary tells.
+    pub fn run(
+        self,
+        stop: &Stop,
+        observe: &mut dyn FnMut(&SendProgress),
+    ) -> Result<SendSummary, Error> {
+        driver::run(self, stop, observe)
+    }
+}
+
+fn check(options: &SendOptions) -> Result<(), Error> {
+    let range = |what, actual, allowed| Err(Error::Range { what, actual, allowed });
+    if options.files.is_empty() {
+        return Err(Error::NothingToSend);
+    }
+    if options.rate_bytes_per_second < 1000 {
+        let bits = options.rate_bytes_per_second * 8;
+        return range("the rate in bits per second", bits, "at least 8000");
+    }
+    if let Some(tsi) = options.tsi
+        && !(1..=u64::from(u32::MAX)).contains(&tsi.0)
+    {
+        return range("the TSI", tsi.0, "1 to 4294967295");
+    }
+    if options.memory < memory::MIN_MEMORY {
+        return range("the memory in bytes", options.memory as u64, "at least 32M");
+    }
+    let least = SessionHead::MAX_SIZE as u16 + FTI_BYTES + FDT_EXTENSION_BYTES;
+    if let Some(size) = options.symbol_size
+        && (size < least || !size.is_multiple_of(4))
+    {
+        let allowed = "a multiple of 4, at least 220";
+        return range("the symbol size", u64::from(size), allowed);
+    }
+    let longest = match options.code {
+        Code::RaptorQ => 56_403,
+        Code::None => 65_536,
+    };
+    if !(1..=longest).contains(&options.block_symbols) {
+        let allowed = "1 to 56403, or to 65536 without a code";
+        return range("the block length", u64::from(options.block_symbols), allowed);
+    }
+    Ok(())
+}
+
+/// Session head, manifest and file delivery table, or only the last for plain FLUTE.
+fn control_objects(
+    options: &SendOptions,
+    content: &Content,
+    manifest: &[u8],
+    manifest_hash: Hash,
+    symbol_size: u16,
+) -> Result<Vec<ControlObject>, Error> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut control = Vec::new();
+    let size = symbol_size - FTI_BYTES;
+    let manifest_oti = geometry::control_oti(manifest.len() as u64, size);
+    if !options.flute {
+        let head = SessionHead {
+            instance: InstanceId(crate::random_bytes()?),
+            manifest_version: options.manifest_version,
+            manifest: ObjectRef {
+                toi: Toi::MANIFEST.0 as u32,
+                oti: manifest_oti,
+                hash: manifest_hash,
+            },
+            expires_unix_seconds: 0,
+            rate_bytes_per_second: options.rate_bytes_per_second,
+            congestion_control: CongestionControl::FIXED_RATE,
+            channel_count: 1,
+        };
+        let mut bytes = head.emit(options.signer.as_ref());
+        bytes.resize(usize::from(size), 0);
+        let oti = geometry::control_oti(bytes.len() as u64, size);
+        control.push(ControlObject::new(Toi::HEAD, oti, &bytes, None, 2)?);
+        control.push(ControlObject::new(Toi::MANIFEST, manifest_oti, manifest, None, 4)?);
+    }
+    let table = content.file_delivery_table(now + FDT_LIFETIME).emit();
+    let mut oti = geometry::control_oti(table.len() as u64, size - FDT_EXTENSION_BYTES);
+    if options.flute && options.code == Code::None {
+        // A session without a code has none for its table either: the receiver may have no other.
+        oti = geometry::object_oti(Code::None, oti.transfer_length, oti.symbol_size, 1 << 16);
+    }
+    let extension = FdtExtension {
+        version: FdtExtension::FLUTE_VERSION,
+        // Another life of a sender with the same TSI has another table (RFC 6726, section 3.4.1).
+        instance_id: now.as_secs() as u32 & FdtExtension::MAX_INSTANCE_ID,
+    };
+    let rhythm = if options.flute { 1 } else { 4 };
+    control.push(ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?);
+    Ok(control)
+}
+
+struct Round {
+    symbols: u32,
+    grain: u32,
+}
+
+/// How many symbols are laid out at a time, and how many of a block at least.
+fn round(content: &Content, round_bytes: usize, symbol_size: u16) -> Round {
+    let layouts = || content.objects.iter().map(|object| object.source.layout());
+    let symbols = (round_bytes / usize::from(symbol_size.max(1))).clamp(1, 1 << 24) as u32;
+    let total: u64 = layouts().map(|layout| layout.total_source_symbols()).sum();
+    let longest = layouts().map(|layout| layout.max_source_symbols()).max().unwrap_or(1);
+    // With a round that holds a 32nd of everything, even progress costs nothing.
+    let even = u64::from(symbols) * u64::from(LEAST_VISIT) >= total;
+    let grain = if even { 1 } else { longest.div_ceil(LEAST_VISIT) };
+    Round { symbols: symbols.min(total.clamp(1, u64::from(u32::MAX)) as u32), grain }
+}

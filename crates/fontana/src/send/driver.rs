@@ -1,0 +1,250 @@
+//! Drives a [`Sender`](fontana_proto::Sender): workers read and encode ahead of need, one thread
+//! keeps the pace and waits for nobody.
+
+use super::{SendProgress, SendSession, SendSummary};
+use crate::{Error, Stop, Verdict};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender as ChannelSender, unbounded};
+use fontana_fec::Esi;
+use fontana_net::{Clock, SendSocket};
+use fontana_proto::{
+    BatchId, BlockId, Done, Endpoint, Event, Instant, Job, Output, SymbolId, drain,
+};
+use fontana_store::ObjectEncoder;
+use fontana_wire::Toi;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// A batch to be prepared.
+struct Task {
+    batch: BatchId,
+    block: BlockId,
+    esis: Vec<Esi>,
+}
+
+struct Prepared {
+    batch: BatchId,
+    toi: Toi,
+    symbols: Result<Vec<u8>, Error>,
+}
+
+/// How often the application is told.
+const OBSERVE_EVERY: Duration = Duration::from_millis(200);
+/// How long a stop request may go unnoticed.
+const STOP_LATENCY: Duration = Duration::from_millis(100);
+
+pub(super) fn run(
+    session: SendSession,
+    stop: &Stop,
+    observe: &mut dyn FnMut(&SendProgress),
+) -> Result<SendSummary, Error> {
+    let source_symbols = session.source_symbols();
+    let SendSession { socket, mut sender, encoders, workers, worker_bytes, .. } = session;
+    let (tasks, queue) = unbounded::<Task>();
+    let (finished, done) = unbounded::<Prepared>();
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            let (queue, finished, encoders) = (queue.clone(), finished.clone(), &encoders);
+            scope.spawn(move || prepare(&queue, &finished, encoders, worker_bytes));
+        }
+        drop((queue, finished));
+        let mut driver = Driver {
+            clock: Clock::start(),
+            train: Train::new(socket),
+            batches: BTreeMap::new(),
+            tasks,
+            failures: Vec::new(),
+            ended: false,
+        };
+        let mut last_observed = Duration::ZERO;
+        let mut header = Vec::with_capacity(2048);
+        loop {
+            let now = driver.now();
+            let result = drain(&mut sender, now, &mut header, |output, header| {
+                match driver.act(output, header) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(error) => ControlFlow::Break(error),
+                }
+            });
+            if let ControlFlow::Break(error) = result {
+                return Err(error);
+            }
+            driver.train.leave()?;
+            let elapsed = Duration::from_nanos(now.as_nanos());
+            let over = driver.ended || stop.is_set();
+            if over || elapsed >= last_observed + OBSERVE_EVERY {
+                last_observed = elapsed;
+                let lost = driver.train.lost;
+                observe(&SendProgress { elapsed, stats: sender.stats(), source_symbols, lost });
+            }
+            if over {
+                let interrupted = stop.is_set() && !driver.ended;
+                return Ok(driver.summary(interrupted, elapsed, sender.stats()));
+            }
+            let due = sender.poll_timeout();
+            let patience = due
+                .map_or(STOP_LATENCY, |due| due.saturating_since(driver.now()).min(STOP_LATENCY));
+            match done.recv_timeout(patience) {
+                Ok(prepared) => {
+                    let done = driver.take(prepared);
+                    sender.handle_done(driver.now(), done);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // Workers end when there is nobody to work for.
+                Err(RecvTimeoutError::Disconnected) => driver.ended = true,
+            }
+            let now = driver.now();
+            if due.is_some_and(|due| due <= now) {
+                sender.handle_timeout(now);
+            }
+        }
+    })
+}
+
+/// A worker: makes the symbols of one batch after the other until there is no one to ask for them.
+fn prepare(
+    queue: &Receiver<Task>,
+    finished: &ChannelSender<Prepared>,
+    encoders: &BTreeMap<Toi, ObjectEncoder>,
+    worker_bytes: usize,
+) {
+    for Task { batch, block, esis } in queue {
+        let Some(encoder) = encoders.get(&block.toi) else { continue };
+        let size = usize::from(encoder.source().layout().oti().symbol_size);
+        let mut symbols = vec![0; esis.len() * size];
+        let result = encoder.encode(block.sbn, &esis, worker_bytes, &mut symbols);
+        let symbols = result.map(|()| symbols).map_err(Error::from);
+        if finished.send(Prepared { batch, toi: block.toi, symbols }).is_err() {
+            return;
+        }
+    }
+}
+
+struct Driver {
+    clock: Clock,
+    train: Train,
+    /// Prepared symbols, one after the other, and the size of each.
+    batches: BTreeMap<BatchId, Batch>,
+    tasks: ChannelSender<Task>,
+    failures: Vec<(Toi, Error)>,
+    ended: bool,
+}
+
+struct Batch {
+    symbols: Vec<u8>,
+    count: usize,
+}
+
+impl Driver {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.clock.now_nanos())
+    }
+
+    fn act(&mut self, output: Output, header: &[u8]) -> Result<(), Error> {
+        match output {
+            Output::Transmit { to: _, symbol } => {
+                let bytes = match symbol {
+                    None => Some(&[][..]),
+                    Some(symbol) => symbol_bytes(&self.batches, symbol),
+                };
+                if let Some(bytes) = bytes {
+                    self.train.push(header, bytes)?;
+                }
+            }
+            Output::Job(Job::Prepare { batch, block, esis }) => {
+                self.batches.insert(batch, Batch { symbols: Vec::new(), count: esis.len() });
+                // Workers live as long as this sender of tasks.
+                let _ = self.tasks.send(Task { batch, block, esis });
+            }
+            Output::Job(Job::Release { batch }) => {
+                self.batches.remove(&batch);
+            }
+            Output::Event(Event::Finished) => self.ended = true,
+            Output::Event(_) | Output::Job(_) | Output::Join(_) | Output::Leave(_) => {}
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, prepared: Prepared) -> Done {
+        let Prepared { batch, toi, symbols } = prepared;
+        match symbols {
+            Ok(symbols) => {
+                if let Some(waiting) = self.batches.get_mut(&batch) {
+                    waiting.symbols = symbols;
+                }
+                Done::Prepared { batch }
+            }
+            Err(error) => {
+                if !self.failures.iter().any(|(failed, _)| *failed == toi) {
+                    self.failures.push((toi, error));
+                }
+                Done::PrepareFailed { batch }
+            }
+        }
+    }
+
+    fn summary(
+        self,
+        interrupted: bool,
+        elapsed: Duration,
+        stats: fontana_proto::SenderStats,
+    ) -> SendSummary {
+        let start = if interrupted { Verdict::Interrupted } else { Verdict::Complete };
+        let failures: Vec<_> = self.failures.into_iter().map(|(_, error)| error).collect();
+        let verdict = failures.iter().fold(start, |v, error| v.worst(error.verdict()));
+        SendSummary { verdict, elapsed, stats, lost: self.train.lost, failures }
+    }
+}
+
+fn symbol_bytes(batches: &BTreeMap<BatchId, Batch>, symbol: SymbolId) -> Option<&[u8]> {
+    let batch = batches.get(&symbol.batch)?;
+    let size = batch.symbols.len().checked_div(batch.count)?;
+    let at = symbol.index as usize * size;
+    batch.symbols.get(at..at + size)
+}
+
+/// Datagrams of one size on their way to the kernel in one piece.
+struct Train {
+    socket: SendSocket,
+    bytes: Vec<u8>,
+    segment_size: usize,
+    segments: usize,
+    lost: u64,
+}
+
+/// What one call hands to the kernel: its own limits for segmentation offload.
+const TRAIN_SEGMENTS: usize = 64;
+const TRAIN_BYTES: usize = 65_000;
+
+impl Train {
+    fn new(socket: SendSocket) -> Self {
+        let bytes = Vec::with_capacity(TRAIN_BYTES);
+        Self { socket, bytes, segment_size: 0, segments: 0, lost: 0 }
+    }
+
+    /// Adds a datagram. All have the size of the first one, but the last may be shorter.
+    fn push(&mut self, header: &[u8], symbol: &[u8]) -> Result<(), Error> {
+        let size = header.len() + symbol.len();
+        let full = self.segments == TRAIN_SEGMENTS || self.bytes.len() + size > TRAIN_BYTES;
+        if self.segments > 0 && (full || size > self.segment_size) {
+            self.leave()?;
+        }
+        if self.segments == 0 {
+            self.segment_size = size;
+        }
+        self.bytes.extend_from_slice(header);
+        self.bytes.extend_from_slice(symbol);
+        self.segments += 1;
+        if size < self.segment_size { self.leave() } else { Ok(()) }
+    }
+
+    fn leave(&mut self) -> Result<(), Error> {
+        if self.segments > 0 {
+            let sent = self.socket.send_batch(0, &self.bytes, self.segment_size)?;
+            self.lost += sent.lost;
+            self.bytes.clear();
+            self.segments = 0;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! Real sessions over loopback multicast: real sockets, real files, no root.
+#![allow(clippy::unwrap_used)]
+
+use fontana::{
+    Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession, SendSummary,
+    SimulatedLoss, Stop, Verdict, Verified, wire::Ticket,
+};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A group and port that no other test of this process uses.
+fn reach(test: u8) -> Reach {
+    let group = Ipv4Addr::new(239, 255, 91, test);
+    let port = 20_000 + (std::process::id() % 20_000) as u16;
+    let mut reach = Reach::to(SocketAddr::from((group, port)));
+    reach.interface = Some("127.0.0.1".parse().unwrap());
+    reach
+}
+
+fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    (0..bytes)
+        .map(|_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        })
+        .collect()
+}
+
+fn sender(options: SendOptions) -> (Ticket, Stop, JoinHandle<SendSummary>) {
+    let session = SendSession::prepare(options).unwrap();
+    let (ticket, stop) = (session.ticket().clone(), Stop::new());
+    let stopped = stop.clone();
+    let thread = std::thread::spawn(move || session.run(&stopped, &mut |_| {}).unwrap());
+    (ticket, stop, thread)
+}
+
+fn receive(options: ReceiveOptions) -> ReceiveSummary {
+    let session = ReceiveSession::open(options).unwrap();
+    session.run(&Stop::new(), &mut |_| {}).unwrap()
+}
+
+fn options(ticket: &Ticket, reach: &Reach, directory: &Path) -> ReceiveOptions {
+    let mut options = ReceiveOptions::from_ticket(ticket, directory);
+    options.reach = reach.clone();
+    options.timeout = Some(Duration::from_secs(60));
+    options
+}
+
+#[test]
+fn several_files_arrive_bit_exact_at_clean_and_lossy_receivers() {
+    let directory = tempfile::tempdir().unwrap();
+    let sizes = [0, 1, 1343, 1344, 1345, 700_000, 30_000_000];
+    let mut files = Vec::new();
+    for (number, &size) in sizes.iter().enumerate() {
+        let path = directory.path().join(format!("file {number}"));
+        std::fs::write(&path, noise(size, number as u64)).unwrap();
+        files.push(path);
+    }
+    let reach = reach(1);
+    let mut send = SendOptions::new(files.clone());
+    send.reach = reach.clone();
+    send.rate_bytes_per_second = 40_000_000;
+    let (ticket, stop, thread) = sender(send);
+    let receivers: Vec<_> = [0.0, 0.1, 0.4]
+        .into_iter()
+        .enumerate()
+        .map(|(number, probability)| {
+            let into = directory.path().join(format!("receiver {number}"));
+            let mut options = options(&ticket, &reach, &into);
+            options.simulated_loss = Some(SimulatedLoss { probability, seed: 7 });
+            (into, std::thread::spawn(move || receive(options)))
+        })
+        .collect();
+    for (into, receiver) in receivers {
+        let summary = receiver.join().unwrap();
+        println!("{summary:?}");
+        assert_eq!(summary.verdict, Verdict::Complete);
+        assert_eq!(summary.verified, Some(Verified::Digest));
+        for file in &files {
+            let received = std::fs::read(into.join(file.file_name().unwrap())).unwrap();
+            assert!(received == std::fs::read(file).unwrap(), "{file:?}");
+        }
+        assert_eq!(std::fs::read_dir(&into).unwrap().count(), files.len(), "nothing else is left");
+    }
+    stop.set();
+    let summary = thread.join().unwrap();
+    println!("{summary:?}");
+    assert_eq!(summary.verdict, Verdict::Interrupted);
+}

@@ -1,0 +1,126 @@
+//! The only real clock: nanoseconds since the run began, and two ways to wait.
+//!
+//! The endpoints of the protocol are told the time as a number of nanoseconds since an origin that
+//! never moves; [`Clock`] is where those numbers come from. It is monotonic: setting the system's
+//! clock changes nothing.
+//!
+//! A pacing loop sleeps until its next tick and then sends all that has become due *by the clock*,
+//! so a late wake-up is caught up at the next tick and the average rate is exact. Plain sleeps
+//! (Linux: within about 50 microseconds plus scheduling) are enough for ticks of one millisecond;
+//! nothing here spins.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Nanoseconds since the run began.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    /// A clock that reads 0 now.
+    pub fn start() -> Self {
+        Self { origin: Instant::now() }
+    }
+
+    /// Nanoseconds since the start; never decreases.
+    pub fn now_nanos(&self) -> u64 {
+        // 2^64 ns are 584 years.
+        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// How long it is until `nanos`; zero when that is past.
+    pub fn until(&self, nanos: u64) -> Duration {
+        Duration::from_nanos(nanos.saturating_sub(self.now_nanos()))
+    }
+
+    /// Sleeps until the clock reads at least `nanos`; returns at once when it already does.
+    pub fn sleep_until(&self, nanos: u64) {
+        let remaining = self.until(nanos);
+        if !remaining.is_zero() {
+            std::thread::sleep(remaining);
+        }
+    }
+}
+
+/// Why [`Alarm::wait_until`] returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// The moment has come.
+    Deadline,
+    /// [`Alarm::ring`] was called, before or during the wait.
+    Rung,
+}
+
+/// A wait that another thread can cut short. Clones share one bell.
+///
+/// A ring that comes when nobody waits is kept for the next wait; several count as one.
+#[derive(Debug, Clone, Default)]
+pub struct Alarm {
+    bell: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Alarm {
+    /// An alarm that has not rung.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends the wait of one waiting thread, or the next wait.
+    pub fn ring(&self) {
+        let (rung, changed) = &*self.bell;
+        // A panic elsewhere cannot leave a bool half written: a poisoned lock is as good.
+        *rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_one();
+    }
+
+    /// Waits until `clock` reads `nanos` or the alarm rings, whichever comes first.
+    pub fn wait_until(&self, clock: &Clock, nanos: u64) -> Wake {
+        let (rung, changed) = &*self.bell;
+        let mut rung = rung.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if std::mem::take(&mut *rung) {
+                return Wake::Rung;
+            }
+            let remaining = clock.until(nanos);
+            if remaining.is_zero() {
+                return Wake::Deadline;
+            }
+            rung = changed.wait_timeout(rung, remaining).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleep_until_never_returns_early_and_not_at_all_late_for_the_past() {
+        let clock = Clock::start();
+        clock.sleep_until(3_000_000);
+        assert!(clock.now_nanos() >= 3_000_000);
+        // A moment that is past: no sleep, so no deadline to miss.
+        clock.sleep_until(0);
+        assert_eq!(clock.until(0), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_ring_before_the_wait_is_kept_once() {
+        let (clock, alarm) = (Clock::start(), Alarm::new());
+        alarm.ring();
+        alarm.ring();
+        assert_eq!(alarm.wait_until(&clock, u64::MAX), Wake::Rung);
+        assert_eq!(alarm.wait_until(&clock, clock.now_nanos()), Wake::Deadline);
+    }
+
+    #[test]
+    fn a_ring_cuts_an_endless_wait_short() {
+        let (clock, alarm) = (Clock::start(), Alarm::new());
+        let bell = alarm.clone();
+        let other = std::thread::spawn(move || bell.ring());
+        assert_eq!(alarm.wait_until(&clock, u64::MAX), Wake::Rung);
+        other.join().unwrap();
+    }
+}

@@ -1,0 +1,549 @@
+//! Listing the network interfaces of this host and choosing one.
+//!
+//! A multicast socket must be told its interface: left alone, the kernel takes the one its routing
+//! table names, which on a host with two networks is wrong half of the time and wrong in silence.
+//! [`Interfaces::select`] finds the interface a person named; [`Interfaces::default_for`] chooses
+//! one when nobody did, and says why.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::str::FromStr;
+
+use crate::mtu::IpVersion;
+use crate::sys::{self, RawAddress};
+
+/// The MTU taken for granted when the system does not tell: Ethernet's.
+const ASSUMED_MTU: u32 = 1500;
+
+/// One address of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InterfaceAddress {
+    /// The address.
+    pub ip: IpAddr,
+    /// Length of its network's prefix in bits.
+    pub prefix_len: u8,
+    /// The broadcast address of its network, if it has one (IPv4 only).
+    pub broadcast: Option<Ipv4Addr>,
+}
+
+/// A network interface as it was when the list was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// The system's name, for example `eth0`.
+    pub name: String,
+    /// The system's index, never 0.
+    pub index: u32,
+    /// IPv4 and IPv6 addresses in the system's order.
+    pub addresses: Vec<InterfaceAddress>,
+    /// Largest IP packet in bytes, header included. 1500 is assumed where the system does not tell.
+    pub mtu: u32,
+    /// Switched on.
+    pub is_up: bool,
+    /// The system says that it carries multicast. Loopback does too, without saying so on Linux.
+    pub is_multicast: bool,
+    /// Packets stay on this host.
+    pub is_loopback: bool,
+}
+
+impl Interface {
+    /// The address to send from: the first of that version; for IPv6 one that is not link-local if
+    /// there is any, because it means something beyond this link.
+    pub fn address(&self, version: IpVersion) -> Option<IpAddr> {
+        let mut of_version =
+            self.addresses.iter().map(|a| a.ip).filter(|&ip| IpVersion::of(ip) == version);
+        of_version.clone().find(|&ip| !is_link_local_v6(ip)).or_else(|| of_version.next())
+    }
+
+    /// Whether multicast sent and joined here can be expected to work.
+    pub fn carries_multicast(&self) -> bool {
+        self.is_up && (self.is_multicast || self.is_loopback)
+    }
+}
+
+/// `eth0 (192.0.2.7, 2001:db8::7)`.
+impl fmt::Display for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addresses: Vec<String> = self.addresses.iter().map(|a| a.ip.to_string()).collect();
+        let addresses =
+            if addresses.is_empty() { "no address".to_owned() } else { addresses.join(", ") };
+        let down = if self.is_up { "" } else { ", down" };
+        write!(f, "{} ({addresses}{down})", self.name)
+    }
+}
+
+fn is_link_local_v6(ip: IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local())
+}
+
+/// How a person names an interface: `eth0`, `10.0.0.3`, `10.0.0.0/8` or `2001:db8::/32`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InterfaceSelector {
+    /// By the system's name.
+    Name(String),
+    /// The interface that has this address.
+    Address(IpAddr),
+    /// The one interface with an address in this network: one command line for many hosts.
+    Network {
+        /// Any address of the network; bits after the prefix are ignored.
+        base: IpAddr,
+        /// Length of the prefix in bits, at most 32 or 128.
+        prefix_len: u8,
+    },
+}
+
+impl FromStr for InterfaceSelector {
+    type Err = InterfaceError;
+
+    fn from_str(text: &str) -> Result<Self, InterfaceError> {
+        let malformed = || InterfaceError::Malformed { text: text.to_owned() };
+        // The name of a Linux interface has no slash, so a slash means a network.
+        if let Some((base, prefix_len)) = text.split_once('/') {
+            let base: IpAddr = base.parse().map_err(|_| malformed())?;
+            let prefix_len: u8 = prefix_len.parse().map_err(|_| malformed())?;
+            if prefix_len > address_bits(base) {
+                return Err(malformed());
+            }
+            return Ok(Self::Network { base, prefix_len });
+        }
+        match text.parse() {
+            Ok(address) => Ok(Self::Address(address)),
+            Err(_) if text.is_empty() => Err(malformed()),
+            Err(_) => Ok(Self::Name(text.to_owned())),
+        }
+    }
+}
+
+/// As it was typed.
+impl fmt::Display for InterfaceSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Network { base, prefix_len } => write!(f, "{base}/{prefix_len}"),
+        }
+    }
+}
+
+/// No interface, or not one interface.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InterfaceError {
+    /// Not a name, an address or a network.
+    #[error(
+        "`{text}` names no interface: write a name (eth0), an address (10.0.0.3) or a network (10.0.0.0/8)"
+    )]
+    Malformed {
+        /// What was written.
+        text: String,
+    },
+    /// Nothing here matches.
+    #[error("no interface here matches `{wanted}`; there are: {available}")]
+    NotFound {
+        /// What was asked for.
+        wanted: String,
+        /// What exists.
+        available: String,
+    },
+    /// A network matches several.
+    #[error("`{wanted}` matches several interfaces: {candidates}; name one of them")]
+    Ambiguous {
+        /// What was asked for.
+        wanted: String,
+        /// What matches.
+        candidates: String,
+    },
+    /// It exists, switched off.
+    #[error(
+        "interface {name} is down; switch it on (ip link set {name} up) or name another: {available}"
+    )]
+    Down {
+        /// The interface.
+        name: String,
+        /// What exists.
+        available: String,
+    },
+    /// Not even a loopback interface is up with an address of the wanted version.
+    #[error("no interface is up with an {version} address; there are: {available}")]
+    NothingUsable {
+        /// The version wanted.
+        version: IpVersion,
+        /// What exists.
+        available: String,
+    },
+}
+
+/// Why the default interface is the one it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefaultReason {
+    /// The routing table sends the group there.
+    Routed,
+    /// No route for the group; this is the first interface that carries multicast.
+    FirstMulticast,
+    /// Nothing but the loopback interface is usable: packets stay on this host.
+    OnlyLoopback,
+}
+
+/// Completes the sentence "eth0 was chosen because".
+impl fmt::Display for DefaultReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Routed => "the routing table sends this group there",
+            Self::FirstMulticast => {
+                "no route leads to this group and it is the first interface that carries multicast"
+            }
+            Self::OnlyLoopback => "no other interface is usable: packets stay on this host",
+        })
+    }
+}
+
+/// The interfaces of this host, ordered by index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interfaces(Vec<Interface>);
+
+impl Interfaces {
+    /// Asks the system.
+    ///
+    /// # Errors
+    /// The system refuses the list (out of memory or descriptors).
+    pub fn list() -> io::Result<Self> {
+        let mut interfaces = Self::from_raw(sys::interface_addresses()?);
+        for interface in &mut interfaces.0 {
+            interface.mtu = sys::interface_mtu(&interface.name).unwrap_or(ASSUMED_MTU);
+        }
+        Ok(interfaces)
+    }
+
+    /// A list made by hand, for tests of what chooses from it.
+    pub fn from_vec(mut interfaces: Vec<Interface>) -> Self {
+        interfaces.sort_by_key(|interface| interface.index);
+        Self(interfaces)
+    }
+
+    fn from_raw(addresses: Vec<RawAddress>) -> Self {
+        let mut interfaces: Vec<Interface> = Vec::new();
+        for raw in addresses {
+            // Index 0: vanished between the two system calls.
+            if raw.index == 0 {
+                continue;
+            }
+            let has = |flag: i32| raw.flags & flag as u32 != 0;
+            let position = match interfaces.iter().position(|i| i.index == raw.index) {
+                Some(position) => position,
+                None => {
+                    interfaces.push(Interface {
+                        name: raw.name,
+                        index: raw.index,
+                        addresses: Vec::new(),
+                        mtu: ASSUMED_MTU,
+                        is_up: has(libc::IFF_UP),
+                        is_multicast: has(libc::IFF_MULTICAST),
+                        is_loopback: has(libc::IFF_LOOPBACK),
+                    });
+                    interfaces.len() - 1
+                }
+            };
+            if let (Some(ip), Some(interface)) = (raw.address, interfaces.get_mut(position)) {
+                interface.addresses.push(InterfaceAddress {
+                    ip,
+                    prefix_len: raw.netmask.map_or(address_bits(ip), prefix_len),
+                    broadcast: match raw.broadcast {
+                        Some(IpAddr::V4(v4)) if has(libc::IFF_BROADCAST) => Some(v4),
+                        _ => None,
+                    },
+                });
+            }
+        }
+        Self::from_vec(interfaces)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Interface> {
+        self.0.iter()
+    }
+
+    /// The loopback interface, if it is up.
+    pub fn loopback(&self) -> Option<&Interface> {
+        self.iter().find(|interface| interface.is_loopback && interface.is_up)
+    }
+
+    /// The interface that a selector names.
+    ///
+    /// # Errors
+    /// None matches, several match a network, or it is down; the message lists what exists.
+    pub fn select(&self, selector: &InterfaceSelector) -> Result<&Interface, InterfaceError> {
+        let matches: Vec<&Interface> = self
+            .iter()
+            .filter(|interface| match selector {
+                InterfaceSelector::Name(name) => interface.name == *name,
+                InterfaceSelector::Address(ip) => interface.addresses.iter().any(|a| a.ip == *ip),
+                InterfaceSelector::Network { base, prefix_len } => {
+                    interface.addresses.iter().any(|a| in_network(a.ip, *base, *prefix_len))
+                }
+            })
+            .collect();
+        match matches.as_slice() {
+            [] => Err(InterfaceError::NotFound {
+                wanted: selector.to_string(),
+                available: self.to_string(),
+            }),
+            [interface] if !interface.is_up => Err(InterfaceError::Down {
+                name: interface.name.clone(),
+                available: self.to_string(),
+            }),
+            [interface] => Ok(interface),
+            several => Err(InterfaceError::Ambiguous {
+                wanted: selector.to_string(),
+                candidates: join(several.iter().copied()),
+            }),
+        }
+    }
+
+    /// The interface for a group when nobody named one, and why it is this one.
+    ///
+    /// The routing table's choice if it has one, else the first interface (by index) that is up,
+    /// carries multicast and has an address of the group's version, else the loopback interface.
+    ///
+    /// # Errors
+    /// Not even the loopback interface is up.
+    pub fn default_for(
+        &self,
+        group: IpAddr,
+    ) -> Result<(&Interface, DefaultReason), InterfaceError> {
+        self.choose_default(IpVersion::of(group), routed_source(group))
+    }
+
+    fn choose_default(
+        &self,
+        version: IpVersion,
+        routed_source: Option<IpAddr>,
+    ) -> Result<(&Interface, DefaultReason), InterfaceError> {
+        let usable = |i: &&Interface| i.carries_multicast() && i.address(version).is_some();
+        let routed = routed_source.and_then(|source| {
+            self.iter().filter(usable).find(|i| i.addresses.iter().any(|a| a.ip == source))
+        });
+        if let Some(interface) = routed.filter(|i| !i.is_loopback) {
+            return Ok((interface, DefaultReason::Routed));
+        }
+        if let Some(interface) = self.iter().filter(usable).find(|i| !i.is_loopback) {
+            return Ok((interface, DefaultReason::FirstMulticast));
+        }
+        match self.iter().find(usable) {
+            Some(interface) => Ok((interface, DefaultReason::OnlyLoopback)),
+            None => Err(InterfaceError::NothingUsable { version, available: self.to_string() }),
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Interfaces {
+    type Item = &'a Interface;
+    type IntoIter = std::slice::Iter<'a, Interface>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// `lo (127.0.0.1), eth0 (192.0.2.7)`.
+impl fmt::Display for Interfaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&if self.0.is_empty() { "none".to_owned() } else { join(self.iter()) })
+    }
+}
+
+fn join<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> String {
+    interfaces.map(Interface::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The address this host would send from to reach `destination`, by its routing table.
+///
+/// Connecting a UDP socket sends nothing; the kernel only looks the route up.
+fn routed_source(destination: IpAddr) -> Option<IpAddr> {
+    let socket = UdpSocket::bind((IpVersion::of(destination).unspecified(), 0)).ok()?;
+    // Any port will do: 9 is "discard", should a packet ever be sent by mistake.
+    socket.connect(SocketAddr::new(destination, 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
+fn address_bits(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 32 } else { 128 }
+}
+
+fn prefix_len(netmask: IpAddr) -> u8 {
+    let ones = match netmask {
+        IpAddr::V4(v4) => u32::from(v4).leading_ones(),
+        IpAddr::V6(v6) => u128::from(v6).leading_ones(),
+    };
+    ones as u8
+}
+
+fn in_network(ip: IpAddr, base: IpAddr, prefix_len: u8) -> bool {
+    // As 128 bits, left-aligned; a shift by all of them is 0 bits of prefix: everything matches.
+    let bits = |ip: IpAddr| match ip {
+        IpAddr::V4(v4) => u128::from(u32::from(v4)) << 96,
+        IpAddr::V6(v6) => u128::from(v6),
+    };
+    let mask = u128::MAX.checked_shl(128 - u32::from(prefix_len.min(128))).unwrap_or(0);
+    ip.is_ipv4() == base.is_ipv4() && bits(ip) & mask == bits(base) & mask
+}
+
+/// The scope that a socket address of this group or interface address needs: IPv6 addresses that
+/// mean something on one link only are incomplete without the interface.
+pub(crate) fn scoped(ip: IpAddr, port: u16, interface_index: u32) -> SocketAddr {
+    match ip {
+        IpAddr::V4(_) => SocketAddr::new(ip, port),
+        IpAddr::V6(v6) => {
+            let scope = if needs_scope(v6) { interface_index } else { 0 };
+            std::net::SocketAddrV6::new(v6, port, 0, scope).into()
+        }
+    }
+}
+
+fn needs_scope(v6: Ipv6Addr) -> bool {
+    v6.is_multicast() || v6.is_unicast_link_local()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn interface(index: u32, name: &str, addresses: &[&str]) -> Interface {
+        Interface {
+            name: name.to_owned(),
+            index,
+            addresses: addresses
+                .iter()
+                .map(|a| InterfaceAddress {
+                    ip: a.parse().unwrap(),
+                    prefix_len: 24,
+                    broadcast: None,
+                })
+                .collect(),
+            mtu: 1500,
+            is_up: true,
+            is_multicast: name != "lo",
+            is_loopback: name == "lo",
+        }
+    }
+
+    fn host() -> Interfaces {
+        let mut dead = interface(9, "eth9", &["10.9.0.1"]);
+        dead.is_up = false;
+        Interfaces::from_vec(vec![
+            interface(3, "eth1", &["10.1.0.3"]),
+            dead,
+            interface(2, "eth0", &["10.0.0.3", "fe80::3", "2001:db8::3"]),
+            interface(1, "lo", &["127.0.0.1", "::1"]),
+        ])
+    }
+
+    fn select(text: &str) -> Result<String, InterfaceError> {
+        let selector: InterfaceSelector = text.parse()?;
+        host().select(&selector).map(|i| i.name.clone())
+    }
+
+    #[test]
+    fn an_interface_is_found_by_name_address_and_network() {
+        for (text, name) in [
+            ("eth0", "eth0"),
+            ("10.1.0.3", "eth1"),
+            ("10.1.0.0/16", "eth1"),
+            ("127.0.0.0/8", "lo"),
+            ("2001:db8::/32", "eth0"),
+            ("::1", "lo"),
+            ("10.0.0.3/32", "eth0"),
+        ] {
+            assert_eq!(select(text).as_deref(), Ok(name), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_interface_is_answered_with_the_list_of_those_that_exist() {
+        for text in ["eth7", "10.0.0.4", "10.0.0.4/32", "192.168.0.0/16", "::/128"] {
+            let error = select(text).unwrap_err();
+            assert!(matches!(error, InterfaceError::NotFound { .. }), "{text}");
+            let message = error.to_string();
+            assert!(message.contains(text) && message.contains("eth1 (10.1.0.3)"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_network_with_two_interfaces_is_not_guessed() {
+        // 0.0.0.0/0 is every IPv4 address and no IPv6 one.
+        for text in ["10.0.0.0/8", "0.0.0.0/0"] {
+            let error = select(text).unwrap_err();
+            assert!(matches!(error, InterfaceError::Ambiguous { .. }), "{text}");
+            assert!(error.to_string().contains("eth0") && error.to_string().contains("eth1"));
+        }
+    }
+
+    #[test]
+    fn an_interface_that_is_down_is_said_to_be_down() {
+        assert!(matches!(select("eth9"), Err(InterfaceError::Down { .. })));
+    }
+
+    #[test]
+    fn malformed_selectors_are_refused() {
+        for text in ["", "10.0.0.0/33", "::/129", "10.0.0.0/", "/8", "eth0/8", "10.0.0.0/-1"] {
+            assert!(matches!(select(text), Err(InterfaceError::Malformed { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_default_follows_the_route_then_the_index_then_loopback() {
+        let host = host();
+        let default = |version, source: Option<&str>| {
+            let source = source.map(|s| s.parse().unwrap());
+            host.choose_default(version, source).map(|(i, why)| (i.name.as_str(), why)).unwrap()
+        };
+        assert_eq!(default(IpVersion::V4, Some("10.1.0.3")), ("eth1", DefaultReason::Routed));
+        assert_eq!(default(IpVersion::V4, None), ("eth0", DefaultReason::FirstMulticast));
+        // A route to an interface that is down, or one over loopback, is no choice.
+        assert_eq!(default(IpVersion::V4, Some("10.9.0.1")).0, "eth0");
+        assert_eq!(default(IpVersion::V4, Some("127.0.0.1")).0, "eth0");
+
+        let alone = Interfaces::from_vec(vec![interface(1, "lo", &["127.0.0.1"])]);
+        let (lo, why) = alone.choose_default(IpVersion::V4, None).unwrap();
+        assert_eq!((lo.name.as_str(), why), ("lo", DefaultReason::OnlyLoopback));
+        let none = alone.choose_default(IpVersion::V6, None).unwrap_err();
+        assert!(none.to_string().contains("IPv6"), "{none}");
+    }
+
+    #[test]
+    fn the_address_to_send_from_means_something_beyond_the_link() {
+        let eth0 = interface(2, "eth0", &["10.0.0.3", "fe80::3", "2001:db8::3"]);
+        assert_eq!(eth0.address(IpVersion::V6), Some("2001:db8::3".parse().unwrap()));
+        let link_only = interface(2, "eth0", &["fe80::3"]);
+        assert_eq!(link_only.address(IpVersion::V6), Some("fe80::3".parse().unwrap()));
+        assert_eq!(link_only.address(IpVersion::V4), None);
+    }
+
+    #[test]
+    fn this_host_has_a_loopback_interface_with_its_facts() {
+        let interfaces = Interfaces::list().unwrap();
+        let lo = interfaces.loopback().expect("the loopback interface is up");
+        assert!(lo.index > 0 && lo.carries_multicast() && lo.mtu >= 1500, "{lo:?}");
+        let v4 = lo.addresses.iter().find(|a| a.ip == Ipv4Addr::LOCALHOST).unwrap();
+        assert_eq!(v4.prefix_len, 8);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_selector_panic(text in "[0-9a-f:./-]{0,24}|\\PC{0,24}") {
+            if let Ok(selector) = text.parse::<InterfaceSelector>() {
+                let _ = host().select(&selector);
+            }
+        }
+
+        #[test]
+        fn an_address_is_in_every_network_made_of_its_own_prefix(bits: u32, len in 0_u8..=32) {
+            let ip = IpAddr::from(Ipv4Addr::from(bits));
+            prop_assert!(in_network(ip, ip, len));
+            if len > 0 {
+                // One step outside: the last bit of the prefix differs.
+                let other = Ipv4Addr::from(bits ^ (1 << (32 - u32::from(len))));
+                prop_assert!(!in_network(other.into(), ip, len));
+            }
+        }
+    }
+}

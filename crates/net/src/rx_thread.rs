@@ -1,0 +1,256 @@
+//! A thread that drains a receiving socket and never waits for its consumer.
+//!
+//! ```text
+//!  socket ──▶ receive thread ──▶ full batches (bounded) ──▶ consumer
+//!                   ▲                                          │ drop
+//!                   └───────────── empty batches ◀─────────────┘
+//! ```
+//!
+//! All memory is allocated at the start: `batches` buffers that go round. When the consumer is
+//! behind, single datagrams collect in one batch before it is handed over, so slow traffic uses
+//! the memory as well as fast traffic. When it holds all batches, the thread goes on draining the
+//! socket, throws away and counts: the consumer learns exactly how many datagrams it missed, which
+//! the kernel's counter would not tell, and does not mistake them for loss in the network.
+
+use std::io;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use crate::membership::Membership;
+use crate::receiver::{Batch, ReceiveSocket};
+
+/// How long the thread sleeps in the kernel at most, and so how late it may notice a stop request.
+const STOP_LATENCY: Duration = Duration::from_millis(100);
+
+/// How long datagrams may wait for company in a batch after the consumer has caught up.
+const HAND_OVER_LATENCY: Duration = Duration::from_millis(1);
+
+/// Errors of the socket in a row, without one datagram between, after which it is given up. Each is
+/// followed by a pause of [`STOP_LATENCY`]: about a second.
+const MAX_ERRORS: u32 = 10;
+
+/// The memory of a [`ReceiveThread`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiveThreadConfig {
+    /// Number of batches that go round, at least 2.
+    pub batches: usize,
+    /// Bytes of each batch, at least 128 KiB.
+    pub batch_size: usize,
+}
+
+/// 32 batches of 256 KiB: 8 MiB, 67 ms at 1 Gbit/s, as much again as the kernel's buffer.
+impl Default for ReceiveThreadConfig {
+    fn default() -> Self {
+        Self { batches: 32, batch_size: 256 << 10 }
+    }
+}
+
+impl ReceiveThreadConfig {
+    /// Bytes that the thread will hold at the most (one more batch than configured: the one that
+    /// is thrown away).
+    pub fn memory(&self) -> usize {
+        (self.batches.max(2) + 1).saturating_mul(Batch::memory_for(self.batch_size))
+    }
+}
+
+/// What was lost inside this host since the socket was opened, as of the end of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LocalLoss {
+    /// Packets thrown away by the kernel: a lower bound in datagrams
+    /// ([`ReceiveSocket::drops`]).
+    pub kernel_drops: u64,
+    /// Datagrams thrown away by the receive thread because the consumer held all batches.
+    pub local_drops: u64,
+    /// Datagrams from senders that were not asked for ([`ReceiveSocket::foreign`]): not a loss.
+    pub foreign: u64,
+}
+
+/// A batch on loan: dropping it gives the memory back to the receive thread.
+#[derive(Debug)]
+pub struct ReceivedBatch {
+    batch: Batch,
+    loss: LocalLoss,
+    home: Sender<Batch>,
+}
+
+impl ReceivedBatch {
+    /// Losses inside this host until this batch was handed over.
+    pub fn loss(&self) -> LocalLoss {
+        self.loss
+    }
+}
+
+impl Deref for ReceivedBatch {
+    type Target = Batch;
+
+    fn deref(&self) -> &Batch {
+        &self.batch
+    }
+}
+
+impl Drop for ReceivedBatch {
+    fn drop(&mut self) {
+        let mut batch = std::mem::replace(&mut self.batch, Batch::without_memory());
+        batch.clear();
+        // No thread left to take it back: then the memory is simply freed.
+        let _ = self.home.try_send(batch);
+    }
+}
+
+/// A running receive thread. Dropping it stops the thread.
+#[derive(Debug)]
+pub struct ReceiveThread {
+    batches: Receiver<ReceivedBatch>,
+    membership: Option<Membership>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<io::Result<LocalLoss>>>,
+}
+
+impl ReceiveThread {
+    /// Starts the thread and hands the socket over to it.
+    ///
+    /// # Errors
+    /// Out of threads or file descriptors.
+    pub fn spawn(socket: ReceiveSocket, config: ReceiveThreadConfig) -> io::Result<Self> {
+        let count = config.batches.max(2);
+        // Every batch has a place in either channel: neither side ever finds its channel full.
+        let (full, batches) = bounded(count);
+        let (home, empty) = bounded(count);
+        for _ in 0..count {
+            if home.try_send(Batch::with_size(config.batch_size)).is_err() {
+                unreachable!("the channel has room for all batches");
+            }
+        }
+        let membership = socket.membership().map(Membership::try_clone).transpose()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let drain = Drain {
+            socket,
+            full,
+            empty,
+            home,
+            stop: Arc::clone(&stop),
+            loss: LocalLoss::default(),
+            spare: Batch::with_size(config.batch_size),
+        };
+        let thread = std::thread::Builder::new()
+            .name("fontana-receive".to_owned())
+            .spawn(move || drain.run())?;
+        Ok(Self { batches, membership, stop, thread: Some(thread) })
+    }
+
+    /// Where the batches come out, in the order of arrival. It is disconnected when the thread has
+    /// ended by itself; [`Self::stop`] then says why.
+    pub fn batches(&self) -> &Receiver<ReceivedBatch> {
+        &self.batches
+    }
+
+    /// Joins and leaves while the thread receives; `None` for broadcast and unicast.
+    pub fn membership(&self) -> Option<&Membership> {
+        self.membership.as_ref()
+    }
+
+    /// Stops the thread, which takes about 100 ms at the most, and returns all that was lost inside
+    /// this host. Datagrams that were not taken from [`Self::batches`] are gone.
+    ///
+    /// # Errors
+    /// Why the thread had given up before.
+    pub fn stop(mut self) -> io::Result<LocalLoss> {
+        self.join()
+    }
+
+    fn join(&mut self) -> io::Result<LocalLoss> {
+        self.stop.store(true, Ordering::Relaxed);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(io::Error::other("the receive thread panicked")),
+            None => Ok(LocalLoss::default()),
+        }
+    }
+}
+
+impl Drop for ReceiveThread {
+    fn drop(&mut self) {
+        // Whoever wants the result calls `stop`.
+        let _ = self.join();
+    }
+}
+
+/// What the thread owns.
+struct Drain {
+    socket: ReceiveSocket,
+    full: Sender<ReceivedBatch>,
+    empty: Receiver<Batch>,
+    /// Goes with each batch to bring it back.
+    home: Sender<Batch>,
+    stop: Arc<AtomicBool>,
+    loss: LocalLoss,
+    /// Receives what is thrown away.
+    spare: Batch,
+}
+
+impl Drain {
+    fn run(mut self) -> io::Result<LocalLoss> {
+        let mut filling: Option<Batch> = None;
+        let mut errors_in_a_row = 0;
+        while !self.stop.load(Ordering::Relaxed) {
+            match self.turn(&mut filling) {
+                Ok(()) => errors_in_a_row = 0,
+                Err(error) => {
+                    errors_in_a_row += 1;
+                    if errors_in_a_row == MAX_ERRORS {
+                        return Err(error);
+                    }
+                    std::thread::sleep(STOP_LATENCY);
+                }
+            }
+            if let Some(batch) = filling.take_if(|batch| self.should_hand_over(batch)) {
+                self.update_loss();
+                let home = self.home.clone();
+                if self.full.try_send(ReceivedBatch { batch, loss: self.loss, home }).is_err() {
+                    // The consumer is gone.
+                    break;
+                }
+            }
+        }
+        self.update_loss();
+        Ok(self.loss)
+    }
+
+    /// Waits for datagrams and puts them into `filling`, or away.
+    fn turn(&mut self, filling: &mut Option<Batch>) -> io::Result<()> {
+        let someone_waits = filling.as_ref().is_some_and(|batch| !batch.is_empty());
+        let timeout = if someone_waits { HAND_OVER_LATENCY } else { STOP_LATENCY };
+        if !self.socket.wait(timeout)? {
+            return Ok(());
+        }
+        // Only now, so that a batch that came home during the wait is used.
+        if filling.is_none() {
+            *filling = self.empty.try_recv().ok();
+        }
+        match filling {
+            Some(batch) => {
+                self.socket.recv_more(Duration::ZERO, batch)?;
+            }
+            None => {
+                let missed = self.socket.recv_batch(Duration::ZERO, &mut self.spare)?;
+                self.loss.local_drops += missed as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// A full batch goes at once; a partial one only to a consumer that has nothing else to do.
+    fn should_hand_over(&self, batch: &Batch) -> bool {
+        !batch.is_empty() && (batch.is_full() || self.full.is_empty())
+    }
+
+    fn update_loss(&mut self) {
+        self.loss.kernel_drops = self.socket.drops();
+        self.loss.foreign = self.socket.foreign();
+    }
+}

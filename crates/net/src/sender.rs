@@ -1,0 +1,426 @@
+//! Sending trains of equal datagrams to groups, broadcast addresses or lists of hosts.
+//!
+//! A *train* is a run of datagrams of one size (the last may be shorter) lying one behind the other
+//! in memory. With segmentation offload (`UDP_SEGMENT`, udp(7), Linux 4.18) a train of up to 64
+//! datagrams costs one system call, on multicast too. Where the kernel or a device refuses it, the
+//! socket falls back to one call per datagram, remembers, and says so
+//! ([`SendSocket::uses_offload`]).
+//!
+//! The segment size is set as an option of the socket, which changes hardly ever, and not as a
+//! control message: so a plain `sendto` does, and the traffic class set once (DSCP) holds.
+//!
+//! Datagrams are never fragmented: the "don't fragment" bit is set, and what a router says about a
+//! smaller MTU is ignored (`IP_PMTUDISC_PROBE`), because anyone can forge that message and a
+//! session cannot change its packet size anyway.
+
+mod config;
+mod options;
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+pub use config::{Destination, SendConfig, SendError};
+
+use crate::mtu::{IpVersion, MAX_PAYLOAD_SIZE};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use crate::sys;
+use config::{addresses, check_destinations, source_address};
+use options::{
+    direct_to_interface, forbid_fragments, set_multicast_reach, set_traffic_class, step,
+};
+
+/// Datagrams of one train: `UDP_MAX_SEGMENTS` of the kernels that have the smaller value (up to
+/// 6.6; later ones take 128, but 64 KiB are full before).
+const MAX_SEGMENTS: usize = 64;
+
+/// How long a full send buffer may hold the sender up: one of the kernel's queues is then stuck,
+/// and a stop request must not wait for it.
+const STALL_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// What one call of [`SendSocket::send_batch`] did. With fan-out every copy counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// Datagrams the kernel took.
+    pub datagrams: u64,
+    /// Their UDP payload in bytes.
+    pub payload_bytes: u64,
+    /// Datagrams that it did not take for a passing reason: to a receiver they are loss.
+    pub lost: u64,
+}
+
+impl std::ops::AddAssign for Sent {
+    fn add_assign(&mut self, other: Self) {
+        self.datagrams += other.datagrams;
+        self.payload_bytes += other.payload_bytes;
+        self.lost += other.lost;
+    }
+}
+
+/// Sends that failed for a passing reason, by reason, in datagrams. They are survived: a fountain
+/// has no datagram that must arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SendLosses {
+    /// A queue of the kernel was full (ENOBUFS, ENOMEM): the rate is above what the device takes.
+    pub no_buffer_space: u64,
+    /// The send buffer stayed full for 100 ms (EAGAIN): the device stands still.
+    pub stalled: u64,
+    /// No route, host or network down (ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN).
+    pub unreachable: u64,
+    /// A host of a list said that nobody listens (ECONNREFUSED).
+    pub refused: u64,
+    /// A local packet filter forbids it (EPERM, EACCES).
+    pub not_permitted: u64,
+}
+
+/// A socket that sends one session's channels.
+#[derive(Debug)]
+pub struct SendSocket {
+    socket: Socket,
+    /// Each is one or more addresses.
+    destinations: Vec<Vec<SockAddr>>,
+    local_address: SocketAddr,
+    interface: Option<(String, u32)>,
+    offload: bool,
+    /// The value of `UDP_SEGMENT` now; 0: off.
+    segment_size_set: usize,
+    sent: Sent,
+    losses: SendLosses,
+}
+
+impl SendSocket {
+    /// Opens a socket for all destinations of `config`.
+    ///
+    /// # Errors
+    /// The configuration makes no sense ([`SendError`] says which part), or the system refuses.
+    pub fn new(config: &SendConfig) -> Result<Self, SendError> {
+        let version = check_destinations(config)?;
+        let source = source_address(config, version)?;
+        let domain = match version {
+            IpVersion::V4 => Domain::IPV4,
+            IpVersion::V6 => Domain::IPV6,
+        };
+        let socket =
+            step("open a UDP socket", Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)))?;
+        if version == IpVersion::V6 {
+            step("make the socket IPv6 only", socket.set_only_v6(true))?;
+        }
+        step("bind to the source address", socket.bind(&source.into()))?;
+        step("set the send timeout", socket.set_write_timeout(Some(STALL_TIMEOUT)))?;
+        // As much as the system gives: less only means that the sender waits more often.
+        step("set the send buffer", socket.set_send_buffer_size(config.send_buffer))?;
+        forbid_fragments(&socket, version)?;
+        set_traffic_class(&socket, version, config.dscp)?;
+        if config.destinations.iter().any(|d| matches!(d, Destination::Broadcast(_))) {
+            step("allow broadcast", socket.set_broadcast(true))?;
+        }
+        if let Some(interface) = &config.interface {
+            direct_to_interface(&socket, version, interface, source)?;
+        }
+        set_multicast_reach(&socket, version, config)?;
+
+        let local = step("read the local address", socket.local_addr())?;
+        let interface_index = config.interface.as_ref().map_or(0, |interface| interface.index);
+        Ok(Self {
+            socket,
+            destinations: config
+                .destinations
+                .iter()
+                .map(|destination| addresses(destination, interface_index))
+                .collect(),
+            local_address: local.as_socket().unwrap_or(source),
+            interface: config.interface.as_ref().map(|i| (i.name.clone(), i.mtu)),
+            offload: config.offload && cfg!(any(target_os = "linux", target_os = "android")),
+            segment_size_set: 0,
+            sent: Sent::default(),
+            losses: SendLosses::default(),
+        })
+    }
+
+    /// Sends `contents`, cut into datagrams of `segment_size` bytes (the last may be shorter), to
+    /// the destination with this index. No contents, no datagrams.
+    ///
+    /// Returns when the kernel has taken everything or refused it for a passing reason, which is
+    /// counted ([`Sent::lost`], [`SendSocket::losses`]). A full send buffer makes it wait.
+    ///
+    /// # Errors
+    /// Only what trying again cannot mend; see [`SendError`].
+    pub fn send_batch(
+        &mut self,
+        destination: usize,
+        contents: &[u8],
+        segment_size: usize,
+    ) -> Result<Sent, SendError> {
+        let count = self.destinations.len();
+        if destination >= count || segment_size == 0 {
+            return Err(SendError::Misuse { destination, count, segment_size });
+        }
+        let hosts = std::mem::take(&mut self.destinations[destination]);
+        let mut sent = Sent::default();
+        let mut result = Ok(());
+        for host in &hosts {
+            result = result.and(self.send_to(host, contents, segment_size, &mut sent));
+        }
+        self.destinations[destination] = hosts;
+        self.sent += sent;
+        result.map(|()| sent)
+    }
+
+    /// Everything sent so far.
+    pub fn sent(&self) -> Sent {
+        self.sent
+    }
+
+    /// Everything lost inside this host so far, by reason.
+    pub fn losses(&self) -> SendLosses {
+        self.losses
+    }
+
+    /// Whether trains are handed to the kernel in one piece. It becomes `false` for good when the
+    /// kernel or the device refuses.
+    pub fn uses_offload(&self) -> bool {
+        self.offload
+    }
+
+    /// The source address of the datagrams: what a source-specific receiver names. Its IP is
+    /// unspecified when the routing table chooses.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    fn send_to(
+        &mut self,
+        host: &SockAddr,
+        contents: &[u8],
+        segment_size: usize,
+        sent: &mut Sent,
+    ) -> Result<(), SendError> {
+        let segments = (MAX_PAYLOAD_SIZE / segment_size).clamp(1, MAX_SEGMENTS);
+        for train in contents.chunks(segment_size.saturating_mul(segments)) {
+            if train.len() > segment_size && self.send_train(host, train, segment_size, sent)? {
+                continue;
+            }
+            for datagram in train.chunks(segment_size) {
+                self.keep_whole(datagram, host)?;
+                self.send_one(host, datagram, segment_size, sent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a train in one piece. `false`: offload is not to be had, send it in pieces.
+    fn send_train(
+        &mut self,
+        host: &SockAddr,
+        train: &[u8],
+        segment_size: usize,
+        sent: &mut Sent,
+    ) -> Result<bool, SendError> {
+        if !self.offload || self.set_segment_size(segment_size).is_err() {
+            self.offload = false;
+            return Ok(false);
+        }
+        match self.send_one(host, train, segment_size, sent) {
+            // EINVAL: the kernel does not, or (before Linux 6.9) a segment is larger than the MTU,
+            // which the attempt without offload will tell apart. EIO: the device does not.
+            Err(SendError::System { error, .. })
+                if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) =>
+            {
+                self.offload = false;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+            Ok(()) => Ok(true),
+        }
+    }
+
+    /// One system call: a datagram, or a train if the socket's segment size is set.
+    fn send_one(
+        &mut self,
+        host: &SockAddr,
+        contents: &[u8],
+        segment_size: usize,
+        sent: &mut Sent,
+    ) -> Result<(), SendError> {
+        let datagrams = contents.len().div_ceil(segment_size) as u64;
+        let error = loop {
+            match self.socket.send_to(contents, host) {
+                Ok(_) => {
+                    sent.datagrams += datagrams;
+                    sent.payload_bytes += contents.len() as u64;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break error,
+            }
+        };
+        if error.raw_os_error() == Some(libc::EMSGSIZE) {
+            let (interface, mtu) = match &self.interface {
+                Some((name, mtu)) => (name.clone(), Some(*mtu)),
+                None => ("the route".to_owned(), None),
+            };
+            let size = contents.len().min(segment_size);
+            return Err(SendError::TooLarge { size, interface, mtu });
+        }
+        let Some(counter) = passing_reason(&mut self.losses, &error) else {
+            let to = host.as_socket().unwrap_or(self.local_address);
+            return Err(SendError::System { to, error });
+        };
+        *counter += datagrams;
+        sent.lost += datagrams;
+        Ok(())
+    }
+
+    /// Makes sure that a single datagram is not cut at the segment size of an earlier train.
+    fn keep_whole(&mut self, datagram: &[u8], host: &SockAddr) -> Result<(), SendError> {
+        // Without offload nothing is set: a refusal may concern the option as such.
+        if self.segment_size_set == 0 || (self.offload && datagram.len() <= self.segment_size_set) {
+            return Ok(());
+        }
+        let to = host.as_socket().unwrap_or(self.local_address);
+        self.set_segment_size(0).map_err(|error| SendError::System { to, error })
+    }
+
+    /// Tells the kernel where to cut (0: nowhere).
+    fn set_segment_size(&mut self, size: usize) -> io::Result<()> {
+        if size == self.segment_size_set {
+            return Ok(());
+        }
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        sys::set_int(
+            &self.socket,
+            libc::SOL_UDP,
+            libc::UDP_SEGMENT,
+            i32::try_from(size).map_err(io::Error::other)?,
+        )?;
+        self.segment_size_set = size;
+        Ok(())
+    }
+}
+
+/// The counter for an error that may pass by itself; `None` for one that will not.
+fn passing_reason<'a>(losses: &'a mut SendLosses, error: &io::Error) -> Option<&'a mut u64> {
+    match error.raw_os_error()? {
+        libc::ENOBUFS | libc::ENOMEM => Some(&mut losses.no_buffer_space),
+        libc::EAGAIN => Some(&mut losses.stalled),
+        libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
+            Some(&mut losses.unreachable)
+        }
+        libc::ECONNREFUSED => Some(&mut losses.refused),
+        libc::EPERM | libc::EACCES => Some(&mut losses.not_permitted),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::GroupError;
+    use crate::interface::Interfaces;
+
+    fn loopback_sender(change: impl FnOnce(&mut SendConfig)) -> Result<SendSocket, SendError> {
+        let interfaces = Interfaces::list().unwrap();
+        let to = Destination::Multicast("239.255.0.1:9".parse().unwrap());
+        let mut config = SendConfig::new(interfaces.loopback().unwrap(), vec![to]);
+        change(&mut config);
+        SendSocket::new(&config)
+    }
+
+    #[test]
+    fn configurations_without_meaning_are_refused_with_the_reason() {
+        let refused = |change: fn(&mut SendConfig)| loopback_sender(change).unwrap_err();
+        assert!(matches!(
+            refused(|c| c.destinations = vec![Destination::Multicast(([224, 0, 0, 5], 9).into())]),
+            SendError::Group(GroupError::LinkControl(_))
+        ));
+        assert!(matches!(refused(|c| c.destinations.clear()), SendError::NoDestination));
+        assert!(matches!(
+            refused(|c| c.destinations.push(Destination::Unicast(Vec::new()))),
+            SendError::NoDestination
+        ));
+        assert!(matches!(
+            refused(|c| c
+                .destinations
+                .push(Destination::Multicast("[ff15::1]:9".parse().unwrap()))),
+            SendError::MixedVersions
+        ));
+        assert!(matches!(refused(|c| c.interface = None), SendError::InterfaceRequired));
+        assert!(matches!(refused(|c| c.dscp = Some(64)), SendError::Dscp(64)));
+        assert!(matches!(
+            refused(|c| c.source = Some([192, 0, 2, 254].into())),
+            SendError::Setup { step: "bind to the source address", .. }
+        ));
+    }
+
+    #[test]
+    fn multicast_reaches_as_far_as_configured_and_by_default_the_local_network() {
+        let sender = loopback_sender(|_| ()).unwrap();
+        assert_eq!(sender.socket.multicast_ttl_v4().unwrap(), 1);
+        assert!(sender.socket.multicast_loop_v4().unwrap());
+        let sender = loopback_sender(|c| (c.hop_limit, c.loopback) = (255, false)).unwrap();
+        assert_eq!(sender.socket.multicast_ttl_v4().unwrap(), 255);
+        assert!(!sender.socket.multicast_loop_v4().unwrap());
+    }
+
+    #[test]
+    fn the_largest_code_point_fills_the_upper_six_bits() {
+        let sender = loopback_sender(|c| c.dscp = Some(63)).unwrap();
+        assert_eq!(sender.socket.tos_v4().unwrap(), 0b1111_1100);
+    }
+
+    #[test]
+    fn a_send_to_no_channel_or_of_no_size_is_refused() {
+        let mut sender = loopback_sender(|_| ()).unwrap();
+        assert!(matches!(sender.send_batch(1, b"x", 1), Err(SendError::Misuse { count: 1, .. })));
+        assert!(matches!(sender.send_batch(0, b"x", 0), Err(SendError::Misuse { .. })));
+        assert_eq!(sender.send_batch(0, b"", 1).unwrap(), Sent::default());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn refused_offload_is_remembered_and_every_datagram_goes_all_the_same() {
+        let mut sender = loopback_sender(|_| ()).unwrap();
+        // The kernel segments nothing that needs no checksum: it answers EINVAL to a train.
+        sys::set_int(&sender.socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
+        assert!(sender.uses_offload());
+        let sent = sender.send_batch(0, &[7; 1000], 300).unwrap();
+        assert!(!sender.uses_offload());
+        assert_eq!(sent, Sent { datagrams: 4, payload_bytes: 1000, lost: 0 });
+        // It does not come back, even when it would work.
+        sys::set_int(&sender.socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 0).unwrap();
+        assert_eq!(sender.send_batch(0, &[7; 600], 300).unwrap().datagrams, 2);
+        assert!(!sender.uses_offload());
+        assert_eq!(sender.sent(), Sent { datagrams: 6, payload_bytes: 1600, lost: 0 });
+    }
+
+    #[test]
+    fn errors_that_may_pass_are_counted_and_others_are_not() {
+        let mut losses = SendLosses::default();
+        for code in [
+            libc::ENOBUFS,
+            libc::EAGAIN,
+            libc::ENETUNREACH,
+            libc::EHOSTUNREACH,
+            libc::ECONNREFUSED,
+            libc::EPERM,
+        ] {
+            let error = io::Error::from_raw_os_error(code);
+            *passing_reason(&mut losses, &error).unwrap() += 1;
+        }
+        assert_eq!(
+            losses,
+            SendLosses {
+                no_buffer_space: 1,
+                stalled: 1,
+                unreachable: 2,
+                refused: 1,
+                not_permitted: 1,
+            }
+        );
+        for code in [libc::EBADF, libc::EINVAL, libc::ENODEV, libc::EMSGSIZE] {
+            assert!(passing_reason(&mut losses, &io::Error::from_raw_os_error(code)).is_none());
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The options that make a UDP socket a sender of sessions.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use socket2::Socket;
+
+use super::config::{SendConfig, SendError};
+use crate::interface::Interface;
+use crate::mtu::IpVersion;
+use crate::sys;
+
+pub(super) fn forbid_fragments(socket: &Socket, version: IpVersion) -> Result<(), SendError> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    match version {
+        IpVersion::V4 => step(
+            "forbid fragments",
+            sys::set_int(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
+        )?,
+        IpVersion::V6 => {
+            step(
+                "forbid fragments",
+                sys::set_int(
+                    socket,
+                    libc::IPPROTO_IPV6,
+                    libc::IPV6_MTU_DISCOVER,
+                    libc::IPV6_PMTUDISC_PROBE,
+                ),
+            )?;
+            // PROBE alone still lets this host fragment what exceeds its own interface's MTU.
+            step(
+                "forbid fragments",
+                sys::set_int(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1),
+            )?;
+        }
+    }
+    // Elsewhere packets that fit the MTU are not fragmented here, which is all that we need.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let _ = (socket, version);
+    Ok(())
+}
+
+pub(super) fn set_traffic_class(
+    socket: &Socket,
+    version: IpVersion,
+    dscp: Option<u8>,
+) -> Result<(), SendError> {
+    let Some(dscp) = dscp else { return Ok(()) };
+    if dscp > 63 {
+        return Err(SendError::Dscp(dscp));
+    }
+    // The upper six bits of the old type-of-service octet (RFC 2474); the lower two are ECN.
+    let octet = i32::from(dscp) << 2;
+    let (level, name) = match version {
+        IpVersion::V4 => (libc::IPPROTO_IP, libc::IP_TOS),
+        IpVersion::V6 => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+    };
+    step("mark the traffic class", sys::set_int(socket, level, name, octet))
+}
+
+/// Multicast always leaves by the chosen interface, limited broadcast too where that can be said.
+pub(super) fn direct_to_interface(
+    socket: &Socket,
+    version: IpVersion,
+    interface: &Interface,
+    source: SocketAddr,
+) -> Result<(), SendError> {
+    match (version, source.ip()) {
+        (IpVersion::V4, IpAddr::V4(address)) => {
+            step(
+                "choose the interface for multicast",
+                sys::set_multicast_interface_v4(socket, interface.index, address),
+            )?;
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            step(
+                "choose the interface for broadcast",
+                // This option takes the index in network byte order.
+                sys::set_int(
+                    socket,
+                    libc::IPPROTO_IP,
+                    libc::IP_UNICAST_IF,
+                    interface.index.to_be().cast_signed(),
+                ),
+            )?;
+            Ok(())
+        }
+        _ => {
+            step("choose the interface for multicast", socket.set_multicast_if_v6(interface.index))
+        }
+    }
+}
+
+pub(super) fn set_multicast_reach(
+    socket: &Socket,
+    version: IpVersion,
+    config: &SendConfig,
+) -> Result<(), SendError> {
+    let hops = u32::from(config.hop_limit);
+    let (reach, hear) = match version {
+        IpVersion::V4 => {
+            (socket.set_multicast_ttl_v4(hops), socket.set_multicast_loop_v4(config.loopback))
+        }
+        IpVersion::V6 => {
+            (socket.set_multicast_hops_v6(hops), socket.set_multicast_loop_v6(config.loopback))
+        }
+    };
+    step("set the hop limit", reach)?;
+    step("set the multicast loopback", hear)
+}
+
+pub(super) fn step<T>(step: &'static str, result: io::Result<T>) -> Result<T, SendError> {
+    result.map_err(|error| SendError::Setup { step, error })
+}

@@ -1,0 +1,320 @@
+//! The system calls that neither `std` nor `socket2` offers, behind safe functions.
+//!
+//! This is the crate's only file with `unsafe`. Every function here is as thin as it can be: the
+//! meaning of what is asked for is documented at the callers.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::io;
+use std::mem;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+use socket2::Socket;
+
+/// One record of `getifaddrs`: an interface and at most one of its addresses.
+#[derive(Debug, Clone)]
+pub(crate) struct RawAddress {
+    pub(crate) name: String,
+    pub(crate) index: u32,
+    pub(crate) flags: u32,
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) netmask: Option<IpAddr>,
+    pub(crate) broadcast: Option<IpAddr>,
+}
+
+/// All interface addresses of this host, in the system's order.
+pub(crate) fn interface_addresses() -> io::Result<Vec<RawAddress>> {
+    let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: `head` is a valid place for the call to write one pointer to.
+    if unsafe { libc::getifaddrs(&mut head) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut found = Vec::new();
+    let mut next = head;
+    while !next.is_null() {
+        // SAFETY: `next` is a non-null node of the list that getifaddrs made; the list is freed
+        // only after this loop and nobody else has it.
+        let node = unsafe { &*next };
+        next = node.ifa_next;
+        if node.ifa_name.is_null() {
+            continue;
+        }
+        // SAFETY: getifaddrs fills `ifa_name` with a NUL-terminated string that lives as long as
+        // the list.
+        let name = unsafe { CStr::from_ptr(node.ifa_name) };
+        // An IPv4 label like `eth0:1` names an address of eth0, not an interface.
+        let name = name.to_string_lossy();
+        let name = name.split(':').next().unwrap_or_default().to_owned();
+        found.push(RawAddress {
+            index: interface_index(&name),
+            name,
+            flags: node.ifa_flags,
+            // SAFETY: the three pointers are null or point to a sockaddr of the list, complete for
+            // its own family.
+            address: unsafe { ip_of(node.ifa_addr) },
+            // SAFETY: as above.
+            netmask: unsafe { ip_of(node.ifa_netmask) },
+            // SAFETY: as above; only meaningful (and only used) when IFF_BROADCAST is set.
+            broadcast: unsafe { ip_of(broadcast_address(node)) },
+        });
+    }
+    // SAFETY: `head` came from getifaddrs and is freed once; no reference into it is left.
+    unsafe { libc::freeifaddrs(head) };
+    Ok(found)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn broadcast_address(node: &libc::ifaddrs) -> *const libc::sockaddr {
+    node.ifa_ifu
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn broadcast_address(node: &libc::ifaddrs) -> *const libc::sockaddr {
+    node.ifa_dstaddr
+}
+
+/// The address in a socket address, if it is IPv4 or IPv6.
+///
+/// # Safety
+/// `address` is null or points to a socket address that is complete for its `sa_family`.
+unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: the caller promises a readable sockaddr; `sa_family` is in every one of them.
+    // The reads are unaligned because nobody promises alignment.
+    let family = unsafe { std::ptr::addr_of!((*address).sa_family).read_unaligned() };
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: an AF_INET address is a complete sockaddr_in.
+            let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes()).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: an AF_INET6 address is a complete sockaddr_in6.
+            let v6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+/// The index of an interface; 0, which no interface has, when it has just vanished.
+fn interface_index(name: &str) -> u32 {
+    let Ok(name) = std::ffi::CString::new(name) else { return 0 };
+    // SAFETY: `name` is a NUL-terminated string that outlives the call.
+    unsafe { libc::if_nametoindex(name.as_ptr()) }
+}
+
+/// The interface's MTU in bytes, IP header included.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn interface_mtu(name: &str) -> io::Result<u32> {
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: ifreq is plain data, for which all zeros is a value.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    // The last byte stays NUL.
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name.iter_mut().take(room).zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: SIOCGIFMTU reads `ifr_name` and writes `ifru_mtu` of the ifreq it is given.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: after success `ifru_mtu` is the member that the kernel wrote.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    u32::try_from(mtu).map_err(io::Error::other)
+}
+
+/// Not asked for on this system.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn interface_mtu(_name: &str) -> io::Result<u32> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Waits until the socket has something to read. `false`: nothing came, or a signal cut the wait.
+///
+/// Rounded up to whole milliseconds, so that a wait of 100 microseconds is not a busy loop.
+pub(crate) fn wait_readable(socket: &Socket, timeout: Duration) -> io::Result<bool> {
+    let milliseconds = timeout.as_nanos().div_ceil(1_000_000);
+    let mut wanted = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one pollfd is passed, and it is valid for the whole call.
+    let ready =
+        unsafe { libc::poll(&mut wanted, 1, i32::try_from(milliseconds).unwrap_or(i32::MAX)) };
+    if ready >= 0 {
+        return Ok(ready > 0);
+    }
+    let error = io::Error::last_os_error();
+    if error.kind() == io::ErrorKind::Interrupted { Ok(false) } else { Err(error) }
+}
+
+/// Sets a socket option whose value is any plain C structure or number.
+fn set_option<T>(fd: RawFd, level: i32, name: i32, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads `size_of::<T>()` bytes from a reference that is valid for the call.
+    // Every T used in this file is plain data that was wholly initialised (zeroed first).
+    let result = unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            mem::size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets a socket option whose value is an `int`.
+pub(crate) fn set_int(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
+    set_option(socket.as_raw_fd(), level, name, &value)
+}
+
+/// How many packets the kernel dropped at this socket (32 bits, wraps): `SO_MEMINFO`, sock(7).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn receive_drops(socket: &Socket) -> io::Result<u32> {
+    // The kernel's `SK_MEMINFO_VARS` values; more room than it needs, for those it may add.
+    let mut values = [0_u32; 16];
+    let mut size = mem::size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes to `values`, and the size it wrote to `size`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            values.as_mut_ptr().cast(),
+            &mut size,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    values
+        .get(libc::SK_MEMINFO_DROPS as usize)
+        .filter(|_| size as usize > libc::SK_MEMINFO_DROPS as usize * mem::size_of::<u32>())
+        .copied()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// This system does not tell.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn receive_drops(_socket: &Socket) -> io::Result<u32> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Multicast leaves by the interface with this index, whatever the routing table says.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn set_multicast_interface_v4(
+    socket: &Socket,
+    index: u32,
+    _address: Ipv4Addr,
+) -> io::Result<()> {
+    let request = libc::ip_mreqn {
+        imr_multiaddr: libc::in_addr { s_addr: 0 },
+        imr_address: libc::in_addr { s_addr: 0 },
+        imr_ifindex: i32::try_from(index).map_err(io::Error::other)?,
+    };
+    set_option(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
+}
+
+/// Multicast leaves by the interface with this address (no index here).
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn set_multicast_interface_v4(
+    socket: &Socket,
+    _index: u32,
+    address: Ipv4Addr,
+) -> io::Result<()> {
+    socket.set_multicast_if_v4(&address)
+}
+
+/// Joining or leaving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Join,
+    Leave,
+}
+
+/// Joins or leaves a group, from any source or from one, on the interface with this index.
+///
+/// The protocol-independent options of RFC 3678 section 5.1 serve IPv4 and IPv6 alike.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn change_membership(
+    socket: &Socket,
+    change: Change,
+    interface_index: u32,
+    group: IpAddr,
+    source: Option<IpAddr>,
+) -> io::Result<()> {
+    let level = if group.is_ipv4() { libc::IPPROTO_IP } else { libc::IPPROTO_IPV6 };
+    let fd = socket.as_raw_fd();
+    match source {
+        None => {
+            let name = match change {
+                Change::Join => libc::MCAST_JOIN_GROUP,
+                Change::Leave => libc::MCAST_LEAVE_GROUP,
+            };
+            // SAFETY: plain data, for which all zeros is a value; zeroed so that padding is too.
+            let mut request: libc::group_req = unsafe { mem::zeroed() };
+            request.gr_interface = interface_index;
+            request.gr_group = storage(group);
+            set_option(fd, level, name, &request)
+        }
+        Some(source) => {
+            let name = match change {
+                Change::Join => libc::MCAST_JOIN_SOURCE_GROUP,
+                Change::Leave => libc::MCAST_LEAVE_SOURCE_GROUP,
+            };
+            // SAFETY: as above.
+            let mut request: libc::group_source_req = unsafe { mem::zeroed() };
+            request.gsr_interface = interface_index;
+            request.gsr_group = storage(group);
+            request.gsr_source = storage(source);
+            set_option(fd, level, name, &request)
+        }
+    }
+}
+
+/// Without the protocol-independent options: what `socket2` offers, which is less.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn change_membership(
+    socket: &Socket,
+    change: Change,
+    interface_index: u32,
+    group: IpAddr,
+    source: Option<IpAddr>,
+) -> io::Result<()> {
+    use socket2::InterfaceIndexOrAddress::Index;
+    match (group, source, change) {
+        (IpAddr::V4(g), None, Change::Join) => {
+            socket.join_multicast_v4_n(&g, &Index(interface_index))
+        }
+        (IpAddr::V4(g), None, Change::Leave) => {
+            socket.leave_multicast_v4_n(&g, &Index(interface_index))
+        }
+        (IpAddr::V6(g), None, Change::Join) => socket.join_multicast_v6(&g, interface_index),
+        (IpAddr::V6(g), None, Change::Leave) => socket.leave_multicast_v6(&g, interface_index),
+        // A source-specific join by interface index is not to be had here.
+        (_, Some(_), _) => Err(io::Error::from(io::ErrorKind::Unsupported)),
+    }
+}
+
+/// An address as the kernel's largest socket address, port 0.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn storage(ip: IpAddr) -> libc::sockaddr_storage {
+    let from = socket2::SockAddr::from(std::net::SocketAddr::new(ip, 0));
+    // SAFETY: plain data, for which all zeros is a value.
+    let mut to: libc::sockaddr_storage = unsafe { mem::zeroed() };
+    let size = (from.len() as usize).min(mem::size_of_val(&to));
+    // SAFETY: `from` has `from.len()` readable bytes, `to` has at least `size` writable ones, and
+    // they are two different variables.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            from.as_ptr().cast::<u8>(),
+            std::ptr::from_mut(&mut to).cast::<u8>(),
+            size,
+        );
+    }
+    to
+}

@@ -1,0 +1,9 @@
+//! The crate on the real loopback interface: unprivileged, in parallel, without fixed ports.
+#![allow(clippy::unwrap_used)]
+
+mod delivery;
+mod hostile;
+mod membership;
+mod offload;
+mod rx_thread;
+mod support;

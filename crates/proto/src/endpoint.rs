@@ -1,0 +1,120 @@
+//! The contract between a protocol participant and whatever drives it.
+//!
+//! An [`Endpoint`] decides on ids; its driver moves bytes. The law, for every driver, real or
+//! simulated:
+//!
+//! 1. call one `handle_*`;
+//! 2. call [`Endpoint::poll_output`] until it returns `None` ([`drain`] does that);
+//! 3. wait for a datagram, a finished job or [`Endpoint::poll_timeout`], whichever comes first.
+//!
+//! `now` never decreases from one call to the next.
+
+use crate::{Done, Event, Instant, Job};
+use fontana_fec::{Esi, Sbn};
+use fontana_wire::Toi;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+
+/// One LCT channel of a session: a multicast group, known here only by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelId(pub u8);
+
+/// Where a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// To everyone who has joined the channel.
+    Channel(ChannelId),
+}
+
+/// One source block of one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId {
+    /// The object.
+    pub toi: Toi,
+    /// The block in it.
+    pub sbn: Sbn,
+}
+
+/// Names a batch of symbols that a sender asked its driver to prepare. Numbers count up from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchId(pub u64);
+
+/// One encoding symbol, and where its driver prepared it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SymbolId {
+    /// The source block.
+    pub block: BlockId,
+    /// The symbol of that block.
+    pub esi: Esi,
+    /// The batch it was prepared in.
+    pub batch: BatchId,
+    /// Its index in that batch.
+    pub index: u32,
+}
+
+/// A datagram that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// Who sent it: a session is named by its sender's address and its TSI (RFC 5651, section 3).
+    pub source: IpAddr,
+    /// The channel it arrived on.
+    pub channel: ChannelId,
+    /// True if a router marked it: congestion experienced (RFC 3168).
+    pub congestion_experienced: bool,
+    /// Datagrams that this host itself lost since the one before: not a sign of congestion.
+    pub dropped_before: u64,
+    /// UDP payload.
+    pub payload: &'a [u8],
+}
+
+/// What an endpoint asks of its driver.
+#[derive(Debug)]
+pub enum Output {
+    /// Send a datagram: the bytes that were appended to `header`, then those of the symbol.
+    Transmit {
+        /// Where to.
+        to: Destination,
+        /// The prepared symbol that follows the header, if any.
+        symbol: Option<SymbolId>,
+    },
+    /// Subscribe to the channel's group.
+    Join(ChannelId),
+    /// Unsubscribe from it.
+    Leave(ChannelId),
+    /// Work on bytes; report back with [`Endpoint::handle_done`] where the job says so.
+    Job(Job),
+    /// Tell the application.
+    Event(Event),
+}
+
+/// A protocol participant, without input or output. See the [module](self) for the law.
+pub trait Endpoint {
+    /// A datagram arrived.
+    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>);
+    /// A job that was asked for has finished or failed.
+    fn handle_done(&mut self, now: Instant, done: Done);
+    /// [`poll_timeout`](Self::poll_timeout) is due.
+    fn handle_timeout(&mut self, now: Instant);
+    /// The next thing to do, or `None` when there is nothing until the next `handle_*`.
+    /// With [`Output::Transmit`], the header has been appended to `header`.
+    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output>;
+    /// When `handle_timeout` must be called, if ever.
+    fn poll_timeout(&self) -> Option<Instant>;
+}
+
+/// Hands every pending output of `endpoint` to `act`, with the header of the datagram if there is
+/// one, until there is none or `act` breaks. Every driver calls this after every `handle_*`.
+pub fn drain<B>(
+    endpoint: &mut (impl Endpoint + ?Sized),
+    now: Instant,
+    header: &mut Vec<u8>,
+    mut act: impl FnMut(Output, &[u8]) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    loop {
+        header.clear();
+        match endpoint.poll_output(now, header) {
+            None => return ControlFlow::Continue(()),
+            Some(output) => act(output, header)?,
+        }
+    }
+}

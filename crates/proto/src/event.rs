@@ -1,0 +1,126 @@
+//! What an endpoint tells the application.
+
+use crate::{BlockId, SessionKey};
+use fontana_wire::{Hash, Manifest, SessionHead, Toi};
+use std::sync::Arc;
+
+/// How far a receiver may trust what it received (DESIGN, section 5). Ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verified {
+    /// Lengths agree, nothing more: plain FLUTE.
+    None,
+    /// Every byte matches a manifest whose hash was known or accepted beforehand.
+    Digest,
+    /// Every byte matches a manifest that the expected publisher has signed.
+    Signed,
+}
+
+/// Why a session on the joined channels is not the one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// Its TSI is not the ticket's.
+    OtherSession,
+    /// Its manifest is not the ticket's.
+    OtherManifest,
+    /// The publisher's key was expected, and the head is not signed with it.
+    WrongKey,
+    /// The head's expiry has passed.
+    Expired,
+    /// Its manifest does not parse, or asks for more than the limits allow.
+    BadManifest,
+}
+
+/// A session that was heard and could be received.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// Names the session.
+    pub session: SessionKey,
+    /// Its head.
+    pub head: Arc<SessionHead>,
+    /// What it carries.
+    pub manifest: Arc<Manifest>,
+}
+
+/// What an endpoint tells the application.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Sender: everything that was to be sent has been sent.
+    Finished,
+    /// Sender: an object's source failed; it is not sent any more.
+    Withdrawn {
+        /// The object.
+        toi: Toi,
+    },
+    /// Receiver: a session is on offer; it is received at once if the configuration says so,
+    /// or else when the application accepts it.
+    Offered(Offer),
+    /// Receiver: a session on the same channels was refused. Told once per session and reason.
+    Rejected {
+        /// The session.
+        session: SessionKey,
+        /// Why.
+        reason: Rejection,
+    },
+    /// Receiver: a manifest was accepted; reception has begun.
+    Accepted {
+        /// The session it came from; others that carry the same manifest add to it.
+        session: SessionKey,
+        /// The manifest.
+        manifest: Arc<Manifest>,
+        /// Its hash.
+        hash: Hash,
+        /// What its objects will be worth.
+        verified: Verified,
+    },
+    /// Receiver, plain FLUTE: a file was found in the file delivery table.
+    FileFound {
+        /// The object.
+        toi: Toi,
+        /// Its name, as the sender wrote it.
+        content_location: String,
+        /// Bytes of the object, as transported.
+        transfer_length: u64,
+    },
+    /// Receiver: enough symbols have arrived for the block.
+    BlockSolved {
+        /// The block.
+        block: BlockId,
+    },
+    /// Receiver: the block's bytes are those of the manifest.
+    BlockVerified {
+        /// The block.
+        block: BlockId,
+    },
+    /// Receiver: the block's bytes are wrong: a symbol was forged or damaged. It is received anew.
+    BlockPoisoned {
+        /// The block.
+        block: BlockId,
+        /// How often this has happened to the block.
+        times: u32,
+    },
+    /// Receiver: enough has been heard of everything; the channels were left.
+    HeardEnough,
+    /// Receiver: an object is on disk under its final name.
+    ObjectDone {
+        /// The object.
+        toi: Toi,
+        /// What it is worth.
+        verified: Verified,
+    },
+    /// Receiver: an object is given up: it was poisoned too often, or its storage failed.
+    ObjectFailed {
+        /// The object.
+        toi: Toi,
+        /// True if verification failed, false if the driver reported the failure.
+        poisoned: bool,
+    },
+    /// Receiver: everything is on disk and verified as far as it can be.
+    Complete,
+    /// Receiver: every object is done or given up, and at least one is given up.
+    GivenUp,
+    /// Receiver: nothing of a session has arrived for a while; the channels were joined anew.
+    Silence {
+        /// True if nothing has ever arrived.
+        ever_since_start: bool,
+    },
+}

@@ -1,0 +1,767 @@
+//! The receiving endpoint: hears sessions, chooses, and collects symbols until it has everything.
+//!
+//! A session that is heard is a *feed*, named by its sender's address and its TSI. Its head says
+//! which manifest it carries; once the manifest has arrived (and was accepted), feeds that carry
+//! the same one add up. Symbols that arrive earlier wait in a spool of fixed size. A plain FLUTE
+//! session has no head: there the file delivery table stands in for the manifest.
+//!
+//! Receivers send nothing.
+
+use crate::congestion::{Membership, PacketSeen};
+use crate::{
+    BlockId, ChannelId, Datagram, Done, Endpoint, Event, Instant, Job, Offer, Opening, Output,
+    Rejection, SubscriptionControl, SymbolBytes, Verified,
+};
+use block::Taken;
+use collect::Collector;
+use download::Download;
+use feed::{Feed, FeedState, Spooled};
+use fontana_fec::{Esi, Sbn};
+use fontana_wire::{
+    Fdt, Hash, Manifest, ManifestLimits, Packet, PublicKey, SessionHead, Toi, Tsi, UnverifiedHead,
+    fti, manifest_hash,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+mod block;
+mod collect;
+mod download;
+mod feed;
+
+pub use block::repair_slots;
+pub use download::ObjectProgress;
+
+/// Names a session: the address it comes from and its TSI (RFC 5651, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionKey {
+    /// The sender's address.
+    pub source: IpAddr,
+    /// Its transport session identifier.
+    pub tsi: Tsi,
+}
+
+/// When to pay for decoding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DecodePolicy {
+    /// As soon as it could succeed.
+    #[default]
+    Incremental,
+    /// Not before `margin` symbols beyond `k`.
+    Patient {
+        /// Extra symbols to wait for.
+        margin: u32,
+    },
+}
+
+/// What a receiver knows beforehand of the session it wants: a ticket, taken apart. Every part that
+/// is given must agree.
+#[derive(Clone, Debug, Default)]
+pub struct Expectation {
+    /// The session's TSI.
+    pub tsi: Option<Tsi>,
+    /// Addresses it may come from; none means any.
+    pub sources: Vec<IpAddr>,
+    /// The manifest's hash.
+    pub manifest: Option<Hash>,
+    /// The key that signs its head.
+    pub publisher: Option<PublicKey>,
+}
+
+/// What to do with a session that meets the expectation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    /// Take the first one.
+    Automatic,
+    /// Offer it and wait for [`Receiver::accept`].
+    Ask,
+}
+
+/// Bounds on what a receiver spends. Every cache and queue of it has one.
+#[derive(Clone, Debug)]
+pub struct ReceiverLimits {
+    /// Sessions that are followed at the same time.
+    pub max_sessions: usize,
+    /// Bytes of symbols, over all sessions, that are kept before it is known where they go.
+    pub max_spool_bytes: usize,
+    /// Bytes of one file delivery table.
+    pub max_fdt_bytes: u64,
+    /// Files taken from one plain FLUTE session.
+    pub max_files: usize,
+    /// What a manifest may ask for.
+    pub manifest: ManifestLimits,
+    /// Bytes of all objects of a session together, as transported.
+    pub max_transfer_bytes: u64,
+    /// Blocks being recovered at the same time.
+    pub max_recoveries: usize,
+    /// Times that the bytes of one block may turn out wrong before its object is given up.
+    pub max_poisonings: u32,
+    /// Signatures and manifests that are checked in any second.
+    pub max_head_checks_per_second: u32,
+}
+
+impl Default for ReceiverLimits {
+    fn default() -> Self {
+        Self {
+            max_sessions: 16,
+            // About 6 000 packets, more than a sender needs to say what it sends.
+            max_spool_bytes: 9 << 20,
+            // MAP: what deployed receivers accept; a table of 2 000 files has about 600 kB.
+            max_fdt_bytes: 1 << 20,
+            max_files: 100_000,
+            manifest: ManifestLimits::default(),
+            max_transfer_bytes: 1 << 50,
+            max_recoveries: 4,
+            max_poisonings: 8,
+            // 50 µs each: half a per cent of a core.
+            max_head_checks_per_second: 100,
+        }
+    }
+}
+
+/// Everything a receiver needs to know.
+#[derive(Clone, Debug)]
+pub struct ReceiverConfig {
+    /// Which session is wanted.
+    pub expectation: Expectation,
+    /// What to do when it is found.
+    pub acceptance: Acceptance,
+    /// Receive files of plain FLUTE sessions (RFC 6726), which nobody vouches for, instead of
+    /// sessions with a manifest.
+    pub plain_flute: bool,
+    /// When to decode.
+    pub policy: DecodePolicy,
+    /// Bounds.
+    pub limits: ReceiverLimits,
+    /// Wall time at the beginning of the run, Unix seconds: heads expire.
+    pub started_at_unix_seconds: u64,
+    /// After how long without a packet of a wanted session the channels are joined anew.
+    pub silence_after: Duration,
+}
+
+/// Counters, never reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverStats {
+    /// Datagrams handled.
+    pub datagrams: u64,
+    /// Bytes of UDP payload in them.
+    pub payload_bytes: u64,
+    /// Datagrams that are no ALC packets.
+    pub malformed: u64,
+    /// Packets of sessions that are not wanted.
+    pub foreign: u64,
+    /// Packets of the wanted sessions, until everything had been heard: what the reception
+    /// inefficiency counts.
+    pub session_packets: u64,
+    /// Of these: control objects.
+    pub control_packets: u64,
+    /// Of these: symbols that were of use.
+    pub fresh: u64,
+    /// Of these: symbols that had been heard before.
+    pub duplicates: u64,
+    /// Of these: symbols of blocks that were complete already.
+    pub late: u64,
+    /// Of these: symbols that their object does not have, or of the wrong size.
+    pub invalid: u64,
+    /// Of these: symbols that came before it was known where they go and found the spool full.
+    pub unspooled: u64,
+    /// Packets of the wanted sessions that the network lost, from their sequence numbers.
+    pub lost: u64,
+    /// Packets of the wanted sessions that were sent between the first and the last one heard.
+    pub expected: u64,
+    /// Datagrams that this host lost after the network had delivered them.
+    pub local_drops: u64,
+    /// Blocks whose bytes turned out wrong.
+    pub poisoned_blocks: u64,
+}
+
+/// Hears sessions and receives one of them.
+#[derive(Debug)]
+pub struct Receiver {
+    config: ReceiverConfig,
+    control: Box<dyn SubscriptionControl>,
+    joined: BTreeSet<ChannelId>,
+    feeds: BTreeMap<SessionKey, Feed>,
+    /// The manifest that was accepted, or the plain FLUTE session that was chosen.
+    chosen: Option<Chosen>,
+    download: Download,
+    phase: Phase,
+    spool_bytes: usize,
+    rejections: BTreeSet<(SessionKey, u8)>,
+    head_checks: (u64, u32),
+    outputs: VecDeque<Output>,
+    last_heard: Instant,
+    ever_heard: bool,
+    started: bool,
+    stats: ReceiverStats,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chosen {
+    Manifest(Hash, Verified),
+    Flute(SessionKey),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Listening,
+    /// Everything has been heard; jobs are still running.
+    HeardEnough,
+    /// Everything is committed but what [`Job::Finish`] does.
+    Finishing,
+    /// Nothing is left to do.
+    Ended,
+}
+
+/// Sessions whose refusal is remembered, so that it is told once.
+const MAX_REJECTIONS: usize = 256;
+
+impl Receiver {
+    /// A receiver that has not joined anything yet.
+    pub fn new(config: ReceiverConfig, control: Box<dyn SubscriptionControl>) -> Self {
+        let limits = &config.limits;
+        let download = Download::new(config.policy, limits.max_recoveries, limits.max_poisonings);
+        Self {
+            config,
+            control,
+            joined: BTreeSet::new(),
+            feeds: BTreeMap::new(),
+            chosen: None,
+            download,
+            phase: Phase::Listening,
+            spool_bytes: 0,
+            rejections: BTreeSet::new(),
+            head_checks: (0, 0),
+            outputs: VecDeque::new(),
+            last_heard: Instant::ZERO,
+            ever_heard: false,
+            started: false,
+            stats: ReceiverStats::default(),
+        }
+    }
+
+    /// Counters so far.
+    pub fn stats(&self) -> ReceiverStats {
+        let wanted = self.feeds.values().filter(|feed| feed.state != FeedState::Refused);
+        let (expected, lost) = wanted.fold((0, 0), |(expected, lost), feed| {
+            (expected + feed.loss.expected(), lost + feed.loss.lost())
+        });
+        ReceiverStats { expected, lost, ..self.stats }
+    }
+
+    /// `k`: source symbols of everything that was accepted.
+    pub fn source_symbols(&self) -> u64 {
+        self.download.source_symbols()
+    }
+
+    /// Symbols that are still missing, as far as is known.
+    pub fn symbols_wanted(&self) -> u64 {
+        self.download.symbols_wanted()
+    }
+
+    /// How an accepted object is getting on.
+    pub fn object_progress(&self, toi: Toi) -> Option<ObjectProgress> {
+        self.download.progress(toi)
+    }
+
+    /// Accepts a session that was [offered](Event::Offered). False if it is not on offer any more.
+    pub fn accept(&mut self, session: SessionKey) -> bool {
+        let manifest = self.feeds.get(&session).and_then(|feed| feed.manifest.clone());
+        match manifest {
+            Some((hash, manifest)) if self.chosen.is_none() => {
+                self.choose(session, hash, manifest);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn reject(&mut self, session: SessionKey, reason: Rejection) {
+        if let Some(feed) = self.feeds.get_mut(&session) {
+            feed.state = FeedState::Refused;
+            self.spool_bytes -= feed.spool.iter().map(Spooled::cost).sum::<usize>();
+            feed.spool.clear();
+        }
+        if self.rejections.len() < MAX_REJECTIONS && self.rejections.insert((session, reason as u8))
+        {
+            self.outputs.push_back(Output::Event(Event::Rejected { session, reason }));
+        }
+    }
+
+    /// The feed of a session, if there is room for it.
+    fn feed(&mut self, now: Instant, session: SessionKey) -> Option<&mut Feed> {
+        if !self.feeds.contains_key(&session) {
+            if self.feeds.len() >= self.config.limits.max_sessions {
+                // Make room at the cost of the session that matters least and was silent longest.
+                let (&victim, _) = self
+                    .feeds
+                    .iter()
+                    .filter(|(_, f)| matches!(f.state, FeedState::Unknown | FeedState::Refused))
+                    .min_by_key(|(_, f)| (f.head.is_some(), f.last_heard))?;
+                if let Some(gone) = self.feeds.remove(&victim) {
+                    self.spool_bytes -= gone.spool.iter().map(Spooled::cost).sum::<usize>();
+                }
+            }
+            self.feeds.insert(session, Feed::new(now));
+        }
+        self.feeds.get_mut(&session)
+    }
+
+    fn on_head(&mut self, now: Instant, session: SessionKey, symbol: &[u8]) {
+        let Some(feed) = self.feeds.get(&session) else { return };
+        if self.config.plain_flute || feed.knows_head(symbol) {
+            return;
+        }
+        let second = now.as_nanos() / 1_000_000_000;
+        if self.head_checks.0 != second {
+            self.head_checks = (second, 0);
+        }
+        if self.head_checks.1 >= self.config.limits.max_head_checks_per_second {
+            return;
+        }
+        self.head_checks.1 += 1;
+        match self.check_head(now, symbol) {
+            Ok(Some(head)) => self.take_head(session, symbol, head),
+            Ok(None) => self.stats.malformed += 1,
+            // A forger cannot have an honest session refused: only one that has not shown a good
+            // head yet.
+            Err(reason) if feed.head.is_none() => self.reject(session, reason),
+            Err(_) => {}
+        }
+    }
+
+    /// A head that may be trusted as far as is expected, `None` if it is not one at all.
+    fn check_head(&self, now: Instant, symbol: &[u8]) -> Result<Option<SessionHead>, Rejection> {
+        let Ok(unverified) = UnverifiedHead::parse(symbol) else { return Ok(None) };
+        let Expectation { manifest, publisher, .. } = &self.config.expectation;
+        let head = match (publisher, manifest) {
+            (Some(key), _) => unverified.verify(key).map_err(|_| Rejection::WrongKey)?,
+            (None, Some(hash)) => {
+                unverified.verify_pinned(hash).map_err(|_| Rejection::OtherManifest)?
+            }
+            (None, None) => unverified.without_verification(),
+        };
+        if manifest.is_some_and(|hash| hash != head.manifest.hash) {
+            return Err(Rejection::OtherManifest);
+        }
+        let now_unix = self.config.started_at_unix_seconds + now.as_nanos() / 1_000_000_000;
+        if head.has_expired(now_unix) {
+            return Err(Rejection::Expired);
+        }
+        Ok(Some(head))
+    }
+
+    fn take_head(&mut self, session: SessionKey, symbol: &[u8], head: SessionHead) {
+        let hash = head.manifest.hash;
+        let max_bytes = self.config.limits.manifest.bytes as u64;
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        feed.set_head(symbol, head, max_bytes);
+        match self.chosen {
+            Some(Chosen::Manifest(chosen, _)) if chosen == hash => {
+                feed.state = FeedState::Chosen;
+                self.replay();
+            }
+            Some(_) => self.reject(session, Rejection::OtherManifest),
+            None if feed.collector.is_none() => self.reject(session, Rejection::BadManifest),
+            None if feed.manifest.is_none() => feed.state = FeedState::Unknown,
+            None => {}
+        }
+    }
+
+    fn on_manifest_symbol(&mut self, session: SessionKey, sbn: Sbn, esi: Esi, symbol: &[u8]) {
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        let (Some(head), Some(collector)) = (feed.head.clone(), &mut feed.collector) else {
+            return;
+        };
+        if feed.manifest.is_some() || self.chosen.is_some() {
+            return;
+        }
+        let Some(bytes) = collector.push(sbn, esi, symbol) else { return };
+        let expected = head.manifest.hash;
+        if manifest_hash(&bytes) != expected {
+            // A symbol was forged: begin again.
+            feed.collector = Collector::new(collector.oti(), u64::MAX);
+            return;
+        }
+        feed.collector = None;
+        let limits = &self.config.limits;
+        let manifest = match Manifest::parse(&bytes, &limits.manifest) {
+            Ok(m) if m.transfer_length() <= limits.max_transfer_bytes => Arc::new(m),
+            _ => return self.reject(session, Rejection::BadManifest),
+        };
+        feed.manifest = Some((expected, Arc::clone(&manifest)));
+        feed.state = FeedState::Offered;
+        let offer = Offer { session, head, manifest: Arc::clone(&manifest) };
+        self.outputs.push_back(Output::Event(Event::Offered(offer)));
+        if self.config.acceptance == Acceptance::Automatic {
+            self.choose(session, expected, manifest);
+        }
+    }
+
+    fn choose(&mut self, session: SessionKey, hash: Hash, manifest: Arc<Manifest>) {
+        let signed = self.config.expectation.publisher.is_some();
+        let verified = if signed { Verified::Signed } else { Verified::Digest };
+        self.chosen = Some(Chosen::Manifest(hash, verified));
+        for object in manifest.objects() {
+            if let Ok(layout) = object.oti.layout() {
+                let hashes = object.block_hashes.clone();
+                self.download.insert(Toi::from(object.toi), layout, Some(hashes));
+            }
+        }
+        let carries = |feed: &Feed| feed.head.as_ref().is_some_and(|h| h.manifest.hash == hash);
+        let mut others = Vec::new();
+        for (&key, feed) in &mut self.feeds {
+            if carries(feed) {
+                feed.state = FeedState::Chosen;
+                feed.collector = None;
+            } else if feed.head.is_some() {
+                others.push(key);
+            }
+        }
+        for other in others {
+            self.reject(other, Rejection::OtherManifest);
+        }
+        let opening = Opening::Manifest(Arc::clone(&manifest));
+        self.outputs.push_back(Output::Event(Event::Accepted {
+            session,
+            manifest,
+            hash,
+            verified,
+        }));
+        self.outputs.push_back(Output::Job(Job::Open(opening)));
+    }
+
+    /// A packet of a file delivery table.
+    fn on_table_symbol(
+        &mut self,
+        session: SessionKey,
+        packet: &Packet<'_>,
+        (sbn, esi): (Sbn, Esi),
+        symbol: &[u8],
+    ) {
+        let extensions = packet.header.extensions;
+        let (Some(fdt), Some(content)) = (extensions.fdt(), extensions.fti()) else { return };
+        let Ok(oti) = fti::parse(packet.header.codepoint, content) else { return };
+        let max_bytes = self.config.limits.max_fdt_bytes;
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        let tables = &mut feed.tables;
+        if tables.read == Some(fdt.instance_id) {
+            return;
+        }
+        // An instance is a few packets: more than four at a time is somebody's game.
+        if !tables.open.contains_key(&fdt.instance_id) && tables.open.len() >= 4 {
+            tables.open.pop_first();
+        }
+        let Some(fresh) = Collector::new(oti, max_bytes) else { return };
+        let collector = tables.open.entry(fdt.instance_id).or_insert(fresh);
+        if collector.oti() != oti {
+            return;
+        }
+        let Some(bytes) = collector.push(sbn, esi, symbol) else { return };
+        tables.open.remove(&fdt.instance_id);
+        if let Ok(table) = Fdt::parse(&bytes) {
+            tables.read = Some(fdt.instance_id);
+            tables.complete |= table.complete;
+            self.take_table(session, table);
+        }
+    }
+
+    fn take_table(&mut self, session: SessionKey, table: Fdt) {
+        match self.chosen {
+            None => self.chosen = Some(Chosen::Flute(session)),
+            Some(Chosen::Flute(chosen)) if chosen == session => {}
+            Some(_) => return self.reject(session, Rejection::OtherSession),
+        }
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        feed.state = FeedState::Chosen;
+        let mut total = 0_u64;
+        for (found, file) in table.files.into_iter().enumerate() {
+            let toi = file.toi;
+            let heard = feed.tables.oti.get(&toi).copied();
+            let layout = file.oti.or(heard).and_then(|oti| oti.layout().ok());
+            let Some(layout) = layout else {
+                // Without its OTI the file cannot be placed: read the table again once a packet
+                // has said it.
+                if toi.is_content() {
+                    feed.tables.read = None;
+                }
+                continue;
+            };
+            let length = layout.oti().transfer_length;
+            total = total.saturating_add(length);
+            let limits = &self.config.limits;
+            if found >= limits.max_files || total > limits.max_transfer_bytes {
+                break;
+            }
+            if self.download.contains(toi) || toi == Toi::HEAD || toi == Toi::MANIFEST {
+                continue;
+            }
+            self.download.insert(toi, layout, None);
+            self.outputs.push_back(Output::Event(Event::FileFound {
+                toi,
+                content_location: file.content_location.clone(),
+                transfer_length: length,
+            }));
+            let opening = Opening::File { file: Arc::new(file), layout };
+            self.outputs.push_back(Output::Job(Job::Open(opening)));
+        }
+    }
+
+    /// A packet of content: to its place, or to the spool while that is not known.
+    fn on_content(
+        &mut self,
+        session: SessionKey,
+        packet: &Packet<'_>,
+        (block, esi): (BlockId, Esi),
+        datagram: &[u8],
+        symbol: &[u8],
+    ) {
+        let encoding_id = packet.header.codepoint;
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        if self.config.plain_flute
+            && feed.tables.oti.len() < self.config.limits.max_sessions * 16
+            && let Some(content) = packet.header.extensions.fti()
+            && let Ok(oti) = fti::parse(encoding_id, content)
+        {
+            feed.tables.oti.entry(block.toi).or_insert(oti);
+        }
+        if feed.state == FeedState::Chosen && self.download.is_open(block.toi) {
+            let start = datagram.len() - symbol.len();
+            let bytes = SymbolBytes::InDatagram(start..datagram.len());
+            let out = &mut self.outputs;
+            let taken = self.download.take(block, esi, encoding_id, symbol.len(), bytes, out);
+            self.count(taken);
+            return;
+        }
+        let spooled = Spooled { block, esi, encoding_id, bytes: symbol.to_vec() };
+        if self.spool_bytes + spooled.cost() > self.config.limits.max_spool_bytes {
+            self.stats.unspooled += 1;
+        } else {
+            self.spool_bytes += spooled.cost();
+            feed.spool.push_back(spooled);
+        }
+    }
+
+    fn count(&mut self, taken: Taken) {
+        match taken {
+            Taken::Fresh => self.stats.fresh += 1,
+            Taken::Duplicate => self.stats.duplicates += 1,
+            Taken::Late => self.stats.late += 1,
+            Taken::Invalid => self.stats.invalid += 1,
+        }
+    }
+
+    /// Takes out of the spools what can be placed by now.
+    fn replay(&mut self) {
+        for feed in self.feeds.values_mut().filter(|f| f.state == FeedState::Chosen) {
+            let mut waiting = VecDeque::new();
+            for spooled in std::mem::take(&mut feed.spool) {
+                if !self.download.is_open(spooled.block.toi) {
+                    waiting.push_back(spooled);
+                    continue;
+                }
+                self.spool_bytes -= spooled.cost();
+                let Spooled { block, esi, encoding_id, bytes } = spooled;
+                let length = bytes.len();
+                let bytes = SymbolBytes::Kept(bytes);
+                let out = &mut self.outputs;
+                match self.download.take(block, esi, encoding_id, length, bytes, out) {
+                    Taken::Fresh => self.stats.fresh += 1,
+                    Taken::Duplicate => self.stats.duplicates += 1,
+                    Taken::Late => self.stats.late += 1,
+                    Taken::Invalid => self.stats.invalid += 1,
+                }
+            }
+            feed.spool = waiting;
+        }
+    }
+
+    /// After anything that may have completed something: leave, come back, or finish.
+    fn update_phase(&mut self) {
+        let settled = match self.chosen {
+            None => false,
+            Some(Chosen::Manifest(..)) => true,
+            Some(Chosen::Flute(session)) => self
+                .feeds
+                .get(&session)
+                .is_some_and(|f| f.tables.complete || f.tables.read.is_some()),
+        };
+        match self.phase {
+            Phase::Listening if settled && self.download.heard_enough() => {
+                self.phase = Phase::HeardEnough;
+                let channels = self.joined.iter().rev();
+                self.outputs.extend(channels.map(|&channel| Output::Leave(channel)));
+                self.outputs.push_back(Output::Event(Event::HeardEnough));
+            }
+            // A block turned out wrong after the channels had been left.
+            Phase::HeardEnough if !self.download.heard_enough() => {
+                self.phase = Phase::Listening;
+                let channels = self.joined.iter();
+                self.outputs.extend(channels.map(|&channel| Output::Join(channel)));
+            }
+            _ => {}
+        }
+        if self.phase == Phase::HeardEnough && self.download.all_settled() {
+            if self.download.all_committed() {
+                self.phase = Phase::Finishing;
+                self.outputs.push_back(Output::Job(Job::Finish));
+            } else {
+                self.phase = Phase::Ended;
+                self.outputs.push_back(Output::Event(Event::GivenUp));
+            }
+        }
+    }
+}
+
+impl Endpoint for Receiver {
+    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        self.stats.datagrams += 1;
+        self.stats.payload_bytes += datagram.payload.len() as u64;
+        self.stats.local_drops += datagram.dropped_before;
+        let Ok(packet) = Packet::parse(datagram.payload) else {
+            self.stats.malformed += 1;
+            return;
+        };
+        let session = SessionKey { source: datagram.source, tsi: packet.header.tsi };
+        let Expectation { tsi, sources, .. } = &self.config.expectation;
+        if tsi.is_some_and(|tsi| tsi != session.tsi)
+            || !(sources.is_empty() || sources.contains(&session.source))
+        {
+            self.stats.foreign += 1;
+            return self.reject(session, Rejection::OtherSession);
+        }
+        let Some(feed) = self.feed(now, session) else {
+            self.stats.foreign += 1;
+            return;
+        };
+        feed.last_heard = now;
+        if feed.state == FeedState::Refused && packet.header.toi != Some(Toi::HEAD) {
+            self.stats.foreign += 1;
+            return;
+        }
+        if self.phase == Phase::Listening {
+            self.stats.session_packets += 1;
+            if !self.config.plain_flute
+                && let Some(feed) = self.feeds.get_mut(&session)
+            {
+                feed.loss.on_sequence(packet.header.cci.low32());
+            }
+        }
+        (self.last_heard, self.ever_heard) = (now, true);
+        self.control.on_packet(
+            now,
+            &PacketSeen {
+                channel: datagram.channel,
+                cci: packet.header.cci,
+                congestion_experienced: datagram.congestion_experienced,
+                dropped_before: datagram.dropped_before,
+            },
+        );
+        let Some(toi) = packet.header.toi else { return };
+        let payload = match packet.payload(packet.header.codepoint) {
+            Ok(Some(payload)) => payload,
+            Ok(None) => return,
+            Err(_) => {
+                self.stats.invalid += 1;
+                return;
+            }
+        };
+        let (sbn, esi, symbol) = (payload.sbn, payload.esi, payload.symbol);
+        let control = matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST);
+        self.stats.control_packets += u64::from(control && self.phase == Phase::Listening);
+        match toi {
+            Toi::HEAD => self.on_head(now, session, symbol),
+            Toi::MANIFEST => self.on_manifest_symbol(session, sbn, esi, symbol),
+            Toi::FDT if self.config.plain_flute => {
+                self.on_table_symbol(session, &packet, (sbn, esi), symbol);
+            }
+            Toi::FDT => {}
+            toi => {
+                let id = (BlockId { toi, sbn }, esi);
+                self.on_content(session, &packet, id, datagram.payload, symbol);
+            }
+        }
+        self.update_phase();
+    }
+
+    fn handle_done(&mut self, _now: Instant, done: Done) {
+        let out = &mut self.outputs;
+        match done {
+            Done::Opened { toi } => {
+                let opened = if toi == Toi::MANIFEST { self.download.opening() } else { vec![toi] };
+                for toi in opened {
+                    self.download.on_opened(toi, out);
+                }
+                self.replay();
+            }
+            Done::Solved { block, decoder, progress } => {
+                self.download.on_solved(block, decoder, progress, out);
+            }
+            Done::Recovered { block, hash } => {
+                let poisoned = self.download.on_recovered(block, hash, out);
+                self.stats.poisoned_blocks += u64::from(poisoned);
+            }
+            Done::Committed { toi } => {
+                let verified = match self.chosen {
+                    Some(Chosen::Manifest(_, verified)) => verified,
+                    _ => Verified::None,
+                };
+                self.download.on_committed(toi, verified, out);
+            }
+            Done::Finished => {
+                self.phase = Phase::Ended;
+                out.push_back(Output::Event(Event::Complete));
+            }
+            Done::Failed { toi: Toi::MANIFEST } => self.download.fail_all(out),
+            Done::Failed { toi } => self.download.fail(toi, false, out),
+            Done::Prepared { .. } | Done::PrepareFailed { .. } => {}
+        }
+        self.update_phase();
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.control.on_timeout(now);
+        if self.phase == Phase::Listening
+            && now.saturating_since(self.last_heard) >= self.config.silence_after
+        {
+            self.last_heard = now;
+            let ever_since_start = !self.ever_heard;
+            self.outputs.push_back(Output::Event(Event::Silence { ever_since_start }));
+            for &channel in &self.joined {
+                self.outputs.push_back(Output::Leave(channel));
+                self.outputs.push_back(Output::Join(channel));
+            }
+        }
+    }
+
+    fn poll_output(&mut self, now: Instant, _header: &mut Vec<u8>) -> Option<Output> {
+        if !self.started {
+            (self.started, self.last_heard) = (true, now);
+        }
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        if self.phase != Phase::Listening {
+            return None;
+        }
+        self.control.poll_membership().map(|membership| match membership {
+            Membership::Join(channel) => {
+                self.joined.insert(channel);
+                Output::Join(channel)
+            }
+            Membership::Leave(channel) => {
+                self.joined.remove(&channel);
+                Output::Leave(channel)
+            }
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        (self.phase == Phase::Listening).then(|| {
+            let silence = self.last_heard + self.config.silence_after;
+            self.control.poll_timeout().map_or(silence, |control| control.min(silence))
+        })
+    }
+}

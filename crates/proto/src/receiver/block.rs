@@ -1,0 +1,201 @@
+//! One source block on its way: collecting, solving, recovering, verified.
+
+use crate::{BlockId, DecodePolicy, Job, Placement, Recipe, SymbolBytes};
+use fontana_fec::{Decoder, Esi, FecScheme, Novelty, Plan, Progress, Work};
+use std::sync::Arc;
+
+/// A receiver's view of one source block.
+#[derive(Debug)]
+pub(super) struct Block {
+    id: BlockId,
+    scheme: FecScheme,
+    source_symbols: u32,
+    state: State,
+    /// Repair symbols in the spool, in the order of their slots.
+    spool: Vec<Esi>,
+    /// Fresh symbols so far.
+    fresh: u32,
+    /// No attempt to solve before so many fresh symbols.
+    solve_at: u32,
+    budget: Work,
+    poisoned: u32,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing has arrived yet: no memory is spent.
+    Untouched,
+    Collecting(Box<dyn Decoder>),
+    /// The decoder is away; symbols that arrive in the meantime are placed and told to it later.
+    Solving {
+        meanwhile: Vec<Esi>,
+    },
+    /// Enough has arrived; waiting for its turn to be recovered.
+    Solved(Box<dyn Decoder>),
+    Recovering,
+    Verified,
+}
+
+/// What became of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It was fresh and has been placed.
+    Fresh,
+    /// It was heard before.
+    Duplicate,
+    /// The block needs nothing more.
+    Late,
+    /// The code has no such symbol.
+    Invalid,
+}
+
+/// Symbols kept for a block while its decoder is away: a solver takes milliseconds.
+const MEANWHILE_SYMBOLS: usize = 1024;
+
+/// Slots in the spool of a block of `source_symbols`: all its symbols may be repair symbols, a few
+/// may be needed in excess, and some may arrive twice while a solver is busy.
+pub const fn repair_slots(source_symbols: u32) -> u32 {
+    source_symbols.saturating_add(2 * MEANWHILE_SYMBOLS as u32)
+}
+
+impl Block {
+    pub(super) fn new(id: BlockId, scheme: FecScheme, source_symbols: u32) -> Self {
+        Self {
+            id,
+            scheme,
+            source_symbols,
+            state: State::Untouched,
+            spool: Vec::new(),
+            fresh: 0,
+            solve_at: 0,
+            budget: scheme.work(source_symbols),
+            poisoned: 0,
+        }
+    }
+
+    /// Symbols that are still missing before the block can be recovered, as far as is known.
+    pub(super) fn symbols_wanted(&self) -> u32 {
+        match &self.state {
+            State::Untouched => self.source_symbols,
+            State::Collecting(decoder) => decoder.symbols_wanted(),
+            _ => 0,
+        }
+    }
+
+    /// Takes a symbol of the right size. The job that places it, if it is worth keeping.
+    pub(super) fn take(&mut self, esi: Esi, symbol: SymbolBytes) -> (Taken, Option<Job>) {
+        if matches!(self.state, State::Untouched) {
+            match self.scheme.decoder(self.source_symbols) {
+                Ok(decoder) => self.state = State::Collecting(decoder),
+                Err(_) => return (Taken::Invalid, None),
+            }
+        }
+        let is_repair = esi.0 >= self.source_symbols;
+        if is_repair && self.spool.len() >= repair_slots(self.source_symbols) as usize {
+            return (Taken::Duplicate, None);
+        }
+        match &mut self.state {
+            State::Collecting(decoder) => match decoder.push(esi) {
+                Ok(Novelty::Fresh) => {}
+                Ok(Novelty::Duplicate) => return (Taken::Duplicate, None),
+                Err(_) => return (Taken::Invalid, None),
+            },
+            State::Solving { meanwhile } => {
+                if meanwhile.contains(&esi) || meanwhile.len() >= MEANWHILE_SYMBOLS {
+                    return (Taken::Duplicate, None);
+                }
+                meanwhile.push(esi);
+            }
+            _ => return (Taken::Late, None),
+        }
+        self.fresh += 1;
+        let to = if is_repair {
+            self.spool.push(esi);
+            Placement::Spool(self.spool.len() as u32 - 1)
+        } else {
+            Placement::InPlace
+        };
+        (Taken::Fresh, Some(Job::Place { block: self.id, esi, to, symbol }))
+    }
+
+    /// The job of solving the block, if it is worth trying now.
+    pub(super) fn try_solve(&mut self, policy: DecodePolicy) -> Option<Job> {
+        let State::Collecting(decoder) = &self.state else { return None };
+        let patience = match policy {
+            DecodePolicy::Incremental => 0,
+            DecodePolicy::Patient { margin } if self.scheme.is_rateless() => margin,
+            DecodePolicy::Patient { .. } => 0,
+        };
+        let due = self.solve_at.max(self.source_symbols.saturating_add(patience));
+        // All source symbols are enough whatever the policy; a decoder says when it wants none.
+        if decoder.symbols_wanted() > 0 || (self.fresh < due && !self.spool.is_empty()) {
+            return None;
+        }
+        let away = State::Solving { meanwhile: Vec::new() };
+        let State::Collecting(decoder) = std::mem::replace(&mut self.state, away) else {
+            return None;
+        };
+        Some(Job::Solve { block: self.id, decoder, budget: self.budget })
+    }
+
+    /// The decoder is back. The plan, if the block is solved.
+    pub(super) fn on_solved(
+        &mut self,
+        mut decoder: Box<dyn Decoder>,
+        progress: Progress,
+    ) -> Option<Arc<Plan>> {
+        let State::Solving { meanwhile } = &mut self.state else { return None };
+        let meanwhile = std::mem::take(meanwhile);
+        match progress {
+            Progress::Solved(plan) => {
+                self.state = State::Solved(decoder);
+                return Some(plan);
+            }
+            Progress::Wanting(_) => {}
+            // Symbols that were chosen to make solving expensive: wait for others, and twice as
+            // many each time, so that the work spent stays in proportion to what arrives.
+            Progress::OutOfBudget => {
+                let extra = self.fresh.saturating_sub(self.source_symbols).max(8);
+                self.solve_at = self.fresh.saturating_add(extra);
+            }
+        }
+        for esi in meanwhile {
+            if decoder.push(esi) != Ok(Novelty::Fresh) {
+                self.fresh -= 1;
+            }
+        }
+        self.state = State::Collecting(decoder);
+        None
+    }
+
+    /// The job of recovering a solved block, with the plan if there is one at hand.
+    pub(super) fn recover(&mut self, plan: Option<Arc<Plan>>) -> Option<Job> {
+        if !matches!(self.state, State::Solved(_)) {
+            return None;
+        }
+        let State::Solved(decoder) = std::mem::replace(&mut self.state, State::Recovering) else {
+            return None;
+        };
+        let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
+        Some(Job::Recover { block: self.id, recipe, spool: std::mem::take(&mut self.spool) })
+    }
+
+    /// Whether a [`Job::Recover`] is under way.
+    pub(super) fn is_recovering(&self) -> bool {
+        matches!(self.state, State::Recovering)
+    }
+
+    pub(super) fn on_verified(&mut self) {
+        self.state = State::Verified;
+    }
+
+    /// The block's bytes are wrong: everything that was heard of it is worthless. Returns how
+    /// often that has happened.
+    pub(super) fn on_poisoned(&mut self) -> u32 {
+        self.poisoned += 1;
+        self.state = State::Untouched;
+        self.spool.clear();
+        (self.fresh, self.solve_at) = (0, 0);
+        self.poisoned
+    }
+}

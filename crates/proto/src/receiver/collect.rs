@@ -1,0 +1,110 @@
+//! Control objects on the receiving side: collected in memory, decoded on the spot.
+
+use fontana_fec::{Decoder, Encoder, Esi, Novelty, ObjectLayout, Oti, Progress, Sbn};
+use std::collections::BTreeMap;
+
+/// Collects the symbols of one control object.
+#[derive(Debug)]
+pub(super) struct Collector {
+    layout: ObjectLayout,
+    blocks: BTreeMap<Sbn, Block>,
+    blocks_missing: u32,
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Block {
+    Open { decoder: Box<dyn Decoder>, symbols: BTreeMap<Esi, Vec<u8>> },
+    Whole,
+}
+
+impl Collector {
+    /// `None` if `oti` describes no object or one of more than `max_bytes`. Memory grows with
+    /// what arrives, not with what is promised.
+    pub(super) fn new(oti: Oti, max_bytes: u64) -> Option<Self> {
+        let layout = oti.layout().ok()?;
+        (oti.transfer_length <= max_bytes).then(|| Self {
+            layout,
+            blocks: BTreeMap::new(),
+            blocks_missing: layout.block_count(),
+            bytes: Vec::new(),
+        })
+    }
+
+    pub(super) fn oti(&self) -> Oti {
+        self.layout.oti()
+    }
+
+    /// Takes a symbol; the object's bytes once it is whole.
+    pub(super) fn push(&mut self, sbn: Sbn, esi: Esi, symbol: &[u8]) -> Option<Vec<u8>> {
+        let k = self.layout.source_symbols(sbn)?;
+        let oti = self.layout.oti();
+        let size = usize::from(oti.symbol_size);
+        if !symbol_fits(&self.layout, sbn, esi, symbol.len()) {
+            return None;
+        }
+        let decoder = oti.scheme.decoder(k).ok()?;
+        let block = self
+            .blocks
+            .entry(sbn)
+            .or_insert_with(|| Block::Open { decoder, symbols: BTreeMap::new() });
+        let Block::Open { decoder, symbols } = block else { return None };
+        if decoder.push(esi) != Ok(Novelty::Fresh) {
+            return None;
+        }
+        let mut padded = symbol.to_vec();
+        padded.resize(size, 0);
+        symbols.insert(esi, padded);
+        if decoder.symbols_wanted() > 0 {
+            return None;
+        }
+        let Progress::Solved(plan) = decoder.solve(oti.scheme.work(k)) else { return None };
+        let intermediate = if plan.lost().is_empty() {
+            None
+        } else {
+            let load = |esi: Esi, out: &mut [u8]| {
+                let symbol = symbols.get(&esi).ok_or(())?;
+                out.copy_from_slice(symbol);
+                Ok::<(), ()>(())
+            };
+            Some(plan.execute(size, load).ok()?)
+        };
+        self.bytes.resize(oti.transfer_length as usize, 0);
+        let mut recovered = vec![0; size];
+        for esi in (0..k).map(Esi) {
+            let symbol = match (symbols.get(&esi), &intermediate) {
+                (Some(symbol), _) => symbol,
+                (None, Some(intermediate)) => {
+                    intermediate.write_symbol(esi, &mut recovered);
+                    &recovered
+                }
+                (None, None) => return None,
+            };
+            for piece in self.layout.symbol_pieces(sbn, esi) {
+                let to = piece.in_object.start as usize..piece.in_object.end as usize;
+                let from = piece.in_symbol.start..piece.in_symbol.start + to.len();
+                if let (Some(to), Some(from)) = (self.bytes.get_mut(to), symbol.get(from)) {
+                    to.copy_from_slice(from);
+                }
+            }
+        }
+        *block = Block::Whole;
+        self.blocks_missing = self.blocks_missing.saturating_sub(1);
+        (self.blocks_missing == 0).then(|| std::mem::take(&mut self.bytes))
+    }
+}
+
+/// Whether a symbol of `bytes` bytes can be `esi` of `sbn`: a whole symbol, or the object's last
+/// source symbol without its padding (RFC 5445, section 3.2.1; RFC 6330, section 4.4.2).
+pub(super) fn symbol_fits(layout: &ObjectLayout, sbn: Sbn, esi: Esi, bytes: usize) -> bool {
+    if !layout.contains(sbn, esi) {
+        return false;
+    }
+    if bytes == usize::from(layout.oti().symbol_size) {
+        return true;
+    }
+    // Without sub-blocks a source symbol is one piece, cut short where the object ends.
+    let mut pieces = layout.symbol_pieces(sbn, esi);
+    let unpadded = |p: &fontana_fec::SymbolPiece| (p.in_object.end - p.in_object.start) as usize;
+    matches!((pieces.next(), pieces.next()), (Some(only), None) if unpadded(&only) == bytes)
+}

@@ -1,0 +1,315 @@
+//! Everything a receiver has accepted: objects, their blocks, and what is still missing.
+
+use super::block::{Block, Taken};
+use super::collect::symbol_fits;
+use crate::{BlockId, DecodePolicy, Event, Job, Output, SymbolBytes, Verified};
+use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, Progress, Sbn};
+use fontana_wire::{Hash, Toi};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// One object on its way.
+#[derive(Debug)]
+struct Object {
+    layout: ObjectLayout,
+    /// Expected hash of each block; `None` if nobody has promised any (plain FLUTE).
+    block_hashes: Option<Vec<Hash>>,
+    blocks: Vec<Block>,
+    unsolved: u32,
+    unverified: u32,
+    packets: u64,
+    state: ObjectState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ObjectState {
+    /// The driver has not answered [`Job::Open`] yet.
+    Opening,
+    Receiving,
+    Committing,
+    Done,
+    Failed,
+}
+
+/// How an object is getting on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectProgress {
+    /// Its source symbols, `k` summed over its blocks.
+    pub source_symbols: u64,
+    /// Packets of the object that were received before enough had been heard of it, duplicates
+    /// included.
+    pub packets: u64,
+}
+
+/// The accepted objects of a receiver.
+#[derive(Debug)]
+pub(super) struct Download {
+    objects: BTreeMap<Toi, Object>,
+    policy: DecodePolicy,
+    max_recoveries: usize,
+    max_poisonings: u32,
+    recovering: usize,
+    /// Solved blocks that wait until fewer are being recovered.
+    waiting: VecDeque<BlockId>,
+    source_symbols: u64,
+    symbols_wanted: u64,
+}
+
+impl Download {
+    pub(super) fn new(policy: DecodePolicy, max_recoveries: usize, max_poisonings: u32) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            policy,
+            max_recoveries: max_recoveries.max(1),
+            max_poisonings,
+            recovering: 0,
+            waiting: VecDeque::new(),
+            source_symbols: 0,
+            symbols_wanted: 0,
+        }
+    }
+
+    pub(super) fn contains(&self, toi: Toi) -> bool {
+        self.objects.contains_key(&toi)
+    }
+
+    /// Adds an object that the driver has been asked to open.
+    pub(super) fn insert(
+        &mut self,
+        toi: Toi,
+        layout: ObjectLayout,
+        block_hashes: Option<Vec<Hash>>,
+    ) {
+        let scheme = layout.oti().scheme;
+        let blocks: Vec<_> = (0..layout.block_count())
+            .map(Sbn)
+            .map(|sbn| {
+                let k = layout.source_symbols(sbn).unwrap_or(0);
+                Block::new(BlockId { toi, sbn }, scheme, k)
+            })
+            .collect();
+        let count = blocks.len() as u32;
+        self.source_symbols += layout.total_source_symbols();
+        self.symbols_wanted += layout.total_source_symbols();
+        self.objects.insert(
+            toi,
+            Object {
+                layout,
+                block_hashes,
+                blocks,
+                unsolved: count,
+                unverified: count,
+                packets: 0,
+                state: ObjectState::Opening,
+            },
+        );
+    }
+
+    /// The driver has made room for the object.
+    pub(super) fn on_opened(&mut self, toi: Toi, out: &mut VecDeque<Output>) {
+        if let Some(object) = self.objects.get_mut(&toi)
+            && object.state == ObjectState::Opening
+        {
+            object.state = ObjectState::Receiving;
+            object.commit_if_verified(toi, out);
+        }
+    }
+
+    /// Objects that the driver has been asked to open.
+    pub(super) fn opening(&self) -> Vec<Toi> {
+        let opening = |(_, o): &(&Toi, &Object)| o.state == ObjectState::Opening;
+        self.objects.iter().filter(opening).map(|(&toi, _)| toi).collect()
+    }
+
+    /// Whether symbols of the object can be placed already.
+    pub(super) fn is_open(&self, toi: Toi) -> bool {
+        self.objects.get(&toi).is_some_and(|o| o.state != ObjectState::Opening)
+    }
+
+    /// Takes a symbol of an open object; `bytes` is its length.
+    pub(super) fn take(
+        &mut self,
+        block: BlockId,
+        esi: Esi,
+        encoding_id: u8,
+        bytes: usize,
+        symbol: SymbolBytes,
+        out: &mut VecDeque<Output>,
+    ) -> Taken {
+        let Some(object) = self.objects.get_mut(&block.toi) else { return Taken::Invalid };
+        if object.layout.oti().scheme.encoding_id() != encoding_id
+            || !symbol_fits(&object.layout, block.sbn, esi, bytes)
+        {
+            return Taken::Invalid;
+        }
+        if object.unsolved > 0 {
+            object.packets += 1;
+        }
+        if object.state != ObjectState::Receiving {
+            return Taken::Late;
+        }
+        let Some(block) = object.blocks.get_mut(block.sbn.0 as usize) else {
+            return Taken::Invalid;
+        };
+        let wanted = block.symbols_wanted();
+        let (taken, place) = block.take(esi, symbol);
+        self.symbols_wanted += u64::from(block.symbols_wanted());
+        self.symbols_wanted -= u64::from(wanted);
+        out.extend(place.map(Output::Job));
+        out.extend(block.try_solve(self.policy).map(Output::Job));
+        taken
+    }
+
+    pub(super) fn on_solved(
+        &mut self,
+        id: BlockId,
+        decoder: Box<dyn Decoder>,
+        progress: Progress,
+        out: &mut VecDeque<Output>,
+    ) {
+        let Some(object) = self.objects.get_mut(&id.toi) else { return };
+        let Some(block) = object.blocks.get_mut(id.sbn.0 as usize) else { return };
+        let Some(plan) = block.on_solved(decoder, progress) else {
+            self.symbols_wanted += u64::from(block.symbols_wanted());
+            out.extend(block.try_solve(self.policy).map(Output::Job));
+            return;
+        };
+        object.unsolved = object.unsolved.saturating_sub(1);
+        out.push_back(Output::Event(Event::BlockSolved { block: id }));
+        self.recover_or_queue(id, Some(plan), out);
+    }
+
+    /// Starts to recover a solved block, unless as many as memory allows are under way.
+    fn recover_or_queue(
+        &mut self,
+        id: BlockId,
+        plan: Option<Arc<Plan>>,
+        out: &mut VecDeque<Output>,
+    ) {
+        if self.recovering >= self.max_recoveries {
+            self.waiting.push_back(id);
+        } else if let Some(job) = self.block(id).and_then(|block| block.recover(plan)) {
+            self.recovering += 1;
+            out.push_back(Output::Job(job));
+        }
+    }
+
+    fn block(&mut self, id: BlockId) -> Option<&mut Block> {
+        self.objects.get_mut(&id.toi)?.blocks.get_mut(id.sbn.0 as usize)
+    }
+
+    /// A block's bytes are complete: are they the right ones? Returns true if they were not.
+    pub(super) fn on_recovered(
+        &mut self,
+        id: BlockId,
+        hash: Hash,
+        out: &mut VecDeque<Output>,
+    ) -> bool {
+        if !self.block(id).is_some_and(|block| block.is_recovering()) {
+            return false;
+        }
+        self.recovering = self.recovering.saturating_sub(1);
+        if let Some(next) = self.waiting.pop_front() {
+            self.recover_or_queue(next, None, out);
+        }
+        let Some(object) = self.objects.get_mut(&id.toi) else { return false };
+        let Some(block) = object.blocks.get_mut(id.sbn.0 as usize) else { return false };
+        let expected = match &object.block_hashes {
+            None => Some(&hash),
+            Some(hashes) => hashes.get(id.sbn.0 as usize),
+        };
+        if expected == Some(&hash) {
+            block.on_verified();
+            object.unverified = object.unverified.saturating_sub(1);
+            out.push_back(Output::Event(Event::BlockVerified { block: id }));
+            object.commit_if_verified(id.toi, out);
+            return false;
+        }
+        let times = block.on_poisoned();
+        object.unsolved += 1;
+        self.symbols_wanted += u64::from(block.symbols_wanted());
+        out.push_back(Output::Event(Event::BlockPoisoned { block: id, times }));
+        if times > self.max_poisonings {
+            self.fail(id.toi, true, out);
+        }
+        true
+    }
+
+    pub(super) fn on_committed(
+        &mut self,
+        toi: Toi,
+        verified: Verified,
+        out: &mut VecDeque<Output>,
+    ) {
+        if let Some(object) = self.objects.get_mut(&toi)
+            && object.state == ObjectState::Committing
+        {
+            object.state = ObjectState::Done;
+            out.push_back(Output::Event(Event::ObjectDone { toi, verified }));
+        }
+    }
+
+    /// Gives up an object.
+    pub(super) fn fail(&mut self, toi: Toi, poisoned: bool, out: &mut VecDeque<Output>) {
+        if let Some(object) = self.objects.get_mut(&toi)
+            && !matches!(object.state, ObjectState::Failed | ObjectState::Done)
+        {
+            object.state = ObjectState::Failed;
+            let wanted: u64 = object.blocks.iter().map(|b| u64::from(b.symbols_wanted())).sum();
+            self.symbols_wanted = self.symbols_wanted.saturating_sub(wanted);
+            out.push_back(Output::Event(Event::ObjectFailed { toi, poisoned }));
+        }
+    }
+
+    /// Gives up every object.
+    pub(super) fn fail_all(&mut self, out: &mut VecDeque<Output>) {
+        for toi in self.objects.keys().copied().collect::<Vec<_>>() {
+            self.fail(toi, false, out);
+        }
+    }
+
+    /// Whether nothing that can still be heard would help.
+    pub(super) fn heard_enough(&self) -> bool {
+        self.objects.values().all(|object| match object.state {
+            ObjectState::Opening => false,
+            ObjectState::Receiving => object.unsolved == 0,
+            ObjectState::Committing | ObjectState::Done | ObjectState::Failed => true,
+        })
+    }
+
+    /// Whether every object has been brought to disk.
+    pub(super) fn all_committed(&self) -> bool {
+        self.objects.values().all(|object| object.state == ObjectState::Done)
+    }
+
+    /// Whether there is nothing left to do for any object.
+    pub(super) fn all_settled(&self) -> bool {
+        let settled =
+            |object: &Object| matches!(object.state, ObjectState::Done | ObjectState::Failed);
+        self.objects.values().all(settled)
+    }
+
+    pub(super) fn source_symbols(&self) -> u64 {
+        self.source_symbols
+    }
+
+    pub(super) fn symbols_wanted(&self) -> u64 {
+        self.symbols_wanted
+    }
+
+    pub(super) fn progress(&self, toi: Toi) -> Option<ObjectProgress> {
+        self.objects.get(&toi).map(|object| ObjectProgress {
+            source_symbols: object.layout.total_source_symbols(),
+            packets: object.packets,
+        })
+    }
+}
+
+impl Object {
+    fn commit_if_verified(&mut self, toi: Toi, out: &mut VecDeque<Output>) {
+        if self.state == ObjectState::Receiving && self.unverified == 0 {
+            self.state = ObjectState::Committing;
+            out.push_back(Output::Job(Job::Commit { toi }));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! One session as it is heard: where it stands, and what was kept of it before it was known.
+
+use super::collect::Collector;
+use crate::loss::LossMeter;
+use crate::{BlockId, Instant};
+use fontana_fec::{Esi, Oti};
+use fontana_wire::{Hash, Manifest, SessionHead, Toi};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// What a receiver knows of one session on its channels.
+#[derive(Debug)]
+pub(super) struct Feed {
+    pub(super) state: FeedState,
+    pub(super) loss: LossMeter,
+    pub(super) last_heard: Instant,
+    /// The head as it arrived, so that its repetitions cost a comparison.
+    head_bytes: Vec<u8>,
+    pub(super) head: Option<Arc<SessionHead>>,
+    pub(super) manifest: Option<(Hash, Arc<Manifest>)>,
+    pub(super) collector: Option<Collector>,
+    pub(super) spool: VecDeque<Spooled>,
+    pub(super) tables: Tables,
+}
+
+/// What a receiver wants of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FeedState {
+    /// It is not known yet what it carries.
+    Unknown,
+    /// Its manifest is known; the application has not been heard on it.
+    Offered,
+    /// It carries what is being received.
+    Chosen,
+    /// It carries something else.
+    Refused,
+}
+
+/// A symbol that arrived before it was known where it goes.
+#[derive(Debug)]
+pub(super) struct Spooled {
+    pub(super) block: BlockId,
+    pub(super) esi: Esi,
+    pub(super) encoding_id: u8,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Spooled {
+    /// What it counts against the limit: its bytes and about what it takes to hold them.
+    pub(super) fn cost(&self) -> usize {
+        self.bytes.len() + 128
+    }
+}
+
+/// File delivery tables on their way (RFC 6726), for plain FLUTE sessions.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    /// Instances being collected.
+    pub(super) open: BTreeMap<u32, Collector>,
+    /// Instance that was read last.
+    pub(super) read: Option<u32>,
+    /// EXT_FTI as heard in packets of content: tables need not repeat it.
+    pub(super) oti: BTreeMap<Toi, Oti>,
+    /// A table has said that there will be no others.
+    pub(super) complete: bool,
+}
+
+impl Feed {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            state: FeedState::Unknown,
+            loss: LossMeter::default(),
+            last_heard: now,
+            head_bytes: Vec::new(),
+            head: None,
+            manifest: None,
+            collector: None,
+            spool: VecDeque::new(),
+            tables: Tables::default(),
+        }
+    }
+
+    /// Whether these bytes are the head that was taken last.
+    pub(super) fn knows_head(&self, bytes: &[u8]) -> bool {
+        self.head.is_some() && self.head_bytes == bytes
+    }
+
+    /// Takes a head. What was collected of another manifest is dropped.
+    pub(super) fn set_head(&mut self, bytes: &[u8], head: SessionHead, max_manifest_bytes: u64) {
+        let same = self.head.as_ref().is_some_and(|old| old.manifest == head.manifest);
+        self.head_bytes = bytes.to_vec();
+        if !same {
+            if self.manifest.as_ref().is_none_or(|(hash, _)| *hash != head.manifest.hash) {
+                self.manifest = None;
+            }
+            self.collector = Collector::new(head.manifest.oti, max_manifest_bytes);
+        }
+        self.head = Some(Arc::new(head));
+    }
+}

@@ -1,0 +1,162 @@
+//! Control objects: repeated in their own rhythm, coded if they do not fit one packet.
+
+use crate::random::SplitMix64;
+use crate::schedule::SymbolStream;
+use fontana_fec::{Encoder, Oti, OtiError, PlanCache, Sbn};
+use fontana_wire::{Cci, FdtExtension, HeaderFields, Toi, Tsi, emit_payload_id};
+use std::sync::Arc;
+
+/// An object that a session repeats beside its content: session head, manifest or file delivery
+/// table. One source block; every packet carries its OTI (EXT_FTI).
+#[derive(Clone)]
+pub struct ControlObject {
+    toi: Toi,
+    oti: Oti,
+    source_symbols: u32,
+    encoder: Option<Arc<dyn Encoder>>,
+    fdt: Option<FdtExtension>,
+    intervals: u32,
+}
+
+/// Why bytes cannot be a control object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlError {
+    /// The parameters describe no object.
+    #[error(transparent)]
+    Oti(#[from] OtiError),
+    /// A control object has one source block of at least one symbol.
+    #[error("a control object of {blocks} source blocks, it must have one")]
+    Blocks {
+        /// Blocks it would have.
+        blocks: u32,
+    },
+    /// The OTI speaks of another length.
+    #[error("{actual} bytes, the OTI says {expected}")]
+    Length {
+        /// Bytes given.
+        actual: usize,
+        /// Transfer length of the OTI.
+        expected: u64,
+    },
+}
+
+impl ControlObject {
+    /// `bytes` as an object, to be sent once in so many control intervals (see
+    /// [`Sender`](crate::Sender)); `fdt` marks an instance of a file delivery table.
+    ///
+    /// # Errors
+    /// [`ControlError`] if `oti` and `bytes` do not make an object of one source block.
+    pub fn new(
+        toi: Toi,
+        oti: Oti,
+        bytes: &[u8],
+        fdt: Option<FdtExtension>,
+        intervals: u32,
+    ) -> Result<Self, ControlError> {
+        let layout = oti.layout()?;
+        if layout.block_count() != 1 {
+            return Err(ControlError::Blocks { blocks: layout.block_count() });
+        }
+        if bytes.len() as u64 != oti.transfer_length {
+            let expected = oti.transfer_length;
+            return Err(ControlError::Length { actual: bytes.len(), expected });
+        }
+        let source_symbols = layout.max_source_symbols();
+        let size = usize::from(oti.symbol_size);
+        let plan = PlanCache::new(1).source_plan(oti.scheme, source_symbols).ok();
+        let encoder = plan.and_then(|plan| {
+            let load = |esi: fontana_fec::Esi, out: &mut [u8]| {
+                let pieces = layout.symbol_pieces(Sbn(0), esi);
+                for piece in pieces {
+                    let from = piece.in_object.start as usize..piece.in_object.end as usize;
+                    let source = bytes.get(from).ok_or(())?;
+                    let start = piece.in_symbol.start;
+                    let target = out.get_mut(start..start + source.len()).ok_or(())?;
+                    target.copy_from_slice(source);
+                }
+                Ok::<(), ()>(())
+            };
+            plan.execute(size, load).ok().map(|i| Arc::new(i) as Arc<dyn Encoder>)
+        });
+        Ok(Self { toi, oti, source_symbols, encoder, fdt, intervals })
+    }
+}
+
+impl std::fmt::Debug for ControlObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControlObject").field("toi", &self.toi).field("oti", &self.oti).finish()
+    }
+}
+
+/// A late receiver keeps at most about so many packets of content until it knows what they are:
+/// the control objects should have passed once by then.
+const SPOOLED_PACKETS: u64 = 4096;
+/// However long a control object is, it takes no more than one packet in so many (3 %).
+const MIN_PERIOD: u64 = 33;
+
+/// A control object in its rhythm.
+#[derive(Debug)]
+pub(super) struct ControlCarousel {
+    object: ControlObject,
+    stream: SymbolStream,
+    sent: u64,
+    /// Packets of the session from one symbol to the next.
+    period: u64,
+    /// Number of the session's packet that the next symbol should be.
+    due: u64,
+}
+
+impl ControlCarousel {
+    pub(super) fn new(object: ControlObject, interval: u64, random: &mut SplitMix64) -> Self {
+        let k = object.source_symbols;
+        let relaxed = interval * u64::from(object.intervals.max(1));
+        let period = relaxed.min((SPOOLED_PACKETS / u64::from(k.max(1))).max(MIN_PERIOD));
+        let stream = SymbolStream::new(object.oti.scheme, k, true, random);
+        Self { object, stream, sent: 0, period, due: 0 }
+    }
+
+    /// The object whose turn it is when `packets` have been sent: at first every symbol of each in
+    /// their order, afterwards the one that is most overdue.
+    pub(super) fn pick(all: &[Self], packets: u64) -> Option<usize> {
+        all.iter()
+            .enumerate()
+            .filter(|(_, carousel)| carousel.due <= packets)
+            .min_by_key(|(index, carousel)| (carousel.due, *index))
+            .map(|(index, _)| index)
+    }
+
+    /// Appends the packet with the next symbol.
+    pub(super) fn emit(&self, tsi: Tsi, cci: Cci, out: &mut Vec<u8>) {
+        let ControlObject { toi, oti, ref encoder, fdt, .. } = self.object;
+        let encoding_id = oti.scheme.encoding_id();
+        let fields = HeaderFields {
+            cci,
+            codepoint: encoding_id,
+            fdt,
+            fti: Some(oti),
+            ..HeaderFields::new(tsi, Some(toi))
+        };
+        fields.emit(out);
+        let esi = self.stream.esi(self.sent);
+        emit_payload_id(encoding_id, Sbn(0), esi, out);
+        let at = out.len();
+        let size = usize::from(oti.symbol_size);
+        out.resize(at + size, 0);
+        if let (Some(encoder), Some(symbol)) = (encoder, out.get_mut(at..)) {
+            encoder.write_symbol(esi, symbol);
+        }
+        if !oti.scheme.is_rateless() {
+            // The last source symbol need not be padded (RFC 5445, section 3.2.1).
+            let left = oti.transfer_length.saturating_sub(u64::from(esi.0) * size as u64);
+            out.truncate(at + size.min(left as usize));
+        }
+    }
+
+    /// The packet was sent; it was the session's number `packets`.
+    pub(super) fn advance(&mut self, packets: u64) {
+        self.sent += 1;
+        if self.sent >= u64::from(self.object.source_symbols) {
+            self.due = packets + self.period;
+        }
+    }
+}

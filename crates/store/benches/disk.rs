@@ -1,0 +1,191 @@
+//! What the disk costs beside the code: each line is a time per block and its ratio to the same work
+//! done in memory (or, for writing, to a plain write of the same bytes), measured in the same run.
+//!
+//! `cargo bench -p fontana-store`. The files fit the page cache, so this measures system calls and
+//! copies, not a medium. `TMPDIR` chooses the file system.
+
+#![allow(clippy::unwrap_used)]
+
+use fontana_fec::{
+    Encoder, Esi, FecScheme, Intermediate, ObjectLayout, Oti, Plan, PlanCache, Progress, Sbn, Work,
+};
+use fontana_store::{
+    Allowance, Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, SourceFiles,
+    StagedObject, Staging, StagingOptions, SymbolPlace, TargetDirectory, TargetName,
+};
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Instant;
+
+const SYMBOL_SIZE: usize = 1280;
+const BLOCK: Sbn = Sbn(0);
+/// Enough to hold any plan at full width.
+const LARGE: usize = 1 << 30;
+
+/// The least of several times, in milliseconds: the one that others disturbed least.
+fn milliseconds<T>(mut work: impl FnMut() -> T) -> f64 {
+    let time = |_| {
+        let begin = Instant::now();
+        std::hint::black_box(work());
+        begin.elapsed().as_secs_f64() * 1e3
+    };
+    (0..7).map(time).fold(f64::INFINITY, f64::min)
+}
+
+fn report(what: &str, time: f64, reference: f64) {
+    println!("{what:<58} {time:8.2} ms {:6.2}", time / reference);
+}
+
+struct Block {
+    layout: ObjectLayout,
+    bytes: Vec<u8>,
+    dir: tempfile::TempDir,
+}
+
+impl Block {
+    fn new(source_symbols: usize) -> Self {
+        let length = source_symbols * SYMBOL_SIZE;
+        let bytes = (0..length as u64).map(|i| ((i * i) >> 7) as u8).collect();
+        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        let oti = Oti { transfer_length: length as u64, symbol_size: 1280, scheme };
+        Self { layout: oti.layout().unwrap(), bytes, dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn extents(&self) -> Extents {
+        Extents::whole_file(FileIndex(0), self.bytes.len() as u64)
+    }
+
+    fn symbol(&self, esi: Esi) -> &[u8] {
+        &self.bytes[esi.0 as usize * SYMBOL_SIZE..][..SYMBOL_SIZE]
+    }
+
+    fn solve_in_memory(&self, plan: &Arc<Plan>) -> Intermediate {
+        let load = |esi, out: &mut [u8]| {
+            out.copy_from_slice(self.symbol(esi));
+            Ok::<(), ()>(())
+        };
+        plan.execute(SYMBOL_SIZE, load).unwrap()
+    }
+
+    fn encode(&self, repairs: u32) {
+        let path = self.dir.path().join("source");
+        std::fs::write(&path, &self.bytes).unwrap();
+        let mut files = SourceFiles::default();
+        files.add(path).unwrap();
+        let source = ObjectSource::new(Arc::new(files), self.layout, self.extents()).unwrap();
+        let (source, plans) = (Arc::new(source), Arc::new(PlanCache::new(1)));
+        let scheme = self.layout.oti().scheme;
+        let k = self.layout.max_source_symbols();
+        let plan = plans.source_plan(scheme, k).unwrap();
+        let esis: Vec<Esi> = (k..k + repairs).map(Esi).collect();
+        let mut out = vec![0; esis.len() * SYMBOL_SIZE];
+        let memory = milliseconds(|| self.solve_in_memory(&plan).write_symbols(&esis, &mut out));
+        let encoder =
+            |kept| ObjectEncoder::new(source.clone(), plans.clone(), Allowance::new(kept));
+        for (budget, what) in [(LARGE, "1 pass"), (plan.memory(256), "5 passes")] {
+            let encoder = encoder(0);
+            let time = milliseconds(|| encoder.encode(BLOCK, &esis, budget, &mut out).unwrap());
+            report(&format!("encode K = {k}, {repairs} repair symbols, {what}"), time, memory);
+        }
+        let encoder = encoder(LARGE);
+        let time = milliseconds(|| encoder.encode(BLOCK, &esis, LARGE, &mut out).unwrap());
+        report(&format!("encode K = {k}, {repairs} repair symbols, block kept"), time, memory);
+    }
+
+    fn staged(&self) -> StagedObject {
+        let target = Arc::new(TargetDirectory::open(self.dir.path().join("target")).unwrap());
+        let staging = Staging::create(target, "bench", StagingOptions::default()).unwrap();
+        let name = TargetName::new(&["received"]).unwrap();
+        staging.add_file(name, self.bytes.len() as u64, FileAttributes::default()).unwrap();
+        let slots = self.layout.max_source_symbols() + 100;
+        StagedObject::new(Arc::new(staging), self.layout, self.extents(), slots).unwrap()
+    }
+
+    fn write(&self) {
+        let k = self.layout.max_source_symbols();
+        let plain = tempfile::tempfile_in(self.dir.path()).unwrap();
+        let reference = milliseconds(|| {
+            let chunks = self.bytes.chunks(SYMBOL_SIZE).zip(0_u64..);
+            for (symbol, i) in chunks {
+                plain.write_all_at(symbol, i * SYMBOL_SIZE as u64).unwrap();
+            }
+        });
+        let object = self.staged();
+        let one_by_one = milliseconds(|| {
+            for esi in (0..k).map(Esi) {
+                object.write_source(BLOCK, esi, self.symbol(esi)).unwrap();
+            }
+        });
+        report(&format!("write K = {k}, symbols one by one"), one_by_one, reference);
+        let runs = milliseconds(|| {
+            for (i, run) in self.bytes.chunks(40 * SYMBOL_SIZE).enumerate() {
+                object.write_source_run(BLOCK, Esi(40 * i as u32), run).unwrap();
+            }
+        });
+        report(&format!("write K = {k}, runs of 40 symbols"), runs, reference);
+    }
+
+    /// Every `one_in`-th source symbol is lost.
+    fn recover(&self, one_in: u32) {
+        let k = self.layout.max_source_symbols();
+        let scheme = self.layout.oti().scheme;
+        let mut decoder = scheme.decoder(k).unwrap();
+        let whole = self.solve_in_memory(&Arc::new(Plan::source(scheme, k).unwrap()));
+        let object = self.staged();
+        for esi in (0..k).filter(|esi| esi % one_in != 0).map(Esi) {
+            decoder.push(esi).unwrap();
+            object.write_source(BLOCK, esi, self.symbol(esi)).unwrap();
+        }
+        let (mut slots, mut symbols) = (BTreeMap::new(), BTreeMap::new());
+        let plan = loop {
+            if let Progress::Solved(plan) = decoder.solve(Work::UNBOUNDED) {
+                break plan;
+            }
+            for _ in 0..decoder.symbols_wanted().max(1) {
+                let (slot, mut symbol) = (slots.len() as u32, vec![0; SYMBOL_SIZE]);
+                let esi = Esi(k + slot);
+                decoder.push(esi).unwrap();
+                whole.write_symbol(esi, &mut symbol);
+                object.write_repair(BLOCK, slot, &symbol).unwrap();
+                slots.insert(esi, slot);
+                symbols.insert(esi, symbol);
+            }
+        };
+        let mut out = vec![0; plan.lost().len() * SYMBOL_SIZE];
+        let memory = milliseconds(|| {
+            let load = |esi, out: &mut [u8]| {
+                match symbols.get(&esi) {
+                    Some(repair) => out.copy_from_slice(repair),
+                    None => out.copy_from_slice(self.symbol(esi)),
+                }
+                Ok::<(), ()>(())
+            };
+            plan.execute(SYMBOL_SIZE, load).unwrap().write_symbols(plan.lost(), &mut out);
+        });
+        let place = |esi| match slots.get(&esi) {
+            Some(&slot) => SymbolPlace::Spool(slot),
+            None => SymbolPlace::InPlace,
+        };
+        let percent = 100 / one_in;
+        for (budget, what) in [(LARGE, "1 pass"), (plan.memory(256), "5 passes")] {
+            let time = milliseconds(|| object.recover_block(BLOCK, &plan, budget, place).unwrap());
+            report(&format!("recover K = {k}, {percent} % lost, {what}"), time, memory);
+        }
+        let mut received = Vec::new();
+        object.for_each_chunk_of_block(BLOCK, |chunk| received.extend_from_slice(chunk)).unwrap();
+        assert!(received == self.bytes);
+    }
+}
+
+fn main() {
+    println!("{:<58} {:>11} {:>6}", "symbols of 1280 bytes", "time", "ratio");
+    for source_symbols in [1_000, 10_000] {
+        let block = Block::new(source_symbols);
+        block.encode(16);
+        block.encode(source_symbols as u32);
+        block.write();
+        block.recover(20);
+        block.recover(2);
+    }
+}

@@ -1,0 +1,84 @@
+//! Entering a staging directory: it must be ours, private, and nobody else's at the moment.
+
+use crate::failure::failed;
+use crate::target::TargetDirectory;
+use crate::{StagingError, sys};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+/// The file whose lock says that the staging directory is in use. Not the directory's own lock: NFS
+/// locks only files that are open for writing.
+pub(crate) const LOCK: &str = "lock";
+
+/// How often a staging directory may vanish while it is being entered, because another receiver is
+/// just finishing, before something else must be the matter.
+const ENTER_ATTEMPTS: u32 = 16;
+
+/// A staging directory that is open and locked.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    pub(crate) directory: OwnedFd,
+    /// Held for its lock.
+    _lock: OwnedFd,
+}
+
+impl Entered {
+    /// Opens and locks the staging directory `name`, creating it if need be.
+    pub(crate) fn new(target: &TargetDirectory, name: &str) -> Result<Self, StagingError> {
+        let path = || target.path().join(name);
+        for _ in 0..ENTER_ATTEMPTS {
+            let created = match rustix::fs::mkdirat(target.as_fd(), name, Mode::RWXU) {
+                Ok(()) => true,
+                Err(Errno::EXIST) => false,
+                Err(errno) => return Err(failed(&path(), "create the directory")(errno)),
+            };
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let directory = match rustix::fs::openat(target.as_fd(), name, flags, Mode::empty()) {
+                Ok(directory) => directory,
+                Err(Errno::NOENT) => continue, // the receiver before us has just removed it
+                Err(Errno::LOOP | Errno::NOTDIR) => {
+                    return Err(StagingError::NotOurs { path: path() });
+                }
+                Err(errno) => return Err(failed(&path(), "open")(errno)),
+            };
+            let stat = rustix::fs::fstat(&directory).map_err(failed(&path(), "examine"))?;
+            if !created && stat.st_uid != rustix::process::geteuid().as_raw() {
+                return Err(StagingError::NotOurs { path: path() });
+            }
+            rustix::fs::fchmod(&directory, Mode::RWXU).map_err(failed(&path(), "protect"))?;
+            if let Some(lock) = lock(&directory).map_err(|errno| match errno {
+                Errno::WOULDBLOCK => StagingError::Busy { path: path() },
+                errno => failed(&path(), "lock")(errno),
+            })? {
+                let now = rustix::fs::statat(target.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+                if now.is_ok_and(|now| same_inode(&now, &stat)) {
+                    return Ok(Self { directory, _lock: lock });
+                }
+            }
+        }
+        Err(StagingError::Busy { path: path() })
+    }
+}
+
+/// Takes the lock of a staging directory. `None` if the lock file or the directory was removed by
+/// whoever held it.
+fn lock(directory: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let lock = match sys::retry(|| rustix::fs::openat(directory, LOCK, flags, mode)) {
+        Err(Errno::NOENT) => return Ok(None),
+        lock => lock?,
+    };
+    sys::retry(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive))?;
+    let held = rustix::fs::fstat(&lock)?;
+    match rustix::fs::statat(directory, LOCK, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(now) if same_inode(&now, &held) => Ok(Some(lock)),
+        Ok(_) | Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn same_inode(a: &Stat, b: &Stat) -> bool {
+    (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+}

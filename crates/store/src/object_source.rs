@@ -1,0 +1,119 @@
+//! An object that is sent: extents of files, read as symbols and blocks.
+
+use crate::buffered::for_each_chunk;
+use crate::placement::{Placement, check_size};
+use crate::{Extents, GeometryError, SourceError, SourceFiles};
+use fontana_fec::{Esi, ObjectLayout, Sbn};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// An object on the sender's disk.
+#[derive(Debug)]
+pub struct ObjectSource {
+    files: Arc<SourceFiles>,
+    placement: Placement,
+}
+
+impl ObjectSource {
+    /// An object made of `extents` of `files`, cut into blocks and symbols as `layout` says.
+    ///
+    /// # Errors
+    /// [`GeometryError`] if the extents are not exactly as long as the object or lie outside their
+    /// files.
+    pub fn new(
+        files: Arc<SourceFiles>,
+        layout: ObjectLayout,
+        extents: Extents,
+    ) -> Result<Self, GeometryError> {
+        for extent in extents.as_slice() {
+            let (end, length) = (extent.offset + extent.length, files.file(extent.file)?.size());
+            if end > length {
+                return Err(GeometryError::BeyondFile { file: extent.file, end, length });
+            }
+        }
+        Ok(Self { files, placement: Placement::new(layout, extents)? })
+    }
+
+    /// The object's geometry.
+    pub fn layout(&self) -> &ObjectLayout {
+        self.placement.layout()
+    }
+
+    /// The object's extents.
+    pub fn extents(&self) -> &Extents {
+        self.placement.extents()
+    }
+
+    pub(crate) fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Fills `out` with the object's bytes from `offset` on, and with zeros beyond its end.
+    ///
+    /// # Errors
+    /// Those of [`SourceFiles::read_exact_at`].
+    pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        let mut end = 0;
+        for piece in self.placement.extents().pieces(offset, out.len()) {
+            end = piece.within.end;
+            if let Some(part) = out.get_mut(piece.within) {
+                self.files.read_exact_at(piece.file, piece.offset, part)?;
+            }
+        }
+        out.get_mut(end..).unwrap_or_default().fill(0);
+        Ok(())
+    }
+
+    /// Reads some columns of a source symbol into `out`, padding included.
+    ///
+    /// # Errors
+    /// [`SourceError::Geometry`] if there is no such source symbol, if it has fewer columns or if
+    /// `out` has another length; otherwise those of [`SourceFiles::read_exact_at`].
+    pub fn read_symbol(
+        &self,
+        sbn: Sbn,
+        esi: Esi,
+        columns: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<(), SourceError> {
+        check_size(out.len(), columns.len())?;
+        let pieces = self.placement.column_pieces(sbn, esi, columns)?;
+        out.fill(0);
+        for piece in pieces {
+            if let Some(part) = out.get_mut(piece.in_columns) {
+                self.read_at(piece.in_object, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the bytes of a block in the object's order, without padding, a chunk at a time: what
+    /// is hashed. Then sees that the files are still what they were.
+    ///
+    /// # Errors
+    /// [`SourceError::Geometry`] if there is no such block, otherwise those of
+    /// [`SourceFiles::read_exact_at`] and [`SourceFiles::check_unchanged`].
+    pub fn for_each_chunk_of_block(
+        &self,
+        sbn: Sbn,
+        show: impl FnMut(&[u8]),
+    ) -> Result<(), SourceError> {
+        let range = self.placement.block_range(sbn)?;
+        for_each_chunk(range, |offset, out| self.read_at(offset, out), show)?;
+        self.check_unchanged(sbn)
+    }
+
+    /// Sees that every file that a block has bytes of is still what it was.
+    ///
+    /// # Errors
+    /// [`SourceError::Geometry`] if there is no such block, otherwise those of
+    /// [`SourceFiles::check_unchanged`].
+    pub fn check_unchanged(&self, sbn: Sbn) -> Result<(), SourceError> {
+        let range = self.placement.block_range(sbn)?;
+        let length = (range.end - range.start) as usize;
+        for piece in self.placement.extents().pieces(range.start, length) {
+            self.files.check_unchanged(piece.file)?;
+        }
+        Ok(())
+    }
+}

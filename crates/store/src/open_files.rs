@@ -1,0 +1,123 @@
+//! A bounded cache of open descriptors: a bundle may hold more files than a process may open.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Descriptors that one cache keeps by default. Small against the usual limit of 1 024 for a process
+/// (`RLIMIT_NOFILE`), which sockets and other sessions share; more than the files that the blocks in
+/// work usually touch.
+pub(crate) const DEFAULT_OPEN_FILES: usize = 64;
+
+/// Open descriptors by key; the one used longest ago is closed first.
+///
+/// A descriptor that is in use when it is displaced stays open until its user lets go of it, so
+/// there are at most as many more as there are threads.
+#[derive(Debug)]
+pub(crate) struct OpenFiles<K> {
+    limit: usize,
+    cache: Mutex<Cache<K>>,
+}
+
+#[derive(Debug)]
+struct Cache<K> {
+    files: BTreeMap<K, Entry>,
+    /// Counts uses.
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    file: Arc<OwnedFd>,
+    last_use: u64,
+}
+
+impl<K: Ord + Copy> OpenFiles<K> {
+    /// Keeps at most `limit` descriptors (at least one).
+    pub(crate) fn new(limit: usize) -> Self {
+        let cache = Mutex::new(Cache { files: BTreeMap::new(), uses: 0 });
+        Self { limit: limit.max(1), cache }
+    }
+
+    /// The descriptor of `key`, opened now if it is not in the cache.
+    pub(crate) fn get_or_open<E>(
+        &self,
+        key: K,
+        open: impl FnOnce() -> Result<OwnedFd, E>,
+    ) -> Result<Arc<OwnedFd>, E> {
+        if let Some(file) = self.lock().find(key) {
+            return Ok(file);
+        }
+        // Not under the lock: opening may wait for a disk.
+        let file = Arc::new(open()?);
+        Ok(self.lock().insert(key, file, self.limit))
+    }
+
+    /// Forgets `key`.
+    pub(crate) fn close(&self, key: K) {
+        self.lock().files.remove(&key);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn close_all(&self) {
+        self.lock().files.clear();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Cache<K>> {
+        // Every change of the cache is complete in itself.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Ord + Copy> Cache<K> {
+    fn find(&mut self, key: K) -> Option<Arc<OwnedFd>> {
+        self.uses += 1;
+        let entry = self.files.get_mut(&key)?;
+        entry.last_use = self.uses;
+        Some(Arc::clone(&entry.file))
+    }
+
+    /// Two threads may have opened the same file at once: the first one's descriptor is kept.
+    fn insert(&mut self, key: K, file: Arc<OwnedFd>, limit: usize) -> Arc<OwnedFd> {
+        if let Some(file) = self.find(key) {
+            return file;
+        }
+        if self.files.len() >= limit {
+            let oldest = self.files.iter().min_by_key(|(_, entry)| entry.last_use);
+            if let Some(oldest) = oldest.map(|(&key, _)| key) {
+                self.files.remove(&oldest);
+            }
+        }
+        let entry = Entry { file: Arc::clone(&file), last_use: self.uses };
+        self.files.insert(key, entry);
+        file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    #[test]
+    fn the_file_used_longest_ago_is_closed_first() {
+        let cache = OpenFiles::new(2);
+        let opened = Cell::new(0);
+        let get = |key: u32| {
+            cache
+                .get_or_open(key, || {
+                    opened.set(opened.get() + 1);
+                    Ok::<_, Infallible>(tempfile::tempfile().unwrap().into())
+                })
+                .unwrap();
+            opened.get()
+        };
+        assert_eq!([get(1), get(2), get(1)], [1, 2, 2]);
+        assert_eq!(get(3), 3); // displaces 2
+        assert_eq!([get(1), get(3)], [3, 3]);
+        assert_eq!(get(2), 4);
+        cache.close(2);
+        assert_eq!(get(2), 5);
+    }
+}

@@ -1,0 +1,250 @@
+//! Where the columns of a symbol lie in an object: the geometry that both ends share.
+
+use crate::Extents;
+use fontana_fec::{Esi, FecScheme, ObjectLayout, Sbn};
+use std::ops::Range;
+
+/// Numbers that describe no object, or nothing in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GeometryError {
+    /// The extents do not hold as many bytes as the object has.
+    #[error("the extents hold {actual} bytes, the object has {expected}")]
+    Length {
+        /// Bytes of the object.
+        expected: u64,
+        /// Bytes of all extents.
+        actual: u64,
+    },
+    /// An offset or a sum of lengths has more than 64 bits.
+    #[error("an extent ends beyond 2^64")]
+    Overflow,
+    /// Two extents of an object share bytes of a file.
+    #[error("two extents hold byte {offset} of file {}", .file.0)]
+    Overlap {
+        /// The file.
+        file: crate::FileIndex,
+        /// The first byte that is in both.
+        offset: u64,
+    },
+    /// An extent ends behind the end of its file.
+    #[error("an extent ends at byte {end} of file {}, which has {length}", .file.0)]
+    BeyondFile {
+        /// The file.
+        file: crate::FileIndex,
+        /// Where the extent ends.
+        end: u64,
+        /// Bytes of the file.
+        length: u64,
+    },
+    /// There is no file of this index.
+    #[error("there is no file {}", .0.0)]
+    NoSuchFile(crate::FileIndex),
+    /// The object has no source block of this number.
+    #[error("the object has no source block {}", .0.0)]
+    NoSuchBlock(Sbn),
+    /// The block has no such encoding symbol, or not of the kind asked for.
+    #[error("source block {} has no such symbol as {}", .sbn.0, .esi.0)]
+    NoSuchSymbol {
+        /// The block.
+        sbn: Sbn,
+        /// The symbol.
+        esi: Esi,
+    },
+    /// The bytes given are not as many as the symbols or columns they stand for.
+    #[error("{actual} bytes where {expected} were due")]
+    Size {
+        /// Bytes that the symbols or columns have.
+        expected: usize,
+        /// Bytes given.
+        actual: usize,
+    },
+    /// The plan is for blocks of another length.
+    #[error("a plan for {actual} source symbols and a block of {expected}")]
+    Plan {
+        /// Source symbols of the block.
+        expected: u32,
+        /// Source symbols that the plan is for.
+        actual: u32,
+    },
+    /// Columns that a symbol does not have.
+    #[error("columns up to {end} of symbols of {symbol_size} bytes")]
+    Columns {
+        /// One more than the last column asked for.
+        end: usize,
+        /// Columns of a symbol.
+        symbol_size: usize,
+    },
+    /// The spool has fewer slots for a block.
+    #[error("repair slot {slot} of a spool with {limit} slots to a block")]
+    NoSuchSlot {
+        /// The slot asked for.
+        slot: u32,
+        /// Slots of a block.
+        limit: u32,
+    },
+}
+
+/// An object's geometry on the air and on the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Placement {
+    layout: ObjectLayout,
+    extents: Extents,
+}
+
+/// Some columns of a source symbol that are consecutive bytes of the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnPiece {
+    /// Offset of the first byte in the object.
+    pub(crate) in_object: u64,
+    /// Where they lie among the columns asked for.
+    pub(crate) in_columns: Range<usize>,
+}
+
+impl Placement {
+    pub(crate) fn new(layout: ObjectLayout, extents: Extents) -> Result<Self, GeometryError> {
+        let (expected, actual) = (layout.oti().transfer_length, extents.length());
+        if expected != actual {
+            return Err(GeometryError::Length { expected, actual });
+        }
+        Ok(Self { layout, extents })
+    }
+
+    pub(crate) fn layout(&self) -> &ObjectLayout {
+        &self.layout
+    }
+
+    pub(crate) fn extents(&self) -> &Extents {
+        &self.extents
+    }
+
+    /// `T`, in bytes.
+    pub(crate) fn symbol_size(&self) -> usize {
+        usize::from(self.layout.oti().symbol_size)
+    }
+
+    /// True if a source symbol's bytes are consecutive in the object, and follow those of the
+    /// symbol before.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        !matches!(self.layout.oti().scheme, FecScheme::RaptorQ { sub_blocks: 2.., .. })
+    }
+
+    /// `k` of a block.
+    pub(crate) fn source_symbols(&self, sbn: Sbn) -> Result<u32, GeometryError> {
+        self.layout.source_symbols(sbn).ok_or(GeometryError::NoSuchBlock(sbn))
+    }
+
+    /// Bytes of the object that a block holds.
+    pub(crate) fn block_range(&self, sbn: Sbn) -> Result<Range<u64>, GeometryError> {
+        self.layout.block_range(sbn).ok_or(GeometryError::NoSuchBlock(sbn))
+    }
+
+    /// Refuses a symbol that is not a source symbol of the block.
+    pub(crate) fn check_source(&self, sbn: Sbn, esi: Esi) -> Result<(), GeometryError> {
+        if esi.0 < self.source_symbols(sbn)? {
+            return Ok(());
+        }
+        Err(GeometryError::NoSuchSymbol { sbn, esi })
+    }
+
+    /// Bytes of the object in `count` source symbols from `first` on, for contiguous symbols.
+    /// Shorter than the symbols if the object ends in the last of them.
+    pub(crate) fn run_range(
+        &self,
+        sbn: Sbn,
+        first: Esi,
+        count: usize,
+    ) -> Result<Range<u64>, GeometryError> {
+        let k = self.source_symbols(sbn)?;
+        let end = u32::try_from(count).ok().and_then(|count| first.0.checked_add(count));
+        let Some(end) = end.filter(|&end| end <= k) else {
+            return Err(GeometryError::NoSuchSymbol { sbn, esi: Esi(k.max(first.0)) });
+        };
+        let block = self.block_range(sbn)?;
+        let at = |esi: u32| {
+            block.end.min(block.start + u64::from(esi) * u64::from(self.layout.oti().symbol_size))
+        };
+        Ok(at(first.0)..at(end))
+    }
+
+    /// Where `columns` of a source symbol lie in the object. Columns in no piece are zero padding.
+    pub(crate) fn column_pieces(
+        &self,
+        sbn: Sbn,
+        esi: Esi,
+        columns: Range<usize>,
+    ) -> Result<impl Iterator<Item = ColumnPiece> + use<>, GeometryError> {
+        self.check_source(sbn, esi)?;
+        let symbol_size = self.symbol_size();
+        if columns.end > symbol_size {
+            return Err(GeometryError::Columns { end: columns.end, symbol_size });
+        }
+        Ok(self.layout.symbol_pieces(sbn, esi).filter_map(move |piece| {
+            let stored = (piece.in_object.end - piece.in_object.start) as usize;
+            let from = piece.in_symbol.start.max(columns.start);
+            let to = (piece.in_symbol.start + stored).min(columns.end);
+            (from < to).then(|| ColumnPiece {
+                in_object: piece.in_object.start + (from - piece.in_symbol.start) as u64,
+                in_columns: from - columns.start..to - columns.start,
+            })
+        }))
+    }
+}
+
+/// Refuses a buffer of another length than `expected`.
+pub(crate) fn check_size(actual: usize, expected: usize) -> Result<(), GeometryError> {
+    if actual == expected { Ok(()) } else { Err(GeometryError::Size { expected, actual }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileIndex;
+    use fontana_fec::Oti;
+
+    fn placement(transfer_length: u64, scheme: FecScheme) -> Placement {
+        let layout = Oti { transfer_length, symbol_size: 8, scheme }.layout().unwrap();
+        Placement::new(layout, Extents::whole_file(FileIndex(0), transfer_length)).unwrap()
+    }
+
+    const SUB_BLOCKS: FecScheme =
+        FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 2, alignment: 4 };
+
+    #[test]
+    fn columns_that_cross_a_sub_block_are_two_pieces() {
+        let placement = placement(24, SUB_BLOCKS);
+        let pieces: Vec<_> = placement.column_pieces(Sbn(0), Esi(1), 2..7).unwrap().collect();
+        let piece = |in_object, in_columns| ColumnPiece { in_object, in_columns };
+        assert_eq!(pieces, [piece(6, 0..2), piece(16, 2..5)]);
+        assert!(!placement.is_contiguous());
+    }
+
+    #[test]
+    fn padding_is_in_no_piece() {
+        let placement = placement(21, FecScheme::NoCode { max_source_block_length: 8 });
+        let mut pieces = placement.column_pieces(Sbn(0), Esi(2), 4..8).unwrap();
+        assert_eq!(pieces.next(), Some(ColumnPiece { in_object: 20, in_columns: 0..1 }));
+        assert_eq!(pieces.next(), None);
+        assert_eq!(placement.column_pieces(Sbn(0), Esi(2), 5..8).unwrap().count(), 0);
+        assert_eq!(placement.run_range(Sbn(0), Esi(1), 2), Ok(8..21));
+        assert_eq!(placement.run_range(Sbn(0), Esi(3), 0), Ok(21..21));
+    }
+
+    #[test]
+    fn what_the_object_has_not_is_refused() {
+        let placement = placement(21, FecScheme::NoCode { max_source_block_length: 8 });
+        let no_symbol = GeometryError::NoSuchSymbol { sbn: Sbn(0), esi: Esi(3) };
+        assert_eq!(placement.column_pieces(Sbn(0), Esi(3), 0..8).err(), Some(no_symbol.clone()));
+        assert_eq!(placement.run_range(Sbn(0), Esi(1), 3), Err(no_symbol));
+        assert!(placement.run_range(Sbn(0), Esi(u32::MAX), usize::MAX).is_err());
+        assert_eq!(placement.block_range(Sbn(1)), Err(GeometryError::NoSuchBlock(Sbn(1))));
+        assert_eq!(
+            placement.column_pieces(Sbn(0), Esi(0), 0..9).err(),
+            Some(GeometryError::Columns { end: 9, symbol_size: 8 })
+        );
+        let extents = Extents::whole_file(FileIndex(0), 20);
+        assert_eq!(
+            Placement::new(placement.layout, extents).err(),
+            Some(GeometryError::Length { expected: 21, actual: 20 })
+        );
+    }
+}

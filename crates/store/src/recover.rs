@@ -1,0 +1,99 @@
+//! Recovering a block that arrived incomplete, in as little memory as there is.
+
+use crate::buffered::{CHUNK, ReadAhead, WriteBehind};
+use crate::passes::column_passes;
+use crate::{GeometryError, StagedObject, StagingError};
+use fontana_fec::{Encoder, Esi, Plan, Sbn};
+use std::sync::Arc;
+
+/// Where a symbol that a plan reads was put when it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SymbolPlace {
+    /// A source symbol, in its place in the staged files.
+    InPlace,
+    /// A repair symbol, in this slot of the block's spool.
+    Spool(u32),
+}
+
+impl StagedObject {
+    /// Executes `plan` and writes the lost source symbols to their places. `where_is` says where
+    /// each of the plan's inputs was put.
+    ///
+    /// Takes at most `budget` bytes for the plan's execution ([`Plan::memory`]; several passes over
+    /// ranges of columns where the whole symbols do not fit, none narrower than 64 bytes) and less
+    /// than a megabyte for buffers. Does nothing if nothing was lost. Nothing is verified: hash the
+    /// block afterwards.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such block, the plan is for another length or a
+    /// place does not exist, [`StagingError::DiskFull`], [`StagingError::System`].
+    pub fn recover_block(
+        &self,
+        sbn: Sbn,
+        plan: &Arc<Plan>,
+        budget: usize,
+        where_is: impl Fn(Esi) -> SymbolPlace,
+    ) -> Result<(), StagingError> {
+        let (expected, actual) = (self.placement().source_symbols(sbn)?, plan.source_symbols());
+        if expected != actual {
+            return Err(GeometryError::Plan { expected, actual }.into());
+        }
+        if plan.lost().is_empty() {
+            return Ok(());
+        }
+        let symbol_size = self.placement().symbol_size();
+        for columns in column_passes(symbol_size, budget, |width| plan.memory(width)) {
+            self.recover_columns(sbn, plan, columns, &where_is)?;
+        }
+        Ok(())
+    }
+
+    fn recover_columns(
+        &self,
+        sbn: Sbn,
+        plan: &Arc<Plan>,
+        columns: std::ops::Range<usize>,
+        where_is: impl Fn(Esi) -> SymbolPlace,
+    ) -> Result<(), StagingError> {
+        let placement = self.placement();
+        let mut object =
+            ReadAhead::new(placement.block_range(sbn)?, |offset, out| self.read_at(offset, out));
+        let spooled = if self.slots() == 0 { 0 } else { self.slot_offset(sbn, 0)? };
+        let spool_length = u64::from(self.slots()) * placement.symbol_size() as u64;
+        let mut spool = ReadAhead::new(spooled..spooled + spool_length, |offset, out| {
+            self.read_spool(offset, out)
+        });
+
+        let width = columns.len();
+        let intermediate = plan.execute(width, |esi, out| match where_is(esi) {
+            SymbolPlace::InPlace => {
+                for piece in placement.column_pieces(sbn, esi, columns.clone())? {
+                    if let Some(part) = out.get_mut(piece.in_columns) {
+                        object.read_exact_at(piece.in_object, part)?;
+                    }
+                }
+                Ok::<(), StagingError>(())
+            }
+            SymbolPlace::Spool(slot) => {
+                let offset = self.slot_offset(sbn, slot)? + columns.start as u64;
+                spool.read_exact_at(offset, out)
+            }
+        })?;
+        drop((object, spool));
+
+        let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
+        let at_once = (CHUNK / width.max(1)).max(1);
+        let mut symbols = vec![0; at_once.min(plan.lost().len()) * width];
+        for lost in plan.lost().chunks(at_once) {
+            let symbols = symbols.get_mut(..lost.len() * width).unwrap_or_default();
+            intermediate.write_symbols(lost, symbols);
+            for (&esi, symbol) in lost.iter().zip(symbols.chunks_exact(width)) {
+                for piece in placement.column_pieces(sbn, esi, columns.clone())? {
+                    let part = symbol.get(piece.in_columns).unwrap_or_default();
+                    writer.write_all_at(piece.in_object, part)?;
+                }
+            }
+        }
+        writer.flush()
+    }
+}

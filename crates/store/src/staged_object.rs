@@ -1,0 +1,190 @@
+//! An object that is received: source symbols at their final places, repair symbols in a spool.
+
+use crate::buffered::for_each_chunk;
+use crate::placement::{Placement, check_size};
+use crate::staging::StagedFile;
+use crate::{Extents, FileIndex, GeometryError, Staging, StagingError};
+use fontana_fec::{Esi, ObjectLayout, Sbn};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An object in a staging directory. May be shared between threads; different blocks do not touch
+/// each other's bytes.
+#[derive(Debug)]
+pub struct StagedObject {
+    staging: Arc<Staging>,
+    placement: Placement,
+    /// Those that the object has bytes in.
+    files: BTreeMap<FileIndex, Arc<StagedFile>>,
+    spool: StagedFile,
+    slots: u32,
+}
+
+impl StagedObject {
+    /// An object made of `extents` of files of `staging`, with room for `repair_slots` repair
+    /// symbols of each block. Room costs nothing until it is used: the spool is a sparse file.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if the extents are not exactly as long as the object or lie
+    /// outside their files, or if the spool would be longer than 2^64 bytes.
+    pub fn new(
+        staging: Arc<Staging>,
+        layout: ObjectLayout,
+        extents: Extents,
+        repair_slots: u32,
+    ) -> Result<Self, StagingError> {
+        let mut files = BTreeMap::new();
+        for extent in extents.as_slice() {
+            let file = staging.file(extent.file)?;
+            let (end, length) = (extent.offset + extent.length, file.length);
+            if end > length {
+                return Err(GeometryError::BeyondFile { file: extent.file, end, length }.into());
+            }
+            files.insert(extent.file, file);
+        }
+        let placement = Placement::new(layout, extents)?;
+        let per_block = u64::from(repair_slots) * placement.symbol_size() as u64;
+        let spooled = u64::from(layout.block_count()).checked_mul(per_block);
+        let spool = staging.add_spool(spooled.ok_or(GeometryError::Overflow)?);
+        Ok(Self { staging, placement, files, spool, slots: repair_slots })
+    }
+
+    /// The object's geometry.
+    pub fn layout(&self) -> &ObjectLayout {
+        self.placement.layout()
+    }
+
+    /// The object's extents.
+    pub fn extents(&self) -> &Extents {
+        self.placement.extents()
+    }
+
+    /// Puts a source symbol in its place; its padding is dropped.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such source symbol or it has another size,
+    /// [`StagingError::DiskFull`], [`StagingError::System`], [`StagingError::Committed`].
+    pub fn write_source(&self, sbn: Sbn, esi: Esi, symbol: &[u8]) -> Result<(), StagingError> {
+        check_size(symbol.len(), self.placement.symbol_size())?;
+        for piece in self.placement.column_pieces(sbn, esi, 0..symbol.len())? {
+            self.write_at(piece.in_object, symbol.get(piece.in_columns).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// Puts consecutive source symbols, from `first` on, in their places: in one write where they
+    /// are consecutive on the disk too. `symbols` is a whole number of symbols.
+    ///
+    /// # Errors
+    /// As [`StagedObject::write_source`].
+    pub fn write_source_run(
+        &self,
+        sbn: Sbn,
+        first: Esi,
+        symbols: &[u8],
+    ) -> Result<(), StagingError> {
+        let size = self.placement.symbol_size();
+        let count = symbols.len() / size;
+        check_size(symbols.len(), count * size)?;
+        let range = self.placement.run_range(sbn, first, count)?;
+        if self.placement.is_contiguous() {
+            let length = (range.end - range.start) as usize;
+            return self.write_at(range.start, symbols.get(..length).unwrap_or(symbols));
+        }
+        for (esi, symbol) in (first.0..).zip(symbols.chunks_exact(size)) {
+            self.write_source(sbn, Esi(esi), symbol)?;
+        }
+        Ok(())
+    }
+
+    /// Spools a repair symbol of a block in one of its slots.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such block or slot or the symbol has another size,
+    /// [`StagingError::DiskFull`], [`StagingError::System`].
+    pub fn write_repair(&self, sbn: Sbn, slot: u32, symbol: &[u8]) -> Result<(), StagingError> {
+        check_size(symbol.len(), self.placement.symbol_size())?;
+        let offset = self.slot_offset(sbn, slot)?;
+        self.staging.write_all_at(&self.spool, offset, symbol)
+    }
+
+    /// Frees the disk space of a block's repair symbols, where the file system can.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such block, [`StagingError::System`].
+    pub fn free_repair(&self, sbn: Sbn) -> Result<(), StagingError> {
+        if self.slots == 0 {
+            return Ok(());
+        }
+        let length = u64::from(self.slots) * self.placement.symbol_size() as u64;
+        self.staging.punch_hole(&self.spool, self.slot_offset(sbn, 0)?, length)
+    }
+
+    /// Removes the spool: when every block is recovered.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn remove_spool(&self) -> Result<(), StagingError> {
+        self.staging.remove_spool(&self.spool)
+    }
+
+    /// Shows the bytes of a block in the object's order, without padding, a chunk at a time: what
+    /// is hashed and compared with the manifest before the block may count as received.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such block, [`StagingError::System`].
+    pub fn for_each_chunk_of_block(
+        &self,
+        sbn: Sbn,
+        show: impl FnMut(&[u8]),
+    ) -> Result<(), StagingError> {
+        let range = self.placement.block_range(sbn)?;
+        for_each_chunk(range, |offset, out| self.read_at(offset, out), show)
+    }
+
+    pub(crate) fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Where a slot begins in the spool.
+    pub(crate) fn slot_offset(&self, sbn: Sbn, slot: u32) -> Result<u64, GeometryError> {
+        self.placement.source_symbols(sbn)?;
+        if slot >= self.slots {
+            return Err(GeometryError::NoSuchSlot { slot, limit: self.slots });
+        }
+        // Less than the spool's length, which is known to fit.
+        let slots_before = u64::from(sbn.0) * u64::from(self.slots) + u64::from(slot);
+        Ok(slots_before * self.placement.symbol_size() as u64)
+    }
+
+    pub(crate) fn read_spool(&self, offset: u64, out: &mut [u8]) -> Result<(), StagingError> {
+        self.staging.read_exact_at(&self.spool, offset, out)
+    }
+
+    /// Fills `out` with the object's bytes from `offset` on; all of them exist.
+    pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), StagingError> {
+        for piece in self.placement.extents().pieces(offset, out.len()) {
+            if let (Some(file), Some(part)) =
+                (self.files.get(&piece.file), out.get_mut(piece.within))
+            {
+                self.staging.read_exact_at(file, piece.offset, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes of the object from `offset` on.
+    pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StagingError> {
+        for piece in self.placement.extents().pieces(offset, bytes.len()) {
+            if let (Some(file), Some(part)) = (self.files.get(&piece.file), bytes.get(piece.within))
+            {
+                self.staging.write_all_at(file, piece.offset, part)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,484 @@
+//! The private directory in which files grow until they are verified.
+//!
+//! It lies inside the target directory, so that a rename never crosses file systems, is readable by
+//! its owner alone, and is reached by descriptor only: once open, nobody can lead a write elsewhere.
+//! Files in it have numbers for names (data files `0`, `1`, ..., spools of repair symbols
+//! `0.repair`, ...), whatever the sender calls them. A lock keeps a second receiver out. What a
+//! failed receiver leaves there is kept.
+
+use crate::enter::{Entered, LOCK};
+use crate::failure::{Room, failed};
+use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
+use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
+use crate::{FileAttributes, FileIndex, GeometryError, NameError, StagingError, sys};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Longest tag: a 256-bit hash in hexadecimal.
+const MAX_TAG: usize = 64;
+
+/// How a staging directory is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StagingOptions {
+    /// Replace files that exist.
+    pub overwrite: bool,
+    /// Reserve the whole of a file when it is added, so that a full disk shows itself before an
+    /// hour of receiving and not after. Where the file system cannot, nothing happens.
+    pub reserve: bool,
+    /// Most descriptors kept open (at least 1), beside two for the directory itself.
+    pub open_files: usize,
+}
+
+impl Default for StagingOptions {
+    fn default() -> Self {
+        Self { overwrite: false, reserve: true, open_files: DEFAULT_OPEN_FILES }
+    }
+}
+
+/// A staging directory, entered and locked. May be shared between threads.
+///
+/// Dropping it releases the lock and keeps the files; [`Staging::remove`] removes them.
+#[derive(Debug)]
+pub struct Staging {
+    target: Arc<TargetDirectory>,
+    name: String,
+    entered: Entered,
+    options: StagingOptions,
+    files: RwLock<Files>,
+    spools: AtomicU32,
+    open: OpenFiles<Key>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    list: Vec<Arc<StagedFile>>,
+    names: BTreeSet<TargetName>,
+}
+
+/// Names a file of the staging directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Data(u32),
+    Repair(u32),
+}
+
+impl Key {
+    fn name(self) -> String {
+        match self {
+            Self::Data(index) => index.to_string(),
+            Self::Repair(index) => format!("{index}.repair"),
+        }
+    }
+
+    /// True for the names that [`Key::name`] gives, and for no other.
+    fn is_name(name: &str) -> bool {
+        let number = name.strip_suffix(".repair").unwrap_or(name);
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    }
+}
+
+/// A file of the staging directory.
+#[derive(Debug)]
+pub(crate) struct StagedFile {
+    key: Key,
+    pub(crate) length: u64,
+    pub(crate) attributes: FileAttributes,
+    /// The final name; `None` for a spool.
+    pub(crate) target: Option<TargetName>,
+    /// Held for reading while bytes are moved, for writing while the state changes: so no write can
+    /// reach a file that is being committed.
+    state: RwLock<State>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not created yet.
+    Absent,
+    /// In staging, open for symbols.
+    Staged,
+    /// In staging and on the medium: ready to be renamed, closed for symbols.
+    Settled,
+    /// In staging, but the medium may not have all of it: syncing failed.
+    Doubtful,
+    /// Committed or removed.
+    Gone,
+}
+
+impl StagedFile {
+    pub(crate) fn staged_name(&self) -> String {
+        self.key.name()
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Staging {
+    /// Enters the staging directory `.fontana-<tag>` of `target`, creating it with mode 0700, and
+    /// locks it. The tag says what is received, so that receiving something else beside it is no
+    /// conflict. Whatever an earlier receiver left there is removed.
+    ///
+    /// # Errors
+    /// [`StagingError::Busy`] if another receiver holds it, [`StagingError::NotOurs`] if something
+    /// else has its name, [`StagingError::System`] if the target directory cannot be written to,
+    /// [`NameError::Tag`].
+    pub fn create(
+        target: Arc<TargetDirectory>,
+        tag: &str,
+        options: StagingOptions,
+    ) -> Result<Self, StagingError> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if !(1..=MAX_TAG).contains(&tag.len()) || !tag.bytes().all(allowed) {
+            return Err(NameError::Tag(tag.chars().take(MAX_TAG).collect()).into());
+        }
+        let name = format!("{}{tag}", String::from_utf8_lossy(STAGING_PREFIX));
+        let entered = Entered::new(&target, &name)?;
+        let staging = Self {
+            target,
+            name,
+            entered,
+            options,
+            files: RwLock::default(),
+            spools: AtomicU32::new(0),
+            open: OpenFiles::new(options.open_files),
+        };
+        staging.remove_files()?;
+        Ok(staging)
+    }
+
+    /// The staging directory's path.
+    pub fn path(&self) -> PathBuf {
+        self.target.path().join(&self.name)
+    }
+
+    /// Adds a file of `length` bytes that will be committed as `name`.
+    ///
+    /// # Errors
+    /// [`StagingError::Exists`] or [`StagingError::IsDirectory`] if the name is taken,
+    /// [`NameError::Twice`] if it was added before, [`StagingError::DiskFull`] if its bytes are to
+    /// be reserved and there is no room for them.
+    pub fn add_file(
+        &self,
+        name: TargetName,
+        length: u64,
+        attributes: FileAttributes,
+    ) -> Result<FileIndex, StagingError> {
+        self.target.check_free(&name, self.options.overwrite)?;
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        if files.names.contains(&name) {
+            let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+            return Err(NameError::Twice(name).into());
+        }
+        let index = files.list.len() as u32;
+        let file = Arc::new(StagedFile {
+            key: Key::Data(index),
+            length,
+            attributes,
+            target: Some(name.clone()),
+            state: RwLock::new(State::Absent),
+        });
+        if self.options.reserve {
+            self.create_file(&file)?;
+        }
+        files.names.insert(name);
+        files.list.push(file);
+        Ok(FileIndex(index))
+    }
+
+    /// Adds a file of `length` bytes that is never committed: an object that has to be decompressed
+    /// before it is a file.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`] if its bytes are to be reserved and there is no room for them.
+    pub fn add_scratch(&self, length: u64) -> Result<FileIndex, StagingError> {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let index = files.list.len() as u32;
+        let file = Arc::new(StagedFile {
+            key: Key::Data(index),
+            length,
+            attributes: FileAttributes::default(),
+            target: None,
+            state: RwLock::new(State::Absent),
+        });
+        if self.options.reserve {
+            self.create_file(&file)?;
+        }
+        files.list.push(file);
+        Ok(FileIndex(index))
+    }
+
+    /// Writes `bytes` at `offset` of a file that no object fills.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such file or it is shorter,
+    /// [`StagingError::DiskFull`], [`StagingError::System`], [`StagingError::Committed`].
+    pub fn write_file(
+        &self,
+        index: FileIndex,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), StagingError> {
+        let file = self.file(index)?;
+        let end = offset.checked_add(bytes.len() as u64).ok_or(GeometryError::Overflow)?;
+        if end > file.length {
+            let length = file.length;
+            return Err(GeometryError::BeyondFile { file: index, end, length }.into());
+        }
+        self.write_all_at(&file, offset, bytes)
+    }
+
+    /// Removes the staging directory and every uncommitted file in it: after everything was
+    /// committed, or when nothing of it is wanted.
+    ///
+    /// # Errors
+    /// [`StagingError::System`]. Something in the directory that is not ours is left alone, and the
+    /// directory with it; that is no error.
+    pub fn remove(&self) -> Result<(), StagingError> {
+        self.open.close_all(); // an open file keeps its disk space
+        self.remove_files()?;
+        let result = rustix::fs::unlinkat(self.directory(), LOCK, AtFlags::empty());
+        ignore(Errno::NOENT, result).map_err(failed(&self.path(), "remove the lock in"))?;
+        let name = self.name.as_str();
+        match rustix::fs::unlinkat(self.target.as_fd(), name, AtFlags::REMOVEDIR) {
+            // Not ours, or another receiver has just moved in.
+            Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => Ok(()),
+            Err(errno) => Err(failed(&self.path(), "remove")(errno)),
+        }
+    }
+
+    pub(crate) fn target(&self) -> &TargetDirectory {
+        &self.target
+    }
+
+    pub(crate) fn directory(&self) -> &OwnedFd {
+        &self.entered.directory
+    }
+
+    pub(crate) fn overwrite(&self) -> bool {
+        self.options.overwrite
+    }
+
+    /// Closes a file until it is used again.
+    pub(crate) fn close(&self, file: &StagedFile) {
+        self.open.close(file.key);
+    }
+
+    /// The file of an index.
+    pub(crate) fn file(&self, index: FileIndex) -> Result<Arc<StagedFile>, GeometryError> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        files.list.get(index.0 as usize).cloned().ok_or(GeometryError::NoSuchFile(index))
+    }
+
+    /// A sparse file of `length` bytes that is never committed.
+    pub(crate) fn add_spool(&self, length: u64) -> StagedFile {
+        StagedFile {
+            key: Key::Repair(self.spools.fetch_add(1, Ordering::Relaxed)),
+            length,
+            attributes: FileAttributes::default(),
+            target: None,
+            state: RwLock::new(State::Absent),
+        }
+    }
+
+    /// Removes a spool.
+    pub(crate) fn remove_spool(&self, spool: &StagedFile) -> Result<(), StagingError> {
+        let mut state = spool.write();
+        if *state != State::Absent {
+            self.open.close(spool.key);
+            let result =
+                rustix::fs::unlinkat(self.directory(), spool.staged_name(), AtFlags::empty());
+            ignore(Errno::NOENT, result).map_err(self.failed(spool, "remove", 0))?;
+        }
+        *state = State::Gone;
+        Ok(())
+    }
+
+    /// Fills `out` from byte `offset` of a file; what was never written is zero.
+    pub(crate) fn read_exact_at(
+        &self,
+        file: &StagedFile,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<(), StagingError> {
+        self.with_file(file, "read", 0, |open| match sys::read_full_at(open, offset, out)? {
+            count if count == out.len() => Ok(()),
+            // Somebody cut the file, which has its full length from the beginning.
+            _ => Err(Errno::IO),
+        })
+    }
+
+    /// Writes all of `bytes` at byte `offset` of a file.
+    pub(crate) fn write_all_at(
+        &self,
+        file: &StagedFile,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), StagingError> {
+        let wanted = bytes.len() as u64;
+        self.with_file(file, "write", wanted, |open| sys::write_all_at(open, offset, bytes))
+    }
+
+    /// Gives the blocks of a byte range back to the file system. Afterwards it reads as zeros.
+    pub(crate) fn punch_hole(
+        &self,
+        file: &StagedFile,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), StagingError> {
+        if matches!(*file.read(), State::Absent | State::Gone) {
+            return Ok(());
+        }
+        self.with_file(file, "free blocks of", 0, |open| sys::punch_hole(open, offset, length))
+    }
+
+    /// Moves bytes of a file that symbols may still be written to.
+    fn with_file<T>(
+        &self,
+        file: &StagedFile,
+        doing: &'static str,
+        wanted: u64,
+        work: impl FnOnce(&OwnedFd) -> rustix::io::Result<T>,
+    ) -> Result<T, StagingError> {
+        let mut state = file.read();
+        if *state == State::Absent {
+            drop(state);
+            self.create_file(file)?;
+            state = file.read();
+        }
+        match *state {
+            State::Staged => {}
+            State::Doubtful => return Err(self.doubtful(file)),
+            State::Absent | State::Settled | State::Gone => {
+                return Err(StagingError::Committed { path: self.path_of(file) });
+            }
+        }
+        let open = self.open(file)?;
+        work(&open).map_err(self.failed(file, doing, wanted))
+    }
+
+    /// Creates a file, in its full length, if that has not happened yet.
+    pub(crate) fn create_file(&self, file: &StagedFile) -> Result<(), StagingError> {
+        let mut state = file.write();
+        if *state != State::Absent {
+            return Ok(());
+        }
+        let name = file.staged_name();
+        let flags = OFlags::RDWR
+            | OFlags::CREATE
+            | OFlags::EXCL
+            | OFlags::NOFOLLOW
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        // The kernel applies the umask here; reading it would mean changing it for all threads. The
+        // owner's bits are needed to open the file again. The directory keeps everyone else out.
+        let mode = Mode::from_raw_mode(file.attributes.mode & 0o777 | 0o600);
+        let open = sys::retry(|| rustix::fs::openat(self.directory(), &name, flags, mode))
+            .map_err(self.failed(file, "create", file.length))?;
+        let reserve = self.options.reserve && file.target.is_some();
+        let sized = sys::retry(|| rustix::fs::ftruncate(&open, file.length))
+            .and_then(|()| if reserve { sys::reserve(&open, file.length) } else { Ok(()) });
+        if let Err(errno) = sized {
+            // What was reserved of it must not keep others from writing; that is all it was for.
+            let _ = rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty());
+            return Err(self.failed(file, "reserve", file.length)(errno));
+        }
+        self.open.get_or_open(file.key, || Ok::<_, StagingError>(open))?;
+        *state = State::Staged;
+        Ok(())
+    }
+
+    pub(crate) fn open(&self, file: &StagedFile) -> Result<Arc<OwnedFd>, StagingError> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        self.open.get_or_open(file.key, || {
+            let name = file.staged_name();
+            sys::retry(|| rustix::fs::openat(self.directory(), &name, flags, Mode::empty()))
+                .map_err(self.failed(file, "open", 0))
+        })
+    }
+
+    /// Removes every file that has a name of ours, except the lock.
+    fn remove_files(&self) -> Result<(), StagingError> {
+        let path = self.path();
+        // What happens to a directory stream while names vanish is left open by POSIX: start again
+        // until nothing is found.
+        loop {
+            let mut found = false;
+            for entry in Dir::read_from(self.directory()).map_err(failed(&path, "list"))? {
+                let entry = entry.map_err(failed(&path, "list"))?;
+                if entry.file_name().to_str().is_ok_and(Key::is_name) {
+                    rustix::fs::unlinkat(self.directory(), entry.file_name(), AtFlags::empty())
+                        .map_err(failed(&path, "remove a file of"))?;
+                    found = true;
+                }
+            }
+            if !found {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The path to speak of: that under which the user knows the file.
+    fn path_of(&self, file: &StagedFile) -> PathBuf {
+        match &file.target {
+            Some(target) => self.target.path_of(target),
+            None => self.path().join(file.staged_name()),
+        }
+    }
+
+    /// What is said of a file that the medium once failed to take.
+    pub(crate) fn doubtful(&self, file: &StagedFile) -> StagingError {
+        self.failed(file, "trust", 0)(Errno::IO)
+    }
+
+    /// Says what a system call on a file was for, and how many bytes it was to put on the disk.
+    pub(crate) fn failed<'a>(
+        &'a self,
+        file: &'a StagedFile,
+        doing: &'static str,
+        wanted: u64,
+    ) -> impl FnOnce(Errno) -> StagingError + 'a {
+        move |errno| match errno {
+            Errno::NOSPC | Errno::DQUOT => {
+                let free = |stat: rustix::fs::StatVfs| stat.f_bavail.saturating_mul(stat.f_frsize);
+                let available = rustix::fs::fstatvfs(self.directory()).ok().map(free);
+                let room = Room { wanted, available };
+                StagingError::DiskFull { path: self.path_of(file), room }
+            }
+            errno => failed(&self.path_of(file), doing)(errno),
+        }
+    }
+}
+
+/// Turns one error into success.
+fn ignore(expected: Errno, result: rustix::io::Result<()>) -> rustix::io::Result<()> {
+    match result {
+        Err(errno) if errno == expected => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_are_names_of_staged_files() {
+        for key in [Key::Data(0), Key::Data(u32::MAX), Key::Repair(17)] {
+            assert!(Key::is_name(&key.name()));
+        }
+        for name in ["", ".", "..", LOCK, ".repair", "1x", "-1", "1.repair.repair", "+1", "journal"]
+        {
+            assert!(!Key::is_name(name), "{name:?}");
+        }
+    }
+}

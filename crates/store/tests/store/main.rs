@@ -1,0 +1,9 @@
+//! The real disk, tested on the real disk.
+
+#![allow(clippy::unwrap_used)]
+
+mod fixtures;
+mod privileged;
+mod receiver;
+mod round_trip;
+mod sender;

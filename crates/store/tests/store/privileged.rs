@@ -1,0 +1,95 @@
+//! What takes a file system of its own, and therefore root: a full disk, a read-only one.
+
+use crate::fixtures::{Mount, name, names_in, no_code, staging_with, whole_file};
+use fontana_fec::{Esi, Sbn};
+use fontana_store::{Category, Errno, FileAttributes, StagedObject, StagingError, StagingOptions};
+use std::fs;
+
+const MIB: u64 = 1 << 20;
+const RESERVE: StagingOptions = StagingOptions { overwrite: false, reserve: true, open_files: 4 };
+
+#[test]
+fn a_file_that_does_not_fit_is_refused_before_receiving() {
+    let Some(disk) = Mount::tmpfs("size=1m") else { return };
+    let staging = staging_with(&disk.path, RESERVE).unwrap();
+    let add = |file: &str, length| staging.add_file(name(file), length, FileAttributes::default());
+    let error = add("large", 2 * MIB).unwrap_err();
+    let StagingError::DiskFull { path, room } = &error else { panic!("{error}") };
+    assert_eq!((path, room.wanted), (&disk.path.join("large"), 2 * MIB));
+    assert!(room.available.is_some_and(|bytes| bytes <= MIB));
+    assert_eq!(error.category(), Category::DiskFull);
+    // What could not be reserved whole is given back.
+    assert!(add("small", MIB / 2).is_ok());
+    assert!(add("large", MIB).is_err());
+    assert!(add("large", MIB / 4).is_ok(), "a name that was refused is not taken");
+    assert_eq!(names_in(&disk.path), [".fontana-test"]);
+}
+
+#[test]
+fn a_disk_that_fills_up_keeps_what_is_staged_and_goes_on_when_there_is_room() {
+    let Some(disk) = Mount::tmpfs("size=1m") else { return };
+    let ballast = disk.path.join("ballast");
+    fs::write(&ballast, vec![1; (MIB / 2) as usize]).unwrap();
+    let options = StagingOptions { reserve: false, ..RESERVE };
+    let staging = staging_with(&disk.path, options).unwrap();
+    let length = MIB * 3 / 4;
+    let file = staging.add_file(name("file"), length, FileAttributes::default()).unwrap();
+    let layout = no_code(length, 1024, 1024);
+    let object = StagedObject::new(staging.clone(), layout, whole_file(length), 0).unwrap();
+
+    let symbols = length / 1024;
+    let write = |esi: u64| object.write_source(Sbn(0), Esi(esi as u32), &[esi as u8; 1024]);
+    let full = (0..symbols).find_map(|esi| write(esi).err().map(|error| (esi, error)));
+    let (stopped_at, error) = full.unwrap();
+    assert_eq!(error.category(), Category::DiskFull, "{error}");
+    assert_eq!(names_in(&disk.path), [".fontana-test", "ballast"]);
+    assert_eq!(names_in(&staging.path()), ["0", "lock"]);
+
+    fs::remove_file(&ballast).unwrap();
+    for esi in stopped_at..symbols {
+        write(esi).unwrap();
+    }
+    staging.commit(&[file]).unwrap();
+    staging.remove().unwrap();
+    let expected: Vec<u8> = (0..symbols).flat_map(|esi| [esi as u8; 1024]).collect();
+    assert!(fs::read(disk.path.join("file")).unwrap() == expected);
+    assert_eq!(names_in(&disk.path), ["file"]);
+}
+
+#[test]
+fn a_full_spool_is_a_full_disk_and_freeing_a_block_makes_room() {
+    let Some(disk) = Mount::tmpfs("size=1m") else { return };
+    let staging = staging_with(&disk.path, RESERVE).unwrap();
+    let length = MIB / 4;
+    staging.add_file(name("file"), length, FileAttributes::default()).unwrap();
+    let layout = crate::fixtures::raptorq(length, 4096, 2, 1);
+    let object = StagedObject::new(staging, layout, whole_file(length), 1000).unwrap();
+    let write = |sbn, slot| object.write_repair(Sbn(sbn), slot, &[7; 4096]);
+    let error = (0..1000).find_map(|slot| write(0, slot).err()).unwrap();
+    assert_eq!(error.category(), Category::DiskFull, "{error}");
+    assert!(write(1, 0).is_err());
+    object.free_repair(Sbn(0)).unwrap();
+    write(1, 0).unwrap();
+}
+
+#[test]
+fn a_read_only_file_system_is_refused() {
+    let Some(disk) = Mount::tmpfs("size=1m") else { return };
+    fs::write(disk.path.join("f"), "").unwrap();
+    disk.make_read_only();
+    let error = staging_with(&disk.path, RESERVE).unwrap_err();
+    assert!(matches!(error, StagingError::System { errno: Errno::ROFS, .. }), "{error}");
+    assert_eq!(error.category(), Category::Refused);
+    let error = staging_with(&disk.path.join("new"), RESERVE).unwrap_err();
+    assert_eq!(error.category(), Category::Refused);
+}
+
+#[test]
+fn a_staging_directory_of_another_user_is_not_used() {
+    let Some(disk) = Mount::tmpfs("size=1m") else { return };
+    let path = disk.path.join(".fontana-test");
+    fs::create_dir(&path).unwrap();
+    std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
+    let error = staging_with(&disk.path, RESERVE).unwrap_err();
+    assert_eq!(error, StagingError::NotOurs { path });
+}

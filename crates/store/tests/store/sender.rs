@@ -1,0 +1,308 @@
+//! Source files: what is taken, what is noticed, and symbols made from them.
+
+use crate::fixtures::{Random, descriptors_below, no_code, raptorq, whole_file};
+use fontana_fec::{Encoder, Esi, Plan, PlanCache, Sbn};
+use fontana_store::{
+    Allowance, Category, Change, EncodeError, Errno, Extent, Extents, FileIndex, GeometryError,
+    ObjectEncoder, ObjectSource, SourceError, SourceFile, SourceFiles,
+};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+fn category(path: &Path) -> Category {
+    SourceFile::open(path).unwrap_err().category()
+}
+
+fn make_pipe(path: &Path) {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+}
+
+/// Does something to a file until the clock that stamps it has moved on.
+fn until_changed(path: &Path, mut change: impl FnMut()) {
+    let stamp = |meta: fs::Metadata| (meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec());
+    let before = fs::metadata(path).map(stamp).unwrap();
+    while fs::metadata(path).map(stamp).is_ok_and(|now| now == before) {
+        change();
+    }
+}
+
+fn object(path: &Path, length: u64) -> ObjectSource {
+    let mut files = SourceFiles::default();
+    files.add(path).unwrap();
+    ObjectSource::new(Arc::new(files), raptorq(length, 64, 2, 1), whole_file(length)).unwrap()
+}
+
+#[test]
+fn only_regular_files_are_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, link, pipe) = (dir.path().join("f"), dir.path().join("l"), dir.path().join("p"));
+    fs::write(&file, "abc").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    make_pipe(&pipe);
+
+    assert_eq!(SourceFile::open(&file).unwrap().size(), 3);
+    assert_eq!(SourceFile::open(&link).unwrap().size(), 3);
+    for path in [dir.path(), &pipe, Path::new("/dev/null"), &dir.path().join("missing")] {
+        assert_eq!(category(path), Category::Refused, "{path:?}");
+    }
+    assert_eq!(
+        SourceFile::open(dir.path()).unwrap_err(),
+        SourceError::NotRegular { path: dir.path().into(), kind: "a directory" }
+    );
+    let below_a_file = SourceFile::open(file.join("x")).unwrap_err();
+    assert!(matches!(below_a_file, SourceError::System { errno: Errno::NOTDIR, .. }));
+}
+
+#[test]
+fn an_unreadable_file_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    if rustix::process::geteuid().is_root() {
+        return; // whom no permission stops; the others run this test
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    fs::write(&path, "abc").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    assert_eq!(category(&path), Category::Refused);
+}
+
+#[test]
+fn a_file_cut_while_it_is_read_is_changed_not_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    fs::write(&path, vec![1; 1000]).unwrap();
+    let object = object(&path, 1000);
+    let mut out = vec![0; 1000];
+    object.read_at(0, &mut out).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(999).unwrap();
+    object.read_at(0, &mut out[..999]).unwrap();
+    let what = Change::Size { before: 1000, now: 999 };
+    let changed = SourceError::Changed { path: path.clone(), what };
+    assert_eq!(object.read_at(0, &mut out), Err(changed.clone()));
+    assert_eq!(object.for_each_chunk_of_block(Sbn(1), |_| {}), Err(changed.clone()));
+    assert_eq!(changed.category(), Category::SourceChanged);
+}
+
+#[test]
+fn a_file_rewritten_in_its_length_is_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    fs::write(&path, vec![1; 1000]).unwrap();
+    let object = object(&path, 1000);
+    assert_eq!(object.check_unchanged(Sbn(0)), Ok(()));
+    until_changed(&path, || {
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, &[2], 10).unwrap();
+    });
+    let changed = SourceError::Changed { path: path.clone(), what: Change::Modified };
+    assert_eq!(object.check_unchanged(Sbn(0)), Err(changed.clone()));
+    assert_eq!(object.for_each_chunk_of_block(Sbn(0), |_| {}), Err(changed));
+}
+
+#[test]
+fn a_file_that_grows_or_is_replaced_is_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, other) = (dir.path().join("f"), dir.path().join("other"));
+    fs::write(&path, vec![1; 1000]).unwrap();
+    fs::write(&other, vec![1; 1000]).unwrap();
+    let mut files = SourceFiles::new(1);
+    let (index, second) = (files.add(&path).unwrap(), files.add(&other).unwrap());
+
+    fs::write(dir.path().join("new"), vec![1; 1000]).unwrap();
+    fs::rename(dir.path().join("new"), &path).unwrap();
+    let changed = |what| Err(SourceError::Changed { path: path.clone(), what });
+    assert_eq!(files.check_unchanged(index), changed(Change::Replaced));
+    fs::remove_file(&path).unwrap();
+    assert_eq!(files.read_exact_at(index, 0, &mut [0]), changed(Change::Missing));
+    make_pipe(&path); // whose other end nobody holds
+    assert_eq!(files.read_exact_at(index, 0, &mut [0]), changed(Change::Replaced));
+
+    fs::write(&other, vec![1; 1001]).unwrap();
+    assert!(matches!(
+        files.check_unchanged(second),
+        Err(SourceError::Changed { what: Change::Size { before: 1000, now: 1001 }, .. })
+    ));
+}
+
+#[test]
+fn a_bundle_of_many_files_needs_few_descriptors() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = SourceFiles::new(4);
+    let (mut extents, mut expected) = (Vec::new(), Vec::new());
+    for i in 0..300_u32 {
+        let path = dir.path().join(i.to_string());
+        let bytes = vec![i as u8; i as usize % 7];
+        fs::write(&path, &bytes).unwrap();
+        let file = files.add(&path).unwrap();
+        extents.push(Extent { file, offset: 0, length: bytes.len() as u64 });
+        expected.extend(bytes);
+    }
+    let layout = no_code(expected.len() as u64, 50, 100);
+    let extents = Extents::new(extents).unwrap();
+    let object = ObjectSource::new(Arc::new(files), layout, extents).unwrap();
+    let mut bytes = Vec::new();
+    object.for_each_chunk_of_block(Sbn(0), |chunk| bytes.extend_from_slice(chunk)).unwrap();
+    assert_eq!(bytes, expected);
+    assert_eq!(descriptors_below(dir.path()), 4);
+}
+
+#[test]
+fn what_lies_outside_the_files_is_no_object() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    fs::write(&path, "0123456789").unwrap();
+    let mut files = SourceFiles::default();
+    let file = files.add(&path).unwrap();
+    let files = Arc::new(files);
+    let new = |file, offset, length| {
+        let extents = Extents::new([Extent { file, offset, length }]).unwrap();
+        ObjectSource::new(files.clone(), no_code(length, 4, 4), extents).map(drop)
+    };
+    assert_eq!(new(file, 2, 8), Ok(()));
+    assert_eq!(new(file, 2, 9), Err(GeometryError::BeyondFile { file, end: 11, length: 10 }));
+    assert_eq!(new(FileIndex(1), 0, 1), Err(GeometryError::NoSuchFile(FileIndex(1))));
+    let beyond = files.read_exact_at(file, 10, &mut [0]);
+    assert!(matches!(beyond, Err(SourceError::Geometry(GeometryError::BeyondFile { .. }))));
+    assert_eq!(files.read_exact_at(file, 10, &mut []), Ok(()));
+}
+
+#[test]
+fn an_empty_object_has_nothing_to_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    fs::write(&path, "").unwrap();
+    let object = object(&path, 0);
+    let missing = SourceError::Geometry(GeometryError::NoSuchBlock(Sbn(0)));
+    assert_eq!(object.for_each_chunk_of_block(Sbn(0), |_| {}), Err(missing));
+    object.read_at(0, &mut []).unwrap();
+}
+
+struct Encoding {
+    encoder: ObjectEncoder,
+    allowance: Arc<Allowance>,
+    bytes: Vec<u8>,
+    _dir: tempfile::TempDir,
+}
+
+fn encoding(length: usize, symbol_size: u16, sub_blocks: u16, kept: usize) -> Encoding {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    let bytes = Random::new(length as u64).bytes(length);
+    fs::write(&path, &bytes).unwrap();
+    let mut files = SourceFiles::default();
+    files.add(&path).unwrap();
+    let layout = raptorq(length as u64, symbol_size, 2, sub_blocks);
+    let source = ObjectSource::new(Arc::new(files), layout, whole_file(length as u64)).unwrap();
+    let allowance = Allowance::new(kept);
+    let plans = Arc::new(PlanCache::new(4));
+    let encoder = ObjectEncoder::new(Arc::new(source), plans, allowance.clone());
+    Encoding { encoder, allowance, bytes, _dir: dir }
+}
+
+impl Encoding {
+    /// The symbols as the code alone makes them, with the whole object in memory.
+    fn expected(&self, sbn: Sbn, esis: &[Esi]) -> Vec<u8> {
+        let layout = *self.encoder.source().layout();
+        let (size, k) = (layout.oti().symbol_size.into(), layout.source_symbols(sbn).unwrap());
+        let plan = Arc::new(Plan::source(layout.oti().scheme, k).unwrap());
+        let block = plan.execute(size, |esi, out| {
+            for piece in layout.symbol_pieces(sbn, esi) {
+                let (from, to) = (piece.in_object.start as usize, piece.in_object.end as usize);
+                let part = &self.bytes[from..to];
+                out[piece.in_symbol.start..][..part.len()].copy_from_slice(part);
+            }
+            Ok::<(), ()>(())
+        });
+        let mut out = vec![0; esis.len() * size];
+        block.unwrap().write_symbols(esis, &mut out);
+        out
+    }
+
+    fn encode(&self, sbn: Sbn, esis: &[Esi], budget: usize) -> Result<Vec<u8>, EncodeError> {
+        let size = usize::from(self.encoder.source().layout().oti().symbol_size);
+        let mut out = vec![0xA5; esis.len() * size];
+        self.encoder.encode(sbn, esis, budget, &mut out).map(|()| out)
+    }
+}
+
+#[test]
+fn symbols_are_the_codes_own_whatever_the_budget() {
+    for sub_blocks in [1, 3] {
+        for kept in [0, usize::MAX] {
+            let encoding = encoding(50_001, 256, sub_blocks, kept);
+            let k = encoding.encoder.source().layout().max_source_symbols();
+            let last = (1 << 24) - 1;
+            let esis = [k, k + 1, 3, 4, 5, 4, 0, 1, last, 7, k - 2, k - 1, k, k - 1].map(Esi);
+            for sbn in [Sbn(0), Sbn(1)] {
+                let expected = encoding.expected(sbn, &esis);
+                for budget in [0, 20_000, usize::MAX, 0] {
+                    assert!(encoding.encode(sbn, &esis, budget).unwrap() == expected);
+                }
+            }
+            assert_eq!(encoding.allowance.used() > 0, kept > 0);
+        }
+    }
+}
+
+#[test]
+fn kept_blocks_stay_within_the_allowance_and_give_it_back() {
+    let probe = encoding(50_000, 256, 1, usize::MAX);
+    probe.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap();
+    let one_block = probe.allowance.used();
+    let encoding = encoding(50_000, 256, 1, one_block * 2 - 1);
+    for sbn in [Sbn(0), Sbn(1), Sbn(0)] {
+        encoding.encode(sbn, &[Esi(200)], usize::MAX).unwrap();
+        assert_eq!(encoding.allowance.used(), one_block);
+    }
+    drop(encoding.encoder);
+    assert_eq!(encoding.allowance.used(), 0);
+}
+
+#[test]
+fn a_kept_block_is_not_sent_after_its_file_changed() {
+    let encoding = encoding(50_000, 256, 1, usize::MAX);
+    encoding.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap();
+    let path = encoding._dir.path().join("f");
+    until_changed(&path, || fs::write(&path, &encoding.bytes).unwrap());
+    let error = encoding.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap_err();
+    assert!(matches!(error, EncodeError::Source(SourceError::Changed { .. })));
+}
+
+#[test]
+fn symbols_that_do_not_exist_are_refused() {
+    let encoding = encoding(5_000, 256, 1, 0);
+    let refused = |sbn, esi| {
+        matches!(
+            encoding.encode(sbn, &[Esi(0), Esi(esi)], 0),
+            Err(EncodeError::Source(SourceError::Geometry(_)))
+        )
+    };
+    assert!(!refused(Sbn(1), (1 << 24) - 1));
+    assert!(refused(Sbn(1), 1 << 24));
+    assert!(refused(Sbn(2), 0));
+    let out = &mut [0; 511];
+    let size = GeometryError::Size { expected: 512, actual: 511 };
+    assert_eq!(
+        encoding.encoder.encode(Sbn(0), &[Esi(0), Esi(1)], 0, out),
+        Err(EncodeError::Source(SourceError::Geometry(size)))
+    );
+}
+
+#[test]
+fn a_block_without_a_code_has_no_repair_symbols() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    fs::write(&path, "0123456789").unwrap();
+    let mut files = SourceFiles::default();
+    files.add(&path).unwrap();
+    let source = ObjectSource::new(Arc::new(files), no_code(10, 4, 2), whole_file(10)).unwrap();
+    let plans = Arc::new(PlanCache::new(1));
+    let encoder = ObjectEncoder::new(Arc::new(source), plans, Allowance::new(0));
+    let mut out = [9; 4];
+    encoder.encode(Sbn(1), &[Esi(0)], 0, &mut out).unwrap();
+    assert_eq!(&out, b"89\0\0");
+    assert!(encoder.encode(Sbn(1), &[Esi(1)], 0, &mut out).is_err());
+}

@@ -1,0 +1,149 @@
+//! ALC packets: LCT header, FEC payload id, encoding symbol (RFC 5775, section 2; payload ids from
+//! RFC 5445, section 3.2.1 and RFC 6330, section 3.2).
+//!
+//! Reading copies nothing: a [`Packet`] borrows from the datagram. Writing is appending to a
+//! buffer: [`HeaderFields::emit`](crate::HeaderFields::emit), [`emit_payload_id`], then the symbol.
+
+use crate::bytes::Reader;
+use crate::{Header, ReservedBits};
+use fontana_fec::{Esi, Sbn};
+
+/// Bytes of a payload id, for every scheme that is ours.
+pub const PAYLOAD_ID_SIZE: usize = 4;
+
+/// Why a datagram is not a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PacketError {
+    /// Shorter than the first word of a header.
+    #[error("{actual} bytes are too few for an LCT header")]
+    Truncated {
+        /// Bytes in the datagram.
+        actual: usize,
+    },
+    /// Not LCT version 1.
+    #[error("LCT version {0}, only 1 is known")]
+    Version(u8),
+    /// The header says to be longer than the datagram, or shorter than its own fields.
+    #[error("a header of {header_length} bytes in {available}")]
+    HeaderLength {
+        /// HDR_LEN in bytes.
+        header_length: usize,
+        /// Bytes there are for it.
+        available: usize,
+    },
+    /// ALC has no packets without a session (RFC 5775, section 2.1).
+    #[error("no transport session identifier")]
+    NoTsi,
+    /// An extension of zero words, one that passes the header's end, or one that is too short for
+    /// what its type says.
+    #[error("header extension of type {het} is malformed")]
+    Extension {
+        /// Header extension type.
+        het: u8,
+    },
+    /// Two extensions that could contradict each other.
+    #[error("header extension of type {het} appears twice")]
+    RepeatedExtension {
+        /// Header extension type.
+        het: u8,
+    },
+    /// More extensions than any standard needs.
+    #[error("more than {limit} header extensions")]
+    ExtensionCount {
+        /// How many are accepted.
+        limit: usize,
+    },
+    /// The payload id of this FEC Encoding ID is not known.
+    #[error("FEC Encoding ID {0} is not supported")]
+    EncodingId(u8),
+    /// Something follows the header, and it is shorter than a payload id.
+    #[error("{actual} bytes after the header are too few for a payload id")]
+    PayloadId {
+        /// Bytes after the header.
+        actual: usize,
+    },
+}
+
+/// One datagram of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// The LCT header.
+    pub header: Header<'a>,
+    /// Payload id and symbol.
+    rest: &'a [u8],
+}
+
+/// What a packet carries of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payload<'a> {
+    /// The source block.
+    pub sbn: Sbn,
+    /// The encoding symbol of that block.
+    pub esi: Esi,
+    /// The symbol's bytes, as many as the datagram has. The last source symbol of an object may
+    /// have come without its zero padding.
+    pub symbol: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// Parses a datagram of a session whose version is not known.
+    ///
+    /// # Errors
+    /// [`PacketError`] if it is not an ALC packet; the datagram is to be counted and dropped.
+    pub fn parse(datagram: &'a [u8]) -> Result<Self, PacketError> {
+        Self::parse_with(datagram, ReservedBits::default())
+    }
+
+    /// Parses a datagram of a session for which the meaning of the reserved bits is known.
+    ///
+    /// # Errors
+    /// As [`Packet::parse`].
+    pub fn parse_with(datagram: &'a [u8], reserved: ReservedBits) -> Result<Self, PacketError> {
+        let (header, rest) = Header::parse(datagram, reserved)?;
+        Ok(Self { header, rest })
+    }
+
+    /// Splits what follows the header into payload id and symbol, or returns `None` if nothing
+    /// does: that is a packet that only speaks of its session or object.
+    ///
+    /// In a FLUTE session `encoding_id` is the header's codepoint; a receiver that knows the
+    /// object's scheme from a better source drops packets whose codepoint differs.
+    ///
+    /// # Errors
+    /// [`PacketError::EncodingId`], [`PacketError::PayloadId`].
+    pub fn payload(&self, encoding_id: u8) -> Result<Option<Payload<'a>>, PacketError> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let mut reader = Reader::new(self.rest);
+        let word = reader.u32().ok_or(PacketError::PayloadId { actual: self.rest.len() })?;
+        let esi_bits = esi_bits(encoding_id).ok_or(PacketError::EncodingId(encoding_id))?;
+        let (sbn, esi) = (word >> esi_bits, word & ((1 << esi_bits) - 1));
+        Ok(Some(Payload { sbn: Sbn(sbn), esi: Esi(esi), symbol: reader.rest() }))
+    }
+}
+
+/// How a payload id's 32 bits are divided: these low bits are the ESI, the others the SBN.
+const fn esi_bits(encoding_id: u8) -> Option<u32> {
+    match encoding_id {
+        0 => Some(16),
+        6 => Some(24),
+        _ => None,
+    }
+}
+
+/// Appends the payload id of a symbol: [`PAYLOAD_ID_SIZE`] bytes.
+///
+/// # Panics
+/// If `encoding_id` is not one of ours, or the numbers do not fit: FEC Encoding ID 0 has 16 bits
+/// for each, ID 6 has 8 for the block and 24 for the symbol. Those of a valid
+/// [`ObjectLayout`](fontana_fec::ObjectLayout) fit.
+pub fn emit_payload_id(encoding_id: u8, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
+    let esi_bits = esi_bits(encoding_id).unwrap_or(0);
+    assert!(esi_bits > 0, "FEC Encoding ID {encoding_id} is not supported");
+    assert!(
+        sbn.0 >> (32 - esi_bits) == 0 && esi.0 >> esi_bits == 0,
+        "FEC Encoding ID {encoding_id} has no room for {sbn:?} and {esi:?}"
+    );
+    out.extend((sbn.0 << esi_bits | esi.0).to_be_bytes());
+}

@@ -1,0 +1,62 @@
+//! Reading big-endian values off the front of a slice, without an index that could be out of range.
+
+/// What is left to read. Every method takes its bytes off the front or returns `None` and leaves
+/// the rest in an unspecified state: a parser gives up at the first `None`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes that have not been read.
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// An unsigned integer of `count` bytes; the caller keeps `count` to 16.
+    pub(crate) fn uint(&mut self, count: usize) -> Option<u128> {
+        let bytes = self.take(count)?;
+        Some(bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte)))
+    }
+}
+
+/// Appends the low `count` bytes of `value`, most significant first.
+pub(crate) fn put_uint(value: u128, count: usize, out: &mut Vec<u8>) {
+    let bytes = value.to_be_bytes();
+    let skip = bytes.len().saturating_sub(count);
+    out.extend(bytes.iter().skip(skip));
+}

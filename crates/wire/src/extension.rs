@@ -1,0 +1,267 @@
+//! LCT header extensions: EXT_NOP, EXT_AUTH and EXT_TIME (RFC 5651, section 5.2), EXT_FTI
+//! (RFC 5775, section 4.2), EXT_FDT and EXT_CENC (RFC 6726, section 3.4).
+
+use crate::bytes::Reader;
+use crate::{ContentEncoding, NtpSeconds, PacketError};
+
+const HET_NOP: u8 = 0;
+const HET_AUTH: u8 = 1;
+const HET_TIME: u8 = 2;
+pub(crate) const HET_FTI: u8 = 64;
+const HET_FDT: u8 = 192;
+const HET_CENC: u8 = 193;
+/// From this type on, an extension is one word without a length (RFC 5651, section 5.2).
+const FIRST_FIXED: u8 = 128;
+
+/// Most extensions in a header. No standard puts more than six into one; the rest is somebody who
+/// wants receivers to walk.
+const MAX_EXTENSIONS: usize = 16;
+
+const USE_SCT_HIGH: u16 = 0x8000;
+const USE_SCT_LOW: u16 = 0x4000;
+const USE_ERT: u16 = 0x2000;
+const USE_SLC: u16 = 0x1000;
+
+/// One header extension. Those that this crate understands appear at most once in a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension<'a> {
+    /// EXT_NOP: room without meaning.
+    Nop,
+    /// EXT_AUTH: who sent the packet.
+    Auth(AuthExtension<'a>),
+    /// EXT_TIME: when.
+    Time(TimeExtension),
+    /// EXT_FTI: how the object is encoded. What the bytes mean depends on the FEC Encoding ID:
+    /// [`fti::parse`](crate::fti::parse).
+    Fti(&'a [u8]),
+    /// EXT_FDT: the packet belongs to an FDT instance.
+    Fdt(FdtExtension),
+    /// EXT_CENC: how the FDT instance is compressed, unchecked:
+    /// [`ContentEncoding::from_cenc`]. Some senders write 0 (not compressed), which is meant to be
+    /// left out.
+    Cenc(u8),
+    /// An extension that this crate does not know, to be ignored.
+    Unknown {
+        /// Header extension type.
+        het: u8,
+        /// Everything after type and length.
+        content: &'a [u8],
+    },
+}
+
+/// EXT_AUTH, not interpreted: which scheme an ASID stands for is agreed on elsewhere (RFC 6584,
+/// section 2; RFC 5776).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuthExtension<'a> {
+    /// Authentication scheme identifier, 4 bits.
+    pub asid: u8,
+    /// Everything after type and length: the first byte holds the ASID in its upper half.
+    pub content: &'a [u8],
+}
+
+/// EXT_FDT (RFC 6726, section 3.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FdtExtension {
+    /// Version of FLUTE: 1 (RFC 3926) or 2 (RFC 6726). 4 bits.
+    pub version: u8,
+    /// FDT instance id. 20 bits, wraps.
+    pub instance_id: u32,
+}
+
+impl FdtExtension {
+    /// The version that this crate sends: RFC 6726.
+    pub const FLUTE_VERSION: u8 = 2;
+    /// The largest instance id: 20 bits.
+    pub const MAX_INSTANCE_ID: u32 = (1 << 20) - 1;
+
+    pub(crate) const fn fits(self) -> bool {
+        self.version <= 0xF && self.instance_id <= Self::MAX_INSTANCE_ID
+    }
+}
+
+/// EXT_TIME (RFC 5651, section 5.2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeExtension {
+    /// When the packet was sent, as an NTP timestamp: seconds since 1900 in the upper 32 bits,
+    /// fraction in the lower.
+    pub sender_current_time: Option<u64>,
+    /// For how many more seconds the object will be sent.
+    pub expected_residual_time_seconds: Option<u32>,
+    /// When an object was last added, changed or removed.
+    pub session_last_changed: Option<NtpSeconds>,
+}
+
+/// The extensions of a header; iterates over them.
+///
+/// They were walked and checked when the header was parsed, so that reading them cannot fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extensions<'a>(&'a [u8]);
+
+impl<'a> Extensions<'a> {
+    /// Walks `area`, the words between TOI and the header's end.
+    pub(crate) fn check(area: &'a [u8]) -> Result<Self, PacketError> {
+        let mut reader = Reader::new(area);
+        let (mut count, mut seen) = (0, 0);
+        while !reader.is_empty() {
+            let (het, extension) = next(&mut reader)?;
+            count += 1;
+            if count > MAX_EXTENSIONS {
+                return Err(PacketError::ExtensionCount { limit: MAX_EXTENSIONS });
+            }
+            let bit = match extension {
+                Extension::Nop | Extension::Unknown { .. } => 0,
+                Extension::Auth(_) => 0x01,
+                Extension::Time(_) => 0x02,
+                Extension::Fti(_) => 0x04,
+                Extension::Fdt(_) => 0x08,
+                Extension::Cenc(_) => 0x10,
+            };
+            if seen & bit != 0 {
+                return Err(PacketError::RepeatedExtension { het });
+            }
+            seen |= bit;
+        }
+        Ok(Self(area))
+    }
+
+    /// EXT_FDT, if there is one.
+    pub fn fdt(self) -> Option<FdtExtension> {
+        self.into_iter().find_map(|extension| match extension {
+            Extension::Fdt(fdt) => Some(fdt),
+            _ => None,
+        })
+    }
+
+    /// The content of EXT_FTI, if there is one, for [`fti::parse`](crate::fti::parse).
+    pub fn fti(self) -> Option<&'a [u8]> {
+        self.into_iter().find_map(|extension| match extension {
+            Extension::Fti(content) => Some(content),
+            _ => None,
+        })
+    }
+
+    /// The content encoding that EXT_CENC names, if there is one, for
+    /// [`ContentEncoding::from_cenc`].
+    pub fn cenc(self) -> Option<u8> {
+        self.into_iter().find_map(|extension| match extension {
+            Extension::Cenc(cenc) => Some(cenc),
+            _ => None,
+        })
+    }
+
+    /// EXT_TIME, if there is one.
+    pub fn time(self) -> Option<TimeExtension> {
+        self.into_iter().find_map(|extension| match extension {
+            Extension::Time(time) => Some(time),
+            _ => None,
+        })
+    }
+
+    /// EXT_AUTH, if there is one.
+    pub fn auth(self) -> Option<AuthExtension<'a>> {
+        self.into_iter().find_map(|extension| match extension {
+            Extension::Auth(auth) => Some(auth),
+            _ => None,
+        })
+    }
+}
+
+impl<'a> IntoIterator for Extensions<'a> {
+    type Item = Extension<'a>;
+    type IntoIter = ExtensionsIter<'a>;
+
+    fn into_iter(self) -> ExtensionsIter<'a> {
+        ExtensionsIter(Reader::new(self.0))
+    }
+}
+
+/// Iterates over the [`Extensions`] of a header, in their order.
+#[derive(Clone, Debug)]
+pub struct ExtensionsIter<'a>(Reader<'a>);
+
+impl<'a> Iterator for ExtensionsIter<'a> {
+    type Item = Extension<'a>;
+
+    fn next(&mut self) -> Option<Extension<'a>> {
+        // `Extensions::check` met no error on the same bytes, and an empty reader is the end.
+        next(&mut self.0).ok().map(|(_, extension)| extension)
+    }
+}
+
+/// Takes one extension, of at least one word, off the front.
+fn next<'a>(reader: &mut Reader<'a>) -> Result<(u8, Extension<'a>), PacketError> {
+    let mut words = *reader;
+    let het = reader.u8().ok_or(PacketError::Extension { het: 0 })?;
+    let malformed = PacketError::Extension { het };
+    let (words_count, prefix) =
+        if het < FIRST_FIXED { (usize::from(reader.u8().ok_or(malformed)?), 2) } else { (1, 1) };
+    let whole = words.take(words_count * 4).ok_or(malformed)?;
+    // A length of zero words ends here: there is no prefix to skip in nothing.
+    let content = whole.get(prefix..).ok_or(malformed)?;
+    *reader = words;
+    let extension = match het {
+        HET_NOP => Extension::Nop,
+        HET_AUTH => {
+            let first = content.first().ok_or(malformed)?;
+            Extension::Auth(AuthExtension { asid: first >> 4, content })
+        }
+        HET_TIME => Extension::Time(parse_time(content).ok_or(malformed)?),
+        HET_FTI => Extension::Fti(content),
+        HET_FDT => {
+            let value = Reader::new(content).uint(3).ok_or(malformed)? as u32;
+            let (version, instance_id) =
+                ((value >> 20) as u8, value & FdtExtension::MAX_INSTANCE_ID);
+            Extension::Fdt(FdtExtension { version, instance_id })
+        }
+        HET_CENC => Extension::Cenc(*content.first().ok_or(malformed)?),
+        _ => Extension::Unknown { het, content },
+    };
+    Ok((het, extension))
+}
+
+/// Words follow in the order of the flags that announce them. Words behind those are for flags
+/// that are reserved or somebody else's.
+fn parse_time(content: &[u8]) -> Option<TimeExtension> {
+    let mut reader = Reader::new(content);
+    let flags = reader.u16()?;
+    let mut word = |flag| {
+        if flags & flag == 0 { Some(None) } else { reader.u32().map(Some) }
+    };
+    let (high, low) = (word(USE_SCT_HIGH)?, word(USE_SCT_LOW)?);
+    let expected_residual_time_seconds = word(USE_ERT)?;
+    let session_last_changed = word(USE_SLC)?.map(NtpSeconds);
+    let sender_current_time = match (high, low) {
+        (Some(high), low) => Some(u64::from(high) << 32 | u64::from(low.unwrap_or(0))),
+        (None, None) => None,
+        // A fraction of an unknown second.
+        (None, Some(_)) => return None,
+    };
+    Some(TimeExtension {
+        sender_current_time,
+        expected_residual_time_seconds,
+        session_last_changed,
+    })
+}
+
+pub(crate) fn emit_time(time: TimeExtension, out: &mut Vec<u8>) {
+    let words = [
+        (USE_SCT_HIGH, time.sender_current_time.map(|ntp| (ntp >> 32) as u32)),
+        (USE_SCT_LOW, time.sender_current_time.map(|ntp| ntp as u32)),
+        (USE_ERT, time.expected_residual_time_seconds),
+        (USE_SLC, time.session_last_changed.map(|ntp| ntp.0)),
+    ];
+    let present = words.iter().filter_map(|&(flag, word)| Some((flag, word?)));
+    let flags = present.clone().fold(0, |flags, (flag, _)| flags | flag);
+    out.extend([HET_TIME, 1 + present.clone().count() as u8]);
+    out.extend(flags.to_be_bytes());
+    out.extend(present.flat_map(|(_, word)| word.to_be_bytes()));
+}
+
+pub(crate) fn emit_fdt(fdt: FdtExtension, out: &mut Vec<u8>) {
+    let word = u32::from(HET_FDT) << 24 | u32::from(fdt.version) << 20 | fdt.instance_id;
+    out.extend(word.to_be_bytes());
+}
+
+pub(crate) fn emit_cenc(encoding: ContentEncoding, out: &mut Vec<u8>) {
+    out.extend([HET_CENC, encoding.cenc(), 0, 0]);
+}

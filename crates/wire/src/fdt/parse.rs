@@ -1,0 +1,324 @@
+//! Reading an FDT instance of any dialect: by local name, under any namespace, skipping what is
+//! foreign. Products have used the namespaces of RFC 6726, of 3GPP, of an example in RFC 3926, and
+//! none.
+
+use super::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
+use crate::{ContentEncoding, NtpSeconds, Toi};
+use data_encoding::BASE64;
+use fontana_fec::{FecScheme, Oti};
+use quick_xml::Reader;
+use quick_xml::escape::unescape;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::name::QName;
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+impl Fdt {
+    /// Reads an FDT instance within the default [`FdtLimits`].
+    ///
+    /// # Errors
+    /// [`FdtError`]. Elements and attributes that are not the FDT's own are skipped; those that are
+    /// must make sense, or the whole instance is refused.
+    pub fn parse(xml: &[u8]) -> Result<Self, FdtError> {
+        Self::parse_with(xml, &FdtLimits::default())
+    }
+
+    /// Reads an FDT instance within the given limits.
+    ///
+    /// # Errors
+    /// As [`Fdt::parse`].
+    pub fn parse_with(xml: &[u8], limits: &FdtLimits) -> Result<Self, FdtError> {
+        if xml.len() > limits.decoded_bytes {
+            return Err(FdtError::Limit { what: "bytes", limit: limits.decoded_bytes });
+        }
+        let xml = str::from_utf8(xml).map_err(|_| FdtError::Encoding)?;
+        let mut reader = Reader::from_str(xml);
+        let mut parser =
+            Parser { limits, position: 0, root: None, fdt: Self::default(), seen: BTreeSet::new() };
+        // Elements that are open around the next event.
+        let mut depth = 0;
+        loop {
+            let event = reader.read_event().map_err(|error| FdtError::Xml {
+                position: reader.error_position(),
+                reason: error.to_string(),
+            })?;
+            parser.position = reader.buffer_position();
+            match event {
+                Event::Start(element) => {
+                    parser.element(&element, depth)?;
+                    depth += 1;
+                    if depth > limits.depth {
+                        return Err(FdtError::Limit {
+                            what: "nested elements",
+                            limit: limits.depth,
+                        });
+                    }
+                }
+                Event::Empty(element) => parser.element(&element, depth)?,
+                Event::End(_) => depth = depth.saturating_sub(1),
+                Event::DocType(_) => return Err(FdtError::DocumentType),
+                Event::Eof if depth > 0 => {
+                    let reason = "it ends too early".to_owned();
+                    return Err(FdtError::Xml { position: parser.position, reason });
+                }
+                Event::Eof => break,
+                // Text has no meaning in an FDT, and references in it are not resolved.
+                Event::Text(_)
+                | Event::CData(_)
+                | Event::Comment(_)
+                | Event::Decl(_)
+                | Event::PI(_)
+                | Event::GeneralRef(_) => {}
+            }
+        }
+        parser.root.ok_or(FdtError::Root)?;
+        Ok(parser.fdt)
+    }
+}
+
+struct Parser<'l> {
+    limits: &'l FdtLimits,
+    /// Bytes read so far.
+    position: u64,
+    /// What the root element said for all files, once it was there.
+    root: Option<Attributes>,
+    fdt: Fdt,
+    seen: BTreeSet<Toi>,
+}
+
+impl Parser<'_> {
+    /// A start tag inside `depth` open elements.
+    fn element(&mut self, element: &BytesStart<'_>, depth: usize) -> Result<(), FdtError> {
+        match (depth, element.local_name().into_inner()) {
+            (0, "FDT-Instance") if self.root.is_none() => {
+                let root = self.attributes(element)?;
+                let expires = root.expires.ok_or(missing("FDT-Instance", "Expires"))?;
+                // Some senders go on counting where NTP wraps in 2036.
+                self.fdt.expires = NtpSeconds(expires as u32);
+                self.fdt.complete = root.complete;
+                self.root = Some(root);
+                Ok(())
+            }
+            (0, _) => Err(FdtError::Root),
+            (1, "File") => self.file(self.attributes(element)?),
+            _ => Ok(()),
+        }
+    }
+
+    fn attributes(&self, element: &BytesStart<'_>) -> Result<Attributes, FdtError> {
+        let mut attributes = Attributes::default();
+        // The count comes before the check for repetition, whose cost grows with it.
+        for (index, attribute) in element.attributes().enumerate() {
+            if index >= self.limits.attributes {
+                return Err(FdtError::Limit { what: "attributes", limit: self.limits.attributes });
+            }
+            let attribute = attribute.map_err(|error| FdtError::Xml {
+                position: self.position,
+                reason: error.to_string(),
+            })?;
+            attributes.set(attribute.key, &attribute.value)?;
+        }
+        Ok(attributes)
+    }
+
+    fn file(&mut self, own: Attributes) -> Result<(), FdtError> {
+        if self.fdt.files.len() >= self.limits.files {
+            return Err(FdtError::Limit { what: "files", limit: self.limits.files });
+        }
+        let root = self.root.as_ref().ok_or(FdtError::Root)?;
+        let toi = own.toi.ok_or(missing("File", "TOI"))?;
+        if !self.seen.insert(toi) {
+            return Err(FdtError::RepeatedToi(toi));
+        }
+        let content_encoding = own.content_encoding.or_else(|| root.content_encoding.clone());
+        let is_encoded = !matches!(
+            content_encoding,
+            None | Some(FdtContentEncoding::Known(ContentEncoding::Null))
+        );
+        let transfer_length = own.transfer_length.or(own.content_length.filter(|_| !is_encoded));
+        let fec = own.fec.or(&root.fec);
+        self.fdt.files.push(FdtFile {
+            toi,
+            content_location: own.content_location.ok_or(missing("File", "Content-Location"))?,
+            content_length: own.content_length,
+            transfer_length,
+            content_type: own.content_type.or_else(|| root.content_type.clone()),
+            content_encoding,
+            content_md5: own.content_md5,
+            fec_encoding_id: fec.encoding_id,
+            oti: fec.oti(transfer_length)?,
+        });
+        Ok(())
+    }
+}
+
+/// The attributes of the FDT's own elements, those of `FDT-Instance` and `File` together.
+#[derive(Default)]
+struct Attributes {
+    expires: Option<u64>,
+    complete: bool,
+    toi: Option<Toi>,
+    content_location: Option<String>,
+    content_length: Option<u64>,
+    transfer_length: Option<u64>,
+    content_type: Option<String>,
+    content_encoding: Option<FdtContentEncoding>,
+    content_md5: Option<[u8; 16]>,
+    fec: FecAttributes,
+}
+
+impl Attributes {
+    fn set(&mut self, key: QName<'_>, raw: &str) -> Result<(), FdtError> {
+        // The FDT's own attributes have no prefix; all others are somebody else's.
+        let Some(name) = OWN.into_iter().find(|&own| own == key.into_inner()) else {
+            return Ok(());
+        };
+        let invalid = || FdtError::Value { attribute: name, value: raw.chars().take(80).collect() };
+        let value = unescape(raw).map_err(|_| invalid())?;
+        // The types of the schema ignore white space around numbers and the like.
+        let token = value.trim();
+        match name {
+            "Expires" => self.expires = Some(number(token).ok_or_else(invalid)?),
+            "Complete" => self.complete = boolean(token).ok_or_else(invalid)?,
+            "TOI" => {
+                let toi = number(token).map(Toi).filter(|&toi| toi != Toi::FDT && toi <= Toi::MAX);
+                self.toi = Some(toi.ok_or_else(invalid)?);
+            }
+            "Content-Location" => self.content_location = Some(value.into_owned()),
+            "Content-Length" => self.content_length = Some(number(token).ok_or_else(invalid)?),
+            "Transfer-Length" | "FEC-OTI-Transfer-Length" => {
+                let length = number(token).ok_or_else(invalid)?;
+                if self.transfer_length.is_some_and(|other| other != length) {
+                    return Err(invalid());
+                }
+                self.transfer_length = Some(length);
+            }
+            "Content-Type" => self.content_type = Some(value.into_owned()),
+            "Content-Encoding" => {
+                self.content_encoding = Some(match ContentEncoding::from_name(token) {
+                    Some(encoding) => FdtContentEncoding::Known(encoding),
+                    None => FdtContentEncoding::Unknown(token.to_owned()),
+                });
+            }
+            "Content-MD5" => {
+                let md5 = BASE64.decode(token.as_bytes()).ok().and_then(|md5| md5.try_into().ok());
+                self.content_md5 = Some(md5.ok_or_else(invalid)?);
+            }
+            "FEC-OTI-FEC-Encoding-ID" => {
+                self.fec.encoding_id = Some(number(token).ok_or_else(invalid)?);
+            }
+            "FEC-OTI-Encoding-Symbol-Length" => {
+                self.fec.symbol_size = Some(number(token).ok_or_else(invalid)?);
+            }
+            "FEC-OTI-Maximum-Source-Block-Length" => {
+                self.fec.max_source_block_length = Some(number(token).ok_or_else(invalid)?);
+            }
+            "FEC-OTI-Scheme-Specific-Info" => {
+                let info = BASE64.decode(token.as_bytes()).map_err(|_| invalid())?;
+                self.fec.scheme_specific_info = Some(info);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Names of the attributes that are read.
+const OWN: [&str; 14] = [
+    "Expires",
+    "Complete",
+    "TOI",
+    "Content-Location",
+    "Content-Length",
+    "Transfer-Length",
+    // RFC 5510 and RFC 5170 call it so; FLUTE does not.
+    "FEC-OTI-Transfer-Length",
+    "Content-Type",
+    "Content-Encoding",
+    "Content-MD5",
+    "FEC-OTI-FEC-Encoding-ID",
+    "FEC-OTI-Encoding-Symbol-Length",
+    "FEC-OTI-Maximum-Source-Block-Length",
+    "FEC-OTI-Scheme-Specific-Info",
+];
+
+/// Object transmission information, as far as it was given.
+#[derive(Default)]
+struct FecAttributes {
+    encoding_id: Option<u8>,
+    symbol_size: Option<u64>,
+    max_source_block_length: Option<u64>,
+    scheme_specific_info: Option<Vec<u8>>,
+}
+
+impl FecAttributes {
+    /// Attribute by attribute, the file's value wins over the instance's.
+    fn or(self, instance: &Self) -> Self {
+        Self {
+            encoding_id: self.encoding_id.or(instance.encoding_id),
+            symbol_size: self.symbol_size.or(instance.symbol_size),
+            max_source_block_length: self
+                .max_source_block_length
+                .or(instance.max_source_block_length),
+            scheme_specific_info: self
+                .scheme_specific_info
+                .or_else(|| instance.scheme_specific_info.clone()),
+        }
+    }
+
+    /// `None` if something is missing or the scheme is not ours.
+    fn oti(&self, transfer_length: Option<u64>) -> Result<Option<Oti>, FdtError> {
+        let (Some(encoding_id), Some(symbol_size), Some(transfer_length)) =
+            (self.encoding_id, self.symbol_size, transfer_length)
+        else {
+            return Ok(None);
+        };
+        let scheme = match encoding_id {
+            0 => self.max_source_block_length.map(|length| {
+                let attribute = "FEC-OTI-Maximum-Source-Block-Length";
+                let max_source_block_length = narrow(attribute, length)?;
+                Ok(FecScheme::NoCode { max_source_block_length })
+            }),
+            6 => self.scheme_specific_info.as_deref().map(|info| match *info {
+                [source_blocks, n0, n1, alignment] => {
+                    let sub_blocks = u16::from_be_bytes([n0, n1]);
+                    Ok(FecScheme::RaptorQ { source_blocks, sub_blocks, alignment })
+                }
+                _ => Err(FdtError::Value {
+                    attribute: "FEC-OTI-Scheme-Specific-Info",
+                    value: format!("{} bytes", info.len()),
+                }),
+            }),
+            // The numbers of other schemes may be larger than ours; they are not looked at.
+            _ => None,
+        };
+        let Some(scheme) = scheme.transpose()? else {
+            return Ok(None);
+        };
+        let symbol_size = narrow("FEC-OTI-Encoding-Symbol-Length", symbol_size)?;
+        Ok(Some(Oti { transfer_length, symbol_size, scheme }))
+    }
+}
+
+/// The number in the type of its field, or an error that names the attribute.
+fn narrow<T: TryFrom<u64>>(attribute: &'static str, value: u64) -> Result<T, FdtError> {
+    T::try_from(value).map_err(|_| FdtError::Value { attribute, value: value.to_string() })
+}
+
+/// Decimal digits and nothing else: no sign, no blank.
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// XML Schema's booleans.
+fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+const fn missing(element: &'static str, attribute: &'static str) -> FdtError {
+    FdtError::Missing { element, attribute }
+}

@@ -1,0 +1,122 @@
+//! EXT_FTI: FEC Object Transmission Information in a header (RFC 5775, section 4.2; contents from
+//! RFC 5445, section 3.2.2 for Compact No-Code and RFC 6330, section 3.3 for RaptorQ).
+//!
+//! ```text
+//!  FEC ID 0                                FEC ID 6
+//! +--------+--------+-----------------+   +--------+--------+-----------------+
+//! |   64   |   4    |  transfer       |   |   64   |   4    |  transfer       |
+//! |       length, 48 bits             |   |   length, 40 bits        |    0   |
+//! |        0        |        E        |   |        T        |   Z    |   N,   |
+//! |                 B                 |   |  16    |   Al   |        0        |
+//! +-----------------------------------+   +-----------------------------------+
+//! ```
+//! (In the right column `N` takes the last byte of the third word and the first of the fourth.)
+
+use crate::bytes::{Reader, put_uint};
+use crate::extension::HET_FTI;
+use fontana_fec::{FecScheme, Oti};
+
+/// Words of the whole extension, for both schemes.
+const WORDS: u8 = 4;
+/// Bytes after type and length.
+const CONTENT_LENGTH: usize = 4 * WORDS as usize - 2;
+
+/// Why EXT_FTI cannot be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FtiError {
+    /// No scheme of ours.
+    #[error("FEC Encoding ID {0} is not supported")]
+    EncodingId(u8),
+    /// The extension's length is not that of the scheme.
+    #[error("EXT_FTI has {actual} bytes, {expected} are right for FEC Encoding ID {encoding_id}")]
+    Length {
+        /// The scheme.
+        encoding_id: u8,
+        /// Bytes after type and length that the scheme has.
+        expected: usize,
+        /// Bytes there are.
+        actual: usize,
+    },
+    /// The transfer length has more bits than its field.
+    #[error("a transfer length of {actual} does not fit {bits} bits")]
+    TransferLength {
+        /// Bytes of the object.
+        actual: u64,
+        /// Bits of the field.
+        bits: u32,
+    },
+}
+
+/// Reads the content of EXT_FTI ([`Extensions::fti`](crate::Extensions::fti)) for the given FEC
+/// Encoding ID. The numbers are what the packet says: [`Oti::layout`] tells whether they make sense.
+///
+/// # Errors
+/// [`FtiError::EncodingId`] for a scheme that is not ours, [`FtiError::Length`].
+pub fn parse(encoding_id: u8, content: &[u8]) -> Result<Oti, FtiError> {
+    let length = FtiError::Length { encoding_id, expected: CONTENT_LENGTH, actual: content.len() };
+    let mut reader = Reader::new(content);
+    let oti = match encoding_id {
+        0 => parse_no_code(&mut reader),
+        6 => parse_raptorq(&mut reader),
+        _ => return Err(FtiError::EncodingId(encoding_id)),
+    };
+    oti.filter(|_| reader.is_empty()).ok_or(length)
+}
+
+fn parse_no_code(reader: &mut Reader<'_>) -> Option<Oti> {
+    let transfer_length = reader.uint(6)? as u64;
+    let _reserved = reader.u16()?;
+    let symbol_size = reader.u16()?;
+    let scheme = FecScheme::NoCode { max_source_block_length: reader.u32()? };
+    Some(Oti { transfer_length, symbol_size, scheme })
+}
+
+fn parse_raptorq(reader: &mut Reader<'_>) -> Option<Oti> {
+    let transfer_length = reader.uint(5)? as u64;
+    let _reserved = reader.u8()?;
+    let symbol_size = reader.u16()?;
+    let scheme = FecScheme::RaptorQ {
+        source_blocks: reader.u8()?,
+        sub_blocks: reader.u16()?,
+        alignment: reader.u8()?,
+    };
+    let _padding = reader.u16()?;
+    Some(Oti { transfer_length, symbol_size, scheme })
+}
+
+/// Bytes of the transfer length.
+const fn length_size(scheme: FecScheme) -> usize {
+    match scheme {
+        FecScheme::NoCode { .. } => 6,
+        FecScheme::RaptorQ { .. } => 5,
+    }
+}
+
+/// Checks that the transfer length fits its field, as that of every valid object does.
+pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
+    let bits = 8 * length_size(oti.scheme) as u32;
+    if oti.transfer_length >> bits != 0 {
+        return Err(FtiError::TransferLength { actual: oti.transfer_length, bits });
+    }
+    Ok(())
+}
+
+/// Appends the whole extension, type and length included, of an object that has been checked.
+pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
+    out.extend([HET_FTI, WORDS]);
+    put_uint(oti.transfer_length.into(), length_size(oti.scheme), out);
+    match oti.scheme {
+        FecScheme::NoCode { max_source_block_length } => {
+            out.extend([0; 2]);
+            out.extend(oti.symbol_size.to_be_bytes());
+            out.extend(max_source_block_length.to_be_bytes());
+        }
+        FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
+            out.push(0);
+            out.extend(oti.symbol_size.to_be_bytes());
+            out.push(source_blocks);
+            out.extend(sub_blocks.to_be_bytes());
+            out.extend([alignment, 0, 0]);
+        }
+    }
+}

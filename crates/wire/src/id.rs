@@ -1,0 +1,103 @@
+//! The numbers that name things in a packet header: session, object, congestion control.
+
+use std::fmt;
+
+/// Transport session identifier: with the sender's address it names a session (RFC 5651,
+/// section 5.1). At most 48 bits travel.
+///
+/// Sessions are told apart by this value, never by the width it was sent with: one sender may use
+/// 16 bits in one packet and 32 in the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tsi(pub u64);
+
+impl Tsi {
+    /// The largest session identifier: 48 bits (RFC 5651, flags S and H).
+    pub const MAX: Self = Self((1 << 48) - 1);
+}
+
+impl fmt::Display for Tsi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Transport object identifier: names an object of a session (RFC 5651, section 5.1). At most 112
+/// bits travel; compared by value like [`Tsi`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Toi(pub u128);
+
+impl Toi {
+    /// The file delivery table of a FLUTE session (RFC 6726, section 3.1).
+    pub const FDT: Self = Self(0);
+    /// The session head. Reserved by Fontana at the far end of 32 bits, where no sender that counts
+    /// its objects from 1 gets to.
+    pub const HEAD: Self = Self(0xFFFF_FFFF);
+    /// The manifest, beside the head.
+    pub const MANIFEST: Self = Self(0xFFFF_FFFE);
+    /// The largest object identifier: 112 bits (RFC 5651, flags O and H).
+    pub const MAX: Self = Self((1 << 112) - 1);
+
+    /// True for numbers that content may have in a Fontana session: from 1 to just below the
+    /// reserved ones.
+    pub const fn is_content(self) -> bool {
+        self.0 > Self::FDT.0 && self.0 < Self::MANIFEST.0
+    }
+}
+
+impl From<u32> for Toi {
+    fn from(value: u32) -> Self {
+        Self(value.into())
+    }
+}
+
+impl fmt::Display for Toi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Congestion control information: opaque to LCT, 1 to 4 words wide (RFC 5651, flag C). Its width
+/// is constant in a session, so it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cci {
+    value: u128,
+    words: u8,
+}
+
+impl Cci {
+    /// 32 bits.
+    pub const fn from_u32(value: u32) -> Self {
+        Self { value: value as u128, words: 1 }
+    }
+
+    /// `words` 32-bit words, or `None` if there are not 1 to 4 of them or they cannot hold `value`.
+    pub const fn new(value: u128, words: u8) -> Option<Self> {
+        match words {
+            1..=3 if value >> (32 * words as u32) == 0 => Some(Self { value, words }),
+            4 => Some(Self { value, words }),
+            _ => None,
+        }
+    }
+
+    /// The whole value.
+    pub const fn value(self) -> u128 {
+        self.value
+    }
+
+    /// The least significant 32 bits, which are all of it in a Fontana session.
+    pub const fn low32(self) -> u32 {
+        self.value as u32
+    }
+
+    /// Width on the wire in 32-bit words: 1 to 4.
+    pub const fn words(self) -> u8 {
+        self.words
+    }
+}
+
+impl Default for Cci {
+    /// 32 zero bits: no congestion control.
+    fn default() -> Self {
+        Self::from_u32(0)
+    }
+}

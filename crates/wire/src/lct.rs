@@ -1,0 +1,302 @@
+//! The LCT header: which session and object a packet belongs to (RFC 5651, section 5; the profile
+//! of RFC 5775, section 2.1). Used by [`Packet`](crate::Packet) on the way in and by itself, as
+//! [`HeaderFields`], on the way out.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-------+---+---+-+---+-+---+-+-+---------------+---------------+
+//! | V = 1 | C |PSI|S| O |H|Res|A|B|    HDR_LEN    |   Codepoint   |
+//! +-------+---+---+-+---+-+---+-+-+---------------+---------------+
+//! |  congestion control information: C + 1 words                  |
+//! |  TSI: 32 S + 16 H bits, then TOI: 32 O + 16 H bits            |
+//! |  header extensions, until HDR_LEN words are full              |
+//! +---------------------------------------------------------------+
+//! ```
+
+use crate::bytes::{Reader, put_uint};
+use crate::extension::{self, Extensions, FdtExtension, TimeExtension};
+use crate::{Cci, ContentEncoding, FtiError, PacketError, Toi, Tsi, fti};
+use fontana_fec::Oti;
+
+/// The only version of LCT (RFC 5651, section 5.1).
+const VERSION: u16 = 1;
+/// The flags of a header's first half word.
+const CLOSE_SESSION: u16 = 0x2;
+const CLOSE_OBJECT: u16 = 0x1;
+/// The two bits that RFC 3451 called T and R and RFC 5651 reserves.
+const SENDER_CURRENT_TIME: u16 = 0x8;
+const EXPECTED_RESIDUAL_TIME: u16 = 0x4;
+
+/// What the two bits between H and A mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReservedBits {
+    /// RFC 3451's T and R: each announces a 32-bit word after the TOI. The safe reading when the
+    /// sender's version is not known, since RFC 5651 has senders clear both bits.
+    #[default]
+    Times,
+    /// RFC 5651's reserved bits, ignored. For sessions known to follow it, as FLUTE version 2 does.
+    Ignored,
+}
+
+/// The header of a packet that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header<'a> {
+    /// Congestion control information.
+    pub cci: Cci,
+    /// Protocol-specific indication, 2 bits. Value 2 is ALC's source packet indicator, which only
+    /// FEC schemes with two kinds of payload id look at (RFC 5775, section 2.1).
+    pub psi: u8,
+    /// The session, together with the source address of the datagram.
+    pub tsi: Tsi,
+    /// The object; `None` in packets about the session as a whole.
+    pub toi: Option<Toi>,
+    /// Flag A, a hint that the session's last packets are being sent. Anyone may have set it.
+    pub close_session: bool,
+    /// Flag B, the same for the object.
+    pub close_object: bool,
+    /// In a FLUTE session the FEC Encoding ID of the object: see
+    /// [`Packet::payload`](crate::Packet::payload).
+    pub codepoint: u8,
+    /// Sender current time of RFC 3451, in milliseconds since the session began.
+    pub sender_current_time_milliseconds: Option<u32>,
+    /// Expected residual time of RFC 3451, in milliseconds.
+    pub expected_residual_time_milliseconds: Option<u32>,
+    /// Header extensions, checked.
+    pub extensions: Extensions<'a>,
+}
+
+impl<'a> Header<'a> {
+    /// Reads the header of `datagram` and returns it with what follows it.
+    pub(crate) fn parse(
+        datagram: &'a [u8],
+        reserved: ReservedBits,
+    ) -> Result<(Self, &'a [u8]), PacketError> {
+        let truncated = PacketError::Truncated { actual: datagram.len() };
+        let mut start = Reader::new(datagram);
+        let flags = start.u16().ok_or(truncated)?;
+        let header_length = usize::from(start.u8().ok_or(truncated)?) * 4;
+        let codepoint = start.u8().ok_or(truncated)?;
+        if flags >> 12 != VERSION {
+            return Err(PacketError::Version((flags >> 12) as u8));
+        }
+        let Some((header, rest)) = datagram.split_at_checked(header_length) else {
+            return Err(PacketError::HeaderLength { header_length, available: datagram.len() });
+        };
+        // From here on the header's own end is the limit: a field beyond it would be payload.
+        let short = PacketError::HeaderLength { header_length, available: header_length };
+        let mut fields = Reader::new(header);
+        fields.take(4).ok_or(short)?;
+        let (s, o, h) = (flags >> 7 & 1, flags >> 5 & 3, flags >> 4 & 1);
+        if s == 0 && h == 0 {
+            return Err(PacketError::NoTsi);
+        }
+        let words = (flags >> 10 & 3) as u8 + 1;
+        let cci = fields.uint(usize::from(words) * 4).and_then(|value| Cci::new(value, words));
+        let tsi = fields.uint(usize::from(4 * s + 2 * h)).ok_or(short)?;
+        let toi_size = usize::from(4 * o + 2 * h);
+        let toi = fields.uint(toi_size).ok_or(short)?;
+        let mut time = |flag| {
+            let present = reserved == ReservedBits::Times && flags & flag != 0;
+            present.then(|| fields.u32().ok_or(short)).transpose()
+        };
+        let sender_current_time_milliseconds = time(SENDER_CURRENT_TIME)?;
+        let expected_residual_time_milliseconds = time(EXPECTED_RESIDUAL_TIME)?;
+        let header = Self {
+            cci: cci.ok_or(short)?,
+            psi: (flags >> 8 & 3) as u8,
+            tsi: Tsi(tsi as u64),
+            toi: (toi_size > 0).then_some(Toi(toi)),
+            close_session: flags & CLOSE_SESSION != 0,
+            close_object: flags & CLOSE_OBJECT != 0,
+            codepoint,
+            sender_current_time_milliseconds,
+            expected_residual_time_milliseconds,
+            extensions: Extensions::check(fields.rest())?,
+        };
+        Ok((header, rest))
+    }
+}
+
+/// How wide TSI and TOI are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdWidths {
+    /// 32 bits each if both fit, so that every packet of a session has a header of the same size;
+    /// otherwise as [`IdWidths::Narrowest`]. What Fontana sends fits.
+    #[default]
+    Fixed32,
+    /// As few bytes as the two values allow; between equals, the one whose TSI and TOI are whole
+    /// words.
+    Narrowest,
+}
+
+/// The header of a packet to be sent.
+///
+/// ```
+/// use fontana_wire::{Cci, HeaderFields, Toi, Tsi};
+///
+/// let fields = HeaderFields {
+///     cci: Cci::from_u32(42),
+///     codepoint: 6,
+///     ..HeaderFields::new(Tsi(7), Some(Toi(1)))
+/// };
+/// let mut datagram = Vec::new();
+/// fields.emit(&mut datagram);
+/// assert_eq!(datagram.len(), 16);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeaderFields {
+    /// The session.
+    pub tsi: Tsi,
+    /// The object; `None` only in a packet that closes the session.
+    pub toi: Option<Toi>,
+    /// How wide the two are written.
+    pub widths: IdWidths,
+    /// Congestion control information.
+    pub cci: Cci,
+    /// The FEC Encoding ID of the object.
+    pub codepoint: u8,
+    /// Flag A.
+    pub close_session: bool,
+    /// Flag B.
+    pub close_object: bool,
+    /// EXT_FDT: in every packet of an FDT instance.
+    pub fdt: Option<FdtExtension>,
+    /// EXT_CENC: how an FDT instance is compressed; absent when it is not.
+    pub content_encoding: Option<ContentEncoding>,
+    /// EXT_TIME.
+    pub time: Option<TimeExtension>,
+    /// EXT_FTI: the object's transmission information.
+    pub fti: Option<Oti>,
+}
+
+/// Why a header cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// No choice of the flags S, O and H holds both values: a TSI has at most 48 bits, and at most
+    /// 32 without a TOI beside it; a TOI has at most 112.
+    #[error("no header has room for TSI {tsi:?} and TOI {toi:?}")]
+    Ids {
+        /// The session.
+        tsi: Tsi,
+        /// The object.
+        toi: Option<Toi>,
+    },
+    /// FDT instance ids have 20 bits, FLUTE versions 4.
+    #[error("EXT_FDT has no room for version {} and instance {}", .0.version, .0.instance_id)]
+    Fdt(FdtExtension),
+    /// The transmission information does not fit EXT_FTI.
+    #[error(transparent)]
+    Fti(#[from] FtiError),
+}
+
+impl HeaderFields {
+    /// The fields of a plain packet of an object: no flags, no extensions, codepoint and CCI 0.
+    pub fn new(tsi: Tsi, toi: Option<Toi>) -> Self {
+        Self { tsi, toi, ..Self::default() }
+    }
+
+    /// Checks that every value fits its field. A sender does this once, when it is configured.
+    ///
+    /// # Errors
+    /// [`HeaderError`] names the value that does not.
+    pub fn check(&self) -> Result<(), HeaderError> {
+        self.choose_widths()?;
+        if let Some(fdt) = self.fdt
+            && !fdt.fits()
+        {
+            return Err(HeaderError::Fdt(fdt));
+        }
+        if let Some(oti) = &self.fti {
+            fti::check(oti)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the header to `out`; payload id and symbol come after it.
+    ///
+    /// # Panics
+    /// If [`HeaderFields::check`] would have failed: a program that sends wrong headers is worse
+    /// than one that stops.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        let widths = match self.check().and_then(|()| self.choose_widths()) {
+            Ok(widths) => widths,
+            Err(error) => unreachable!("{error}"),
+        };
+        let start = out.len();
+        let flags = VERSION << 12
+            | u16::from(self.cci.words() - 1) << 10
+            | widths.s << 7
+            | widths.o << 5
+            | widths.h << 4
+            | if self.close_session { CLOSE_SESSION } else { 0 }
+            | if self.close_object { CLOSE_OBJECT } else { 0 };
+        out.extend(flags.to_be_bytes());
+        let header_length_at = out.len();
+        out.extend([0, self.codepoint]);
+        put_uint(self.cci.value(), usize::from(self.cci.words()) * 4, out);
+        put_uint(self.tsi.0.into(), widths.tsi_size(), out);
+        put_uint(self.toi.unwrap_or_default().0, widths.toi_size(), out);
+        if let Some(fdt) = self.fdt {
+            extension::emit_fdt(fdt, out);
+        }
+        if let Some(encoding) = self.content_encoding {
+            extension::emit_cenc(encoding, out);
+        }
+        if let Some(time) = self.time {
+            extension::emit_time(time, out);
+        }
+        if let Some(oti) = &self.fti {
+            fti::emit(oti, out);
+        }
+        // At most 21 words: 1, CCI 4, TSI and TOI 5, extensions 1, 1, 5 and 4.
+        let words = (out.len() - start) / 4;
+        if let Some(header_length) = out.get_mut(header_length_at) {
+            *header_length = words as u8;
+        }
+    }
+
+    fn choose_widths(&self) -> Result<Widths, HeaderError> {
+        let Self { tsi, toi, .. } = *self;
+        let fixed = Widths { s: 1, o: toi.is_some().into(), h: 0 };
+        if self.widths == IdWidths::Fixed32 && fixed.hold(tsi, toi) {
+            return Ok(fixed);
+        }
+        Widths::narrowest(tsi, toi).ok_or(HeaderError::Ids { tsi, toi })
+    }
+}
+
+/// A choice of the flags S, O and H.
+#[derive(Clone, Copy)]
+struct Widths {
+    s: u16,
+    o: u16,
+    h: u16,
+}
+
+impl Widths {
+    fn tsi_size(self) -> usize {
+        usize::from(4 * self.s + 2 * self.h)
+    }
+
+    fn toi_size(self) -> usize {
+        usize::from(4 * self.o + 2 * self.h)
+    }
+
+    /// True if both values fit, with a TSI (ALC wants one) and with a TOI field exactly when there
+    /// is a TOI.
+    fn hold(self, tsi: Tsi, toi: Option<Toi>) -> bool {
+        let toi_fits = match toi {
+            Some(toi) => self.toi_size() > 0 && toi.0 >> (8 * self.toi_size()) == 0,
+            None => self.toi_size() == 0,
+        };
+        self.tsi_size() > 0 && u128::from(tsi.0) >> (8 * self.tsi_size()) == 0 && toi_fits
+    }
+
+    fn narrowest(tsi: Tsi, toi: Option<Toi>) -> Option<Self> {
+        let choices = (0..16).map(|flags| Self { h: flags >> 3, s: flags >> 2 & 1, o: flags & 3 });
+        choices
+            .filter(|choice| choice.hold(tsi, toi))
+            .min_by_key(|choice| choice.tsi_size() + choice.toi_size())
+    }
+}

@@ -1,0 +1,123 @@
+//! From Content-Location to a path, and back (RFC 6726, section 3.4.2; RFC 3986).
+//!
+//! A Content-Location is an identifier. Anyone who can send to the group can write one, and nobody
+//! signs it, so the rules for turning it into a file name are stricter than those for the names in
+//! a manifest: text only, and nothing that another system would take for something else.
+
+use crate::{PathError, RelativePath};
+use std::fmt::Write as _;
+
+/// The file name that a Content-Location stands for: its URI's path, percent-decoded once. Scheme,
+/// authority, query and fragment are dropped, as are empty components and `.`.
+///
+/// # Errors
+/// [`PathError`]. `..` is refused rather than resolved, backslashes count as slashes, and control
+/// characters, colons, Windows device names, trailing dots or blanks, and bytes that are not UTF-8
+/// are refused.
+pub fn parse_content_location(location: &str) -> Result<RelativePath, PathError> {
+    let path = location.split(['?', '#']).next().unwrap_or_default();
+    let path = strip_scheme(path);
+    let path = match path.strip_prefix("//") {
+        // The authority ends at the next slash, or is all there is.
+        Some(rest) => rest.find('/').and_then(|slash| rest.get(slash..)).unwrap_or_default(),
+        None => path,
+    };
+    let decoded = percent_decode(path);
+    let text = str::from_utf8(&decoded).map_err(|_| PathError::NotPortable("it is not UTF-8"))?;
+    let components = text.split(['/', '\\']).filter(|component| !matches!(*component, "" | "."));
+    for component in components.clone() {
+        check_portable(component)?;
+    }
+    RelativePath::from_components(components)
+}
+
+/// RFC 3986, section 3.1. One letter alone is taken for a drive, which [`check_portable`] refuses.
+fn strip_scheme(uri: &str) -> &str {
+    let is_scheme = |scheme: &str| {
+        scheme.len() > 1
+            && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    match uri.split_once(':') {
+        Some((scheme, rest)) if is_scheme(scheme) => rest,
+        _ => uri,
+    }
+}
+
+/// RFC 3986, section 2.1. A percent sign that begins no octet stands for itself.
+fn percent_decode(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let octet = match (byte, tail) {
+            (b'%', [high, low, ..]) => hex_digit(*high).zip(hex_digit(*low)),
+            _ => None,
+        };
+        rest = tail;
+        match octet {
+            Some((high, low)) => {
+                decoded.push(high << 4 | low);
+                rest = rest.get(2..).unwrap_or_default();
+            }
+            None => decoded.push(byte),
+        }
+    }
+    decoded
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+fn check_portable(component: &str) -> Result<(), PathError> {
+    if component == ".." {
+        return Err(PathError::DotDot);
+    }
+    if component.contains('\0') {
+        return Err(PathError::Nul);
+    }
+    if component.contains(char::is_control) {
+        return Err(PathError::NotPortable("a control character"));
+    }
+    if component.contains(':') {
+        return Err(PathError::NotPortable("a colon"));
+    }
+    if component.ends_with(['.', ' ']) {
+        return Err(PathError::NotPortable("a dot or blank at the end of a name"));
+    }
+    if is_windows_device(component) {
+        return Err(PathError::NotPortable("the name of a Windows device"));
+    }
+    Ok(())
+}
+
+/// Names that Windows keeps for devices, with any extension.
+fn is_windows_device(component: &str) -> bool {
+    let stem = component.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let numbered = || {
+        let digit = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));
+        // The superscript digits count as digits there.
+        digit.is_some_and(|digit| matches!(digit, "¹" | "²" | "³") || is_digit_from_1(digit))
+    };
+    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") || numbered()
+}
+
+fn is_digit_from_1(text: &str) -> bool {
+    matches!(text.as_bytes(), [b'1'..=b'9'])
+}
+
+/// A Content-Location for a path: a relative reference, everything but letters, digits and `-._~`
+/// percent-encoded.
+pub fn emit_content_location(path: &RelativePath) -> String {
+    let mut location = String::with_capacity(path.as_bytes().len());
+    for &byte in path.as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                location.push(char::from(byte));
+            }
+            // Writing to a string cannot fail.
+            _ => drop(write!(location, "%{byte:02X}")),
+        }
+    }
+    location
+}

@@ -1,0 +1,72 @@
+//! Writing a manifest.
+
+use super::parse::{DIRECTORY, FILE, FORMAT_VERSION, MAGIC, SYMLINK};
+use super::{Entry, Manifest, Metadata, Segment};
+use crate::{ContentEncoding, oti, varint};
+
+impl Manifest {
+    /// The one encoding of this manifest. [`manifest_hash`](crate::manifest_hash) of it is what
+    /// session heads and tickets pin.
+    pub fn emit(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(MAGIC);
+        out.push(FORMAT_VERSION);
+        varint::emit(self.version, &mut out);
+        emit_sized(self.label.as_bytes(), &mut out);
+        varint::emit(self.objects.len() as u64, &mut out);
+        let mut previous = 0;
+        for object in &self.objects {
+            varint::emit((object.toi - previous).into(), &mut out);
+            previous = object.toi;
+            oti::emit(&object.oti, &mut out);
+            out.push(ContentEncoding::Null.cenc());
+            out.extend(object.block_hashes.iter().flat_map(|hash| hash.0));
+        }
+        varint::emit(self.entries.len() as u64, &mut out);
+        for entry in &self.entries {
+            emit_entry(entry, &mut out);
+        }
+        out
+    }
+}
+
+fn emit_entry(entry: &Entry, out: &mut Vec<u8>) {
+    out.push(match entry {
+        Entry::File(_) => FILE,
+        Entry::Directory(_) => DIRECTORY,
+        Entry::Symlink(_) => SYMLINK,
+    });
+    emit_sized(entry.path().as_bytes(), out);
+    match entry {
+        Entry::File(file) => {
+            emit_metadata(&file.metadata, out);
+            varint::emit(file.segments.len() as u64, out);
+            for &segment in &file.segments {
+                match segment {
+                    Segment::Extent { toi, object_offset, length } => {
+                        varint::emit(toi.into(), out);
+                        varint::emit(object_offset, out);
+                        varint::emit(length, out);
+                    }
+                    Segment::Hole { length } => {
+                        varint::emit(0, out);
+                        varint::emit(length, out);
+                    }
+                }
+            }
+        }
+        Entry::Directory(directory) => emit_metadata(&directory.metadata, out),
+        Entry::Symlink(link) => emit_sized(&link.target, out),
+    }
+}
+
+fn emit_metadata(metadata: &Metadata, out: &mut Vec<u8>) {
+    varint::emit(metadata.mode.into(), out);
+    varint::emit(varint::from_signed(metadata.mtime_seconds), out);
+    varint::emit(metadata.mtime_nanoseconds.into(), out);
+}
+
+fn emit_sized(bytes: &[u8], out: &mut Vec<u8>) {
+    varint::emit(bytes.len() as u64, out);
+    out.extend(bytes);
+}

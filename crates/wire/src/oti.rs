@@ -1,0 +1,47 @@
+//! Object transmission information as session head and manifest write it: 15 bytes.
+//!
+//! ```text
+//! u8 FEC Encoding ID, u64 transfer length, u16 symbol size, then for
+//!   ID 0: u32 maximum source block length
+//!   ID 6: u8 source blocks, u16 sub-blocks, u8 alignment
+//! ```
+
+use crate::bytes::Reader;
+use fontana_fec::{FecScheme, Oti};
+
+/// Bytes of the encoding.
+pub(crate) const SIZE: usize = 15;
+
+/// The FEC Encoding ID, and what it says if it is one of ours; `None` if the bytes end too early.
+pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<(u8, Option<Oti>)> {
+    let encoding_id = reader.u8()?;
+    let transfer_length = reader.u64()?;
+    let symbol_size = reader.u16()?;
+    let [a, b, c, d] = reader.array()?;
+    let scheme = match encoding_id {
+        0 => FecScheme::NoCode { max_source_block_length: u32::from_be_bytes([a, b, c, d]) },
+        6 => FecScheme::RaptorQ {
+            source_blocks: a,
+            sub_blocks: u16::from_be_bytes([b, c]),
+            alignment: d,
+        },
+        _ => return Some((encoding_id, None)),
+    };
+    Some((encoding_id, Some(Oti { transfer_length, symbol_size, scheme })))
+}
+
+pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
+    out.push(oti.scheme.encoding_id());
+    out.extend(oti.transfer_length.to_be_bytes());
+    out.extend(oti.symbol_size.to_be_bytes());
+    match oti.scheme {
+        FecScheme::NoCode { max_source_block_length } => {
+            out.extend(max_source_block_length.to_be_bytes());
+        }
+        FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
+            out.push(source_blocks);
+            out.extend(sub_blocks.to_be_bytes());
+            out.push(alignment);
+        }
+    }
+}

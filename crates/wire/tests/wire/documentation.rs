@@ -1,0 +1,144 @@
+//! `docs/wire.md` must say what the code does: its worked example is made here.
+
+use crate::hex;
+use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+use fontana_wire::{
+    BlockHasher, Cci, CongestionControl, Entry, FdtExtension, FileEntry, HeaderFields, InstanceId,
+    Manifest, ManifestObject, Metadata, ObjectRef, RelativePath, SecretKey, SessionHead, Ticket,
+    Toi, Tsi, emit_payload_id, manifest_hash, object_hash,
+};
+
+const PAGE: &str = include_str!("../../../../docs/wire.md");
+const CONTENT: &[u8] = b"hello, world\n";
+const TSI: Tsi = Tsi(5);
+
+fn key() -> SecretKey {
+    SecretKey::from_seed(&[7; 32])
+}
+
+fn content_oti() -> Oti {
+    Oti {
+        transfer_length: CONTENT.len() as u64,
+        symbol_size: 1404,
+        scheme: FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 },
+    }
+}
+
+fn manifest() -> Manifest {
+    let mut hasher = BlockHasher::new();
+    hasher.update(CONTENT);
+    let object =
+        ManifestObject { toi: 1, oti: content_oti(), block_hashes: vec![hasher.finalize()] };
+    let path = RelativePath::new("hello.txt").unwrap();
+    let metadata = Metadata { mode: 0o644, mtime_seconds: 1_767_225_600, ..Metadata::default() };
+    let file = FileEntry::whole_object(path, metadata, 1, CONTENT.len() as u64);
+    Manifest::new(1, "hello.txt", vec![object], vec![Entry::File(file)]).unwrap()
+}
+
+fn control_oti(transfer_length: usize) -> Oti {
+    Oti {
+        transfer_length: transfer_length as u64,
+        symbol_size: 1388,
+        scheme: FecScheme::NoCode { max_source_block_length: 1 },
+    }
+}
+
+fn session_head() -> SessionHead {
+    let manifest = manifest().emit();
+    SessionHead {
+        instance: InstanceId(std::array::from_fn(|i| i as u8)),
+        manifest_version: 1,
+        manifest: ObjectRef {
+            toi: Toi::MANIFEST.0 as u32,
+            oti: control_oti(manifest.len()),
+            hash: manifest_hash(&manifest),
+        },
+        expires_unix_seconds: 0,
+        rate_bytes_per_second: 12_500_000,
+        congestion_control: CongestionControl::FIXED_RATE,
+        channel_count: 1,
+    }
+}
+
+/// Header and payload id of a packet of ours.
+fn packet(toi: Toi, sequence: u32, oti: Oti, control: bool, esi: u32) -> Vec<u8> {
+    let encoding_id = oti.scheme.encoding_id();
+    let fields = HeaderFields {
+        cci: Cci::from_u32(sequence),
+        codepoint: encoding_id,
+        fdt: (toi == Toi::FDT).then_some(FdtExtension { version: 2, instance_id: 1 }),
+        fti: control.then_some(oti),
+        ..HeaderFields::new(TSI, Some(toi))
+    };
+    let mut out = Vec::new();
+    fields.emit(&mut out);
+    emit_payload_id(encoding_id, Sbn(0), Esi(esi), &mut out);
+    out
+}
+
+/// The bytes of the page's block of this name: what stands before the bars.
+fn block(name: &str) -> Vec<u8> {
+    let start = format!("```text hex {name}\n");
+    let (_, rest) = PAGE.split_once(&start).unwrap_or_else(|| panic!("no block {name}"));
+    let (body, _) = rest.split_once("```").unwrap();
+    let digits: Vec<_> = body.lines().map(|line| line.split('|').next().unwrap()).collect();
+    hex(&digits.join(" "))
+}
+
+#[test]
+fn the_pages_worked_example_is_what_the_code_writes() {
+    let head = session_head().emit(Some(&key()));
+    let table = Oti { symbol_size: 1384, ..control_oti(300) };
+    let examples = [
+        ("manifest", manifest().emit()),
+        ("head", head),
+        ("head-packet", packet(Toi::HEAD, 0, control_oti(1388), true, 0)),
+        ("fdt-packet", packet(Toi::FDT, 2, table, true, 0)),
+        ("source-packet", packet(Toi(1), 3, content_oti(), false, 0)),
+        ("repair-packet", packet(Toi(1), 4, content_oti(), false, 0x5E_C0DE)),
+    ];
+    for (name, bytes) in examples {
+        assert_eq!(block(name), bytes, "{name}: {bytes:02x?}");
+    }
+}
+
+#[test]
+fn the_pages_hashes_keys_and_ticket_are_what_the_code_makes() {
+    let manifest = manifest();
+    let object = &manifest.objects()[0];
+    let manifest_hash = manifest_hash(&manifest.emit());
+    let ticket = Ticket {
+        sources: vec!["10.0.0.7".parse().unwrap()],
+        group: "232.1.2.3".parse().unwrap(),
+        port: 7701,
+        tsi: TSI,
+        key: Some(key().public_key()),
+        manifest: Some(manifest_hash),
+    };
+    assert_eq!(object.hash(), object_hash(13, &object.block_hashes));
+    let values = [
+        ("block", object.block_hashes[0].to_string()),
+        ("object", object.hash().to_string()),
+        ("tree", manifest.tree_hash().to_string()),
+        ("manifest", manifest_hash.to_string()),
+        ("public key", key().public_key().to_string()),
+        ("ticket", ticket.to_string()),
+    ];
+    for (what, value) in values {
+        assert!(PAGE.contains(&value), "{what}: {value}");
+    }
+}
+
+/// Chance that the ranges of two senders overlap, and symbols of a block expected to be the same.
+#[test]
+fn the_pages_collision_numbers_are_those_of_its_formulas() {
+    let range = |k: f64| f64::from(1 << 24) - k;
+    let overlap = |k: f64, m: f64| (2.0 * m - 1.0) / range(k);
+    let duplicates = |k: f64, m: f64| m * m / range(k);
+    let rows = [(1_000.0, 1_000.0), (10_000.0, 10_000.0), (56_403.0, 56_403.0)];
+    for (k, m) in rows {
+        let row =
+            format!("| {k} | {m} | {:.4} % | {:.3} |", 100.0 * overlap(k, m), duplicates(k, m));
+        assert!(PAGE.contains(&row), "{row}");
+    }
+}

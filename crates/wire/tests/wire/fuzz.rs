@@ -1,0 +1,149 @@
+//! Fuzz targets. Under `cargo test` each runs a second or so on random and mutated input; with
+//! `cargo bolero test` as long as one likes.
+
+use crate::{head, manifest};
+use fontana_wire::{
+    ContentEncoding, DecodeLimits, Extension, Fdt, Manifest, ManifestLimits, Packet, Printable,
+    ReservedBits, SecretKey, Ticket, UnverifiedHead, decode_bounded, fti, parse_content_location,
+};
+
+#[test]
+fn packet() {
+    bolero::check!().for_each(|datagram: &[u8]| {
+        for reserved in [ReservedBits::Times, ReservedBits::Ignored] {
+            let Ok(packet) = Packet::parse_with(datagram, reserved) else { continue };
+            for extension in packet.header.extensions {
+                if let Extension::Fti(content) = extension {
+                    let _ = fti::parse(packet.header.codepoint, content).map(|oti| oti.layout());
+                }
+            }
+            if let Ok(Some(payload)) = packet.payload(packet.header.codepoint) {
+                assert!(payload.symbol.len() < datagram.len());
+            }
+        }
+    });
+}
+
+/// Random bytes hardly ever get past the first word, so these follow a good one.
+#[test]
+fn packet_behind_a_good_first_word() {
+    bolero::check!().with_type::<(u8, u8, Vec<u8>)>().for_each(|(flags, words, rest)| {
+        let datagram = [&[0x10, *flags, words % 32, 6], rest.as_slice()].concat();
+        if let Ok(packet) = Packet::parse(&datagram) {
+            assert!(packet.header.extensions.into_iter().count() <= 16);
+            let _ = packet.payload(6);
+        }
+    });
+}
+
+#[test]
+fn fdt() {
+    bolero::check!().for_each(|xml: &[u8]| {
+        if let Ok(fdt) = Fdt::parse(xml) {
+            assert!(Fdt::parse(&fdt.emit()).is_ok());
+        }
+    });
+}
+
+#[test]
+fn fdt_attributes() {
+    bolero::check!().with_type::<(u8, String)>().for_each(|(which, value)| {
+        let names = [
+            "Expires",
+            "Complete",
+            "TOI",
+            "Content-Length",
+            "Content-MD5",
+            "FEC-OTI-Scheme-Specific-Info",
+            "FEC-OTI-FEC-Encoding-ID",
+        ];
+        let name = names[usize::from(*which) % names.len()];
+        let xml = format!("<FDT-Instance Expires='1'><File {name}='{value}'/></FDT-Instance>");
+        let _ = Fdt::parse(xml.as_bytes());
+    });
+}
+
+#[test]
+fn session_head() {
+    let key = SecretKey::from_seed(&[7; 32]);
+    let good = head::sample().emit(Some(&key));
+    bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
+        let symbol = patched(&good, *at, *cut, patch);
+        if let Ok(head) = UnverifiedHead::parse(&symbol) {
+            let signed = head.claimed_signer().is_some();
+            let trusted = head.clone().verify(&key.public_key());
+            assert!(trusted.is_err() || symbol.starts_with(&good));
+            if !signed {
+                let bytes = head.without_verification().emit(None);
+                assert!(symbol.starts_with(&bytes));
+                assert!(symbol[bytes.len()..].iter().all(|&byte| byte == 0));
+            }
+        }
+    });
+}
+
+#[test]
+fn manifest_bytes() {
+    let good = Manifest::new(
+        1,
+        "label",
+        vec![manifest::object(1, 100, 3)],
+        vec![manifest::file("a/b", &[manifest::extent(1, 0, 100), manifest::hole(5)])],
+    )
+    .unwrap()
+    .emit();
+    bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
+        let bytes = patched(&good, *at, *cut, patch);
+        if let Ok(manifest) = Manifest::parse(&bytes, &ManifestLimits::default()) {
+            assert_eq!(manifest.emit(), bytes);
+            let _ = manifest.case_clash();
+            for file in manifest.files() {
+                assert!(file.length() <= i64::MAX as u64);
+            }
+        }
+    });
+}
+
+#[test]
+fn ticket() {
+    bolero::check!().with_type::<String>().for_each(|text| {
+        for text in
+            [text.clone(), format!("fontana://{text}"), format!("fontana://1.2.3.4:5/{text}")]
+        {
+            match text.parse::<Ticket>() {
+                Ok(ticket) => assert_eq!(ticket.to_string().parse(), Ok(ticket)),
+                Err(error) => assert!(!error.to_string().contains(char::is_control)),
+            }
+        }
+    });
+}
+
+#[test]
+fn names_from_outside() {
+    bolero::check!().for_each(|bytes: &[u8]| {
+        assert!(!Printable(bytes).to_string().contains(char::is_control));
+        if let Ok(text) = str::from_utf8(bytes) {
+            let _ = parse_content_location(text);
+        }
+    });
+}
+
+#[test]
+fn content_decoding() {
+    let limits = DecodeLimits { output_bytes: 1 << 16, ratio: 1032 };
+    bolero::check!().for_each(|bytes: &[u8]| {
+        for cenc in 0..4 {
+            let encoding = ContentEncoding::from_cenc(cenc).unwrap();
+            let _ = decode_bounded(encoding, bytes, std::io::sink(), &limits);
+        }
+    });
+}
+
+/// Good bytes, cut and overwritten somewhere.
+fn patched(good: &[u8], at: u16, cut: u16, patch: &[u8]) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    let at = usize::from(at) % (bytes.len() + 1);
+    let end = (at + usize::from(cut % 8)).min(bytes.len());
+    bytes.splice(at..end, patch.iter().copied());
+    bytes
+}

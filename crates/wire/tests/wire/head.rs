@@ -1,0 +1,179 @@
+//! The session head: one encoding, and three ways to trust it.
+
+use crate::{flips, truncations};
+use fontana_fec::{FecScheme, Oti, OtiError};
+use fontana_wire::{
+    CongestionControl, Hash, HeadError, InstanceId, ObjectRef, SecretKey, SessionHead,
+    UnverifiedHead,
+};
+use proptest::prelude::*;
+
+pub(crate) fn sample() -> SessionHead {
+    SessionHead {
+        instance: InstanceId([0x11; 16]),
+        manifest_version: 3,
+        manifest: ObjectRef {
+            toi: 0xFFFF_FFFE,
+            oti: Oti {
+                transfer_length: 1000,
+                symbol_size: 1380,
+                scheme: FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 },
+            },
+            hash: Hash([0x22; 32]),
+        },
+        expires_unix_seconds: 1_800_000_000,
+        rate_bytes_per_second: 12_500_000,
+        congestion_control: CongestionControl::FIXED_RATE,
+        channel_count: 1,
+    }
+}
+
+fn publisher() -> SecretKey {
+    SecretKey::from_seed(&[7; 32])
+}
+
+#[test]
+fn a_head_has_102_bytes_and_198_when_it_is_signed() {
+    assert_eq!(sample().emit(None).len(), 102);
+    assert_eq!(sample().emit(Some(&publisher())).len(), SessionHead::MAX_SIZE);
+    assert_eq!(SessionHead::MAX_SIZE, 198);
+}
+
+#[test]
+fn a_signed_head_is_believed_by_those_who_know_its_publisher_only() {
+    let bytes = sample().emit(Some(&publisher()));
+    let head = UnverifiedHead::parse(&bytes).unwrap();
+    assert_eq!(head.claimed_signer(), Some(publisher().public_key()));
+    assert_eq!(head.clone().verify(&publisher().public_key()), Ok(sample()));
+    let other = SecretKey::from_seed(&[8; 32]).public_key();
+    let actual = publisher().public_key();
+    assert_eq!(head.verify(&other), Err(HeadError::OtherSigner { actual }));
+
+    let unsigned = UnverifiedHead::parse(&sample().emit(None)).unwrap();
+    assert_eq!(unsigned.claimed_signer(), None);
+    assert_eq!(unsigned.clone().verify(&actual), Err(HeadError::NotSigned));
+    assert_eq!(unsigned.without_verification(), sample());
+}
+
+#[test]
+fn a_pinned_manifest_makes_a_head_good_for_that_manifest_only() {
+    let head = UnverifiedHead::parse(&sample().emit(None)).unwrap();
+    let actual = sample().manifest.hash;
+    assert_eq!(head.clone().verify_pinned(&actual), Ok(sample()));
+    let pinned = Hash([0x23; 32]);
+    assert_eq!(head.verify_pinned(&pinned), Err(HeadError::OtherManifest { actual }));
+}
+
+#[test]
+fn no_flipped_bit_survives_the_signature() {
+    let key = publisher().public_key();
+    for flipped in flips(&sample().emit(Some(&publisher()))) {
+        let trusted = UnverifiedHead::parse(&flipped).and_then(|head| head.verify(&key));
+        assert!(trusted.is_err());
+    }
+}
+
+#[test]
+fn a_signature_cannot_be_moved_to_another_head_of_the_same_publisher() {
+    let other = SessionHead { manifest_version: 4, ..sample() };
+    let (mut bytes, donor) = (other.emit(Some(&publisher())), sample().emit(Some(&publisher())));
+    bytes[134..].copy_from_slice(&donor[134..]);
+    let head = UnverifiedHead::parse(&bytes).unwrap();
+    assert_eq!(head.verify(&publisher().public_key()), Err(HeadError::Signature));
+}
+
+#[test]
+fn padding_is_zeros_of_any_length_and_nothing_else() {
+    for key in [None, Some(publisher())] {
+        let bytes = sample().emit(key.as_ref());
+        for padding in [0, 1, 1400, 65_000] {
+            let mut padded = bytes.clone();
+            padded.resize(bytes.len() + padding, 0);
+            assert_eq!(UnverifiedHead::parse(&padded), UnverifiedHead::parse(&bytes));
+            if let Some(last) = padded.last_mut().filter(|_| padding > 0) {
+                *last = 1;
+                assert_eq!(UnverifiedHead::parse(&padded), Err(HeadError::Padding));
+            }
+        }
+        for cut in truncations(&bytes) {
+            assert_eq!(UnverifiedHead::parse(cut), Err(HeadError::Truncated { actual: cut.len() }));
+        }
+    }
+}
+
+#[test]
+fn what_is_not_a_head_is_called_by_its_name() {
+    let bytes = sample().emit(None);
+    let with = |at: usize, value: u8| {
+        let mut changed = bytes.clone();
+        changed[at] = value;
+        UnverifiedHead::parse(&changed).map(|_| ())
+    };
+    assert_eq!(with(0, b'f'), Err(HeadError::Magic));
+    assert_eq!(with(7, 2), Err(HeadError::FormatVersion(2)));
+    assert_eq!(with(49, 0), Err(HeadError::ChannelCount));
+    assert_eq!(with(49, 255), Ok(()));
+    assert_eq!(with(54, 5), Err(HeadError::EncodingId(5)));
+    assert_eq!(with(65, 0), Err(HeadError::Oti(OtiError::Zero("the number of source blocks"))));
+    assert_eq!(with(101, 2), Err(HeadError::SignedFlag(2)));
+    assert!(matches!(with(101, 1), Err(HeadError::Truncated { .. })));
+}
+
+#[test]
+fn expiry_is_the_first_second_at_which_the_head_is_void_and_zero_is_never() {
+    let head = sample();
+    assert!(!head.has_expired(1_799_999_999));
+    assert!(head.has_expired(1_800_000_000));
+    let lasting = SessionHead { expires_unix_seconds: 0, ..head };
+    assert!(!lasting.has_expired(u64::MAX));
+}
+
+fn heads() -> impl Strategy<Value = SessionHead> {
+    let oti = prop_oneof![
+        (0..1_u64 << 40, 1..=u16::MAX).prop_map(|(transfer_length, symbol_size)| Oti {
+            transfer_length,
+            symbol_size,
+            scheme: FecScheme::RaptorQ { source_blocks: 255, sub_blocks: 1, alignment: 1 },
+        }),
+        (0..1_u64 << 20, 1..=u16::MAX, 1..=u16::MAX).prop_map(|(length, size, blocks)| Oti {
+            transfer_length: length,
+            symbol_size: size,
+            scheme: FecScheme::NoCode { max_source_block_length: blocks.into() },
+        }),
+    ];
+    let oti = oti.prop_filter("describes an object", |oti| oti.layout().is_ok());
+    (
+        any::<[u8; 16]>(),
+        any::<[u64; 3]>(),
+        any::<u8>(),
+        1..=u8::MAX,
+        any::<u32>(),
+        oti,
+        any::<[u8; 32]>(),
+    )
+        .prop_map(|(instance, [version, expires, rate], control, channels, toi, oti, hash)| {
+            SessionHead {
+                instance: InstanceId(instance),
+                manifest_version: version,
+                manifest: ObjectRef { toi, oti, hash: Hash(hash) },
+                expires_unix_seconds: expires,
+                rate_bytes_per_second: rate,
+                congestion_control: CongestionControl(control),
+                channel_count: channels,
+            }
+        })
+}
+
+proptest! {
+    #[test]
+    fn every_head_survives(head in heads(), signed: bool) {
+        let key = signed.then(publisher);
+        let bytes = head.emit(key.as_ref());
+        let parsed = UnverifiedHead::parse(&bytes).unwrap();
+        let trusted = match key {
+            Some(key) => parsed.verify(&key.public_key()).unwrap(),
+            None => parsed.without_verification(),
+        };
+        prop_assert_eq!(trusted, head);
+    }
+}

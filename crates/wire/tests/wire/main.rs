@@ -1,0 +1,33 @@
+//! Tests of the whole crate through its public face, in one binary.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+
+mod content;
+mod documentation;
+mod fdt;
+mod fuzz;
+mod head;
+mod manifest;
+mod names;
+mod packet;
+mod peer_packets;
+mod ticket;
+
+/// Bytes from hexadecimal digits; blanks are for the reader.
+fn hex(text: &str) -> Vec<u8> {
+    let digits: String = text.split_whitespace().collect();
+    data_encoding::HEXLOWER.decode(digits.as_bytes()).unwrap()
+}
+
+/// The bytes with one bit changed, for every bit.
+fn flips(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    (0..bytes.len() * 8).map(|bit| {
+        let mut flipped = bytes.to_vec();
+        flipped[bit / 8] ^= 0x80 >> (bit % 8);
+        flipped
+    })
+}
+
+/// The bytes cut short, in every way.
+fn truncations(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    (0..bytes.len()).map(|length| &bytes[..length])
+}

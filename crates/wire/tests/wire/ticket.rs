@@ -1,0 +1,199 @@
+//! Tickets: one text for one ticket, and errors that say what to change.
+
+use crate::truncations;
+use fontana_wire::{Hash, SecretKey, Ticket, TicketError, Tsi};
+use proptest::prelude::*;
+use std::net::IpAddr;
+
+const KEY: &str = "ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c";
+const HASH: &str = "2222222222222222222222222222222222222222222222222222222222222222";
+
+fn parse(text: &str) -> Result<Ticket, TicketError> {
+    text.parse()
+}
+
+fn message(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn tickets_survive_as_they_are_written() {
+    let texts = [
+        "fontana://239.255.77.1:7701/1".to_owned(),
+        "fontana://10.0.0.7@232.1.2.3:7701/0".to_owned(),
+        "fontana://10.0.0.7,10.0.0.8@232.1.2.3:65535/281474976710655".to_owned(),
+        "fontana://[ff3e::8000:1]:1/5".to_owned(),
+        "fontana://[2001:db8::1],[2001:db8::2]@[ff3e::8000:1]:7701/5".to_owned(),
+        "fontana://255.255.255.255:7701/5".to_owned(),
+        "fontana://127.0.0.1:7701/5".to_owned(),
+        format!("fontana://239.255.77.1:7701/1?key={KEY}"),
+        format!("fontana://239.255.77.1:7701/1?manifest={HASH}"),
+        format!("fontana://239.255.77.1:7701/1?key={KEY}&manifest={HASH}"),
+    ];
+    for text in texts {
+        assert_eq!(parse(&text).unwrap().to_string(), text);
+    }
+}
+
+#[test]
+fn a_ticket_holds_what_its_text_says() {
+    let text = format!("fontana://10.0.0.7@232.1.2.3:7701/5?manifest={HASH}&key={KEY}");
+    let expected = Ticket {
+        sources: vec!["10.0.0.7".parse().unwrap()],
+        group: "232.1.2.3".parse().unwrap(),
+        port: 7701,
+        tsi: Tsi(5),
+        key: Some(SecretKey::from_seed(&[7; 32]).public_key()),
+        manifest: Some(Hash([0x22; 32])),
+    };
+    assert_eq!(expected.destination(), "232.1.2.3:7701".parse().unwrap());
+    assert_eq!(parse(&text), Ok(expected));
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let cases = [
+        ("http://239.255.77.1:7701/1", "a ticket begins with fontana://"),
+        ("", "a ticket begins with fontana://"),
+        ("fontana://239.255.77.1:7701", "the ticket has no session number: GROUP:PORT/TSI"),
+        ("fontana://239.255.77.1:7701/", "\"\" is not a session number (0 to 281474976710655)"),
+        (
+            "fontana://239.255.77.1:7701/281474976710656",
+            "\"281474976710656\" is not a session number (0 to 281474976710655)",
+        ),
+        ("fontana://239.255.77.1:7701/01", "\"01\" is not a session number (0 to 281474976710655)"),
+        ("fontana://239.255.77.1:7701/+1", "\"+1\" is not a session number (0 to 281474976710655)"),
+        (
+            "fontana://239.255.77.1/1",
+            "the ticket has no port after \"239.255.77.1\": GROUP:PORT/TSI, an IPv6 GROUP in brackets",
+        ),
+        (
+            "fontana://[ff3e::1]/1",
+            "the ticket has no port after \"[ff3e::1]\": GROUP:PORT/TSI, an IPv6 GROUP in brackets",
+        ),
+        ("fontana://239.255.77.1:0/1", "\"0\" is not a port (1 to 65535)"),
+        ("fontana://239.255.77.1:65536/1", "\"65536\" is not a port (1 to 65535)"),
+        (
+            "fontana://ff3e::1:7701/1",
+            "\"ff3e::1\" is neither an IPv4 address nor an IPv6 address in brackets",
+        ),
+        (
+            "fontana://example.org:7701/1",
+            "\"example.org\" is neither an IPv4 address nor an IPv6 address in brackets",
+        ),
+        (
+            "fontana://@239.255.77.1:7701/1",
+            "\"\" is neither an IPv4 address nor an IPv6 address in brackets",
+        ),
+        (
+            "fontana://[ff02::1%eth0]:7701/1",
+            "\"ff02::1%eth0\" names an interface; give the address without it, and --interface",
+        ),
+        ("fontana://0.0.0.0:7701/1", "0.0.0.0 is no address that anyone sends from or to"),
+        (
+            "fontana://10.0.0.7@[ff3e::1]:7701/1",
+            "the source 10.0.0.7 and the group ff3e::1 are of different families",
+        ),
+        (
+            "fontana://239.255.77.1@10.0.0.7:7701/1",
+            "the source 239.255.77.1 is a multicast address: SOURCE@GROUP, in this order",
+        ),
+        ("fontana://10.0.0.7,10.0.0.7@232.1.2.3:7701/1", "the source 10.0.0.7 appears twice"),
+        (
+            "fontana://232.1.2.3:7701/1?key=12",
+            "in key=: not a key: 2 characters, 64 hexadecimal digits are right",
+        ),
+        (
+            "fontana://232.1.2.3:7701/1?key",
+            "in key=: not a key: 0 characters, 64 hexadecimal digits are right",
+        ),
+        (
+            "fontana://232.1.2.3:7701/1?manifest=",
+            "in manifest=: 0 characters, 64 hexadecimal digits are right",
+        ),
+        (
+            "fontana://232.1.2.3:7701/1?cert=1",
+            "the parameter \"cert\" is unknown: this ticket is for a later version",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(message(text), expected, "{text}");
+    }
+    let twice = format!("fontana://232.1.2.3:7701/1?manifest={HASH}&manifest={HASH}");
+    assert_eq!(message(&twice), "the parameter \"manifest\" appears twice");
+    let digit = HASH.replacen('2', "g", 1);
+    assert_eq!(
+        message(&format!("fontana://232.1.2.3:7701/1?manifest={digit}")),
+        "in manifest=: character 1 is not a hexadecimal digit"
+    );
+    // A point of small order, for which anyone can sign.
+    let weak = format!("01{}", "00".repeat(31));
+    assert_eq!(
+        message(&format!("fontana://232.1.2.3:7701/1?key={weak}")),
+        "in key=: these 32 bytes are not an Ed25519 public key"
+    );
+}
+
+#[test]
+fn twenty_sources_are_a_ticket_and_one_more_is_not() {
+    let text = |count: usize| {
+        let sources: Vec<_> = (1..=count).map(|i| format!("10.0.0.{i}")).collect();
+        format!("fontana://{}@232.1.2.3:7701/1", sources.join(","))
+    };
+    assert_eq!(parse(&text(20)).unwrap().sources.len(), Ticket::MAX_SOURCES);
+    assert_eq!(parse(&text(21)), Err(TicketError::SourceCount { limit: 20 }));
+    let endless = format!("fontana://{}", "x".repeat(1 << 20));
+    assert_eq!(parse(&endless), Err(TicketError::Size { limit: 2048 }));
+}
+
+#[test]
+fn the_longest_ticket_is_shorter_than_the_limit() {
+    let long = "[2001:db8:1111:2222:3333:4444:5555:66";
+    let sources: Vec<_> = (10..30).map(|i| format!("{long}{i}]")).collect();
+    let text = format!(
+        "fontana://{}@[ff3e:1111:1111:1111:1111:1111:1111:1111]:65535/281474976710655?key={KEY}&manifest={HASH}",
+        sources.join(",")
+    );
+    assert_eq!(parse(&text).unwrap().to_string(), text);
+    for cut in truncations(text.as_bytes()) {
+        // Whatever is left, it is a ticket for less or an error.
+        let _ = parse(str::from_utf8(cut).unwrap());
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_ticket_survives(
+        sources: [u32; 3],
+        count in 0..=3_usize,
+        group: u128,
+        v6: bool,
+        port in 1..=u16::MAX,
+        tsi in 0..=Tsi::MAX.0,
+        seed: Option<[u8; 32]>,
+        manifest: Option<[u8; 32]>,
+    ) {
+        let address = |bits: u128| if v6 {
+            IpAddr::V6(bits.into())
+        } else {
+            IpAddr::V4((bits as u32).into())
+        };
+        let group = address(group);
+        prop_assume!(!group.is_unspecified());
+        let mut unique = Vec::new();
+        for source in sources.into_iter().take(count).map(|bits| address(bits.into())) {
+            if !source.is_unspecified() && !source.is_multicast() && !unique.contains(&source) {
+                unique.push(source);
+            }
+        }
+        let ticket = Ticket {
+            sources: unique,
+            group,
+            port,
+            tsi: Tsi(tsi),
+            key: seed.map(|seed| SecretKey::from_seed(&seed).public_key()),
+            manifest: manifest.map(Hash),
+        };
+        prop_assert_eq!(parse(&ticket.to_string()), Ok(ticket));
+    }
+}
