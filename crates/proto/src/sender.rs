@@ -153,7 +153,8 @@ impl Sender {
     /// A sender that has sent nothing yet.
     pub fn new(config: SenderConfig) -> Self {
         let mut blocks = Vec::new();
-        let mut max_symbol = 0;
+        let mut max_symbol =
+            config.control.iter().map(|o| u32::from(o.symbol_size())).max().unwrap_or(0);
         for object in &config.objects {
             let oti = object.layout.oti();
             max_symbol = max_symbol.max(u32::from(oti.symbol_size));

@@ -82,6 +82,12 @@ impl ControlObject {
     }
 }
 
+impl ControlObject {
+    pub(super) fn symbol_size(&self) -> u16 {
+        self.oti.symbol_size
+    }
+}
+
 impl std::fmt::Debug for ControlObject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ControlObject").field("toi", &self.toi).field("oti", &self.oti).finish()

@@ -1,0 +1,364 @@
+//! Whole sessions in virtual time: the real endpoints, every job carried out in memory.
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/world.rs"]
+mod world;
+
+use fontana_proto::{
+    Acceptance, DecodePolicy, Endpoint, Event, Expectation, Instant, Rejection, SendMode,
+    TransmissionSchedule, Verified,
+};
+use fontana_wire::{Packet, SecretKey, Toi, Tsi};
+use std::time::Duration;
+use world::{
+    Content, NOW_UNIX, ReceiverDriver, SenderDriver, Setup, TSI, receiver_config, run, sender,
+    source,
+};
+
+const LIMIT: Duration = Duration::from_secs(600);
+
+fn start(content: &Content, setup: &Setup) -> SenderDriver {
+    SenderDriver::new(sender(content, setup, None), content)
+}
+
+#[test]
+fn everyone_gets_every_byte_at_any_loss_for_about_the_bytes_of_the_file() {
+    let content = Content::new(&[(1_000_000, 5), (300_000, 1), (1, 1), (2_000, 2)], 3);
+    let mut senders = [start(&content, &Setup::default())];
+    let mut receivers: Vec<_> = [0.0, 0.01, 0.1, 0.3, 0.6, 0.9]
+        .iter()
+        .enumerate()
+        .map(|(n, &loss)| ReceiverDriver::new(receiver_config(), loss, n as u64))
+        .collect();
+    run(&mut senders, &mut receivers, LIMIT);
+    for receiver in &receivers {
+        assert!(receiver.complete_at.is_some() && receiver.has(&content), "{}", receiver.loss);
+        // Small blocks here, so the worst of them is further off than in a real session.
+        assert!(receiver.inefficiency() < 1.12, "{} {}", receiver.loss, receiver.inefficiency());
+        assert_eq!(receiver.receiver.stats().duplicates, 0, "{}", receiver.loss);
+        let stats = receiver.receiver.stats();
+        let measured = stats.lost as f64 / stats.expected as f64;
+        assert!((measured - receiver.loss).abs() < 0.01, "{measured} {}", receiver.loss);
+    }
+    assert!(receivers[0].inefficiency() < 1.03, "{}", receivers[0].inefficiency());
+}
+
+#[test]
+fn late_receiver_completes_without_the_first_cycle() {
+    let content = Content::new(&[(500_000, 3)], 4);
+    let mut senders = [start(&content, &Setup::default())];
+    let mut receivers: Vec<_> = [0, 100, 250, 900, 5_000]
+        .iter()
+        .map(|&millis| {
+            let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, millis);
+            receiver.joins_at = Instant::ZERO + Duration::from_millis(millis);
+            receiver
+        })
+        .collect();
+    run(&mut senders, &mut receivers, LIMIT);
+    for receiver in &receivers {
+        assert!(receiver.has(&content), "{:?}", receiver.joins_at);
+        assert!(
+            receiver.inefficiency() < 1.05,
+            "{:?} {}",
+            receiver.joins_at,
+            receiver.inefficiency()
+        );
+        // What came before the head and the manifest was kept, not wasted.
+        assert_eq!(receiver.receiver.stats().unspooled, 0);
+    }
+}
+
+#[test]
+fn a_sender_short_of_memory_interleaves_in_grains_and_everyone_still_completes() {
+    let content = Content::new(&[(640_000, 10)], 5);
+    let setup = Setup {
+        schedule: TransmissionSchedule::Interleaved { grain: 32 },
+        round_symbols: 100,
+        ..Setup::default()
+    };
+    let mut senders = [start(&content, &setup)];
+    let mut receivers = [
+        ReceiverDriver::new(receiver_config(), 0.0, 1),
+        ReceiverDriver::new(receiver_config(), 0.2, 2),
+    ];
+    run(&mut senders, &mut receivers, LIMIT);
+    assert!(receivers.iter().all(|r| r.has(&content)));
+    assert!(receivers[0].inefficiency() < 1.05, "{}", receivers[0].inefficiency());
+    assert!(senders[0].most_batches <= 2 * 5, "two rounds of four or five blocks");
+}
+
+#[test]
+fn sequential_order_and_patient_decoding_deliver_too() {
+    let content = Content::new(&[(200_000, 4), (50_000, 2)], 6);
+    let setup = Setup {
+        schedule: TransmissionSchedule::Sequential { repair_permille: 200 },
+        ..Setup::default()
+    };
+    let mut senders = [start(&content, &setup)];
+    let mut config = receiver_config();
+    config.policy = DecodePolicy::Patient { margin: 5 };
+    let mut receivers =
+        [ReceiverDriver::new(config.clone(), 0.1, 1), ReceiverDriver::new(config, 0.0, 2)];
+    run(&mut senders, &mut receivers, LIMIT);
+    assert!(receivers.iter().all(|r| r.has(&content)));
+}
+
+#[test]
+fn a_push_session_sends_its_amount_and_ends() {
+    let content = Content::new(&[(100_000, 2)], 7);
+    let k = content.source_symbols();
+    let setup = Setup { mode: SendMode::Push { repair_permille: 250 }, ..Setup::default() };
+    let mut driver = start(&content, &setup);
+    let mut receiver = ReceiverDriver::new(receiver_config(), 0.1, 5);
+    receiver.timeout(Instant::ZERO);
+    let mut data = 0;
+    for millis in 0..2_000 {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        for datagram in driver.poll(now) {
+            let toi = Packet::parse(&datagram).unwrap().header.toi.unwrap();
+            data += u64::from(toi.is_content());
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+    }
+    assert!((k * 5 / 4..=k * 5 / 4 + 2).contains(&data), "{data} of {k}");
+    assert!(matches!(driver.events.as_slice(), [Event::Finished]));
+    assert!(receiver.has(&content));
+}
+
+#[test]
+fn several_senders_add_up_and_repeat_nothing() {
+    let content = Content::new(&[(600_000, 3)], 8);
+    let mirror = Setup { source_pass: false, ..Setup::default() };
+    let mut senders = [
+        start(&content, &Setup::default()),
+        start(&content, &Setup { seed: 2, ..mirror.clone() }),
+        start(&content, &Setup { seed: 3, ..mirror }),
+    ];
+    let mut receivers = [ReceiverDriver::new(receiver_config(), 0.2, 1)];
+    run(&mut senders, &mut receivers, LIMIT);
+    let [receiver] = receivers;
+    assert!(receiver.has(&content));
+    assert_eq!(receiver.receiver.stats().duplicates, 0);
+    assert!(receiver.inefficiency() < 1.05, "{}", receiver.inefficiency());
+}
+
+#[test]
+fn a_sender_that_starts_again_goes_on_with_the_same_objects() {
+    let content = Content::new(&[(300_000, 2)], 9);
+    let mut receiver = ReceiverDriver::new(receiver_config(), 0.1, 3);
+    receiver.timeout(Instant::ZERO);
+    let mut now = Instant::ZERO;
+    for life in 0..4 {
+        let source_pass = life == 0;
+        let mut driver =
+            start(&content, &Setup { seed: 10 + life, source_pass, ..Setup::default() });
+        // A sender's own clock begins with it.
+        for millis in 0..160 {
+            let begun = Instant::ZERO + Duration::from_millis(millis);
+            for datagram in driver.poll(begun) {
+                receiver.maybe_hear(now, source(1), &datagram);
+            }
+            now = now + Duration::from_millis(1);
+        }
+    }
+    assert!(receiver.has(&content));
+    assert_eq!(receiver.receiver.stats().duplicates, 0);
+    assert!(receiver.inefficiency() < 1.06, "{}", receiver.inefficiency());
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    let digest = |seed| {
+        let content = Content::new(&[(100_000, 2)], 1);
+        let mut senders = [start(&content, &Setup { seed, ..Setup::default() })];
+        let mut receivers = [ReceiverDriver::new(receiver_config(), 0.3, seed)];
+        run(&mut senders, &mut receivers, LIMIT);
+        format!("{:?} {:?}", senders[0].sender.stats(), receivers[0].receiver.stats())
+    };
+    assert_eq!(digest(1), digest(1));
+    assert_ne!(digest(1), digest(2));
+}
+
+#[test]
+fn receivers_leave_when_they_have_heard_enough_and_are_told_of_silence() {
+    let content = Content::new(&[(50_000, 1)], 2);
+    let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 1);
+    receiver.timeout(Instant::ZERO);
+    assert_eq!(receiver.joined.len(), 1);
+    receiver.timeout(Instant::ZERO + Duration::from_millis(9_999));
+    assert!(receiver.events.is_empty());
+    receiver.timeout(Instant::ZERO + Duration::from_secs(10));
+    assert!(matches!(receiver.events[..], [Event::Silence { ever_since_start: true }]));
+    assert_eq!(receiver.joined.len(), 1, "joined anew");
+    let mut receivers = [receiver];
+    run(&mut [start(&content, &Setup::default())], &mut receivers, LIMIT);
+    assert!(receivers[0].has(&content));
+    assert!(receivers[0].joined.is_empty(), "left");
+    assert_eq!(receivers[0].receiver.poll_timeout(), None);
+}
+
+#[test]
+fn empty_files_alone_are_a_session_too() {
+    let content = Content::new(&[(0, 1), (0, 1)], 2);
+    for mode in [SendMode::OnDemand, SendMode::Push { repair_permille: 0 }] {
+        let mut receivers = [ReceiverDriver::new(receiver_config(), 0.3, 1)];
+        let mut senders = [start(&content, &Setup { mode, ..Setup::default() })];
+        run(&mut senders, &mut receivers, LIMIT);
+        assert!(receivers[0].complete_at.is_some());
+        assert_eq!(receivers[0].committed, [Toi(1), Toi(2)]);
+    }
+}
+
+#[test]
+fn only_the_expected_publisher_and_manifest_are_received() {
+    let key = SecretKey::from_seed(&[1; 32]);
+    let other = SecretKey::from_seed(&[2; 32]);
+    let content = Content::new(&[(20_000, 1)], 2);
+    let elsewhere = Content::new(&[(20_000, 1)], 3);
+    let outcome = |expectation: Expectation, signer: Option<&SecretKey>, expires| {
+        let setup = Setup { expires, ..Setup::default() };
+        let driver = SenderDriver::new(sender(&content, &setup, signer), &content);
+        let mut config = receiver_config();
+        config.expectation = Expectation { tsi: Some(TSI), ..expectation };
+        let mut receivers = [ReceiverDriver::new(config, 0.0, 1)];
+        run(&mut [driver], &mut receivers, Duration::from_secs(2));
+        let [receiver] = receivers;
+        let verified = receiver.events.iter().find_map(|event| match event {
+            Event::ObjectDone { verified, .. } => Some(*verified),
+            _ => None,
+        });
+        let rejected = receiver.events.iter().find_map(|event| match event {
+            Event::Rejected { reason, .. } => Some(*reason),
+            _ => None,
+        });
+        match (verified, rejected) {
+            (Some(verified), None) => Ok(verified),
+            (None, Some(reason)) => Err(reason),
+            other => panic!("{other:?}"),
+        }
+    };
+    let any = Expectation::default;
+    let signed = || Expectation { publisher: Some(key.public_key()), ..any() };
+    let pinned = |content: &Content| Expectation { manifest: Some(content.hash()), ..any() };
+    assert_eq!(outcome(any(), None, 0), Ok(Verified::Digest));
+    assert_eq!(outcome(any(), Some(&key), 0), Ok(Verified::Digest));
+    assert_eq!(outcome(signed(), Some(&key), 0), Ok(Verified::Signed));
+    assert_eq!(outcome(signed(), Some(&other), 0), Err(Rejection::WrongKey));
+    assert_eq!(outcome(signed(), None, 0), Err(Rejection::WrongKey));
+    assert_eq!(outcome(pinned(&content), None, 0), Ok(Verified::Digest));
+    assert_eq!(outcome(pinned(&elsewhere), None, 0), Err(Rejection::OtherManifest));
+    let both = Expectation { manifest: Some(elsewhere.hash()), ..signed() };
+    assert_eq!(outcome(both, Some(&key), 0), Err(Rejection::OtherManifest));
+    assert_eq!(outcome(any(), None, NOW_UNIX), Err(Rejection::Expired));
+    assert_eq!(outcome(any(), None, NOW_UNIX + 60), Ok(Verified::Digest));
+}
+
+#[test]
+fn an_offer_waits_for_its_answer_and_what_came_meanwhile_is_not_lost() {
+    let content = Content::new(&[(60_000, 1)], 2);
+    let mut driver = start(&content, &Setup::default());
+    let mut config = receiver_config();
+    config.acceptance = Acceptance::Ask;
+    config.expectation.tsi = None;
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    receiver.timeout(Instant::ZERO);
+    let mut accepted = false;
+    for millis in 0..2_000 {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        for datagram in driver.poll(now) {
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+        if millis == 50 {
+            let [Event::Offered(offer)] = receiver.events.as_slice() else { panic!() };
+            let session = offer.session;
+            assert!(receiver.receiver.accept(session));
+            assert!(!receiver.receiver.accept(session), "once");
+            receiver.poll(now, &[]);
+            accepted = true;
+        }
+    }
+    assert!(accepted && receiver.has(&content));
+    assert!(receiver.inefficiency() < 1.05, "{}", receiver.inefficiency());
+}
+
+#[test]
+fn a_source_that_fails_is_withdrawn_and_the_others_go_on() {
+    let content = Content::new(&[(50_000, 2), (50_000, 2)], 2);
+    let mut driver = start(&content, &Setup::default());
+    driver.failing.push(Toi(1));
+    let (mut tois, mut now) = (Vec::new(), Instant::ZERO);
+    for _ in 0..500 {
+        for datagram in driver.poll(now) {
+            tois.extend(Packet::parse(&datagram).unwrap().header.toi);
+        }
+        now = now + Duration::from_millis(1);
+    }
+    assert!(matches!(driver.events.as_slice(), [Event::Withdrawn { toi: Toi(1) }]));
+    assert!(!tois.contains(&Toi(1)) && tois.contains(&Toi(2)));
+    driver.failing.push(Toi(2));
+    for _ in 0..5_000 {
+        driver.poll(now);
+        now = now + Duration::from_millis(1);
+    }
+    let ended = [Toi(1), Toi(2)].map(|toi| {
+        driver.events.iter().any(|e| matches!(e, Event::Withdrawn { toi: t } if *t == toi))
+    });
+    assert_eq!(ended, [true, true]);
+    assert!(matches!(driver.events.last(), Some(Event::Finished)));
+}
+
+#[test]
+fn the_rate_holds_in_every_window_headers_included() {
+    let content = Content::new(&[(2_000_000, 3)], 2);
+    for rate in [20_000_u64, 1_000_000, 50_000_000] {
+        let mut driver = start(&content, &Setup { rate, ..Setup::default() });
+        let (mut sent, mut now) = (Vec::new(), Instant::ZERO);
+        for tick in 0..3_000_u64 {
+            for datagram in driver.poll(now) {
+                sent.push((now.as_nanos(), datagram.len() as u64 + 28));
+            }
+            // Wake-ups come early, late and in bunches.
+            now = now + Duration::from_micros([100, 900, 3_000, 7, 1_400][tick as usize % 5]);
+        }
+        // Two of the largest packets: a control object's, with the longest header.
+        let burst = (rate / 500).max(2 * (256 + 28 + 64));
+        let bytes: Vec<u64> = sent
+            .iter()
+            .scan(0, |sum, (_, b)| {
+                *sum += b;
+                Some(*sum)
+            })
+            .collect();
+        for i in (0..sent.len()).step_by(7) {
+            for j in [i, i + 1, i + 10, i + 100, sent.len() - 1] {
+                let Some(&(end, _)) = sent.get(j) else { continue };
+                let window = u128::from(end - sent[i].0);
+                let inside = bytes[j] - bytes[i] + sent[i].1;
+                let allowed = u128::from(rate) * window / 1_000_000_000 + u128::from(burst) + 1;
+                assert!(u128::from(inside) <= allowed, "{inside} in {window} ns at {rate}");
+            }
+        }
+        let seconds = now.as_nanos() as f64 / 1e9;
+        let achieved = *bytes.last().unwrap() as f64 / seconds / rate as f64;
+        assert!(achieved > 0.6, "{achieved} of {rate}");
+    }
+}
+
+#[test]
+fn a_session_elsewhere_on_the_group_is_counted_and_ignored() {
+    let content = Content::new(&[(50_000, 1)], 2);
+    let stranger = Content::new(&[(50_000, 1)], 77);
+    let mut senders = [
+        start(&stranger, &Setup { tsi: Tsi(8), ..Setup::default() }),
+        start(&content, &Setup::default()),
+    ];
+    let mut receivers = [ReceiverDriver::new(receiver_config(), 0.0, 1)];
+    run(&mut senders, &mut receivers, LIMIT);
+    assert!(receivers[0].has(&content));
+    let stats = receivers[0].receiver.stats();
+    assert!(stats.foreign > 100, "{stats:?}");
+    let rejections = receivers[0].events.iter().filter(|e| matches!(e, Event::Rejected { .. }));
+    assert_eq!(rejections.count(), 1, "told once");
+    assert!(receivers[0].inefficiency() < 1.05);
+}

@@ -1,0 +1,474 @@
+//! A world of one sender, or several, and receivers, in virtual time: every job is carried out at
+//! once, on bytes in memory. The endpoints are the real ones.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use fontana_fec::{Encoder, Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
+use fontana_proto::{
+    Acceptance, BatchId, BlockId, ChannelId, ControlObject, Datagram, DecodePolicy, Done, Endpoint,
+    Event, Expectation, FixedChannels, Instant, Job, Opening, Output, Receiver, ReceiverConfig,
+    ReceiverLimits, Recipe, SendMode, SendObject, Sender, SenderConfig, SplitMix64, SymbolBytes,
+    TransmissionSchedule, drain,
+};
+use fontana_wire::{
+    BlockHasher, CongestionControl, Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject,
+    Metadata, ObjectRef, RelativePath, SecretKey, SessionHead, Toi, Tsi, manifest_hash,
+};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const T: u16 = 64;
+pub const TSI: Tsi = Tsi(7);
+/// Wall time at which every run begins.
+pub const NOW_UNIX: u64 = 1_800_000_000;
+/// Symbols of control objects: long enough for a signed head.
+const CONTROL_T: u16 = 256;
+
+pub fn source(n: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 0, 0, n))
+}
+
+pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut random = SplitMix64::new(seed, 1);
+    (0..bytes).map(|_| random.next_u64() as u8).collect()
+}
+
+/// What is sent.
+#[derive(Clone)]
+pub struct Content {
+    pub objects: BTreeMap<Toi, (ObjectLayout, Arc<Vec<u8>>)>,
+    pub manifest: Arc<Manifest>,
+    pub manifest_bytes: Arc<Vec<u8>>,
+}
+
+impl Content {
+    /// One object of so many blocks for each entry of `shapes`: (bytes, blocks).
+    pub fn new(shapes: &[(usize, u8)], seed: u64) -> Self {
+        let mut objects = BTreeMap::new();
+        let (mut described, mut entries) = (Vec::new(), Vec::new());
+        for (index, &(bytes, blocks)) in shapes.iter().enumerate() {
+            let toi = index as u32 + 1;
+            let data = noise(bytes, seed + u64::from(toi));
+            let scheme = FecScheme::RaptorQ { source_blocks: blocks, sub_blocks: 1, alignment: 4 };
+            let oti = Oti { transfer_length: bytes as u64, symbol_size: T, scheme };
+            let layout = oti.layout().unwrap();
+            let block_hashes = (0..layout.block_count())
+                .map(|sbn| {
+                    let range = layout.block_range(Sbn(sbn)).unwrap();
+                    hash(&data[range.start as usize..range.end as usize])
+                })
+                .collect();
+            described.push(ManifestObject { toi, oti, block_hashes });
+            let path = RelativePath::new(format!("file {toi}")).unwrap();
+            let metadata = Metadata { mode: 0o644, ..Metadata::default() };
+            let file = FileEntry::whole_object(path, metadata, toi, bytes as u64);
+            entries.push(Entry::File(file));
+            objects.insert(Toi::from(toi), (layout, Arc::new(data)));
+        }
+        let manifest = Manifest::new(1, "test", described, entries).unwrap();
+        let manifest_bytes = Arc::new(manifest.emit());
+        Self { objects, manifest: Arc::new(manifest), manifest_bytes }
+    }
+
+    pub fn hash(&self) -> Hash {
+        manifest_hash(&self.manifest_bytes)
+    }
+
+    pub fn source_symbols(&self) -> u64 {
+        self.objects.values().map(|(layout, _)| layout.total_source_symbols()).sum()
+    }
+}
+
+fn hash(bytes: &[u8]) -> Hash {
+    let mut hasher = BlockHasher::new();
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+/// How a sender of some content is set up; the rest is the same for all tests.
+#[derive(Clone)]
+pub struct Setup {
+    pub tsi: Tsi,
+    pub mode: SendMode,
+    pub schedule: TransmissionSchedule,
+    pub rate: u64,
+    pub round_symbols: u32,
+    pub source_pass: bool,
+    pub seed: u64,
+    pub expires: u64,
+    pub head: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            tsi: TSI,
+            mode: SendMode::OnDemand,
+            schedule: TransmissionSchedule::EVEN,
+            rate: 1_000_000,
+            round_symbols: 500,
+            source_pass: true,
+            seed: 1,
+            expires: 0,
+            head: true,
+        }
+    }
+}
+
+pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> Sender {
+    let symbol_size = CONTROL_T;
+    let oti = |length: usize, symbol_size| {
+        let scheme = if length <= usize::from(symbol_size) {
+            FecScheme::NoCode { max_source_block_length: 1 }
+        } else {
+            FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 }
+        };
+        Oti { transfer_length: length as u64, symbol_size, scheme }
+    };
+    let manifest = content.manifest_bytes.as_slice();
+    let manifest_oti = oti(manifest.len(), symbol_size);
+    let head = SessionHead {
+        instance: InstanceId([setup.seed as u8; 16]),
+        manifest_version: 1,
+        manifest: ObjectRef {
+            toi: Toi::MANIFEST.0 as u32,
+            oti: manifest_oti,
+            hash: content.hash(),
+        },
+        expires_unix_seconds: setup.expires,
+        rate_bytes_per_second: setup.rate,
+        congestion_control: CongestionControl::FIXED_RATE,
+        channel_count: 1,
+    };
+    let mut bytes = head.emit(signer);
+    bytes.resize(usize::from(symbol_size), 0);
+    let mut control = Vec::new();
+    if setup.head {
+        let head_oti = oti(bytes.len(), symbol_size);
+        control.push(ControlObject::new(Toi::HEAD, head_oti, &bytes, None, 2).unwrap());
+        let manifest = ControlObject::new(Toi::MANIFEST, manifest_oti, manifest, None, 4);
+        control.push(manifest.unwrap());
+    }
+    Sender::new(SenderConfig {
+        tsi: setup.tsi,
+        objects: content
+            .objects
+            .iter()
+            .map(|(&toi, (layout, _))| SendObject {
+                toi,
+                layout: *layout,
+                source_pass: setup.source_pass,
+            })
+            .collect(),
+        control,
+        mode: setup.mode,
+        schedule: setup.schedule,
+        rate_bytes_per_second: setup.rate,
+        packet_overhead: 28,
+        round_symbols: setup.round_symbols,
+        sequence_in_cci: true,
+        seed: setup.seed,
+    })
+}
+
+/// Drives a sender: prepares at once, collects datagrams.
+pub struct SenderDriver {
+    pub sender: Sender,
+    content: Content,
+    plans: PlanCache,
+    batches: BTreeMap<BatchId, Vec<Vec<u8>>>,
+    pub events: Vec<Event>,
+    /// Objects whose source fails from now on.
+    pub failing: Vec<Toi>,
+    pub most_batches: usize,
+}
+
+impl SenderDriver {
+    pub fn new(sender: Sender, content: &Content) -> Self {
+        Self {
+            sender,
+            content: content.clone(),
+            plans: PlanCache::new(8),
+            batches: BTreeMap::new(),
+            events: Vec::new(),
+            failing: Vec::new(),
+            most_batches: 0,
+        }
+    }
+
+    /// Everything that may leave at `now`.
+    pub fn poll(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        if self.sender.poll_timeout().is_some_and(|due| due <= now) {
+            self.sender.handle_timeout(now);
+        }
+        let mut datagrams = Vec::new();
+        loop {
+            let mut jobs = Vec::new();
+            let _ = drain(&mut self.sender, now, &mut Vec::new(), |output, header| {
+                match output {
+                    Output::Transmit { symbol, .. } => {
+                        let mut datagram = header.to_vec();
+                        if let Some(symbol) = symbol {
+                            let batch = &self.batches[&symbol.batch];
+                            datagram.extend(&batch[symbol.index as usize]);
+                        }
+                        datagrams.push(datagram);
+                    }
+                    Output::Job(job) => jobs.push(job),
+                    Output::Event(event) => self.events.push(event),
+                    Output::Join(_) | Output::Leave(_) => panic!("a sender joins nothing"),
+                }
+                ControlFlow::<()>::Continue(())
+            });
+            if jobs.is_empty() {
+                return datagrams;
+            }
+            for job in jobs {
+                match job {
+                    Job::Prepare { batch, block, esis } => {
+                        let done = if self.failing.contains(&block.toi) {
+                            Done::PrepareFailed { batch }
+                        } else {
+                            let symbols = self.encode(block, &esis);
+                            self.batches.insert(batch, symbols);
+                            Done::Prepared { batch }
+                        };
+                        self.sender.handle_done(now, done);
+                    }
+                    Job::Release { batch } => {
+                        self.batches.remove(&batch);
+                    }
+                    other => panic!("a sender asked for {other:?}"),
+                }
+                self.most_batches = self.most_batches.max(self.batches.len());
+            }
+        }
+    }
+
+    fn encode(&self, block: BlockId, esis: &[Esi]) -> Vec<Vec<u8>> {
+        let (layout, data) = &self.content.objects[&block.toi];
+        let k = layout.source_symbols(block.sbn).unwrap();
+        let plan = self.plans.source_plan(layout.oti().scheme, k).unwrap();
+        let load = |esi: Esi, out: &mut [u8]| {
+            copy_symbol(layout, data, block.sbn, esi, out);
+            Ok::<(), ()>(())
+        };
+        let intermediate = plan.execute(usize::from(T), load).unwrap();
+        esis.iter()
+            .map(|&esi| {
+                let mut symbol = vec![0; usize::from(T)];
+                intermediate.write_symbol(esi, &mut symbol);
+                symbol
+            })
+            .collect()
+    }
+}
+
+fn copy_symbol(layout: &ObjectLayout, data: &[u8], sbn: Sbn, esi: Esi, out: &mut [u8]) {
+    for piece in layout.symbol_pieces(sbn, esi) {
+        let from = &data[piece.in_object.start as usize..piece.in_object.end as usize];
+        out[piece.in_symbol.start..][..from.len()].copy_from_slice(from);
+    }
+}
+
+/// Drives a receiver: carries out its jobs on bytes in memory.
+pub struct ReceiverDriver {
+    pub receiver: Receiver,
+    layouts: BTreeMap<Toi, ObjectLayout>,
+    placed: BTreeMap<BlockId, BTreeMap<Esi, Vec<u8>>>,
+    blocks: BTreeMap<BlockId, Vec<u8>>,
+    pub events: Vec<Event>,
+    pub joined: Vec<ChannelId>,
+    pub complete_at: Option<Instant>,
+    pub committed: Vec<Toi>,
+    pub loss: f64,
+    pub random: SplitMix64,
+    pub joins_at: Instant,
+}
+
+pub fn receiver_config() -> ReceiverConfig {
+    ReceiverConfig {
+        expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
+        acceptance: Acceptance::Automatic,
+        plain_flute: false,
+        policy: DecodePolicy::Incremental,
+        limits: ReceiverLimits::default(),
+        started_at_unix_seconds: NOW_UNIX,
+        silence_after: Duration::from_secs(10),
+    }
+}
+
+impl ReceiverDriver {
+    pub fn new(config: ReceiverConfig, loss: f64, seed: u64) -> Self {
+        Self {
+            receiver: Receiver::new(config, Box::new(FixedChannels::new(1))),
+            layouts: BTreeMap::new(),
+            placed: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            events: Vec::new(),
+            joined: Vec::new(),
+            complete_at: None,
+            committed: Vec::new(),
+            loss,
+            random: SplitMix64::new(seed, 99),
+            joins_at: Instant::ZERO,
+        }
+    }
+
+    pub fn hear(&mut self, now: Instant, source: IpAddr, payload: &[u8]) {
+        let (channel, congestion_experienced) = (ChannelId(0), false);
+        let datagram =
+            Datagram { source, channel, congestion_experienced, dropped_before: 0, payload };
+        self.receiver.handle_datagram(now, &datagram);
+        self.poll(now, payload);
+    }
+
+    /// Hears the datagram unless it is lost on the way.
+    pub fn maybe_hear(&mut self, now: Instant, source: IpAddr, payload: &[u8]) {
+        let lost = (self.random.next_u64() as f64) < self.loss * u64::MAX as f64;
+        if now >= self.joins_at && !lost && !self.joined.is_empty() {
+            self.hear(now, source, payload);
+        }
+    }
+
+    pub fn timeout(&mut self, now: Instant) {
+        if self.receiver.poll_timeout().is_some_and(|due| due <= now) {
+            self.receiver.handle_timeout(now);
+        }
+        self.poll(now, &[]);
+    }
+
+    pub fn poll(&mut self, now: Instant, current: &[u8]) {
+        loop {
+            let mut jobs = Vec::new();
+            let _ = drain(&mut self.receiver, now, &mut Vec::new(), |output, header| {
+                assert!(header.is_empty());
+                match output {
+                    Output::Transmit { .. } => panic!("receivers send nothing"),
+                    Output::Job(job) => jobs.push(job),
+                    Output::Join(channel) => self.joined.push(channel),
+                    Output::Leave(channel) => {
+                        assert!(self.joined.contains(&channel), "left what was not joined");
+                        self.joined.retain(|&joined| joined != channel);
+                    }
+                    Output::Event(event) => {
+                        if matches!(event, Event::Complete) {
+                            self.complete_at = Some(now);
+                        }
+                        self.events.push(event);
+                    }
+                }
+                ControlFlow::<()>::Continue(())
+            });
+            if jobs.is_empty() {
+                return;
+            }
+            for job in jobs {
+                if let Some(done) = self.work(job, current) {
+                    self.receiver.handle_done(now, done);
+                }
+            }
+        }
+    }
+
+    fn work(&mut self, job: Job, current: &[u8]) -> Option<Done> {
+        match job {
+            Job::Open(opening) => {
+                if let Opening::Manifest(manifest) = &opening {
+                    for object in manifest.objects() {
+                        self.layouts.insert(object.toi.into(), object.oti.layout().unwrap());
+                    }
+                }
+                Some(Done::Opened { toi: opening.toi() })
+            }
+            Job::Place { block, esi, symbol, .. } => {
+                let bytes = match symbol {
+                    SymbolBytes::InDatagram(range) => current[range].to_vec(),
+                    SymbolBytes::Kept(bytes) => bytes,
+                };
+                self.placed.entry(block).or_default().insert(esi, bytes);
+                None
+            }
+            Job::Solve { block, mut decoder, budget } => {
+                let progress = decoder.solve(budget);
+                Some(Done::Solved { block, decoder, progress })
+            }
+            Job::Recover { block, recipe, .. } => {
+                let plan = match recipe {
+                    Recipe::Plan(plan) => plan,
+                    Recipe::Decoder(mut decoder) => match decoder.solve(Work::UNBOUNDED) {
+                        Progress::Solved(plan) => plan,
+                        other => panic!("solved before, now {other:?}"),
+                    },
+                };
+                let placed = self.placed.remove(&block).unwrap_or_default();
+                let layout = self.layouts[&block.toi];
+                let load = |esi: Esi, out: &mut [u8]| {
+                    out.copy_from_slice(&placed[&esi]);
+                    Ok::<(), ()>(())
+                };
+                let k = layout.source_symbols(block.sbn).unwrap();
+                let intermediate =
+                    (!plan.lost().is_empty()).then(|| plan.execute(usize::from(T), load).unwrap());
+                let mut bytes = vec![0; k as usize * usize::from(T)];
+                for (esi, out) in (0..k).map(Esi).zip(bytes.chunks_exact_mut(usize::from(T))) {
+                    match (placed.get(&esi), &intermediate) {
+                        (Some(symbol), _) => out.copy_from_slice(symbol),
+                        (None, Some(intermediate)) => intermediate.write_symbol(esi, out),
+                        (None, None) => panic!("{esi:?} is nowhere"),
+                    }
+                }
+                let range = layout.block_range(block.sbn).unwrap();
+                bytes.truncate((range.end - range.start) as usize);
+                let hash = hash(&bytes);
+                self.blocks.insert(block, bytes);
+                Some(Done::Recovered { block, hash })
+            }
+            Job::Commit { toi } => {
+                self.committed.push(toi);
+                Some(Done::Committed { toi })
+            }
+            Job::Finish => Some(Done::Finished),
+            Job::Prepare { .. } | Job::Release { .. } => panic!("not a receiver's job"),
+        }
+    }
+
+    /// The objects as they were received.
+    pub fn object(&self, toi: Toi) -> Vec<u8> {
+        let of_object = self.blocks.iter().filter(|(block, _)| block.toi == toi);
+        of_object.flat_map(|(_, bytes)| bytes.iter().copied()).collect()
+    }
+
+    pub fn has(&self, content: &Content) -> bool {
+        content.objects.iter().all(|(&toi, (_, data))| self.object(toi) == **data)
+    }
+
+    /// All packets of the session until everything was heard, over the source symbols.
+    pub fn inefficiency(&self) -> f64 {
+        self.receiver.stats().session_packets as f64 / self.receiver.source_symbols() as f64
+    }
+}
+
+/// Runs senders (each with its own address) and receivers until all receivers are complete, or
+/// `limit`. A millisecond at a time.
+pub fn run(senders: &mut [SenderDriver], receivers: &mut [ReceiverDriver], limit: Duration) {
+    let mut now = Instant::ZERO;
+    for receiver in receivers.iter_mut() {
+        receiver.timeout(now);
+    }
+    while now < Instant::ZERO + limit && receivers.iter().any(|r| r.complete_at.is_none()) {
+        for (index, sender) in senders.iter_mut().enumerate() {
+            for datagram in sender.poll(now) {
+                for receiver in receivers.iter_mut() {
+                    receiver.maybe_hear(now, source(index as u8 + 1), &datagram);
+                }
+            }
+        }
+        now = now + Duration::from_millis(1);
+        for receiver in receivers.iter_mut() {
+            receiver.timeout(now);
+        }
+    }
+}
