@@ -3,7 +3,7 @@
 use crate::buffered::ReadAhead;
 use crate::passes::column_passes;
 use crate::placement::check_size;
-use crate::{GeometryError, ObjectSource, SourceError};
+use crate::{Category, GeometryError, ObjectSource, SourceError};
 use fontana_fec::{BlockLengthError, Encoder, Esi, Intermediate, Plan, PlanCache, Sbn};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,6 +19,24 @@ pub enum EncodeError {
     /// The code has no plan for blocks of this length.
     #[error(transparent)]
     Block(#[from] BlockLengthError),
+}
+
+impl EncodeError {
+    /// The class of the failure.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Source(error) => error.category(),
+            Self::Block(_) => Category::Geometry,
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn way_out(&self) -> &'static str {
+        match self {
+            Self::Source(error) => error.way_out(),
+            Self::Block(_) => "this is a defect of the program: please report it",
+        }
+    }
 }
 
 impl From<GeometryError> for EncodeError {

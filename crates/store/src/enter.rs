@@ -28,11 +28,10 @@ impl Entered {
     pub(crate) fn new(target: &TargetDirectory, name: &str) -> Result<Self, StagingError> {
         let path = || target.path().join(name);
         for _ in 0..ENTER_ATTEMPTS {
-            let created = match rustix::fs::mkdirat(target.as_fd(), name, Mode::RWXU) {
-                Ok(()) => true,
-                Err(Errno::EXIST) => false,
+            match rustix::fs::mkdirat(target.as_fd(), name, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed(&path(), "create the directory")(errno)),
-            };
+            }
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let directory = match rustix::fs::openat(target.as_fd(), name, flags, Mode::empty()) {
                 Ok(directory) => directory,
@@ -43,18 +42,20 @@ impl Entered {
                 Err(errno) => return Err(failed(&path(), "open")(errno)),
             };
             let stat = rustix::fs::fstat(&directory).map_err(failed(&path(), "examine"))?;
-            if !created && stat.st_uid != rustix::process::geteuid().as_raw() {
+            // Also just after creating it: in a directory that others may write to, it may have been
+            // exchanged since.
+            if stat.st_uid != rustix::process::geteuid().as_raw() {
                 return Err(StagingError::NotOurs { path: path() });
             }
             rustix::fs::fchmod(&directory, Mode::RWXU).map_err(failed(&path(), "protect"))?;
-            if let Some(lock) = lock(&directory).map_err(|errno| match errno {
+            let lock = lock(&directory).map_err(|errno| match errno {
                 Errno::WOULDBLOCK => StagingError::Busy { path: path() },
                 errno => failed(&path(), "lock")(errno),
-            })? {
-                let now = rustix::fs::statat(target.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
-                if now.is_ok_and(|now| same_inode(&now, &stat)) {
-                    return Ok(Self { directory, _lock: lock });
-                }
+            })?;
+            let now = rustix::fs::statat(target.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+            let is_there = now.is_ok_and(|now| same_inode(&now, &stat));
+            if let Some(lock) = lock.filter(|_| is_there) {
+                return Ok(Self { directory, _lock: lock });
             }
         }
         Err(StagingError::Busy { path: path() })

@@ -61,10 +61,7 @@ impl SourceError {
             }
             Self::System { .. } => "check the disk that the file is on (dmesg), then send again",
             Self::NotRegular { .. } => "name the files to be sent one by one",
-            Self::Changed { .. } => {
-                "send a copy or a snapshot that nobody writes to; receivers discard what they have \
-                 of this version"
-            }
+            Self::Changed { .. } => "send a copy or a snapshot that nobody writes to",
             Self::Geometry(_) => "this is a defect of the program: please report it",
         }
     }
