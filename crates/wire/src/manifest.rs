@@ -271,15 +271,15 @@ impl Manifest {
     }
 }
 
-/// How large a manifest may be that somebody sends. Memory for it is some ten times its bytes at
-/// the worst (short names and short extents), 200 bytes for each entry as a rule.
+/// How large a manifest may be that somebody sends. Memory for it is some fifteen times its bytes at
+/// the worst (short names, short extents), 150 to 200 bytes for each entry as a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestLimits {
     /// Most bytes of the encoding.
     pub bytes: usize,
     /// Most objects.
     pub objects: usize,
-    /// Most entries.
+    /// Most entries, directories included that are only implied by what is in them.
     pub entries: usize,
     /// Most segments of all files together.
     pub segments: usize,

@@ -78,6 +78,11 @@ impl RelativePath {
         &self.0
     }
 
+    /// Components that this path and `other` begin with alike.
+    pub(crate) fn shared_depth(&self, other: &Self) -> usize {
+        self.components().zip(other.components()).take_while(|(a, b)| a == b).count()
+    }
+
     /// True if this path lies below `directory`, at any depth.
     pub fn is_below(&self, directory: &Self) -> bool {
         self.0.strip_prefix(&*directory.0).is_some_and(|rest| rest.starts_with(b"/"))

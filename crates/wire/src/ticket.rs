@@ -225,7 +225,9 @@ pub enum TicketError {
     #[error("{0:?} is neither an IPv4 address nor an IPv6 address in brackets")]
     Address(String),
     /// An address with an interface of the host on which the ticket was written.
-    #[error("{0:?} names an interface; give the address without it, and --interface")]
+    #[error(
+        "{0:?} names an interface; write the address without it and choose the interface apart"
+    )]
     Zone(String),
     /// The address of nobody.
     #[error("{0} is no address that anyone sends from or to")]

@@ -77,12 +77,12 @@ pub fn decode_bounded(
         ContentEncoding::Null => decoder.copy()?,
         ContentEncoding::Zlib => decoder.inflate(true, None)?,
         ContentEncoding::Deflate => {
-            let zlib = is_zlib_header(decoder.input.fill_buf()?);
+            let zlib = is_zlib_header(decoder.available()?);
             decoder.inflate(zlib, None)?;
         }
         ContentEncoding::Gzip => decoder.gunzip()?,
     }
-    if !decoder.input.fill_buf()?.is_empty() {
+    if !decoder.available()?.is_empty() {
         return Err(DecodeError::TrailingBytes(encoding));
     }
     decoder.output.flush()?;
@@ -113,7 +113,7 @@ struct Decoder<R, W> {
 impl<R: Read, W: Write> Decoder<R, W> {
     fn copy(&mut self) -> Result<(), DecodeError> {
         loop {
-            let piece = self.input.fill_buf()?.to_vec();
+            let piece = self.available()?.to_vec();
             if piece.is_empty() {
                 return Ok(());
             }
@@ -127,12 +127,13 @@ impl<R: Read, W: Write> Decoder<R, W> {
         let mut state = Decompress::new(zlib);
         let mut piece = vec![0; PIECE];
         loop {
-            let available = self.input.fill_buf()?;
+            let encoding = self.encoding;
+            let available = self.available()?;
             let at_end = available.is_empty();
             let (before_in, before_out) = (state.total_in(), state.total_out());
             let status = state
                 .decompress(available, &mut piece, FlushDecompress::None)
-                .map_err(|_| DecodeError::Corrupt(self.encoding))?;
+                .map_err(|_| DecodeError::Corrupt(encoding))?;
             let consumed = (state.total_in() - before_in) as usize;
             let produced = (state.total_out() - before_out) as usize;
             self.consume(consumed);
@@ -161,7 +162,7 @@ impl<R: Read, W: Write> Decoder<R, W> {
             if (self.u32_le()?, self.u32_le()?) != expected {
                 return Err(DecodeError::Corrupt(self.encoding));
             }
-            if self.input.fill_buf()?.is_empty() {
+            if self.available()?.is_empty() {
                 return Ok(());
             }
         }
@@ -221,6 +222,16 @@ impl<R: Read, W: Write> Decoder<R, W> {
         })?;
         self.input_bytes += N as u64;
         Ok(bytes)
+    }
+
+    /// Input that has been read and not consumed: at least a byte, unless there is no more.
+    fn available(&mut self) -> Result<&[u8], DecodeError> {
+        while let Err(error) = self.input.fill_buf() {
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error.into());
+            }
+        }
+        Ok(self.input.fill_buf()?)
     }
 
     fn consume(&mut self, count: usize) {

@@ -106,9 +106,19 @@ impl<'a> Parser<'a, '_> {
 
     fn entries(&mut self) -> Result<Vec<Entry>, ManifestError> {
         let count = self.count("entries", self.limits.entries, MIN_ENTRY_SIZE)?;
-        let mut entries = Vec::with_capacity(count);
+        let mut entries: Vec<Entry> = Vec::with_capacity(count);
+        // In the order of paths, what a path does not share with the one before it is new.
+        let mut names = 0;
         for index in 0..count {
-            entries.push(self.entry(index)?);
+            let entry = self.entry(index)?;
+            let path = entry.path();
+            let shared = entries.last().map_or(0, |previous| path.shared_depth(previous.path()));
+            names += path.components().count() - shared;
+            if names > self.limits.entries {
+                let limit = self.limits.entries as u64;
+                return Err(ManifestError::Limit { what: "entries", limit });
+            }
+            entries.push(entry);
         }
         Ok(entries)
     }

@@ -1,5 +1,6 @@
 //! The file delivery table in the dialects that are in use, and in none.
 
+use crate::content::encode;
 use crate::{flips, truncations};
 use fontana_fec::{FecScheme, Oti};
 use fontana_wire::{
@@ -169,6 +170,55 @@ fn documents_that_attack_the_parser_are_refused() {
         "<FDT-Instance Expires=1/>",
     ] {
         assert!(matches!(parse(broken), Err(FdtError::Xml { .. })), "{broken}");
+    }
+}
+
+#[test]
+fn values_that_every_file_inherits_are_short() {
+    let value = |name: &str, size: usize| {
+        let instance = format!(r#"{name}="{}""#, "A".repeat(size));
+        one(&instance, "").map(|_| ())
+    };
+    for name in ["Content-Type", "Content-Encoding"] {
+        assert_eq!(value(name, 255), Ok(()));
+        assert!(matches!(value(name, 256), Err(FdtError::Value { .. })));
+    }
+    assert_eq!(value("FEC-OTI-Scheme-Specific-Info", 252), Ok(()));
+    assert!(value("FEC-OTI-Scheme-Specific-Info", 256).is_err());
+    // A file's own name may be longer: there is one copy of it.
+    let location = format!("x{}", "y".repeat(10_000));
+    let xml = format!(
+        r#"<FDT-Instance Expires="1"><File TOI="1" Content-Location="{location}"/></FDT-Instance>"#
+    );
+    assert_eq!(parse(&xml).unwrap().files[0].content_location, location);
+}
+
+#[test]
+fn compressed_tables_are_read_and_bombs_are_not() {
+    let xml = sample().emit();
+    let limits = FdtLimits::default();
+    for cenc in 0..4 {
+        let encoding = ContentEncoding::from_cenc(cenc).unwrap();
+        let bytes = encode(encoding, &xml);
+        assert_eq!(Fdt::parse_encoded(encoding, &bytes, &limits), Ok(sample()));
+        let bomb = encode(encoding, &vec![b' '; 9 << 20]);
+        let result = Fdt::parse_encoded(encoding, &bomb, &limits);
+        assert!(matches!(result, Err(FdtError::ContentEncoding(_))));
+    }
+}
+
+#[test]
+fn what_errors_quote_does_nothing_to_a_terminal() {
+    let documents = [
+        "<FDT-Instance Expires='1'></\x1b[2J>",
+        "<FDT-Instance Expires='1'><\x1b[2J></FDT-Instance>",
+        "<FDT-Instance Expires='\x1b[2J'/>",
+        "<FDT-Instance Expires='1' \x1b[2J='1' \x1b[2J='1'/>",
+    ];
+    for xml in documents {
+        let message = parse(xml).unwrap_err().to_string();
+        assert!(!message.contains(char::is_control), "{message:?}");
+        assert!(message.len() < 300);
     }
 }
 

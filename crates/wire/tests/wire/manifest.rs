@@ -281,6 +281,20 @@ fn every_limit_holds_at_its_edge() {
 }
 
 #[test]
+fn implied_directories_count_as_entries() {
+    let names = ["a/b/c", "a/b/d", "e/f"];
+    let entries = names.iter().map(|name| file(name, &[])).collect();
+    let bytes = with_entries(entries).unwrap().emit();
+    // a, a/b, a/b/c, a/b/d, e, e/f.
+    let parse = |entries| {
+        let limits = ManifestLimits { entries, ..ManifestLimits::default() };
+        Manifest::parse(&bytes, &limits).map(|_| ())
+    };
+    assert_eq!(parse(6), Ok(()));
+    assert_eq!(parse(5), Err(ManifestError::Limit { what: "entries", limit: 5 }));
+}
+
+#[test]
 fn claims_of_many_things_are_refused_before_room_is_made_for_them() {
     // "FONTMAN" 1, version 0, no label, no objects, then 999 999 entries in two bytes.
     let bytes = [b"FONTMAN\x01\0\0\0" as &[u8], &[0xBF, 0x84, 0x3D], &[0, 0]].concat();

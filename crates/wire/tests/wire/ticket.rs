@@ -87,7 +87,7 @@ fn errors_say_what_is_wrong() {
         ),
         (
             "fontana://[ff02::1%eth0]:7701/1",
-            "\"ff02::1%eth0\" names an interface; give the address without it, and --interface",
+            "\"ff02::1%eth0\" names an interface; write the address without it and choose the interface apart",
         ),
         ("fontana://0.0.0.0:7701/1", "0.0.0.0 is no address that anyone sends from or to"),
         (
