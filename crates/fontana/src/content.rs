@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::geometry::{self, Code};
-use fontana_fec::Sbn;
+use fontana_fec::{Oti, Sbn};
 use fontana_store::{Extent, Extents, FileIndex, ObjectSource, SourceFile, SourceFiles};
 use fontana_wire::{
     BlockHasher, Entry, Fdt, FdtFile, FileEntry, Hash, Manifest, ManifestError, ManifestObject,
@@ -10,6 +10,7 @@ use fontana_wire::{
 };
 use md5::{Digest, Md5};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,8 +24,8 @@ pub(crate) struct ContentOptions<'a> {
     pub(crate) symbol_size: u16,
     pub(crate) block_symbols: u32,
     pub(crate) version: u64,
-    /// Compute the MD5 that plain FLUTE receivers know.
-    pub(crate) with_md5: bool,
+    /// For plain FLUTE receivers: one object per file, and the MD5 that they know.
+    pub(crate) plain: bool,
     pub(crate) workers: usize,
 }
 
@@ -33,7 +34,8 @@ pub(crate) struct Content {
     pub(crate) manifest: Manifest,
     pub(crate) objects: Vec<ContentObject>,
     files: Vec<ContentFile>,
-    plain: bool,
+    /// What a table for plain FLUTE receivers says of an empty file; `None` if it is for others.
+    empty: Option<Oti>,
 }
 
 /// One object of it.
@@ -44,8 +46,8 @@ pub(crate) struct ContentObject {
 
 struct ContentFile {
     path: RelativePath,
-    /// Its objects, in the order of the file; none if it is empty.
-    objects: Vec<Toi>,
+    /// Its objects, as indices, in the order of the file; none if it is empty.
+    objects: Range<usize>,
     md5: Option<[u8; 16]>,
 }
 
@@ -53,7 +55,7 @@ struct ContentFile {
 const FRAGMENT_TYPE: &str = "application/vnd.fontana.fragment";
 
 impl Content {
-    /// Examines and hashes the files: every byte is read once.
+    /// Examines and hashes the files: every byte is read once, for plain FLUTE twice.
     pub(crate) fn examine(options: &ContentOptions<'_>) -> Result<Self, Error> {
         let mut sources = SourceFiles::default();
         let mut names: BTreeMap<RelativePath, PathBuf> = BTreeMap::new();
@@ -72,13 +74,11 @@ impl Content {
         let mut entries = Vec::new();
         for (index, (path, source)) in paths.into_iter().zip(sources.as_slice()).enumerate() {
             let index = FileIndex(index as u32);
-            let of_file = fragments(options, &sources, index, source.size(), objects.len())?;
+            let first = objects.len();
+            let of_file = fragments(options, &sources, index, source.size(), first)?;
+            let md5 = options.plain.then(|| md5_of(&of_file)).transpose()?;
             entries.push(Entry::File(file_entry(&path, source, &of_file)));
-            files.push(ContentFile {
-                path,
-                objects: of_file.iter().map(|object| object.toi).collect(),
-                md5: None,
-            });
+            files.push(ContentFile { path, objects: first..first + of_file.len(), md5 });
             objects.extend(of_file);
         }
         let hashes = hash_blocks(&objects, options.workers)?;
@@ -91,71 +91,64 @@ impl Content {
                 block_hashes,
             })
             .collect();
-        if options.with_md5 {
-            for file in &mut files {
-                file.md5 = Some(md5_of(&file.objects, &objects)?);
-            }
-        }
         let manifest = Manifest::new(options.version, label(&files), described, entries)
             .map_err(unsuitable)?;
-        Ok(Self { manifest, objects, files, plain: options.with_md5 })
+        let empty =
+            options.plain.then(|| geometry::object_oti(options.code, 0, options.symbol_size, 1));
+        Ok(Self { manifest, objects, files, empty })
     }
 
     /// The table that tells FLUTE receivers what is here. A file in several fragments is not
     /// something they could use; its fragments are listed so that they know what passes by.
     pub(crate) fn file_delivery_table(&self, expires_since_epoch: Duration) -> Fdt {
         let mut files = Vec::new();
-        for file in &self.files {
+        for (index, file) in self.files.iter().enumerate() {
             let location = emit_content_location(&file.path);
-            match file.objects.as_slice() {
-                // An empty file has no packets; its object exists in the table alone.
-                [] if self.plain => files.push(FdtFile {
-                    toi: Toi(u128::from(EMPTY_FILES) + files.len() as u128),
-                    content_location: location,
-                    content_length: Some(0),
-                    transfer_length: Some(0),
+            match self.objects.get(file.objects.clone()).unwrap_or_default() {
+                [] => files.extend(self.empty.map(|oti| FdtFile {
                     content_md5: file.md5,
-                    fec_encoding_id: self.objects.first().map(|o| encoding_id(&o.source)),
-                    oti: self.objects.first().map(|o| fontana_fec::Oti {
-                        transfer_length: 0,
-                        ..o.source.layout().oti()
-                    }),
-                    ..FdtFile::default()
-                }),
-                [] => {}
-                [toi] => files.extend(self.object(*toi).map(|object| FdtFile {
-                    content_md5: file.md5,
-                    ..described(object, location, None)
+                    ..described(empty_toi(index), oti, location, None)
                 })),
-                fragments => {
-                    for (number, &toi) in fragments.iter().enumerate() {
-                        let location = format!("{location}.fragment{number}");
-                        let fragment = self.object(toi);
-                        files.extend(fragment.map(|o| described(o, location, Some(FRAGMENT_TYPE))));
-                    }
-                }
+                [object] => files.push(FdtFile {
+                    content_md5: file.md5,
+                    ..described(object.toi, object.oti(), location, None)
+                }),
+                fragments => files.extend(fragments.iter().enumerate().map(|(number, object)| {
+                    let location = format!("{location}.fragment{number}");
+                    described(object.toi, object.oti(), location, Some(FRAGMENT_TYPE))
+                })),
             }
         }
         let expires = NtpSeconds::from_unix_seconds(expires_since_epoch.as_secs());
         Fdt { expires, complete: true, files }
     }
 
-    fn object(&self, toi: Toi) -> Option<&ContentObject> {
-        self.objects.iter().find(|object| object.toi == toi)
+    /// The objects of empty files, which only plain FLUTE has.
+    pub(crate) fn empty_objects(&self) -> Vec<(Toi, Oti)> {
+        let Some(oti) = self.empty else { return Vec::new() };
+        let is_empty = |(_, file): &(usize, &ContentFile)| file.objects.is_empty();
+        let empty = self.files.iter().enumerate().filter(is_empty);
+        empty.map(|(index, _)| (empty_toi(index), oti)).collect()
+    }
+}
+
+impl ContentObject {
+    fn oti(&self) -> Oti {
+        self.source.layout().oti()
     }
 }
 
 /// TOIs of empty files in plain FLUTE sessions start here, far from the others.
 const EMPTY_FILES: u32 = 0x8000_0000;
 
-fn encoding_id(source: &ObjectSource) -> u8 {
-    source.layout().oti().scheme.encoding_id()
+/// The TOI of the empty file with this index.
+fn empty_toi(index: usize) -> Toi {
+    Toi(u128::from(EMPTY_FILES) + index as u128)
 }
 
-fn described(object: &ContentObject, location: String, content_type: Option<&str>) -> FdtFile {
-    let oti = object.source.layout().oti();
+fn described(toi: Toi, oti: Oti, location: String, content_type: Option<&str>) -> FdtFile {
     FdtFile {
-        toi: object.toi,
+        toi,
         content_location: location,
         content_length: Some(oti.transfer_length),
         transfer_length: Some(oti.transfer_length),
@@ -181,9 +174,13 @@ fn fragments(
     length: u64,
     objects_before: usize,
 ) -> Result<Vec<ContentObject>, Error> {
-    let largest =
-        geometry::max_object_size(options.code, options.symbol_size, options.block_symbols);
+    let largest = geometry::max_object_size(options.code, options.symbol_size);
     let count = length.div_ceil(largest);
+    if options.plain && count > 1 {
+        let allowed =
+            "one that a single object holds: raise the symbol size, or send without FLUTE";
+        return Err(Error::Range { what: "the length of a file", actual: length, allowed });
+    }
     // Equal fragments, on whole symbols: none is much shorter than the others.
     let symbols = length.div_ceil(u64::from(options.symbol_size)).div_ceil(count.max(1));
     let size = symbols * u64::from(options.symbol_size);
@@ -302,9 +299,10 @@ fn hash_blocks(objects: &[ContentObject], workers: usize) -> Result<Vec<Vec<Hash
     Ok(hashes)
 }
 
-fn md5_of(tois: &[Toi], objects: &[ContentObject]) -> Result<[u8; 16], Error> {
+/// MD5 of a file: every byte is read once more.
+fn md5_of(objects: &[ContentObject]) -> Result<[u8; 16], Error> {
     let mut md5 = Md5::new();
-    for object in objects.iter().filter(|object| tois.contains(&object.toi)) {
+    for object in objects {
         for sbn in (0..object.source.layout().block_count()).map(Sbn) {
             object.source.for_each_chunk_of_block(sbn, |bytes| md5.update(bytes))?;
         }

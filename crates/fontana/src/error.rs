@@ -68,6 +68,14 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// A file that was heard of is sent in a way that this program does not receive.
+    #[error("{name:?} cannot be received: {what}")]
+    Unsupported {
+        /// The file.
+        name: String,
+        /// What is the matter.
+        what: String,
+    },
     /// The session's head.
     #[error(transparent)]
     Head(#[from] HeadError),
@@ -99,7 +107,7 @@ impl Error {
         match self {
             Self::Source(error) => error.category().into(),
             Self::Staging(error) => error.category().into(),
-            Self::Name { .. } => Verdict::Refused,
+            Self::Name { .. } | Self::Unsupported { .. } => Verdict::Refused,
             Self::Content { .. } => Verdict::VerificationFailed,
             Self::Head(_) => Verdict::Authentication,
             Self::System { .. } => Verdict::Io,
@@ -126,6 +134,7 @@ impl Error {
                 "see what this host can do: fontana doctor"
             }
             Self::Name { .. } => "rename the file",
+            Self::Unsupported { .. } => "ask the sender to send it in another way",
             Self::SameName { .. } => "rename one of them, or send them in two sessions",
             Self::NothingToSend => "name at least one file",
             Self::TooMuch(_) => "send fewer files in one session",

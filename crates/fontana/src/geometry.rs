@@ -16,6 +16,8 @@ const RAPTORQ_MAX_BLOCK_SYMBOLS: u64 = 56_403;
 const RAPTORQ_MAX_BLOCKS: u64 = 255;
 /// Block numbers of Compact No-Code have 16 bits (RFC 5445, section 3).
 const NO_CODE_MAX_BLOCKS: u64 = 1 << 16;
+/// And so have its symbol numbers.
+const NO_CODE_MAX_BLOCK_SYMBOLS: u64 = 1 << 16;
 /// Symbol alignment: the recommendation of RFC 6330, section 4.3, and what deployed decoders
 /// expect.
 const ALIGNMENT: u8 = 4;
@@ -31,10 +33,10 @@ pub enum Code {
 }
 
 /// Most bytes that one object can have.
-pub(crate) fn max_object_size(code: Code, symbol_size: u16, block_symbols: u32) -> u64 {
+pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
     let symbols = match code {
         Code::RaptorQ => RAPTORQ_MAX_BLOCKS * RAPTORQ_MAX_BLOCK_SYMBOLS,
-        Code::None => NO_CODE_MAX_BLOCKS * u64::from(block_symbols.clamp(1, 1 << 16)),
+        Code::None => NO_CODE_MAX_BLOCKS * NO_CODE_MAX_BLOCK_SYMBOLS,
     };
     symbols * u64::from(symbol_size)
 }
@@ -52,8 +54,9 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
             FecScheme::RaptorQ { source_blocks: blocks as u8, sub_blocks: 1, alignment }
         }
         Code::None => {
-            let least = total.div_ceil(NO_CODE_MAX_BLOCKS).max(1) as u32;
-            FecScheme::NoCode { max_source_block_length: block_symbols.max(least) }
+            let least = total.div_ceil(NO_CODE_MAX_BLOCKS).max(1);
+            let length = u64::from(block_symbols).max(least).min(NO_CODE_MAX_BLOCK_SYMBOLS);
+            FecScheme::NoCode { max_source_block_length: length as u32 }
         }
     };
     Oti { transfer_length: length, symbol_size, scheme }
@@ -85,18 +88,37 @@ mod tests {
         assert_eq!(shape(13_440_001), (2, 5_001));
         assert_eq!(shape(255 * 13_440_000), (255, 10_000));
         assert_eq!(shape(255 * 13_440_000 + 1), (255, 10_001));
-        assert_eq!(shape(max_object_size(Code::RaptorQ, 1344, 10_000)), (255, 56_403));
+        assert_eq!(shape(max_object_size(Code::RaptorQ, 1344)), (255, 56_403));
+    }
+
+    #[test]
+    fn without_a_code_a_block_number_is_the_sixteen_bits_of_its_header() {
+        let shape = |length, block_symbols| {
+            let layout = object_oti(Code::None, length, 1344, block_symbols).layout().unwrap();
+            (layout.block_count(), layout.max_source_symbols())
+        };
+        // 50 MiB are 39 010 symbols.
+        let length = 50 << 20;
+        assert_eq!(shape(length, 10_000), (4, 9_753));
+        assert_eq!(shape(length, 64), (610, 64));
+        assert_eq!(shape(length, 1), (39_010, 1));
+        // Where the numbers run out, blocks grow.
+        let full = (1 << 16) * 64 * 1344;
+        assert_eq!(shape(full, 64), (1 << 16, 64));
+        assert_eq!(shape(full + 1, 64), (64_528, 65));
+        assert_eq!(shape(max_object_size(Code::None, 1344), 1), (1 << 16, 1 << 16));
+        assert_eq!(shape(0, 1), (0, 0));
     }
 
     #[test]
     fn the_largest_object_of_either_code_is_possible_and_a_byte_more_is_not() {
-        for (code, block_symbols) in [(Code::RaptorQ, 1), (Code::None, 1024), (Code::None, 1 << 16)]
-        {
-            let largest = max_object_size(code, 1344, block_symbols);
-            assert!(object_oti(code, largest, 1344, block_symbols).layout().is_ok());
-            let beyond = object_oti(code, largest + 1, 1344, block_symbols);
-            let longer = |o: Oti| o.layout().is_ok_and(|l| l.max_source_symbols() > block_symbols);
-            assert!(beyond.layout().is_err() || longer(beyond), "{code:?} {block_symbols}");
+        for code in [Code::RaptorQ, Code::None] {
+            for block_symbols in [1, 10_000] {
+                let largest = max_object_size(code, 1344);
+                assert!(object_oti(code, largest, 1344, block_symbols).layout().is_ok());
+                let beyond = object_oti(code, largest + 1, 1344, block_symbols);
+                assert!(beyond.layout().is_err(), "{code:?} {block_symbols}");
+            }
         }
     }
 }

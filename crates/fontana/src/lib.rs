@@ -52,6 +52,14 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
     Ok(bytes)
 }
 
+/// A new publisher key, from the system's random numbers.
+///
+/// # Errors
+/// [`Error::System`] if the system has none.
+pub fn generate_key() -> Result<wire::SecretKey, Error> {
+    Ok(wire::SecretKey::from_seed(&random_bytes()?))
+}
+
 pub(crate) fn random_u64() -> Result<u64, Error> {
     random_bytes().map(u64::from_ne_bytes)
 }

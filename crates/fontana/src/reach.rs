@@ -99,5 +99,11 @@ impl Reach {
 }
 
 fn is_broadcast(ip: Ipv4Addr, interface: &Interface) -> bool {
-    ip.is_broadcast() || interface.addresses.iter().any(|a| a.broadcast == Some(ip))
+    ip.is_broadcast()
+        || interface.addresses.iter().any(|a| a.broadcast == Some(ip))
+        || interface.is_loopback && ip == LOOPBACK_BROADCAST
 }
+
+/// The broadcast address of 127.0.0.0/8: Linux has a route for it, and does not name it with the
+/// interface's addresses.
+const LOOPBACK_BROADCAST: Ipv4Addr = Ipv4Addr::new(127, 255, 255, 255);

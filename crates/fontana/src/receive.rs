@@ -136,6 +136,13 @@ pub enum ReceiveEvent<'a> {
         /// What the files will be worth.
         verified: Verified,
     },
+    /// An earlier receiver, stopped or killed, had left something of it: that is not received again.
+    Resumed {
+        /// Source symbols that need not be received any more.
+        symbols: u64,
+        /// Source symbols of the whole content.
+        source_symbols: u64,
+    },
     /// A file of a plain FLUTE session was found.
     FileFound {
         /// Its object.

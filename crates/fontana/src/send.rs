@@ -109,7 +109,7 @@ impl SendOptions {
 
 /// Where a sender stands.
 #[derive(Clone, Copy, Debug)]
-pub struct SendProgress {
+pub struct SendProgress<'a> {
     /// Time since sending began.
     pub elapsed: Duration,
     /// Counters of the protocol.
@@ -118,6 +118,8 @@ pub struct SendProgress {
     pub source_symbols: u64,
     /// Datagrams that this host could not send, of those counted in `stats`.
     pub lost: u64,
+    /// Files that had to be given up so far, with the reason.
+    pub failures: &'a [Error],
 }
 
 /// How a sender ended.
@@ -185,7 +187,7 @@ impl SendSession {
             symbol_size,
             block_symbols: options.block_symbols,
             version: options.manifest_version,
-            with_md5: options.flute,
+            plain: options.flute,
             workers: options.workers,
         })?;
         let config = SendConfig {
@@ -280,8 +282,8 @@ impl SendSession {
         layouts.map(|layout| layout.total_source_symbols()).sum()
     }
 
-    /// Sends until everything has been sent or `stop` says so. `observe` is called a few times a
-    /// second.
+    /// Sends until everything has been sent, nothing is left to send, or `stop` says so. `observe`
+    /// is called a few times a second.
     ///
     /// # Errors
     /// [`Error::Send`] if the network refuses for good. A file that changes is no error: it is
@@ -289,7 +291,7 @@ impl SendSession {
     pub fn run(
         self,
         stop: &Stop,
-        observe: &mut dyn FnMut(&SendProgress),
+        observe: &mut dyn FnMut(&SendProgress<'_>),
     ) -> Result<SendSummary, Error> {
         driver::run(self, stop, observe)
     }
@@ -375,6 +377,10 @@ fn control_objects(
     };
     let rhythm = if options.flute { 1 } else { 4 };
     control.push(ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?);
+    // All empty files together as often as the table.
+    let empty = content.empty_objects();
+    let rhythm = empty.len() as u32;
+    control.extend(empty.into_iter().map(|(toi, oti)| ControlObject::empty(toi, oti, rhythm)));
     Ok(control)
 }
 

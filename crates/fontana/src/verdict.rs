@@ -57,8 +57,9 @@ impl Verdict {
 impl From<Category> for Verdict {
     fn from(category: Category) -> Self {
         match category {
-            // A defect of the program shows itself as an I/O failure: nothing was completed.
-            Category::DiskFull | Category::Io | Category::Geometry => Self::Io,
+            Category::DiskFull | Category::Io => Self::Io,
+            // A description that fits no object: the sender's, where it is not a defect of ours.
+            Category::Geometry => Self::VerificationFailed,
             Category::Refused => Self::Refused,
             Category::SourceChanged => Self::SourceChanged,
         }

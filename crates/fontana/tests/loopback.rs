@@ -92,3 +92,57 @@ fn several_files_arrive_bit_exact_at_clean_and_lossy_receivers() {
     println!("{summary:?}");
     assert_eq!(summary.verdict, Verdict::Interrupted);
 }
+
+#[test]
+fn a_receiver_that_is_stopped_goes_on_where_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("image");
+    std::fs::write(&file, noise(20_000_000, 1)).unwrap();
+    let reach = reach(2);
+    let mut send = SendOptions::new(vec![file.clone()]);
+    send.reach = reach.clone();
+    send.rate_bytes_per_second = 10_000_000;
+    let (ticket, stop_sender, sending) = sender(send);
+    let into = directory.path().join("received");
+    let mut lives = Vec::new();
+    let mut resumed = Vec::new();
+    for milliseconds in [700, 600, 60_000] {
+        let mut options = options(&ticket, &reach, &into);
+        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed: milliseconds });
+        let session = ReceiveSession::open(options).unwrap();
+        let stop = Stop::new();
+        let stopper = stop.clone();
+        let timer = std::thread::spawn(move || {
+            for _ in 0..milliseconds / 10 {
+                std::thread::sleep(Duration::from_millis(10));
+                if stopper.is_set() {
+                    return;
+                }
+            }
+            stopper.set();
+        });
+        let summary = session
+            .run(&stop, &mut |event| {
+                if let fontana::ReceiveEvent::Resumed { symbols, .. } = event {
+                    resumed.push(symbols);
+                }
+            })
+            .unwrap();
+        stop.set();
+        timer.join().unwrap();
+        lives.push(summary);
+    }
+    stop_sender.set();
+    sending.join().unwrap();
+    println!("{resumed:?}");
+    assert_eq!(lives[0].verdict, Verdict::Interrupted);
+    assert_eq!(lives[1].verdict, Verdict::Interrupted);
+    assert_eq!(lives[2].verdict, Verdict::Complete);
+    assert_eq!(resumed.len(), 2);
+    assert!(resumed[0] > 1_000 && resumed[1] > resumed[0]);
+    // All lives together heard little more than the file.
+    let inefficiency = lives[2].progress.reception_inefficiency().unwrap();
+    assert!(inefficiency < 1.06, "{inefficiency}");
+    assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
+    assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
+}

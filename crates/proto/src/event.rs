@@ -1,6 +1,6 @@
 //! What an endpoint tells the application.
 
-use crate::{BlockId, SessionKey};
+use crate::{BlockId, FileRefusal, SessionKey};
 use fontana_wire::{Hash, Manifest, SessionHead, Toi};
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ pub enum Rejection {
     WrongKey,
     /// The head's expiry has passed.
     Expired,
-    /// Its manifest does not parse, or asks for more than the limits allow.
+    /// Its manifest, or its file delivery table, does not parse or asks for more than the limits
+    /// allow.
     BadManifest,
 }
 
@@ -72,6 +73,11 @@ pub enum Event {
         /// What its objects will be worth.
         verified: Verified,
     },
+    /// Receiver: an earlier life had left something of what was accepted.
+    Resumed {
+        /// Source symbols that need not be received any more.
+        symbols: u64,
+    },
     /// Receiver, plain FLUTE: a file was found in the file delivery table.
     FileFound {
         /// The object.
@@ -80,6 +86,16 @@ pub enum Event {
         content_location: String,
         /// Bytes of the object, as transported.
         transfer_length: u64,
+    },
+    /// Receiver, plain FLUTE: a file of the table is not received. The others are, and in the end
+    /// there is [`Event::GivenUp`].
+    FileRefused {
+        /// The object.
+        toi: Toi,
+        /// Its name, as the sender wrote it.
+        content_location: String,
+        /// Why.
+        reason: FileRefusal,
     },
     /// Receiver: enough symbols have arrived for the block.
     BlockSolved {

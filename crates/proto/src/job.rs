@@ -1,6 +1,6 @@
 //! Work on bytes, which an endpoint asks for and its driver does: on threads, or at once.
 
-use crate::{BatchId, BlockId};
+use crate::{BatchId, BlockId, SessionKey};
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, Progress, Work};
 use fontana_wire::{FdtFile, Hash, Manifest, Toi};
 use std::ops::Range;
@@ -59,6 +59,15 @@ pub enum Job {
         /// The repair symbols that were placed; the index of each is its [`Placement::Spool`] slot.
         spool: Vec<Esi>,
     },
+    /// Receiver: the block was verified, or everything that was placed for it is void. Either way
+    /// its spool is free; a driver that keeps a journal notes it. No answer unless it fails:
+    /// [`Done::Failed`].
+    Settle {
+        /// The block.
+        block: BlockId,
+        /// True if it was verified.
+        whole: bool,
+    },
     /// Receiver: every block of the object is verified; bring the files that are now whole to
     /// disk under their final names. Ends with [`Done::Committed`] or [`Done::Failed`].
     Commit {
@@ -77,6 +86,8 @@ pub enum Opening {
     Manifest(Arc<Manifest>),
     /// One file of a plain FLUTE session (RFC 6726).
     File {
+        /// The session.
+        session: SessionKey,
         /// What the file delivery table says of it.
         file: Arc<FdtFile>,
         /// Its geometry.
@@ -92,6 +103,31 @@ impl Opening {
             Self::File { file, .. } => file.toi,
         }
     }
+}
+
+/// What an earlier life of the receiver left of what was opened. Nothing in it is trusted further
+/// than a packet is: the blocks' hashes decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Packets of the session that were received in all lives before.
+    pub session_packets: u64,
+    /// Objects whose files have their final names.
+    pub committed: Vec<Toi>,
+    /// Blocks of which something was kept.
+    pub blocks: Vec<KeptBlock>,
+}
+
+/// What an earlier life of the receiver left of one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptBlock {
+    /// The block.
+    pub block: BlockId,
+    /// All its source symbols are in their places.
+    pub whole: bool,
+    /// Source symbols in their places.
+    pub in_place: Vec<Esi>,
+    /// Repair symbols, and their slots of the spool.
+    pub spooled: Vec<(Esi, u32)>,
 }
 
 /// Where a received symbol is kept.
@@ -139,6 +175,8 @@ pub enum Done {
     Opened {
         /// [`Opening::toi`] of what was opened.
         toi: Toi,
+        /// What was there already.
+        kept: Kept,
     },
     /// An attempt to solve has ended.
     Solved {

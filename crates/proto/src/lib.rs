@@ -26,11 +26,11 @@ pub use endpoint::{
     BatchId, BlockId, ChannelId, Datagram, Destination, Endpoint, Output, SymbolId, drain,
 };
 pub use event::{Event, Offer, Rejection, Verified};
-pub use job::{Done, Job, Opening, Placement, Recipe, SymbolBytes};
+pub use job::{Done, Job, Kept, KeptBlock, Opening, Placement, Recipe, SymbolBytes};
 pub use pacer::Pacer;
 pub use random::SplitMix64;
 pub use receiver::{
-    Acceptance, DecodePolicy, Expectation, ObjectProgress, Receiver, ReceiverConfig,
+    Acceptance, DecodePolicy, Expectation, FileRefusal, ObjectProgress, Receiver, ReceiverConfig,
     ReceiverLimits, ReceiverStats, SessionKey, repair_slots,
 };
 pub use schedule::TransmissionSchedule;

@@ -18,8 +18,8 @@ use download::Download;
 use feed::{Feed, FeedState, Spooled};
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{
-    Fdt, Hash, Manifest, ManifestLimits, Packet, PublicKey, SessionHead, Toi, Tsi, UnverifiedHead,
-    fti, manifest_hash,
+    FdtLimits, Hash, Manifest, ManifestLimits, Packet, PublicKey, SessionHead, Toi, Tsi,
+    UnverifiedHead, manifest_hash,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -30,9 +30,11 @@ mod block;
 mod collect;
 mod download;
 mod feed;
+mod flute;
 
 pub use block::repair_slots;
 pub use download::ObjectProgress;
+pub use flute::FileRefusal;
 
 /// Names a session: the address it comes from and its TSI (RFC 5651, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,10 +88,13 @@ pub struct ReceiverLimits {
     pub max_sessions: usize,
     /// Bytes of symbols, over all sessions, that are kept before it is known where they go.
     pub max_spool_bytes: usize,
-    /// Bytes of one file delivery table.
-    pub max_fdt_bytes: u64,
+    /// What a file delivery table may ask for.
+    pub fdt: FdtLimits,
     /// Files taken from one plain FLUTE session.
     pub max_files: usize,
+    /// Source blocks of all files of a plain FLUTE session together: about 200 bytes are kept of
+    /// each from the beginning, however short it is.
+    pub max_blocks: u64,
     /// What a manifest may ask for.
     pub manifest: ManifestLimits,
     /// Bytes of all objects of a session together, as transported.
@@ -108,9 +113,10 @@ impl Default for ReceiverLimits {
             max_sessions: 16,
             // About 6 000 packets, more than a sender needs to say what it sends.
             max_spool_bytes: 9 << 20,
-            // MAP: what deployed receivers accept; a table of 2 000 files has about 600 kB.
-            max_fdt_bytes: 1 << 20,
+            fdt: FdtLimits::default(),
             max_files: 100_000,
+            // Four objects with as many blocks as Compact No-Code can number; 50 MB.
+            max_blocks: 1 << 18,
             manifest: ManifestLimits::default(),
             max_transfer_bytes: 1 << 50,
             max_recoveries: 4,
@@ -284,6 +290,10 @@ impl Receiver {
             self.spool_bytes -= feed.spool.iter().map(Spooled::cost).sum::<usize>();
             feed.spool.clear();
         }
+        self.tell_rejection(session, reason);
+    }
+
+    fn tell_rejection(&mut self, session: SessionKey, reason: Rejection) {
         if self.rejections.len() < MAX_REJECTIONS && self.rejections.insert((session, reason as u8))
         {
             self.outputs.push_back(Output::Event(Event::Rejected { session, reason }));
@@ -433,82 +443,6 @@ impl Receiver {
         self.outputs.push_back(Output::Job(Job::Open(opening)));
     }
 
-    /// A packet of a file delivery table.
-    fn on_table_symbol(
-        &mut self,
-        session: SessionKey,
-        packet: &Packet<'_>,
-        (sbn, esi): (Sbn, Esi),
-        symbol: &[u8],
-    ) {
-        let extensions = packet.header.extensions;
-        let (Some(fdt), Some(content)) = (extensions.fdt(), extensions.fti()) else { return };
-        let Ok(oti) = fti::parse(packet.header.codepoint, content) else { return };
-        let max_bytes = self.config.limits.max_fdt_bytes;
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        let tables = &mut feed.tables;
-        if tables.read == Some(fdt.instance_id) {
-            return;
-        }
-        // An instance is a few packets: more than four at a time is somebody's game.
-        if !tables.open.contains_key(&fdt.instance_id) && tables.open.len() >= 4 {
-            tables.open.pop_first();
-        }
-        let Some(fresh) = Collector::new(oti, max_bytes) else { return };
-        let collector = tables.open.entry(fdt.instance_id).or_insert(fresh);
-        if collector.oti() != oti {
-            return;
-        }
-        let Some(bytes) = collector.push(sbn, esi, symbol) else { return };
-        tables.open.remove(&fdt.instance_id);
-        if let Ok(table) = Fdt::parse(&bytes) {
-            tables.read = Some(fdt.instance_id);
-            tables.complete |= table.complete;
-            self.take_table(session, table);
-        }
-    }
-
-    fn take_table(&mut self, session: SessionKey, table: Fdt) {
-        match self.chosen {
-            None => self.chosen = Some(Chosen::Flute(session)),
-            Some(Chosen::Flute(chosen)) if chosen == session => {}
-            Some(_) => return self.reject(session, Rejection::OtherSession),
-        }
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        feed.state = FeedState::Chosen;
-        let mut total = 0_u64;
-        for (found, file) in table.files.into_iter().enumerate() {
-            let toi = file.toi;
-            let heard = feed.tables.oti.get(&toi).copied();
-            let layout = file.oti.or(heard).and_then(|oti| oti.layout().ok());
-            let Some(layout) = layout else {
-                // Without its OTI the file cannot be placed: read the table again once a packet
-                // has said it.
-                if toi.is_content() {
-                    feed.tables.read = None;
-                }
-                continue;
-            };
-            let length = layout.oti().transfer_length;
-            total = total.saturating_add(length);
-            let limits = &self.config.limits;
-            if found >= limits.max_files || total > limits.max_transfer_bytes {
-                break;
-            }
-            if self.download.contains(toi) || toi == Toi::HEAD || toi == Toi::MANIFEST {
-                continue;
-            }
-            self.download.insert(toi, layout, None);
-            self.outputs.push_back(Output::Event(Event::FileFound {
-                toi,
-                content_location: file.content_location.clone(),
-                transfer_length: length,
-            }));
-            let opening = Opening::File { file: Arc::new(file), layout };
-            self.outputs.push_back(Output::Job(Job::Open(opening)));
-        }
-    }
-
     /// A packet of content: to its place, or to the spool while that is not known.
     fn on_content(
         &mut self,
@@ -519,14 +453,10 @@ impl Receiver {
         symbol: &[u8],
     ) {
         let encoding_id = packet.header.codepoint;
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        if self.config.plain_flute
-            && feed.tables.oti.len() < self.config.limits.max_sessions * 16
-            && let Some(content) = packet.header.extensions.fti()
-            && let Ok(oti) = fti::parse(encoding_id, content)
-        {
-            feed.tables.oti.entry(block.toi).or_insert(oti);
+        if self.config.plain_flute {
+            self.on_file_fti(session, block.toi, packet);
         }
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
         if feed.state == FeedState::Chosen && self.download.is_open(block.toi) {
             let start = datagram.len() - symbol.len();
             let bytes = SymbolBytes::InDatagram(start..datagram.len());
@@ -583,10 +513,7 @@ impl Receiver {
         let settled = match self.chosen {
             None => false,
             Some(Chosen::Manifest(..)) => true,
-            Some(Chosen::Flute(session)) => self
-                .feeds
-                .get(&session)
-                .is_some_and(|f| f.tables.complete || f.tables.read.is_some()),
+            Some(Chosen::Flute(session)) => self.tables_are_settled(session),
         };
         match self.phase {
             Phase::Listening if settled && self.download.heard_enough() => {
@@ -675,7 +602,7 @@ impl Endpoint for Receiver {
             Toi::HEAD => self.on_head(now, session, symbol),
             Toi::MANIFEST => self.on_manifest_symbol(session, sbn, esi, symbol),
             Toi::FDT if self.config.plain_flute => {
-                self.on_table_symbol(session, &packet, (sbn, esi), symbol);
+                self.on_table_symbol(session, &packet, &payload);
             }
             Toi::FDT => {}
             toi => {
@@ -688,9 +615,19 @@ impl Endpoint for Receiver {
 
     fn handle_done(&mut self, _now: Instant, done: Done) {
         let out = &mut self.outputs;
+        let verified = match self.chosen {
+            Some(Chosen::Manifest(_, verified)) => verified,
+            Some(Chosen::Flute(_)) | None => Verified::None,
+        };
         match done {
-            Done::Opened { toi } => {
-                let opened = if toi == Toi::MANIFEST { self.download.opening() } else { vec![toi] };
+            Done::Opened { toi, kept } => {
+                let opened =
+                    if toi == Toi::MANIFEST { self.download.opening() } else { vec![toi] };
+                self.stats.session_packets += kept.session_packets;
+                let symbols = self.download.restore(&kept, verified, out);
+                if symbols > 0 {
+                    out.push_back(Output::Event(Event::Resumed { symbols }));
+                }
                 for toi in opened {
                     self.download.on_opened(toi, out);
                 }
@@ -703,13 +640,7 @@ impl Endpoint for Receiver {
                 let poisoned = self.download.on_recovered(block, hash, out);
                 self.stats.poisoned_blocks += u64::from(poisoned);
             }
-            Done::Committed { toi } => {
-                let verified = match self.chosen {
-                    Some(Chosen::Manifest(_, verified)) => verified,
-                    _ => Verified::None,
-                };
-                self.download.on_committed(toi, verified, out);
-            }
+            Done::Committed { toi } => self.download.on_committed(toi, verified, out),
             Done::Finished => {
                 self.phase = Phase::Ended;
                 out.push_back(Output::Event(Event::Complete));

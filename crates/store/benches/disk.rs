@@ -95,7 +95,7 @@ impl Block {
 
     fn staged(&self) -> StagedObject {
         let target = Arc::new(TargetDirectory::open(self.dir.path().join("target")).unwrap());
-        let staging = Staging::create(target, "bench", StagingOptions::default()).unwrap();
+        let staging = Staging::create(target, "bench", StagingOptions::default()).unwrap().0;
         let name = TargetName::new(&["received"]).unwrap();
         staging.add_file(name, self.bytes.len() as u64, FileAttributes::default()).unwrap();
         let slots = self.layout.max_source_symbols() + 100;

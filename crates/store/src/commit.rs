@@ -114,7 +114,7 @@ mod tests {
     fn a_file_that_could_not_be_synced_is_never_committed() {
         let dir = tempfile::tempdir().unwrap();
         let target = Arc::new(TargetDirectory::open(dir.path()).unwrap());
-        let staging = Staging::create(target, "test", StagingOptions::default()).unwrap();
+        let staging = Staging::create(target, "test", StagingOptions::default()).unwrap().0;
         let name = TargetName::new(&["a"]).unwrap();
         let index = staging.add_file(name, 5, FileAttributes::default()).unwrap();
         let file = staging.file(index).unwrap();

@@ -46,7 +46,7 @@
 //! // ... the network loses symbol 2 ...
 //!
 //! let target = Arc::new(TargetDirectory::open(there)?);
-//! let staging = Arc::new(Staging::create(target, "example", StagingOptions::default())?);
+//! let staging = Arc::new(Staging::create(target, "example", StagingOptions::default())?.0);
 //! let name = TargetName::new(&["greeting"])?;
 //! let file = staging.add_file(name, length, FileAttributes::default())?;
 //! let object = StagedObject::new(staging.clone(), layout, extents, 16)?;
@@ -101,6 +101,7 @@ mod encode;
 mod enter;
 mod extents;
 mod failure;
+mod journal;
 mod object_source;
 mod open_files;
 mod passes;
@@ -117,6 +118,7 @@ pub use commit::FileAttributes;
 pub use encode::{Allowance, EncodeError, ObjectEncoder};
 pub use extents::{Extent, Extents, FileIndex};
 pub use failure::{Category, Room, StagingError};
+pub use journal::{Kept, KeptBlock, Note};
 pub use object_source::ObjectSource;
 pub use placement::GeometryError;
 pub use recover::SymbolPlace;

@@ -8,6 +8,7 @@
 
 use crate::enter::{Entered, LOCK};
 use crate::failure::{Room, failed};
+use crate::journal::{JOURNAL, Journal, Kept, Note};
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
 use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
 use crate::{FileAttributes, FileIndex, GeometryError, NameError, StagingError, sys};
@@ -52,6 +53,9 @@ pub struct Staging {
     files: RwLock<Files>,
     spools: AtomicU32,
     open: OpenFiles<Key>,
+    journal: Journal,
+    /// Files of an earlier receiver are taken over.
+    resumed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -126,7 +130,11 @@ impl StagedFile {
 impl Staging {
     /// Enters the staging directory `.fontana-<tag>` of `target`, creating it with mode 0700, and
     /// locks it. The tag says what is received, so that receiving something else beside it is no
-    /// conflict. Whatever an earlier receiver left there is removed.
+    /// conflict.
+    ///
+    /// If an earlier receiver of the same left a journal there, its files are taken over and what
+    /// they hold is returned. Files must then be added in the same order as before, which is so
+    /// if the tag names a manifest. Anything else that was left is removed.
     ///
     /// # Errors
     /// [`StagingError::Busy`] if another receiver holds it, [`StagingError::NotOurs`] if something
@@ -136,13 +144,18 @@ impl Staging {
         target: Arc<TargetDirectory>,
         tag: &str,
         options: StagingOptions,
-    ) -> Result<Self, StagingError> {
+    ) -> Result<(Self, Kept), StagingError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if !(1..=MAX_TAG).contains(&tag.len()) || !tag.bytes().all(allowed) {
             return Err(NameError::Tag(tag.chars().take(MAX_TAG).collect()).into());
         }
         let name = format!("{}{tag}", String::from_utf8_lossy(STAGING_PREFIX));
         let entered = Entered::new(&target, &name)?;
+        let path = target.path().join(&name);
+        let (journal, kept) = match Journal::resume(&entered.directory, &path)? {
+            Some(resumed) => resumed,
+            None => (Journal::create(&entered.directory, &path)?, Kept::default()),
+        };
         let staging = Self {
             target,
             name,
@@ -151,9 +164,33 @@ impl Staging {
             files: RwLock::default(),
             spools: AtomicU32::new(0),
             open: OpenFiles::new(options.open_files),
+            journal,
+            resumed: kept != Kept::default(),
         };
-        staging.remove_files()?;
-        Ok(staging)
+        if !staging.resumed {
+            staging.remove_files()?;
+        }
+        Ok((staging, kept))
+    }
+
+    /// Writes down what has happened, after it has.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`], [`StagingError::System`].
+    pub fn note(&self, notes: &[Note]) -> Result<(), StagingError> {
+        self.journal.append(notes).map_err(|errno| {
+            let path = self.path().join(JOURNAL);
+            if matches!(errno, Errno::NOSPC | Errno::DQUOT) {
+                let room = Room { wanted: notes.len() as u64, available: self.available() };
+                return StagingError::DiskFull { path, room };
+            }
+            failed(&path, "write")(errno)
+        })
+    }
+
+    fn available(&self) -> Option<u64> {
+        let free = |stat: rustix::fs::StatVfs| stat.f_bavail.saturating_mul(stat.f_frsize);
+        rustix::fs::fstatvfs(self.directory()).ok().map(free)
     }
 
     /// The staging directory's path.
@@ -193,6 +230,20 @@ impl Staging {
         files.names.insert(name);
         files.list.push(file);
         Ok(FileIndex(index))
+    }
+
+    /// Adds a file that an earlier receiver committed, so that the others keep their numbers.
+    pub fn add_committed(&self, length: u64) -> FileIndex {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let index = files.list.len() as u32;
+        files.list.push(Arc::new(StagedFile {
+            key: Key::Data(index),
+            length,
+            attributes: FileAttributes::default(),
+            target: None,
+            state: RwLock::new(State::Gone),
+        }));
+        FileIndex(index)
     }
 
     /// Adds a file of `length` bytes that is never committed: an object that has to be decompressed
@@ -246,6 +297,8 @@ impl Staging {
     pub fn remove(&self) -> Result<(), StagingError> {
         self.open.close_all(); // an open file keeps its disk space
         self.remove_files()?;
+        let result = rustix::fs::unlinkat(self.directory(), JOURNAL, AtFlags::empty());
+        ignore(Errno::NOENT, result).map_err(failed(&self.path(), "remove the journal in"))?;
         let result = rustix::fs::unlinkat(self.directory(), LOCK, AtFlags::empty());
         ignore(Errno::NOENT, result).map_err(failed(&self.path(), "remove the lock in"))?;
         let name = self.name.as_str();
@@ -373,6 +426,10 @@ impl Staging {
             return Ok(());
         }
         let name = file.staged_name();
+        if self.resumed && self.take_over(file)? {
+            *state = State::Staged;
+            return Ok(());
+        }
         let flags = OFlags::RDWR
             | OFlags::CREATE
             | OFlags::EXCL
@@ -397,6 +454,31 @@ impl Staging {
         Ok(())
     }
 
+    /// Opens a file that an earlier receiver left, if it is there and as long as it should be;
+    /// otherwise there is nothing of the name any more.
+    fn take_over(&self, file: &StagedFile) -> Result<bool, StagingError> {
+        let name = file.staged_name();
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let left = sys::retry(|| rustix::fs::openat(self.directory(), &name, flags, Mode::empty()));
+        let left = match left {
+            Ok(left) => Some(left),
+            Err(Errno::NOENT) => return Ok(false),
+            // A link has the name: nobody but this user can have planted it.
+            Err(Errno::LOOP) => None,
+            Err(errno) => return Err(self.failed(file, "open", 0)(errno)),
+        };
+        if let Some(left) = left {
+            let stat = rustix::fs::fstat(&left).map_err(self.failed(file, "examine", 0))?;
+            if stat.st_size as u64 == file.length {
+                self.open.get_or_open(file.key, || Ok::<_, StagingError>(left))?;
+                return Ok(true);
+            }
+        }
+        rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty())
+            .map_err(self.failed(file, "remove", 0))?;
+        Ok(false)
+    }
+
     pub(crate) fn open(&self, file: &StagedFile) -> Result<Arc<OwnedFd>, StagingError> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         self.open.get_or_open(file.key, || {
@@ -406,7 +488,7 @@ impl Staging {
         })
     }
 
-    /// Removes every file that has a name of ours, except the lock.
+    /// Removes every file that has a name of ours, except lock and journal.
     fn remove_files(&self) -> Result<(), StagingError> {
         let path = self.path();
         // What happens to a directory stream while names vanish is left open by POSIX: start again
@@ -449,9 +531,7 @@ impl Staging {
     ) -> impl FnOnce(Errno) -> StagingError + 'a {
         move |errno| match errno {
             Errno::NOSPC | Errno::DQUOT => {
-                let free = |stat: rustix::fs::StatVfs| stat.f_bavail.saturating_mul(stat.f_frsize);
-                let available = rustix::fs::fstatvfs(self.directory()).ok().map(free);
-                let room = Room { wanted, available };
+                let room = Room { wanted, available: self.available() };
                 StagingError::DiskFull { path: self.path_of(file), room }
             }
             errno => failed(&self.path_of(file), doing)(errno),

@@ -140,6 +140,19 @@ impl TargetDirectory {
             .map_err(failed(&self.path, "write to"))
     }
 
+    /// Whether a regular file of `length` bytes has the name.
+    ///
+    /// # Errors
+    /// [`StagingError::System`] if the directory cannot be searched.
+    pub fn has_file(&self, name: &TargetName, length: u64) -> Result<bool, StagingError> {
+        match rustix::fs::statat(&self.directory, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(failed(&self.path_of(name), "examine")(errno)),
+            Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                && stat.st_size as u64 == length),
+        }
+    }
+
     /// Refuses a name that is taken, by whatever: also by a symbolic link that leads nowhere. With
     /// `overwrite` only a directory is in the way. Meant for before anything is received; a commit
     /// looks again, atomically.

@@ -4,14 +4,12 @@
 use crate::Error;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::ObjectLayout;
-use fontana_proto::{Opening, repair_slots};
+use fontana_proto::{Kept, Opening, SessionKey, repair_slots};
 use fontana_store::{
-    Extent, Extents, FileAttributes, FileIndex, StagedObject, Staging, StagingError,
-    StagingOptions, TargetDirectory, TargetName, Timestamp,
+    Extents, FileIndex, Note, StagedObject, Staging, StagingError, StagingOptions, TargetDirectory,
+    TargetName,
 };
-use fontana_wire::{
-    Entry, FdtFile, Manifest, PathError, Segment, Toi, manifest_hash, parse_content_location,
-};
+use fontana_wire::{FdtFile, Toi, parse_content_location};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,6 +21,23 @@ pub(super) struct OpenObject {
     pub(super) names: Vec<String>,
     files: Vec<FileIndex>,
     plain: Option<plain::PlainFile>,
+    /// Where what happens to the object is noted; plain FLUTE sessions are not resumed.
+    journal: Option<Arc<Staging>>,
+}
+
+impl OpenObject {
+    /// Writes down what has happened to the object.
+    pub(super) fn note(&self, notes: &[Note]) -> Result<(), StagingError> {
+        match &self.journal {
+            Some(staging) if !notes.is_empty() => staging.note(notes),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether anybody reads the notes.
+    pub(super) fn keeps_notes(&self) -> bool {
+        self.journal.is_some()
+    }
 }
 
 /// A job on files.
@@ -34,10 +49,17 @@ pub(super) enum Task {
 
 /// What became of it.
 pub(super) enum Report {
-    Opened { toi: Toi, objects: Vec<(Toi, Arc<OpenObject>)> },
+    Opened { toi: Toi, opened: Opened },
     Committed { toi: Toi },
     Finished,
     Failed { toi: Toi, error: Error },
+}
+
+/// Objects that symbols can be put into from now on, and what there was of them already.
+#[derive(Default)]
+pub(super) struct Opened {
+    pub(super) objects: Vec<(Toi, Arc<OpenObject>)>,
+    pub(super) kept: Kept,
 }
 
 /// The files of a session.
@@ -45,26 +67,29 @@ pub(super) struct Disk {
     pub(super) target: Arc<TargetDirectory>,
     pub(super) options: StagingOptions,
     staging: Option<Arc<Staging>>,
+    /// Most bytes that a file may be decompressed to.
+    max_bytes: u64,
     /// For each file, its objects that are not verified yet.
     waiting: BTreeMap<FileIndex, Vec<Toi>>,
 }
 
 mod plain;
+mod tree;
 
 impl Disk {
-    pub(super) fn new(target: Arc<TargetDirectory>, overwrite: bool) -> Self {
+    pub(super) fn new(target: Arc<TargetDirectory>, overwrite: bool, max_bytes: u64) -> Self {
         let options = StagingOptions { overwrite, ..StagingOptions::default() };
-        Self { target, options, staging: None, waiting: BTreeMap::new() }
+        Self { target, options, staging: None, max_bytes, waiting: BTreeMap::new() }
     }
 
     /// Works until there is nobody to work for.
-    pub(super) fn run(mut self, queue: &Receiver<Task>, reports: &Sender<Report>) {
+    pub(super) fn run(&mut self, queue: &Receiver<Task>, reports: &Sender<Report>) {
         for task in queue {
             let (toi, result) = match task {
                 Task::Open(opening) => {
                     let toi = opening.toi();
                     let opened = self.open(&opening);
-                    (toi, opened.map(|objects| Report::Opened { toi, objects }))
+                    (toi, opened.map(|opened| Report::Opened { toi, opened }))
                 }
                 Task::Commit(object, toi) => {
                     (toi, self.commit(&object, toi).map(|()| Report::Committed { toi }))
@@ -78,80 +103,14 @@ impl Disk {
         }
     }
 
-    fn staging(&mut self, tag: &str) -> Result<Arc<Staging>, StagingError> {
-        if let Some(staging) = &self.staging {
-            return Ok(Arc::clone(staging));
-        }
-        let target = Arc::clone(&self.target);
-        let staging = Arc::new(Staging::create(target, tag, self.options)?);
-        self.staging = Some(Arc::clone(&staging));
-        Ok(staging)
-    }
-
-    fn open(&mut self, opening: &Opening) -> Result<Vec<(Toi, Arc<OpenObject>)>, Error> {
+    fn open(&mut self, opening: &Opening) -> Result<Opened, Error> {
         match opening {
-            Opening::Manifest(manifest) => self.open_manifest(manifest),
-            Opening::File { file, layout } => {
-                let object = self.open_plain(file, *layout)?;
-                Ok(vec![(file.toi, object)])
+            Opening::Manifest(manifest) => self.open_tree(manifest),
+            Opening::File { session, file, layout } => {
+                let object = self.open_plain(*session, file, *layout)?;
+                Ok(Opened { objects: vec![(file.toi, object)], kept: Kept::default() })
             }
         }
-    }
-
-    fn open_manifest(&mut self, manifest: &Manifest) -> Result<Vec<(Toi, Arc<OpenObject>)>, Error> {
-        // Refuse before anything is created.
-        let mut targets = Vec::new();
-        for entry in manifest.entries() {
-            let path = entry.path();
-            let name = || path.to_string();
-            let Entry::File(file) = entry else {
-                let error = PathError::NotPortable("only regular files can be received");
-                return Err(Error::Name { name: name(), error });
-            };
-            let components: Vec<_> = path.components().collect();
-            let target = TargetName::new(&components).map_err(StagingError::from)?;
-            self.target.check_free(&target, self.options.overwrite)?;
-            targets.push((file, target));
-        }
-        let tag = manifest_hash(&manifest.emit()).to_string();
-        let staging = self.staging(&tag)?;
-        let mut extents: BTreeMap<u32, Vec<(u64, Extent, String)>> = BTreeMap::new();
-        for (file, target) in targets {
-            let metadata = file.metadata;
-            let attributes = FileAttributes {
-                mode: metadata.mode,
-                modified: Some(Timestamp {
-                    seconds: metadata.mtime_seconds,
-                    nanoseconds: metadata.mtime_nanoseconds,
-                }),
-            };
-            let index = staging.add_file(target, file.length(), attributes)?;
-            let waiting = self.waiting.entry(index).or_default();
-            for (range, segment) in file.placed_segments() {
-                let Segment::Extent { toi, object_offset, length } = segment else { continue };
-                let extent = Extent { file: index, offset: range.start, length };
-                let list = extents.entry(toi).or_default();
-                list.push((object_offset, extent, file.path.to_string()));
-                if !waiting.contains(&Toi::from(toi)) {
-                    waiting.push(Toi::from(toi));
-                }
-            }
-        }
-        let mut objects = Vec::new();
-        for object in manifest.objects() {
-            let mut of_object = extents.remove(&object.toi).unwrap_or_default();
-            of_object.sort_by_key(|(offset, ..)| *offset);
-            let layout = object.oti.layout().map_err(fontana_proto::ControlError::from)?;
-            let names: Vec<_> = of_object.iter().map(|(.., name)| name.clone()).collect();
-            let files = of_object.iter().map(|(_, extent, _)| extent.file).collect();
-            let extents = Extents::new(of_object.iter().map(|(_, extent, _)| *extent))
-                .map_err(StagingError::from)?;
-            let slots = repair_slots(layout.max_source_symbols());
-            let staged = StagedObject::new(Arc::clone(&staging), layout, extents, slots)?;
-            let open = OpenObject { staged, names, files, plain: None };
-            objects.push((Toi::from(object.toi), Arc::new(open)));
-        }
-        Ok(objects)
     }
 
     /// Commits the files that are whole now that `toi` is.
@@ -171,13 +130,16 @@ impl Disk {
         if let Some(staging) = &self.staging {
             staging.commit(&whole)?;
         }
+        if whole.len() == object.files.len() {
+            object.note(&[Note::Committed { toi: toi.0 as u32 }])?;
+        }
         object.staged.remove_spool()?;
         Ok(())
     }
 
     /// Commits what has no object (empty files) and removes the staging directory.
     fn finish(&mut self) -> Result<(), Error> {
-        if let Some(staging) = &self.staging {
+        if let Some(staging) = self.staging.take() {
             let left: Vec<_> = self.waiting.keys().copied().collect();
             staging.commit(&left)?;
             staging.remove()?;
@@ -185,9 +147,16 @@ impl Disk {
         Ok(())
     }
 
+    /// Removes what was not committed, where nobody can ever tell whether it is right. If that
+    /// fails, whoever receives the session next removes it.
+    pub(super) fn discard(&mut self) {
+        let _ = self.staging.take().map(|staging| staging.remove());
+    }
+
     fn open_plain(
         &mut self,
-        file: &Arc<FdtFile>,
+        session: SessionKey,
+        file: &FdtFile,
         layout: ObjectLayout,
     ) -> Result<Arc<OpenObject>, Error> {
         let name = || file.content_location.clone();
@@ -197,13 +166,23 @@ impl Disk {
         let last: Vec<_> = path.components().next_back().into_iter().collect();
         let target = TargetName::new(&last).map_err(StagingError::from)?;
         self.target.check_free(&target, self.options.overwrite)?;
-        let staging = self.staging(&format!("flute-{}", std::process::id()))?;
+        let SessionKey { source, tsi } = session;
+        let tag = format!("flute-{source}-{tsi}").replace(['.', ':'], "-");
+        let staging = match &self.staging {
+            Some(staging) => Arc::clone(staging),
+            None => {
+                let target = Arc::clone(&self.target);
+                let (staging, _) = Staging::create(target, &tag, self.options)?;
+                Arc::clone(self.staging.insert(Arc::new(staging)))
+            }
+        };
         let length = layout.oti().transfer_length;
         let (index, plain) = plain::open(&staging, file, target, length)?;
         let extents = Extents::whole_file(index, length);
         let slots = repair_slots(layout.max_source_symbols());
         let staged = StagedObject::new(staging, layout, extents, slots)?;
         let (names, files) = (vec![path.to_string()], vec![index]);
-        Ok(Arc::new(OpenObject { staged, names, files, plain: Some(plain) }))
+        let (plain, journal) = (Some(plain), None);
+        Ok(Arc::new(OpenObject { staged, names, files, plain, journal }))
     }
 }

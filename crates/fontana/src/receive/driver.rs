@@ -2,7 +2,7 @@
 //! decode, and one brings files to their names.
 
 use super::disk::{self, Disk, OpenObject};
-use super::worker::{self, Task};
+use super::worker::{self, Task, Tasks};
 use super::{
     Command, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE,
     SimulatedLoss,
@@ -15,7 +15,7 @@ use fontana_proto::{
     ChannelId, Datagram, Done, Endpoint, Event, FixedChannels, Instant, Job, Output, Receiver,
     ReceiverConfig, Rejection, SessionKey, SplitMix64, SymbolBytes, Verified, drain,
 };
-use fontana_wire::Toi;
+use fontana_wire::{Printable, Toi};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -59,8 +59,8 @@ pub(super) fn run(
     let (reports, done) = unbounded();
     let (disk_reports, disk_done) = unbounded();
     let (disk_tasks, disk_queue) = unbounded();
-    let disk = Disk::new(target, options.overwrite);
-    std::thread::scope(|scope| {
+    let mut disk = Disk::new(target, options.overwrite, options.max_bytes);
+    let summary = std::thread::scope(|scope| {
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
             let (tasks, queue) = bounded(WORKER_QUEUE);
@@ -69,6 +69,7 @@ pub(super) fn run(
             workers.push(WorkerQueue { tasks, waiting: Vec::new() });
         }
         drop(reports);
+        let disk = &mut disk;
         scope.spawn(move || disk.run(&disk_queue, &disk_reports));
         let mut driver = Driver {
             clock: Clock::start(),
@@ -87,7 +88,11 @@ pub(super) fn run(
         let over = driver.run(stop, &rx, &done, &disk_done, &commands, &options);
         drop(keep_open);
         over.map(|over| driver.summary(over))
-    })
+    });
+    if options.plain_flute {
+        disk.discard();
+    }
+    summary
 }
 
 /// Why the loop ended.
@@ -100,8 +105,16 @@ enum Over {
 }
 
 struct WorkerQueue {
-    tasks: Sender<Vec<Task>>,
+    tasks: Sender<Tasks>,
     waiting: Vec<Task>,
+}
+
+impl WorkerQueue {
+    fn send(&mut self, session_packets: u64) {
+        let list = std::mem::take(&mut self.waiting);
+        // The worker lives as long as this end of its queue.
+        let _ = self.tasks.send(Tasks { list, session_packets });
+    }
 }
 
 /// What has happened so far.
@@ -109,11 +122,11 @@ struct WorkerQueue {
 struct Outcome {
     over: Option<Over>,
     accepted: Option<Verified>,
-    plain_files: usize,
     objects: Vec<ObjectReport>,
     bytes: u64,
     poisoned: bool,
-    failures: Vec<(Toi, Error)>,
+    /// One reason for each object: after the first, the others follow from it.
+    failures: BTreeMap<Toi, Error>,
     rejections: Vec<(SessionKey, Rejection)>,
 }
 
@@ -312,6 +325,11 @@ impl Driver<'_, '_> {
                     self.to_worker(block.sbn.0, Task::Recover { object, block, recipe, spool });
                 }
             }
+            Job::Settle { block, whole } => {
+                if let Some(object) = self.objects.get(&block.toi).cloned() {
+                    self.to_worker(block.sbn.0, Task::Settle { object, block, whole });
+                }
+            }
             Job::Commit { toi } => {
                 if let Some(object) = self.objects.get(&toi).cloned() {
                     self.to_disk(disk::Task::Commit(object, toi));
@@ -329,19 +347,21 @@ impl Driver<'_, '_> {
 
     /// Blocks of one number share a worker; consecutive ones do not.
     fn to_worker(&mut self, number: u32, task: Task) {
+        let session_packets = self.receiver.stats().session_packets;
         let count = self.workers.len().max(1);
         if let Some(worker) = self.workers.get_mut(number as usize % count) {
             worker.waiting.push(task);
             // A train of 64 datagrams is as good as any number.
             if worker.waiting.len() >= 64 {
-                let _ = worker.tasks.send(std::mem::take(&mut worker.waiting));
+                worker.send(session_packets);
             }
         }
     }
 
     fn flush(&mut self) {
+        let session_packets = self.receiver.stats().session_packets;
         for worker in self.workers.iter_mut().filter(|worker| !worker.waiting.is_empty()) {
-            let _ = worker.tasks.send(std::mem::take(&mut worker.waiting));
+            worker.send(session_packets);
         }
     }
 
@@ -358,9 +378,9 @@ impl Driver<'_, '_> {
 
     fn on_disk(&mut self, report: disk::Report) {
         let done = match report {
-            disk::Report::Opened { toi, objects } => {
-                self.objects.extend(objects);
-                Done::Opened { toi }
+            disk::Report::Opened { toi, opened } => {
+                self.objects.extend(opened.objects);
+                Done::Opened { toi, kept: opened.kept }
             }
             disk::Report::Committed { toi } => Done::Committed { toi },
             disk::Report::Finished => Done::Finished,
@@ -370,10 +390,7 @@ impl Driver<'_, '_> {
     }
 
     fn failed(&mut self, toi: Toi, error: Error) -> Done {
-        // One reason for each object: after the first, the others follow from it.
-        if !self.outcome.failures.iter().any(|(failed, _)| *failed == toi) {
-            self.outcome.failures.push((toi, error));
-        }
+        self.outcome.failures.entry(toi).or_insert(error);
         Done::Failed { toi }
     }
 
@@ -401,11 +418,20 @@ impl Driver<'_, '_> {
                 let manifest = &*manifest;
                 (self.observe)(ReceiveEvent::Accepted { session, manifest, hash, verified });
             }
+            Event::Resumed { symbols } => {
+                let source_symbols = self.receiver.source_symbols();
+                (self.observe)(ReceiveEvent::Resumed { symbols, source_symbols });
+            }
             Event::FileFound { toi, content_location, transfer_length } => {
                 self.outcome.accepted = Some(Verified::None);
-                self.outcome.plain_files += 1;
                 let name = content_location.as_str();
                 (self.observe)(ReceiveEvent::FileFound { toi, name, bytes: transfer_length });
+            }
+            Event::FileRefused { toi, content_location, reason } => {
+                let names = [Printable(content_location.as_bytes()).to_string()];
+                let error = Error::Unsupported { name: content_location, what: reason.to_string() };
+                let error = Some(&*self.outcome.failures.entry(toi).or_insert(error));
+                (self.observe)(ReceiveEvent::ObjectFailed { toi, names: &names, error });
             }
             Event::BlockPoisoned { block, times } => {
                 (self.observe)(ReceiveEvent::Poisoned { toi: block.toi, times });
@@ -423,8 +449,7 @@ impl Driver<'_, '_> {
             Event::ObjectFailed { toi, poisoned } => {
                 self.outcome.poisoned |= poisoned;
                 let failures = &self.outcome.failures;
-                let of = |wanted| failures.iter().find(|(t, _)| *t == wanted).map(|(_, e)| e);
-                let error = of(toi).or_else(|| of(Toi::MANIFEST));
+                let error = failures.get(&toi).or_else(|| failures.get(&Toi::MANIFEST));
                 let names = self.objects.get(&toi).map_or(&[][..], |object| &object.names);
                 (self.observe)(ReceiveEvent::ObjectFailed { toi, names, error });
             }
@@ -457,7 +482,7 @@ impl Driver<'_, '_> {
     fn summary(self, over: Over) -> ReceiveSummary {
         let progress = self.progress();
         let Outcome { accepted, objects, bytes, poisoned, failures, rejections, .. } = self.outcome;
-        let failures: Vec<_> = failures.into_iter().map(|(_, error)| error).collect();
+        let failures: Vec<_> = failures.into_values().collect();
         let start = match over {
             Over::Complete => Verdict::Complete,
             Over::Interrupted => Verdict::Interrupted,

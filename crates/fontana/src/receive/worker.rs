@@ -6,7 +6,7 @@ use crate::Error;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::{Decoder, Esi, Progress, Work};
 use fontana_proto::{BlockId, Placement, Recipe};
-use fontana_store::SymbolPlace;
+use fontana_store::{Note, StagingError, SymbolPlace};
 use fontana_wire::{BlockHasher, Hash, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +16,15 @@ pub(super) enum Task {
     Place { object: Arc<OpenObject>, block: BlockId, esi: Esi, to: Placement, symbol: Vec<u8> },
     Solve { block: BlockId, decoder: Box<dyn Decoder>, budget: Work },
     Recover { object: Arc<OpenObject>, block: BlockId, recipe: Recipe, spool: Vec<Esi> },
+    Settle { object: Arc<OpenObject>, block: BlockId, whole: bool },
+}
+
+/// Tasks for one worker, in order.
+#[derive(Default)]
+pub(super) struct Tasks {
+    pub(super) list: Vec<Task>,
+    /// Packets of the session that had been received when the list was made.
+    pub(super) session_packets: u64,
 }
 
 /// What became of it.
@@ -26,35 +35,90 @@ pub(super) enum Report {
 }
 
 /// Works until there is nobody to work for.
-pub(super) fn run(queue: &Receiver<Vec<Task>>, reports: &Sender<Report>, budget: usize) {
-    for task in queue.iter().flatten() {
-        let toi = task.toi();
-        let report = match task {
-            Task::Place { object, block, esi, to, symbol } => {
-                place(&object, block, esi, to, symbol).map(|()| None)
+pub(super) fn run(queue: &Receiver<Tasks>, reports: &Sender<Report>, budget: usize) {
+    for Tasks { list, session_packets } in queue {
+        let mut notes = Notes::default();
+        for task in list {
+            let toi = task.toi();
+            let report = work(task, &mut notes, budget)
+                .unwrap_or_else(|error| Some(Report::Failed { toi, error }));
+            if report.is_some_and(|report| reports.send(report).is_err()) {
+                return;
             }
-            Task::Solve { block, mut decoder, budget } => {
-                let progress = decoder.solve(budget);
-                Ok(Some(Report::Solved { block, decoder, progress }))
-            }
-            Task::Recover { object, block, recipe, spool } => {
-                recover(&object, block, recipe, &spool, budget)
-                    .map(|hash| Some(Report::Recovered { block, hash }))
-            }
-        };
-        let report = report.unwrap_or_else(|error| Some(Report::Failed { toi, error }));
-        if report.is_some_and(|report| reports.send(report).is_err()) {
-            return;
         }
+        if !notes.list.is_empty() {
+            notes.list.push(Note::Packets { count: session_packets });
+        }
+        if let Err(error) = notes.write() {
+            let _ = reports.send(Report::Failed { toi: Toi::MANIFEST, error: error.into() });
+        }
+    }
+}
+
+fn work(task: Task, notes: &mut Notes, budget: usize) -> Result<Option<Report>, Error> {
+    match task {
+        Task::Place { object, block, esi, to, symbol } => {
+            place(&object, block, esi, to, symbol)?;
+            let (toi, sbn) = (block.toi.0 as u32, block.sbn);
+            notes.add(
+                &object,
+                match to {
+                    Placement::InPlace => Note::InPlace { toi, sbn, esi },
+                    Placement::Spool(slot) => Note::Spooled { toi, sbn, esi, slot },
+                },
+            );
+            Ok(None)
+        }
+        Task::Solve { block, mut decoder, budget } => {
+            let progress = decoder.solve(budget);
+            Ok(Some(Report::Solved { block, decoder, progress }))
+        }
+        Task::Recover { object, block, recipe, spool } => {
+            let hash = recover(&object, block, recipe, &spool, budget)?;
+            Ok(Some(Report::Recovered { block, hash }))
+        }
+        Task::Settle { object, block, whole } => {
+            let (toi, sbn) = (block.toi.0 as u32, block.sbn);
+            let note = if whole { Note::Whole { toi, sbn } } else { Note::Void { toi, sbn } };
+            notes.add(&object, note);
+            // First the word that the spool is not needed, then the spool: whoever dies in between
+            // finds it needed or not there at all.
+            notes.write()?;
+            object.staged.free_repair(sbn)?;
+            Ok(None)
+        }
+    }
+}
+
+/// Notes for the journal, until they are written in one go.
+#[derive(Default)]
+struct Notes {
+    list: Vec<Note>,
+    object: Option<Arc<OpenObject>>,
+}
+
+impl Notes {
+    fn add(&mut self, object: &Arc<OpenObject>, note: Note) {
+        if object.keeps_notes() {
+            self.list.push(note);
+            // All objects of a session share one journal.
+            self.object.get_or_insert_with(|| Arc::clone(object));
+        }
+    }
+
+    fn write(&mut self) -> Result<(), StagingError> {
+        let list = std::mem::take(&mut self.list);
+        self.object.as_ref().map_or(Ok(()), |object| object.note(&list))
     }
 }
 
 impl Task {
     fn toi(&self) -> Toi {
         match self {
-            Self::Place { block, .. } | Self::Solve { block, .. } | Self::Recover { block, .. } => {
-                block.toi
-            }
+            Self::Place { block, .. }
+            | Self::Solve { block, .. }
+            | Self::Recover { block, .. }
+            | Self::Settle { block, .. } => block.toi,
         }
     }
 }
@@ -97,6 +161,5 @@ fn recover(
     object.staged.recover_block(block.sbn, &plan, budget, place)?;
     let mut hasher = BlockHasher::new();
     object.staged.for_each_chunk_of_block(block.sbn, |bytes| hasher.update(bytes))?;
-    object.staged.free_repair(block.sbn)?;
     Ok(hasher.finalize())
 }

@@ -11,7 +11,7 @@ use fontana_proto::{
 };
 use fontana_store::ObjectEncoder;
 use fontana_wire::Toi;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ const STOP_LATENCY: Duration = Duration::from_millis(100);
 pub(super) fn run(
     session: SendSession,
     stop: &Stop,
-    observe: &mut dyn FnMut(&SendProgress),
+    observe: &mut dyn FnMut(&SendProgress<'_>),
 ) -> Result<SendSummary, Error> {
     let source_symbols = session.source_symbols();
     let SendSession { socket, mut sender, encoders, workers, worker_bytes, .. } = session;
@@ -53,6 +53,7 @@ pub(super) fn run(
             train: Train::new(socket),
             batches: BTreeMap::new(),
             tasks,
+            failed: BTreeSet::new(),
             failures: Vec::new(),
             ended: false,
         };
@@ -74,8 +75,9 @@ pub(super) fn run(
             let over = driver.ended || stop.is_set();
             if over || elapsed >= last_observed + OBSERVE_EVERY {
                 last_observed = elapsed;
-                let lost = driver.train.lost;
-                observe(&SendProgress { elapsed, stats: sender.stats(), source_symbols, lost });
+                let (lost, failures) = (driver.train.lost, &driver.failures[..]);
+                let stats = sender.stats();
+                observe(&SendProgress { elapsed, stats, source_symbols, lost, failures });
             }
             if over {
                 let interrupted = stop.is_set() && !driver.ended;
@@ -88,6 +90,8 @@ pub(super) fn run(
                 Ok(prepared) => {
                     let done = driver.take(prepared);
                     sender.handle_done(driver.now(), done);
+                    // An endless sender of nothing would only keep receivers waiting.
+                    driver.ended |= !encoders.is_empty() && driver.failed.len() == encoders.len();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 // Workers end when there is nobody to work for.
@@ -126,7 +130,8 @@ struct Driver {
     /// Prepared symbols, one after the other, and the size of each.
     batches: BTreeMap<BatchId, Batch>,
     tasks: ChannelSender<Task>,
-    failures: Vec<(Toi, Error)>,
+    failed: BTreeSet<Toi>,
+    failures: Vec<Error>,
     ended: bool,
 }
 
@@ -175,8 +180,9 @@ impl Driver {
                 Done::Prepared { batch }
             }
             Err(error) => {
-                if !self.failures.iter().any(|(failed, _)| *failed == toi) {
-                    self.failures.push((toi, error));
+                // One reason for each object: the others follow from it.
+                if self.failed.insert(toi) {
+                    self.failures.push(error);
                 }
                 Done::PrepareFailed { batch }
             }
@@ -190,9 +196,8 @@ impl Driver {
         stats: fontana_proto::SenderStats,
     ) -> SendSummary {
         let start = if interrupted { Verdict::Interrupted } else { Verdict::Complete };
-        let failures: Vec<_> = self.failures.into_iter().map(|(_, error)| error).collect();
-        let verdict = failures.iter().fold(start, |v, error| v.worst(error.verdict()));
-        SendSummary { verdict, elapsed, stats, lost: self.train.lost, failures }
+        let verdict = self.failures.iter().fold(start, |v, error| v.worst(error.verdict()));
+        SendSummary { verdict, elapsed, stats, lost: self.train.lost, failures: self.failures }
     }
 }
 

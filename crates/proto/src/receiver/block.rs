@@ -1,6 +1,6 @@
 //! One source block on its way: collecting, solving, recovering, verified.
 
-use crate::{BlockId, DecodePolicy, Job, Placement, Recipe, SymbolBytes};
+use crate::{BlockId, DecodePolicy, Job, KeptBlock, Placement, Recipe, SymbolBytes};
 use fontana_fec::{Decoder, Esi, FecScheme, Novelty, Plan, Progress, Work};
 use std::sync::Arc;
 
@@ -49,6 +49,10 @@ pub(super) enum Taken {
     Invalid,
 }
 
+/// A slot of the spool that holds nothing, because a life ended while it was being written. No
+/// code has so many symbols.
+const EMPTY_SLOT: Esi = Esi(u32::MAX);
+
 /// Symbols kept for a block while its decoder is away: a solver takes milliseconds.
 const MEANWHILE_SYMBOLS: usize = 1024;
 
@@ -80,6 +84,33 @@ impl Block {
             State::Collecting(decoder) => decoder.symbols_wanted(),
             _ => 0,
         }
+    }
+
+    /// Takes up what an earlier life of the receiver left.
+    pub(super) fn restore(&mut self, kept: &KeptBlock) {
+        let Ok(mut decoder) = self.scheme.decoder(self.source_symbols) else { return };
+        if !matches!(self.state, State::Untouched) {
+            return;
+        }
+        let slots = repair_slots(self.source_symbols);
+        let all = (0..self.source_symbols).map(Esi).filter(|_| kept.whole);
+        let in_place = kept.in_place.iter().copied().filter(|esi| esi.0 < self.source_symbols);
+        for esi in all.chain(in_place) {
+            self.fresh += u32::from(decoder.push(esi) == Ok(Novelty::Fresh));
+        }
+        for &(esi, slot) in kept.spooled.iter().filter(|&&(_, slot)| slot < slots) {
+            if esi.0 >= self.source_symbols && decoder.push(esi) == Ok(Novelty::Fresh) {
+                let index = slot as usize;
+                if self.spool.len() <= index {
+                    self.spool.resize(index + 1, EMPTY_SLOT);
+                }
+                if let Some(entry) = self.spool.get_mut(index) {
+                    *entry = esi;
+                    self.fresh += 1;
+                }
+            }
+        }
+        self.state = State::Collecting(decoder);
     }
 
     /// Takes a symbol of the right size. The job that places it, if it is worth keeping.

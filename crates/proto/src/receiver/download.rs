@@ -2,10 +2,10 @@
 
 use super::block::{Block, Taken};
 use super::collect::symbol_fits;
-use crate::{BlockId, DecodePolicy, Event, Job, Output, SymbolBytes, Verified};
+use crate::{BlockId, DecodePolicy, Event, Job, Kept, Output, SymbolBytes, Verified};
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// One object on its way.
@@ -45,6 +45,8 @@ pub struct ObjectProgress {
 #[derive(Debug)]
 pub(super) struct Download {
     objects: BTreeMap<Toi, Object>,
+    /// Objects that are not received, whatever is heard of them.
+    refused: BTreeSet<Toi>,
     policy: DecodePolicy,
     max_recoveries: usize,
     max_poisonings: u32,
@@ -59,6 +61,7 @@ impl Download {
     pub(super) fn new(policy: DecodePolicy, max_recoveries: usize, max_poisonings: u32) -> Self {
         Self {
             objects: BTreeMap::new(),
+            refused: BTreeSet::new(),
             policy,
             max_recoveries: max_recoveries.max(1),
             max_poisonings,
@@ -69,8 +72,14 @@ impl Download {
         }
     }
 
+    /// Whether it has been decided to receive the object, or not to.
     pub(super) fn contains(&self, toi: Toi) -> bool {
-        self.objects.contains_key(&toi)
+        self.objects.contains_key(&toi) || self.refused.contains(&toi)
+    }
+
+    /// Decides not to receive an object. At most `limit` of them are remembered: false if it is not.
+    pub(super) fn refuse(&mut self, toi: Toi, limit: usize) -> bool {
+        self.refused.len() < limit && self.refused.insert(toi)
     }
 
     /// Adds an object that the driver has been asked to open.
@@ -115,15 +124,47 @@ impl Download {
         }
     }
 
+    /// Takes up what an earlier life of the receiver left. Returns how many source symbols need
+    /// not be received any more.
+    pub(super) fn restore(
+        &mut self,
+        kept: &Kept,
+        verified: Verified,
+        out: &mut VecDeque<Output>,
+    ) -> u64 {
+        let wanted_before = self.symbols_wanted;
+        for &toi in &kept.committed {
+            let Some(object) = self.objects.get_mut(&toi) else { continue };
+            object.state = ObjectState::Done;
+            (object.unsolved, object.unverified) = (0, 0);
+            self.symbols_wanted -=
+                object.blocks.iter().map(|b| u64::from(b.symbols_wanted())).sum::<u64>();
+            out.push_back(Output::Event(Event::ObjectDone { toi, verified }));
+        }
+        for kept in &kept.blocks {
+            let id = kept.block;
+            let Some(object) = self.objects.get_mut(&id.toi) else { continue };
+            let Some(block) = object.blocks.get_mut(id.sbn.0 as usize) else { continue };
+            if object.state != ObjectState::Done {
+                self.symbols_wanted -= u64::from(block.symbols_wanted());
+                block.restore(kept);
+                self.symbols_wanted += u64::from(block.symbols_wanted());
+                out.extend(block.try_solve(self.policy).map(Output::Job));
+            }
+        }
+        wanted_before - self.symbols_wanted
+    }
+
     /// Objects that the driver has been asked to open.
     pub(super) fn opening(&self) -> Vec<Toi> {
         let opening = |(_, o): &(&Toi, &Object)| o.state == ObjectState::Opening;
         self.objects.iter().filter(opening).map(|(&toi, _)| toi).collect()
     }
 
-    /// Whether symbols of the object can be placed already.
+    /// Whether symbols of the object can be placed, or dropped, already.
     pub(super) fn is_open(&self, toi: Toi) -> bool {
-        self.objects.get(&toi).is_some_and(|o| o.state != ObjectState::Opening)
+        self.refused.contains(&toi)
+            || self.objects.get(&toi).is_some_and(|o| o.state != ObjectState::Opening)
     }
 
     /// Takes a symbol of an open object; `bytes` is its length.
@@ -136,6 +177,9 @@ impl Download {
         symbol: SymbolBytes,
         out: &mut VecDeque<Output>,
     ) -> Taken {
+        if self.refused.contains(&block.toi) {
+            return Taken::Late;
+        }
         let Some(object) = self.objects.get_mut(&block.toi) else { return Taken::Invalid };
         if object.layout.oti().scheme.encoding_id() != encoding_id
             || !symbol_fits(&object.layout, block.sbn, esi, bytes)
@@ -220,12 +264,14 @@ impl Download {
         };
         if expected == Some(&hash) {
             block.on_verified();
+            out.push_back(Output::Job(Job::Settle { block: id, whole: true }));
             object.unverified = object.unverified.saturating_sub(1);
             out.push_back(Output::Event(Event::BlockVerified { block: id }));
             object.commit_if_verified(id.toi, out);
             return false;
         }
         let times = block.on_poisoned();
+        out.push_back(Output::Job(Job::Settle { block: id, whole: false }));
         object.unsolved += 1;
         self.symbols_wanted += u64::from(block.symbols_wanted());
         out.push_back(Output::Event(Event::BlockPoisoned { block: id, times }));
@@ -279,7 +325,8 @@ impl Download {
 
     /// Whether every object has been brought to disk.
     pub(super) fn all_committed(&self) -> bool {
-        self.objects.values().all(|object| object.state == ObjectState::Done)
+        self.refused.is_empty()
+            && self.objects.values().all(|object| object.state == ObjectState::Done)
     }
 
     /// Whether there is nothing left to do for any object.

@@ -1,11 +1,12 @@
 //! One session as it is heard: where it stands, and what was kept of it before it was known.
 
 use super::collect::Collector;
+use super::flute::Tables;
 use crate::loss::LossMeter;
 use crate::{BlockId, Instant};
-use fontana_fec::{Esi, Oti};
-use fontana_wire::{Hash, Manifest, SessionHead, Toi};
-use std::collections::{BTreeMap, VecDeque};
+use fontana_fec::Esi;
+use fontana_wire::{Hash, Manifest, SessionHead};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What a receiver knows of one session on its channels.
@@ -50,19 +51,6 @@ impl Spooled {
     pub(super) fn cost(&self) -> usize {
         self.bytes.len() + 128
     }
-}
-
-/// File delivery tables on their way (RFC 6726), for plain FLUTE sessions.
-#[derive(Debug, Default)]
-pub(super) struct Tables {
-    /// Instances being collected.
-    pub(super) open: BTreeMap<u32, Collector>,
-    /// Instance that was read last.
-    pub(super) read: Option<u32>,
-    /// EXT_FTI as heard in packets of content: tables need not repeat it.
-    pub(super) oti: BTreeMap<Toi, Oti>,
-    /// A table has said that there will be no others.
-    pub(super) complete: bool,
 }
 
 impl Feed {

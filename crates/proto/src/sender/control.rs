@@ -2,12 +2,12 @@
 
 use crate::random::SplitMix64;
 use crate::schedule::SymbolStream;
-use fontana_fec::{Encoder, Oti, OtiError, PlanCache, Sbn};
+use fontana_fec::{Encoder, Esi, Oti, OtiError, PlanCache, Sbn};
 use fontana_wire::{Cci, FdtExtension, HeaderFields, Toi, Tsi, emit_payload_id};
 use std::sync::Arc;
 
 /// An object that a session repeats beside its content: session head, manifest or file delivery
-/// table. One source block; every packet carries its OTI (EXT_FTI).
+/// table. One source block; every packet carries its OTI (EXT_FTI). Or an empty file.
 #[derive(Clone)]
 pub struct ControlObject {
     toi: Toi,
@@ -65,7 +65,7 @@ impl ControlObject {
         let size = usize::from(oti.symbol_size);
         let plan = PlanCache::new(1).source_plan(oti.scheme, source_symbols).ok();
         let encoder = plan.and_then(|plan| {
-            let load = |esi: fontana_fec::Esi, out: &mut [u8]| {
+            let load = |esi: Esi, out: &mut [u8]| {
                 let pieces = layout.symbol_pieces(Sbn(0), esi);
                 for piece in pieces {
                     let from = piece.in_object.start as usize..piece.in_object.end as usize;
@@ -80,9 +80,14 @@ impl ControlObject {
         });
         Ok(Self { toi, oti, source_symbols, encoder, fdt, intervals })
     }
-}
 
-impl ControlObject {
+    /// An empty file of a plain FLUTE session, whose table says the same `oti`: packets without a
+    /// symbol, because there are receivers that make a file only when they hear of its object.
+    pub fn empty(toi: Toi, oti: Oti, intervals: u32) -> Self {
+        let oti = Oti { transfer_length: 0, ..oti };
+        Self { toi, oti, source_symbols: 0, encoder: None, fdt: None, intervals }
+    }
+
     pub(super) fn symbol_size(&self) -> u16 {
         self.oti.symbol_size
     }
@@ -116,7 +121,9 @@ impl ControlCarousel {
     pub(super) fn new(object: ControlObject, interval: u64, random: &mut SplitMix64) -> Self {
         let k = object.source_symbols;
         let relaxed = interval * u64::from(object.intervals.max(1));
-        let period = relaxed.min((SPOOLED_PACKETS / u64::from(k.max(1))).max(MIN_PERIOD));
+        // Nothing waits for an empty file.
+        let longest = SPOOLED_PACKETS.checked_div(k.into()).unwrap_or(u64::MAX);
+        let period = relaxed.min(longest.max(MIN_PERIOD));
         let stream = SymbolStream::new(object.oti.scheme, k, true, random);
         Self { object, stream, sent: 0, period, due: 0 }
     }
@@ -133,16 +140,22 @@ impl ControlCarousel {
 
     /// Appends the packet with the next symbol.
     pub(super) fn emit(&self, tsi: Tsi, cci: Cci, out: &mut Vec<u8>) {
-        let ControlObject { toi, oti, ref encoder, fdt, .. } = self.object;
+        let ControlObject { toi, oti, ref encoder, fdt, source_symbols, .. } = self.object;
         let encoding_id = oti.scheme.encoding_id();
+        let is_empty = source_symbols == 0;
         let fields = HeaderFields {
             cci,
             codepoint: encoding_id,
             fdt,
-            fti: Some(oti),
+            // Not for an empty file: a deployed receiver (docs/errata.md) that learns from EXT_FTI
+            // that a file is complete before its table has come never makes it.
+            fti: (!is_empty).then_some(oti),
             ..HeaderFields::new(tsi, Some(toi))
         };
         fields.emit(out);
+        if is_empty {
+            return emit_payload_id(encoding_id, Sbn(0), Esi(0), out);
+        }
         let esi = self.stream.esi(self.sent);
         emit_payload_id(encoding_id, Sbn(0), esi, out);
         let at = out.len();

@@ -1,11 +1,11 @@
 //! A world of one sender, or several, and receivers, in virtual time: every job is carried out at
 //! once, on bytes in memory. The endpoints are the real ones.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 use fontana_fec::{Encoder, Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
 use fontana_proto::{
     Acceptance, BatchId, BlockId, ChannelId, ControlObject, Datagram, DecodePolicy, Done, Endpoint,
-    Event, Expectation, FixedChannels, Instant, Job, Opening, Output, Receiver, ReceiverConfig,
+    Event, Expectation, FixedChannels, Instant, Job, Kept, KeptBlock, Opening, Output, Receiver, ReceiverConfig,
     ReceiverLimits, Recipe, SendMode, SendObject, Sender, SenderConfig, SplitMix64, SymbolBytes,
     TransmissionSchedule, drain,
 };
@@ -286,6 +286,8 @@ pub struct ReceiverDriver {
     pub loss: f64,
     pub random: SplitMix64,
     pub joins_at: Instant,
+    /// What an earlier life left.
+    pub kept: Kept,
 }
 
 pub fn receiver_config() -> ReceiverConfig {
@@ -314,6 +316,7 @@ impl ReceiverDriver {
             loss,
             random: SplitMix64::new(seed, 99),
             joins_at: Instant::ZERO,
+            kept: Kept::default(),
         }
     }
 
@@ -381,7 +384,7 @@ impl ReceiverDriver {
                         self.layouts.insert(object.toi.into(), object.oti.layout().unwrap());
                     }
                 }
-                Some(Done::Opened { toi: opening.toi() })
+                Some(Done::Opened { toi: opening.toi(), kept: self.kept.clone() })
             }
             Job::Place { block, esi, symbol, .. } => {
                 let bytes = match symbol {
@@ -426,6 +429,7 @@ impl ReceiverDriver {
                 self.blocks.insert(block, bytes);
                 Some(Done::Recovered { block, hash })
             }
+            Job::Settle { .. } => None,
             Job::Commit { toi } => {
                 self.committed.push(toi);
                 Some(Done::Committed { toi })
@@ -433,6 +437,43 @@ impl ReceiverDriver {
             Job::Finish => Some(Done::Finished),
             Job::Prepare { .. } | Job::Release { .. } => panic!("not a receiver's job"),
         }
+    }
+
+    /// Another life with what this one has kept on its disk.
+    pub fn die(self, config: ReceiverConfig, seed: u64) -> Self {
+        let mut next = Self::new(config, self.loss, seed);
+        next.kept.session_packets = self.receiver.stats().session_packets;
+        let k = |block: &BlockId| self.layouts[&block.toi].source_symbols(block.sbn).unwrap();
+        for (&block, symbols) in &self.placed {
+            let (in_place, repair): (Vec<_>, Vec<_>) =
+                symbols.keys().copied().partition(|esi| esi.0 < k(&block));
+            let spooled = repair.into_iter().zip(0..).collect();
+            next.kept.blocks.push(KeptBlock { block, whole: false, in_place, spooled });
+        }
+        for &block in self.blocks.keys() {
+            let (in_place, spooled) = (Vec::new(), Vec::new());
+            next.kept.blocks.push(KeptBlock { block, whole: true, in_place, spooled });
+        }
+        next.kept.committed = self.committed;
+        next.placed = self.placed;
+        for (block, bytes) in self.blocks {
+            let layout = self.layouts[&block.toi];
+            let symbols = (0..layout.source_symbols(block.sbn).unwrap()).map(|esi| {
+                let mut symbol = vec![0; usize::from(T)];
+                let start = esi as usize * usize::from(T);
+                let end = bytes.len().min(start + usize::from(T));
+                symbol[..end - start].copy_from_slice(&bytes[start..end]);
+                (Esi(esi), symbol)
+            });
+            next.placed.insert(block, symbols.collect());
+        }
+        next
+    }
+
+    /// Changes a bit of what was kept.
+    pub fn damage_one_symbol(&mut self) {
+        let symbol = self.placed.values_mut().next().and_then(|b| b.values_mut().next()).unwrap();
+        symbol[0] ^= 1;
     }
 
     /// The objects as they were received.

@@ -62,7 +62,7 @@ pub(crate) fn staging_with(
     options: StagingOptions,
 ) -> Result<Arc<Staging>, StagingError> {
     let target = Arc::new(TargetDirectory::open(path)?);
-    Ok(Arc::new(Staging::create(target, "test", options)?))
+    Ok(Arc::new(Staging::create(target, "test", options)?.0))
 }
 
 pub(crate) fn staging(path: &Path) -> Arc<Staging> {

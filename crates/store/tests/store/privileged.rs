@@ -43,7 +43,7 @@ fn a_disk_that_fills_up_keeps_what_is_staged_and_goes_on_when_there_is_room() {
     let (stopped_at, error) = full.unwrap();
     assert_eq!(error.category(), Category::DiskFull, "{error}");
     assert_eq!(names_in(&disk.path), [".fontana-test", "ballast"]);
-    assert_eq!(names_in(&staging.path()), ["0", "lock"]);
+    assert_eq!(names_in(&staging.path()), ["0", "journal", "lock"]);
 
     fs::remove_file(&ballast).unwrap();
     for esi in stopped_at..symbols {

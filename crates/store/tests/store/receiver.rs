@@ -4,8 +4,9 @@ use crate::fixtures::{Random, descriptors_below, name, names_in, no_code, raptor
 use crate::fixtures::{staging, staging_with, whole_file};
 use fontana_fec::{Esi, FecScheme, Plan, Sbn};
 use fontana_store::{
-    Category, Errno, Extent, Extents, FileAttributes, FileIndex, GeometryError, NameError,
-    StagedObject, Staging, StagingError, StagingOptions, SymbolPlace, TargetDirectory, Timestamp,
+    Category, Errno, Extent, Extents, FileAttributes, FileIndex, GeometryError, Kept, KeptBlock,
+    NameError, Note, StagedObject, Staging, StagingError, StagingOptions, SymbolPlace,
+    TargetDirectory, Timestamp,
 };
 use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
@@ -42,7 +43,7 @@ fn nothing_is_under_a_final_name_before_the_commit() {
     let staging = staging(dir.path());
     let file = stage(&staging, "a", b"bytes");
     assert_eq!(names_in(dir.path()), [".fontana-test"]);
-    assert_eq!(names_in(&staging.path()), ["0", "lock"]);
+    assert_eq!(names_in(&staging.path()), ["0", "journal", "lock"]);
     assert_eq!(fs::metadata(staging.path()).unwrap().mode() & 0o7777, 0o700);
     staging.commit(&[file]).unwrap();
     assert_eq!(names_in(dir.path()), [".fontana-test", "a"]);
@@ -130,7 +131,8 @@ fn of_two_commits_to_one_name_exactly_one_succeeds() {
         let target = Arc::new(TargetDirectory::open(dir.path()).unwrap());
         let barrier = std::sync::Barrier::new(2);
         let commit = |tag: &str| {
-            let staging = Staging::create(target.clone(), tag, StagingOptions::default()).unwrap();
+            let (staging, _) =
+                Staging::create(target.clone(), tag, StagingOptions::default()).unwrap();
             let staging = Arc::new(staging);
             let file = stage(&staging, "name", tag.as_bytes());
             barrier.wait();
@@ -242,15 +244,16 @@ fn what_was_removed_takes_no_room() {
     let dir = tempfile::tempdir().unwrap();
     let staging = staging(dir.path());
     stage(&staging, "a", b"bytes");
-    assert_eq!(descriptors_below(dir.path()), 4);
+    assert_eq!(descriptors_below(dir.path()), 5);
     staging.remove().unwrap();
     assert!(names_in(dir.path()).is_empty());
-    // The target, the staging directory and its lock: none that would hold a file's blocks.
-    assert_eq!(descriptors_below(dir.path()), 3);
+    // The target, the staging directory, its lock and its journal: none that would hold a file's
+    // blocks.
+    assert_eq!(descriptors_below(dir.path()), 4);
 }
 
 #[test]
-fn what_a_failed_receiver_left_is_kept_until_the_next_one() {
+fn what_a_failed_receiver_left_without_a_note_is_kept_until_the_next_one() {
     let dir = tempfile::tempdir().unwrap();
     stage(&staging(dir.path()), "a", b"bytes");
     let left = dir.path().join(".fontana-test");
@@ -258,7 +261,7 @@ fn what_a_failed_receiver_left_is_kept_until_the_next_one() {
     fs::write(left.join("7.repair"), "old").unwrap();
     fs::write(left.join("mine"), "foreign").unwrap();
     let staging = staging(dir.path());
-    assert_eq!(names_in(&left), ["lock", "mine"]);
+    assert_eq!(names_in(&left), ["journal", "lock", "mine"]);
     staging.remove().unwrap();
     assert_eq!(names_in(&left), ["mine"], "what is not ours stays");
 }
@@ -326,7 +329,7 @@ fn names_that_cannot_be_are_refused() {
         ("ä", false),
         (&format!("{longest}x"), false),
     ] {
-        let staging = Staging::create(target.clone(), tag, OVERWRITE);
+        let staging = Staging::create(target.clone(), tag, OVERWRITE).map(|(staging, _)| staging);
         assert_eq!(staging.is_ok(), good, "{tag:?}");
         if let Ok(staging) = staging {
             staging.remove().unwrap();
@@ -458,8 +461,8 @@ fn many_files_need_few_descriptors() {
     let staging = staging_with(dir.path(), OVERWRITE).unwrap();
     let files: Vec<FileIndex> =
         (0..200).map(|i| stage(&staging, &format!("f{i}"), &[i as u8; 10])).collect();
-    // The target, the staging directory, its lock and four files.
-    assert!(descriptors_below(dir.path()) <= 7, "{}", descriptors_below(dir.path()));
+    // The target, the staging directory, its lock, its journal and four files.
+    assert!(descriptors_below(dir.path()) <= 8, "{}", descriptors_below(dir.path()));
     staging.commit(&files).unwrap();
     for i in 0..200 {
         assert_eq!(fs::read(dir.path().join(format!("f{i}"))).unwrap(), [i as u8; 10]);
@@ -495,4 +498,65 @@ fn an_unwritable_directory_is_refused() {
 fn the_current_directory_is_a_target() {
     assert!(TargetDirectory::open(Path::new("")).is_ok());
     assert!(TargetDirectory::open(Path::new(".")).is_ok());
+}
+
+#[test]
+fn what_was_noted_is_taken_over_by_the_next_receiver() {
+    let dir = tempfile::tempdir().unwrap();
+    let create = || {
+        let target = Arc::new(TargetDirectory::open(dir.path()).unwrap());
+        Staging::create(target, "test", OVERWRITE).unwrap()
+    };
+    let (sbn, esi) = (Sbn(2), Esi(3));
+    let (first, kept) = create();
+    assert_eq!(kept, Kept::default());
+    let index = first.add_file(name("a"), 5, FileAttributes::default()).unwrap();
+    first.write_file(index, 0, b"bytes").unwrap();
+    first.note(&[Note::InPlace { toi: 1, sbn, esi }, Note::Packets { count: 9 }]).unwrap();
+    first.note(&[Note::Spooled { toi: 1, sbn, esi: Esi(70), slot: 0 }]).unwrap();
+    drop(first);
+
+    // A torn note at the end is forgotten, and new ones can follow.
+    let journal = dir.path().join(".fontana-test/journal");
+    let torn = [fs::read(&journal).unwrap(), vec![0, 0, 0, 17, 1, 2]].concat();
+    fs::write(&journal, torn).unwrap();
+    let (second, kept) = create();
+    let block = KeptBlock { whole: false, in_place: vec![esi], spooled: vec![(Esi(70), 0)] };
+    assert_eq!(kept.blocks.get(&(1, sbn)), Some(&block));
+    assert_eq!((kept.blocks.len(), kept.packets), (1, 9));
+    let index = second.add_file(name("a"), 5, FileAttributes::default()).unwrap();
+    second.note(&[Note::Whole { toi: 1, sbn }, Note::Committed { toi: 7 }]).unwrap();
+    drop(second);
+
+    let (third, kept) = create();
+    assert!(kept.blocks[&(1, sbn)].whole && kept.committed.contains(&7));
+    let again = third.add_file(name("a"), 5, FileAttributes::default()).unwrap();
+    assert_eq!(again, index);
+    third.commit(&[again]).unwrap();
+    assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"bytes");
+    third.note(&[Note::Void { toi: 1, sbn }]).unwrap();
+    drop(third);
+    let (fourth, kept) = create();
+    assert!(kept.blocks.is_empty());
+    fourth.remove().unwrap();
+    assert_eq!(names_in(dir.path()), ["a"]);
+}
+
+#[test]
+fn a_file_of_another_length_is_not_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let create = || {
+        let target = Arc::new(TargetDirectory::open(dir.path()).unwrap());
+        Staging::create(target, "test", OVERWRITE).unwrap().0
+    };
+    let first = create();
+    let index = first.add_file(name("a"), 5, FileAttributes::default()).unwrap();
+    first.write_file(index, 0, b"bytes").unwrap();
+    first.note(&[Note::Packets { count: 1 }]).unwrap();
+    drop(first);
+    fs::write(dir.path().join(".fontana-test/0"), "cut").unwrap();
+    let second = create();
+    let index = second.add_file(name("a"), 5, FileAttributes::default()).unwrap();
+    second.commit(&[index]).unwrap();
+    assert_eq!(fs::read(dir.path().join("a")).unwrap(), [0; 5]);
 }

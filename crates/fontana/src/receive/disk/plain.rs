@@ -2,13 +2,14 @@
 
 use super::{Disk, OpenObject};
 use crate::Error;
+use fontana_fec::Sbn;
 use fontana_store::{FileAttributes, FileIndex, StagedObject, Staging, StagingError, TargetName};
-use fontana_wire::{ContentEncoding, DecodeLimits, FdtContentEncoding, FdtFile, decode_bounded};
+use fontana_wire::{
+    ContentEncoding, DecodeError, DecodeLimits, FdtContentEncoding, FdtFile, decode_bounded,
+};
 use md5::{Digest, Md5};
 use std::io::{self, Read, Write};
 
-/// Longest file that is decompressed where the table does not say its length.
-const MAX_DECODED_BYTES: u64 = 1 << 40;
 /// Most output for a byte of input: what deflate can reach (zlib's documentation: 1032).
 const MAX_RATIO: u64 = 1032;
 
@@ -29,26 +30,33 @@ pub(super) fn open(
     target: TargetName,
     transfer_length: u64,
 ) -> Result<(FileIndex, PlainFile), Error> {
-    let encoding = match &file.content_encoding {
-        None => None,
-        Some(FdtContentEncoding::Known(ContentEncoding::Null)) => None,
-        Some(FdtContentEncoding::Known(encoding)) => Some(*encoding),
-        Some(FdtContentEncoding::Unknown(name)) => {
-            return Err(Error::Content {
-                name: file.content_location.clone(),
-                what: format!("its content encoding {name:?} is not known here"),
-            });
-        }
-    };
     let mut plain = PlainFile {
         location: file.content_location.clone(),
         content_length: file.content_length,
         md5: file.content_md5,
         encoded: None,
     };
+    let encoding = match &file.content_encoding {
+        None => ContentEncoding::Null,
+        Some(FdtContentEncoding::Known(encoding)) => *encoding,
+        Some(FdtContentEncoding::Unknown(encoding)) => {
+            let what = format!("its content encoding {encoding:?} is not known here");
+            return Err(Error::Unsupported { name: plain.location, what });
+        }
+    };
+    let longest = match encoding {
+        ContentEncoding::Null => transfer_length,
+        _ => transfer_length.saturating_mul(MAX_RATIO),
+    };
+    // Before room is made for it.
+    if file.content_length.is_some_and(|length| length > longest) {
+        return Err(plain.wrong("its length is more than its object can hold"));
+    }
     let index = match encoding {
-        None => staging.add_file(target, transfer_length, FileAttributes::default())?,
-        Some(encoding) => {
+        ContentEncoding::Null => {
+            staging.add_file(target, transfer_length, FileAttributes::default())?
+        }
+        encoding => {
             plain.encoded = Some((encoding, target));
             staging.add_scratch(transfer_length)?
         }
@@ -59,71 +67,91 @@ pub(super) fn open(
 impl Disk {
     pub(super) fn commit_plain(&self, object: &OpenObject, file: &PlainFile) -> Result<(), Error> {
         let Some(staging) = &self.staging else { return Ok(()) };
-        let mut check = Check { md5: Md5::new(), bytes: 0 };
-        let wrong = |what: String| Error::Content { name: file.location.clone(), what };
         let files = match &file.encoded {
             None => {
-                io::copy(&mut ObjectReader::new(&object.staged), &mut check)
-                    .map_err(|error| wrong(error.to_string()))?;
+                let mut check = Check::default();
+                for sbn in (0..object.staged.layout().block_count()).map(Sbn) {
+                    object.staged.for_each_chunk_of_block(sbn, |bytes| check.update(bytes))?;
+                }
                 file.verify(check)?;
                 object.files.clone()
             }
-            // Twice: first to learn how long it is and whether it is right, then to keep it.
             Some((encoding, target)) => {
-                let limits = DecodeLimits {
-                    output_bytes: file.content_length.unwrap_or(MAX_DECODED_BYTES),
-                    ratio: MAX_RATIO,
-                };
-                let decode = |output: &mut dyn Write| {
-                    decode_bounded(*encoding, ObjectReader::new(&object.staged), output, &limits)
-                        .map_err(|error| wrong(error.to_string()))
-                };
-                let length = decode(&mut check)?;
-                file.verify(check)?;
-                let index = staging.add_file(target.clone(), length, FileAttributes::default())?;
-                let mut writer = FileWriter { staging, index, at: 0, failure: None };
-                let decoded = decode(&mut writer);
-                if let Some(failure) = writer.failure {
-                    return Err(failure.into());
-                }
-                decoded?;
-                vec![index]
+                vec![self.decode(staging, &object.staged, file, *encoding, target)?]
             }
         };
         staging.commit(&files)?;
         object.staged.remove_spool()?;
         Ok(())
     }
+
+    /// Decompresses an object into a new file, and checks it.
+    fn decode(
+        &self,
+        staging: &Staging,
+        object: &StagedObject,
+        file: &PlainFile,
+        encoding: ContentEncoding,
+        target: &TargetName,
+    ) -> Result<FileIndex, Error> {
+        let decode = |output: &mut dyn Write, longest| {
+            let limits = DecodeLimits { output_bytes: longest, ratio: MAX_RATIO };
+            decode_bounded(encoding, ObjectReader { object, at: 0 }, output, &limits)
+                .map_err(|error| file.undecodable(error))
+        };
+        let length = match file.content_length {
+            Some(length) => length,
+            // Once to learn how long it is, once to keep it: decoding is cheaper than a disk that
+            // turns out full.
+            None => decode(&mut io::sink(), self.max_bytes)?,
+        };
+        let index = staging.add_file(target.clone(), length, FileAttributes::default())?;
+        let mut writer = FileWriter { staging, index, check: Check::default() };
+        decode(&mut writer, length)?;
+        file.verify(writer.check)?;
+        Ok(index)
+    }
 }
 
 impl PlainFile {
     fn verify(&self, check: Check) -> Result<(), Error> {
-        let wrong = |what: &str| Error::Content { name: self.location.clone(), what: what.into() };
         if self.content_length.is_some_and(|length| length != check.bytes) {
-            return Err(wrong("its length is not what the file delivery table says"));
+            return Err(self.wrong("its length is not what the file delivery table says"));
         }
         let md5: [u8; 16] = check.md5.finalize().into();
         if self.md5.is_some_and(|expected| expected != md5) {
-            return Err(wrong("its MD5 is not what the file delivery table says"));
+            return Err(self.wrong("its MD5 is not what the file delivery table says"));
         }
         Ok(())
     }
+
+    fn wrong(&self, what: impl Into<String>) -> Error {
+        Error::Content { name: self.location.clone(), what: what.into() }
+    }
+
+    /// Tells a disk that failed from data that is no good.
+    fn undecodable(&self, error: DecodeError) -> Error {
+        match error {
+            DecodeError::Io(error) => match error.downcast::<StagingError>() {
+                Ok(error) => error.into(),
+                Err(error) => Error::System { doing: "decompress a file", error },
+            },
+            error => self.wrong(error.to_string()),
+        }
+    }
 }
 
+/// What is counted of a file's bytes as they pass.
+#[derive(Default)]
 struct Check {
     md5: Md5,
     bytes: u64,
 }
 
-impl Write for Check {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+impl Check {
+    fn update(&mut self, bytes: &[u8]) {
         self.md5.update(bytes);
         self.bytes += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -131,12 +159,6 @@ impl Write for Check {
 struct ObjectReader<'a> {
     object: &'a StagedObject,
     at: u64,
-}
-
-impl<'a> ObjectReader<'a> {
-    fn new(object: &'a StagedObject) -> Self {
-        Self { object, at: 0 }
-    }
 }
 
 impl Read for ObjectReader<'_> {
@@ -150,22 +172,18 @@ impl Read for ObjectReader<'_> {
     }
 }
 
+/// Writes a file from its first to its last byte.
 struct FileWriter<'a> {
     staging: &'a Staging,
     index: FileIndex,
-    at: u64,
-    /// What the disk said, which is lost on the way through [`io::Error`].
-    failure: Option<StagingError>,
+    check: Check,
 }
 
 impl Write for FileWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Err(failure) = self.staging.write_file(self.index, self.at, bytes) {
-            let error = io::Error::other(failure.to_string());
-            self.failure = Some(failure);
-            return Err(error);
-        }
-        self.at += bytes.len() as u64;
+        let at = self.check.bytes;
+        self.staging.write_file(self.index, at, bytes).map_err(io::Error::other)?;
+        self.check.update(bytes);
         Ok(bytes.len())
     }
 

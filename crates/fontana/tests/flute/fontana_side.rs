@@ -1,0 +1,195 @@
+//! Fontana's ends of a transfer, and what both directions share.
+
+use fontana::{
+    Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession,
+    SendSummary, Stop,
+};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub const MIB: usize = 1 << 20;
+/// The sizes of issue: nothing, less than a symbol, one block, many blocks.
+pub const SIZES: [usize; 4] = [0, 1, MIB, 50 * MIB];
+/// Slow enough for one core that sends, receives and decodes at the same time.
+pub const RATE_BYTES_PER_SECOND: u64 = 20_000_000;
+
+/// One transfer at a time: what a test loses, it is to lose on purpose.
+pub fn air() -> MutexGuard<'static, ()> {
+    static AIR: Mutex<()> = Mutex::new(());
+    AIR.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A group and port that no other test of this machine uses.
+pub fn reach() -> Reach {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let group = Ipv4Addr::new(239, 255, 92, NEXT.fetch_add(1, Ordering::Relaxed));
+    let port = 20_000 + (std::process::id() % 20_000) as u16;
+    let mut reach = Reach::to(SocketAddr::from((group, port)));
+    reach.interface = Some("127.0.0.1".parse().unwrap());
+    reach
+}
+
+/// Bytes that do not repeat and cannot be compressed (xorshift64).
+pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut noise = Vec::with_capacity(bytes + 8);
+    while noise.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        noise.extend(state.to_ne_bytes());
+    }
+    noise.truncate(bytes);
+    noise
+}
+
+/// Bytes that can be compressed well.
+pub fn text(bytes: usize) -> Vec<u8> {
+    let line = |number: usize| format!("{number}: all the world's a stage\n").into_bytes();
+    (0..).flat_map(line).take(bytes).collect()
+}
+
+/// Which datagrams are lost on the way: each with the same probability, and the same ones whenever
+/// the test runs.
+pub struct Losing {
+    state: u64,
+    permille: u64,
+}
+
+impl Losing {
+    pub fn permille(permille: u64) -> Self {
+        Self { state: 0x2545_F491_4F6C_DD1D, permille }
+    }
+
+    pub fn loses_one(&mut self) -> bool {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state % 1000 < self.permille
+    }
+}
+
+/// Files by name.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+pub fn files_of(sizes: &[usize]) -> Files {
+    let name = |size: &usize| format!("file of {size} bytes");
+    sizes.iter().map(|size| (name(size), noise(*size, *size as u64))).collect()
+}
+
+/// Writes files into a directory; their paths.
+pub fn write(files: &Files, directory: &Path) -> Vec<PathBuf> {
+    let write = |(name, bytes): (&String, &Vec<u8>)| {
+        let path = directory.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    files.iter().map(write).collect()
+}
+
+/// Every entry of a directory, staging included.
+pub fn read(directory: &Path) -> Files {
+    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+    let name = |entry: &std::fs::DirEntry| entry.file_name().into_string().unwrap();
+    entries.map(|entry| (name(&entry), std::fs::read(entry.path()).unwrap())).collect()
+}
+
+/// Compares without printing megabytes.
+#[track_caller]
+pub fn assert_same(actual: &Files, expected: &Files) {
+    let names = |files: &Files| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(actual), names(expected));
+    for (name, bytes) in expected {
+        assert!(actual[name] == *bytes, "{name:?} arrived with other bytes");
+    }
+}
+
+/// A sender of plain FLUTE that runs until it is told to stop.
+pub struct FontanaSender {
+    stop: Stop,
+    thread: Option<JoinHandle<SendSummary>>,
+}
+
+impl FontanaSender {
+    pub fn start(
+        reach: &Reach,
+        files: Vec<PathBuf>,
+        change: impl FnOnce(&mut SendOptions),
+    ) -> Self {
+        let mut options = SendOptions::new(files);
+        options.reach = reach.clone();
+        options.flute = true;
+        options.rate_bytes_per_second = RATE_BYTES_PER_SECOND;
+        options.seed = Some(1);
+        options.tsi = Some(fontana::wire::Tsi(super::peer::TSI));
+        change(&mut options);
+        let session = SendSession::prepare(options).unwrap();
+        let stop = Stop::new();
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || session.run(&stopped, &mut |_| {}).unwrap());
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for FontanaSender {
+    fn drop(&mut self) {
+        self.stop.set();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// What became of a reception.
+pub struct Received {
+    pub summary: ReceiveSummary,
+    /// What is in the target directory afterwards.
+    pub files: Files,
+    /// Names of objects that were given up.
+    pub failed: Vec<String>,
+    _target: tempfile::TempDir,
+}
+
+impl Received {
+    pub fn code(&self) -> u8 {
+        self.summary.verdict.code()
+    }
+}
+
+/// A receiver of plain FLUTE that has joined its group.
+pub struct FontanaReceiver {
+    session: ReceiveSession,
+    target: tempfile::TempDir,
+}
+
+impl FontanaReceiver {
+    pub fn join(reach: &Reach, change: impl FnOnce(&mut ReceiveOptions)) -> Self {
+        let target = tempfile::tempdir().unwrap();
+        let mut options = ReceiveOptions::new(target.path());
+        options.reach = reach.clone();
+        options.plain_flute = true;
+        options.timeout = Some(Duration::from_secs(60));
+        change(&mut options);
+        Self { session: ReceiveSession::open(options).unwrap(), target }
+    }
+
+    pub fn target(&self) -> &Path {
+        self.target.path()
+    }
+
+    /// Receives until it is over.
+    pub fn run(self) -> Received {
+        let mut failed = Vec::new();
+        let mut observe = |event: ReceiveEvent<'_>| {
+            if let ReceiveEvent::ObjectFailed { names, .. } = event {
+                failed.extend_from_slice(names);
+            }
+        };
+        let summary = self.session.run(&Stop::new(), &mut observe).unwrap();
+        let files = read(self.target.path());
+        Received { summary, files, failed, _target: self.target }
+    }
+}

@@ -1,0 +1,117 @@
+//! Sessions packet by packet, for what no honest sender sends.
+
+use super::peer::{Background, Sending, TSI};
+use fontana::Reach;
+use fontana::wire::{
+    ContentEncoding, Fdt, FdtExtension, FdtFile, HeaderFields, NtpSeconds, Toi, Tsi,
+    emit_payload_id,
+};
+use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+use md5::{Digest, Md5};
+use std::time::Duration;
+
+/// Bytes of a symbol.
+pub const SYMBOL: u16 = 1000;
+
+/// No code, and blocks of 16 symbols.
+pub fn oti(length: usize) -> Oti {
+    let scheme = FecScheme::NoCode { max_source_block_length: 16 };
+    Oti { transfer_length: length as u64, symbol_size: SYMBOL, scheme }
+}
+
+/// What a table says of a file, without its transmission information.
+pub fn without_oti(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
+    FdtFile {
+        toi: Toi(toi),
+        content_location: location.to_owned(),
+        content_length: Some(bytes.len() as u64),
+        content_md5: Some(Md5::digest(bytes).into()),
+        ..FdtFile::default()
+    }
+}
+
+/// What an honest table says of a file.
+pub fn described(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
+    FdtFile { oti: Some(oti(bytes.len())), ..without_oti(toi, location, bytes) }
+}
+
+/// A table of files.
+pub fn table(files: impl IntoIterator<Item = FdtFile>) -> Vec<u8> {
+    let files = files.into_iter().collect();
+    Fdt { expires: NtpSeconds::from_unix_seconds(4_000_000_000), complete: false, files }.emit()
+}
+
+/// Packets to be sent, over and over again.
+#[derive(Default)]
+pub struct Session {
+    packets: Vec<Vec<u8>>,
+}
+
+impl Session {
+    /// A table, under an instance id, in packets that say how it is compressed.
+    pub fn table_instance(
+        mut self,
+        instance_id: u32,
+        bytes: &[u8],
+        encoding: Option<ContentEncoding>,
+    ) -> Self {
+        let fields = HeaderFields {
+            fdt: Some(FdtExtension { version: 2, instance_id }),
+            content_encoding: encoding,
+            fti: Some(oti(bytes.len())),
+            ..HeaderFields::new(Tsi(TSI), Some(Toi::FDT))
+        };
+        self.object(fields, bytes);
+        self
+    }
+
+    pub fn table(self, files: impl IntoIterator<Item = FdtFile>) -> Self {
+        self.table_instance(1, &table(files), None)
+    }
+
+    /// The packets of a file.
+    pub fn file(mut self, toi: u128, bytes: &[u8]) -> Self {
+        self.object(HeaderFields::new(Tsi(TSI), Some(Toi(toi))), bytes);
+        self
+    }
+
+    /// The packets of a file, each with its transmission information.
+    pub fn file_with_fti(mut self, toi: u128, bytes: &[u8]) -> Self {
+        let fti = Some(oti(bytes.len()));
+        self.object(HeaderFields { fti, ..HeaderFields::new(Tsi(TSI), Some(Toi(toi))) }, bytes);
+        self
+    }
+
+    /// What was there so far, cut to its first packet.
+    pub fn first_packet(mut self) -> Self {
+        self.packets.truncate(1);
+        self
+    }
+
+    fn object(&mut self, fields: HeaderFields, bytes: &[u8]) {
+        let layout = oti(bytes.len()).layout().unwrap();
+        for sbn in (0..layout.block_count()).map(Sbn) {
+            for esi in (0..layout.source_symbols(sbn).unwrap()).map(Esi) {
+                let mut packet = Vec::new();
+                fields.emit(&mut packet);
+                emit_payload_id(fields.codepoint, sbn, esi, &mut packet);
+                for piece in layout.symbol_pieces(sbn, esi) {
+                    let range = piece.in_object.start as usize..piece.in_object.end as usize;
+                    packet.extend_from_slice(&bytes[range]);
+                }
+                self.packets.push(packet);
+            }
+        }
+    }
+
+    /// Sends it all, again and again.
+    pub fn repeat(self, reach: &Reach) -> Background {
+        let mut sending = Sending::to(reach);
+        Background::run(move |stop| {
+            while !stop.is_set() {
+                self.packets.iter().for_each(|packet| sending.send(packet));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        })
+    }
+}

@@ -1,0 +1,311 @@
+//! Sessions that nobody should send, from a sender that is made by hand. Beside each of them an
+//! honest file arrives.
+
+use super::fontana_side::{Files, FontanaReceiver, Received, air, assert_same, noise, reach};
+use super::handmade::{Session, described, oti, table, without_oti};
+use fontana::wire::{ContentEncoding, FdtContentEncoding, FdtFile, Toi};
+use fontana::{ReceiveOptions, Rejection};
+use fontana_fec::{FecScheme, Oti};
+use std::time::Duration;
+
+const HONEST: u128 = 100;
+
+fn honest() -> Vec<u8> {
+    noise(5_500, 100)
+}
+
+fn honest_files() -> Files {
+    Files::from([("honest".to_owned(), honest())])
+}
+
+/// A session with an honest file and another one.
+fn beside_an_honest_file(file: FdtFile, bytes: &[u8]) -> Session {
+    let toi = file.toi.0;
+    let honest_file = described(HONEST, "honest", &honest());
+    Session::default().table([file, honest_file]).file(toi, bytes).file(HONEST, &honest())
+}
+
+fn receive(session: Session, change: impl FnOnce(&mut ReceiveOptions)) -> Received {
+    let _air = air();
+    let reach = reach();
+    let receiver = FontanaReceiver::join(&reach, change);
+    let _sender = session.repeat(&reach);
+    receiver.run()
+}
+
+/// The other file is not there, for the reason given, and the honest one is.
+#[track_caller]
+fn assert_refused(received: &Received, code: u8, reason: &str) {
+    assert_eq!(received.code(), code, "{:?}", received.summary);
+    let [failure] = received.summary.failures.as_slice() else { panic!("{:?}", received.summary) };
+    assert!(failure.to_string().contains(reason), "{failure}");
+    assert_same(&received.files, &honest_files());
+}
+
+#[test]
+fn an_honest_session_made_by_hand_arrives() {
+    let bytes = noise(3_000, 1);
+    let session = beside_an_honest_file(described(1, "other", &bytes), &bytes);
+    let received = receive(session, |_| {});
+    assert_eq!(received.code(), 0);
+    let mut files = honest_files();
+    files.insert("other".to_owned(), bytes);
+    assert_same(&received.files, &files);
+}
+
+#[test]
+fn transmission_information_in_packets_alone_is_enough_before_and_after_the_table() {
+    let files = |numbers: std::ops::Range<u128>| numbers.map(|toi| (toi, noise(9_500, toi as u64)));
+    let name = |toi: u128| format!("file{toi}");
+    let described = |numbers| {
+        let of = |(toi, bytes): (u128, Vec<u8>)| without_oti(toi, &name(toi), &bytes);
+        files(numbers).map(of).collect::<Vec<_>>()
+    };
+    let mut session = Session::default();
+    for (toi, bytes) in files(1..3) {
+        session = session.file_with_fti(toi, &bytes);
+    }
+    session = session.table(described(1..5));
+    for (toi, bytes) in files(3..5) {
+        session = session.file_with_fti(toi, &bytes);
+    }
+    let received = receive(session, |_| {});
+    assert_eq!(received.code(), 0, "{:?}", received.summary);
+    assert_same(&received.files, &files(1..5).map(|(toi, bytes)| (name(toi), bytes)).collect());
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused() {
+    let outside = tempfile::tempdir().unwrap();
+    let bytes = noise(2_000, 1);
+    let up = "../".repeat(20);
+    let into_outside = format!("{up}{}/x", outside.path().display());
+    for location in [
+        "../x",
+        "a/../../x",
+        "..%2Fx",
+        "..\\x",
+        "file:///../x",
+        into_outside.as_str(),
+        "C:\\x",
+        "nul",
+        "a%00b",
+        "a%0Ab",
+        "%1B[2Jx",
+        "",
+        "/",
+        "http://example.org/",
+        ".fontana-flute-127-0-0-1-4660",
+        "%ff",
+    ] {
+        let session = beside_an_honest_file(described(1, location, &bytes), &bytes);
+        let received = receive(session, |_| {});
+        assert_eq!(received.code(), 6, "{location:?}: {:?}", received.summary);
+        assert_same(&received.files, &honest_files());
+    }
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_absolute_name_stays_in_the_target() {
+    let outside = tempfile::tempdir().unwrap();
+    let bytes = noise(2_000, 1);
+    for location in [
+        format!("{}/x", outside.path().display()),
+        format!("file://{}/x", outside.path().display()),
+    ] {
+        let session = beside_an_honest_file(described(1, &location, &bytes), &bytes);
+        let received = receive(session, |_| {});
+        assert_eq!(received.code(), 0, "{location:?}: {:?}", received.summary);
+        let mut files = honest_files();
+        files.insert("x".to_owned(), bytes.clone());
+        assert_same(&received.files, &files);
+    }
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn two_files_with_one_name_are_not_mixed() {
+    let (first, second) = (noise(2_000, 1), noise(2_000, 2));
+    let session = Session::default()
+        .table([described(1, "a/name", &first), described(2, "b/name", &second)])
+        .file(1, &first)
+        .file(2, &second);
+    let received = receive(session, |_| {});
+    assert_eq!(received.code(), 6);
+    assert_same(&received.files, &Files::from([("name".to_owned(), first)]));
+}
+
+#[test]
+fn a_file_that_exists_is_left_alone() {
+    let bytes = noise(2_000, 1);
+    let _air = air();
+    let reach = reach();
+    let receiver = FontanaReceiver::join(&reach, |_| {});
+    std::fs::write(receiver.target().join("mine"), "precious").unwrap();
+    let session = beside_an_honest_file(described(1, "mine", &bytes), &bytes);
+    let _sender = session.repeat(&reach);
+    let received = receiver.run();
+    assert_eq!(received.code(), 6);
+    let mut files = honest_files();
+    files.insert("mine".to_owned(), b"precious".to_vec());
+    assert_same(&received.files, &files);
+}
+
+#[test]
+fn a_content_encoding_that_is_not_known_is_refused_by_name() {
+    let bytes = noise(2_000, 1);
+    let encoding = FdtContentEncoding::Unknown("br".to_owned());
+    let file = FdtFile { content_encoding: Some(encoding), ..described(1, "other", &bytes) };
+    let received = receive(beside_an_honest_file(file, &bytes), |_| {});
+    assert_refused(&received, 6, "content encoding \"br\"");
+}
+
+#[test]
+fn data_that_cannot_be_decompressed_fails_verification() {
+    let bytes = noise(2_000, 1);
+    for (encoding, length) in [
+        (ContentEncoding::Gzip, Some(4_000)),
+        (ContentEncoding::Zlib, None),
+        (ContentEncoding::Deflate, None),
+    ] {
+        let file = FdtFile {
+            content_encoding: Some(FdtContentEncoding::Known(encoding)),
+            content_length: length,
+            ..described(1, "other", &bytes)
+        };
+        let received = receive(beside_an_honest_file(file, &bytes), |_| {});
+        assert_refused(&received, 4, encoding.name());
+    }
+}
+
+#[test]
+fn a_length_that_no_object_could_hold_is_refused_before_room_is_made_for_it() {
+    let bytes = noise(2_000, 1);
+    for encoding in [ContentEncoding::Null, ContentEncoding::Gzip] {
+        let file = FdtFile {
+            content_encoding: Some(FdtContentEncoding::Known(encoding)),
+            content_length: Some(1 << 60),
+            ..described(1, "other", &bytes)
+        };
+        let received = receive(beside_an_honest_file(file, &bytes), |_| {});
+        assert_refused(&received, 4, "more than its object can hold");
+    }
+}
+
+#[test]
+fn a_file_shorter_or_longer_than_the_table_says_fails_verification() {
+    let bytes = noise(2_000, 1);
+    let shorter = FdtFile { content_length: Some(1_999), ..described(1, "other", &bytes) };
+    let received = receive(beside_an_honest_file(shorter, &bytes), |_| {});
+    assert_refused(&received, 4, "length");
+}
+
+#[test]
+fn object_numbers_that_fontana_keeps_for_itself_are_refused_aloud() {
+    let bytes = noise(2_000, 1);
+    for toi in [Toi::HEAD, Toi::MANIFEST] {
+        let session = beside_an_honest_file(described(toi.0, "other", &bytes), &bytes);
+        assert_refused(&receive(session, |_| {}), 6, "TOI");
+    }
+}
+
+#[test]
+fn geometry_that_makes_no_sense_is_refused() {
+    let bytes = noise(2_000, 1);
+    let scheme = FecScheme::NoCode { max_source_block_length: 0 };
+    let raptorq = FecScheme::RaptorQ { source_blocks: 200, sub_blocks: 1, alignment: 4 };
+    for nonsense in [
+        Oti { symbol_size: 0, ..oti(2_000) },
+        Oti { scheme, ..oti(2_000) },
+        Oti { scheme: raptorq, ..oti(2_000) },
+        Oti { transfer_length: 1 << 60, ..oti(2_000) },
+    ] {
+        let file = FdtFile { oti: Some(nonsense), ..described(1, "other", &bytes) };
+        let received = receive(beside_an_honest_file(file, &bytes), |_| {});
+        assert_refused(&received, 6, "makes no sense");
+    }
+}
+
+#[test]
+fn a_session_cannot_ask_for_more_than_is_accepted() {
+    let bytes = noise(2_000, 1);
+    let honest_file = described(HONEST, "honest", &honest());
+    let most = honest().len() as u64 + 1_999;
+    let session = |file| {
+        let files = [honest_file.clone(), file];
+        Session::default().table(files).file(HONEST, &honest()).file(1, &bytes)
+    };
+    let received =
+        receive(session(described(1, "other", &bytes)), |options| options.max_bytes = most);
+    assert_refused(&received, 6, "more bytes than are accepted");
+    let received =
+        receive(session(described(1, "other", &bytes)), |options| options.max_bytes = most + 1);
+    assert_eq!(received.code(), 0);
+
+    // As many blocks as can be numbered, five times over.
+    let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+    let shredded = Oti { transfer_length: 1 << 16, symbol_size: 1, scheme };
+    let file = |toi: u128| FdtFile {
+        oti: Some(shredded),
+        content_length: Some(1 << 16),
+        ..described(toi, &format!("shreds{toi}"), &bytes)
+    };
+    let files = [honest_file.clone()].into_iter().chain((1..=4).map(file));
+    let session = Session::default().table(files).file(HONEST, &honest());
+    let received = receive(session, |options| options.timeout = Some(Duration::from_secs(2)));
+    assert!(received.summary.failures[0].to_string().contains("more source blocks"));
+    assert_same(&received.files, &honest_files());
+}
+
+#[test]
+fn a_table_that_is_none_is_told_and_the_next_one_is_taken() {
+    let session = |with_good_one: bool| {
+        let session = Session::default().table_instance(1, b"<html>not found</html>", None);
+        let files = [described(HONEST, "honest", &honest())];
+        let session =
+            if with_good_one { session.table_instance(2, &table(files), None) } else { session };
+        session.file(HONEST, &honest())
+    };
+    let received = receive(session(true), |_| {});
+    assert_eq!(received.code(), 0);
+    assert_same(&received.files, &honest_files());
+    let received =
+        receive(session(false), |options| options.timeout = Some(Duration::from_secs(1)));
+    assert_eq!(received.code(), 4);
+    assert!(matches!(received.summary.rejections[..], [(_, Rejection::BadManifest)]));
+    assert_same(&received.files, &Files::new());
+}
+
+#[test]
+fn a_table_compressed_beyond_reason_is_not_decompressed() {
+    // 7 MB of blanks: within the limit of bytes, not within that of the ratio.
+    let mut bomb = table([described(HONEST, "honest", &honest())]);
+    bomb.extend(vec![b' '; 7 << 20]);
+    let compressed = flute::sender::compress::compress_buffer(&bomb, flute::core::lct::Cenc::Gzip);
+    let session = Session::default()
+        .table_instance(1, &compressed.unwrap(), Some(ContentEncoding::Gzip))
+        .file(HONEST, &honest());
+    let received = receive(session, |options| options.timeout = Some(Duration::from_secs(1)));
+    assert_eq!(received.code(), 4);
+}
+
+#[test]
+fn a_sender_that_began_again_with_the_same_number_for_another_table_is_understood() {
+    // The first packet of a longer table that never comes whole.
+    let long = table((1..50).map(|toi| described(toi, "never", &[])));
+    let mut session = Session::default().table_instance(1, &long, None);
+    session = session.first_packet();
+    let session = session.table([described(HONEST, "honest", &honest())]).file(HONEST, &honest());
+    let received = receive(session, |_| {});
+    assert_eq!(received.code(), 0);
+    assert_same(&received.files, &honest_files());
+}
+
+#[test]
+fn a_receiver_that_hears_only_the_table_says_that_it_is_incomplete() {
+    let session = Session::default().table([described(HONEST, "honest", &honest())]);
+    let received = receive(session, |options| options.timeout = Some(Duration::from_secs(1)));
+    assert_eq!(received.code(), 3);
+    assert_same(&received.files, &Files::new());
+}

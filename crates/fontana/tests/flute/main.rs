@@ -1,0 +1,11 @@
+//! Plain FLUTE between Fontana and another implementation, the crate `flute`, over real sockets and
+//! loopback multicast, in both directions; and what Fontana does with sessions that nobody should
+//! send.
+#![allow(clippy::unwrap_used)]
+
+mod fontana_side;
+mod from_flute;
+mod handmade;
+mod hostile;
+mod peer;
+mod to_flute;

@@ -1,0 +1,231 @@
+//! The other implementation's ends of a transfer: the crate does packets, this file does sockets.
+
+use super::fontana_side::{Files, Losing, RATE_BYTES_PER_SECOND};
+use flute::core::{Oti, UDPEndpoint, lct::Cenc};
+use flute::receiver::{self, Receiver, writer::ObjectWriterBufferBuilder};
+use flute::sender::{CarouselRepeatMode, ObjectDesc, Sender, TransferConfig};
+use fontana::{Reach, Stop, wire};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::rc::Rc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The session of every test.
+pub const TSI: u64 = 0x1234;
+/// How long the peer may take for one session.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn group(reach: &Reach) -> SocketAddrV4 {
+    match reach.address() {
+        SocketAddr::V4(address) => address,
+        SocketAddr::V6(address) => panic!("{address} is not an IPv4 address"),
+    }
+}
+
+fn endpoint(reach: &Reach) -> UDPEndpoint {
+    let group = group(reach);
+    UDPEndpoint::new(None, group.ip().to_string(), group.port())
+}
+
+/// A socket on loopback that sends to a group.
+pub struct Sending {
+    socket: Socket,
+    to: SockAddr,
+    started: Instant,
+    bytes: u64,
+}
+
+impl Sending {
+    pub fn to(reach: &Reach) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
+        socket.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
+        socket.set_multicast_loop_v4(true).unwrap();
+        Self { socket, to: group(reach).into(), started: Instant::now(), bytes: 0 }
+    }
+
+    /// Sends a packet when the rate allows it.
+    pub fn send(&mut self, packet: &[u8]) {
+        let due = Duration::from_secs_f64(self.bytes as f64 / RATE_BYTES_PER_SECOND as f64);
+        let early = due.saturating_sub(self.started.elapsed());
+        // Sleeping takes longer than it is told to: let a few packets add up.
+        if early > Duration::from_millis(2) {
+            std::thread::sleep(early);
+        }
+        self.socket.send_to(packet, &self.to).unwrap();
+        self.bytes += packet.len() as u64;
+    }
+}
+
+/// A thread that sends until it is told to stop.
+pub struct Background {
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    pub fn run(work: impl FnOnce(&Stop) + Send + 'static) -> Self {
+        let stop = Stop::new();
+        let stopped = stop.clone();
+        Self { stop, thread: Some(std::thread::spawn(move || work(&stopped))) }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.stop.set();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// The peer's default, `Oti::default()`, with another size of symbols.
+pub fn no_code() -> Oti {
+    Oti::new_no_code(1424, 64)
+}
+
+/// Blocks of 1 000 symbols with 20 % repair symbols.
+pub fn raptorq(sub_blocks: u16) -> Oti {
+    Oti::new_raptorq(1400, 1000, 200, sub_blocks, 4).unwrap()
+}
+
+/// The peer's configuration: its defaults, but for a table that comes more often than once a second.
+pub fn config() -> flute::sender::Config {
+    flute::sender::Config {
+        fdt_carousel_mode: CarouselRepeatMode::DelayBetweenTransfers(Duration::from_millis(100)),
+        ..Default::default()
+    }
+}
+
+/// A sender with nothing to send.
+pub fn sender(reach: &Reach, oti: &Oti, config: &flute::sender::Config) -> Sender {
+    Sender::new(endpoint(reach), TSI, oti, config)
+}
+
+/// Repeats a file for ever.
+pub fn carousel(cenc: Cenc) -> TransferConfig {
+    TransferConfig {
+        carousel_mode: Some(CarouselRepeatMode::DelayBetweenTransfers(Duration::ZERO)),
+        cenc,
+        ..Default::default()
+    }
+}
+
+/// A file as the peer describes it, with its MD5.
+pub fn object(name: &str, bytes: &[u8], transfer: TransferConfig) -> Box<ObjectDesc> {
+    let location = url::Url::parse(&format!("file:///{name}")).unwrap();
+    let media_type = "application/octet-stream";
+    ObjectDesc::create_from_buffer(bytes.to_vec(), media_type, &location, true, transfer).unwrap()
+}
+
+/// A sender that repeats files for ever.
+pub fn sender_of(
+    reach: &Reach,
+    files: &Files,
+    oti: &Oti,
+    config: &flute::sender::Config,
+    cenc: Cenc,
+) -> Sender {
+    let mut sender = sender(reach, oti, config);
+    for (name, bytes) in files {
+        sender.add_object(0, object(name, bytes, carousel(cenc))).unwrap();
+    }
+    sender.publish(SystemTime::now()).unwrap();
+    sender
+}
+
+/// Sends what the peer gives, some of it in vain.
+pub fn send(reach: &Reach, mut sender: Sender, mut losing: Losing) -> Background {
+    let mut sending = Sending::to(reach);
+    Background::run(move |stop| {
+        while !stop.is_set() {
+            match sender.read(SystemTime::now()) {
+                Some(_) if losing.loses_one() => {}
+                Some(packet) => sending.send(&packet),
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    })
+}
+
+/// Every packet of one pass over the files.
+pub fn packets(mut sender: Sender) -> Vec<Vec<u8>> {
+    let now = SystemTime::now();
+    std::iter::from_fn(|| sender.read(now)).collect()
+}
+
+/// A file as the peer's receiver left it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Complete(Vec<u8>),
+    Failed,
+}
+
+/// A socket that has joined, for the peer's receiver.
+pub struct Listening {
+    socket: Socket,
+    reach: Reach,
+}
+
+impl Listening {
+    pub fn join(reach: &Reach) -> Self {
+        let group = group(reach);
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
+        socket.set_recv_buffer_size(8 << 20).unwrap();
+        socket.bind(&group.into()).unwrap();
+        socket.join_multicast_v4(group.ip(), &Ipv4Addr::LOCALHOST).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        Self { socket, reach: reach.clone() }
+    }
+
+    /// Receives until so many files are complete, or one has failed. The peer checks MD5.
+    pub fn receive(
+        self,
+        count: usize,
+        config: receiver::Config,
+        mut losing: Losing,
+    ) -> Vec<(String, Outcome)> {
+        let writer = Rc::new(ObjectWriterBufferBuilder::new(true));
+        let mut peer = Receiver::new(&endpoint(&self.reach), TSI, writer.clone(), Some(config));
+        let started = Instant::now();
+        let mut datagram = [0; 2048];
+        let socket = std::net::UdpSocket::from(self.socket);
+        while started.elapsed() < PATIENCE {
+            let Ok(length) = socket.recv(&mut datagram) else { continue };
+            if losing.loses_one() {
+                continue;
+            }
+            // An error here is a packet that it did not want.
+            let _ = peer.push_data(&datagram[..length], SystemTime::now());
+            let objects = writer.objects.borrow();
+            let complete = objects.iter().filter(|object| object.borrow().complete).count();
+            if complete >= count || objects.iter().any(|object| object.borrow().error) {
+                break;
+            }
+        }
+        let objects = writer.objects.borrow();
+        let outcome = |object: &flute::receiver::writer::ObjectWriterBuffer| {
+            let path = wire::parse_content_location(&object.meta.content_location).unwrap();
+            let name = path.to_string();
+            match object.complete {
+                true => (name, Outcome::Complete(object.data.clone())),
+                false => (name, Outcome::Failed),
+            }
+        };
+        objects.iter().map(|object| outcome(&object.borrow())).collect()
+    }
+}
+
+/// A receiver whose cache holds every block of the tests.
+pub fn with_a_large_cache() -> receiver::Config {
+    receiver::Config { object_max_cache_size: Some(256 << 20), ..receiver::Config::default() }
+}
+
+/// The files of a reception in which nothing failed.
+#[track_caller]
+pub fn complete(outcomes: Vec<(String, Outcome)>) -> Files {
+    let bytes = |(name, outcome)| match outcome {
+        Outcome::Complete(bytes) => (name, bytes),
+        Outcome::Failed => panic!("the peer gave up {name}"),
+    };
+    outcomes.into_iter().map(bytes).collect()
+}

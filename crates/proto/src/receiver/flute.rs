@@ -1,0 +1,265 @@
+//! Plain FLUTE sessions (RFC 6726, and RFC 3926 before it): the file delivery table stands in for
+//! the manifest.
+//!
+//! A table arrives as an object of its own, in packets with EXT_FDT, EXT_FTI and, if it is
+//! compressed, EXT_CENC. A file that it names is opened once its transmission information is known,
+//! from the table or from EXT_FTI in a packet of the file, whichever comes first. Nobody vouches
+//! for any of it: a file that cannot be received is refused by itself, and the others arrive.
+//!
+//! A receiver is done when it has every file of the tables that it has read. It does not wait for
+//! `Complete`, which few senders ever say.
+
+use super::collect::Collector;
+use super::feed::FeedState;
+use super::{Chosen, Receiver, ReceiverLimits, SessionKey};
+use crate::{Event, Job, Opening, Output, Rejection};
+use fontana_fec::{FecScheme, ObjectLayout, Oti, OtiError};
+use fontana_wire::{
+    ContentEncoding, Fdt, FdtError, FdtFile, FdtLimits, FtiError, Packet, Payload, Toi, fti,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Why a file that a table names is not received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileRefusal {
+    /// It is sent with a code that is not ours.
+    #[error("its code, FEC Encoding ID {0}, is not known here")]
+    Code(u8),
+    /// Its transmission information describes no object.
+    #[error("its transmission information makes no sense: {0}")]
+    Geometry(#[from] OtiError),
+    /// The session has already asked for as much as [`ReceiverLimits`] allow.
+    #[error("the session asks for more {0} than are accepted")]
+    Limit(&'static str),
+    /// Its TOI is one of those that Fontana keeps for other uses.
+    #[error("its TOI is kept for other uses")]
+    ReservedToi,
+}
+
+/// The file delivery tables of one session, as far as they have been heard.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    /// Instances being collected.
+    open: BTreeMap<u32, Instance>,
+    /// Instance that was read last.
+    read: Option<u32>,
+    /// EXT_FTI as heard in packets of files that no table has named yet.
+    heard: BTreeMap<Toi, Oti>,
+    /// Files that a table has named without saying how they are encoded.
+    waiting: BTreeMap<Toi, FdtFile>,
+    /// What the files that were accepted ask for.
+    demand: Demand,
+}
+
+/// An instance on its way.
+#[derive(Debug)]
+struct Instance {
+    collector: Collector,
+    encoding: ContentEncoding,
+}
+
+#[derive(Debug, Default)]
+struct Demand {
+    files: usize,
+    bytes: u64,
+    blocks: u64,
+}
+
+/// Instances that are collected at the same time. An instance is a few packets, and one follows
+/// another: more than these are somebody's game.
+const MAX_OPEN_INSTANCES: usize = 4;
+/// Files whose EXT_FTI is remembered before a table names them. Packets of a file that is not
+/// among them say it again.
+const MAX_HEARD: usize = 256;
+
+impl Tables {
+    /// Takes a packet of a table; the table once it is whole.
+    fn on_symbol(
+        &mut self,
+        packet: &Packet<'_>,
+        payload: &Payload<'_>,
+        limits: &FdtLimits,
+    ) -> Option<Result<Fdt, FdtError>> {
+        let extensions = packet.header.extensions;
+        let id = extensions.fdt()?.instance_id;
+        if self.read == Some(id) {
+            return None;
+        }
+        let encoding = ContentEncoding::from_cenc(extensions.cenc().unwrap_or(0))?;
+        let oti = match extensions.fti() {
+            Some(content) => fti::parse(packet.header.codepoint, content).ok()?,
+            None => self.open.get(&id)?.collector.oti(),
+        };
+        // An instance that says something else of itself is a new one: its sender began again.
+        if self.open.get(&id).is_none_or(|i| i.collector.oti() != oti || i.encoding != encoding) {
+            let collector = Collector::new(oti, limits.encoded_bytes)?;
+            while self.open.len() >= MAX_OPEN_INSTANCES {
+                self.open.pop_first();
+            }
+            self.open.insert(id, Instance { collector, encoding });
+        }
+        let collector = &mut self.open.get_mut(&id)?.collector;
+        let bytes = collector.push(payload.sbn, payload.esi, payload.symbol)?;
+        self.open.remove(&id);
+        let table = Fdt::parse_encoded(encoding, &bytes, limits);
+        if table.is_ok() {
+            self.read = Some(id);
+        }
+        Some(table)
+    }
+
+    /// Learns from EXT_FTI in a packet of a file; the file, if it was waiting for that.
+    fn on_fti(&mut self, toi: Toi, oti: Oti) -> Option<FdtFile> {
+        let file = self.waiting.remove(&toi);
+        if file.is_some() || self.heard.len() < MAX_HEARD {
+            self.heard.entry(toi).or_insert(oti);
+        }
+        file
+    }
+
+    /// The geometry of a file, `None` if it is not known yet. Counts what the file asks for.
+    fn admit(
+        &mut self,
+        file: &FdtFile,
+        limits: &ReceiverLimits,
+    ) -> Result<Option<ObjectLayout>, FileRefusal> {
+        if matches!(file.toi, Toi::HEAD | Toi::MANIFEST) {
+            return Err(FileRefusal::ReservedToi);
+        }
+        let oti = match (file.oti, self.heard.remove(&file.toi)) {
+            // No packet belongs to an empty file, so its code does not matter; some senders write
+            // that it has 0 blocks.
+            _ if file.transfer_length == Some(0) => EMPTY,
+            (Some(oti), _) | (None, Some(oti)) => oti,
+            (None, None) => {
+                let is_ours = |&id: &u8| fti::parse(id, &[]) != Err(FtiError::EncodingId(id));
+                return match file.fec_encoding_id.filter(|id| !is_ours(id)) {
+                    Some(id) => Err(FileRefusal::Code(id)),
+                    None => Ok(None),
+                };
+            }
+        };
+        let layout = oti.layout()?;
+        let demand = Demand {
+            files: self.demand.files + 1,
+            bytes: self.demand.bytes.saturating_add(oti.transfer_length),
+            blocks: self.demand.blocks + u64::from(layout.block_count()),
+        };
+        for (too_much, what) in [
+            (demand.files > limits.max_files, "files"),
+            (demand.bytes > limits.max_transfer_bytes, "bytes"),
+            (demand.blocks > limits.max_blocks, "source blocks"),
+        ] {
+            if too_much {
+                return Err(FileRefusal::Limit(what));
+            }
+        }
+        self.demand = demand;
+        Ok(Some(layout))
+    }
+}
+
+/// An object without a byte.
+const EMPTY: Oti = Oti {
+    transfer_length: 0,
+    symbol_size: 1,
+    scheme: FecScheme::NoCode { max_source_block_length: 1 },
+};
+
+impl Receiver {
+    /// A packet of a file delivery table.
+    pub(super) fn on_table_symbol(
+        &mut self,
+        session: SessionKey,
+        packet: &Packet<'_>,
+        payload: &Payload<'_>,
+    ) {
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        match feed.tables.on_symbol(packet, payload, &self.config.limits.fdt) {
+            None => {}
+            Some(Ok(table)) => self.take_table(session, table),
+            // The next one may be better.
+            Some(Err(_)) => self.tell_rejection(session, Rejection::BadManifest),
+        }
+    }
+
+    fn take_table(&mut self, session: SessionKey, table: Fdt) {
+        match self.chosen {
+            // A session that has nothing to offer yet is not the one.
+            None if table.files.is_empty() => return,
+            None => self.chosen = Some(Chosen::Flute(session)),
+            Some(Chosen::Flute(chosen)) if chosen == session => {}
+            Some(_) => return self.reject(session, Rejection::OtherSession),
+        }
+        if let Some(feed) = self.feeds.get_mut(&session) {
+            feed.state = FeedState::Chosen;
+        }
+        for file in table.files {
+            self.take_file(session, file);
+        }
+    }
+
+    /// EXT_FTI in a packet of a file.
+    pub(super) fn on_file_fti(&mut self, session: SessionKey, toi: Toi, packet: &Packet<'_>) {
+        let Some(content) = packet.header.extensions.fti() else { return };
+        let Ok(oti) = fti::parse(packet.header.codepoint, content) else { return };
+        if self.download.contains(toi) {
+            return;
+        }
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        if let Some(file) = feed.tables.on_fti(toi, oti) {
+            self.take_file(session, file);
+        }
+    }
+
+    /// Opens a file, or refuses it, or waits until enough is known of it.
+    fn take_file(&mut self, session: SessionKey, file: FdtFile) {
+        let toi = file.toi;
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        let tables = &mut feed.tables;
+        // What was said of a file first holds (RFC 6726, section 3.4.1: it does not change).
+        if self.download.contains(toi) || tables.waiting.contains_key(&toi) {
+            return;
+        }
+        let limits = &self.config.limits;
+        match tables.admit(&file, limits) {
+            Ok(Some(layout)) => {
+                self.download.insert(toi, layout, None);
+                self.outputs.push_back(Output::Event(Event::FileFound {
+                    toi,
+                    content_location: file.content_location.clone(),
+                    transfer_length: layout.oti().transfer_length,
+                }));
+                let file = Arc::new(file);
+                let opening = Opening::File { session, file, layout };
+                self.outputs.push_back(Output::Job(Job::Open(opening)));
+            }
+            Ok(None) if tables.waiting.len() < limits.max_files => {
+                tables.waiting.insert(toi, file);
+            }
+            Ok(None) => self.refuse_file(file, FileRefusal::Limit("files")),
+            Err(reason) => self.refuse_file(file, reason),
+        }
+    }
+
+    fn refuse_file(&mut self, file: FdtFile, reason: FileRefusal) {
+        // Every file that is refused is remembered, so that it is told once: as many as may be
+        // accepted.
+        if self.download.refuse(file.toi, self.config.limits.max_files) {
+            let (toi, content_location) = (file.toi, file.content_location);
+            self.outputs.push_back(Output::Event(Event::FileRefused {
+                toi,
+                content_location,
+                reason,
+            }));
+        }
+    }
+
+    /// Whether every file that the tables of a session name has been opened or refused.
+    pub(super) fn tables_are_settled(&self, session: SessionKey) -> bool {
+        self.feeds
+            .get(&session)
+            .is_some_and(|feed| feed.tables.read.is_some() && feed.tables.waiting.is_empty())
+    }
+}

@@ -1,0 +1,318 @@
+//! A receiver among strangers: damaged, forged, repeated and endless datagrams. It must not panic,
+//! its memory must stay bounded, and the honest transfer beside them must finish.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "support/world.rs"]
+mod world;
+
+use bolero::check;
+use fontana_fec::{Esi, Sbn};
+use fontana_proto::{Endpoint, Event, Expectation, Instant, SplitMix64};
+use fontana_wire::{Cci, HeaderFields, SecretKey, Toi, Tsi, emit_payload_id};
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+use world::{Content, ReceiverDriver, SenderDriver, Setup, TSI, receiver_config, sender, source};
+
+/// Runs one honest sender and one receiver; `strangers` sends what it likes before each honest
+/// datagram. Returns the receiver, complete.
+fn run_among(
+    content: &Content,
+    seed: u64,
+    mut strangers: impl FnMut(&mut SplitMix64, &[u8]) -> Vec<(IpAddr, Vec<u8>)>,
+) -> ReceiverDriver {
+    let honest = sender(content, &Setup { seed, ..Setup::default() }, None);
+    let mut driver = SenderDriver::new(honest, content);
+    let mut config = receiver_config();
+    config.expectation.manifest = Some(content.hash());
+    let mut receiver = ReceiverDriver::new(config, 0.05, seed);
+    let mut random = SplitMix64::new(seed, 3);
+    let mut now = Instant::ZERO;
+    receiver.timeout(now);
+    for _ in 0..60_000 {
+        for datagram in driver.poll(now) {
+            for (from, hostile) in strangers(&mut random, &datagram) {
+                receiver.hear(now, from, &hostile);
+            }
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+        receiver.timeout(now);
+        if receiver.complete_at.is_some() {
+            assert!(receiver.has(content), "a wrong byte was called complete (seed {seed})");
+            return receiver;
+        }
+        now = now + Duration::from_millis(1);
+    }
+    panic!("the honest transfer did not finish (seed {seed})\n{:?}", receiver.receiver.stats());
+}
+
+#[test]
+fn empty_random_truncated_and_damaged_datagrams_are_counted_and_cost_nothing() {
+    for seed in 0..6 {
+        let content = Content::new(&[(150_000, 2), (700, 1)], seed);
+        let receiver = run_among(&content, seed, |random, honest| {
+            let mut datagram = match random.below(4) {
+                0 => Vec::new(),
+                1 => (0..random.below(1500)).map(|_| random.next_u64() as u8).collect(),
+                2 => honest[..random.below(honest.len() as u32) as usize].to_vec(),
+                _ => honest.to_vec(),
+            };
+            // Damage to the header: what the session's packets are known by.
+            for _ in 0..=random.below(8) {
+                let header = datagram.len().min(12) as u32;
+                if header > 0 {
+                    datagram[random.below(header) as usize] ^= 1 << random.below(8);
+                }
+            }
+            vec![(source(9), datagram)]
+        });
+        let stats = receiver.receiver.stats();
+        assert!(stats.malformed > 500, "{stats:?}");
+    }
+}
+
+/// Damage that a checksum of the network missed, in any byte of honest packets of the honest
+/// source: the block that took it fails its hash and is received anew.
+#[test]
+fn flipped_bits_in_honest_packets_poison_a_block_once_and_no_byte_of_the_file() {
+    for seed in 0..6 {
+        let content = Content::new(&[(100_000, 4)], seed);
+        let mut damaged = 0;
+        let receiver = run_among(&content, seed, |random, honest| {
+            if damaged < 12 && random.below(150) == 0 {
+                damaged += 1;
+                let mut datagram = honest.to_vec();
+                let at = random.below(datagram.len() as u32) as usize;
+                datagram[at] ^= 1 << random.below(8);
+                return vec![(source(1), datagram)];
+            }
+            Vec::new()
+        });
+        println!("seed {seed}: {} blocks poisoned", receiver.receiver.stats().poisoned_blocks);
+    }
+}
+
+#[test]
+fn a_forged_symbol_is_found_out_by_its_block_and_the_block_is_received_again() {
+    let content = Content::new(&[(60_000, 1)], 5);
+    let mut forged = false;
+    let receiver = run_among(&content, 5, |_, honest| {
+        let is_content = fontana_wire::Packet::parse(honest)
+            .is_ok_and(|p| p.header.toi.is_some_and(Toi::is_content));
+        if forged || !is_content {
+            return Vec::new();
+        }
+        forged = true;
+        let mut datagram = honest.to_vec();
+        *datagram.last_mut().unwrap() ^= 0xFF;
+        vec![(source(1), datagram)]
+    });
+    assert_eq!(receiver.receiver.stats().poisoned_blocks, 1);
+    let poisoned = |e: &&Event| matches!(e, Event::BlockPoisoned { times: 1, .. });
+    assert_eq!(receiver.events.iter().filter(poisoned).count(), 1);
+}
+
+#[test]
+fn a_block_that_is_poisoned_for_ever_ends_as_a_failure_and_not_as_a_loop() {
+    let content = Content::new(&[(6_000, 1)], 5);
+    let honest = sender(&content, &Setup::default(), None);
+    let mut driver = SenderDriver::new(honest, &content);
+    let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 1);
+    let mut now = Instant::ZERO;
+    receiver.timeout(now);
+    for _ in 0..2_000 {
+        for datagram in driver.poll(now) {
+            let mut datagram = datagram;
+            let toi = fontana_wire::Packet::parse(&datagram).unwrap().header.toi.unwrap();
+            if toi.is_content() {
+                *datagram.last_mut().unwrap() ^= 1;
+            }
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+        now = now + Duration::from_millis(1);
+    }
+    assert!(matches!(receiver.events.last(), Some(Event::GivenUp)), "{:?}", receiver.events.last());
+    assert!(receiver.committed.is_empty());
+    assert!(receiver.joined.is_empty(), "it left");
+}
+
+#[test]
+fn a_flood_of_sessions_and_sources_takes_no_memory_from_the_honest_one() {
+    let content = Content::new(&[(150_000, 2)], 1);
+    let elsewhere = Content::new(&[(150_000, 2)], 2);
+    let mut flood = SenderDriver::new(
+        sender(&elsewhere, &Setup { rate: 100_000_000, ..Setup::default() }, None),
+        &elsewhere,
+    );
+    let packets = flood.poll(Instant::from_nanos(1));
+    let receiver = run_among(&content, 1, |random, _| {
+        (0..4)
+            .map(|_| {
+                let from = IpAddr::V4(Ipv4Addr::from(random.next_u64() as u32));
+                let datagram = &packets[random.below(packets.len() as u32) as usize];
+                (from, datagram.clone())
+            })
+            .collect()
+    });
+    let stats = receiver.receiver.stats();
+    assert!(stats.datagrams > 4 * stats.fresh, "{stats:?}");
+}
+
+#[test]
+fn repeated_and_reordered_packets_change_nothing() {
+    let content = Content::new(&[(100_000, 2)], 1);
+    let mut kept: Vec<Vec<u8>> = Vec::new();
+    let receiver = run_among(&content, 1, |random, honest| {
+        kept.push(honest.to_vec());
+        (0..3)
+            .map(|_| (source(1), kept[random.below(kept.len() as u32) as usize].clone()))
+            .collect()
+    });
+    let stats = receiver.receiver.stats();
+    assert!(stats.duplicates > stats.fresh, "{stats:?}");
+    assert_eq!(stats.poisoned_blocks, 0);
+}
+
+/// Symbols of objects, blocks and lengths that do not exist, and of every other kind of size.
+#[test]
+fn symbols_that_cannot_be_are_counted_as_invalid() {
+    let content = Content::new(&[(100_000, 2)], 1);
+    let receiver = run_among(&content, 1, |random, _| {
+        let toi = Toi(u128::from(random.below(4)) + 1);
+        let mut datagram = Vec::new();
+        let codepoint = if random.below(4) == 0 { 0 } else { 6 };
+        let fields = HeaderFields {
+            cci: Cci::from_u32(random.next_u64() as u32),
+            codepoint,
+            ..HeaderFields::new(TSI, Some(toi))
+        };
+        fields.emit(&mut datagram);
+        let esis = if codepoint == 0 { 1 << 16 } else { 1 << 24 };
+        let (sbn, esi) = (Sbn(random.below(256)), Esi(random.below(esis)));
+        emit_payload_id(codepoint, sbn, esi, &mut datagram);
+        let size = [0, 1, 63, 65, 1400][random.below(5) as usize];
+        datagram.resize(datagram.len() + size, 0xA5);
+        vec![(source(1), datagram)]
+    });
+    let stats = receiver.receiver.stats();
+    assert!(stats.invalid > 100 && stats.poisoned_blocks == 0, "{stats:?}");
+}
+
+/// Symbols of high degree only make elimination expensive: the budget ends it, and honest symbols
+/// finish the block.
+#[test]
+fn symbols_chosen_to_be_hard_to_solve_do_not_stop_the_honest_ones() {
+    let content = Content::new(&[(64 * 1_000, 1)], 1);
+    let mut next = 1 << 20;
+    run_among(&content, 1, |_, _| {
+        // Right size, right block, valid ESI, and wrong bytes: the worst that a stranger can do
+        // without the honest source's help is to waste one attempt.
+        next += 1;
+        if next > (1 << 20) + 300 {
+            return Vec::new();
+        }
+        let mut datagram = Vec::new();
+        let fields = HeaderFields { codepoint: 6, ..HeaderFields::new(TSI, Some(Toi(1))) };
+        fields.emit(&mut datagram);
+        emit_payload_id(6, Sbn(0), Esi(next), &mut datagram);
+        datagram.extend([0x5A; 64]);
+        vec![(source(1), datagram)]
+    });
+}
+
+#[test]
+fn forged_heads_neither_displace_nor_delay_a_signed_session() {
+    let key = SecretKey::from_seed(&[1; 32]);
+    let forger = SecretKey::from_seed(&[2; 32]);
+    let content = Content::new(&[(100_000, 1)], 1);
+    let elsewhere = Content::new(&[(100_000, 1)], 2);
+    let mut honest =
+        SenderDriver::new(sender(&content, &Setup::default(), Some(&key)), &content);
+    let mut forged = SenderDriver::new(
+        sender(&elsewhere, &Setup { seed: 9, ..Setup::default() }, Some(&forger)),
+        &elsewhere,
+    );
+    let mut config = receiver_config();
+    config.expectation = Expectation { publisher: Some(key.public_key()), ..Expectation::default() };
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    let mut now = Instant::ZERO;
+    receiver.timeout(now);
+    for _ in 0..3_000 {
+        // Another TSI from the same address, so that only the signature tells them apart; and
+        // forged heads under the honest session's own name.
+        for datagram in forged.poll(now) {
+            let toi = fontana_wire::Packet::parse(&datagram).unwrap().header.toi;
+            if toi == Some(Toi::HEAD) {
+                receiver.maybe_hear(now, source(1), &datagram);
+            }
+        }
+        for datagram in honest.poll(now) {
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+        now = now + Duration::from_millis(1);
+    }
+    assert!(receiver.has(&content), "{:?} {:?}", receiver.events, receiver.receiver.stats());
+}
+
+/// Any sequence of datagrams, time steps and acceptances: coverage-guided under `cargo bolero`,
+/// random here.
+#[test]
+fn any_sequence_of_datagrams_and_timeouts_leaves_the_receiver_standing() {
+    let content = Content::new(&[(3_000, 2), (1, 1)], 1);
+    let mut honest = SenderDriver::new(sender(&content, &Setup::default(), None), &content);
+    let mut recorded = Vec::new();
+    for millis in 0..30 {
+        recorded.extend(honest.poll(Instant::ZERO + Duration::from_millis(millis)));
+    }
+    check!().with_iterations(1_000).for_each(|input: &[u8]| {
+        let mut config = receiver_config();
+        config.limits.max_spool_bytes = 64 << 10;
+        let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+        let mut now = Instant::ZERO;
+        receiver.timeout(now);
+        for step in input.chunks(4) {
+            let &[kind, a, b, c] = step else { continue };
+            now = now + Duration::from_micros(u64::from(a) * 40_000);
+            let index = (usize::from(b) << 8 | usize::from(c)) % recorded.len();
+            let mut datagram = recorded[index].clone();
+            match kind % 4 {
+                0 => {}
+                1 => {
+                    let at = usize::from(a) % datagram.len();
+                    datagram[at] ^= b | 1;
+                }
+                2 => datagram.truncate(usize::from(a)),
+                _ => datagram = input.to_vec(),
+            }
+            if receiver.joined.is_empty() && receiver.receiver.poll_timeout().is_none() {
+                break;
+            }
+            receiver.hear(now, source(kind >> 6), &datagram);
+            receiver.timeout(now);
+        }
+        for (&toi, (_, data)) in &content.objects {
+            assert!(!receiver.committed.contains(&toi) || receiver.object(toi) == **data);
+        }
+    });
+}
+
+#[test]
+fn the_tsi_and_the_source_of_the_ticket_are_the_only_ones_heard() {
+    let content = Content::new(&[(20_000, 1)], 1);
+    for (tsi, from) in [(Tsi(8), source(1)), (TSI, source(2))] {
+        let setup = Setup { tsi, ..Setup::default() };
+        let mut driver = SenderDriver::new(sender(&content, &setup, None), &content);
+        let mut config = receiver_config();
+        config.expectation.sources = vec![source(1)];
+        let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+        receiver.timeout(Instant::ZERO);
+        for millis in 0..500 {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            for datagram in driver.poll(now) {
+                receiver.maybe_hear(now, from, &datagram);
+            }
+        }
+        assert_eq!(receiver.receiver.stats().session_packets, 0);
+        assert!(receiver.receiver.stats().foreign > 100);
+        assert!(matches!(receiver.events[..], [Event::Rejected { .. }]));
+    }
+}
