@@ -48,7 +48,10 @@ pub trait Decoder: Send {
 
     /// Tries to find a plan that recovers the block, spending at most about `budget`.
     ///
-    /// Trying again is always allowed; the work starts over unless the block was solved before.
+    /// Trying again is always allowed, and the work starts over. So after
+    /// [`Progress::OutOfBudget`] let the budget or the number of symbols grow by a factor. A block
+    /// that was solved is solved in the same way again: who is short of memory need not keep the
+    /// plan.
     fn solve(&mut self, budget: Work) -> Progress;
 }
 
@@ -70,7 +73,7 @@ pub enum Novelty {
 /// Computing effort. One unit is one step of the planner on ids: one non-zero of the code's sparse
 /// matrix visited, or one 64-bit word of its dense part combined with another. A core does
 /// several hundred million a second. Memory is bounded by the same number: a planner allocates at
-/// most 16 bytes per unit it was given, beside what is proportional to the block.
+/// most 16 bytes for each unit it has spent, beside what is proportional to the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Work(pub u64);
 
@@ -151,7 +154,8 @@ impl FecScheme {
     }
 
     /// A budget for [`Decoder::solve`] that symbols chosen by an honest sender practically never
-    /// exhaust, and that still ends a hostile choice soon: about twenty times the usual work.
+    /// exhaust, and that still ends a hostile choice soon: four to ten times the usual work, well
+    /// under a second for the longest block there is.
     pub fn work(self, source_symbols: u32) -> Work {
         match self {
             // Nothing is ever computed.

@@ -1,9 +1,9 @@
 //! The arithmetic on symbols' bytes, for the instruction sets that matter.
 //!
 //! Work on bytes is written once, as a [`Kernel`] over a [`Lane`] of 64 bytes and a const number of
-//! lanes per row; [`dispatch`] runs it with the best lane that the processor has. The plain lane is
-//! the reference that the others are tested against, and what every other processor gets: its loops
-//! are simple enough for a compiler to vectorise (SSE2, NEON).
+//! lanes per row; [`InstructionSet::dispatch`] runs it with the best lane that the processor has.
+//! The plain lane is the reference that the others are tested against, and what every other
+//! processor gets: its loops are simple enough for a compiler to vectorise (SSE2, NEON).
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "vector instructions")]
@@ -22,6 +22,8 @@ pub(crate) trait Lane: Copy {
 
     fn zero() -> Self;
     fn load(from: &[u8; LINE]) -> Self;
+    /// One element for each bit, from the lowest on.
+    fn from_bits(bits: u64) -> Self;
     fn store(self, to: &mut [u8; LINE]);
     /// `self + a`.
     fn xor(self, a: Self) -> Self;
@@ -117,16 +119,16 @@ impl<V: Lane, const N: usize> Row<V, N> {
     #[inline(always)]
     pub(crate) fn load(from: &[Line; N]) -> Self {
         let mut row = Self::zero();
-        for i in 0..N {
-            row.0[i] = V::load(&from[i].0);
+        for (lane, line) in row.0.iter_mut().zip(from) {
+            *lane = V::load(&line.0);
         }
         row
     }
 
     #[inline(always)]
     pub(crate) fn store(self, to: &mut [Line; N]) {
-        for i in 0..N {
-            self.0[i].store(&mut to[i].0);
+        for (lane, line) in self.0.into_iter().zip(to) {
+            lane.store(&mut line.0);
         }
     }
 
@@ -149,8 +151,8 @@ impl<V: Lane, const N: usize> Row<V, N> {
     /// `self + row`.
     #[inline(always)]
     pub(crate) fn add(mut self, row: &[Line; N]) -> Self {
-        for i in 0..N {
-            self.0[i] = self.0[i].xor(V::load(&row[i].0));
+        for (lane, line) in self.0.iter_mut().zip(row) {
+            *lane = lane.xor(V::load(&line.0));
         }
         self
     }
@@ -161,8 +163,8 @@ impl<V: Lane, const N: usize> Row<V, N> {
         let (pairs, rest) = indices.as_chunks::<2>();
         for &[a, b] in pairs {
             let (a, b) = (&from[a as usize], &from[b as usize]);
-            for i in 0..N {
-                self.0[i] = self.0[i].xor3(V::load(&a[i].0), V::load(&b[i].0));
+            for ((lane, a), b) in self.0.iter_mut().zip(a).zip(b) {
+                *lane = lane.xor3(V::load(&a.0), V::load(&b.0));
             }
         }
         for &a in rest {
@@ -171,11 +173,20 @@ impl<V: Lane, const N: usize> Row<V, N> {
         self
     }
 
+    /// `self` + one element for each bit.
+    #[inline(always)]
+    pub(crate) fn add_bits(mut self, words: &[u64]) -> Self {
+        for (lane, &word) in self.0.iter_mut().zip(words) {
+            *lane = lane.xor(V::from_bits(word));
+        }
+        self
+    }
+
     /// `self * alpha`.
     #[inline(always)]
     pub(crate) fn double(mut self) -> Self {
-        for i in 0..N {
-            self.0[i] = self.0[i].double();
+        for lane in &mut self.0 {
+            *lane = lane.double();
         }
         self
     }
@@ -183,9 +194,99 @@ impl<V: Lane, const N: usize> Row<V, N> {
     /// `self + factor * row`.
     #[inline(always)]
     pub(crate) fn add_product(mut self, factor: V::Factor, row: Self) -> Self {
-        for i in 0..N {
-            self.0[i] = self.0[i].xor(row.0[i].times(factor));
+        for (lane, other) in self.0.iter_mut().zip(row.0) {
+            *lane = lane.xor(other.times(factor));
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gf256::mul;
+
+    /// Bytes that repeat with no power of two, zeros and 255 among them.
+    fn line(seed: usize) -> Line {
+        let mut line = Line::ZERO;
+        for (i, byte) in line.0.iter_mut().enumerate() {
+            *byte = ((seed * 61 + i) * 7919 % 257) as u8;
+        }
+        line
+    }
+
+    /// Each bit different from its neighbours in some word.
+    const BITS: [u64; MAX_STRIPE_LINES] =
+        [0x8040_2010_0804_0201, 0, u64::MAX, 0x0123_4567_89AB_CDEF, 1];
+
+    /// A sum with every operation of a row in it, to be stored in `out`.
+    struct Everything<'a> {
+        rows: &'a [Line],
+        factor: u8,
+        out: &'a mut [u8],
+    }
+
+    impl Kernel for Everything<'_> {
+        #[inline(always)]
+        fn run<V: Lane, const N: usize>(self) {
+            let rows = self.rows.as_chunks::<N>().0;
+            let mut copy = [Line::ZERO; N];
+            Row::<V, N>::load(&rows[0])
+                .add_all(rows, &[1, 2, 3])
+                .double()
+                .add(&rows[4])
+                .add_product(V::factor(self.factor), Row::load(&rows[5]))
+                .add_bits(&BITS)
+                .store(&mut copy);
+            Row::<V, N>::load(&copy).store_bytes(self.out);
+        }
+    }
+
+    /// What [`Everything`] says, octet by octet.
+    fn everything(rows: &[Line], lanes: usize, factor: u8, at: usize) -> u8 {
+        let row = |row: usize| rows[row * lanes + at / LINE].0[at % LINE];
+        let sum = row(0) ^ row(1) ^ row(2) ^ row(3);
+        let bit = (BITS[at / LINE] >> (at % LINE) & 1) as u8;
+        mul(sum, 2) ^ row(4) ^ mul(row(5), factor) ^ bit
+    }
+
+    #[test]
+    fn every_instruction_set_agrees_with_octets() {
+        for instructions in InstructionSet::available() {
+            for lanes in 1..=MAX_STRIPE_LINES {
+                let rows: Vec<Line> = (0..6 * lanes).map(line).collect();
+                for factor in 0..=255 {
+                    let mut out = vec![0; lanes * LINE];
+                    let kernel = Everything { rows: &rows, factor, out: &mut out };
+                    instructions.dispatch(lanes, kernel);
+                    for (at, &byte) in out.iter().enumerate() {
+                        let expected = everything(&rows, lanes, factor, at);
+                        assert_eq!(byte, expected, "{instructions:?}, factor {factor}, byte {at}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_may_end_at_any_byte() {
+        let lanes = 2;
+        let rows: Vec<Line> = (0..6 * lanes).map(line).collect();
+        for instructions in InstructionSet::available() {
+            for end in LINE + 1..=2 * LINE {
+                let mut out = [0xAA; 2 * LINE + 1];
+                let kernel = Everything { rows: &rows, factor: 3, out: &mut out[..end] };
+                instructions.dispatch(lanes, kernel);
+                for (at, &byte) in out.iter().enumerate() {
+                    let expected = if at < end { everything(&rows, lanes, 3, at) } else { 0xAA };
+                    assert_eq!(byte, expected, "{instructions:?}, end {end}, byte {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_plain_set_is_always_there() {
+        assert_eq!(InstructionSet::available().last(), Some(InstructionSet(Set::Plain)));
     }
 }

@@ -22,6 +22,7 @@ pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, 
 pub use layout::{ObjectLayout, SymbolPiece};
 pub use oti::{FecScheme, Oti, OtiError};
 pub use plan::{Intermediate, Plan, PlanCache};
+pub use stripes::Memory;
 
 /// Encoding symbol identifier: names one encoding symbol of a source block (RFC 5052, section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,7 +2,7 @@
 
 use crate::kernel::InstructionSet;
 use crate::raptorq::{self, Params, Program};
-use crate::stripes::{LINE, MAX_STRIPE_LINES, Stripes};
+use crate::stripes::{LINE, MAX_STRIPE_LINES, Memory, Stripes};
 use crate::{BlockLengthError, Encoder, Esi, FecScheme};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -87,8 +87,9 @@ impl Plan {
         &self.lost
     }
 
-    /// Bytes that [`execute`](Self::execute) allocates for symbols of `width` bytes. The
-    /// [`Intermediate`] it returns keeps nearly all of them while `width` is large.
+    /// Bytes that [`execute`](Self::execute) allocates for symbols of `width` bytes, and that the
+    /// [`Intermediate`] it returns keeps. Of a plan from [`source`](Self::source) this makes the
+    /// expensive part first.
     pub fn memory(&self, width: usize) -> usize {
         let lines = width.div_ceil(LINE);
         let (rows, scratch_rows) = match &self.code {
@@ -114,12 +115,27 @@ impl Plan {
         width: usize,
         load: impl FnMut(Esi, &mut [u8]) -> Result<(), E>,
     ) -> Result<Intermediate, E> {
-        self.execute_with(InstructionSet::best(), width, load)
+        self.execute_in(Memory::default(), width, load)
+    }
+
+    /// [`execute`](Self::execute) in memory that has served another block, which saves the time to
+    /// allocate and to clear it.
+    ///
+    /// # Errors
+    /// The first error of `load`; the memory is gone then.
+    pub fn execute_in<E>(
+        self: &Arc<Self>,
+        memory: Memory,
+        width: usize,
+        load: impl FnMut(Esi, &mut [u8]) -> Result<(), E>,
+    ) -> Result<Intermediate, E> {
+        self.execute_with(InstructionSet::best(), memory, width, load)
     }
 
     pub(crate) fn execute_with<E>(
         self: &Arc<Self>,
         instructions: InstructionSet,
+        memory: Memory,
         width: usize,
         mut load: impl FnMut(Esi, &mut [u8]) -> Result<(), E>,
     ) -> Result<Intermediate, E> {
@@ -133,7 +149,7 @@ impl Plan {
         let symbols = match &self.code {
             Code::NoCode => {
                 let rows = self.source_symbols as usize;
-                let mut symbols = Stripes::new(rows, width, MAX_STRIPE_LINES);
+                let mut symbols = Stripes::new(memory, rows, width);
                 for &esi in &self.inputs {
                     load_into(&mut symbols, esi, esi.0 as usize)?;
                 }
@@ -142,11 +158,12 @@ impl Plan {
             Code::RaptorQ { params, program } => {
                 let program = full_program(params, program);
                 let rows = params.l as usize;
-                let mut symbols = Stripes::new(rows, width, raptorq::stripe_lines(params));
+                let mut symbols = Stripes::new(memory, rows, width);
                 for (isi, row) in program.inputs() {
-                    // Padding symbols are zero and have no ESI.
-                    if let Some(esi) = raptorq::esi_of(params, self.source_symbols, isi) {
-                        load_into(&mut symbols, esi, row)?;
+                    match raptorq::esi_of(params, self.source_symbols, isi) {
+                        Some(esi) => load_into(&mut symbols, esi, row)?,
+                        // Padding symbols are zero and have no ESI.
+                        None => symbols.clear_row(row),
                     }
                 }
                 program.run(instructions, &mut symbols);
@@ -185,6 +202,11 @@ impl Intermediate {
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
+
+    /// The memory, for [`Plan::execute_in`].
+    pub fn into_memory(self) -> Memory {
+        self.symbols.into_memory()
+    }
 }
 
 impl Encoder for Intermediate {
@@ -209,10 +231,11 @@ impl Encoder for Intermediate {
                     }
                 }
             }
-            Code::RaptorQ { params, .. } => {
+            Code::RaptorQ { params, program } => {
                 let k = self.plan.source_symbols;
                 let isis = esis.iter().map(|&esi| raptorq::isi_of(params, k, esi));
-                raptorq::encode(params, &self.symbols, isis, self.instructions, out);
+                let program = full_program(params, program);
+                program.encode(self.instructions, &self.symbols, isis, out);
             }
         }
     }
@@ -301,5 +324,131 @@ impl PlanCache {
 impl std::fmt::Debug for PlanCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PlanCache").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 };
+
+    /// Byte `at` of the encoding symbols that tests load.
+    fn byte(esi: Esi, at: usize) -> u8 {
+        (esi.0 as usize * 31 + at * 7 + at / 50) as u8
+    }
+
+    /// The intermediate symbols of the columns `from..from + width`.
+    fn columns(plan: &Arc<Plan>, set: InstructionSet, from: usize, width: usize) -> Intermediate {
+        let load = |esi, out: &mut [u8]| {
+            assert!(out.iter().all(|&byte| byte == 0), "zeros to put the symbol into");
+            out.iter_mut().zip(from..).for_each(|(out, at)| *out = byte(esi, at));
+            Ok::<_, std::convert::Infallible>(())
+        };
+        plan.execute_with(set, Memory::default(), width, load)
+            .unwrap_or_else(|never| match never {})
+    }
+
+    fn symbol(encoder: &Intermediate, esi: u32) -> Vec<u8> {
+        let mut out = vec![0xAA; encoder.width()];
+        encoder.write_symbol(Esi(esi), &mut out);
+        out
+    }
+
+    #[test]
+    fn instruction_sets_and_widths_make_no_difference() {
+        let plan = PlanCache::new(1).source_plan(RAPTORQ, 50).unwrap();
+        let whole = columns(&plan, InstructionSet::best(), 0, 1401);
+        for set in InstructionSet::available() {
+            for width in [0, 1, 63, 64, 65, 319, 320, 321, 640, 1280, 1400, 1401] {
+                let encoder = columns(&plan, set, 0, width);
+                for esi in [0, 49, 50, 51, 10_000, (1 << 24) - 1] {
+                    assert_eq!(symbol(&encoder, esi), symbol(&whole, esi)[..width], "{set:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_can_be_done_one_range_after_another() {
+        let plan = PlanCache::new(1).source_plan(RAPTORQ, 50).unwrap();
+        let whole = columns(&plan, InstructionSet::best(), 0, 1000);
+        for (from, to) in [(0, 1), (1, 400), (400, 1000)] {
+            let part = columns(&plan, InstructionSet::best(), from, to - from);
+            assert_eq!(symbol(&part, 77), symbol(&whole, 77)[from..to]);
+        }
+    }
+
+    #[test]
+    fn many_symbols_are_written_as_each_of_them() {
+        let plan = PlanCache::new(1).source_plan(RAPTORQ, 50).unwrap();
+        let encoder = columns(&plan, InstructionSet::best(), 0, 1300);
+        let esis = [3, 99, 50, 99, 16_000_000];
+        let mut out = vec![0xAA; esis.len() * 1300];
+        encoder.write_symbols(&esis.map(Esi), &mut out);
+        for (esi, out) in esis.into_iter().zip(out.chunks(1300)) {
+            assert_eq!(out, symbol(&encoder, esi), "{esi}");
+        }
+        encoder.write_symbols(&[], &mut []);
+    }
+
+    #[test]
+    fn memory_of_another_block_makes_no_difference() {
+        let cache = PlanCache::new(4);
+        let plan = |k| cache.source_plan(RAPTORQ, k).unwrap();
+        let load = |esi, out: &mut [u8]| {
+            out.iter_mut().zip(0..).for_each(|(out, at)| *out = byte(esi, at));
+            Ok::<_, ()>(())
+        };
+        let mut memory = Memory::default();
+        for (k, width) in [(900, 500), (45, 1300), (50, 700), (1, 1), (100, 64)] {
+            let fresh = plan(k).execute(width, load).unwrap();
+            let used = plan(k).execute_in(memory, width, load).unwrap();
+            for esi in [0, k, 1_000_000] {
+                assert_eq!(symbol(&used, esi), symbol(&fresh, esi), "K = {k}, T = {width}");
+            }
+            memory = used.into_memory();
+        }
+    }
+
+    #[test]
+    fn an_error_while_loading_is_handed_on() {
+        let plan = PlanCache::new(1).source_plan(RAPTORQ, 50).unwrap();
+        let mut loaded = 0;
+        let failed = plan.execute(10, |esi, _| {
+            loaded += 1;
+            if esi == Esi(7) { Err("unreadable") } else { Ok(()) }
+        });
+        assert_eq!(failed.map(|_| ()), Err("unreadable"));
+        assert_eq!(loaded, 8, "nothing is loaded after an error");
+    }
+
+    #[test]
+    fn memory_is_that_of_the_intermediate_symbols_and_a_stripe() {
+        let plan = PlanCache::new(1).source_plan(RAPTORQ, 1002).unwrap();
+        let l = Params::covering(1002).l as usize;
+        let (narrow, wide) = (plan.memory(64), plan.memory(6400));
+        assert!(narrow > 2 * l * 64 && narrow < 3 * l * 64, "{narrow}");
+        assert!(wide > l * 6400 && wide < l * 6400 * 11 / 10, "{wide}");
+        assert_eq!(plan.memory(0), 0);
+    }
+
+    #[test]
+    fn a_cache_shares_programs_and_forgets_the_one_used_least_recently() {
+        let program = |plan: &Plan| match &plan.code {
+            Code::RaptorQ { program, .. } => Arc::clone(program.get().unwrap()),
+            Code::NoCode => panic!("asked for RaptorQ"),
+        };
+        let cache = PlanCache::new(2);
+        let ask = |k| program(&cache.source_plan(RAPTORQ, k).unwrap());
+        let first = ask(10);
+        assert!(Arc::ptr_eq(&first, &ask(9)), "10 is the K' of both");
+        let second = ask(20);
+        assert!(Arc::ptr_eq(&first, &ask(10)));
+        ask(30);
+        assert!(Arc::ptr_eq(&first, &ask(10)), "used since");
+        assert!(!Arc::ptr_eq(&second, &ask(20)), "made anew");
+        assert!(cache.source_plan(RAPTORQ, 0).is_err());
+        assert!(cache.source_plan(RAPTORQ, 56_404).is_err());
     }
 }

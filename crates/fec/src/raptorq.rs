@@ -1,15 +1,16 @@
 //! RaptorQ (RFC 6330): a systematic fountain. Any `K` encoding symbols of a block recover it with
 //! probability 0.99, and each one more makes a failure a hundred times rarer.
 //!
-//! Every encoding symbol is a sum of a few of the block's `L` intermediate symbols ([`tuple`]), and
+//! Every encoding symbol is a sum of a few of the block's `L` intermediate symbols ([`mod@tuple`]), and
 //! the intermediate symbols are the solution of a linear system: the symbols at hand, `S` sparse and
 //! `H` dense constraints. The way from symbols at hand to intermediate symbols is found on ids
-//! ([`matrix`], [`peeling`], [`dense`], joined in [`planner`]), written down as a [`Program`], and
+//! ([`matrix`], [`peeling`], [`dense`] with [`hdpc`], joined in [`planner`]), written down as a [`Program`], and
 //! run on bytes ([`execute`]).
 
 mod decoder;
 mod dense;
 mod execute;
+mod hdpc;
 mod matrix;
 mod params;
 mod peeling;
@@ -19,7 +20,6 @@ mod tables;
 mod tuple;
 
 pub(crate) use decoder::RaptorQDecoder;
-pub(crate) use execute::{encode, stripe_lines};
 pub(crate) use params::Params;
 pub(crate) use program::Program;
 
@@ -48,7 +48,7 @@ pub(crate) fn esi_of(params: &Params, source_symbols: u32, isi: u32) -> Option<E
 pub(crate) fn full_program(params: &Params) -> Program {
     let isis: Vec<u32> = (0..params.k_prime).collect();
     match planner::plan(params, &isis, Work::UNBOUNDED) {
-        Planned::Solved(program) => program,
+        Planned::Solved(program) => *program,
         // The systematic indices were chosen for this (RFC 6330, section 5.6); a test tries all.
         _ => unreachable!("the matrix of K' = {} is singular", params.k_prime),
     }

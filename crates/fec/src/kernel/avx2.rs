@@ -5,7 +5,8 @@ use crate::gf256::{REDUCTION, mul};
 use crate::stripes::LINE;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi8, _mm256_and_si256,
-    _mm256_broadcastsi128_si256, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_set1_epi8,
+    _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256,
+    _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi64x,
     _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_storeu_si256,
     _mm256_xor_si256,
 };
@@ -52,6 +53,28 @@ impl Lane for Avx2 {
         let at = from.as_ptr().cast::<__m256i>();
         // SAFETY: AVX2 is there; two unaligned loads of 32 bytes from an array of 64.
         unsafe { Self([_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))]) }
+    }
+
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        let mut lane = Self::zero();
+        for (half, bits) in lane.0.iter_mut().zip([bits as i32, (bits >> 32) as i32]) {
+            // SAFETY: AVX2 is there.
+            unsafe {
+                // Byte 0 in the first eight bytes, byte 1 in the next, and so on.
+                let spread = _mm256_setr_epi64x(
+                    0,
+                    0x0101_0101_0101_0101,
+                    0x0202_0202_0202_0202,
+                    0x0303_0303_0303_0303,
+                );
+                let bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(bits), spread);
+                let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+                let is_set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+                *half = _mm256_and_si256(is_set, _mm256_set1_epi8(1));
+            }
+        }
+        lane
     }
 
     #[inline(always)]

@@ -8,8 +8,9 @@ use super::{Kernel, Lane, run_lanes};
 use crate::gf256::mul;
 use crate::stripes::LINE;
 use std::arch::x86_64::{
-    __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_set1_epi64,
-    _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_maskz_set1_epi8,
+    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
+    _mm512_xor_si512,
 };
 
 /// True if this processor runs [`run`].
@@ -65,6 +66,12 @@ impl Lane for Avx512 {
     fn load(from: &[u8; LINE]) -> Self {
         // SAFETY: AVX-512 is there; an unaligned load of 64 bytes from an array of 64.
         unsafe { Self(_mm512_loadu_si512(from.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        // SAFETY: AVX-512 is there.
+        unsafe { Self(_mm512_maskz_set1_epi8(bits, 1)) }
     }
 
     #[inline(always)]

@@ -8,9 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 /// Repair symbols are kept while fewer than `K + SURPLUS` symbols are at hand. Of random symbols a
-/// dozen more than `K` are never needed (each makes a failure a hundred times rarer); more of them
-/// save a little work. Only ids chosen by an adversary can need more than this, and the source
-/// symbols, which always suffice, are always kept: so there are never more than `2 K + SURPLUS`.
+/// dozen more than `K` are never needed (each makes a failure a hundred times rarer); some more save
+/// the work of the HDPC rows. Where ids chosen by an adversary do not suffice, each failed attempt
+/// makes room for what was lacking and another surplus, up to `2 K + SURPLUS`. Source symbols, which
+/// suffice in the end whatever else there is, are always kept: so there are never more than
+/// `3 K + SURPLUS`.
 const SURPLUS: usize = 64;
 
 /// Ids of the symbols at hand. Sets, not lists: a plan depends on which symbols arrived, not on
@@ -22,9 +24,11 @@ pub(crate) struct RaptorQDecoder {
     source_count: usize,
     /// ESIs of repair symbols.
     repair: BTreeSet<u32>,
+    /// Repair symbols are kept while fewer symbols than this are at hand: see [`SURPLUS`].
+    room: usize,
     /// Symbols that were at hand when the last attempt showed a lack of rank, and that lack.
     shown: (usize, u32),
-    solved: Option<Arc<Plan>>,
+    solved: bool,
 }
 
 impl RaptorQDecoder {
@@ -35,13 +39,20 @@ impl RaptorQDecoder {
             source: vec![false; source_symbols as usize],
             source_count: 0,
             repair: BTreeSet::new(),
+            room: source_symbols as usize + SURPLUS,
             shown: (0, source_symbols),
-            solved: None,
+            solved: false,
         }
     }
 
     fn at_hand(&self) -> usize {
         self.source_count + self.repair.len()
+    }
+
+    /// What is at hand has failed by `lack` symbols, or for too much work.
+    fn make_room(&mut self, lack: u32) {
+        let most = 2 * self.source.len() + SURPLUS;
+        self.room = self.room.max(self.at_hand() + lack as usize + SURPLUS).min(most);
     }
 
     /// Internal symbol ids of all that is known: source, padding and repair symbols, ascending.
@@ -58,10 +69,10 @@ impl Decoder for RaptorQDecoder {
         if esi.0 >= ENCODING_SYMBOLS {
             return Err(EsiError { esi, encoding_symbols: ENCODING_SYMBOLS });
         }
-        if self.solved.is_some() {
+        if self.solved {
             return Ok(Novelty::Duplicate);
         }
-        let room = self.at_hand() < self.source.len() + SURPLUS;
+        let room = self.at_hand() < self.room;
         let fresh = match self.source.get_mut(esi.0 as usize) {
             Some(here) => {
                 let fresh = !std::mem::replace(here, true);
@@ -74,7 +85,7 @@ impl Decoder for RaptorQDecoder {
     }
 
     fn symbols_wanted(&self) -> u32 {
-        if self.solved.is_some() || self.source_count == self.source.len() {
+        if self.solved || self.source_count == self.source.len() {
             return 0;
         }
         let (then, lack) = self.shown;
@@ -82,9 +93,6 @@ impl Decoder for RaptorQDecoder {
     }
 
     fn solve(&mut self, budget: Work) -> Progress {
-        if let Some(plan) = &self.solved {
-            return Progress::Solved(Arc::clone(plan));
-        }
         match self.symbols_wanted() {
             0 => {}
             wanted => return Progress::Wanting(wanted),
@@ -99,18 +107,20 @@ impl Decoder for RaptorQDecoder {
                         .zip(&self.source)
                         .filter_map(|(esi, &here)| (!here).then_some(Esi(esi)))
                         .collect();
-                    Plan::raptorq(k, lost, program)
+                    Plan::raptorq(k, lost, *program)
                 }
                 Planned::Wanting(lack) => {
                     self.shown = (self.at_hand(), lack);
+                    self.make_room(lack);
                     return Progress::Wanting(lack);
                 }
-                Planned::OutOfBudget => return Progress::OutOfBudget,
+                Planned::OutOfBudget => {
+                    self.make_room(0);
+                    return Progress::OutOfBudget;
+                }
             }
         };
-        let found = Arc::new(found);
-        self.solved = Some(Arc::clone(&found));
-        self.repair = BTreeSet::new();
-        Progress::Solved(found)
+        self.solved = true;
+        Progress::Solved(Arc::new(found))
     }
 }

@@ -6,12 +6,13 @@
 //!
 //! Everything binary is packed, 64 columns to a word.
 
+use super::hdpc::{self, BitRows, Coefficients};
 use super::matrix::Matrix;
 use super::params::Params;
 use super::peeling::{Peeling, Place};
 use super::planner::{Budget, Stop};
-use super::tuple::rand;
-use crate::gf256::{alpha_power, inverse, mul};
+use super::program::Pivots;
+use crate::gf256::{self, mul};
 
 /// How the inactive columns follow from the left-over rows and the HDPC rows.
 pub(super) struct DenseSolution {
@@ -19,7 +20,7 @@ pub(super) struct DenseSolution {
     pub(super) rows: Vec<SolvedRow>,
     /// The others.
     pub(super) free: Vec<SolvedFree>,
-    /// See [`hdpc_pairs`]; empty if no column is free.
+    /// See [`hdpc::pairs`]; empty if no column is free.
     pub(super) hdpc_pairs: Vec<[u8; 2]>,
 }
 
@@ -50,19 +51,18 @@ pub(super) fn solve(
     params: &Params,
     matrix: &Matrix,
     peeling: &Peeling,
+    pivots: &Pivots,
     budget: &mut Budget,
 ) -> Result<DenseSolution, Stop> {
-    let pivots = PivotBits::new(matrix, peeling, budget)?;
+    let columns = ColumnBits::new(params, peeling, pivots, budget)?;
     let mut basis = Basis::new(peeling.inactive.len());
     for &row in &peeling.left_over {
         if basis.is_full() {
             break;
         }
-        basis.insert(
-            row,
-            |bits, budget| pivots.add_row(matrix.row(row as usize), peeling, bits, budget),
-            budget,
-        )?;
+        let terms = matrix.row(row as usize);
+        budget.spend(terms.len() * columns.words)?;
+        basis.insert(row, |bits| columns.add_row(terms, peeling, bits), budget)?;
     }
     let free = basis.free_columns();
     // Each HDPC row can solve one column at most, and each further symbol too.
@@ -73,9 +73,8 @@ pub(super) fn solve(
     let (solved_free, hdpc_pairs) = if free.is_empty() {
         (Vec::new(), Vec::new())
     } else {
-        let hdpc_pairs = hdpc_pairs(params);
-        let hdpc = hdpc_rows(params, peeling, &pivots, &hdpc_pairs, budget)?;
-        (solve_free(params, &basis, &free, &hdpc)?, hdpc_pairs)
+        let pairs = hdpc::pairs(params);
+        (solve_free(params, peeling, &columns, &basis, &free, &pairs, budget)?, pairs)
     };
     Ok(DenseSolution { rows: basis.into_rows(&free), free: solved_free, hdpc_pairs })
 }
@@ -103,63 +102,65 @@ fn ones(bits: &[u64]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// For each pivot the inactive columns that it depends on.
-struct PivotBits {
+/// For each column but the last `H`, the inactive columns that it depends on.
+struct ColumnBits {
     words: usize,
     bits: Vec<u64>,
 }
 
-impl PivotBits {
-    fn new(matrix: &Matrix, peeling: &Peeling, budget: &mut Budget) -> Result<Self, Stop> {
+impl ColumnBits {
+    fn new(
+        params: &Params,
+        peeling: &Peeling,
+        pivots: &Pivots,
+        budget: &mut Budget,
+    ) -> Result<Self, Stop> {
         let words = peeling.inactive.len().div_ceil(64);
-        // Before anything is allocated.
-        budget.spend(words * peeling.pivots.len())?;
-        let mut pivots = Self { words, bits: vec![0; words * peeling.pivots.len()] };
-        for (index, &(row, column)) in peeling.pivots.iter().enumerate() {
-            let (before, this) = pivots.bits.split_at_mut(index * words);
-            let others = matrix.row(row as usize).iter().filter(|&&other| other != column);
-            add_terms(words, before, others, peeling, &mut this[..words], budget)?;
+        let columns = (params.k_prime + params.s) as usize;
+        // Before anything is allocated: the words of each column, and the sums of each pivot.
+        let sums: usize = pivots.iter().map(|(_, solved, _)| solved.len()).sum();
+        budget.spend(words.saturating_mul(columns + sums))?;
+        let mut this = Self { words, bits: vec![0; words * columns] };
+        for (column, place) in peeling.places[..columns].iter().enumerate() {
+            if let Place::Inactive(index) = *place {
+                flip(&mut this.bits[column * words..][..words], index);
+            }
         }
-        Ok(pivots)
+        let mut sum = vec![0; words];
+        for (column, solved, inactive) in pivots.iter() {
+            sum.fill(0);
+            for &other in inactive {
+                this.add_inactive(other, peeling, &mut sum);
+            }
+            for &other in solved {
+                xor_into(&mut sum, this.of(other));
+            }
+            this.bits[column * words..][..words].copy_from_slice(&sum);
+        }
+        Ok(this)
     }
 
-    fn of(&self, pivot: u32) -> &[u64] {
-        &self.bits[pivot as usize * self.words..][..self.words]
+    fn of(&self, column: u32) -> &[u64] {
+        &self.bits[column as usize * self.words..][..self.words]
+    }
+
+    fn add_inactive(&self, column: u32, peeling: &Peeling, bits: &mut [u64]) {
+        match peeling.places[column as usize] {
+            Place::Inactive(index) => flip(bits, index),
+            Place::Pivot | Place::Active => debug_assert!(false, "{column} is not inactive"),
+        }
     }
 
     /// Adds a row of the matrix, in terms of inactive columns, to `bits`.
-    fn add_row(
-        &self,
-        columns: &[u32],
-        peeling: &Peeling,
-        bits: &mut [u64],
-        budget: &mut Budget,
-    ) -> Result<(), Stop> {
-        add_terms(self.words, &self.bits, columns.iter(), peeling, bits, budget)
-    }
-}
-
-/// Adds what `columns` are in terms of inactive columns to `bits`; `pivots` holds that of pivots.
-fn add_terms<'a>(
-    words: usize,
-    pivots: &[u64],
-    columns: impl Iterator<Item = &'a u32>,
-    peeling: &Peeling,
-    bits: &mut [u64],
-    budget: &mut Budget,
-) -> Result<(), Stop> {
-    let mut added = 0;
-    for &column in columns {
-        match peeling.places[column as usize] {
-            Place::Inactive(index) => flip(bits, index),
-            Place::Pivot(index) => {
-                xor_into(bits, &pivots[index as usize * words..][..words]);
-                added += words;
+    fn add_row(&self, columns: &[u32], peeling: &Peeling, bits: &mut [u64]) {
+        for &column in columns {
+            if peeling.is_pivot(column) {
+                xor_into(bits, self.of(column));
+            } else {
+                self.add_inactive(column, peeling, bits);
             }
-            Place::Active => debug_assert!(false, "peeling leaves no column active"),
         }
     }
-    budget.spend(added)
 }
 
 /// Independent binary equations in the inactive columns, in echelon form, each with the way it came
@@ -193,7 +194,7 @@ impl Basis {
     fn insert(
         &mut self,
         row: u32,
-        fill: impl FnOnce(&mut [u64], &mut Budget) -> Result<(), Stop>,
+        fill: impl FnOnce(&mut [u64]),
         budget: &mut Budget,
     ) -> Result<(), Stop> {
         let words = self.words;
@@ -201,7 +202,7 @@ impl Basis {
         budget.spend(2 * words)?;
         self.bits.resize(start + 2 * words, 0);
         let (before, this) = self.bits.split_at_mut(start);
-        fill(&mut this[..words], budget)?;
+        fill(&mut this[..words]);
         let mut word = 0;
         while word < words {
             if this[word] == 0 {
@@ -269,137 +270,97 @@ impl Basis {
     }
 }
 
-/// The two HDPC rows that have a one in column `j` of the matrix `MT`, for all columns but the last
-/// (RFC 6330, section 5.3.3.3).
-fn hdpc_pairs(params: &Params) -> Vec<[u8; 2]> {
-    (1..params.k_prime + params.s)
-        .map(|j| {
-            let a = rand(j, 6, params.h);
-            let b = (a + rand(j, 7, params.h - 1) + 1) % params.h;
-            [a as u8, b as u8]
-        })
-        .collect()
-}
+/// Most HDPC rows of any block: `H` of RFC 6330, table 2.
+const MAX_HDPC_ROWS: usize = 16;
 
-/// A row over GF(256), in eight bit planes: addition and multiplication by `alpha` are then word
-/// operations. The planes are in a ring, so that multiplication moves none of them.
-#[derive(Clone)]
-struct Planes {
-    words: usize,
-    /// Where the plane of bit 0 is.
-    first: usize,
-    bits: Vec<u64>,
-}
+/// The coefficients of one column in each HDPC row.
+type HdpcColumn = [u8; MAX_HDPC_ROWS];
 
-impl Planes {
-    fn zero(words: usize) -> Self {
-        Self { words, first: 0, bits: vec![0; 8 * words] }
-    }
-
-    fn plane(&self, bit: usize) -> &[u64] {
-        &self.bits[(self.first + bit) % 8 * self.words..][..self.words]
-    }
-
-    fn plane_mut(&mut self, bit: usize) -> &mut [u64] {
-        &mut self.bits[(self.first + bit) % 8 * self.words..][..self.words]
-    }
-
-    /// Multiplies by `alpha`: what leaves bit 7 enters bits 0, 2, 3 and 4.
-    fn double(&mut self) {
-        self.first = (self.first + 7) % 8;
-        for word in 0..self.words {
-            let carry = self.bits[self.first * self.words + word];
-            for bit in [2, 3, 4] {
-                self.bits[(self.first + bit) % 8 * self.words + word] ^= carry;
-            }
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        for bit in 0..8 {
-            xor_into(self.plane_mut(bit), other.plane(bit));
-        }
-    }
-
-    /// The element in column `column`.
-    fn at(&self, column: u32) -> u8 {
-        (0..8).map(|bit| u8::from(is_set(self.plane(bit), column)) << bit).sum()
+fn add(to: &mut HdpcColumn, from: &HdpcColumn) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to ^= from;
     }
 }
 
-/// The HDPC rows in terms of inactive columns: one vector of coefficients for each row. The
-/// recurrence is that of the executor, see there.
-fn hdpc_rows(
-    params: &Params,
-    peeling: &Peeling,
-    pivots: &PivotBits,
-    pairs: &[[u8; 2]],
-    budget: &mut Budget,
-) -> Result<Vec<Vec<u8>>, Stop> {
-    /// Planes touched by a step: four of the sum, and all of two rows.
-    const PLANES: usize = 4 + 2 * 8;
-    let words = pivots.words;
-    budget.spend(PLANES * words * (pairs.len() + 1))?;
-    let mut rows = vec![Planes::zero(words); params.h as usize];
-    let mut sum = Planes::zero(words);
-    for (column, place) in peeling.places[..=pairs.len()].iter().enumerate() {
-        sum.double();
-        match *place {
-            Place::Inactive(index) => flip(sum.plane_mut(0), index),
-            Place::Pivot(index) => xor_into(sum.plane_mut(0), pivots.of(index)),
-            Place::Active => debug_assert!(false, "peeling leaves no column active"),
-        }
-        for &row in pairs.get(column).into_iter().flatten() {
-            rows[row as usize].add(&sum);
-        }
-    }
-    let inactive = peeling.inactive.len() as u32;
-    let mut coefficients: Vec<Vec<u8>> =
-        rows.iter().map(|row| (0..inactive).map(|column| row.at(column)).collect()).collect();
-    let last: Vec<u8> = (0..inactive).map(|column| sum.at(column)).collect();
-    for (i, row) in coefficients.iter_mut().enumerate() {
-        for (coefficient, &last) in row.iter_mut().zip(&last) {
-            *coefficient ^= mul(alpha_power(i), last);
-        }
-        // The identity on the last H columns.
-        let column = params.k_prime + params.s + i as u32;
-        if let Place::Inactive(index) = peeling.places[column as usize] {
-            row[index as usize] ^= 1;
-        }
-    }
-    Ok(coefficients)
-}
-
-/// Solves the HDPC rows for the free columns, by Gauss-Jordan elimination.
+/// Solves the HDPC rows for the free columns.
 fn solve_free(
     params: &Params,
+    peeling: &Peeling,
+    columns: &ColumnBits,
     basis: &Basis,
     free: &[u32],
-    hdpc: &[Vec<u8>],
+    pairs: &[[u8; 2]],
+    budget: &mut Budget,
 ) -> Result<Vec<SolvedFree>, Stop> {
-    let (h, f) = (params.h as usize, free.len());
-    // Row i: coefficients of the free columns, once the other columns are replaced by their
-    // equations; then row i of the identity.
-    let mut system: Vec<Vec<u8>> = (hdpc.iter().enumerate())
-        .map(|(i, row)| {
-            let mut extended: Vec<u8> = free.iter().map(|&column| row[column as usize]).collect();
-            for (index, &(_, lead)) in basis.rows.iter().enumerate() {
-                let columns = basis.equation(index);
-                for (coefficient, &column) in extended.iter_mut().zip(free) {
-                    if is_set(columns, column) {
-                        *coefficient ^= row[lead as usize];
-                    }
-                }
+    /// Words of the dense part that a step of the HDPC recurrence counts for: eight bit planes of
+    /// the sum, and of two rows.
+    const STEP: usize = 3 * 8;
+    budget.spend(STEP * columns.words * (pairs.len() + 1))?;
+    let h = params.h as usize;
+    let bits = BitRows { words: columns.words, bits: &columns.bits };
+    let hdpc = Coefficients::hdpc(params, pairs, bits);
+
+    // By inactive column, with the identity on the last `H` columns.
+    let mut hdpc_columns = vec![[0; MAX_HDPC_ROWS]; peeling.inactive.len()];
+    for i in 0..h {
+        for (column, coefficient) in hdpc_columns.iter_mut().zip(hdpc.row(i)) {
+            column[i] = coefficient;
+        }
+        if let Place::Inactive(index) = peeling.places[(params.l - params.h) as usize + i] {
+            hdpc_columns[index as usize][i] ^= 1;
+        }
+    }
+
+    // The free columns, once the other ones are replaced by their equations.
+    let mut system: Vec<HdpcColumn> =
+        free.iter().map(|&column| hdpc_columns[column as usize]).collect();
+    for (index, &(_, lead)) in basis.rows.iter().enumerate() {
+        let equation = basis.equation(index);
+        for (sum, &column) in system.iter_mut().zip(free) {
+            if is_set(equation, column) {
+                add(sum, &hdpc_columns[lead as usize]);
             }
-            extended.extend((0..h).map(|j| u8::from(j == i)));
-            extended
+        }
+    }
+    let inverse = left_inverse(&system, h).map_err(|lack| Stop::Wanting(lack as u32))?;
+
+    // What the equations contribute.
+    let products = hdpc.combine(&inverse);
+    let solved = (free.iter().zip(inverse).enumerate())
+        .map(|(i, (&inactive, hdpc_factors))| {
+            let products = products.row(i);
+            let dense_factors = (basis.rows.iter())
+                .map(|&(_, lead)| {
+                    let identity = peeling.inactive[lead as usize];
+                    let identity = identity.checked_sub(params.l - params.h);
+                    products[lead as usize] ^ identity.map_or(0, |row| hdpc_factors[row as usize])
+                })
+                .collect();
+            SolvedFree { inactive, hdpc_factors, dense_factors }
+        })
+        .collect();
+    Ok(solved)
+}
+
+/// A matrix whose product with that of the given columns, of `h` rows, is the identity: one row for
+/// each column, by Gauss-Jordan elimination.
+///
+/// # Errors
+/// What the rank lacks.
+fn left_inverse(columns: &[HdpcColumn], h: usize) -> Result<Vec<Vec<u8>>, usize> {
+    let f = columns.len();
+    // Row i: row i of the matrix; then row i of the identity.
+    let mut system: Vec<Vec<u8>> = (0..h)
+        .map(|i| {
+            let coefficients = columns.iter().map(|column| column[i]);
+            coefficients.chain((0..h).map(|j| u8::from(j == i))).collect()
         })
         .collect();
     let mut rank = 0;
     for column in 0..f {
         let Some(pivot) = (rank..h).find(|&i| system[i][column] != 0) else { continue };
         system.swap(rank, pivot);
-        let scale = inverse(system[rank][column]);
+        let scale = gf256::inverse(system[rank][column]);
         system[rank].iter_mut().for_each(|value| *value = mul(*value, scale));
         let pivot_row = system[rank].clone();
         for (_, row) in system.iter_mut().enumerate().filter(|&(i, _)| i != rank) {
@@ -409,20 +370,7 @@ fn solve_free(
         rank += 1;
     }
     if rank < f {
-        return Err(Stop::Wanting((f - rank) as u32));
+        return Err(f - rank);
     }
-    let solved = (free.iter().zip(&system))
-        .map(|(&inactive, row)| {
-            let hdpc_factors = row[f..].to_vec();
-            let dense_factors = (basis.rows.iter())
-                .map(|&(_, lead)| {
-                    let products =
-                        hdpc_factors.iter().zip(hdpc).map(|(&q, row)| mul(q, row[lead as usize]));
-                    products.fold(0, |sum, product| sum ^ product)
-                })
-                .collect();
-            SolvedFree { inactive, hdpc_factors, dense_factors }
-        })
-        .collect();
-    Ok(solved)
+    Ok(system.into_iter().take(f).map(|mut row| row.split_off(f)).collect())
 }

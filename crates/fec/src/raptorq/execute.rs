@@ -1,29 +1,20 @@
 //! Programs and symbols on bytes.
 
-use super::params::Params;
+use super::hdpc::{self, Symbols};
 use super::program::Program;
 use super::tuple::for_each_neighbor;
-use crate::gf256::alpha_power;
 use crate::kernel::{InstructionSet, Kernel, Lane, Row};
-use crate::stripes::{LINE, Line, MAX_STRIPE_LINES, Stripes};
-
-/// Width of the stripes, in lines. A program works on about `2 L` rows of a stripe.
-pub(crate) fn stripe_lines(params: &Params) -> usize {
-    /// Rows of the widest stripe that still stay in a few megabytes: a share of a third-level
-    /// cache.
-    const WIDE_ROWS: usize = 24_000;
-    if params.l as usize * 2 <= WIDE_ROWS { MAX_STRIPE_LINES } else { MAX_STRIPE_LINES - 1 }
-}
+use crate::stripes::{LINE, Line, Stripes};
 
 impl Program {
     /// Turns the inputs into the intermediate symbols, in place.
     pub(crate) fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
-        let widest = (0..symbols.count()).map(|i| symbols.lines(i)).max().unwrap_or(0);
-        let mut scratch = vec![Line::ZERO; self.scratch_rows() * widest];
+        for &row in &self.empty {
+            symbols.clear_row(row as usize);
+        }
         for index in 0..symbols.count() {
             let lines = symbols.lines(index);
-            let scratch = &mut scratch[..self.scratch_rows() * lines];
-            let slots = symbols.stripe_mut(index);
+            let (slots, scratch) = symbols.stripe_and_scratch(index, self.scratch_rows());
             instructions.dispatch(lines, RunStripe { program: self, slots, scratch });
         }
     }
@@ -42,39 +33,29 @@ impl Kernel for RunStripe<'_> {
         let program = self.program;
         let params = &program.params;
         let slots = self.slots.as_chunks_mut::<N>().0;
-        let (y, rest) = self.scratch.as_chunks_mut::<N>().0.split_at_mut(params.w as usize);
+        let (y, rest) = self.scratch.as_chunks_mut::<N>().0.split_at_mut(params.l as usize);
         let (g, d) = rest.split_at_mut(params.h as usize);
 
-        // Steps 1 and 2.
-        for &column in &program.inactive_lt {
-            y[column as usize] = [Line::ZERO; N];
+        // Steps 1 to 3.
+        for &slot in &program.inactive_lt {
+            y[slot as usize] = [Line::ZERO; N];
         }
-        let mut terms = program.pivot_terms.as_slice();
-        for pivot in &program.pivots {
-            let (solved, _) = split_terms(&mut terms, pivot.terms.into(), pivot.solved.into());
-            let column = pivot.column as usize;
-            Row::<V, N>::load(&slots[column]).add_all(y, solved).store(&mut y[column]);
+        for (slot, solved, _) in program.pivots.iter() {
+            Row::<V, N>::load(&slots[slot]).add_all(y, solved).store(&mut y[slot]);
         }
-        let mut terms = program.dense_terms.as_slice();
         for (row, d) in program.dense_rows.iter().zip(d.iter_mut()) {
-            let all = row.solved + row.rows + row.free;
-            let (solved, _) = split_terms(&mut terms, all as usize, row.solved as usize);
-            Row::<V, N>::load(&slots[row.column as usize]).add_all(y, solved).store(d);
+            Row::<V, N>::load(&slots[row.slot as usize]).add_all(y, &row.solved).store(d);
         }
         if !program.free.is_empty() {
-            apply_hdpc::<V, N>(program, y, g);
+            // The columns from `W` on are inactive.
+            let lt_slots = &program.slots[..params.w as usize];
+            let y = Symbols { rows: y.as_flattened(), slots: lt_slots };
+            hdpc::multiply::<V, N>(&program.hdpc_pairs, &y, g);
         }
 
         // Steps 4 to 6.
-        let mut terms = program.dense_terms.as_slice();
         for row in &program.dense_rows {
-            let (_, rest) = split_terms(
-                &mut terms,
-                (row.solved + row.rows + row.free) as usize,
-                row.solved as usize,
-            );
-            let rows = &rest[..row.rows as usize];
-            Row::<V, N>::zero().add_all(d, rows).store(&mut slots[row.column as usize]);
+            Row::<V, N>::zero().add_all(d, &row.rows).store(&mut slots[row.slot as usize]);
         }
         for free in &program.free {
             let mut sum = Row::<V, N>::zero();
@@ -82,99 +63,60 @@ impl Kernel for RunStripe<'_> {
                 sum = sum.add_product(V::factor(factor), Row::load(g));
             }
             for (&factor, row) in free.dense_factors.iter().zip(&program.dense_rows) {
-                sum = sum.add_product(V::factor(factor), Row::load(&slots[row.column as usize]));
+                sum = sum.add_product(V::factor(factor), Row::load(&slots[row.slot as usize]));
             }
-            sum.store(&mut slots[free.column as usize]);
+            sum.store(&mut slots[free.slot as usize]);
         }
-        let mut terms = program.dense_terms.as_slice();
         for row in &program.dense_rows {
-            let before_free = (row.solved + row.rows) as usize;
-            let all = before_free + row.free as usize;
-            let (_, free) = split_terms(&mut terms, all, before_free);
-            let column = row.column as usize;
-            Row::<V, N>::load(&slots[column]).add_all(slots, free).store(&mut slots[column]);
+            let slot = row.slot as usize;
+            Row::<V, N>::load(&slots[slot]).add_all(slots, &row.free).store(&mut slots[slot]);
         }
 
         // Step 7.
-        let mut terms = program.pivot_terms.as_slice();
-        for pivot in &program.pivots {
-            let (all, _) = split_terms(&mut terms, pivot.terms.into(), pivot.terms.into());
-            let column = pivot.column as usize;
-            Row::<V, N>::load(&slots[column]).add_all(slots, all).store(&mut slots[column]);
+        for (slot, solved, inactive) in program.pivots.iter() {
+            let sum = Row::<V, N>::load(&slots[slot]).add_all(slots, solved);
+            sum.add_all(slots, inactive).store(&mut slots[slot]);
         }
     }
 }
 
-/// Takes `count` terms off the front of `terms`, split at `at`.
-#[inline(always)]
-fn split_terms<'a>(terms: &mut &'a [u32], count: usize, at: usize) -> (&'a [u32], &'a [u32]) {
-    let (taken, rest) = terms.split_at(count);
-    *terms = rest;
-    taken.split_at(at)
-}
-
-/// Step 3: the HDPC rows applied to `y` (RFC 6330, section 5.3.3.3).
-///
-/// Column `j` of the HDPC matrix is `alpha` times column `j + 1`, plus 1 in two rows; the last one
-/// is 1, `alpha`, `alpha^2`, ... So a running sum `sum = alpha * sum + y[j]`, added to the two rows
-/// of each `j`, multiplies by the whole matrix. `y` ends at column `W`: the others are inactive.
-#[inline(always)]
-fn apply_hdpc<V: Lane, const N: usize>(program: &Program, y: &[[Line; N]], g: &mut [[Line; N]]) {
-    g.fill([Line::ZERO; N]);
-    let mut sum = Row::<V, N>::zero();
-    let mut y = y.iter();
-    for &[a, b] in &program.hdpc_pairs {
-        sum = sum.double();
-        if let Some(y) = y.next() {
-            sum = sum.add(y);
+impl Program {
+    /// Writes encoding symbols, given by internal symbol ids, one after the other into `out`.
+    pub(crate) fn encode(
+        &self,
+        instructions: InstructionSet,
+        intermediate: &Stripes,
+        isis: impl ExactSizeIterator<Item = u32>,
+        out: &mut [u8],
+    ) {
+        /// Neighbors of an average symbol, and a little more.
+        const TYPICAL_NEIGHBORS: usize = 8;
+        let mut neighbors = Vec::with_capacity(isis.len() * TYPICAL_NEIGHBORS);
+        let mut ends = Vec::with_capacity(isis.len());
+        for isi in isis {
+            for_each_neighbor(&self.params, isi, |column| {
+                neighbors.push(self.slots[column as usize]);
+            });
+            ends.push(neighbors.len());
         }
-        for row in [a, b] {
-            let row = &mut g[row as usize];
-            sum.add(row).store(row);
+        for index in 0..intermediate.count() {
+            let kernel = EncodeStripe {
+                slots: intermediate.stripe(index),
+                neighbors: &neighbors,
+                ends: &ends,
+                width: intermediate.width(),
+                bytes: intermediate.bytes(index),
+                out,
+            };
+            instructions.dispatch(intermediate.lines(index), kernel);
         }
-    }
-    sum = sum.double();
-    if let Some(y) = y.next() {
-        sum = sum.add(y);
-    }
-    for (i, row) in g.iter_mut().enumerate() {
-        Row::<V, N>::load(row).add_product(V::factor(alpha_power(i)), sum).store(row);
-    }
-}
-
-/// Writes encoding symbols, given by internal symbol ids, one after the other into `out`.
-pub(crate) fn encode(
-    params: &Params,
-    intermediate: &Stripes,
-    isis: impl ExactSizeIterator<Item = u32>,
-    instructions: InstructionSet,
-    out: &mut [u8],
-) {
-    /// Neighbours of an average symbol, and a little more.
-    const TYPICAL_NEIGHBORS: usize = 8;
-    let mut neighbors = Vec::with_capacity(isis.len() * TYPICAL_NEIGHBORS);
-    let mut ends = Vec::with_capacity(isis.len());
-    for isi in isis {
-        for_each_neighbor(params, isi, |column| neighbors.push(column));
-        ends.push(neighbors.len());
-    }
-    for index in 0..intermediate.count() {
-        let kernel = EncodeStripe {
-            slots: intermediate.stripe(index),
-            neighbors: &neighbors,
-            ends: &ends,
-            width: intermediate.width(),
-            bytes: intermediate.bytes(index),
-            out,
-        };
-        instructions.dispatch(intermediate.lines(index), kernel);
     }
 }
 
 /// The columns of encoding symbols that one stripe holds.
 struct EncodeStripe<'a> {
     slots: &'a [Line],
-    /// The neighbours of one symbol after the other, and where each symbol's end.
+    /// Slots of the neighbors of one symbol after the other, and where each symbol's end.
     neighbors: &'a [u32],
     ends: &'a [usize],
     /// Bytes of a symbol.

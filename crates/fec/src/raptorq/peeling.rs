@@ -13,8 +13,8 @@ use super::planner::{Budget, Stop};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Active,
-    /// Solved by the pivot with this index.
-    Pivot(u32),
+    /// Solved by a pivot.
+    Pivot,
     /// Among the inactive columns, at this index.
     Inactive(u32),
 }
@@ -30,6 +30,12 @@ pub(super) struct Peeling {
     pub(super) inactive: Vec<u32>,
     /// The rows that are not pivots: their columns are pivots' or inactive.
     pub(super) left_over: Vec<u32>,
+}
+
+impl Peeling {
+    pub(super) fn is_pivot(&self, column: u32) -> bool {
+        self.places[column as usize] == Place::Pivot
+    }
 }
 
 /// A row while columns are taken out of it.
@@ -119,7 +125,7 @@ pub(super) fn peel(params: &Params, matrix: &Matrix, budget: &mut Budget) -> Res
             let column = rows[row as usize].sum;
             rows[row as usize].degree = 0;
             is_pivot[row as usize] = true;
-            places[column as usize] = Place::Pivot(pivots.len() as u32);
+            places[column as usize] = Place::Pivot;
             pivots.push((row, column));
             column
         } else {

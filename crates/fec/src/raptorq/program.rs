@@ -1,8 +1,10 @@
 //! A RaptorQ plan written down.
 //!
 //! Every intermediate symbol has a *slot*, a row of its own, and before the program starts the
-//! inputs lie in slots too: that of the column which their matrix row was used to solve. With `y`
-//! for what a pivot column would be if all inactive columns were zero, the program is:
+//! inputs lie in slots too: that of the column which their matrix row is used to solve. Slots are
+//! numbered so that the inputs come first, in their order: loading them is a walk through memory. A
+//! second set of rows by slots holds `y`: what a pivot column would be if all inactive columns were
+//! zero. The program is:
 //!
 //! 1. for every pivot, in order: `y = input + y of the row's other pivot columns`;
 //! 2. for every dense row: `d = input + y of the row's pivot columns`;
@@ -20,59 +22,102 @@ use super::params::Params;
 /// The steps of the module's documentation, with everything looked up.
 pub(crate) struct Program {
     pub(super) params: Params,
-    /// Internal symbol ids of the inputs, ascending, and their slots.
-    pub(super) inputs: Vec<Input>,
-    /// Steps 1 and 7, in order.
-    pub(super) pivots: Vec<Pivot>,
-    /// Columns of the pivots' matrix rows.
-    pub(super) pivot_terms: Vec<u32>,
-    /// Inactive columns below `W`: their `y` is zero.
+    /// Internal symbol ids of the inputs, padding included, ascending: their slots are 0, 1, 2 ...
+    pub(super) inputs: Vec<u32>,
+    /// Slots that are read as inputs but have none: zero, as are those of padding symbols.
+    pub(super) empty: Vec<u32>,
+    /// The slot of each column.
+    pub(super) slots: Vec<u32>,
+    /// Steps 1 and 7.
+    pub(super) pivots: Pivots,
+    /// Slots of inactive columns below `W`: their `y` is zero.
     pub(super) inactive_lt: Vec<u32>,
     /// Steps 2, 4 and 6.
     pub(super) dense_rows: Vec<DenseRow>,
-    /// Columns, dense rows and free columns of the dense rows.
-    pub(super) dense_terms: Vec<u32>,
-    /// Step 3: the two HDPC rows that column `j` enters the recurrence with, for `j < K' + S - 1`.
-    /// Empty if no column is free.
+    /// Step 3: see [`hdpc::pairs`](super::hdpc::pairs). Empty if no column is free.
     pub(super) hdpc_pairs: Vec<[u8; 2]>,
     /// Step 5.
     pub(super) free: Vec<FreeColumn>,
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct Input {
-    pub(super) isi: u32,
-    pub(super) slot: u32,
+/// The pivots, in order, with the other columns of their matrix rows.
+pub(super) struct Pivots {
+    pivots: Vec<Pivot>,
+    terms: Vec<u32>,
 }
 
 /// One pivot: its terms follow those of the pivot before.
 #[derive(Clone, Copy)]
-pub(super) struct Pivot {
-    /// The column that is solved: slot of the input, of `y` and of `x`.
-    pub(super) column: u32,
+struct Pivot {
+    /// The column that is solved.
+    column: u32,
     /// How many of the terms are pivots before this one.
-    pub(super) solved: u16,
+    solved: u16,
     /// How many terms there are; the others are inactive.
-    pub(super) terms: u16,
+    terms: u16,
 }
 
-/// One dense row and the inactive column that it solves: its terms follow those of the row before,
-/// in three runs.
-#[derive(Clone, Copy)]
+impl Pivots {
+    pub(super) fn with_capacity(pivots: usize, terms: usize) -> Self {
+        Self { pivots: Vec::with_capacity(pivots), terms: Vec::with_capacity(terms) }
+    }
+
+    /// Adds a pivot that solves `column` by a matrix row of `columns`.
+    pub(super) fn push(&mut self, column: u32, columns: &[u32], is_pivot: impl Fn(u32) -> bool) {
+        let start = self.terms.len();
+        // A partition without unpredictable branches: what is written at both ends of the gap
+        // stays at one of them, and the gap closes.
+        self.terms.resize(start + columns.len() - 1, 0);
+        let terms = &mut self.terms[start..];
+        let (mut front, mut back) = (0, terms.len());
+        for &other in columns {
+            if other != column {
+                terms[front] = other;
+                terms[back - 1] = other;
+                let solved = is_pivot(other);
+                front += usize::from(solved);
+                back -= usize::from(!solved);
+            }
+        }
+        self.pivots.push(Pivot { column, solved: front as u16, terms: columns.len() as u16 - 1 });
+    }
+
+    /// Replaces columns by their slots.
+    pub(super) fn look_up(&mut self, slots: &[u32]) {
+        let columns = self.pivots.iter_mut().map(|pivot| &mut pivot.column);
+        for column in columns.chain(&mut self.terms) {
+            *column = slots[*column as usize];
+        }
+    }
+
+    /// For each pivot its column, the pivots before it in its row, and the inactive columns; slots
+    /// instead of columns after [`look_up`](Self::look_up).
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &[u32], &[u32])> {
+        let mut terms = self.terms.as_slice();
+        self.pivots.iter().map(move |pivot| {
+            let (own, rest) = terms.split_at(pivot.terms.into());
+            terms = rest;
+            let (solved, inactive) = own.split_at(pivot.solved.into());
+            (pivot.column as usize, solved, inactive)
+        })
+    }
+}
+
+/// One dense row and the inactive column that it solves.
 pub(super) struct DenseRow {
     /// Slot of the input, and of `z` and `x`.
-    pub(super) column: u32,
-    /// Step 2: columns whose `y` are added.
-    pub(super) solved: u32,
+    pub(super) slot: u32,
+    /// Step 2: slots whose `y` are added.
+    pub(super) solved: Vec<u32>,
     /// Step 4: dense rows whose `d` are added.
-    pub(super) rows: u32,
-    /// Step 6: free columns whose `x` are added.
-    pub(super) free: u32,
+    pub(super) rows: Vec<u32>,
+    /// Step 6: slots of free columns whose `x` are added.
+    pub(super) free: Vec<u32>,
 }
 
 /// One column that only the HDPC rows determine.
 pub(super) struct FreeColumn {
-    pub(super) column: u32,
+    pub(super) slot: u32,
     /// Factors of the `H` values `g`.
     pub(super) hdpc_factors: Vec<u8>,
     /// Factors of the values `z`, in the order of the dense rows.
@@ -86,11 +131,11 @@ impl Program {
 
     /// Internal symbol ids of the inputs, padding included, ascending, and their slots.
     pub(crate) fn inputs(&self) -> impl Iterator<Item = (u32, usize)> {
-        self.inputs.iter().map(|input| (input.isi, input.slot as usize))
+        self.inputs.iter().copied().zip(0..)
     }
 
     /// Rows of one stripe that the program needs beside the slots: `y`, `d` and `g`.
     pub(crate) fn scratch_rows(&self) -> usize {
-        (self.params.w + self.params.h) as usize + self.dense_rows.len()
+        (self.params.l + self.params.h) as usize + self.dense_rows.len()
     }
 }

@@ -70,3 +70,62 @@ pub(super) fn for_each_neighbor(params: &Params, x: u32, mut visit: impl FnMut(u
         visit(params.w + b1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of the published vectors that start with `key`, as numbers.
+    fn vectors(key: &str) -> Vec<Vec<u32>> {
+        let numbers = |line: &str| line.split(' ').skip(1).map(|n| n.parse().unwrap()).collect();
+        let text = include_str!("../../tests/data/vectors_raptorq.txt");
+        text.lines().filter(|line| line.starts_with(key)).map(numbers).collect()
+    }
+
+    #[test]
+    fn random_numbers_are_the_published_ones() {
+        let vectors = vectors("RAND ");
+        assert_eq!(vectors.len(), 8);
+        for numbers in vectors {
+            let [y, i, m, value] = numbers[..] else { panic!("{numbers:?}") };
+            assert_eq!(rand(y, i, m), value, "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn tuples_are_the_published_ones() {
+        let vectors = vectors("TUPLE ");
+        assert_eq!(vectors.len(), 32);
+        for numbers in vectors {
+            let [k_prime, x, d, a, b, d1, a1, b1] = numbers[..] else { panic!("{numbers:?}") };
+            let params = Params::covering(k_prime);
+            assert_eq!(params.k_prime, k_prime);
+            assert_eq!(Tuple::new(&params, x), Tuple { d, a, b, d1, a1, b1 }, "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn degrees_change_exactly_at_their_bounds() {
+        for (d, bounds) in (1..).zip(DEGREE_BOUNDS.windows(2)) {
+            assert_eq!(degree(bounds[0], 1000), d, "first of degree {d}");
+            assert_eq!(degree(bounds[1] - 1, 1000), d, "last of degree {d}");
+        }
+        assert_eq!(degree((1 << 20) - 1, 17), 15, "at most W - 2");
+    }
+
+    #[test]
+    fn no_neighbor_comes_twice() {
+        for k_prime in [10, 101, 1002] {
+            let params = Params::covering(k_prime);
+            for x in 0..5000 {
+                let mut neighbors = Vec::new();
+                for_each_neighbor(&params, x, |column| neighbors.push(column));
+                let count = neighbors.len();
+                neighbors.sort_unstable();
+                neighbors.dedup();
+                assert_eq!(neighbors.len(), count, "K' = {k_prime}, X = {x}");
+                assert!(neighbors.iter().all(|&column| column < params.l));
+            }
+        }
+    }
+}

@@ -51,6 +51,20 @@ fn a_solved_block_takes_no_more() {
 }
 
 #[test]
+fn a_solved_block_has_the_same_plan_again() {
+    let mut decoder = decoder(300);
+    for esi in 50..360 {
+        decoder.push(Esi(esi)).unwrap();
+    }
+    let plans = [(); 2].map(|()| match decoder.solve(Work::UNBOUNDED) {
+        Progress::Solved(plan) => plan,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(plans[0].inputs(), plans[1].inputs());
+    assert_eq!(plans[0].lost(), (0..50).map(Esi).collect::<Vec<_>>());
+}
+
+#[test]
 fn repair_symbols_are_kept_up_to_a_surplus_and_source_symbols_always() {
     let k = 500;
     let mut decoder = decoder(k);
@@ -60,6 +74,28 @@ fn repair_symbols_are_kept_up_to_a_surplus_and_source_symbols_always() {
         assert_eq!(decoder.push(Esi(esi)), Ok(Novelty::Fresh), "{esi}");
     }
     assert!(matches!(decoder.solve(Work(0)), Progress::Solved(plan) if plan.lost().is_empty()));
+}
+
+#[test]
+fn each_failed_attempt_makes_room_for_other_symbols_up_to_a_limit() {
+    let k = 100;
+    let mut decoder = decoder(k);
+    let mut next = k;
+    let mut fill = |decoder: &mut Box<dyn Decoder>| {
+        let mut fresh = 0;
+        while decoder.push(Esi(next)) == Ok(Novelty::Fresh) {
+            next += 1;
+            fresh += 1;
+        }
+        fresh
+    };
+    assert_eq!(fill(&mut decoder), 164);
+    for expected in [64, 36, 0] {
+        assert!(matches!(decoder.solve(Work(0)), Progress::OutOfBudget));
+        assert_eq!(fill(&mut decoder), expected);
+    }
+    assert_eq!(decoder.push(Esi(0)), Ok(Novelty::Fresh), "a source symbol");
+    assert!(matches!(decoder.solve(RAPTORQ.work(k)), Progress::Solved(_)));
 }
 
 #[test]
@@ -75,8 +111,8 @@ fn a_budget_that_is_too_small_can_be_raised() {
         match decoder.solve(Work(budget)) {
             Progress::OutOfBudget => attempts += 1,
             Progress::Solved(plan) => {
-                // The default leaves room: an honest set never needs a tenth of it.
-                assert!(attempts > 10 && budget < enough / 10, "{budget} of {enough}");
+                // The default leaves room.
+                assert!(attempts > 10 && budget < enough / 2, "{budget} of {enough}");
                 assert_eq!(plan.lost().len(), k as usize);
                 return;
             }

@@ -1,7 +1,7 @@
 //! RaptorQ from outside: what the RFC says, what the other implementation does, what an adversary
 //! may try, and how often decoding fails.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod block;
 mod failure;
