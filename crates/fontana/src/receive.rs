@@ -20,7 +20,7 @@ use fontana_proto::{
     SessionKey, Verified,
 };
 use fontana_store::TargetDirectory;
-use fontana_wire::{Hash, Manifest, Ticket, Toi};
+use fontana_wire::{Hash, Manifest, ManifestLimits, Ticket, Toi};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -336,9 +336,15 @@ impl ReceiveSession {
 
     fn limits(&self) -> ReceiverLimits {
         let defaults = ReceiverLimits::default();
+        let Expectation { manifest, publisher, .. } = &self.options.expectation;
+        // Where anybody's manifest may have to be looked at, all sessions' together must fit.
+        let expected = manifest.is_some() || publisher.is_some();
+        let share = if expected { 8 } else { 4 * defaults.max_sessions };
+        let bytes = defaults.manifest.bytes.min(self.options.memory / share);
         ReceiverLimits {
             max_spool_bytes: self.shares().spool_bytes,
             max_transfer_bytes: self.options.max_bytes,
+            manifest: ManifestLimits { bytes, ..defaults.manifest },
             max_recoveries: 2 * self.options.workers.max(1),
             ..defaults
         }

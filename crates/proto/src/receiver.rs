@@ -17,22 +17,22 @@ use collect::Collector;
 use download::Download;
 use feed::{Feed, FeedState, Spooled};
 use fontana_fec::{Esi, Sbn};
-use fontana_wire::{
-    FdtLimits, Hash, Manifest, ManifestLimits, Packet, PublicKey, SessionHead, Toi, Tsi,
-    UnverifiedHead, manifest_hash,
-};
+use fontana_wire::{Hash, Manifest, Packet, SessionHead, Toi, Tsi, UnverifiedHead, manifest_hash};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 mod block;
 mod collect;
+mod config;
 mod download;
 mod feed;
 mod flute;
 
 pub use block::repair_slots;
+pub use config::{
+    Acceptance, DecodePolicy, Expectation, ReceiverConfig, ReceiverLimits, ReceiverStats,
+};
 pub use download::ObjectProgress;
 pub use flute::FileRefusal;
 
@@ -43,144 +43,6 @@ pub struct SessionKey {
     pub source: IpAddr,
     /// Its transport session identifier.
     pub tsi: Tsi,
-}
-
-/// When to pay for decoding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DecodePolicy {
-    /// As soon as it could succeed.
-    #[default]
-    Incremental,
-    /// Not before `margin` symbols beyond `k`.
-    Patient {
-        /// Extra symbols to wait for.
-        margin: u32,
-    },
-}
-
-/// What a receiver knows beforehand of the session it wants: a ticket, taken apart. Every part that
-/// is given must agree.
-#[derive(Clone, Debug, Default)]
-pub struct Expectation {
-    /// The session's TSI.
-    pub tsi: Option<Tsi>,
-    /// Addresses it may come from; none means any.
-    pub sources: Vec<IpAddr>,
-    /// The manifest's hash.
-    pub manifest: Option<Hash>,
-    /// The key that signs its head.
-    pub publisher: Option<PublicKey>,
-}
-
-/// What to do with a session that meets the expectation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acceptance {
-    /// Take the first one.
-    Automatic,
-    /// Offer it and wait for [`Receiver::accept`].
-    Ask,
-}
-
-/// Bounds on what a receiver spends. Every cache and queue of it has one.
-#[derive(Clone, Debug)]
-pub struct ReceiverLimits {
-    /// Sessions that are followed at the same time.
-    pub max_sessions: usize,
-    /// Bytes of symbols, over all sessions, that are kept before it is known where they go.
-    pub max_spool_bytes: usize,
-    /// What a file delivery table may ask for.
-    pub fdt: FdtLimits,
-    /// Files taken from one plain FLUTE session.
-    pub max_files: usize,
-    /// Source blocks of all files of a plain FLUTE session together: about 200 bytes are kept of
-    /// each from the beginning, however short it is.
-    pub max_blocks: u64,
-    /// What a manifest may ask for.
-    pub manifest: ManifestLimits,
-    /// Bytes of all objects of a session together, as transported.
-    pub max_transfer_bytes: u64,
-    /// Blocks being recovered at the same time.
-    pub max_recoveries: usize,
-    /// Times that the bytes of one block may turn out wrong before its object is given up.
-    pub max_poisonings: u32,
-    /// Signatures and manifests that are checked in any second.
-    pub max_head_checks_per_second: u32,
-}
-
-impl Default for ReceiverLimits {
-    fn default() -> Self {
-        Self {
-            max_sessions: 16,
-            // About 6 000 packets, more than a sender needs to say what it sends.
-            max_spool_bytes: 9 << 20,
-            fdt: FdtLimits::default(),
-            max_files: 100_000,
-            // Four objects with as many blocks as Compact No-Code can number; 50 MB.
-            max_blocks: 1 << 18,
-            manifest: ManifestLimits::default(),
-            max_transfer_bytes: 1 << 50,
-            max_recoveries: 4,
-            max_poisonings: 8,
-            // 50 µs each: half a per cent of a core.
-            max_head_checks_per_second: 100,
-        }
-    }
-}
-
-/// Everything a receiver needs to know.
-#[derive(Clone, Debug)]
-pub struct ReceiverConfig {
-    /// Which session is wanted.
-    pub expectation: Expectation,
-    /// What to do when it is found.
-    pub acceptance: Acceptance,
-    /// Receive files of plain FLUTE sessions (RFC 6726), which nobody vouches for, instead of
-    /// sessions with a manifest.
-    pub plain_flute: bool,
-    /// When to decode.
-    pub policy: DecodePolicy,
-    /// Bounds.
-    pub limits: ReceiverLimits,
-    /// Wall time at the beginning of the run, Unix seconds: heads expire.
-    pub started_at_unix_seconds: u64,
-    /// After how long without a packet of a wanted session the channels are joined anew.
-    pub silence_after: Duration,
-}
-
-/// Counters, never reset.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReceiverStats {
-    /// Datagrams handled.
-    pub datagrams: u64,
-    /// Bytes of UDP payload in them.
-    pub payload_bytes: u64,
-    /// Datagrams that are no ALC packets.
-    pub malformed: u64,
-    /// Packets of sessions that are not wanted.
-    pub foreign: u64,
-    /// Packets of the wanted sessions, until everything had been heard: what the reception
-    /// inefficiency counts.
-    pub session_packets: u64,
-    /// Of these: control objects.
-    pub control_packets: u64,
-    /// Of these: symbols that were of use.
-    pub fresh: u64,
-    /// Of these: symbols that had been heard before.
-    pub duplicates: u64,
-    /// Of these: symbols of blocks that were complete already.
-    pub late: u64,
-    /// Of these: symbols that their object does not have, or of the wrong size.
-    pub invalid: u64,
-    /// Of these: symbols that came before it was known where they go and found the spool full.
-    pub unspooled: u64,
-    /// Packets of the wanted sessions that the network lost, from their sequence numbers.
-    pub lost: u64,
-    /// Packets of the wanted sessions that were sent between the first and the last one heard.
-    pub expected: u64,
-    /// Datagrams that this host lost after the network had delivered them.
-    pub local_drops: u64,
-    /// Blocks whose bytes turned out wrong.
-    pub poisoned_blocks: u64,
 }
 
 /// Hears sessions and receives one of them.
@@ -621,8 +483,7 @@ impl Endpoint for Receiver {
         };
         match done {
             Done::Opened { toi, kept } => {
-                let opened =
-                    if toi == Toi::MANIFEST { self.download.opening() } else { vec![toi] };
+                let opened = if toi == Toi::MANIFEST { self.download.opening() } else { vec![toi] };
                 self.stats.session_packets += kept.session_packets;
                 let symbols = self.download.restore(&kept, verified, out);
                 if symbols > 0 {

@@ -146,8 +146,9 @@ const CONTROL_INTERVAL: u64 = 256;
 const MIN_CONTROL_INTERVAL: u64 = 50;
 /// What a session that only has control objects sends: one in so many nanoseconds.
 const IDLE_INTERVAL_NANOS: u64 = 20_000_000;
-/// How often a push session without any data repeats its control objects.
-const IDLE_PUSH_CYCLES: u64 = 20;
+/// How many symbols of each control object a push session without any data sends, at least: one
+/// is very likely to arrive, even if most are lost. And every symbol twice.
+const IDLE_PUSH_SYMBOLS: u64 = 20;
 
 impl Sender {
     /// A sender that has sent nothing yet.
@@ -344,9 +345,11 @@ impl Sender {
 
     /// The packet of a session that has nothing but control objects to send.
     fn idle_packet(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Output> {
-        let cycles = self.stats.packets / self.control.len().max(1) as u64;
+        let enough = |carousel: &ControlCarousel| {
+            carousel.sent() >= IDLE_PUSH_SYMBOLS.max(2 * carousel.source_symbols())
+        };
         if self.control.is_empty()
-            || (self.mode != SendMode::OnDemand && cycles >= IDLE_PUSH_CYCLES)
+            || (self.mode != SendMode::OnDemand && self.control.iter().all(enough))
         {
             self.finish();
             return self.outputs.pop_front();

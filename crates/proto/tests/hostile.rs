@@ -225,14 +225,14 @@ fn forged_heads_neither_displace_nor_delay_a_signed_session() {
     let forger = SecretKey::from_seed(&[2; 32]);
     let content = Content::new(&[(100_000, 1)], 1);
     let elsewhere = Content::new(&[(100_000, 1)], 2);
-    let mut honest =
-        SenderDriver::new(sender(&content, &Setup::default(), Some(&key)), &content);
+    let mut honest = SenderDriver::new(sender(&content, &Setup::default(), Some(&key)), &content);
     let mut forged = SenderDriver::new(
         sender(&elsewhere, &Setup { seed: 9, ..Setup::default() }, Some(&forger)),
         &elsewhere,
     );
     let mut config = receiver_config();
-    config.expectation = Expectation { publisher: Some(key.public_key()), ..Expectation::default() };
+    config.expectation =
+        Expectation { publisher: Some(key.public_key()), ..Expectation::default() };
     let mut receiver = ReceiverDriver::new(config, 0.0, 1);
     let mut now = Instant::ZERO;
     receiver.timeout(now);

@@ -2,7 +2,7 @@
 //! decode, and one brings files to their names.
 
 use super::disk::{self, Disk, OpenObject};
-use super::worker::{self, Task, Tasks};
+use super::worker::{self, Attempt, Task, Tasks};
 use super::{
     Command, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE,
     SimulatedLoss,
@@ -68,7 +68,9 @@ pub(super) fn run(
             scope.spawn(move || worker::run(&queue, &reports, shares.worker_bytes));
             workers.push(WorkerQueue { tasks, waiting: Vec::new() });
         }
-        drop(reports);
+        // At most one attempt for each block.
+        let (solver, attempts) = unbounded();
+        scope.spawn(move || worker::run_solver(&attempts, &reports));
         let disk = &mut disk;
         scope.spawn(move || disk.run(&disk_queue, &disk_reports));
         let mut driver = Driver {
@@ -78,6 +80,7 @@ pub(super) fn run(
             group: options.reach.address().ip(),
             sources: options.expectation.sources.clone(),
             workers,
+            solver,
             disk: disk_tasks,
             objects: BTreeMap::new(),
             loss: LocalLoss::default(),
@@ -137,6 +140,7 @@ struct Driver<'a, 'b> {
     group: IpAddr,
     sources: Vec<IpAddr>,
     workers: Vec<WorkerQueue>,
+    solver: Sender<Attempt>,
     disk: Sender<disk::Task>,
     objects: BTreeMap<Toi, Arc<OpenObject>>,
     loss: LocalLoss,
@@ -303,7 +307,7 @@ impl Driver<'_, '_> {
 
     fn on_job(&mut self, job: Job, current: Option<&[u8]>) {
         match job {
-            Job::Open(opening) => self.to_disk(disk::Task::Open(opening)),
+            Job::Open(opening) => self.hand_to_disk(disk::Task::Open(opening)),
             Job::Place { block, esi, to, symbol } => {
                 let symbol = match symbol {
                     SymbolBytes::Kept(bytes) => Some(bytes),
@@ -314,39 +318,43 @@ impl Driver<'_, '_> {
                 let object = self.objects.get(&block.toi).cloned();
                 if let (Some(object), Some(symbol)) = (object, symbol) {
                     let task = Task::Place { object, block, esi, to, symbol };
-                    self.to_worker(block.sbn.0, task);
+                    self.hand_to_worker(block.sbn.0, task);
                 }
             }
             Job::Solve { block, decoder, budget } => {
-                self.to_worker(block.sbn.0, Task::Solve { block, decoder, budget });
+                // The thread lives as long as this end of its queue.
+                let _ = self.solver.send(Attempt { block, decoder, budget });
             }
             Job::Recover { block, recipe, spool } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    self.to_worker(block.sbn.0, Task::Recover { object, block, recipe, spool });
+                    self.hand_to_worker(
+                        block.sbn.0,
+                        Task::Recover { object, block, recipe, spool },
+                    );
                 }
             }
             Job::Settle { block, whole } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    self.to_worker(block.sbn.0, Task::Settle { object, block, whole });
+                    self.hand_to_worker(block.sbn.0, Task::Settle { object, block, whole });
                 }
             }
             Job::Commit { toi } => {
                 if let Some(object) = self.objects.get(&toi).cloned() {
-                    self.to_disk(disk::Task::Commit(object, toi));
+                    self.hand_to_disk(disk::Task::Commit(object, toi));
                 }
             }
-            Job::Finish => self.to_disk(disk::Task::Finish),
+            Job::Finish => self.hand_to_disk(disk::Task::Finish),
             Job::Prepare { .. } | Job::Release { .. } => {}
         }
     }
 
-    fn to_disk(&self, task: disk::Task) {
+    fn hand_to_disk(&self, task: disk::Task) {
         // The thread lives as long as this end of its queue.
         let _ = self.disk.send(task);
     }
 
     /// Blocks of one number share a worker; consecutive ones do not.
-    fn to_worker(&mut self, number: u32, task: Task) {
+    fn hand_to_worker(&mut self, number: u32, task: Task) {
         let session_packets = self.receiver.stats().session_packets;
         let count = self.workers.len().max(1);
         if let Some(worker) = self.workers.get_mut(number as usize % count) {

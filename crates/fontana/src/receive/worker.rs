@@ -1,5 +1,7 @@
-//! The work on blocks: placing symbols, solving, recovering. Each block belongs to one worker, so
-//! that its jobs stay in order.
+//! The work on blocks. What moves bytes (placing, recovering) belongs to one worker for each block,
+//! so that it stays in order. Solving is work on ids alone and has a thread of its own: when all
+//! blocks are complete at the same moment, the group is left as soon as that is known, and not
+//! after half of them have been recovered.
 
 use super::disk::OpenObject;
 use crate::Error;
@@ -14,9 +16,25 @@ use std::sync::Arc;
 /// A job on one block.
 pub(super) enum Task {
     Place { object: Arc<OpenObject>, block: BlockId, esi: Esi, to: Placement, symbol: Vec<u8> },
-    Solve { block: BlockId, decoder: Box<dyn Decoder>, budget: Work },
     Recover { object: Arc<OpenObject>, block: BlockId, recipe: Recipe, spool: Vec<Esi> },
     Settle { object: Arc<OpenObject>, block: BlockId, whole: bool },
+}
+
+/// An attempt to solve a block.
+pub(super) struct Attempt {
+    pub(super) block: BlockId,
+    pub(super) decoder: Box<dyn Decoder>,
+    pub(super) budget: Work,
+}
+
+/// Solves until there is nobody to solve for.
+pub(super) fn run_solver(queue: &Receiver<Attempt>, reports: &Sender<Report>) {
+    for Attempt { block, mut decoder, budget } in queue {
+        let progress = decoder.solve(budget);
+        if reports.send(Report::Solved { block, decoder, progress }).is_err() {
+            return;
+        }
+    }
 }
 
 /// Tasks for one worker, in order.
@@ -69,10 +87,6 @@ fn work(task: Task, notes: &mut Notes, budget: usize) -> Result<Option<Report>, 
             );
             Ok(None)
         }
-        Task::Solve { block, mut decoder, budget } => {
-            let progress = decoder.solve(budget);
-            Ok(Some(Report::Solved { block, decoder, progress }))
-        }
         Task::Recover { object, block, recipe, spool } => {
             let hash = recover(&object, block, recipe, &spool, budget)?;
             Ok(Some(Report::Recovered { block, hash }))
@@ -116,7 +130,6 @@ impl Task {
     fn toi(&self) -> Toi {
         match self {
             Self::Place { block, .. }
-            | Self::Solve { block, .. }
             | Self::Recover { block, .. }
             | Self::Settle { block, .. } => block.toi,
         }

@@ -202,11 +202,11 @@ impl Receiver {
 
     /// EXT_FTI in a packet of a file.
     pub(super) fn on_file_fti(&mut self, session: SessionKey, toi: Toi, packet: &Packet<'_>) {
-        let Some(content) = packet.header.extensions.fti() else { return };
-        let Ok(oti) = fti::parse(packet.header.codepoint, content) else { return };
         if self.download.contains(toi) {
             return;
         }
+        let Some(content) = packet.header.extensions.fti() else { return };
+        let Ok(oti) = fti::parse(packet.header.codepoint, content) else { return };
         let Some(feed) = self.feeds.get_mut(&session) else { return };
         if let Some(file) = feed.tables.on_fti(toi, oti) {
             self.take_file(session, file);
@@ -261,5 +261,129 @@ impl Receiver {
         self.feeds
             .get(&session)
             .is_some_and(|feed| feed.tables.read.is_some() && feed.tables.waiting.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_fec::{Esi, Sbn};
+    use fontana_wire::{FdtExtension, HeaderFields, Tsi};
+
+    /// A packet with symbol `esi` of a table of `length` bytes in symbols of 10.
+    fn packet(instance_id: u32, length: u64, esi: u32, symbol: &[u8]) -> Vec<u8> {
+        let scheme = FecScheme::NoCode { max_source_block_length: 100 };
+        let fields = HeaderFields {
+            fdt: Some(FdtExtension { version: 2, instance_id }),
+            fti: Some(Oti { transfer_length: length, symbol_size: 10, scheme }),
+            ..HeaderFields::new(Tsi(1), Some(Toi::FDT))
+        };
+        let mut packet = Vec::new();
+        fields.emit(&mut packet);
+        fontana_wire::emit_payload_id(0, Sbn(0), Esi(esi), &mut packet);
+        packet.extend_from_slice(symbol);
+        packet
+    }
+
+    fn push(tables: &mut Tables, packet: &[u8]) -> Option<Result<Fdt, FdtError>> {
+        let packet = Packet::parse(packet).unwrap();
+        let payload = packet.payload(0).unwrap().unwrap();
+        tables.on_symbol(&packet, &payload, &FdtLimits::default())
+    }
+
+    fn table() -> Vec<u8> {
+        Fdt { files: vec![file(1)], ..Fdt::default() }.emit()
+    }
+
+    /// The packets of a table.
+    fn instance(id: u32, table: &[u8]) -> Vec<Vec<u8>> {
+        let symbols = table.chunks(10).zip(0..);
+        symbols.map(|(symbol, esi)| packet(id, table.len() as u64, esi, symbol)).collect()
+    }
+
+    fn file(toi: u128) -> FdtFile {
+        FdtFile { toi: Toi(toi), content_location: "a".to_owned(), ..FdtFile::default() }
+    }
+
+    fn blocks(count: u64) -> Oti {
+        let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+        Oti { transfer_length: count, symbol_size: 1, scheme }
+    }
+
+    #[test]
+    fn a_table_is_read_once() {
+        let (mut tables, table) = (Tables::default(), table());
+        let packets = instance(7, &table);
+        let (last, others) = packets.split_last().unwrap();
+        assert!(others.iter().all(|packet| push(&mut tables, packet).is_none()));
+        assert!(push(&mut tables, last).unwrap().is_ok());
+        assert!(packets.iter().all(|packet| push(&mut tables, packet).is_none()));
+        assert!(tables.open.is_empty());
+    }
+
+    #[test]
+    fn four_tables_are_collected_at_a_time_and_a_fifth_one_displaces_the_oldest() {
+        let (mut tables, table) = (Tables::default(), table());
+        for id in 1..=4 {
+            push(&mut tables, &instance(id, &table)[0]);
+        }
+        let rest = |id| instance(id, &table).into_iter().skip(1).collect::<Vec<_>>();
+        assert!(rest(1).iter().filter_map(|packet| push(&mut tables, packet)).count() == 1);
+        push(&mut tables, &instance(5, &table)[0]);
+        push(&mut tables, &instance(6, &table)[0]);
+        assert_eq!(tables.open.keys().copied().collect::<Vec<_>>(), [3, 4, 5, 6]);
+        assert!(rest(2).iter().all(|packet| push(&mut tables, packet).is_none()));
+    }
+
+    #[test]
+    fn a_table_longer_than_the_limit_is_not_collected() {
+        let mut tables = Tables::default();
+        let limit = FdtLimits::default().encoded_bytes;
+        push(&mut tables, &packet(1, limit + 1, 0, &[0; 10]));
+        assert!(tables.open.is_empty());
+    }
+
+    #[test]
+    fn limits_hold_for_all_tables_of_a_session_together() {
+        let limits = ReceiverLimits { max_files: 3, max_blocks: 10, ..ReceiverLimits::default() };
+        let mut tables = Tables::default();
+        let mut admit = |toi, oti| {
+            tables.admit(&FdtFile { oti: Some(oti), ..file(toi) }, &limits).map(|l| l.is_some())
+        };
+        assert_eq!(admit(1, blocks(5)), Ok(true));
+        assert_eq!(admit(2, blocks(6)), Err(FileRefusal::Limit("source blocks")));
+        assert_eq!(admit(3, blocks(5)), Ok(true));
+        assert_eq!(admit(4, EMPTY), Ok(true));
+        assert_eq!(admit(5, EMPTY), Err(FileRefusal::Limit("files")));
+    }
+
+    #[test]
+    fn a_file_without_a_geometry_waits_unless_its_code_is_not_ours() {
+        let limits = ReceiverLimits::default();
+        let mut tables = Tables::default();
+        let with_code = |toi, id| FdtFile { fec_encoding_id: Some(id), ..file(toi) };
+        assert_eq!(tables.admit(&file(1), &limits), Ok(None));
+        assert_eq!(tables.admit(&with_code(2, 0), &limits), Ok(None));
+        assert_eq!(tables.admit(&with_code(3, 6), &limits), Ok(None));
+        assert_eq!(tables.admit(&with_code(4, 5), &limits), Err(FileRefusal::Code(5)));
+        let empty = FdtFile { transfer_length: Some(0), ..with_code(5, 5) };
+        assert!(tables.admit(&empty, &limits).unwrap().is_some());
+        tables.on_fti(Toi(6), blocks(3));
+        let layout = tables.admit(&file(6), &limits).unwrap().unwrap();
+        assert_eq!(layout.block_count(), 3);
+    }
+
+    #[test]
+    fn what_is_heard_of_files_without_a_table_is_bounded() {
+        let mut tables = Tables::default();
+        for toi in 1..=MAX_HEARD as u128 + 1 {
+            assert!(tables.on_fti(Toi(toi), blocks(1)).is_none());
+        }
+        assert_eq!(tables.heard.len(), MAX_HEARD);
+        // A file that waits is served all the same.
+        let late = Toi(MAX_HEARD as u128 + 1);
+        tables.waiting.insert(late, file(late.0));
+        assert!(tables.on_fti(late, blocks(1)).is_some());
+        assert!(tables.heard.contains_key(&late));
     }
 }

@@ -7,7 +7,7 @@ use fontana_wire::{Cci, FdtExtension, HeaderFields, Toi, Tsi, emit_payload_id};
 use std::sync::Arc;
 
 /// An object that a session repeats beside its content: session head, manifest or file delivery
-/// table. One source block; every packet carries its OTI (EXT_FTI). Or an empty file.
+/// table. One source block; every packet carries its OTI (EXT_FTI). Or empty files.
 #[derive(Clone)]
 pub struct ControlObject {
     toi: Toi,
@@ -16,6 +16,8 @@ pub struct ControlObject {
     encoder: Option<Arc<dyn Encoder>>,
     fdt: Option<FdtExtension>,
     intervals: u32,
+    /// Files that take turns; none for an object that has bytes.
+    empty_files: Arc<[Toi]>,
 }
 
 /// Why bytes cannot be a control object.
@@ -78,14 +80,22 @@ impl ControlObject {
             };
             plan.execute(size, load).ok().map(|i| Arc::new(i) as Arc<dyn Encoder>)
         });
-        Ok(Self { toi, oti, source_symbols, encoder, fdt, intervals })
+        let empty_files = Arc::default();
+        Ok(Self { toi, oti, source_symbols, encoder, fdt, intervals, empty_files })
     }
 
-    /// An empty file of a plain FLUTE session, whose table says the same `oti`: packets without a
+    /// The empty files of a plain FLUTE session, whose table says the same `oti`: packets without a
     /// symbol, because there are receivers that make a file only when they hear of its object.
-    pub fn empty(toi: Toi, oti: Oti, intervals: u32) -> Self {
-        let oti = Oti { transfer_length: 0, ..oti };
-        Self { toi, oti, source_symbols: 0, encoder: None, fdt: None, intervals }
+    pub fn empty_files(tois: &[Toi], oti: Oti, intervals: u32) -> Self {
+        Self {
+            toi: Toi::FDT,
+            oti: Oti { transfer_length: 0, ..oti },
+            source_symbols: tois.len() as u32,
+            encoder: None,
+            fdt: None,
+            intervals,
+            empty_files: tois.into(),
+        }
     }
 
     pub(super) fn symbol_size(&self) -> u16 {
@@ -121,11 +131,19 @@ impl ControlCarousel {
     pub(super) fn new(object: ControlObject, interval: u64, random: &mut SplitMix64) -> Self {
         let k = object.source_symbols;
         let relaxed = interval * u64::from(object.intervals.max(1));
-        // Nothing waits for an empty file.
-        let longest = SPOOLED_PACKETS.checked_div(k.into()).unwrap_or(u64::MAX);
-        let period = relaxed.min(longest.max(MIN_PERIOD));
+        let period = relaxed.min((SPOOLED_PACKETS / u64::from(k.max(1))).max(MIN_PERIOD));
         let stream = SymbolStream::new(object.oti.scheme, k, true, random);
         Self { object, stream, sent: 0, period, due: 0 }
+    }
+
+    /// Symbols that were sent so far.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Symbols that a receiver needs, at least: as many as there are empty files.
+    pub(super) fn source_symbols(&self) -> u64 {
+        self.object.source_symbols.into()
     }
 
     /// The object whose turn it is when `packets` have been sent: at first every symbol of each in
@@ -140,20 +158,21 @@ impl ControlCarousel {
 
     /// Appends the packet with the next symbol.
     pub(super) fn emit(&self, tsi: Tsi, cci: Cci, out: &mut Vec<u8>) {
-        let ControlObject { toi, oti, ref encoder, fdt, source_symbols, .. } = self.object;
+        let ControlObject { toi, oti, ref encoder, fdt, ref empty_files, .. } = self.object;
         let encoding_id = oti.scheme.encoding_id();
-        let is_empty = source_symbols == 0;
+        let turn = self.sent.checked_rem(empty_files.len() as u64).unwrap_or(0) as usize;
+        let empty_file = empty_files.get(turn).copied();
         let fields = HeaderFields {
             cci,
             codepoint: encoding_id,
             fdt,
             // Not for an empty file: a deployed receiver (docs/errata.md) that learns from EXT_FTI
             // that a file is complete before its table has come never makes it.
-            fti: (!is_empty).then_some(oti),
-            ..HeaderFields::new(tsi, Some(toi))
+            fti: empty_file.is_none().then_some(oti),
+            ..HeaderFields::new(tsi, Some(empty_file.unwrap_or(toi)))
         };
         fields.emit(out);
-        if is_empty {
+        if empty_file.is_some() {
             return emit_payload_id(encoding_id, Sbn(0), Esi(0), out);
         }
         let esi = self.stream.esi(self.sent);
@@ -176,6 +195,59 @@ impl ControlCarousel {
         self.sent += 1;
         if self.sent >= u64::from(self.object.source_symbols) {
             self.due = packets + self.period;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_fec::FecScheme;
+    use fontana_wire::Packet;
+
+    fn carousel(object: ControlObject) -> ControlCarousel {
+        ControlCarousel::new(object, 100, &mut SplitMix64::new(1, 1))
+    }
+
+    #[test]
+    fn an_empty_file_is_a_packet_without_symbol_and_without_transmission_information() {
+        let no_code = FecScheme::NoCode { max_source_block_length: 64 };
+        let raptorq = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        for scheme in [no_code, raptorq] {
+            let oti = Oti { transfer_length: 0, symbol_size: 1000, scheme };
+            let tois = [Toi(7), Toi(8), Toi(9)];
+            let mut carousel = carousel(ControlObject::empty_files(&tois, oti, 1));
+            for toi in tois.into_iter().chain(tois) {
+                let mut bytes = Vec::new();
+                carousel.emit(Tsi(1), Cci::default(), &mut bytes);
+                carousel.advance(0);
+                let packet = Packet::parse(&bytes).unwrap();
+                assert_eq!(packet.header.toi, Some(toi));
+                assert_eq!(packet.header.codepoint, scheme.encoding_id());
+                assert_eq!(packet.header.extensions.fti(), None);
+                let payload = packet.payload(packet.header.codepoint).unwrap().unwrap();
+                assert_eq!((payload.sbn, payload.esi, payload.symbol), (Sbn(0), Esi(0), &[][..]));
+            }
+        }
+    }
+
+    #[test]
+    fn however_many_empty_files_there_are_they_leave_room_for_content() {
+        let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+        let oti = Oti { transfer_length: 0, symbol_size: 1000, scheme };
+        for count in [1, 10_000] {
+            let tois: Vec<_> = (1..=count).map(Toi::from).collect();
+            let mut all = [carousel(ControlObject::empty_files(&tois, oti, 1))];
+            let mut control = 0;
+            let packets = 100 * u64::from(count);
+            for packet in 0..packets {
+                if let Some(which) = ControlCarousel::pick(&all, packet) {
+                    all[which].advance(packet);
+                    control += 1;
+                }
+            }
+            // All of them at first, then one in 33 at most.
+            assert!((count..=count + (packets / MIN_PERIOD) as u32).contains(&control));
         }
     }
 }

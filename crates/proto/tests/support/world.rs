@@ -5,9 +5,9 @@
 use fontana_fec::{Encoder, Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
 use fontana_proto::{
     Acceptance, BatchId, BlockId, ChannelId, ControlObject, Datagram, DecodePolicy, Done, Endpoint,
-    Event, Expectation, FixedChannels, Instant, Job, Kept, KeptBlock, Opening, Output, Receiver, ReceiverConfig,
-    ReceiverLimits, Recipe, SendMode, SendObject, Sender, SenderConfig, SplitMix64, SymbolBytes,
-    TransmissionSchedule, drain,
+    Event, Expectation, FixedChannels, Instant, Job, Kept, KeptBlock, Opening, Output, Receiver,
+    ReceiverConfig, ReceiverLimits, Recipe, SendMode, SendObject, Sender, SenderConfig, SplitMix64,
+    SymbolBytes, TransmissionSchedule, drain,
 };
 use fontana_wire::{
     BlockHasher, CongestionControl, Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject,

@@ -1,0 +1,322 @@
+//! A network of hosts on one machine: namespaces on a bridge with IGMP snooping and a querier.
+//!
+//! Needs root, `ip` and `bridge` (iproute2), `nft` and `ethtool`. Traffic stays in the namespaces.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Whether the bench can be used here. Skips aloud; where `CI=true`, a skip is a failure.
+pub fn available() -> bool {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
+    let tools = ["ip", "bridge", "nft", "ethtool"];
+    let missing: Vec<_> = tools
+        .iter()
+        .filter(|tool| {
+            let which = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
+            !which.is_ok_and(|o| o.status.success())
+        })
+        .collect();
+    let reason = if !root {
+        "namespaces need root".to_owned()
+    } else if !missing.is_empty() {
+        format!("namespaces need {missing:?}: apt-get install iproute2 nftables ethtool")
+    } else {
+        return true;
+    };
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{reason}");
+    eprintln!("SKIPPED: {reason}");
+    false
+}
+
+fn sh(command: &str) -> Output {
+    let output = Command::new("sh").args(["-ec", command]).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command}: {error}");
+    output
+}
+
+/// A bridge and its hosts; everything is removed when it is dropped.
+pub struct Bench {
+    name: String,
+    hosts: usize,
+}
+
+impl Bench {
+    /// `hosts` hosts, 10.77.0.1 upwards, on one bridge.
+    pub fn new(hosts: usize) -> Self {
+        let name = format!("fb{}", std::process::id() % 100_000);
+        let bench = Self { name, hosts };
+        let bridge = bench.switch();
+        sh(&format!(
+            "ip netns add {bridge}; ip -n {bridge} link set lo up;
+             ip -n {bridge} link add br0 type bridge mcast_snooping 1 mcast_igmp_version 3 \
+                mcast_mld_version 2 mcast_last_member_interval 10 mcast_query_response_interval 100;
+             ip -n {bridge} link set br0 type bridge mcast_querier 1;
+             ip -n {bridge} addr add 10.77.0.254/24 dev br0; ip -n {bridge} link set br0 up"
+        ));
+        for number in 0..hosts {
+            let host = bench.host(number);
+            sh(&format!(
+                "ip netns add {host}; ip -n {host} link set lo up;
+                 ip -n {bridge} link add p{number} type veth peer name eth0 netns {host};
+                 ip -n {bridge} link set p{number} master br0 up;
+                 ip -n {host} addr add {}/24 dev eth0; ip -n {host} link set eth0 up;
+                 ip -n {host} route add default dev eth0;
+                 ip netns exec {host} ethtool -K eth0 tx-udp-segmentation off gro off >/dev/null;
+                 ip netns exec {bridge} ethtool -K p{number} tx-udp-segmentation off gro off >/dev/null",
+                Self::address(number)
+            ));
+        }
+        // The bridge floods until its querier has waited for one round of answers. It reads how
+        // long that is when it is switched on, hence the order above.
+        std::thread::sleep(Duration::from_millis(1500));
+        bench
+    }
+
+    fn switch(&self) -> String {
+        format!("{}s", self.name)
+    }
+
+    fn host(&self, number: usize) -> String {
+        format!("{}h{number}", self.name)
+    }
+
+    pub fn address(number: usize) -> String {
+        format!("10.77.0.{}", number + 1)
+    }
+
+    /// Loses UDP datagrams at the host's input, at random: `permille` of them.
+    pub fn lose(&self, host: usize, permille: u32) {
+        let host = self.host(host);
+        sh(&format!(
+            "ip netns exec {host} nft -f - <<END
+table inet loss {{
+  chain input {{
+    type filter hook input priority 0;
+    meta l4proto udp counter
+    meta l4proto udp numgen random mod 1000 < {permille} counter drop
+  }}
+}}
+END"
+        ));
+    }
+
+    /// Datagrams that came to a lossy host, and those of them that the rule dropped.
+    pub fn losses(&self, host: usize) -> (u64, u64) {
+        let host = self.host(host);
+        let output = sh(&format!("ip netns exec {host} nft -j list chain inet loss input"));
+        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let counters: Vec<u64> = list["nftables"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|item| item["rule"]["expr"].as_array())
+            .flatten()
+            .filter_map(|expression| expression["counter"]["packets"].as_u64())
+            .collect();
+        (counters[0], counters[1])
+    }
+
+    /// Packets that a host has sent, by protocol: (IGMP, everything else but neighbour discovery
+    /// and address resolution, which belong to the system).
+    pub fn count_sent(&self, host: usize) {
+        let host = self.host(host);
+        sh(&format!(
+            "ip netns exec {host} nft -f - <<END
+table inet sent {{
+  chain output {{
+    type filter hook output priority 0;
+    oifname \"eth0\" ip protocol igmp counter
+    oifname \"eth0\" meta l4proto != {{ igmp, ipv6-icmp }} counter
+  }}
+}}
+END"
+        ));
+    }
+
+    pub fn sent(&self, host: usize) -> (u64, u64) {
+        let host = self.host(host);
+        let output = sh(&format!("ip netns exec {host} nft -j list chain inet sent output"));
+        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let counters: Vec<u64> = list["nftables"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|item| item["rule"]["expr"].as_array())
+            .flatten()
+            .filter_map(|expression| expression["counter"]["packets"].as_u64())
+            .collect();
+        (counters[0], counters[1])
+    }
+
+    /// Bytes that the switch has sent to a host.
+    pub fn forwarded(&self, host: usize) -> u64 {
+        let output = sh(&format!("ip -n {} -j -s link show p{host}", self.switch()));
+        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+        list[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
+    }
+
+    /// Gives a host's link a rate, as a token bucket with a queue of 100 ms.
+    pub fn shape(&self, host: usize, rate: &str) {
+        sh(&format!(
+            "tc -n {} qdisc add dev p{host} root tbf rate {rate} burst 64k latency 100ms",
+            self.switch()
+        ));
+    }
+
+    /// Starts the program on a host.
+    pub fn start(&self, host: usize, arguments: &[&str]) -> Program {
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &self.host(host), env!("CARGO_BIN_EXE_fontana")])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Program::start(command)
+    }
+
+    /// Runs any command on a host.
+    pub fn command(&self, host: usize, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.host(host), program]);
+        command
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for number in 0..self.hosts {
+            let _ = Command::new("ip").args(["netns", "del", &self.host(number)]).status();
+        }
+        let _ = Command::new("ip").args(["netns", "del", &self.switch()]).status();
+    }
+}
+
+/// A running program: ended when dropped.
+pub struct Program {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+    errors: Option<std::thread::JoinHandle<String>>,
+    peak: u64,
+    pub seen: Vec<Value>,
+}
+
+impl Program {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let (send, lines) = std::sync::mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut stderr = child.stderr.take().unwrap();
+        let errors = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = stderr.read_to_string(&mut text);
+            text
+        });
+        Self { child, lines, errors: Some(errors), peak: 0, seen: Vec::new() }
+    }
+
+    /// The next event of this kind.
+    pub fn wait_for(&mut self, event: &str, limit: Duration) -> Value {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(line) = self.lines.recv_timeout(left.max(Duration::from_millis(1))) else {
+                let _ = self.child.kill();
+                let errors = self.errors.take().map(|e| e.join().unwrap_or_default());
+                panic!("no {event} within {limit:?}: {:?}\n{errors:?}", self.seen.last());
+            };
+            let value: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
+            self.seen.push(value.clone());
+            self.peak_memory();
+            if value["event"] == event {
+                return value;
+            }
+        }
+    }
+
+    /// Peak resident memory so far, in bytes (`VmHWM`). `ip netns exec` replaces itself by the
+    /// program, so the child's numbers are the program's.
+    pub fn peak_memory(&mut self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let kilobytes = status.ok().and_then(|status| {
+            let line = status.lines().find(|line| line.starts_with("VmHWM"))?.to_owned();
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        });
+        self.peak = self.peak.max(kilobytes.unwrap_or(0) * 1024);
+        self.peak
+    }
+
+    pub fn interrupt(&self) {
+        sh(&format!("kill -INT {}", self.child.id()));
+    }
+
+    pub fn kill(&self) {
+        sh(&format!("kill -KILL {}", self.child.id()));
+    }
+
+    /// Exit code, and what it said to people.
+    pub fn finish(&mut self, limit: Duration) -> (Option<i32>, String) {
+        let deadline = Instant::now() + limit;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "still running after {limit:?}");
+            self.peak_memory();
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(200)) {
+            self.seen.push(serde_json::from_str(&line).unwrap_or(Value::String(line)));
+        }
+        let errors = self.errors.take().map(|e| e.join().unwrap_or_default());
+        (status.code(), errors.unwrap_or_default())
+    }
+
+    /// The event of this kind that was seen last.
+    pub fn last(&self, event: &str) -> Option<&Value> {
+        self.seen.iter().rev().find(|value| value["event"] == event)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file of noise that no compression or hole shortens.
+pub fn noise_file(path: &Path, bytes: u64, seed: u64) {
+    use std::io::Write;
+    let mut file = std::io::BufWriter::with_capacity(1 << 20, std::fs::File::create(path).unwrap());
+    let (mut state, mut left) = (seed | 1, bytes);
+    let mut chunk = [0_u8; 8192];
+    while left > 0 {
+        for word in chunk.chunks_exact_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        let count = left.min(8192);
+        file.write_all(&chunk[..count as usize]).unwrap();
+        left -= count;
+    }
+}
+
+/// Whether two files have the same bytes.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    Command::new("cmp").arg("-s").args([a, b]).status().unwrap().success()
+}
