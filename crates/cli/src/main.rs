@@ -1,2 +1,61 @@
-//! The program `fontana`.
-fn main() {}
+//! The program `fontana`: a command line over the library of the same name.
+//!
+//! `args` is what can be typed; each command has a module that turns it into what it means and
+//! watches the session; `console` is where it all comes out; `events` is the only place that knows
+//! JSON. Exit codes are [`fontana::Verdict`].
+
+mod address;
+mod args;
+mod complete;
+mod console;
+mod demo;
+mod doctor;
+mod events;
+mod keygen;
+mod progress;
+mod recv;
+mod send;
+mod signal;
+mod units;
+
+use args::{Arguments, Command, Talk};
+use clap::Parser;
+use console::{Console, Failure};
+use fontana::{Stop, Verdict};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let command = Arguments::parse().command;
+    let stop = Stop::new();
+    let Talk { json, quiet } = command.talk();
+    let console = Console::new(json, quiet, &stop);
+    let verdict = run(&command, &console, &stop).unwrap_or_else(|failure| {
+        console.failure(&failure);
+        failure.verdict
+    });
+    ExitCode::from(verdict.code())
+}
+
+fn run(command: &Command, console: &Console, stop: &Stop) -> Result<Verdict, Failure> {
+    match command {
+        Command::Send(arguments) => send::run(arguments, console, stop),
+        Command::Recv(arguments) => recv::run(arguments, console, stop),
+        Command::Demo(arguments) => demo::run(arguments, console, stop),
+        Command::Doctor(_) => Ok(doctor::run(console)),
+        Command::Keygen(arguments) => keygen::run(&arguments.file, console),
+        Command::Completions(arguments) => Ok(complete::completions(arguments.shell, console)),
+        Command::Man(arguments) => complete::man(arguments.directory.as_deref(), console),
+    }
+}
+
+impl Command {
+    fn talk(&self) -> Talk {
+        match self {
+            Self::Send(arguments) => arguments.talk,
+            Self::Recv(arguments) => arguments.talk,
+            Self::Demo(arguments) => arguments.talk,
+            Self::Doctor(arguments) => arguments.talk,
+            Self::Keygen(_) | Self::Completions(_) | Self::Man(_) => Talk::default(),
+        }
+    }
+}

@@ -123,12 +123,12 @@ impl Content {
         Fdt { expires, complete: true, files }
     }
 
-    /// The objects of empty files, which only plain FLUTE has.
-    pub(crate) fn empty_objects(&self) -> Vec<(Toi, Oti)> {
-        let Some(oti) = self.empty else { return Vec::new() };
+    /// The objects of empty files, if there are any: only plain FLUTE has them.
+    pub(crate) fn empty_files(&self) -> Option<(Vec<Toi>, Oti)> {
         let is_empty = |(_, file): &(usize, &ContentFile)| file.objects.is_empty();
         let empty = self.files.iter().enumerate().filter(is_empty);
-        empty.map(|(index, _)| (empty_toi(index), oti)).collect()
+        let tois: Vec<_> = empty.map(|(index, _)| empty_toi(index)).collect();
+        self.empty.filter(|_| !tois.is_empty()).map(|oti| (tois, oti))
     }
 }
 

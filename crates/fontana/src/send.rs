@@ -377,10 +377,9 @@ fn control_objects(
     };
     let rhythm = if options.flute { 1 } else { 4 };
     control.push(ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?);
-    // All empty files together as often as the table.
-    let empty = content.empty_objects();
-    let rhythm = empty.len() as u32;
-    control.extend(empty.into_iter().map(|(toi, oti)| ControlObject::empty(toi, oti, rhythm)));
+    if let Some((tois, oti)) = content.empty_files() {
+        control.push(ControlObject::empty_files(&tois, oti, rhythm));
+    }
     Ok(control)
 }
 

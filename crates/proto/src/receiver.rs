@@ -112,11 +112,23 @@ impl Receiver {
 
     /// Counters so far.
     pub fn stats(&self) -> ReceiverStats {
-        let wanted = self.feeds.values().filter(|feed| feed.state != FeedState::Refused);
-        let (expected, lost) = wanted.fold((0, 0), |(expected, lost), feed| {
-            (expected + feed.loss.expected(), lost + feed.loss.lost())
-        });
-        ReceiverStats { expected, lost, ..self.stats }
+        let mut stats = self.stats;
+        for feed in self.feeds.values().filter(|feed| self.is_wanted(feed)) {
+            stats.session_packets += feed.packets;
+            stats.control_packets += feed.control_packets;
+            stats.expected += feed.loss.expected();
+            stats.lost += feed.loss.lost();
+        }
+        stats
+    }
+
+    /// Whether a feed is what is being received or, before that is known, may turn out to be. What
+    /// strangers send in the session's name counts for nothing.
+    fn is_wanted(&self, feed: &Feed) -> bool {
+        match self.chosen {
+            Some(_) => feed.state == FeedState::Chosen,
+            None => feed.state != FeedState::Refused,
+        }
     }
 
     /// `k`: source symbols of everything that was accepted.
@@ -421,6 +433,7 @@ impl Endpoint for Receiver {
             self.stats.foreign += 1;
             return self.reject(session, Rejection::OtherSession);
         }
+        let (listening, numbered) = (self.phase == Phase::Listening, !self.config.plain_flute);
         let Some(feed) = self.feed(now, session) else {
             self.stats.foreign += 1;
             return;
@@ -430,24 +443,24 @@ impl Endpoint for Receiver {
             self.stats.foreign += 1;
             return;
         }
-        if self.phase == Phase::Listening {
-            self.stats.session_packets += 1;
-            if !self.config.plain_flute
-                && let Some(feed) = self.feeds.get_mut(&session)
-            {
+        if listening {
+            feed.packets += 1;
+            if numbered {
                 feed.loss.on_sequence(packet.header.cci.low32());
             }
+            let is_control = |toi| matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST);
+            feed.control_packets += u64::from(packet.header.toi.is_some_and(is_control));
         }
-        (self.last_heard, self.ever_heard) = (now, true);
-        self.control.on_packet(
-            now,
-            &PacketSeen {
+        if self.feeds.get(&session).is_some_and(|feed| self.is_wanted(feed)) {
+            (self.last_heard, self.ever_heard) = (now, true);
+            let seen = PacketSeen {
                 channel: datagram.channel,
                 cci: packet.header.cci,
                 congestion_experienced: datagram.congestion_experienced,
                 dropped_before: datagram.dropped_before,
-            },
-        );
+            };
+            self.control.on_packet(now, &seen);
+        }
         let Some(toi) = packet.header.toi else { return };
         let payload = match packet.payload(packet.header.codepoint) {
             Ok(Some(payload)) => payload,
@@ -458,8 +471,6 @@ impl Endpoint for Receiver {
             }
         };
         let (sbn, esi, symbol) = (payload.sbn, payload.esi, payload.symbol);
-        let control = matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST);
-        self.stats.control_packets += u64::from(control && self.phase == Phase::Listening);
         match toi {
             Toi::HEAD => self.on_head(now, session, symbol),
             Toi::MANIFEST => self.on_manifest_symbol(session, sbn, esi, symbol),

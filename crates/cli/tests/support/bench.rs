@@ -107,8 +107,13 @@ END"
 
     /// Datagrams that came to a lossy host, and those of them that the rule dropped.
     pub fn losses(&self, host: usize) -> (u64, u64) {
+        self.counters(host, "loss input")
+    }
+
+    /// What the two counters of a chain have counted, in packets.
+    fn counters(&self, host: usize, chain: &str) -> (u64, u64) {
         let host = self.host(host);
-        let output = sh(&format!("ip netns exec {host} nft -j list chain inet loss input"));
+        let output = sh(&format!("ip netns exec {host} nft -j list chain inet {chain}"));
         let list: Value = serde_json::from_slice(&output.stdout).unwrap();
         let counters: Vec<u64> = list["nftables"]
             .as_array()
@@ -121,8 +126,8 @@ END"
         (counters[0], counters[1])
     }
 
-    /// Packets that a host has sent, by protocol: (IGMP, everything else but neighbour discovery
-    /// and address resolution, which belong to the system).
+    /// Counts what a host sends from now on. Neighbour discovery belongs to the system and is left
+    /// out, as is address resolution, which is not IP.
     pub fn count_sent(&self, host: usize) {
         let host = self.host(host);
         sh(&format!(
@@ -138,19 +143,9 @@ END"
         ));
     }
 
+    /// What was counted since: membership reports, and everything else.
     pub fn sent(&self, host: usize) -> (u64, u64) {
-        let host = self.host(host);
-        let output = sh(&format!("ip netns exec {host} nft -j list chain inet sent output"));
-        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let counters: Vec<u64> = list["nftables"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(|item| item["rule"]["expr"].as_array())
-            .flatten()
-            .filter_map(|expression| expression["counter"]["packets"].as_u64())
-            .collect();
-        (counters[0], counters[1])
+        self.counters(host, "sent output")
     }
 
     /// Bytes that the switch has sent to a host.

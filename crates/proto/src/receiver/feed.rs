@@ -14,6 +14,9 @@ use std::sync::Arc;
 pub(super) struct Feed {
     pub(super) state: FeedState,
     pub(super) loss: LossMeter,
+    /// Packets until everything had been heard, and those of them that carried control objects.
+    pub(super) packets: u64,
+    pub(super) control_packets: u64,
     pub(super) last_heard: Instant,
     /// The head as it arrived, so that its repetitions cost a comparison.
     head_bytes: Vec<u8>,
@@ -58,6 +61,8 @@ impl Feed {
         Self {
             state: FeedState::Unknown,
             loss: LossMeter::default(),
+            packets: 0,
+            control_packets: 0,
             last_heard: now,
             head_bytes: Vec::new(),
             head: None,

@@ -1,0 +1,54 @@
+//! Where packets go to or come from, as people write it.
+
+use crate::console::Failure;
+use fontana::{DEFAULT_GROUP, Verdict};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+/// `GROUP:PORT`, `HOST:PORT`, or either without the port. A host may be a name.
+pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
+    let port = DEFAULT_GROUP.port();
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, port));
+    }
+    let malformed = |error: std::io::Error| {
+        let way_out = format!("GROUP:PORT or HOST:PORT, for example {DEFAULT_GROUP}");
+        Failure::new(Verdict::Usage, format!("{text:?} is no address: {error}"), way_out)
+    };
+    let with_port = if text.contains(':') { text.to_owned() } else { format!("{text}:{port}") };
+    let found: Vec<_> = with_port.to_socket_addrs().map_err(malformed)?.collect();
+    // One socket speaks one version, and IPv4 is the one that multicast is switched on for.
+    let preferred = found.iter().find(|address| address.is_ipv4()).or(found.first()).copied();
+    let address = preferred.ok_or_else(|| malformed(std::io::ErrorKind::NotFound.into()))?;
+    if address.port() == 0 {
+        return Err(malformed(std::io::Error::other("port 0 is no port")));
+    }
+    Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_may_be_left_out() {
+        for (text, expected) in [
+            ("239.1.2.3:5000", "239.1.2.3:5000"),
+            ("239.1.2.3", "239.1.2.3:7701"),
+            ("ff15::1", "[ff15::1]:7701"),
+            ("[ff15::1]", "[ff15::1]:7701"),
+            ("[ff15::1]:5000", "[ff15::1]:5000"),
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_a_usage_error_with_an_example() {
+        for text in ["", ":", "239.1.2.3:", "239.1.2.3:0", "239.1.2.3:65536", "[ff15::1"] {
+            let failure = parse(text).unwrap_err();
+            assert_eq!(failure.verdict, Verdict::Usage, "{text}");
+            assert!(failure.way_out.contains("239.255.77.1:7701"), "{text}");
+        }
+    }
+}

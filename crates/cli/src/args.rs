@@ -1,0 +1,394 @@
+//! What can be typed. What it means is decided by the commands.
+
+use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
+use clap::builder::styling::Styles;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use fontana::net::InterfaceSelector;
+use fontana::wire::Ticket;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A digital fountain: pour files into a multicast group, fill them from it bit-exact.
+///
+/// One sender, any number of receivers, no packet flowing back. A receiver joins when it likes,
+/// loses what it loses, and has the exact files once it has heard about as many bytes as they are
+/// long.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fontana",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    styles = Styles::plain(),
+    after_help = "Examples:
+  fontana demo                          see it work on this machine: no root, no configuration
+  fontana send image.raw                pour a file; prints the command for the receivers
+  fontana recv                          list what is on the default group, choose, receive
+  fontana recv 'fontana://...' -o /srv  receive what a ticket names",
+    after_long_help = "Examples:
+  fontana demo                          see it work on this machine: no root, no configuration
+  fontana send image.raw                pour a file; prints the command for the receivers
+  fontana recv                          list what is on the default group, choose, receive
+  fontana recv 'fontana://...' -o /srv  receive what a ticket names
+
+Exit codes (the first that applies):
+  7 authentication or key    4 verification failed    5 disk full or input/output
+  6 path refused             8 source changed         2 usage
+  130 interrupted            3 incomplete in time     75 nothing heard       0 complete"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Send(Box<SendArguments>),
+    Recv(Box<ReceiveArguments>),
+    Demo(DemoArguments),
+    Doctor(DoctorArguments),
+    Keygen(KeygenArguments),
+    Completions(CompletionsArguments),
+    Man(ManArguments),
+}
+
+/// How a command talks.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct Talk {
+    /// Print events as JSON, one per line
+    ///
+    /// Described in docs/events.md. Nothing else is written to standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print errors and what was asked for, nothing else
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Pour files into a multicast group
+///
+/// Sends the source symbols once and fresh repair symbols ever after, so that receivers may join
+/// at any time; stops when it is told to (Ctrl-C, --duration), or after a finite amount (--push).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fontana send image.raw
+  fontana send *.iso --rate 1G -i eth0
+  fontana send image.raw --push 30           everything once and 30 % repair symbols, then end
+  fontana send image.raw --sign key          receivers check the signature (fontana keygen key)
+  fontana send image.raw --to 10.0.0.7:7701,10.0.0.8:7701    no multicast: a copy for each host")]
+pub(crate) struct SendArguments {
+    /// Files to send
+    ///
+    /// Receivers see the last component of each path, so it must be different for all.
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Multicast group, broadcast address, or hosts that get a copy each
+    ///
+    /// The default is in the range for one organization (RFC 2365), where nobody has to ask for an
+    /// address. The port may be left out: 7701. Several hosts share the rate.
+    #[arg(
+        long,
+        value_name = "GROUP:PORT[,HOST:PORT...]",
+        value_delimiter = ',',
+        default_value = "239.255.77.1:7701"
+    )]
+    pub(crate) to: Vec<String>,
+    #[command(flatten)]
+    pub(crate) interface: InterfaceArgument,
+    /// Most bits per second on the wire, headers included: 100M, 1.5G
+    ///
+    /// The default leaves room on a 1 Gbit/s network and on old switches that flood multicast.
+    #[arg(long, value_name = "RATE", default_value = "100M", value_parser = parse_rate)]
+    pub(crate) rate: u64,
+    /// Routers that packets may pass, plus one
+    ///
+    /// The default keeps them on this network: a mistake stays small.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) ttl: u8,
+    /// Number of the session
+    ///
+    /// Drawn at random if not given. Give it to keep a ticket valid when the sender is restarted.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=0xFFFF_FFFF))]
+    pub(crate) tsi: Option<u64>,
+    /// Send everything once and PERCENT repair symbols, then end
+    ///
+    /// Without it the sender goes on until it is stopped. To survive a loss of p, take at least
+    /// 100 * p / (100 - p) and a few more: 30 for 20 %.
+    #[arg(long, value_name = "PERCENT", value_parser = parse_permille)]
+    pub(crate) push: Option<u32>,
+    /// End after so long: 90, 90s, 10m, 2h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
+    /// One block after the other, each with PERCENT repair symbols
+    ///
+    /// For receivers that write blocks in order. By default all blocks of all files advance
+    /// together, so that a receiver may join at any time and waits for none in particular. 10 %
+    /// repair symbols bridge a loss of 8 %.
+    #[arg(long, value_name = "PERCENT", value_parser = parse_permille, num_args = 0..=1,
+          require_equals = true, default_missing_value = "10")]
+    pub(crate) sequential: Option<u32>,
+    /// Plain FLUTE (RFC 6726), for other programs
+    ///
+    /// One object per file and nothing of our own: no hashes, no signature, no packet numbers.
+    #[arg(long, conflicts_with_all = ["sign", "content_version"])]
+    pub(crate) flute: bool,
+    /// Code to protect the symbols with
+    ///
+    /// raptorq (RFC 6330) makes as many different symbols as anybody wants; none repeats the
+    /// source symbols.
+    #[arg(long, value_name = "CODE", value_enum, default_value_t = Fec::Raptorq)]
+    pub(crate) fec: Fec,
+    /// Source symbols per block, about
+    ///
+    /// Longer blocks need fewer symbols in all; shorter ones are decoded faster and in less
+    /// memory. 10 000 cost 0.6 % at 10 % loss.
+    #[arg(long, value_name = "N", default_value_t = fontana::DEFAULT_BLOCK_SYMBOLS)]
+    pub(crate) block_symbols: u32,
+    /// Bytes per symbol
+    ///
+    /// By default what fits the interface's MTU.
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) symbol_size: Option<u16>,
+    /// Sign the session with the key in KEYFILE (fontana keygen)
+    ///
+    /// The ticket then names the public key, and receivers take nothing that is not signed with
+    /// it.
+    #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
+    pub(crate) sign: Option<PathBuf>,
+    /// Version of the content
+    ///
+    /// Raise it when the same publisher sends newer content: receivers never go back.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) content_version: u64,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgument,
+    /// Send repair symbols only: another sender sends the source symbols
+    ///
+    /// For mirrors of the same content: what receivers hear of both adds up.
+    #[arg(long)]
+    pub(crate) no_source: bool,
+    /// Say what would be sent, and send nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// A code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Fec {
+    Raptorq,
+    None,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct InterfaceArgument {
+    /// Network interface: its name, its address, or its network (10.0.0.0/8)
+    ///
+    /// By default the one that the routing table gives for the group, or else the first one that
+    /// carries multicast.
+    #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
+    pub(crate) interface: Option<InterfaceSelector>,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct MemoryArgument {
+    /// Memory to use, whatever the size of the files: 128M, 1G
+    ///
+    /// At least 32M. Files that are larger cost time, not memory.
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
+    pub(crate) memory: u64,
+}
+
+/// Receive files from a multicast group
+///
+/// With a ticket: the session it names. Without: lists what is on the group and asks. Sends
+/// nothing, ever. Files appear under their names when every byte of them is verified.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fontana recv                           list what is there, choose
+  fontana recv 'fontana://192.0.2.1@239.255.77.1:7701/5?manifest=...' -o /srv/images
+  fontana recv -y -i eth0 --timeout 10m  the first session that is heard on eth0
+  fontana recv --flute -y                files of a plain FLUTE session; nobody vouches for them")]
+pub(crate) struct ReceiveArguments {
+    /// What the sender printed: fontana://...
+    pub(crate) ticket: Option<Ticket>,
+    /// Group to listen on without a ticket
+    #[arg(
+        long,
+        value_name = "GROUP:PORT",
+        conflicts_with = "ticket",
+        default_value = "239.255.77.1:7701"
+    )]
+    pub(crate) group: String,
+    #[command(flatten)]
+    pub(crate) interface: InterfaceArgument,
+    /// Directory that files go to
+    #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+    /// Replace files that exist
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Take the first session that is heard, without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Leave after the first complete session
+    ///
+    /// This is what happens anyway, with and without a ticket: the option is for scripts that want
+    /// to say so.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Give up when it is not complete after so long: 90, 90s, 10m, 2h
+    ///
+    /// By default it takes the time it takes, as long as anything is heard (--silence).
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Give up when nothing of the session is heard for so long; 0: never
+    ///
+    /// A minute covers a switch that learns the group and a sender that is being restarted.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_duration)]
+    pub(crate) silence: Duration,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgument,
+    /// Most bytes to accept in one session: 10G
+    ///
+    /// Whoever may send to the group decides how much it is. The default is 32T: the disk decides.
+    #[arg(long, value_name = "SIZE", default_value = "32T", value_parser = parse_size)]
+    pub(crate) max_size: u64,
+    /// Bytes of kernel receive buffer to ask for
+    ///
+    /// The default holds 67 ms at 1 Gbit/s. Linux gives at most net.core.rmem_max.
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
+    pub(crate) receive_buffer: u64,
+    /// Receive the files of a plain FLUTE session (RFC 6726); nobody vouches for them
+    #[arg(long)]
+    pub(crate) flute: bool,
+    /// Decode when N symbols more than necessary have arrived
+    ///
+    /// By default as soon as it could succeed. Waiting saves attempts on slow machines.
+    #[arg(long, value_name = "N")]
+    pub(crate) patient: Option<u32>,
+    /// Throw away so many per cent of the packets
+    #[arg(long, value_name = "PERCENT", value_parser = parse_share, hide = true)]
+    pub(crate) simulate_loss: Option<f64>,
+    /// Which packets those are
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "simulate_loss", hide = true)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// Show one sender and five receivers on this machine
+///
+/// A clean receiver, two lossy ones, one that joins late and one that is stopped and started
+/// again. Takes less than ten seconds, 200 MB of temporary files, no root and no configuration.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Way of the packets, instead of the first one that works
+    #[arg(long, value_enum, hide = true)]
+    pub(crate) path: Option<DemoPath>,
+    /// Bytes of the file
+    #[arg(long, value_name = "SIZE", default_value = "20M", value_parser = parse_size, hide = true)]
+    pub(crate) size: u64,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// How packets get from the sender to five receivers on the same machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DemoPath {
+    Multicast,
+    Broadcast,
+    Unicast,
+}
+
+/// See whether multicast works on this host, and what helps if not
+///
+/// Looks at interfaces, buffers, loopback, offload, the IGMP querier and the firewall. Changes
+/// nothing; nothing leaves this host. As root it sees more.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// Make a key to sign sessions with
+///
+/// Writes the secret key to FILE, for this user only, and prints the public key.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fontana keygen publisher.key
+  fontana send image.raw --sign publisher.key")]
+pub(crate) struct KeygenArguments {
+    /// File to create; one that exists is left alone
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fontana completions bash > ~/.local/share/bash-completion/completions/fontana
+  fontana completions fish > ~/.config/fish/completions/fontana.fish")]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page, or write all pages to a directory
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fontana man | man -l -
+  fontana man ~/.local/share/man/man1")]
+pub(crate) struct ManArguments {
+    /// Directory for fontana.1, fontana-send.1 and the others
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn documented_defaults_are_those_of_the_library() {
+        let send = Arguments::parse_from(["fontana", "send", "f"]);
+        let Command::Send(send) = send.command else { panic!("not send") };
+        let options = fontana::SendOptions::new(Vec::new());
+        assert_eq!(send.rate / 8, options.rate_bytes_per_second);
+        assert_eq!(send.ttl, options.reach.hop_limit);
+        assert_eq!(send.memory.memory, options.memory as u64);
+        assert_eq!(send.content_version, options.manifest_version);
+        assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
+        let receive = Arguments::parse_from(["fontana", "recv"]);
+        let Command::Recv(receive) = receive.command else { panic!("not recv") };
+        let options = fontana::ReceiveOptions::new(".");
+        assert_eq!(Some(receive.silence), options.give_up_after_silence);
+        assert_eq!(receive.memory.memory, options.memory as u64);
+        assert_eq!(receive.max_size, options.max_bytes);
+        assert_eq!(receive.receive_buffer, options.receive_buffer as u64);
+        assert_eq!(receive.group, fontana::DEFAULT_GROUP.to_string());
+    }
+
+    #[test]
+    fn sequential_takes_its_percentage_after_an_equals_sign_only() {
+        let sequential = |arguments: &[&str]| {
+            let all = ["fontana", "send"].iter().chain(arguments);
+            match Arguments::parse_from(all).command {
+                Command::Send(send) => (send.sequential, send.files.len()),
+                _ => panic!("not send"),
+            }
+        };
+        assert_eq!(sequential(&["f"]), (None, 1));
+        assert_eq!(sequential(&["--sequential", "f"]), (Some(100), 1));
+        assert_eq!(sequential(&["--sequential=5", "f"]), (Some(50), 1));
+    }
+}

@@ -1,0 +1,194 @@
+//! What a person or a script sees. The one place that writes to standard output and standard error.
+//!
+//! | | standard output | standard error |
+//! |---|---|---|
+//! | terminal | results | progress, notes, warnings, errors |
+//! | pipe | results | warnings, errors |
+//! | `--json` | events | errors |
+//! | `-q` | results | errors |
+//!
+//! A reader that goes away ends the program quietly: `fontana send FILE | head -1` is no error.
+
+use crate::events::{self, Notice};
+use fontana::{Error, Stop, Verdict};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+use serde::Serialize;
+use std::cell::Cell;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+/// Why a command failed: for people, with the way out, and the exit code that tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) verdict: Verdict,
+    /// What happened, without a full stop.
+    pub(crate) message: String,
+    /// What to do about it; empty if the message says it.
+    pub(crate) way_out: String,
+}
+
+impl Failure {
+    pub(crate) fn new(
+        verdict: Verdict,
+        message: impl Into<String>,
+        way_out: impl Into<String>,
+    ) -> Self {
+        Self { verdict, message: message.into(), way_out: way_out.into() }
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        Self::new(error.verdict(), error.to_string(), error.way_out())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+/// Where messages go.
+pub(crate) struct Console {
+    json: bool,
+    quiet: bool,
+    /// Standard output was closed; nobody reads any more.
+    closed: Cell<bool>,
+    bars: MultiProgress,
+    stop: Stop,
+}
+
+impl Console {
+    /// `stop` is set when standard output is closed: a session whose reader has gone has no purpose.
+    pub(crate) fn new(json: bool, quiet: bool, stop: &Stop) -> Self {
+        let terminals = io::stderr().is_terminal() && io::stdout().is_terminal();
+        let target = if terminals && !json && !quiet {
+            // Ten frames per second are smooth, and slow terminals keep up.
+            ProgressDrawTarget::stderr_with_hz(10)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Self {
+            json,
+            quiet,
+            closed: Cell::new(false),
+            bars: MultiProgress::with_draw_target(target),
+            stop: stop.clone(),
+        }
+    }
+
+    /// Whether events are wanted.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether standard output was closed by its reader.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
+    /// Adds a progress bar; it is invisible where nobody would see it.
+    pub(crate) fn bar(&self, bar: ProgressBar) -> ProgressBar {
+        self.bars.add(bar)
+    }
+
+    /// An event for scripts.
+    pub(crate) fn event(&self, event: &impl Serialize) {
+        if self.json {
+            self.out(&events::line(event));
+        }
+    }
+
+    /// A result for people; `-q` does not silence what was asked for.
+    pub(crate) fn result(&self, text: impl Display) {
+        if !self.json {
+            self.out(&format!("{text}\n"));
+        }
+    }
+
+    /// Something worth knowing, for a person who is watching.
+    pub(crate) fn note(&self, text: impl Display) {
+        if !self.json && !self.quiet && io::stderr().is_terminal() {
+            self.err(&format!("{text}\n"));
+        }
+    }
+
+    /// How an interrupted session stood, also for those who only read a log.
+    pub(crate) fn say(&self, text: impl Display) {
+        if !self.json && !self.quiet {
+            self.err(&format!("{text}\n"));
+        }
+    }
+
+    /// Something that may go wrong later, with the way out.
+    pub(crate) fn warning(&self, message: &str, way_out: &str) {
+        self.event(&Notice::Warning { message: message.into(), way_out: way_out.into() });
+        if !self.json && !self.quiet {
+            self.err(&paragraph("warning", "33", message, way_out));
+        }
+    }
+
+    /// Something that went wrong.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let Failure { verdict, message, way_out } = failure;
+        self.event(&Notice::Error {
+            message: message.clone(),
+            way_out: way_out.clone(),
+            code: verdict.code(),
+        });
+        self.err(&paragraph("error", "31", message, way_out));
+    }
+
+    fn out(&self, text: &str) {
+        if self.closed.get() {
+            return;
+        }
+        let write = || {
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes())?;
+            out.flush()
+        };
+        if let Err(error) = self.bars.suspend(write) {
+            self.closed.set(true);
+            self.stop.set();
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                self.err(&paragraph("error", "31", &format!("standard output: {error}"), ""));
+            }
+        }
+    }
+
+    fn err(&self, text: &str) {
+        // There is nobody left to tell that standard error is gone.
+        let _ = self.bars.suspend(|| io::stderr().write_all(text.as_bytes()));
+    }
+}
+
+/// `error: MESSAGE` and the way out, indented, below it. Colour only where it is welcome: a
+/// terminal, and no `NO_COLOR` (no-color.org).
+fn paragraph(kind: &str, color: &str, message: &str, way_out: &str) -> String {
+    let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let head = if io::stderr().is_terminal() && !forbidden {
+        format!("\x1b[1;{color}m{kind}:\x1b[0m {message}\n")
+    } else {
+        format!("{kind}: {message}\n")
+    };
+    way_out.lines().fold(head, |text, line| format!("{text}  {line}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_out_is_indented_below_the_message() {
+        // The output of tests is captured: no terminal, no colour.
+        assert_eq!(
+            paragraph("error", "31", "no", "do this\nor that"),
+            "error: no\n  do this\n  or that\n"
+        );
+        assert_eq!(paragraph("error", "31", "no", ""), "error: no\n");
+    }
+}

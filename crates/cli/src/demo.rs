@@ -1,0 +1,193 @@
+//! `fontana demo`: one sender and five receivers on this machine, with real sockets and files.
+
+use crate::args::DemoArguments;
+use crate::console::{Console, Failure};
+use crate::events::{DemoEvent, seconds, verdict};
+use crate::signal::stop_on_signals;
+use crate::units::{Bytes, Rate, Time};
+use fontana::wire::Ticket;
+use fontana::{SendOptions, SendSession, SendSummary, Stop, Verdict};
+use path::Way;
+use receiver::{Outcome, Part, RECEIVERS, Stage};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, OnceLock};
+use std::time::Duration;
+
+mod path;
+mod receiver;
+mod report;
+
+/// The sender's cap. With the default file the receiver that loses 40 % is ready after 5 seconds:
+/// long enough to watch, and short enough that a machine which is busy with other things makes it
+/// before the deadline (a sender that wakes late does not catch up with its rate).
+const RATE_BITS_PER_SECOND: u64 = 64_000_000;
+
+/// Whatever goes wrong, it is over before half a minute.
+const DEADLINE: Duration = Duration::from_secs(27);
+
+/// Memory for each of the six sessions: less than the library's default, a laptop is enough.
+const MEMORY: usize = 64 << 20;
+
+pub(crate) fn run(
+    arguments: &DemoArguments,
+    console: &Console,
+    stop: &Stop,
+) -> Result<Verdict, Failure> {
+    stop_on_signals(stop)?;
+    let way = Way::find(arguments.path)?;
+    console.note(&way);
+    let directory = tempfile::Builder::new()
+        .prefix("fontana-demo-")
+        .tempdir()
+        .map_err(|error| no_room(&std::env::temp_dir(), &error))?;
+    let file = directory.path().join("noise");
+    write_noise(&file, arguments.size).map_err(|error| no_room(&file, &error))?;
+
+    let copies = way.sender.to.len() as u64;
+    let session = SendSession::prepare(SendOptions {
+        reach: way.sender.clone(),
+        // Copies share the rate: this leaves each receiver the same.
+        rate_bytes_per_second: RATE_BITS_PER_SECOND / 8 * copies,
+        memory: MEMORY,
+        workers: 1,
+        ..SendOptions::new(vec![file.clone()])
+    })?;
+    console.note(format_args!(
+        "pouring {} of noise at {} to five receivers on this machine",
+        Bytes(arguments.size),
+        Rate(RATE_BITS_PER_SECOND as f64),
+    ));
+    let one_copy = report::one_copy(&session);
+    let (sent, outcomes) = pour(session, &way, &file, console, stop)?;
+    let wire_bytes = sent.stats.wire_bytes * copies;
+    let result = conclude(&outcomes, stop);
+    for (part, outcome) in RECEIVERS.iter().zip(&outcomes) {
+        console.event(&report::receiver(part, outcome));
+    }
+    for (part, outcome) in RECEIVERS.iter().zip(&outcomes) {
+        if let Some(failure) = &outcome.failure {
+            console.failure(&Failure {
+                message: format!("{}: {}", part.name, failure.message),
+                ..failure.clone()
+            });
+        }
+    }
+    let separate_copies = report::separate_copies(one_copy);
+    console.event(&DemoEvent::Summary {
+        verdict: verdict(result).into(),
+        code: result.code(),
+        path: way.name.into(),
+        receivers: RECEIVERS.len() as u64,
+        verified_receivers: outcomes.iter().filter(|o| o.is_exact).count() as u64,
+        bytes: arguments.size,
+        wire_bytes,
+        separate_copies_wire_bytes: separate_copies,
+        resumed: outcomes.iter().any(|outcome| outcome.resumed),
+        seconds: seconds(sent.elapsed),
+    });
+    console.note("");
+    console.result(report::table(&outcomes));
+    console.result(format_args!(
+        "\nsent {} in {}, {}\nfive separate copies, each with its losses made good: {}",
+        Bytes(wire_bytes),
+        Time(sent.elapsed),
+        if copies == 1 { "once for all of them" } else { "a copy for each, for want of multicast" },
+        Bytes(separate_copies),
+    ));
+    Ok(result)
+}
+
+fn conclude(outcomes: &[Outcome], stop: &Stop) -> Verdict {
+    let start = if stop.is_set() { Verdict::Interrupted } else { Verdict::Complete };
+    outcomes.iter().fold(start, |result, outcome| match &outcome.failure {
+        Some(failure) => result.worst(failure.verdict),
+        None if outcome.is_exact => result,
+        None => result.worst(Verdict::VerificationFailed),
+    })
+}
+
+/// Sends until every receiver has ended.
+fn pour(
+    session: SendSession,
+    way: &Way,
+    file: &Path,
+    console: &Console,
+    stop: &Stop,
+) -> Result<(SendSummary, Vec<Outcome>), Failure> {
+    let ticket: Ticket = session.ticket().clone();
+    let enough = Stop::new();
+    let stage = Stage {
+        ticket,
+        file,
+        source_symbols: session.source_symbols(),
+        symbols_sent: AtomicU64::new(0),
+        began: OnceLock::new(),
+        ready: Barrier::new(1 + RECEIVERS.iter().filter(|part| part.is_early()).count()),
+        stop,
+    };
+    std::thread::scope(|scope| {
+        let mut receivers = Vec::new();
+        for (part, reach) in RECEIVERS.iter().zip(&way.receivers) {
+            let (stage, bar) = (&stage, receiver::bar(console, part));
+            receivers.push(scope.spawn(move || receiver::play(part, reach, stage, bar)));
+        }
+        // Nobody misses the first packet who is not meant to.
+        stage.ready.wait();
+        let sender = scope.spawn(|| {
+            stage.begin();
+            let sent = session.run(&enough, &mut |progress| {
+                let stats = &progress.stats;
+                let symbols = stats.source_symbols + stats.repair_symbols;
+                stage.symbols_sent.store(symbols, Ordering::Relaxed);
+            });
+            if sent.is_err() {
+                // Nothing will come any more.
+                stop.set();
+            }
+            sent
+        });
+        let lost = || Failure::new(Verdict::Io, "a thread of the demonstration died", "");
+        let outcomes: Result<Vec<_>, _> =
+            receivers.into_iter().map(|receiver| receiver.join().map_err(|_| lost())).collect();
+        enough.set();
+        let sent = sender.join().map_err(|_| lost())??;
+        Ok((sent, outcomes?))
+    })
+}
+
+/// Bytes that no compression and no lucky guess can shorten. Any generator would do: this one is
+/// SplitMix64 (Steele, Lea, Flood 2014).
+fn write_noise(path: &Path, size: u64) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create_new(path)?);
+    let mut state = u64::from(std::process::id());
+    let mut left = size;
+    while left > 0 {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let bytes = (word ^ (word >> 31)).to_le_bytes();
+        let take = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        out.write_all(bytes.get(..take).unwrap_or(&bytes))?;
+        left -= take as u64;
+    }
+    out.flush()
+}
+
+fn no_room(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot write the file to be sent, {path:?}: {error}");
+    Failure::new(
+        Verdict::Io,
+        message,
+        "choose a directory with 300 MB of room: TMPDIR=DIR fontana demo",
+    )
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name)
+    }
+}

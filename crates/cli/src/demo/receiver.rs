@@ -1,0 +1,253 @@
+//! The five receivers.
+
+use super::{DEADLINE, MEMORY};
+use crate::console::{Console, Failure};
+use crate::progress::ReceiveBar;
+use fontana::wire::Ticket;
+use fontana::{
+    Error, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SimulatedLoss,
+    Stop, Verdict, Verified,
+};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, OnceLock};
+use std::time::{Duration, Instant};
+
+/// What a receiver does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    FromTheStart,
+    /// Joins when half of the file's symbols have been sent.
+    Late,
+    /// Is stopped when it has half of the symbols, and started again.
+    Stopped,
+}
+
+/// The part that a receiver plays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) name: &'static str,
+    /// Share of the packets that it loses.
+    pub(super) loss: f64,
+    plan: Plan,
+}
+
+pub(super) const RECEIVERS: [Part; 5] = [
+    Part { name: "clean", loss: 0.0, plan: Plan::FromTheStart },
+    Part { name: "lossy", loss: 0.05, plan: Plan::FromTheStart },
+    Part { name: "very lossy", loss: 0.40, plan: Plan::FromTheStart },
+    Part { name: "late", loss: 0.0, plan: Plan::Late },
+    Part { name: "stopped", loss: 0.0, plan: Plan::Stopped },
+];
+
+impl Part {
+    /// Whether it has joined before the first packet is sent.
+    pub(super) fn is_early(&self) -> bool {
+        self.plan != Plan::Late
+    }
+}
+
+/// How long the stopped receiver is away: long enough to be seen, and to miss a few thousand
+/// packets.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What all of them share.
+pub(super) struct Stage<'a> {
+    pub(super) ticket: Ticket,
+    pub(super) file: &'a Path,
+    pub(super) source_symbols: u64,
+    pub(super) symbols_sent: AtomicU64,
+    pub(super) began: OnceLock<Instant>,
+    /// The early receivers have joined.
+    pub(super) ready: Barrier,
+    pub(super) stop: &'a Stop,
+}
+
+impl Stage<'_> {
+    /// Sending begins.
+    pub(super) fn begin(&self) {
+        // Nobody else begins.
+        let _ = self.began.set(Instant::now());
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.began.get().map_or(Duration::ZERO, Instant::elapsed)
+    }
+}
+
+/// How it went.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// Since sending began.
+    pub(super) joined_at: Duration,
+    /// From joining until everything was on disk, pauses included.
+    pub(super) took: Duration,
+    pub(super) verified: Option<Verified>,
+    /// Equal to the file that was sent.
+    pub(super) is_exact: bool,
+    /// A second life went on with the symbols of the first one.
+    pub(super) resumed: bool,
+    /// Why it failed.
+    pub(super) failure: Option<Failure>,
+    packets: u64,
+    source_symbols: u64,
+    lost: u64,
+    expected: u64,
+    lives: u32,
+}
+
+impl Outcome {
+    /// All packets of the session that were received, in all lives, over the source symbols.
+    pub(super) fn reception_inefficiency(&self) -> Option<f64> {
+        (self.source_symbols > 0).then(|| self.packets as f64 / self.source_symbols as f64)
+    }
+
+    /// Share of the packets that did not arrive while it listened.
+    pub(super) fn loss(&self) -> Option<f64> {
+        (self.expected > 0).then(|| self.lost as f64 / self.expected as f64)
+    }
+
+    /// Whether it was started more than once.
+    pub(super) fn was_stopped(&self) -> bool {
+        self.lives > 1
+    }
+
+    fn add(&mut self, life: &ReceiveSummary) {
+        let (progress, stats) = (&life.progress, &life.progress.stats);
+        self.lives += 1;
+        // A life that goes on with what another one has left counts that one's packets as well.
+        let before = if self.resumed { 0 } else { self.packets };
+        self.packets = before + stats.session_packets;
+        self.lost += stats.lost;
+        self.expected += stats.expected;
+        self.source_symbols = progress.source_symbols.max(self.source_symbols);
+        self.verified = life.verified;
+    }
+}
+
+pub(super) fn bar(console: &Console, part: &Part) -> ReceiveBar {
+    let bar = ReceiveBar::named(console, part.name);
+    bar.say(if part.is_early() { "" } else { "joins when half of it has been sent" });
+    bar
+}
+
+/// Plays one part from joining to the end.
+pub(super) fn play(part: &Part, reach: &Reach, stage: &Stage<'_>, mut bar: ReceiveBar) -> Outcome {
+    let mut outcome = Outcome::default();
+    let result = try_play(part, reach, stage, &mut bar, &mut outcome);
+    bar.end(match &result {
+        Ok(()) if outcome.is_exact => "verified, equal to what was sent",
+        _ => "failed",
+    });
+    outcome.failure = result.err();
+    outcome
+}
+
+fn try_play(
+    part: &Part,
+    reach: &Reach,
+    stage: &Stage<'_>,
+    bar: &mut ReceiveBar,
+    outcome: &mut Outcome,
+) -> Result<(), Failure> {
+    let directory = stage.file.with_file_name(part.name);
+    let open = || open(part, reach, stage, &directory);
+    if part.plan == Plan::Late {
+        let half = stage.source_symbols / 2;
+        while stage.symbols_sent.load(Ordering::Relaxed) < half && !stage.stop.is_set() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let session = open();
+    outcome.joined_at = stage.elapsed();
+    if part.is_early() {
+        // Also if it failed: the others are waiting.
+        stage.ready.wait();
+    }
+    let stop_at = (part.plan == Plan::Stopped).then_some(stage.source_symbols / 2);
+    let mut life = listen(session?, stage, bar, stop_at, outcome)?;
+    if stop_at.is_some() && life.verdict == Verdict::Interrupted && !stage.stop.is_set() {
+        bar.say("stopped; starts again in a moment");
+        std::thread::sleep(PAUSE);
+        life = listen(open()?, stage, bar, None, outcome)?;
+    }
+    outcome.took = stage.elapsed().saturating_sub(outcome.joined_at);
+    if life.verdict != Verdict::Complete {
+        return Err(why(&life));
+    }
+    let received = directory.join(stage.file.file_name().unwrap_or_default());
+    outcome.is_exact = same_bytes(stage.file, &received).map_err(|error| {
+        Failure::new(Verdict::Io, format!("cannot compare {received:?}: {error}"), "")
+    })?;
+    Ok(())
+}
+
+fn open(
+    part: &Part,
+    reach: &Reach,
+    stage: &Stage<'_>,
+    directory: &Path,
+) -> Result<ReceiveSession, Error> {
+    ReceiveSession::open(ReceiveOptions {
+        reach: reach.clone(),
+        memory: MEMORY,
+        workers: 1,
+        timeout: Some(DEADLINE.saturating_sub(stage.elapsed())),
+        simulated_loss: (part.loss > 0.0)
+            .then_some(SimulatedLoss { probability: part.loss, seed: 1 }),
+        ..ReceiveOptions::from_ticket(&stage.ticket, directory)
+    })
+}
+
+/// One life: until it is complete, or has `stop_at` symbols.
+fn listen(
+    session: ReceiveSession,
+    stage: &Stage<'_>,
+    bar: &mut ReceiveBar,
+    stop_at: Option<u64>,
+    outcome: &mut Outcome,
+) -> Result<ReceiveSummary, Error> {
+    let stop = Stop::new();
+    let life = session.run(&stop, &mut |event| match event {
+        ReceiveEvent::Resumed { .. } => outcome.resumed = true,
+        ReceiveEvent::Progress(progress) => {
+            let have = progress.source_symbols.saturating_sub(progress.symbols_wanted);
+            if stage.stop.is_set() || stop_at.is_some_and(|enough| have >= enough.max(1)) {
+                stop.set();
+            }
+            bar.show(progress);
+        }
+        _ => {}
+    })?;
+    outcome.add(&life);
+    Ok(life)
+}
+
+fn why(life: &ReceiveSummary) -> Failure {
+    match life.failures.first() {
+        Some(error) => Failure::from(error),
+        None => {
+            let (wanted, all) = (life.progress.symbols_wanted, life.progress.source_symbols);
+            let message = format!("not complete: {wanted} of {all} symbols wanted");
+            let way_out = "run it again when this machine has less to do; and see what it can do: \
+                           fontana doctor";
+            Failure::new(life.verdict, message, way_out)
+        }
+    }
+}
+
+fn same_bytes(one: &Path, other: &Path) -> io::Result<bool> {
+    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    loop {
+        left.clear();
+        right.clear();
+        (&mut one).take(1 << 20).read_to_end(&mut left)?;
+        (&mut other).take(1 << 20).read_to_end(&mut right)?;
+        if left != right || left.is_empty() {
+            return Ok(left == right);
+        }
+    }
+}

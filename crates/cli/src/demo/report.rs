@@ -1,0 +1,70 @@
+//! What the demonstration showed, in a table and in events.
+
+use super::receiver::{Outcome, Part, RECEIVERS};
+use crate::events::{DemoEvent, rounded, seconds, verified};
+use crate::send::PACKET_HEADER;
+use crate::units::Percent;
+use fontana::{SendSession, Verified};
+use std::fmt::Write;
+
+/// Bytes on the wire that one lossless copy of the content takes, without any table of contents.
+pub(super) fn one_copy(session: &SendSession) -> u64 {
+    let symbol = session.manifest().objects().first().map_or(0, |object| object.oti.symbol_size);
+    let headers = PACKET_HEADER + fontana::net::IpVersion::V4.header_size() as u64;
+    session.source_symbols() * (u64::from(symbol) + headers)
+}
+
+/// Bytes on the wire if each receiver got its own copy and every lost packet were sent again until
+/// it arrives: no protocol can do with less.
+pub(super) fn separate_copies(one_copy: u64) -> u64 {
+    RECEIVERS.iter().map(|part| (one_copy as f64 / (1.0 - part.loss)) as u64).sum()
+}
+
+pub(super) fn receiver(part: &Part, outcome: &Outcome) -> DemoEvent {
+    DemoEvent::Receiver {
+        name: part.name.into(),
+        loss: outcome.loss().map(rounded),
+        joined_at: seconds(outcome.joined_at),
+        verified: verified(trust(outcome)).into(),
+        reception_inefficiency: outcome.reception_inefficiency().map(rounded),
+        seconds: seconds(outcome.took),
+    }
+}
+
+/// What the file is worth: nothing if it differs.
+fn trust(outcome: &Outcome) -> Verified {
+    match outcome.verified {
+        Some(verified) if outcome.is_exact => verified,
+        _ => Verified::None,
+    }
+}
+
+pub(super) fn table(outcomes: &[Outcome]) -> String {
+    let mut table = format!(
+        "{:<12} {:>7} {:>10} {:>9} {:>23} {:>8}",
+        "receiver", "loss", "joined at", "verified", "reception inefficiency", "seconds"
+    );
+    for (part, outcome) in RECEIVERS.iter().zip(outcomes) {
+        let inefficiency = outcome
+            .reception_inefficiency()
+            .map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+        let verified = if outcome.is_exact { verified(trust(outcome)) } else { "NO" };
+        // Writing to a string does not fail.
+        let _ = write!(
+            table,
+            "\n{part:<12} {:>7} {:>8.1} s {verified:>9} {inefficiency:>23} {:>8.1}",
+            Percent(outcome.loss()),
+            outcome.joined_at.as_secs_f64(),
+            outcome.took.as_secs_f64(),
+        );
+    }
+    if outcomes.iter().any(Outcome::was_stopped) {
+        table.push_str(if outcomes.iter().any(|outcome| outcome.resumed) {
+            "\nthe stopped one was away for a second and went on with the symbols it had"
+        } else {
+            "\nthe stopped one was away for a second and began anew, without the symbols it had \
+             heard; both lives count"
+        });
+    }
+    table
+}

@@ -1,0 +1,412 @@
+//! What `--json` prints: one event per line. The one place that knows JSON.
+//!
+//! `docs/events.md` describes every event and field; a test holds the two together. Names of files
+//! and sessions come from strangers, so they are in the form of [`fontana::wire::Printable`].
+
+use crate::console::Failure;
+use fontana::wire::{Manifest, Printable, Toi};
+use fontana::{
+    Offer, ReceiveProgress, ReceiveSummary, Rejection, SendProgress, SenderStats, Verdict,
+    Verified, net::doctor,
+};
+use serde::Serialize;
+use std::time::Duration;
+
+/// The line of an event, with its end.
+pub(crate) fn line(event: &impl Serialize) -> String {
+    // Events have no maps and no fallible parts: their serialization does not fail.
+    serde_json::to_string(event).map_or_else(|_| String::new(), |json| json + "\n")
+}
+
+/// Any command.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Notice {
+    Warning { message: String, way_out: String },
+    Error { message: String, way_out: String, code: u8 },
+}
+
+/// `fontana send`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum SendEvent {
+    Session {
+        ticket: String,
+        tickets: Vec<String>,
+        to: Vec<String>,
+        interface: String,
+        tsi: u64,
+        manifest: Option<String>,
+        version: u64,
+        files: u64,
+        bytes: u64,
+        objects: u64,
+        source_symbols: u64,
+        symbol_size: u16,
+        rate_bits_per_second: u64,
+        dry_run: bool,
+    },
+    Progress {
+        seconds: f64,
+        passes: f64,
+        #[serde(flatten)]
+        sent: Sent,
+    },
+    Summary {
+        verdict: String,
+        code: u8,
+        seconds: f64,
+        passes: f64,
+        #[serde(flatten)]
+        sent: Sent,
+    },
+}
+
+/// Counters of a sender.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+pub(crate) struct Sent {
+    pub(crate) payload_bytes: u64,
+    pub(crate) wire_bytes: u64,
+    pub(crate) packets: u64,
+    pub(crate) control_packets: u64,
+    pub(crate) source_symbols: u64,
+    pub(crate) repair_symbols: u64,
+    pub(crate) underruns: u64,
+    pub(crate) lost: u64,
+}
+
+impl Sent {
+    /// `copies`: hosts that each packet went to.
+    pub(crate) fn new(stats: &SenderStats, lost: u64, copies: u64) -> Self {
+        Self {
+            payload_bytes: stats.payload_bytes * copies,
+            wire_bytes: stats.wire_bytes * copies,
+            packets: stats.packets * copies,
+            control_packets: stats.control_packets * copies,
+            source_symbols: stats.source_symbols,
+            repair_symbols: stats.repair_symbols,
+            underruns: stats.underruns,
+            lost,
+        }
+    }
+}
+
+impl SendEvent {
+    pub(crate) fn progress(progress: &SendProgress<'_>, copies: u64) -> Self {
+        Self::Progress {
+            seconds: seconds(progress.elapsed),
+            passes: passes(&progress.stats, progress.source_symbols),
+            sent: Sent::new(&progress.stats, progress.lost, copies),
+        }
+    }
+}
+
+/// How often the content has been sent, as symbols go.
+pub(crate) fn passes(stats: &SenderStats, source_symbols: u64) -> f64 {
+    rounded((stats.source_symbols + stats.repair_symbols) as f64 / source_symbols.max(1) as f64)
+}
+
+/// `fontana recv`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum ReceiveEvent {
+    Session {
+        group: String,
+        interface: String,
+        directory: String,
+        ticket: Option<String>,
+    },
+    Offered {
+        source: String,
+        tsi: u64,
+        #[serde(flatten)]
+        content: Content,
+    },
+    Rejected {
+        source: String,
+        tsi: u64,
+        reason: String,
+    },
+    Accepted {
+        source: String,
+        tsi: u64,
+        verified: String,
+        #[serde(flatten)]
+        content: Content,
+    },
+    Resumed {
+        symbols: u64,
+        source_symbols: u64,
+    },
+    FileFound {
+        object: u64,
+        name: String,
+        bytes: u64,
+    },
+    Progress {
+        seconds: f64,
+        loss: Option<f64>,
+        #[serde(flatten)]
+        received: Received,
+    },
+    Poisoned {
+        object: u64,
+        times: u32,
+    },
+    Silence {
+        seconds: f64,
+        ever_since_start: bool,
+    },
+    HeardEnough {},
+    ObjectDone {
+        object: u64,
+        names: Vec<String>,
+        verified: String,
+        bytes: u64,
+        reception_inefficiency: f64,
+        loss: Option<f64>,
+        seconds: f64,
+    },
+    ObjectFailed {
+        object: u64,
+        names: Vec<String>,
+        message: String,
+        way_out: String,
+        code: u8,
+    },
+    Summary {
+        verdict: String,
+        code: u8,
+        verified: Option<String>,
+        seconds: f64,
+        bytes: u64,
+        objects: u64,
+        reception_inefficiency: Option<f64>,
+        loss: Option<f64>,
+        #[serde(flatten)]
+        received: Received,
+    },
+}
+
+/// What a session carries.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+pub(crate) struct Content {
+    pub(crate) label: String,
+    pub(crate) version: u64,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    pub(crate) manifest: String,
+}
+
+impl Content {
+    pub(crate) fn new(manifest: &Manifest, hash: String) -> Self {
+        Self {
+            label: Printable(manifest.label()).to_string(),
+            version: manifest.version(),
+            files: manifest.files().count() as u64,
+            bytes: manifest.content_length(),
+            manifest: hash,
+        }
+    }
+
+    pub(crate) fn offered(offer: &Offer) -> Self {
+        Self::new(&offer.manifest, offer.head.manifest.hash.to_string())
+    }
+}
+
+/// Counters of a receiver.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+pub(crate) struct Received {
+    pub(crate) source_symbols: u64,
+    pub(crate) symbols_wanted: u64,
+    pub(crate) datagrams: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) packets: u64,
+    pub(crate) control_packets: u64,
+    pub(crate) fresh: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) late: u64,
+    pub(crate) invalid: u64,
+    pub(crate) unspooled: u64,
+    pub(crate) foreign: u64,
+    pub(crate) malformed: u64,
+    pub(crate) expected: u64,
+    pub(crate) lost: u64,
+    pub(crate) kernel_drops: u64,
+    pub(crate) queue_drops: u64,
+    pub(crate) poisoned_blocks: u64,
+}
+
+impl Received {
+    pub(crate) fn new(progress: &ReceiveProgress) -> Self {
+        let stats = &progress.stats;
+        Self {
+            source_symbols: progress.source_symbols,
+            symbols_wanted: progress.symbols_wanted,
+            datagrams: stats.datagrams,
+            payload_bytes: stats.payload_bytes,
+            packets: stats.session_packets,
+            control_packets: stats.control_packets,
+            fresh: stats.fresh,
+            duplicates: stats.duplicates,
+            late: stats.late,
+            invalid: stats.invalid,
+            unspooled: stats.unspooled,
+            foreign: stats.foreign,
+            malformed: stats.malformed,
+            expected: stats.expected,
+            lost: stats.lost,
+            kernel_drops: progress.kernel_drops,
+            queue_drops: progress.queue_drops,
+            poisoned_blocks: stats.poisoned_blocks,
+        }
+    }
+}
+
+impl ReceiveEvent {
+    pub(crate) fn progress(progress: &ReceiveProgress) -> Self {
+        Self::Progress {
+            seconds: seconds(progress.elapsed),
+            loss: progress.loss().map(rounded),
+            received: Received::new(progress),
+        }
+    }
+
+    pub(crate) fn object_done(report: &fontana::ObjectReport) -> Self {
+        Self::ObjectDone {
+            object: object(report.toi),
+            names: report.names.clone(),
+            verified: verified(report.verified).into(),
+            bytes: report.bytes,
+            reception_inefficiency: rounded(report.reception_inefficiency),
+            loss: report.loss.map(rounded),
+            seconds: seconds(report.elapsed),
+        }
+    }
+
+    pub(crate) fn object_failed(toi: Toi, names: &[String], failure: &Failure) -> Self {
+        Self::ObjectFailed {
+            object: object(toi),
+            names: names.to_vec(),
+            message: failure.message.clone(),
+            way_out: failure.way_out.clone(),
+            code: failure.verdict.code(),
+        }
+    }
+
+    pub(crate) fn summary(summary: &ReceiveSummary) -> Self {
+        Self::Summary {
+            verdict: verdict(summary.verdict).into(),
+            code: summary.verdict.code(),
+            verified: summary.verified.map(|v| verified(v).into()),
+            seconds: seconds(summary.progress.elapsed),
+            bytes: summary.bytes,
+            objects: summary.objects.len() as u64,
+            reception_inefficiency: summary.progress.reception_inefficiency().map(rounded),
+            loss: summary.progress.loss().map(rounded),
+            received: Received::new(&summary.progress),
+        }
+    }
+}
+
+/// `fontana demo`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum DemoEvent {
+    Receiver {
+        name: String,
+        loss: Option<f64>,
+        joined_at: f64,
+        verified: String,
+        reception_inefficiency: Option<f64>,
+        seconds: f64,
+    },
+    Summary {
+        verdict: String,
+        code: u8,
+        path: String,
+        receivers: u64,
+        verified_receivers: u64,
+        bytes: u64,
+        wire_bytes: u64,
+        separate_copies_wire_bytes: u64,
+        resumed: bool,
+        seconds: f64,
+    },
+}
+
+/// `fontana doctor`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum DoctorEvent {
+    Finding { subject: String, verdict: String, text: String, remedy: Option<String> },
+    Summary { good: u64, unknown: u64, warning: u64, bad: u64, code: u8 },
+}
+
+/// Seconds to the microsecond.
+pub(crate) fn seconds(duration: Duration) -> f64 {
+    rounded(duration.as_secs_f64())
+}
+
+/// Six digits after the point: more than anything here is exact to.
+pub(crate) fn rounded(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
+}
+
+/// A TOI as a number of JSON. Senders in use number from 1; the wire would allow 112 bits.
+pub(crate) fn object(toi: Toi) -> u64 {
+    u64::try_from(toi.0).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn verified(verified: Verified) -> &'static str {
+    match verified {
+        Verified::None => "none",
+        Verified::Digest => "digest",
+        Verified::Signed => "signed",
+    }
+}
+
+pub(crate) fn rejection(reason: Rejection) -> &'static str {
+    match reason {
+        Rejection::OtherSession => "other_session",
+        Rejection::OtherManifest => "other_manifest",
+        Rejection::WrongKey => "wrong_key",
+        Rejection::Expired => "expired",
+        Rejection::BadManifest => "bad_manifest",
+    }
+}
+
+pub(crate) fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Complete => "complete",
+        Verdict::Usage => "usage",
+        Verdict::Incomplete => "incomplete",
+        Verdict::VerificationFailed => "verification_failed",
+        Verdict::Io => "io",
+        Verdict::Refused => "refused",
+        Verdict::Authentication => "authentication",
+        Verdict::SourceChanged => "source_changed",
+        Verdict::NothingHeard => "nothing_heard",
+        Verdict::Interrupted => "interrupted",
+    }
+}
+
+pub(crate) fn finding(verdict: doctor::Verdict) -> &'static str {
+    match verdict {
+        doctor::Verdict::Good => "good",
+        doctor::Verdict::Unknown => "unknown",
+        doctor::Verdict::Warning => "warning",
+        doctor::Verdict::Bad => "bad",
+    }
+}
+
+#[cfg(test)]
+mod tests;

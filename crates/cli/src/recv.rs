@@ -1,0 +1,260 @@
+//! `fontana recv`.
+
+use crate::address;
+use crate::args::ReceiveArguments;
+use crate::console::{Console, Failure};
+use crate::events::{self, Content, ReceiveEvent as Line};
+use crate::progress::{OncePerSecond, ReceiveBar, received};
+use crate::signal::stop_on_signals;
+use crate::units::{Bytes, Count};
+use choose::Chooser;
+use explain::Circumstances;
+use fontana::net::{InterfaceSelector, Interfaces};
+use fontana::wire::{Manifest, Printable, Ticket};
+use fontana::{
+    Acceptance, DecodePolicy, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
+    SimulatedLoss, Stop, Verdict,
+};
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
+
+mod choose;
+mod explain;
+
+pub(crate) fn run(
+    arguments: &ReceiveArguments,
+    console: &Console,
+    stop: &Stop,
+) -> Result<Verdict, Failure> {
+    let options = options(arguments)?;
+    let asks = options.acceptance == Acceptance::Ask;
+    if asks && (console.is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal()) {
+        let message = "which session? There is no terminal to ask on";
+        let way_out = "give the ticket that the sender printed: fontana recv 'fontana://...'\n\
+                       or take the first session that is heard: fontana recv -y";
+        return Err(Failure::new(Verdict::Usage, message, way_out));
+    }
+    let address = options.reach.address();
+    let session = ReceiveSession::open(options)?;
+    stop_on_signals(stop)?;
+    let place = format!("{address} ({})", session.interface());
+    console.event(&Line::Session {
+        group: address.to_string(),
+        interface: session.interface().to_owned(),
+        directory: Printable(arguments.output.as_os_str().as_encoded_bytes()).to_string(),
+        ticket: arguments.ticket.as_ref().map(Ticket::to_string),
+    });
+    if let Some(shortfall) = session.buffer_shortfall() {
+        let (got, asked) = (Bytes(shortfall.got as u64), Bytes(shortfall.asked as u64));
+        let message = format!("the receive buffer has {got} of {asked}: fast senders overrun it");
+        console.warning(&message, &format!("as root: {}", shortfall.remedy));
+    }
+    console.note(format_args!("listening on {place}"));
+    let mut watch = Watch {
+        console,
+        stop,
+        chooser: asks.then(|| Chooser::new(session.handle())),
+        bar: None,
+        gate: OncePerSecond::default(),
+        files: 0,
+        offers_told: 0,
+        told: BTreeSet::new(),
+        poisoned: false,
+    };
+    let summary = session.run(stop, &mut |event| watch.observe(&event));
+    if let Some(bar) = &watch.bar {
+        bar.clear();
+    }
+    let circumstances = Circumstances {
+        place,
+        is_group: address.ip().is_multicast(),
+        group: address,
+        max_size: arguments.max_size,
+        flute: arguments.flute,
+        offered: watch.offers_told > 0,
+    };
+    Ok(watch.conclude(&summary?, &circumstances))
+}
+
+/// What the arguments mean.
+fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
+    let directory = &arguments.output;
+    let mut options = match &arguments.ticket {
+        Some(ticket) => ReceiveOptions::from_ticket(ticket, directory),
+        None => ReceiveOptions {
+            reach: Reach::to(address::parse(&arguments.group)?),
+            ..ReceiveOptions::new(directory)
+        },
+    };
+    let named = arguments.interface.interface.clone();
+    options.reach.interface = named.or_else(|| own_interface(arguments.ticket.as_ref()?));
+    // There is nothing to choose from by: plain FLUTE sessions say too little about themselves.
+    let takes_first = arguments.ticket.is_some() || arguments.yes || arguments.flute;
+    let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
+    Ok(ReceiveOptions {
+        acceptance: if takes_first { Acceptance::Automatic } else { Acceptance::Ask },
+        plain_flute: arguments.flute,
+        overwrite: arguments.overwrite,
+        policy: match arguments.patient {
+            Some(margin) => DecodePolicy::Patient { margin },
+            None => DecodePolicy::Incremental,
+        },
+        memory: to_size(arguments.memory.memory),
+        receive_buffer: to_size(arguments.receive_buffer),
+        max_bytes: arguments.max_size,
+        timeout: arguments.timeout,
+        give_up_after_silence: (!arguments.silence.is_zero()).then_some(arguments.silence),
+        simulated_loss: arguments
+            .simulate_loss
+            .map(|probability| SimulatedLoss { probability, seed: arguments.seed }),
+        ..options
+    })
+}
+
+/// The interface that a sender on this same host uses. Without it `send -i lo` would print a
+/// command that does not work here.
+fn own_interface(ticket: &Ticket) -> Option<InterfaceSelector> {
+    let interfaces = Interfaces::list().ok()?;
+    let is_ours = |source| interfaces.iter().flat_map(|i| &i.addresses).any(|a| a.ip == source);
+    let source = ticket.sources.iter().copied().find(|&source| is_ours(source))?;
+    Some(InterfaceSelector::Address(source))
+}
+
+/// Sessions on offer that are told of. Each needs a forged manifest only, so there is an end.
+const MAX_OFFERS: usize = 256;
+
+/// Watches a receiver at work.
+struct Watch<'a> {
+    console: &'a Console,
+    stop: &'a Stop,
+    /// Present until a session was chosen.
+    chooser: Option<Chooser>,
+    bar: Option<ReceiveBar>,
+    gate: OncePerSecond,
+    files: u64,
+    offers_told: usize,
+    /// Errors that were told: the same one often ends many objects.
+    told: BTreeSet<String>,
+    poisoned: bool,
+}
+
+impl Watch<'_> {
+    fn observe(&mut self, event: &ReceiveEvent<'_>) {
+        let console = self.console;
+        match event {
+            ReceiveEvent::Offered(offer) => {
+                self.offers_told += 1;
+                if self.offers_told > MAX_OFFERS {
+                    return;
+                }
+                console.event(&Line::Offered {
+                    source: offer.session.source.to_string(),
+                    tsi: offer.session.tsi.0,
+                    content: Content::offered(offer),
+                });
+                if let Some(chooser) = &mut self.chooser {
+                    chooser.offer(offer, console);
+                }
+            }
+            ReceiveEvent::Rejected { session, reason } => console.event(&Line::Rejected {
+                source: session.source.to_string(),
+                tsi: session.tsi.0,
+                reason: events::rejection(*reason).into(),
+            }),
+            ReceiveEvent::Accepted { session, manifest, hash, verified } => {
+                console.event(&Line::Accepted {
+                    source: session.source.to_string(),
+                    tsi: session.tsi.0,
+                    verified: events::verified(*verified).into(),
+                    content: Content::new(manifest, hash.to_string()),
+                });
+                self.begin(manifest, session.source);
+            }
+            ReceiveEvent::Resumed { symbols, source_symbols } => {
+                let (symbols, source_symbols) = (*symbols, *source_symbols);
+                console.event(&Line::Resumed { symbols, source_symbols });
+                console.note(format_args!(
+                    "going on with {symbols} of {} that were here already",
+                    Count(source_symbols, "symbol"),
+                ));
+            }
+            ReceiveEvent::FileFound { toi, name, bytes } => {
+                let name = Printable(name).to_string();
+                console.note(format_args!("receiving {name}, {}", Bytes(*bytes)));
+                console.event(&Line::FileFound {
+                    object: events::object(*toi),
+                    name,
+                    bytes: *bytes,
+                });
+                self.files += 1;
+                self.bar.get_or_insert_with(|| ReceiveBar::new(console));
+            }
+            ReceiveEvent::Poisoned { toi, times } => {
+                console.event(&Line::Poisoned { object: events::object(*toi), times: *times });
+                if !std::mem::replace(&mut self.poisoned, true) {
+                    console.note(
+                        "a block was wrong and is received anew: packets are forged or damaged",
+                    );
+                }
+            }
+            ReceiveEvent::Silence { duration, ever_since_start } => {
+                let (seconds, ever_since_start) = (duration.as_secs_f64(), *ever_since_start);
+                console.event(&Line::Silence { seconds, ever_since_start });
+                console.note(format_args!("silent for {seconds} s; joined anew"));
+            }
+            ReceiveEvent::HeardEnough => {
+                console.event(&Line::HeardEnough {});
+            }
+            ReceiveEvent::ObjectDone(report) => console.event(&Line::object_done(report)),
+            ReceiveEvent::ObjectFailed { toi, names, error } => {
+                let failure = explain::object(names, *error);
+                console.event(&Line::object_failed(*toi, names, &failure));
+                self.tell(&failure);
+            }
+            ReceiveEvent::Progress(progress) => {
+                if self.gate.passes(progress.elapsed) {
+                    console.event(&Line::progress(progress));
+                }
+                if let Some(bar) = &mut self.bar {
+                    bar.show(progress);
+                }
+            }
+        }
+        if self.chooser.as_mut().is_some_and(|chooser| chooser.poll(console).is_break()) {
+            self.stop.set();
+        }
+    }
+
+    fn begin(&mut self, manifest: &Manifest, source: std::net::IpAddr) {
+        self.chooser = None;
+        self.files = manifest.files().count() as u64;
+        let label = Printable(manifest.label());
+        let (files, bytes) = (Count(self.files, "file"), Bytes(manifest.content_length()));
+        self.console.note(format_args!("receiving {label} ({files}, {bytes}) from {source}"));
+        self.bar = Some(ReceiveBar::new(self.console));
+    }
+
+    /// Tells of a failure once.
+    fn tell(&mut self, failure: &Failure) {
+        if self.told.insert(failure.message.clone()) {
+            self.console.failure(failure);
+        }
+    }
+
+    fn conclude(&mut self, summary: &ReceiveSummary, circumstances: &Circumstances) -> Verdict {
+        for error in &summary.failures {
+            self.tell(&explain::error(error));
+        }
+        if summary.verdict == Verdict::Complete {
+            self.console.note(received(&summary.progress, summary.bytes, self.files));
+        } else if self.told.is_empty() && !self.console.is_closed() {
+            self.tell(&circumstances.explain(summary));
+        }
+        if summary.progress.kernel_drops > 0 {
+            let drops = Count(summary.progress.kernel_drops, "packet");
+            self.console.note(format_args!("this host was too slow: its kernel dropped {drops}"));
+        }
+        self.console.event(&Line::summary(summary));
+        summary.verdict
+    }
+}

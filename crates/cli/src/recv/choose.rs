@@ -1,0 +1,115 @@
+//! Which session? A numbered list that grows as sessions are heard, and a question.
+
+use crate::console::Console;
+use crate::units::{Bytes, Count};
+use fontana::wire::Printable;
+use fontana::{Offer, ReceiveHandle, SessionKey};
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+/// Asks a person which of the sessions on offer to receive.
+pub(super) struct Chooser {
+    handle: ReceiveHandle,
+    offers: Vec<SessionKey>,
+    lines: Receiver<String>,
+}
+
+/// What a person answered.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    /// This one, from 0.
+    Take(usize),
+    Quit,
+    Unclear,
+}
+
+impl Answer {
+    fn of(line: &str, offers: usize) -> Self {
+        match line.trim() {
+            "q" | "quit" => Self::Quit,
+            // With one session there is no question.
+            "" | "y" | "yes" if offers == 1 => Self::Take(0),
+            number => match number.parse::<usize>() {
+                Ok(number) if (1..=offers).contains(&number) => Self::Take(number - 1),
+                _ => Self::Unclear,
+            },
+        }
+    }
+}
+
+impl Chooser {
+    pub(super) fn new(handle: ReceiveHandle) -> Self {
+        let (sender, lines) = channel();
+        // Waits for a line for as long as the program lives; nothing else can be done with a read.
+        std::thread::spawn(move || {
+            for line in io::stdin().lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { handle, offers: Vec::new(), lines }
+    }
+
+    /// Adds a session to the list, or says what became of one that is on it.
+    pub(super) fn offer(&mut self, offer: &Offer, console: &Console) {
+        let known = self.offers.iter().position(|key| *key == offer.session);
+        let number = known.unwrap_or_else(|| {
+            self.offers.push(offer.session);
+            self.offers.len() - 1
+        });
+        let manifest = &offer.manifest;
+        console.note(format_args!(
+            "{:>3}  {}  {}, {}  from {}, session {}",
+            number + 1,
+            Printable(manifest.label()),
+            Count(manifest.files().count() as u64, "file"),
+            Bytes(manifest.content_length()),
+            offer.session.source,
+            offer.session.tsi,
+        ));
+        if known.is_none() && number == 0 {
+            console.note("which one? (its number; others appear as they are heard; q to quit)");
+        }
+    }
+
+    /// Looks for an answer. Breaks when the person wants no session.
+    pub(super) fn poll(&mut self, console: &Console) -> ControlFlow<()> {
+        let line = match self.lines.try_recv() {
+            Ok(line) => line,
+            Err(TryRecvError::Empty) => return ControlFlow::Continue(()),
+            Err(TryRecvError::Disconnected) => return ControlFlow::Break(()),
+        };
+        match Answer::of(&line, self.offers.len()) {
+            Answer::Take(index) => {
+                if let Some(session) = self.offers.get(index) {
+                    self.handle.accept(*session);
+                }
+            }
+            Answer::Quit => return ControlFlow::Break(()),
+            Answer::Unclear if self.offers.is_empty() => console.note("nothing has been heard yet"),
+            Answer::Unclear => {
+                console.note(format_args!("a number from 1 to {}, or q", self.offers.len()));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_number_on_the_list() {
+        assert_eq!(Answer::of("1", 2), Answer::Take(0));
+        assert_eq!(Answer::of(" 2\n", 2), Answer::Take(1));
+        for unclear in ["0", "3", "-1", "one", "", "y", "99999999999999999999"] {
+            assert_eq!(Answer::of(unclear, 2), Answer::Unclear, "{unclear}");
+        }
+        assert_eq!(Answer::of("", 1), Answer::Take(0));
+        assert_eq!(Answer::of("", 0), Answer::Unclear);
+        assert_eq!(Answer::of("q", 0), Answer::Quit);
+    }
+}

@@ -1,0 +1,145 @@
+//! Why a reception did not succeed, and the way out, in words.
+
+use crate::console::Failure;
+use crate::progress::whole_seconds;
+use crate::units::{Bytes, Count, Percent, Time};
+use fontana::{Error, ReceiveSummary, Rejection, Verdict, Verified};
+use std::net::SocketAddr;
+
+/// What the words depend on besides the outcome.
+pub(super) struct Circumstances {
+    /// Address and interface that were listened on.
+    pub(super) place: String,
+    pub(super) group: SocketAddr,
+    pub(super) is_group: bool,
+    pub(super) max_size: u64,
+    pub(super) flute: bool,
+    /// Sessions were on offer.
+    pub(super) offered: bool,
+}
+
+/// An object that was given up.
+pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
+    match reason {
+        Some(reason) => error(reason),
+        None => Failure::new(
+            Verdict::VerificationFailed,
+            format!("{}: what arrives is not what was promised", names.join(", ")),
+            "somebody on this network forges packets, or a machine is broken; have the sender sign \
+             or use another group, then receive again",
+        ),
+    }
+}
+
+/// An error of the library, in the words of this program's options.
+pub(super) fn error(error: &Error) -> Failure {
+    let failure = Failure::from(error);
+    let way_out = failure.way_out.replace("allow overwriting", "allow overwriting: --overwrite");
+    Failure { way_out, ..failure }
+}
+
+impl Circumstances {
+    /// Why nothing was completed when no single error says so.
+    pub(super) fn explain(&self, summary: &ReceiveSummary) -> Failure {
+        let (message, way_out) = match summary.verdict {
+            Verdict::Authentication => self.authentication(summary),
+            Verdict::VerificationFailed => (
+                format!("the session on {} offers what is not accepted", self.place),
+                format!(
+                    "its table of contents is damaged, or it has more than {}; if you trust the \
+                     sender, accept more: --max-size",
+                    Bytes(self.max_size)
+                ),
+            ),
+            Verdict::Interrupted => {
+                (self.where_it_stood("interrupted", summary), self.going_on(summary).into())
+            }
+            Verdict::Incomplete => {
+                let longer = "allow more time (--timeout), and see that the sender is running";
+                let way_out = format!("{}\n{longer}", self.going_on(summary));
+                (self.where_it_stood("incomplete", summary), way_out)
+            }
+            _ => self.nothing_heard(summary),
+        };
+        Failure::new(summary.verdict, message, way_out)
+    }
+
+    /// What the next run can build on.
+    fn going_on(&self, summary: &ReceiveSummary) -> &'static str {
+        match summary.verified {
+            Some(Verified::Digest | Verified::Signed) => {
+                "what was received is kept: the same command goes on with it"
+            }
+            Some(Verified::None) | None => "the same command begins anew",
+        }
+    }
+
+    fn where_it_stood(&self, how: &str, summary: &ReceiveSummary) -> String {
+        let progress = &summary.progress;
+        let after = Time(progress.elapsed);
+        if summary.verified.is_none() {
+            let packets = Count(progress.stats.datagrams, "packet");
+            return format!("{how} after {after}: {packets} heard on {}", self.place);
+        }
+        format!(
+            "{how} after {after}: {} of {} wanted, loss {}",
+            progress.symbols_wanted,
+            Count(progress.source_symbols, "symbol"),
+            Percent(progress.loss()),
+        )
+    }
+
+    fn authentication(&self, summary: &ReceiveSummary) -> (String, String) {
+        let heard = Count(summary.progress.stats.foreign, "packet");
+        let was = |reason| summary.rejections.iter().any(|(_, other)| *other == reason);
+        if was(Rejection::WrongKey) {
+            let message =
+                format!("the session on {} is not signed with the ticket's key", self.place);
+            let way_out = format!(
+                "{heard} arrived and none was believed; compare the ticket with what the sender \
+                 printed, and with the publisher"
+            );
+            return (message, way_out);
+        }
+        let message = format!("the session on {} has expired", self.place);
+        (message, format!("{heard} arrived; ask the publisher for a new one"))
+    }
+
+    fn nothing_heard(&self, summary: &ReceiveSummary) -> (String, String) {
+        let Self { place, group, .. } = self;
+        let stats = &summary.progress.stats;
+        let after = Time(whole_seconds(summary.progress.elapsed));
+        if stats.datagrams == 0 {
+            let joined = if self.is_group { "the group was joined" } else { "the port was open" };
+            let way_out = format!(
+                "{joined}, 0 packets arrived; check that the sender uses this interface's \
+                 network: fontana doctor"
+            );
+            return (format!("nothing heard on {place} for {after}"), way_out);
+        }
+        let malformed = match stats.malformed {
+            0 => String::new(),
+            n => format!(" and {} of no session", Count(n, "packet")),
+        };
+        if stats.session_packets == 0 {
+            let way_out = format!(
+                "{} of other sessions{malformed} arrived; compare the ticket with what the \
+                 sender printed, or see what is there: fontana recv --group {group}",
+                Count(stats.foreign, "packet"),
+            );
+            return (format!("the session was not heard on {place} for {after}"), way_out);
+        }
+        if self.offered {
+            let message = format!("no session on {place} was chosen in {after}");
+            return (message, "choose sooner, or take the first one: fontana recv -y".into());
+        }
+        let heard = Count(stats.session_packets, "packet");
+        let other_kind = if self.flute {
+            "without --flute if the sender is not plain FLUTE"
+        } else {
+            "with --flute if the sender is plain FLUTE"
+        };
+        let way_out = format!("{heard}{malformed} arrived; wait longer, or receive {other_kind}");
+        (format!("no table of contents heard on {place} for {after}"), way_out)
+    }
+}

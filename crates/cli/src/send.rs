@@ -1,0 +1,293 @@
+//! `fontana send`.
+
+use crate::address;
+use crate::args::{Fec, SendArguments};
+use crate::console::{Console, Failure};
+use crate::events::{SendEvent, Sent, passes, seconds, verdict};
+use crate::progress::{OncePerSecond, SendBar};
+use crate::signal::stop_on_signals;
+use crate::units::{Bytes, Count, Rate, Time};
+use fontana::net::IpVersion;
+use fontana::wire::{SecretKey, Ticket, Tsi};
+use fontana::{
+    Code, Ordering, Reach, SendMode, SendOptions, SendProgress, SendSession, SendSummary, Stop,
+    Verdict,
+};
+use std::path::Path;
+use std::time::Duration;
+
+pub(crate) fn run(
+    arguments: &SendArguments,
+    console: &Console,
+    stop: &Stop,
+) -> Result<Verdict, Failure> {
+    let options = options(arguments, console)?;
+    let outline = Outline::of(arguments, &options)?;
+    // Hashing a large file takes a while. Nothing is to be tidied then: a signal just ends it.
+    let session = SendSession::prepare(options)?;
+    outline.announce(&session, arguments, console);
+    if arguments.dry_run {
+        return Ok(Verdict::Complete);
+    }
+    stop_on_signals(stop)?;
+    let symbols = arguments.push.map(|repair| {
+        let source = session.source_symbols();
+        source.saturating_add(source.saturating_mul(repair.into()).div_ceil(1000))
+    });
+    let mut watch = Watch {
+        console,
+        stop,
+        duration: arguments.duration,
+        copies: outline.reach.to.len() as u64,
+        objects: session.manifest().objects().len(),
+        bar: SendBar::new(console, symbols),
+        gate: OncePerSecond::default(),
+        failures_told: 0,
+        time_is_up: false,
+    };
+    let source_symbols = session.source_symbols();
+    let summary = session.run(stop, &mut |progress| watch.observe(progress));
+    watch.bar.clear();
+    Ok(watch.conclude(&summary?, source_symbols))
+}
+
+/// What the arguments mean.
+fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, Failure> {
+    let to = arguments.to.iter().map(|to| address::parse(to)).collect::<Result<Vec<_>, _>>()?;
+    if to.len() > 1 && to.iter().any(|to| to.ip().is_multicast()) {
+        let message = "several destinations, and one of them is a group";
+        let way_out = "name one group, or only hosts: each host gets its own copy";
+        return Err(Failure::new(Verdict::Usage, message, way_out));
+    }
+    if arguments.no_source && arguments.fec == Fec::None {
+        let message = "--no-source with --fec none: there would be nothing to send";
+        return Err(Failure::new(Verdict::Usage, message, "leave one of them out"));
+    }
+    let signer = arguments.sign.as_deref().map(|path| read_key(path, console)).transpose()?;
+    Ok(SendOptions {
+        reach: Reach {
+            to,
+            interface: arguments.interface.interface.clone(),
+            hop_limit: arguments.ttl,
+        },
+        rate_bytes_per_second: arguments.rate / 8,
+        tsi: arguments.tsi.map(Tsi),
+        mode: match arguments.push {
+            Some(repair_permille) => SendMode::Push { repair_permille },
+            None => SendMode::OnDemand,
+        },
+        ordering: match arguments.sequential {
+            Some(repair_permille) => Ordering::Sequential { repair_permille },
+            None => Ordering::Even,
+        },
+        code: match arguments.fec {
+            Fec::Raptorq => Code::RaptorQ,
+            Fec::None => Code::None,
+        },
+        block_symbols: arguments.block_symbols,
+        symbol_size: arguments.symbol_size,
+        flute: arguments.flute,
+        source_pass: !arguments.no_source,
+        signer,
+        manifest_version: arguments.content_version,
+        memory: usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX),
+        ..SendOptions::new(arguments.files.clone())
+    })
+}
+
+/// A key file has one line of 85 bytes; more is something else.
+const MAX_KEY_FILE: u64 = 4096;
+
+fn read_key(path: &Path, console: &Console) -> Result<SecretKey, Failure> {
+    use std::io::Read;
+    use std::os::unix::fs::MetadataExt;
+    let refused = |error: &dyn std::fmt::Display| {
+        let message = format!("the key file {path:?}: {error}");
+        Failure::new(Verdict::Authentication, message, "make one: fontana keygen FILE")
+    };
+    let file = std::fs::File::open(path).map_err(|error| refused(&error))?;
+    let mode = file.metadata().map_err(|error| refused(&error))?.mode();
+    if mode & 0o077 != 0 {
+        let message = format!("other users may read the secret key in {path:?}");
+        console.warning(&message, &format!("chmod 600 {}", path.display()));
+    }
+    let mut text = String::new();
+    file.take(MAX_KEY_FILE).read_to_string(&mut text).map_err(|error| refused(&error))?;
+    text.parse().map_err(|error| refused(&error))
+}
+
+/// What is told before anything is sent.
+struct Outline {
+    reach: Reach,
+    interface: String,
+    rate_bits_per_second: u64,
+}
+
+/// Files that a dry run lists; a terminal has more lines, a person no more patience.
+const LISTED_FILES: usize = 20;
+
+impl Outline {
+    fn of(arguments: &SendArguments, options: &SendOptions) -> Result<Self, Failure> {
+        Ok(Self {
+            interface: options.reach.interface()?.name,
+            reach: options.reach.clone(),
+            rate_bits_per_second: arguments.rate,
+        })
+    }
+
+    fn announce(&self, session: &SendSession, arguments: &SendArguments, console: &Console) {
+        let manifest = session.manifest();
+        let to: Vec<_> = self.reach.to.iter().map(ToString::to_string).collect();
+        let tickets: Vec<_> =
+            self.tickets(session.ticket()).iter().map(Ticket::to_string).collect();
+        let files = manifest.files().count() as u64;
+        let symbol_size = manifest.objects().first().map_or(0, |object| object.oti.symbol_size);
+        console.event(&SendEvent::Session {
+            ticket: session.ticket().to_string(),
+            tickets: tickets.clone(),
+            to: to.clone(),
+            interface: self.interface.clone(),
+            tsi: session.ticket().tsi.0,
+            manifest: session.manifest_hash().map(|hash| hash.to_string()),
+            version: manifest.version(),
+            files,
+            bytes: manifest.content_length(),
+            objects: manifest.objects().len() as u64,
+            source_symbols: session.source_symbols(),
+            symbol_size,
+            rate_bits_per_second: self.rate_bits_per_second,
+            dry_run: arguments.dry_run,
+        });
+        let what = format!(
+            "{}, {}, to {} ({}) at {}",
+            Count(files, "file"),
+            Bytes(manifest.content_length()),
+            to.join(", "),
+            self.interface,
+            Rate(self.rate_bits_per_second as f64),
+        );
+        if arguments.dry_run {
+            console.result(format_args!("would send {what}"));
+            for file in manifest.files().take(LISTED_FILES) {
+                console.result(format_args!("  {}  {}", file.path, Bytes(file.length())));
+            }
+            if files > LISTED_FILES as u64 {
+                console.result(format_args!("  and {} more", files - LISTED_FILES as u64));
+            }
+            console.result(format_args!(
+                "  {} of {symbol_size} bytes in {}; one pass takes {}",
+                Count(session.source_symbols(), "source symbol"),
+                Count(manifest.objects().len() as u64, "object"),
+                Time(self.pass(session.source_symbols(), symbol_size)),
+            ));
+            if arguments.tsi.is_none() {
+                console
+                    .result("  the session number is drawn anew at every start; fix it: --tsi N");
+            }
+        } else {
+            let end = match (arguments.push, arguments.duration) {
+                (Some(_), _) => "once",
+                (None, Some(_)) => "for a while",
+                (None, None) => "until Ctrl-C",
+            };
+            console.note(format_args!("sending {what}, {end}; receive with"));
+        }
+        let flute = if arguments.flute { "--flute " } else { "" };
+        for ticket in tickets {
+            console.result(format_args!("fontana recv {flute}'{ticket}'"));
+        }
+    }
+
+    /// A ticket for the group, or for each host.
+    fn tickets(&self, ticket: &Ticket) -> Vec<Ticket> {
+        let for_one = |to: &std::net::SocketAddr| Ticket {
+            group: to.ip(),
+            port: to.port(),
+            ..ticket.clone()
+        };
+        self.reach.to.iter().map(for_one).collect()
+    }
+
+    /// How long the content takes once, control packets (under 1 %) not counted.
+    fn pass(&self, source_symbols: u64, symbol_size: u16) -> Duration {
+        let version = IpVersion::of(self.reach.address().ip());
+        let packet = PACKET_HEADER + version.header_size() as u64 + u64::from(symbol_size);
+        let copies = self.reach.to.len() as u64;
+        let bits = (source_symbols * packet * copies * 8) as f64;
+        Duration::from_secs_f64(bits / self.rate_bits_per_second.max(1) as f64)
+    }
+}
+
+/// LCT header and payload id of a packet of content (`docs/wire.md`, section 1).
+pub(crate) const PACKET_HEADER: u64 = 20;
+
+/// Watches a sender at work.
+struct Watch<'a> {
+    console: &'a Console,
+    stop: &'a Stop,
+    duration: Option<Duration>,
+    copies: u64,
+    objects: usize,
+    bar: SendBar,
+    gate: OncePerSecond,
+    failures_told: usize,
+    time_is_up: bool,
+}
+
+impl Watch<'_> {
+    fn observe(&mut self, progress: &SendProgress<'_>) {
+        for error in progress.failures.iter().skip(self.failures_told) {
+            let mut failure = Failure::from(error);
+            if progress.failures.len() < self.objects {
+                failure.way_out.push_str("\nthe other files go on");
+            }
+            self.console.failure(&failure);
+        }
+        self.failures_told = progress.failures.len();
+        if self.gate.passes(progress.elapsed) {
+            self.console.event(&SendEvent::progress(progress, self.copies));
+        }
+        self.bar.show(progress);
+        if self.duration.is_some_and(|duration| progress.elapsed >= duration) && !self.stop.is_set()
+        {
+            self.time_is_up = true;
+            self.stop.set();
+        }
+    }
+
+    fn conclude(&self, summary: &SendSummary, source_symbols: u64) -> Verdict {
+        let result = match summary.verdict {
+            // The time that was asked for has passed.
+            Verdict::Interrupted if self.time_is_up => Verdict::Complete,
+            other => other,
+        };
+        let stats = &summary.stats;
+        let passes = passes(stats, source_symbols);
+        let sent = Sent::new(stats, summary.lost, self.copies);
+        let line = format!(
+            "sent {passes:.2} passes in {}: {} on the wire in {} ({} source and {} repair symbols)",
+            Time(summary.elapsed),
+            Bytes(sent.wire_bytes),
+            Count(sent.packets, "packet"),
+            sent.source_symbols,
+            sent.repair_symbols,
+        );
+        if result == Verdict::Interrupted {
+            self.console.say(line);
+        } else {
+            self.console.note(line);
+        }
+        if summary.lost > 0 {
+            let message = format!("this host could not send {}", Count(summary.lost, "packet"));
+            self.console.warning(&message, "lower the rate (--rate), and see: fontana doctor");
+        }
+        self.console.event(&SendEvent::Summary {
+            verdict: verdict(result).into(),
+            code: result.code(),
+            seconds: seconds(summary.elapsed),
+            passes,
+            sent,
+        });
+        result
+    }
+}

@@ -1,0 +1,26 @@
+//! Signals: the first one asks the session to stop, the second one ends the program.
+
+use crate::console::Failure;
+use fontana::{Stop, Verdict};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Sets `stop` at the first SIGINT, SIGTERM or SIGHUP; exits at the second.
+pub(crate) fn stop_on_signals(stop: &Stop) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(Verdict::Io, format!("cannot listen for signals: {error}"), "")
+    };
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+    let stop = stop.clone();
+    let listen = move || {
+        for _ in signals.forever() {
+            if stop.is_set() {
+                // A session that is asked twice may hang on a disk or a lock: nothing is tidied.
+                signal_hook::low_level::exit(Verdict::Interrupted.code().into());
+            }
+            stop.set();
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    thread.spawn(listen).map(drop).map_err(failed)
+}

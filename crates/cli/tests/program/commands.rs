@@ -1,0 +1,125 @@
+//! The smaller commands, and manners.
+
+use crate::support::{Running, arguments, fontana, noise, place, run};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::Duration;
+
+#[test]
+fn completions_and_manual_pages_come_from_the_definitions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(&["completions", shell]).expect(0).stdout;
+        assert!(script.contains("symbol-size") && script.contains("keygen"), "{shell}");
+    }
+    let page = run(&["man"]).expect(0).stdout;
+    assert!(page.contains(".TH") && page.contains("fontana"), "{page}");
+    let directory = tempfile::tempdir().unwrap();
+    run(&arguments("man", &[&directory.path().join("new")])).expect(0);
+    let send = std::fs::read_to_string(directory.path().join("new/fontana-send.1")).unwrap();
+    assert!(send.contains("push"), "{send}");
+    assert!(directory.path().join("new/fontana-recv.1").exists());
+}
+
+#[test]
+fn help_has_examples() {
+    for command in ["send", "recv"] {
+        for help in ["-h", "--help"] {
+            let text = run(&[command, help]).expect(0).stdout;
+            assert!(text.contains("Examples:"), "{command} {help}");
+        }
+    }
+    assert!(run(&["--help"]).expect(0).stdout.contains("Exit codes"));
+    assert!(!run(&["recv", "--help"]).expect(0).stdout.contains("simulate"), "for tests only");
+}
+
+#[test]
+fn a_key_file_is_private_and_never_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("key");
+    let public = run(&arguments("keygen", &[&key])).expect(0).stdout;
+    assert_eq!(public.trim().len(), 64);
+    let before = std::fs::read(&key).unwrap();
+    assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    let again = run(&arguments("keygen", &[&key])).expect(6);
+    assert!(again.stderr.contains("choose another name"), "{}", again.stderr);
+    assert_eq!(std::fs::read(&key).unwrap(), before);
+}
+
+#[test]
+fn a_key_that_others_may_read_is_worth_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, file) = (directory.path().join("key"), directory.path().join("file"));
+    run(&arguments("keygen", &[&key])).expect(0);
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
+    std::fs::write(&file, "x").unwrap();
+    let words = format!("send -i lo --dry-run --sign {}", key.display());
+    let sent = run(&arguments(&words, &[&file])).expect(0);
+    assert!(sent.stderr.contains("chmod 600"), "{}", sent.stderr);
+}
+
+#[test]
+fn a_dry_run_says_what_it_would_do_and_sends_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("some file");
+    std::fs::write(&file, noise(100_000, 1)).unwrap();
+    let place = place();
+    let (group, port) = place.split_once(':').unwrap();
+    let listener = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port.parse().unwrap())).unwrap();
+    let group: Ipv4Addr = group.parse().unwrap();
+    listener.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST).unwrap();
+    listener.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+
+    let dry = run(&arguments(&format!("send -i lo --to {place} --dry-run"), &[&file])).expect(0);
+    for part in ["would send 1 file, 100.0 kB", "some file", "fontana recv 'fontana://"] {
+        assert!(dry.stdout.contains(part), "{part} in {}", dry.stdout);
+    }
+    assert!(listener.recv(&mut [0; 2000]).is_err(), "nothing arrives");
+    // The listener does hear what is sent.
+    let words = format!("send -i lo --to {place} --duration 300ms");
+    run(&arguments(&words, &[&file])).expect(0);
+    assert!(listener.recv(&mut [0; 2000]).is_ok());
+}
+
+#[test]
+fn a_name_with_escape_sequences_is_shown_and_not_obeyed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("\x1b[2Jgone\u{202e}gpj.exe");
+    std::fs::write(&file, "x").unwrap();
+    let dry = run(&arguments("send -i lo --dry-run", &[&file])).expect(0);
+    assert!(dry.stdout.contains(r"\u{1b}[2Jgone\u{202e}gpj.exe"), "{}", dry.stdout);
+    std::fs::remove_file(&file).unwrap();
+    let missing = run(&arguments("send -i lo --json --dry-run", &[&file])).expect(6);
+    for text in [missing.stdout, missing.stderr] {
+        assert!(!text.contains(['\x1b', '\u{202e}']), "{text:?}");
+    }
+}
+
+#[test]
+fn a_receive_buffer_that_cannot_be_had_is_a_warning_with_the_command_that_helps() {
+    let directory = tempfile::tempdir().unwrap();
+    // No kernel gives that much to a socket.
+    let words = format!("recv fontana://{}/1 -i lo --receive-buffer 3G --timeout 100ms", place());
+    let quiet = run(&arguments(&format!("{words} -q -o"), &[directory.path()])).expect(75);
+    assert!(!quiet.stderr.contains("warning"), "{}", quiet.stderr);
+    let warned = run(&arguments(&format!("{words} -o"), &[directory.path()])).expect(75);
+    assert_eq!(warned.stderr.matches("warning: ").count(), 1, "{}", warned.stderr);
+    assert!(warned.stderr.contains("sysctl -w "), "{}", warned.stderr);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(1000, 1)).unwrap();
+    let words = format!("send -i lo --to {} --json", place());
+    let mut sender = Running::start(&arguments(&words, &[&file]));
+    assert!(sender.line().contains("session"));
+    let sent = sender.hang_up().expect(130);
+    assert_eq!(sent.stderr, "");
+
+    // What prints once and ends is done when nobody reads.
+    let mut child = fontana().args(["completions", "bash"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,59 @@
+//! `fontana demo`: five receivers, five verified files, whichever way the packets go.
+
+use crate::support::{Run, documented, fields, run};
+use std::time::{Duration, Instant};
+
+const NAMES: [&str; 5] = ["clean", "lossy", "very lossy", "late", "stopped"];
+
+fn assert_five_verified(run: &Run) {
+    let documented = documented("fontana demo");
+    let events = run.events();
+    for event in &events {
+        assert_eq!(&fields(event), &documented[event["event"].as_str().unwrap()]);
+    }
+    let (summary, receivers) = events.split_last().unwrap();
+    assert_eq!(receivers.len(), NAMES.len());
+    for (event, name) in receivers.iter().zip(NAMES) {
+        assert_eq!(event["name"], name);
+        assert_eq!(event["verified"], "digest", "{event}");
+        assert!(event["reception_inefficiency"].as_f64().unwrap() >= 1.0, "{event}");
+    }
+    assert_eq!(summary["verified_receivers"], 5);
+    assert_eq!(summary["verdict"], "complete");
+    let loss = |index: usize| receivers[index]["loss"].as_f64().unwrap();
+    assert!(loss(1) > 0.02 && (0.35..0.45).contains(&loss(2)), "{}", run.stdout);
+    assert_eq!(receivers[0]["joined_at"], 0.0);
+    assert!(receivers[3]["joined_at"].as_f64().unwrap() > 0.1, "it came late");
+}
+
+#[test]
+fn the_demonstration_is_over_in_half_a_minute_with_five_verified_receivers() {
+    let started = Instant::now();
+    let run = run(&["demo", "--json"]).expect(0);
+    assert!(started.elapsed() < Duration::from_secs(30));
+    assert_five_verified(&run);
+    let summary = run.event("summary");
+    let wire = |field: &str| summary[field].as_u64().unwrap();
+    if summary["path"] != "unicast" {
+        assert!(2 * wire("wire_bytes") < wire("separate_copies_wire_bytes"), "{summary}");
+    }
+}
+
+#[test]
+fn the_demonstration_falls_back_to_broadcast_and_to_copies() {
+    for path in ["broadcast", "unicast"] {
+        let run = run(&["demo", "--json", "--path", path, "--size", "4M"]).expect(0);
+        assert_five_verified(&run);
+        assert_eq!(run.event("summary")["path"], path);
+    }
+}
+
+#[test]
+fn the_table_is_for_people() {
+    let run = run(&["demo", "--size", "2M"]).expect(0);
+    for name in NAMES {
+        assert!(run.stdout.lines().any(|line| line.starts_with(name)), "{}", run.stdout);
+    }
+    assert!(run.stdout.contains("five separate copies"), "{}", run.stdout);
+    assert!(!run.stdout.contains('\x1b') && run.stderr.is_empty(), "quiet in a pipe");
+}

@@ -1,0 +1,259 @@
+//! What can go wrong without privilege: the exit code, and a message that ends with the way out.
+
+use crate::support::{Run, Running, Sender, arguments, noise, place, run};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn file(directory: &Path, size: usize) -> PathBuf {
+    let path = directory.join("file");
+    std::fs::write(&path, noise(size, 1)).unwrap();
+    path
+}
+
+/// The message and the way out.
+fn assert_says(run: &Run, message: &str, way_out: &str) {
+    let mut lines = run.stderr.lines();
+    let found = lines.by_ref().any(|line| line.starts_with("error: ") && line.contains(message));
+    assert!(found, "{message:?} in {}", run.stderr);
+    let found = lines.any(|line| line.starts_with("  ") && line.contains(way_out));
+    assert!(found, "{way_out:?} below the message in {}", run.stderr);
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_2() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 10);
+    for words in [
+        "frobnicate",
+        "send",
+        "send --rate fast f",
+        "send --tsi 0 f",
+        "send --flute --sign k f",
+        "recv fontana://nowhere",
+        "recv http://239.255.1.1:5/5",
+        "recv --seed 3 -y",
+    ] {
+        run(&arguments(words, &[])).expect(2);
+    }
+    for (words, message, way_out) in [
+        ("--to 239.1.2.3:5,10.0.0.1:5", "one of them is a group", "only hosts"),
+        ("--no-source --fec none", "nothing to send", "leave one"),
+        ("--to 239.1.2.3:x", "no address", "GROUP:PORT"),
+    ] {
+        let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);
+        assert_says(&refused, message, way_out);
+    }
+    for (words, part) in [
+        ("-i nosuch0", "lo (127.0.0.1"),
+        ("--rate 100", "at least 8000"),
+        ("--memory 1M", "at least 32M"),
+        ("--symbol-size 30", "at least 220"),
+        ("--to 224.0.0.5:7701", "239.255.0.0/16"),
+    ] {
+        let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);
+        assert!(refused.stderr.contains(part), "{words}: {}", refused.stderr);
+    }
+}
+
+#[test]
+fn without_a_ticket_and_a_terminal_there_is_nobody_to_ask() {
+    let asked = run(&["recv"]).expect(2);
+    assert_says(&asked, "no terminal", "fontana recv -y");
+}
+
+#[test]
+fn too_little_time_is_3() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 30_000_000);
+    let sender = Sender::start(&format!("--to {} --rate 20M", place()), &[&path]);
+    let into = directory.path().join("into");
+    let words = format!("recv {} --timeout 3 -o", sender.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(3);
+    assert_says(&received, "incomplete after 3", "the same command goes on");
+    assert!(!into.join("file").exists(), "nothing unverified has a final name");
+    sender.finish();
+}
+
+#[test]
+fn symbols_of_a_forger_are_4() {
+    let directory = tempfile::tempdir().unwrap();
+    let honest = file(directory.path(), 60_000);
+    std::fs::create_dir(directory.path().join("forged")).unwrap();
+    let forged = directory.path().join("forged/file");
+    std::fs::write(&forged, noise(60_000, 2)).unwrap();
+    let words = format!("--to {} --tsi 9 --rate 20M", place());
+    let honest = Sender::start(&words, &[&honest]);
+    // The same session as far as packets show, with other bytes.
+    let forger = Sender::start(&words, &[&forged]);
+    let into = directory.path().join("into");
+    let words = format!("recv {} --json --timeout 30 -o", honest.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(4);
+    assert_says(&received, "not what was promised", "forges");
+    assert!(received.event("summary")["poisoned_blocks"].as_u64().unwrap() > 0);
+    assert_eq!(received.event("object_failed")["code"], 4);
+    assert!(!into.join("file").exists(), "nothing unverified has a final name");
+    honest.finish();
+    forger.finish();
+}
+
+#[test]
+fn a_disk_that_takes_no_more_is_5() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 3_000_000);
+    let sender = Sender::start(&format!("--to {}", place()), &[&path]);
+    // A limit on the size of files stands in for a full disk: it needs no privilege. In units of
+    // 512 bytes; the signal that would end the program is ignored.
+    let script = "trap '' XFSZ; ulimit -f 2000; exec \"$0\" \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_fontana"), "recv", &sender.ticket])
+        .args(["--timeout", "20", "-o"])
+        .arg(directory.path().join("into"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    assert!(stderr.contains("error: ") && stderr.contains("receive again"), "{stderr}");
+    assert!(!directory.path().join("into/file").exists());
+    sender.finish();
+}
+
+#[test]
+fn a_file_that_exists_is_6_unless_it_may_be_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 50_000);
+    let sender = Sender::start(&format!("--to {}", place()), &[&path]);
+    let into = directory.path().join("into");
+    std::fs::create_dir(&into).unwrap();
+    std::fs::write(into.join("file"), "precious").unwrap();
+    let words = format!("recv {} --timeout 20 -o", sender.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(6);
+    assert_says(&received, "exists already", "--overwrite");
+    assert_eq!(std::fs::read(into.join("file")).unwrap(), b"precious");
+    let words = format!("recv {} --overwrite --timeout 20 -o", sender.ticket);
+    run(&arguments(&words, &[&into])).expect(0);
+    assert_eq!(std::fs::read(into.join("file")).unwrap(), noise(50_000, 1));
+    sender.finish();
+}
+
+#[test]
+fn a_directory_that_cannot_be_is_6() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 10);
+    let words = format!("recv fontana://{}/1 -i lo -o", place());
+    let received = run(&arguments(&words, &[&path.join("below a file")])).expect(6);
+    assert_says(&received, "below a file", "choose a directory");
+}
+
+#[test]
+fn a_wrong_key_is_7() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 50_000);
+    let keys = ["one", "other"].map(|name| directory.path().join(name));
+    let [one, other] = keys.clone().map(|key| run(&arguments("keygen", &[&key])).expect(0).stdout);
+    let words = format!("--to {} --sign {}", place(), keys[0].display());
+    let sender = Sender::start(&words, &[&path]);
+    let ticket = sender.ticket.replace(one.trim(), other.trim());
+    assert_ne!(ticket, sender.ticket);
+    let into = directory.path().join("into");
+    let words = format!("recv {ticket} --timeout 1 -o");
+    let received = run(&arguments(&words, &[&into])).expect(7);
+    assert_says(
+        &received,
+        "not signed with the ticket's key",
+        "packets arrived and none was believed",
+    );
+    sender.finish();
+
+    let words = format!("send --sign {}", path.display());
+    let sent = run(&arguments(&words, &[&path])).expect(7);
+    assert_says(&sent, "key file", "fontana keygen");
+}
+
+#[test]
+fn a_file_that_changes_is_8_and_the_others_go_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let changing = directory.path().join("changing");
+    // More than fits the memory: it is read again and again.
+    std::fs::write(&changing, noise(40_000_000, 5)).unwrap();
+    let steady = file(directory.path(), 50_000);
+    let words = format!("--to {} --memory 32M --rate 300M", place());
+    let sender = Sender::start(&words, &[&changing, &steady]);
+    let ticket = sender.ticket.clone();
+    std::thread::sleep(Duration::from_millis(300));
+    std::fs::write(&changing, noise(40_000_000, 6)).unwrap();
+    // The steady file still goes out: its receiver is done with that one and waits for the other.
+    let into = directory.path().join("into");
+    std::thread::sleep(Duration::from_secs(1));
+    let words = format!("recv {ticket} --json --timeout 3 -o");
+    let received = run(&arguments(&words, &[&into])).expect(3);
+    assert_eq!(received.event("object_done")["names"][0], "file");
+    assert_eq!(std::fs::read(into.join("file")).unwrap(), noise(50_000, 1));
+    let sent = sender.into_running().stop().expect(8);
+    assert_says(&sent, "changing", "the other files go on");
+}
+
+#[test]
+fn a_sender_whose_only_file_changes_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 40_000_000);
+    let words = format!("--to {} --memory 32M --rate 300M", place());
+    let sender = Sender::start(&words, &[&path]);
+    std::fs::write(&path, "short").unwrap();
+    let sent = sender.into_running().wait().expect(8);
+    assert_says(&sent, "file", "snapshot");
+}
+
+#[test]
+fn silence_is_75() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = place();
+    let words = format!("recv fontana://{place}/1 -i lo --silence 1 -o");
+    let received = run(&arguments(&words, &[directory.path()])).expect(75);
+    let message = format!("nothing heard on {place} (lo) for 1");
+    assert_says(&received, &message, "the group was joined, 0 packets arrived");
+    assert_says(&received, &message, "fontana doctor");
+}
+
+#[test]
+fn another_session_on_the_group_is_75_and_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 1000);
+    let place = place();
+    let sender = Sender::start(&format!("--to {place} --tsi 5"), &[&path]);
+    let words = format!("recv fontana://{place}/6 -i lo --timeout 1 -o");
+    let received = run(&arguments(&words, &[directory.path()])).expect(75);
+    assert_says(&received, "the session was not heard", "of other sessions");
+    sender.finish();
+}
+
+#[test]
+fn a_session_without_a_table_of_contents_is_75_and_may_be_plain_flute() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 1000);
+    let sender = Sender::start(&format!("--to {} --flute", place()), &[&path]);
+    let words = format!("recv {} --timeout 1 -o", sender.ticket);
+    let received = run(&arguments(&words, &[directory.path()])).expect(75);
+    assert_says(&received, "no table of contents", "with --flute");
+    sender.finish();
+}
+
+#[test]
+fn a_signal_is_130_and_says_where_it_stood() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 20_000_000);
+    let sender = Sender::start(&format!("--to {} --rate 20M", place()), &[&path]);
+    for signal in ["-INT", "-TERM"] {
+        let words = format!("recv {} --json -o", sender.ticket);
+        let into = directory.path().join(signal);
+        let mut receiver = Running::start(&arguments(&words, &[&into]));
+        while !receiver.line().contains("accepted") {}
+        receiver.signal(signal);
+        let received = receiver.wait().expect(130);
+        assert_eq!(received.event("summary")["verdict"], "interrupted");
+        assert!(received.stderr.contains("symbols wanted"), "{}", received.stderr);
+    }
+    let sent = sender.into_running().stop().expect(130);
+    assert!(sent.stderr.starts_with("sent 0."), "{}", sent.stderr);
+}

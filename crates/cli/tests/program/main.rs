@@ -1,0 +1,11 @@
+//! The program as people and scripts see it: its exit codes, its words, its events. Real sockets on
+//! the loopback interface, real files, no root.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod commands;
+mod demonstration;
+mod events;
+mod failures;
+mod support;
+mod terminal;
+mod transfer;

@@ -1,0 +1,191 @@
+//! Starting the program, and what it said.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub(crate) fn fontana() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fontana"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What a run left behind.
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// Panics with everything that was said if the exit code is another one.
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+
+    pub(crate) fn events(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+
+    /// The only event of this name.
+    pub(crate) fn event(&self, name: &str) -> Value {
+        let mut found = self.events().into_iter().filter(|event| event["event"] == name);
+        let event = found.next().unwrap_or_else(|| panic!("no {name} in {}", self.stdout));
+        assert!(found.next().is_none(), "several {name} in {}", self.stdout);
+        event
+    }
+}
+
+/// Runs the program to its end.
+pub(crate) fn run<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Run {
+    let output = fontana().args(arguments).output().unwrap();
+    Run {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The arguments, split at spaces, then paths as they are.
+pub(crate) fn arguments(words: &str, paths: &[&Path]) -> Vec<String> {
+    let paths = paths.iter().map(|path| path.to_str().unwrap().to_owned());
+    words.split_whitespace().map(str::to_owned).chain(paths).collect()
+}
+
+/// A group and port that no other test uses, nor another run of the tests.
+pub(crate) fn place() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let process = std::process::id();
+    // The port too: one test listens on it for all groups.
+    let port = 20_000 + (process * 64 + number) % 12_000;
+    format!("239.255.{}.{}:{port}", process % 251, 1 + number)
+}
+
+/// A program that runs beside the test.
+pub(crate) struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Running {
+    pub(crate) fn start<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Self {
+        let mut child = fontana()
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self { child, stdout }
+    }
+
+    /// The next line that it prints; blocks until there is one.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "it ended: {:?}", self.child.wait_with_stderr());
+        line.trim_end().to_owned()
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Run {
+        let mut stdout = String::new();
+        std::io::Read::read_to_string(&mut self.stdout, &mut stdout).unwrap();
+        let (code, stderr) = self.child.wait_with_stderr();
+        Run { code, stdout, stderr }
+    }
+
+    /// Stops it as Ctrl-C does.
+    pub(crate) fn stop(self) -> Run {
+        self.signal("-INT");
+        self.wait()
+    }
+
+    /// Closes the reading end of its standard output.
+    pub(crate) fn hang_up(mut self) -> Run {
+        drop(self.stdout);
+        let (code, stderr) = self.child.wait_with_stderr();
+        Run { code, stdout: String::new(), stderr }
+    }
+}
+
+trait WaitWithStderr {
+    fn wait_with_stderr(&mut self) -> (Option<i32>, String);
+}
+
+impl WaitWithStderr for Child {
+    fn wait_with_stderr(&mut self) -> (Option<i32>, String) {
+        let mut text = String::new();
+        if let Some(mut stderr) = self.stderr.take() {
+            std::io::Read::read_to_string(&mut stderr, &mut text).unwrap();
+        }
+        (self.wait().unwrap().code(), text)
+    }
+}
+
+/// A sender on the loopback interface, and the ticket that it printed.
+pub(crate) struct Sender {
+    running: Running,
+    pub(crate) ticket: String,
+}
+
+impl Sender {
+    pub(crate) fn start(words: &str, files: &[&Path]) -> Self {
+        let mut running = Running::start(&arguments(&format!("send -i lo {words}"), files));
+        let line = running.line();
+        let ticket = line.split('\'').nth(1).unwrap_or_else(|| panic!("no ticket in {line}"));
+        Self { ticket: ticket.to_owned(), running }
+    }
+
+    /// Ends it; it must have had no reason to complain.
+    pub(crate) fn finish(self) {
+        self.running.stop().expect(130);
+    }
+
+    pub(crate) fn into_running(self) -> Running {
+        self.running
+    }
+}
+
+pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let step = |_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..bytes).map(step).collect()
+}
+
+/// The fields of the events of a command, as documented in `docs/events.md`.
+pub(crate) fn documented(heading: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let page = include_str!("../../../../docs/events.md");
+    let section = |heading: &str| {
+        let (_, section) = page.split_once(&format!("\n## {heading}\n")).expect(heading);
+        section.split_once("\n## ").map_or(section, |(section, _)| section)
+    };
+    let examples = [section("Every command"), section(heading)]
+        .into_iter()
+        .flat_map(str::lines)
+        .filter(|line| line.starts_with('{'));
+    examples
+        .map(|example| {
+            let event: Value = serde_json::from_str(example).unwrap();
+            (event["event"].as_str().unwrap().to_owned(), fields(&event))
+        })
+        .collect()
+}
+
+pub(crate) fn fields(event: &Value) -> BTreeSet<String> {
+    event.as_object().unwrap().keys().cloned().collect()
+}

@@ -1,0 +1,179 @@
+//! Files get from `send` to `recv`.
+
+use crate::support::{Running, Sender, arguments, noise, place, run};
+use std::path::{Path, PathBuf};
+
+/// Files of these sizes in a directory of their own.
+fn files(directory: &Path, sizes: &[usize]) -> Vec<PathBuf> {
+    let from = directory.join("from");
+    std::fs::create_dir(&from).unwrap();
+    let file = |(number, &size): (usize, &usize)| {
+        let path = from.join(format!("file {number}"));
+        std::fs::write(&path, noise(size, number as u64)).unwrap();
+        path
+    };
+    sizes.iter().enumerate().map(file).collect()
+}
+
+fn assert_equal(files: &[PathBuf], into: &Path) {
+    for file in files {
+        let received = std::fs::read(into.join(file.file_name().unwrap())).unwrap();
+        assert!(received == std::fs::read(file).unwrap(), "{file:?}");
+    }
+    let found = std::fs::read_dir(into).unwrap().count();
+    assert_eq!(found, files.len(), "nothing else is left in {into:?}");
+}
+
+fn paths(files: &[PathBuf]) -> Vec<&Path> {
+    files.iter().map(PathBuf::as_path).collect()
+}
+
+#[test]
+fn files_of_every_size_arrive_by_the_command_that_was_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[0, 1, 1343, 1344, 1345, 700_000]);
+    let sender = Sender::start(&format!("--to {}", place()), &paths(&files));
+    let into = directory.path().join("into");
+    let received =
+        run(&arguments(&format!("recv {} --timeout 20 -o", sender.ticket), &[&into])).expect(0);
+    assert_eq!((received.stdout.as_str(), received.stderr.as_str()), ("", ""), "quiet in a pipe");
+    assert_equal(&files, &into);
+    sender.finish();
+}
+
+#[test]
+fn every_way_to_send_can_be_received() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[3_000, 300_000]);
+    for (number, way) in [
+        "--sequential",
+        "--sequential=25 --block-symbols 50",
+        "--fec none",
+        "--no-source",
+        "--symbol-size 512 --memory 32M",
+        "--tsi 77 --content-version 9 --ttl 0",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let sender = Sender::start(&format!("--to {} {way}", place()), &paths(&files));
+        let into = directory.path().join(number.to_string());
+        run(&arguments(&format!("recv {} --timeout 20 -o", sender.ticket), &[&into])).expect(0);
+        assert_equal(&files, &into);
+        sender.finish();
+    }
+}
+
+#[test]
+fn a_plain_flute_session_is_received_and_nobody_vouches_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[1, 300_000]);
+    let sender = Sender::start(&format!("--to {} --flute", place()), &paths(&files));
+    let into = directory.path().join("into");
+    let words = format!("recv {} --flute --json --timeout 20 -o", sender.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(0);
+    assert_eq!(received.event("summary")["verified"], "none");
+    assert_equal(&files, &into);
+    sender.finish();
+}
+
+#[test]
+fn a_lossy_receiver_is_told_how_lossy_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[2_000_000]);
+    let sender = Sender::start(&format!("--to {}", place()), &paths(&files));
+    let into = directory.path().join("into");
+    let words = format!("recv {} --simulate-loss 30 --json --timeout 20 -o", sender.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(0);
+    let summary = received.event("summary");
+    let loss = summary["loss"].as_f64().unwrap();
+    // 2 000 packets of probability 0.3: five standard deviations are 0.05.
+    assert!((0.25..0.35).contains(&loss), "{loss}");
+    assert!(summary["reception_inefficiency"].as_f64().unwrap() >= 1.0, "{summary}");
+    assert_equal(&files, &into);
+    sender.finish();
+}
+
+#[test]
+fn a_signed_session_is_received_as_signed() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[10_000]);
+    let key = directory.path().join("key");
+    let public = run(&arguments("keygen", &[&key])).expect(0).stdout;
+    let words = format!("--to {} --sign {}", place(), key.display());
+    let sender = Sender::start(&words, &paths(&files));
+    assert!(sender.ticket.contains(public.trim()), "{}", sender.ticket);
+    let into = directory.path().join("into");
+    let words = format!("recv {} --json --timeout 20 -o", sender.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(0);
+    assert_eq!(received.event("object_done")["verified"], "signed");
+    assert_equal(&files, &into);
+    sender.finish();
+}
+
+#[test]
+fn several_hosts_get_a_copy_each() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[100_000]);
+    let sockets = [0, 1].map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+    let hosts = sockets.map(|socket| socket.local_addr().unwrap().to_string());
+    let words = format!("send --to {} --json", hosts.join(","));
+    let mut sender = Running::start(&arguments(&words, &paths(&files)));
+    let session: serde_json::Value = serde_json::from_str(&sender.line()).unwrap();
+    for (number, ticket) in session["tickets"].as_array().unwrap().iter().enumerate() {
+        let into = directory.path().join(number.to_string());
+        let words = format!("recv {} --timeout 20 -o", ticket.as_str().unwrap());
+        run(&arguments(&words, &[&into])).expect(0);
+        assert_equal(&files, &into);
+    }
+    sender.stop().expect(130);
+}
+
+#[test]
+fn a_finite_sender_ends_by_itself_and_a_receiver_that_was_there_has_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[500_000]);
+    let (place, into) = (place(), directory.path().join("into"));
+    let words = format!("recv -y -i lo --group {place} --json --timeout 20 -o");
+    let mut receiver = Running::start(&arguments(&words, &[&into]));
+    assert!(receiver.line().contains("\"session\""), "it has joined");
+    let words = format!("send -i lo --to {place} --push 10 --rate 50M --json");
+    let sent = run(&arguments(&words, &paths(&files))).expect(0);
+    receiver.wait().expect(0);
+    assert_equal(&files, &into);
+    let (session, summary) = (sent.event("session"), sent.event("summary"));
+    let k = session["source_symbols"].as_u64().unwrap();
+    assert_eq!(summary["source_symbols"].as_u64(), Some(k));
+    assert_eq!(summary["repair_symbols"].as_u64(), Some(k.div_ceil(10)));
+}
+
+#[test]
+fn a_receiver_that_was_stopped_goes_on_with_what_it_had() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[8_000_000]);
+    let sender = Sender::start(&format!("--to {} --rate 50M", place()), &paths(&files));
+    let into = directory.path().join("into");
+    let words = format!("recv {} --json -o", sender.ticket);
+    let mut receiver = Running::start(&arguments(&words, &[&into]));
+    while !receiver.line().contains("accepted") {}
+    receiver.signal("-INT");
+    let stopped = receiver.wait().expect(130);
+    assert!(stopped.event("summary")["fresh"].as_u64().unwrap() > 0);
+    let words = format!("recv {} --json --timeout 20 -o", sender.ticket);
+    let resumed = run(&arguments(&words, &[&into])).expect(0);
+    assert!(resumed.event("resumed")["symbols"].as_u64().unwrap() > 0);
+    let summary = resumed.event("summary");
+    assert!(summary["fresh"].as_u64() < summary["source_symbols"].as_u64(), "{summary}");
+    assert_equal(&files, &into);
+    sender.finish();
+}
+
+#[test]
+fn a_sender_ends_when_its_time_is_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[1000]);
+    let words = format!("send -i lo --to {} --duration 500ms --json", place());
+    let sent = run(&arguments(&words, &paths(&files))).expect(0);
+    let seconds = sent.event("summary")["seconds"].as_f64().unwrap();
+    assert!(seconds >= 0.5, "{seconds}");
+}
