@@ -306,9 +306,12 @@ pub(crate) enum DemoPath {
 /// See whether multicast works on this host, and what helps if not
 ///
 /// Looks at interfaces, buffers, loopback, offload, the IGMP querier and the firewall. Changes
-/// nothing; nothing leaves this host. As root it sees more.
+/// nothing; nothing leaves this host but the system's membership reports. As root it sees more.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
+    /// Look at this interface only: its name, its address, or its network (10.0.0.0/8)
+    #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
+    pub(crate) interface: Option<InterfaceSelector>,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }

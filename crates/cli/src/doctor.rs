@@ -1,14 +1,16 @@
 //! `fontana doctor`.
 
+use crate::args::DoctorArguments;
 use crate::console::Console;
 use crate::events::{DoctorEvent, finding};
 use fontana::Verdict;
 use fontana::net::doctor::{self, DoctorConfig};
 
-pub(crate) fn run(console: &Console) -> Verdict {
+pub(crate) fn run(arguments: &DoctorArguments, console: &Console) -> Verdict {
     console.note("looking at interfaces, buffers, multicast and the firewall; takes some seconds");
     let mut counts = [0_u64; 4];
-    for found in doctor::examine(&DoctorConfig::default()) {
+    let interface = arguments.interface.clone();
+    for found in doctor::examine(&DoctorConfig { interface, ..DoctorConfig::default() }) {
         let (index, mark) = match found.verdict {
             doctor::Verdict::Good => (0, "ok  "),
             doctor::Verdict::Unknown => (1, "?   "),

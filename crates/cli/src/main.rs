@@ -41,7 +41,7 @@ fn run(command: &Command, console: &Console, stop: &Stop) -> Result<Verdict, Fai
         Command::Send(arguments) => send::run(arguments, console, stop),
         Command::Recv(arguments) => recv::run(arguments, console, stop),
         Command::Demo(arguments) => demo::run(arguments, console, stop),
-        Command::Doctor(_) => Ok(doctor::run(console)),
+        Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
         Command::Keygen(arguments) => keygen::run(&arguments.file, console),
         Command::Completions(arguments) => Ok(complete::completions(arguments.shell, console)),
         Command::Man(arguments) => complete::man(arguments.directory.as_deref(), console),

@@ -247,6 +247,45 @@ fn stranger() {
     }
 }
 
+/// Both IP versions, any source and one source.
+#[test]
+fn groups_of_both_ip_versions_are_received_from_any_source_and_from_one() {
+    let _turn = TURN.lock();
+    if !bench::available() {
+        return;
+    }
+    let bench = Bench::new(3);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("image.raw");
+    noise_file(&file, 2 << 20, 5);
+    let groups =
+        ["239.255.77.9:7701", "232.77.1.9:7701", "[ff15::77:1]:7701", "[ff35::8000:4d4d]:7701"];
+    for (number, group) in groups.into_iter().enumerate() {
+        let send = ["send", file.to_str().unwrap(), "--to", group, "--rate", "40M", "--json"];
+        let mut sender = bench.start(0, &send);
+        let session = sender.wait_for("session", Duration::from_secs(30));
+        let ticket = session["ticket"].as_str().unwrap().to_owned();
+        let (source, from_any) = ticket.split_once('@').unwrap();
+        let from_any = format!("fontana://{from_any}");
+        let v6 = group.starts_with('[');
+        let address = if v6 { Bench::address6(0) } else { Bench::address(0) };
+        assert!(source.contains(&address), "{ticket}");
+        // A source-specific group cannot be joined without a source (RFC 4607).
+        let tickets = if number % 2 == 0 { vec![&ticket, &from_any] } else { vec![&ticket] };
+        for (host, ticket) in tickets.into_iter().enumerate() {
+            let into = directory.path().join(format!("{number}-{host}"));
+            let into_name = into.to_str().unwrap();
+            let receive = ["recv", ticket, "-o", into_name, "--json", "--timeout", "30"];
+            let mut receiver = bench.start(host + 1, &receive);
+            let (code, errors) = receiver.finish(Duration::from_secs(60));
+            assert_eq!(code, Some(0), "{ticket}: {errors}");
+            assert!(same_file(&file, &into.join("image.raw")), "{ticket}");
+        }
+        sender.interrupt();
+        sender.finish(Duration::from_secs(10));
+    }
+}
+
 /// A receiver that is killed without warning goes on with the symbols it had.
 #[test]
 fn a_receiver_killed_again_and_again_hears_little_more_than_the_file() {

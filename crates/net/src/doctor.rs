@@ -17,7 +17,7 @@ pub use firewall::firewall;
 pub use loopback::{loopback_broadcast, multicast, offload};
 pub use querier::querier;
 
-use crate::interface::{Interface, Interfaces};
+use crate::interface::{Interface, InterfaceSelector, Interfaces};
 use crate::mtu::{DEFAULT_PAYLOAD_SIZE, IpVersion, payload_size_for};
 use crate::receiver::{DEFAULT_RECEIVE_BUFFER, ReceiveConfig, ReceiveSocket};
 
@@ -59,8 +59,11 @@ impl Finding {
 }
 
 /// What [`examine`] is to look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorConfig {
+    /// Only this interface; all of them if not given. Trying multicast on an interface makes the
+    /// system send membership reports there.
+    pub interface: Option<InterfaceSelector>,
     /// Bytes of receive buffer that a session will ask for.
     pub receive_buffer: usize,
     /// How long to listen for an IGMP querier, which speaks every 125 s by default (RFC 3376
@@ -72,7 +75,11 @@ pub struct DoctorConfig {
 /// from silence.
 impl Default for DoctorConfig {
     fn default() -> Self {
-        Self { receive_buffer: DEFAULT_RECEIVE_BUFFER, querier_wait: Duration::from_secs(3) }
+        Self {
+            interface: None,
+            receive_buffer: DEFAULT_RECEIVE_BUFFER,
+            querier_wait: Duration::from_secs(3),
+        }
     }
 }
 
@@ -86,6 +93,15 @@ pub fn examine(config: &DoctorConfig) -> Vec<Finding> {
             let text = format!("cannot be listed: {error}");
             return vec![Finding::new("interfaces", Verdict::Bad, text)];
         }
+    };
+    let interfaces = match &config.interface {
+        None => interfaces,
+        Some(selector) => match interfaces.select(selector) {
+            Ok(interface) => Interfaces::from_vec(vec![interface.clone()]),
+            Err(error) => {
+                return vec![Finding::new("interfaces", Verdict::Bad, error.to_string())];
+            }
+        },
     };
     let mut findings: Vec<Finding> = interfaces.iter().map(interface).collect();
     findings.push(default_interface(&interfaces));
@@ -260,7 +276,11 @@ mod tests {
 
     #[test]
     fn every_verdict_that_is_not_good_says_what_is_the_matter() {
-        let config = DoctorConfig { querier_wait: Duration::ZERO, ..DoctorConfig::default() };
+        let config = DoctorConfig {
+            interface: Some(InterfaceSelector::Name("lo".to_owned())),
+            querier_wait: Duration::ZERO,
+            ..DoctorConfig::default()
+        };
         let findings = examine(&config);
         assert!(findings.len() > 5);
         for finding in &findings {

@@ -89,7 +89,7 @@ fn what_is_refused_on_a_group_is_an_event() {
 
 #[test]
 fn what_the_doctor_finds_is_documented() {
-    let run = run(&["doctor", "--json"]);
+    let run = run(&["doctor", "--json", "-i", "lo"]);
     assert!(matches!(run.code, Some(0 | 5)), "{}", run.stderr);
     assert_documented(&run, "fontana doctor");
     let events = run.events();

@@ -65,10 +65,12 @@ impl Bench {
                  ip -n {bridge} link add p{number} type veth peer name eth0 netns {host};
                  ip -n {bridge} link set p{number} master br0 up;
                  ip -n {host} addr add {}/24 dev eth0; ip -n {host} link set eth0 up;
+                 ip -n {host} addr add {}/64 dev eth0 nodad;
                  ip -n {host} route add default dev eth0;
                  ip netns exec {host} ethtool -K eth0 tx-udp-segmentation off gro off >/dev/null;
                  ip netns exec {bridge} ethtool -K p{number} tx-udp-segmentation off gro off >/dev/null",
-                Self::address(number)
+                Self::address(number),
+                Self::address6(number)
             ));
         }
         // The bridge floods until its querier has waited for one round of answers. It reads how
@@ -87,6 +89,10 @@ impl Bench {
 
     pub fn address(number: usize) -> String {
         format!("10.77.0.{}", number + 1)
+    }
+
+    pub fn address6(number: usize) -> String {
+        format!("fd77::{}", number + 1)
     }
 
     /// Loses UDP datagrams at the host's input, at random: `permille` of them.

@@ -2,13 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
-use fontana_net::{
-    Batch, Destination, Ecn, Interfaces, IpVersion, ReceiveConfig, ReceiveSocket, SendConfig,
-    SendSocket,
-};
+use fontana_net::{Batch, Destination, Ecn, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket};
 
 use crate::support::{
-    PATIENCE, hears_nothing, loopback, payloads, receiver, sender_to, sender_with, skip,
+    PATIENCE, hears_nothing, loopback, payloads, receiver, sender_to, sender_with,
 };
 
 #[test]
@@ -161,32 +158,4 @@ fn a_taken_unicast_port_is_an_error_that_names_it() {
     let address = SocketAddr::from(([127, 0, 0, 1], first.port()));
     let error = ReceiveSocket::open(&ReceiveConfig::unicast(address)).unwrap_err();
     assert!(error.to_string().contains(&address.to_string()), "{error}");
-}
-
-#[test]
-fn ipv6_multicast_arrives_and_stays_on_this_host() {
-    // The loopback interface has no IPv6 multicast route; any other interface with IPv6 has.
-    let interfaces = Interfaces::list().unwrap();
-    let usable = |i: &&fontana_net::Interface| {
-        !i.is_loopback && i.carries_multicast() && i.address(IpVersion::V6).is_some()
-    };
-    let Some(interface) = interfaces.iter().find(usable) else {
-        return skip("no interface but loopback has an IPv6 address: IPv6 multicast not tested");
-    };
-    for group in ["ff15::4f6e:7461", "ff12::4f6e:7461", "ff35::8f6e:7461"] {
-        let group: IpAddr = group.parse().unwrap();
-        let mut config = ReceiveConfig::multicast(group, 0, interface);
-        let source = interface.address(IpVersion::V6).unwrap();
-        if fontana_net::is_source_specific(group) {
-            config.sources = vec![source];
-        }
-        let mut receiver = ReceiveSocket::open(&config).unwrap();
-        let to = Destination::Multicast(SocketAddr::new(group, receiver.port()));
-        let mut config = SendConfig::new(interface, vec![to]);
-        config.hop_limit = 0;
-        let mut sender = SendSocket::new(&config).unwrap();
-        sender.send_batch(0, b"abcde", 2).unwrap();
-        assert_eq!(payloads(&mut receiver, 3), [&b"ab"[..], b"cd", b"e"], "{group}");
-        assert_eq!(sender.local_address().ip(), source);
-    }
 }
