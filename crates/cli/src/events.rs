@@ -381,6 +381,7 @@ pub(crate) fn rejection(reason: Rejection) -> &'static str {
         Rejection::WrongKey => "wrong_key",
         Rejection::Expired => "expired",
         Rejection::BadManifest => "bad_manifest",
+        Rejection::TooLarge => "too_large",
     }
 }
 

@@ -1,13 +1,4 @@
-//! The contract between a protocol participant and whatever drives it.
-//!
-//! An [`Endpoint`] decides on ids; its driver moves bytes. The law, for every driver, real or
-//! simulated:
-//!
-//! 1. call one `handle_*`;
-//! 2. call [`Endpoint::poll_output`] until it returns `None` ([`drain`] does that);
-//! 3. wait for a datagram, a finished job or [`Endpoint::poll_timeout`], whichever comes first.
-//!
-//! `now` never decreases from one call to the next.
+//! The contract between a protocol participant and whatever drives it: [`Endpoint`].
 
 use crate::{Done, Event, Instant, Job};
 use fontana_fec::{Esi, Sbn};
@@ -87,7 +78,15 @@ pub enum Output {
     Event(Event),
 }
 
-/// A protocol participant, without input or output. See the [module](self) for the law.
+/// A protocol participant, without input or output: it decides on ids, its driver moves bytes.
+///
+/// The law, for every driver, real or simulated:
+///
+/// 1. call one `handle_*`;
+/// 2. call [`Endpoint::poll_output`] until it returns `None` ([`drain`] does that);
+/// 3. wait for a datagram, a finished job or [`Endpoint::poll_timeout`], whichever comes first.
+///
+/// `now` never decreases from one call to the next.
 pub trait Endpoint {
     /// A datagram arrived.
     fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>);

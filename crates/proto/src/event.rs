@@ -29,6 +29,8 @@ pub enum Rejection {
     /// Its manifest, or its file delivery table, does not parse or asks for more than the limits
     /// allow.
     BadManifest,
+    /// Its objects have more bytes than the limits allow.
+    TooLarge,
 }
 
 /// A session that was heard and could be received.

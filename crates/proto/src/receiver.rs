@@ -273,7 +273,8 @@ impl Receiver {
         let limits = &self.config.limits;
         let manifest = match Manifest::parse(&bytes, &limits.manifest) {
             Ok(m) if m.transfer_length() <= limits.max_transfer_bytes => Arc::new(m),
-            _ => return self.reject(session, Rejection::BadManifest),
+            Ok(_) => return self.reject(session, Rejection::TooLarge),
+            Err(_) => return self.reject(session, Rejection::BadManifest),
         };
         feed.manifest = Some((expected, Arc::clone(&manifest)));
         feed.state = FeedState::Offered;

@@ -43,13 +43,13 @@ impl Circumstances {
     pub(super) fn explain(&self, summary: &ReceiveSummary) -> Failure {
         let (message, way_out) = match summary.verdict {
             Verdict::Authentication => self.authentication(summary),
+            Verdict::Refused => (
+                format!("the session on {} has more than {}", self.place, Bytes(self.max_size)),
+                "if you trust the sender, accept more: --max-size".into(),
+            ),
             Verdict::VerificationFailed => (
-                format!("the session on {} offers what is not accepted", self.place),
-                format!(
-                    "its table of contents is damaged, or it has more than {}; if you trust the \
-                     sender, accept more: --max-size",
-                    Bytes(self.max_size)
-                ),
+                format!("the table of contents of the session on {} is not valid", self.place),
+                "ask who runs the sender; another version of Fontana may be in use".into(),
             ),
             Verdict::Interrupted => {
                 (self.where_it_stood("interrupted", summary), self.going_on(summary).into())

@@ -257,3 +257,16 @@ fn a_signal_is_130_and_says_where_it_stood() {
     let sent = sender.into_running().stop().expect(130);
     assert!(sent.stderr.starts_with("sent 0."), "{}", sent.stderr);
 }
+
+#[test]
+fn a_session_larger_than_allowed_is_6_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path(), 50_000);
+    let sender = Sender::start(&format!("--to {}", place()), &[&path]);
+    let into = directory.path().join("into");
+    let words = format!("recv {} -i lo --max-size 40K -o", sender.ticket);
+    let refused = run(&arguments(&words, &[&into])).expect(6);
+    assert_says(&refused, "has more than 41.0 kB", "--max-size");
+    assert_eq!(std::fs::read_dir(&into).unwrap().count(), 0);
+    sender.finish();
+}

@@ -156,6 +156,8 @@ fn a_receiver_that_was_stopped_goes_on_with_what_it_had() {
     let words = format!("recv {} --json -o", sender.ticket);
     let mut receiver = Running::start(&arguments(&words, &[&into]));
     while !receiver.line().contains("accepted") {}
+    // A quarter of the file, of which something must have been kept.
+    std::thread::sleep(std::time::Duration::from_millis(300));
     receiver.signal("-INT");
     let stopped = receiver.wait().expect(130);
     assert!(stopped.event("summary")["fresh"].as_u64().unwrap() > 0);

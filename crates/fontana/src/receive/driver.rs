@@ -79,6 +79,7 @@ pub(super) fn run(
             membership: rx.membership(),
             group: options.reach.address().ip(),
             sources: options.expectation.sources.clone(),
+            only_one_manifest: options.expectation.manifest.is_some(),
             workers,
             solver,
             disk: disk_tasks,
@@ -103,6 +104,8 @@ pub(super) fn run(
 enum Over {
     Complete,
     GivenUp,
+    /// The only manifest that would do cannot be received.
+    Hopeless,
     TimeUp,
     Interrupted,
 }
@@ -139,6 +142,8 @@ struct Driver<'a, 'b> {
     membership: Option<&'a Membership>,
     group: IpAddr,
     sources: Vec<IpAddr>,
+    /// The manifest's hash is known: no other manifest will do.
+    only_one_manifest: bool,
     workers: Vec<WorkerQueue>,
     solver: Sender<Attempt>,
     disk: Sender<disk::Task>,
@@ -418,6 +423,11 @@ impl Driver<'_, '_> {
         match event {
             Event::Offered(offer) => (self.observe)(ReceiveEvent::Offered(&offer)),
             Event::Rejected { session, reason } => {
+                // Where only this manifest would do, no other can come.
+                let hopeless = matches!(reason, Rejection::BadManifest | Rejection::TooLarge);
+                if hopeless && self.only_one_manifest {
+                    self.outcome.over = Some(Over::Hopeless);
+                }
                 self.outcome.rejections.push((session, reason));
                 (self.observe)(ReceiveEvent::Rejected { session, reason });
             }
@@ -495,7 +505,7 @@ impl Driver<'_, '_> {
             Over::Complete => Verdict::Complete,
             Over::Interrupted => Verdict::Interrupted,
             Over::TimeUp if accepted.is_some() => Verdict::Incomplete,
-            Over::TimeUp => verdict_of_silence(&rejections),
+            Over::TimeUp | Over::Hopeless => verdict_of_silence(&rejections),
             // An object was given up: the failures say why, or it was poisoned.
             Over::GivenUp if failures.is_empty() || poisoned => Verdict::VerificationFailed,
             Over::GivenUp => Verdict::Complete,
@@ -519,6 +529,7 @@ fn verdict_of_silence(rejections: &[(SessionKey, Rejection)]) -> Verdict {
         verdict.worst(match reason {
             Rejection::WrongKey | Rejection::Expired => Verdict::Authentication,
             Rejection::BadManifest => Verdict::VerificationFailed,
+            Rejection::TooLarge => Verdict::Refused,
             Rejection::OtherSession | Rejection::OtherManifest => Verdict::NothingHeard,
         })
     })

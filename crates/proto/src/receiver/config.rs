@@ -36,7 +36,7 @@ pub struct Expectation {
 pub enum Acceptance {
     /// Take the first one.
     Automatic,
-    /// Offer it and wait for [`Receiver::accept`].
+    /// Offer it and wait for [`Receiver::accept`](crate::Receiver::accept).
     Ask,
 }
 
