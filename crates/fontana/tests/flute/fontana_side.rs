@@ -12,20 +12,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub const MIB: usize = 1 << 20;
+pub(crate) const MIB: usize = 1 << 20;
 /// The sizes of issue: nothing, less than a symbol, one block, many blocks.
-pub const SIZES: [usize; 4] = [0, 1, MIB, 50 * MIB];
+pub(crate) const SIZES: [usize; 4] = [0, 1, MIB, 50 * MIB];
 /// Slow enough for one core that sends, receives and decodes at the same time.
-pub const RATE_BYTES_PER_SECOND: u64 = 20_000_000;
+pub(crate) const RATE_BYTES_PER_SECOND: u64 = 20_000_000;
 
 /// One transfer at a time: what a test loses, it is to lose on purpose.
-pub fn air() -> MutexGuard<'static, ()> {
+pub(crate) fn air() -> MutexGuard<'static, ()> {
     static AIR: Mutex<()> = Mutex::new(());
     AIR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A group and port that no other test of this machine uses.
-pub fn reach() -> Reach {
+pub(crate) fn reach() -> Reach {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let group = Ipv4Addr::new(239, 255, 92, NEXT.fetch_add(1, Ordering::Relaxed));
     let port = 20_000 + (std::process::id() % 20_000) as u16;
@@ -35,7 +35,7 @@ pub fn reach() -> Reach {
 }
 
 /// Bytes that do not repeat and cannot be compressed (xorshift64).
-pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut noise = Vec::with_capacity(bytes + 8);
     while noise.len() < bytes {
@@ -49,24 +49,24 @@ pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
 }
 
 /// Bytes that can be compressed well.
-pub fn text(bytes: usize) -> Vec<u8> {
+pub(crate) fn text(bytes: usize) -> Vec<u8> {
     let line = |number: usize| format!("{number}: all the world's a stage\n").into_bytes();
     (0..).flat_map(line).take(bytes).collect()
 }
 
 /// Which datagrams are lost on the way: each with the same probability, and the same ones whenever
 /// the test runs.
-pub struct Losing {
+pub(crate) struct Losing {
     state: u64,
     permille: u64,
 }
 
 impl Losing {
-    pub fn permille(permille: u64) -> Self {
+    pub(crate) fn permille(permille: u64) -> Self {
         Self { state: 0x2545_F491_4F6C_DD1D, permille }
     }
 
-    pub fn loses_one(&mut self) -> bool {
+    pub(crate) fn loses_one(&mut self) -> bool {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
@@ -75,15 +75,15 @@ impl Losing {
 }
 
 /// Files by name.
-pub type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-pub fn files_of(sizes: &[usize]) -> Files {
+pub(crate) fn files_of(sizes: &[usize]) -> Files {
     let name = |size: &usize| format!("file of {size} bytes");
     sizes.iter().map(|size| (name(size), noise(*size, *size as u64))).collect()
 }
 
 /// Writes files into a directory; their paths.
-pub fn write(files: &Files, directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn write(files: &Files, directory: &Path) -> Vec<PathBuf> {
     let write = |(name, bytes): (&String, &Vec<u8>)| {
         let path = directory.join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -93,7 +93,7 @@ pub fn write(files: &Files, directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Every entry of a directory, staging included.
-pub fn read(directory: &Path) -> Files {
+pub(crate) fn read(directory: &Path) -> Files {
     let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
     let name = |entry: &std::fs::DirEntry| entry.file_name().into_string().unwrap();
     entries.map(|entry| (name(&entry), std::fs::read(entry.path()).unwrap())).collect()
@@ -101,7 +101,7 @@ pub fn read(directory: &Path) -> Files {
 
 /// Compares without printing megabytes.
 #[track_caller]
-pub fn assert_same(actual: &Files, expected: &Files) {
+pub(crate) fn assert_same(actual: &Files, expected: &Files) {
     let names = |files: &Files| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(actual), names(expected));
     for (name, bytes) in expected {
@@ -110,13 +110,13 @@ pub fn assert_same(actual: &Files, expected: &Files) {
 }
 
 /// A sender of plain FLUTE that runs until it is told to stop.
-pub struct FontanaSender {
+pub(crate) struct FontanaSender {
     stop: Stop,
     thread: Option<JoinHandle<SendSummary>>,
 }
 
 impl FontanaSender {
-    pub fn start(
+    pub(crate) fn start(
         reach: &Reach,
         files: Vec<PathBuf>,
         change: impl FnOnce(&mut SendOptions),
@@ -144,29 +144,29 @@ impl Drop for FontanaSender {
 }
 
 /// What became of a reception.
-pub struct Received {
-    pub summary: ReceiveSummary,
+pub(crate) struct Received {
+    pub(crate) summary: ReceiveSummary,
     /// What is in the target directory afterwards.
-    pub files: Files,
+    pub(crate) files: Files,
     /// Names of objects that were given up.
-    pub failed: Vec<String>,
+    pub(crate) failed: Vec<String>,
     _target: tempfile::TempDir,
 }
 
 impl Received {
-    pub fn code(&self) -> u8 {
+    pub(crate) fn code(&self) -> u8 {
         self.summary.verdict.code()
     }
 }
 
 /// A receiver of plain FLUTE that has joined its group.
-pub struct FontanaReceiver {
+pub(crate) struct FontanaReceiver {
     session: ReceiveSession,
     target: tempfile::TempDir,
 }
 
 impl FontanaReceiver {
-    pub fn join(reach: &Reach, change: impl FnOnce(&mut ReceiveOptions)) -> Self {
+    pub(crate) fn join(reach: &Reach, change: impl FnOnce(&mut ReceiveOptions)) -> Self {
         let target = tempfile::tempdir().unwrap();
         let mut options = ReceiveOptions::new(target.path());
         options.reach = reach.clone();
@@ -176,12 +176,12 @@ impl FontanaReceiver {
         Self { session: ReceiveSession::open(options).unwrap(), target }
     }
 
-    pub fn target(&self) -> &Path {
+    pub(crate) fn target(&self) -> &Path {
         self.target.path()
     }
 
     /// Receives until it is over.
-    pub fn run(self) -> Received {
+    pub(crate) fn run(self) -> Received {
         let mut failed = Vec::new();
         let mut observe = |event: ReceiveEvent<'_>| {
             if let ReceiveEvent::ObjectFailed { names, .. } = event {

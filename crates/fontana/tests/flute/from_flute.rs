@@ -223,7 +223,8 @@ fn a_file_whose_code_is_not_known_is_refused_and_the_one_beside_it_arrives() {
     let received = receiver.run();
     assert_eq!(received.code(), 6);
     assert_same(&received.files, &files);
-    let [failure] = received.summary.failures.as_slice() else { panic!("{:?}", received.summary) };
+    assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
+    let failure = &received.summary.failures[0];
     assert!(failure.to_string().contains("FEC Encoding ID 5"), "{failure}");
     assert_eq!(received.failed, ["file:///with%20Reed-Solomon"]);
 }

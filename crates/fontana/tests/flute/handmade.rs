@@ -11,16 +11,16 @@ use md5::{Digest, Md5};
 use std::time::Duration;
 
 /// Bytes of a symbol.
-pub const SYMBOL: u16 = 1000;
+pub(crate) const SYMBOL: u16 = 1000;
 
 /// No code, and blocks of 16 symbols.
-pub fn oti(length: usize) -> Oti {
+pub(crate) fn oti(length: usize) -> Oti {
     let scheme = FecScheme::NoCode { max_source_block_length: 16 };
     Oti { transfer_length: length as u64, symbol_size: SYMBOL, scheme }
 }
 
 /// What a table says of a file, without its transmission information.
-pub fn without_oti(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
+pub(crate) fn without_oti(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
     FdtFile {
         toi: Toi(toi),
         content_location: location.to_owned(),
@@ -31,25 +31,30 @@ pub fn without_oti(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
 }
 
 /// What an honest table says of a file.
-pub fn described(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
+pub(crate) fn described(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
     FdtFile { oti: Some(oti(bytes.len())), ..without_oti(toi, location, bytes) }
 }
 
 /// A table of files.
-pub fn table(files: impl IntoIterator<Item = FdtFile>) -> Vec<u8> {
+pub(crate) fn table(files: impl IntoIterator<Item = FdtFile>) -> Vec<u8> {
     let files = files.into_iter().collect();
     Fdt { expires: NtpSeconds::from_unix_seconds(4_000_000_000), complete: false, files }.emit()
 }
 
 /// Packets to be sent, over and over again.
 #[derive(Default)]
-pub struct Session {
-    packets: Vec<Vec<u8>>,
+pub(crate) struct Session {
+    steps: Vec<Step>,
+}
+
+enum Step {
+    Send(Vec<u8>),
+    Wait(Duration),
 }
 
 impl Session {
     /// A table, under an instance id, in packets that say how it is compressed.
-    pub fn table_instance(
+    pub(crate) fn table_instance(
         mut self,
         instance_id: u32,
         bytes: &[u8],
@@ -65,26 +70,32 @@ impl Session {
         self
     }
 
-    pub fn table(self, files: impl IntoIterator<Item = FdtFile>) -> Self {
+    pub(crate) fn table(self, files: impl IntoIterator<Item = FdtFile>) -> Self {
         self.table_instance(1, &table(files), None)
     }
 
     /// The packets of a file.
-    pub fn file(mut self, toi: u128, bytes: &[u8]) -> Self {
+    pub(crate) fn file(mut self, toi: u128, bytes: &[u8]) -> Self {
         self.object(HeaderFields::new(Tsi(TSI), Some(Toi(toi))), bytes);
         self
     }
 
     /// The packets of a file, each with its transmission information.
-    pub fn file_with_fti(mut self, toi: u128, bytes: &[u8]) -> Self {
+    pub(crate) fn file_with_fti(mut self, toi: u128, bytes: &[u8]) -> Self {
         let fti = Some(oti(bytes.len()));
         self.object(HeaderFields { fti, ..HeaderFields::new(Tsi(TSI), Some(Toi(toi))) }, bytes);
         self
     }
 
+    /// Sends nothing for a while.
+    pub(crate) fn wait(mut self, duration: Duration) -> Self {
+        self.steps.push(Step::Wait(duration));
+        self
+    }
+
     /// What was there so far, cut to its first packet.
-    pub fn first_packet(mut self) -> Self {
-        self.packets.truncate(1);
+    pub(crate) fn first_packet(mut self) -> Self {
+        self.steps.truncate(1);
         self
     }
 
@@ -99,17 +110,22 @@ impl Session {
                     let range = piece.in_object.start as usize..piece.in_object.end as usize;
                     packet.extend_from_slice(&bytes[range]);
                 }
-                self.packets.push(packet);
+                self.steps.push(Step::Send(packet));
             }
         }
     }
 
     /// Sends it all, again and again.
-    pub fn repeat(self, reach: &Reach) -> Background {
+    pub(crate) fn repeat(self, reach: &Reach) -> Background {
         let mut sending = Sending::to(reach);
         Background::run(move |stop| {
             while !stop.is_set() {
-                self.packets.iter().for_each(|packet| sending.send(packet));
+                for step in &self.steps {
+                    match step {
+                        Step::Send(packet) => sending.send(packet),
+                        Step::Wait(duration) => std::thread::sleep(*duration),
+                    }
+                }
                 std::thread::sleep(Duration::from_millis(20));
             }
         })

@@ -37,7 +37,8 @@ fn receive(session: Session, change: impl FnOnce(&mut ReceiveOptions)) -> Receiv
 #[track_caller]
 fn assert_refused(received: &Received, code: u8, reason: &str) {
     assert_eq!(received.code(), code, "{:?}", received.summary);
-    let [failure] = received.summary.failures.as_slice() else { panic!("{:?}", received.summary) };
+    assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
+    let failure = &received.summary.failures[0];
     assert!(failure.to_string().contains(reason), "{failure}");
     assert_same(&received.files, &honest_files());
 }
@@ -72,6 +73,21 @@ fn transmission_information_in_packets_alone_is_enough_before_and_after_the_tabl
     let received = receive(session, |_| {});
     assert_eq!(received.code(), 0, "{:?}", received.summary);
     assert_same(&received.files, &files(1..5).map(|(toi, bytes)| (name(toi), bytes)).collect());
+}
+
+#[test]
+fn a_file_of_unknown_geometry_is_waited_for_when_all_others_are_there() {
+    let bytes = noise(9_500, 1);
+    let session = Session::default()
+        .table([described(HONEST, "honest", &honest()), without_oti(1, "other", &bytes)])
+        .file(HONEST, &honest())
+        .wait(Duration::from_millis(300))
+        .file_with_fti(1, &bytes);
+    let received = receive(session, |_| {});
+    assert_eq!(received.code(), 0, "{:?}", received.summary);
+    let mut files = honest_files();
+    files.insert("other".to_owned(), bytes);
+    assert_same(&received.files, &files);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! send.
 #![allow(clippy::unwrap_used)]
 
+mod errata;
+mod fontana_only;
 mod fontana_side;
 mod from_flute;
 mod handmade;

@@ -12,14 +12,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The session of every test.
-pub const TSI: u64 = 0x1234;
+pub(crate) const TSI: u64 = 0x1234;
 /// How long the peer may take for one session.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn group(reach: &Reach) -> SocketAddrV4 {
     match reach.address() {
         SocketAddr::V4(address) => address,
-        SocketAddr::V6(address) => panic!("{address} is not an IPv4 address"),
+        SocketAddr::V6(_) => unreachable!("the tests use IPv4"),
     }
 }
 
@@ -29,7 +29,7 @@ fn endpoint(reach: &Reach) -> UDPEndpoint {
 }
 
 /// A socket on loopback that sends to a group.
-pub struct Sending {
+pub(crate) struct Sending {
     socket: Socket,
     to: SockAddr,
     started: Instant,
@@ -37,7 +37,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    pub fn to(reach: &Reach) -> Self {
+    pub(crate) fn to(reach: &Reach) -> Self {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
         socket.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
         socket.set_multicast_loop_v4(true).unwrap();
@@ -45,7 +45,7 @@ impl Sending {
     }
 
     /// Sends a packet when the rate allows it.
-    pub fn send(&mut self, packet: &[u8]) {
+    pub(crate) fn send(&mut self, packet: &[u8]) {
         let due = Duration::from_secs_f64(self.bytes as f64 / RATE_BYTES_PER_SECOND as f64);
         let early = due.saturating_sub(self.started.elapsed());
         // Sleeping takes longer than it is told to: let a few packets add up.
@@ -58,13 +58,13 @@ impl Sending {
 }
 
 /// A thread that sends until it is told to stop.
-pub struct Background {
+pub(crate) struct Background {
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Background {
-    pub fn run(work: impl FnOnce(&Stop) + Send + 'static) -> Self {
+    pub(crate) fn run(work: impl FnOnce(&Stop) + Send + 'static) -> Self {
         let stop = Stop::new();
         let stopped = stop.clone();
         Self { stop, thread: Some(std::thread::spawn(move || work(&stopped))) }
@@ -79,17 +79,17 @@ impl Drop for Background {
 }
 
 /// The peer's default, `Oti::default()`, with another size of symbols.
-pub fn no_code() -> Oti {
+pub(crate) fn no_code() -> Oti {
     Oti::new_no_code(1424, 64)
 }
 
 /// Blocks of 1 000 symbols with 20 % repair symbols.
-pub fn raptorq(sub_blocks: u16) -> Oti {
+pub(crate) fn raptorq(sub_blocks: u16) -> Oti {
     Oti::new_raptorq(1400, 1000, 200, sub_blocks, 4).unwrap()
 }
 
 /// The peer's configuration: its defaults, but for a table that comes more often than once a second.
-pub fn config() -> flute::sender::Config {
+pub(crate) fn config() -> flute::sender::Config {
     flute::sender::Config {
         fdt_carousel_mode: CarouselRepeatMode::DelayBetweenTransfers(Duration::from_millis(100)),
         ..Default::default()
@@ -97,12 +97,12 @@ pub fn config() -> flute::sender::Config {
 }
 
 /// A sender with nothing to send.
-pub fn sender(reach: &Reach, oti: &Oti, config: &flute::sender::Config) -> Sender {
+pub(crate) fn sender(reach: &Reach, oti: &Oti, config: &flute::sender::Config) -> Sender {
     Sender::new(endpoint(reach), TSI, oti, config)
 }
 
 /// Repeats a file for ever.
-pub fn carousel(cenc: Cenc) -> TransferConfig {
+pub(crate) fn carousel(cenc: Cenc) -> TransferConfig {
     TransferConfig {
         carousel_mode: Some(CarouselRepeatMode::DelayBetweenTransfers(Duration::ZERO)),
         cenc,
@@ -111,14 +111,14 @@ pub fn carousel(cenc: Cenc) -> TransferConfig {
 }
 
 /// A file as the peer describes it, with its MD5.
-pub fn object(name: &str, bytes: &[u8], transfer: TransferConfig) -> Box<ObjectDesc> {
+pub(crate) fn object(name: &str, bytes: &[u8], transfer: TransferConfig) -> Box<ObjectDesc> {
     let location = url::Url::parse(&format!("file:///{name}")).unwrap();
     let media_type = "application/octet-stream";
     ObjectDesc::create_from_buffer(bytes.to_vec(), media_type, &location, true, transfer).unwrap()
 }
 
 /// A sender that repeats files for ever.
-pub fn sender_of(
+pub(crate) fn sender_of(
     reach: &Reach,
     files: &Files,
     oti: &Oti,
@@ -134,7 +134,7 @@ pub fn sender_of(
 }
 
 /// Sends what the peer gives, some of it in vain.
-pub fn send(reach: &Reach, mut sender: Sender, mut losing: Losing) -> Background {
+pub(crate) fn send(reach: &Reach, mut sender: Sender, mut losing: Losing) -> Background {
     let mut sending = Sending::to(reach);
     Background::run(move |stop| {
         while !stop.is_set() {
@@ -148,26 +148,26 @@ pub fn send(reach: &Reach, mut sender: Sender, mut losing: Losing) -> Background
 }
 
 /// Every packet of one pass over the files.
-pub fn packets(mut sender: Sender) -> Vec<Vec<u8>> {
+pub(crate) fn packets(mut sender: Sender) -> Vec<Vec<u8>> {
     let now = SystemTime::now();
     std::iter::from_fn(|| sender.read(now)).collect()
 }
 
 /// A file as the peer's receiver left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     Complete(Vec<u8>),
     Failed,
 }
 
 /// A socket that has joined, for the peer's receiver.
-pub struct Listening {
+pub(crate) struct Listening {
     socket: Socket,
     reach: Reach,
 }
 
 impl Listening {
-    pub fn join(reach: &Reach) -> Self {
+    pub(crate) fn join(reach: &Reach) -> Self {
         let group = group(reach);
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
         socket.set_recv_buffer_size(8 << 20).unwrap();
@@ -178,7 +178,7 @@ impl Listening {
     }
 
     /// Receives until so many files are complete, or one has failed. The peer checks MD5.
-    pub fn receive(
+    pub(crate) fn receive(
         self,
         count: usize,
         config: receiver::Config,
@@ -216,16 +216,17 @@ impl Listening {
 }
 
 /// A receiver whose cache holds every block of the tests.
-pub fn with_a_large_cache() -> receiver::Config {
+pub(crate) fn with_a_large_cache() -> receiver::Config {
     receiver::Config { object_max_cache_size: Some(256 << 20), ..receiver::Config::default() }
 }
 
 /// The files of a reception in which nothing failed.
 #[track_caller]
-pub fn complete(outcomes: Vec<(String, Outcome)>) -> Files {
+pub(crate) fn complete(outcomes: Vec<(String, Outcome)>) -> Files {
     let bytes = |(name, outcome)| match outcome {
-        Outcome::Complete(bytes) => (name, bytes),
-        Outcome::Failed => panic!("the peer gave up {name}"),
+        Outcome::Complete(bytes) => Some((name, bytes)),
+        Outcome::Failed => None,
     };
-    outcomes.into_iter().map(bytes).collect()
+    let files: Option<_> = outcomes.into_iter().map(bytes).collect();
+    files.expect("the peer gave up a file")
 }

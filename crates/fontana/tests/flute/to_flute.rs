@@ -82,7 +82,7 @@ fn a_peer_with_its_defaults_takes_a_block_of_10_mib_and_not_one_symbol_more() {
     assert!(outcome_of(fits + 1) == Some(Outcome::Failed));
 }
 
-/// Sends 8 MiB to a peer that loses one datagram in ten.
+/// Sends to a peer that loses one datagram in ten.
 fn lossy_peer_completes(
     bytes: usize,
     change: impl FnOnce(&mut SendOptions),
@@ -176,4 +176,20 @@ fn a_session_of_a_hundred_files_needs_a_table_of_several_packets() {
         let outcomes = listening.receive(files.len(), config, Losing::permille(100));
         assert_same(&complete(outcomes), &files);
     }
+}
+
+#[test]
+fn a_peer_takes_what_is_a_single_object_of_a_session_with_a_manifest() {
+    let _air = air();
+    let directory = tempfile::tempdir().unwrap();
+    let files = files_of(&[1, MIB]);
+    let reach = reach();
+    let listening = Listening::join(&reach);
+    let _sender = FontanaSender::start(&reach, write(&files, directory.path()), |options| {
+        options.flute = false;
+    });
+    let config = flute::receiver::Config::default();
+    // Head, manifest and the numbers in the packets are nothing to it.
+    let outcomes = listening.receive(files.len(), config, Losing::permille(100));
+    assert_same(&complete(outcomes), &files);
 }

@@ -1,0 +1,49 @@
+//! Plain FLUTE between two Fontanas: also where the peer would not go.
+
+use super::fontana_side::{
+    Files, FontanaReceiver, FontanaSender, MIB, Received, air, assert_same, files_of, reach, write,
+};
+use fontana::{Code, Ordering, SendOptions, SimulatedLoss, Verdict};
+
+fn transfer(files: &Files, loss: f64, change: impl FnOnce(&mut SendOptions)) -> Received {
+    let _air = air();
+    let directory = tempfile::tempdir().unwrap();
+    let reach = reach();
+    let receiver = FontanaReceiver::join(&reach, |options| {
+        options.simulated_loss = Some(SimulatedLoss { probability: loss, seed: 1 });
+    });
+    let _sender = FontanaSender::start(&reach, write(files, directory.path()), change);
+    receiver.run()
+}
+
+#[track_caller]
+fn assert_complete(received: &Received, files: &Files) {
+    assert_eq!(received.summary.verdict, Verdict::Complete, "{:?}", received.summary);
+    assert_same(&received.files, files);
+}
+
+#[test]
+fn a_lossy_receiver_completes_with_either_code_in_either_order() {
+    let files = files_of(&[0, 1, 3 * MIB]);
+    for code in [Code::None, Code::RaptorQ] {
+        for ordering in [Ordering::Even, Ordering::Sequential { repair_permille: 200 }] {
+            let received = transfer(&files, 0.1, |options| {
+                (options.code, options.ordering) = (code, ordering);
+                options.block_symbols = 500;
+            });
+            assert_complete(&received, &files);
+        }
+    }
+}
+
+#[test]
+fn more_files_than_a_packet_can_name_arrive_with_empty_ones_among_them() {
+    let files = (0..300).map(|n| (format!("file {n}"), vec![n as u8; n % 3])).collect();
+    assert_complete(&transfer(&files, 0.1, |_| {}), &files);
+}
+
+#[test]
+fn a_plain_receiver_takes_the_files_of_a_session_with_a_manifest() {
+    let files = files_of(&[1, MIB]);
+    assert_complete(&transfer(&files, 0.1, |options| options.flute = false), &files);
+}
