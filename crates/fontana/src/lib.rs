@@ -42,6 +42,13 @@ pub(crate) fn default_workers() -> usize {
     std::thread::available_parallelism().map_or(2, std::num::NonZero::get).clamp(1, 4)
 }
 
+/// Makes the calling thread give way to those that keep the pace and drain the socket: a moment
+/// that they miss is gone, while work on blocks is done ahead of need. Per thread on Linux; where
+/// it is refused nothing is lost but smoothness.
+pub(crate) fn give_way() {
+    let _ = rustix::process::nice(5);
+}
+
 /// Random bytes from the system.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];

@@ -96,6 +96,8 @@ pub struct Sender {
     sequence_in_cci: bool,
     packet_overhead: u32,
     round_symbols: u32,
+    /// Symbols of the next round, while rounds grow.
+    next_round: u32,
     mode: SendMode,
     schedule: TransmissionSchedule,
     pacer: Pacer,
@@ -110,6 +112,8 @@ pub struct Sender {
     outputs: VecDeque<Output>,
     sequence: u32,
     state: State,
+    /// Nothing of the content has been sent since the symbols for it were found missing.
+    starving: bool,
     stats: SenderStats,
 }
 
@@ -144,6 +148,9 @@ struct Round {
 const CONTROL_INTERVAL: u64 = 256;
 /// On slow links they are one in so many at least, even if the head comes less than once a second.
 const MIN_CONTROL_INTERVAL: u64 = 50;
+/// Rounds double from this length on, so that the first packet need not wait for a large one to be
+/// prepared.
+const FIRST_ROUND: u32 = 1024;
 /// What a session that only has control objects sends: one in so many nanoseconds.
 const IDLE_INTERVAL_NANOS: u64 = 20_000_000;
 /// How many symbols of each control object a push session without any data sends, at least: one
@@ -187,6 +194,7 @@ impl Sender {
             sequence_in_cci: config.sequence_in_cci,
             packet_overhead: config.packet_overhead,
             round_symbols: config.round_symbols.max(1),
+            next_round: FIRST_ROUND.min(config.round_symbols.max(1)),
             mode: config.mode,
             schedule: config.schedule,
             pacer: Pacer::new(config.rate_bytes_per_second, max_packet),
@@ -204,6 +212,7 @@ impl Sender {
             outputs: VecDeque::new(),
             sequence: random.next_u64() as u32,
             state: State::Sending,
+            starving: false,
             stats: SenderStats::default(),
         }
     }
@@ -215,7 +224,8 @@ impl Sender {
 
     /// Lays out the next round and asks for its batches; false if there is nothing left to send.
     fn plan_round(&mut self) -> bool {
-        let turns: Vec<Turn> = self.order.by_ref().take(self.round_symbols as usize).collect();
+        let turns: Vec<Turn> = self.order.by_ref().take(self.next_round as usize).collect();
+        self.next_round = self.next_round.saturating_mul(2).min(self.round_symbols);
         if turns.is_empty() {
             return false;
         }
@@ -266,7 +276,9 @@ impl Sender {
                 round.next += 1;
                 continue;
             }
-            if self.preparing.contains(&symbol.batch) {
+            // A round begins when all of it is ready: neighbours in it are of different batches.
+            let batches = BatchId(round.batches.start)..BatchId(round.batches.end);
+            if round.next == 0 && self.preparing.range(batches).next().is_some() {
                 return Err(State::Starved);
             }
             return Ok((symbol, block));
@@ -324,6 +336,7 @@ impl Sender {
         if let Some(round) = self.rounds.front_mut() {
             round.next += 1;
         }
+        self.starving = false;
         Some(self.transmit(bytes, Some(symbol)))
     }
 
@@ -433,7 +446,9 @@ impl Endpoint for Sender {
             }
             Err(_) => {
                 self.state = State::Starved;
-                self.stats.underruns += u64::from(self.stats.packets > 0);
+                let begun = self.stats.source_symbols + self.stats.repair_symbols > 0;
+                self.stats.underruns += u64::from(begun && !self.starving);
+                self.starving = true;
                 None
             }
         }

@@ -70,7 +70,11 @@ pub(super) fn run(
         }
         // At most one attempt for each block.
         let (solver, attempts) = unbounded();
-        scope.spawn(move || worker::run_solver(&attempts, &reports));
+        for _ in 0..options.workers.max(1) {
+            let (attempts, reports) = (attempts.clone(), reports.clone());
+            scope.spawn(move || worker::run_solver(&attempts, &reports));
+        }
+        drop((attempts, reports));
         let disk = &mut disk;
         scope.spawn(move || disk.run(&disk_queue, &disk_reports));
         let mut driver = Driver {

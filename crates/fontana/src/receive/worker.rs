@@ -1,5 +1,5 @@
 //! The work on blocks. What moves bytes (placing, recovering) belongs to one worker for each block,
-//! so that it stays in order. Solving is work on ids alone and has a thread of its own: when all
+//! so that it stays in order. Solving is work on ids alone and has threads of its own: when all
 //! blocks are complete at the same moment, the group is left as soon as that is known, and not
 //! after half of them have been recovered.
 
@@ -54,6 +54,7 @@ pub(super) enum Report {
 
 /// Works until there is nobody to work for.
 pub(super) fn run(queue: &Receiver<Tasks>, reports: &Sender<Report>, budget: usize) {
+    crate::give_way();
     for Tasks { list, session_packets } in queue {
         let mut notes = Notes::default();
         for task in list {

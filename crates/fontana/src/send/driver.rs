@@ -112,6 +112,7 @@ fn prepare(
     encoders: &BTreeMap<Toi, ObjectEncoder>,
     worker_bytes: usize,
 ) {
+    crate::give_way();
     for Task { batch, block, esis } in queue {
         let Some(encoder) = encoders.get(&block.toi) else { continue };
         let size = usize::from(encoder.source().layout().oti().symbol_size);

@@ -62,6 +62,10 @@ pub const fn repair_slots(source_symbols: u32) -> u32 {
     source_symbols.saturating_add(2 * MEANWHILE_SYMBOLS as u32)
 }
 
+/// Symbols beyond `k` with which a RaptorQ block fails less than once in 10^6 times: two (RFC 6330,
+/// section 1), and one for a symbol that may have arrived twice while the solver was busy.
+const SURE_SURPLUS: u32 = 3;
+
 impl Block {
     pub(super) fn new(id: BlockId, scheme: FecScheme, source_symbols: u32) -> Self {
         Self {
@@ -209,6 +213,17 @@ impl Block {
         };
         let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
         Some(Job::Recover { block: self.id, recipe, spool: std::mem::take(&mut self.spool) })
+    }
+
+    /// Whether enough has been heard of the block: it is solved, or so many symbols are there while
+    /// the solver is still at work that it will hardly fail. Not to wait for the solver matters at
+    /// high rates, where thousands of packets pass meanwhile.
+    pub(super) fn has_enough(&self) -> bool {
+        match self.state {
+            State::Untouched | State::Collecting(_) => false,
+            State::Solving { .. } => self.fresh >= self.source_symbols.saturating_add(SURE_SURPLUS),
+            State::Solved(_) | State::Recovering | State::Verified => true,
+        }
     }
 
     /// Whether a [`Job::Recover`] is under way.

@@ -15,7 +15,8 @@ struct Object {
     /// Expected hash of each block; `None` if nobody has promised any (plain FLUTE).
     block_hashes: Option<Vec<Hash>>,
     blocks: Vec<Block>,
-    unsolved: u32,
+    /// Blocks of which enough has been heard.
+    enough: usize,
     unverified: u32,
     packets: u64,
     state: ObjectState,
@@ -55,6 +56,8 @@ pub(super) struct Download {
     waiting: VecDeque<BlockId>,
     source_symbols: u64,
     symbols_wanted: u64,
+    /// Sum of [`Object::unheard`].
+    unheard: usize,
 }
 
 impl Download {
@@ -69,6 +72,7 @@ impl Download {
             waiting: VecDeque::new(),
             source_symbols: 0,
             symbols_wanted: 0,
+            unheard: 0,
         }
     }
 
@@ -100,28 +104,52 @@ impl Download {
         let count = blocks.len() as u32;
         self.source_symbols += layout.total_source_symbols();
         self.symbols_wanted += layout.total_source_symbols();
-        self.objects.insert(
-            toi,
-            Object {
-                layout,
-                block_hashes,
-                blocks,
-                unsolved: count,
-                unverified: count,
-                packets: 0,
-                state: ObjectState::Opening,
-            },
-        );
+        let object = Object {
+            layout,
+            block_hashes,
+            blocks,
+            enough: 0,
+            unverified: count,
+            packets: 0,
+            state: ObjectState::Opening,
+        };
+        self.unheard += object.unheard();
+        self.objects.insert(toi, object);
+    }
+
+    /// Changes an object, and counts what that changes in how much has been heard.
+    fn change<T>(&mut self, toi: Toi, change: impl FnOnce(&mut Object) -> T) -> Option<T> {
+        let object = self.objects.get_mut(&toi)?;
+        let before = object.unheard();
+        let result = change(object);
+        self.unheard += object.unheard();
+        self.unheard -= before;
+        Some(result)
+    }
+
+    /// Changes a block, and counts what that changes in the symbols still wanted.
+    fn change_block<T>(&mut self, id: BlockId, change: impl FnOnce(&mut Block) -> T) -> Option<T> {
+        let (wanted_before, wanted, result) = self.change(id.toi, |object| {
+            let block = object.blocks.get_mut(id.sbn.0 as usize)?;
+            let (wanted_before, enough_before) = (block.symbols_wanted(), block.has_enough());
+            let result = change(block);
+            object.enough += usize::from(block.has_enough());
+            object.enough -= usize::from(enough_before);
+            Some((wanted_before, block.symbols_wanted(), result))
+        })??;
+        self.symbols_wanted += u64::from(wanted);
+        self.symbols_wanted = self.symbols_wanted.saturating_sub(u64::from(wanted_before));
+        Some(result)
     }
 
     /// The driver has made room for the object.
     pub(super) fn on_opened(&mut self, toi: Toi, out: &mut VecDeque<Output>) {
-        if let Some(object) = self.objects.get_mut(&toi)
-            && object.state == ObjectState::Opening
-        {
-            object.state = ObjectState::Receiving;
-            object.commit_if_verified(toi, out);
-        }
+        self.change(toi, |object| {
+            if object.state == ObjectState::Opening {
+                object.state = ObjectState::Receiving;
+                object.commit_if_verified(toi, out);
+            }
+        });
     }
 
     /// Takes up what an earlier life of the receiver left. Returns how many source symbols need
@@ -134,25 +162,28 @@ impl Download {
     ) -> u64 {
         let wanted_before = self.symbols_wanted;
         for &toi in &kept.committed {
-            let Some(object) = self.objects.get_mut(&toi) else { continue };
-            object.state = ObjectState::Done;
-            (object.unsolved, object.unverified) = (0, 0);
-            self.symbols_wanted -=
-                object.blocks.iter().map(|b| u64::from(b.symbols_wanted())).sum::<u64>();
-            out.push_back(Output::Event(Event::ObjectDone { toi, verified }));
-        }
-        for kept in &kept.blocks {
-            let id = kept.block;
-            let Some(object) = self.objects.get_mut(&id.toi) else { continue };
-            let Some(block) = object.blocks.get_mut(id.sbn.0 as usize) else { continue };
-            if object.state != ObjectState::Done {
-                self.symbols_wanted -= u64::from(block.symbols_wanted());
-                block.restore(kept);
-                self.symbols_wanted += u64::from(block.symbols_wanted());
-                out.extend(block.try_solve(self.policy).map(Output::Job));
+            let wanted = self.change(toi, |object| {
+                object.state = ObjectState::Done;
+                object.unverified = 0;
+                object.symbols_wanted()
+            });
+            if let Some(wanted) = wanted {
+                self.symbols_wanted = self.symbols_wanted.saturating_sub(wanted);
+                out.push_back(Output::Event(Event::ObjectDone { toi, verified }));
             }
         }
-        wanted_before - self.symbols_wanted
+        let policy = self.policy;
+        for kept in &kept.blocks {
+            if self.objects.get(&kept.block.toi).is_none_or(|o| o.state == ObjectState::Done) {
+                continue;
+            }
+            let job = self.change_block(kept.block, |block| {
+                block.restore(kept);
+                block.try_solve(policy)
+            });
+            out.extend(job.flatten().map(Output::Job));
+        }
+        wanted_before.saturating_sub(self.symbols_wanted)
     }
 
     /// Objects that the driver has been asked to open.
@@ -186,21 +217,19 @@ impl Download {
         {
             return Taken::Invalid;
         }
-        if object.unsolved > 0 {
+        if object.enough < object.blocks.len() {
             object.packets += 1;
         }
         if object.state != ObjectState::Receiving {
             return Taken::Late;
         }
-        let Some(block) = object.blocks.get_mut(block.sbn.0 as usize) else {
-            return Taken::Invalid;
-        };
-        let wanted = block.symbols_wanted();
-        let (taken, place) = block.take(esi, symbol);
-        self.symbols_wanted += u64::from(block.symbols_wanted());
-        self.symbols_wanted -= u64::from(wanted);
-        out.extend(place.map(Output::Job));
-        out.extend(block.try_solve(self.policy).map(Output::Job));
+        let policy = self.policy;
+        let taken = self.change_block(block, |block| {
+            let (taken, place) = block.take(esi, symbol);
+            (taken, place, block.try_solve(policy))
+        });
+        let Some((taken, place, solve)) = taken else { return Taken::Invalid };
+        out.extend(place.into_iter().chain(solve).map(Output::Job));
         taken
     }
 
@@ -211,16 +240,19 @@ impl Download {
         progress: Progress,
         out: &mut VecDeque<Output>,
     ) {
-        let Some(object) = self.objects.get_mut(&id.toi) else { return };
-        let Some(block) = object.blocks.get_mut(id.sbn.0 as usize) else { return };
-        let Some(plan) = block.on_solved(decoder, progress) else {
-            self.symbols_wanted += u64::from(block.symbols_wanted());
-            out.extend(block.try_solve(self.policy).map(Output::Job));
-            return;
-        };
-        object.unsolved = object.unsolved.saturating_sub(1);
-        out.push_back(Output::Event(Event::BlockSolved { block: id }));
-        self.recover_or_queue(id, Some(plan), out);
+        let policy = self.policy;
+        let solved = self.change_block(id, |block| match block.on_solved(decoder, progress) {
+            Some(plan) => Ok(plan),
+            None => Err(block.try_solve(policy)),
+        });
+        match solved {
+            Some(Ok(plan)) => {
+                out.push_back(Output::Event(Event::BlockSolved { block: id }));
+                self.recover_or_queue(id, Some(plan), out);
+            }
+            Some(Err(job)) => out.extend(job.map(Output::Job)),
+            None => {}
+        }
     }
 
     /// Starts to recover a solved block, unless as many as memory allows are under way.
@@ -256,24 +288,21 @@ impl Download {
         if let Some(next) = self.waiting.pop_front() {
             self.recover_or_queue(next, None, out);
         }
-        let Some(object) = self.objects.get_mut(&id.toi) else { return false };
-        let Some(block) = object.blocks.get_mut(id.sbn.0 as usize) else { return false };
-        let expected = match &object.block_hashes {
-            None => Some(&hash),
-            Some(hashes) => hashes.get(id.sbn.0 as usize),
-        };
-        if expected == Some(&hash) {
-            block.on_verified();
-            out.push_back(Output::Job(Job::Settle { block: id, whole: true }));
-            object.unverified = object.unverified.saturating_sub(1);
+        let right = self.objects.get(&id.toi).is_some_and(|object| match &object.block_hashes {
+            None => true,
+            Some(hashes) => hashes.get(id.sbn.0 as usize) == Some(&hash),
+        });
+        out.push_back(Output::Job(Job::Settle { block: id, whole: right }));
+        if right {
+            self.change_block(id, Block::on_verified);
             out.push_back(Output::Event(Event::BlockVerified { block: id }));
-            object.commit_if_verified(id.toi, out);
+            self.change(id.toi, |object| {
+                object.unverified = object.unverified.saturating_sub(1);
+                object.commit_if_verified(id.toi, out);
+            });
             return false;
         }
-        let times = block.on_poisoned();
-        out.push_back(Output::Job(Job::Settle { block: id, whole: false }));
-        object.unsolved += 1;
-        self.symbols_wanted += u64::from(block.symbols_wanted());
+        let times = self.change_block(id, Block::on_poisoned).unwrap_or_default();
         out.push_back(Output::Event(Event::BlockPoisoned { block: id, times }));
         if times > self.max_poisonings {
             self.fail(id.toi, true, out);
@@ -287,24 +316,25 @@ impl Download {
         verified: Verified,
         out: &mut VecDeque<Output>,
     ) {
-        if let Some(object) = self.objects.get_mut(&toi)
-            && object.state == ObjectState::Committing
-        {
-            object.state = ObjectState::Done;
-            out.push_back(Output::Event(Event::ObjectDone { toi, verified }));
-        }
+        self.change(toi, |object| {
+            if object.state == ObjectState::Committing {
+                object.state = ObjectState::Done;
+                out.push_back(Output::Event(Event::ObjectDone { toi, verified }));
+            }
+        });
     }
 
     /// Gives up an object.
     pub(super) fn fail(&mut self, toi: Toi, poisoned: bool, out: &mut VecDeque<Output>) {
-        if let Some(object) = self.objects.get_mut(&toi)
-            && !matches!(object.state, ObjectState::Failed | ObjectState::Done)
-        {
+        let wanted = self.change(toi, |object| {
+            if matches!(object.state, ObjectState::Failed | ObjectState::Done) {
+                return 0;
+            }
             object.state = ObjectState::Failed;
-            let wanted: u64 = object.blocks.iter().map(|b| u64::from(b.symbols_wanted())).sum();
-            self.symbols_wanted = self.symbols_wanted.saturating_sub(wanted);
             out.push_back(Output::Event(Event::ObjectFailed { toi, poisoned }));
-        }
+            object.symbols_wanted()
+        });
+        self.symbols_wanted = self.symbols_wanted.saturating_sub(wanted.unwrap_or(0));
     }
 
     /// Gives up every object.
@@ -314,13 +344,10 @@ impl Download {
         }
     }
 
-    /// Whether nothing that can still be heard would help.
+    /// Whether nothing that can still be heard would help, as far as is known: a block may yet turn
+    /// out to be poisoned, or to need another symbol.
     pub(super) fn heard_enough(&self) -> bool {
-        self.objects.values().all(|object| match object.state {
-            ObjectState::Opening => false,
-            ObjectState::Receiving => object.unsolved == 0,
-            ObjectState::Committing | ObjectState::Done | ObjectState::Failed => true,
-        })
+        self.unheard == 0
     }
 
     /// Whether every object has been brought to disk.
@@ -353,6 +380,19 @@ impl Download {
 }
 
 impl Object {
+    /// What is still to be heard: blocks, or the driver's word that symbols can be taken.
+    fn unheard(&self) -> usize {
+        match self.state {
+            ObjectState::Opening => self.blocks.len() + 1,
+            ObjectState::Receiving => self.blocks.len() - self.enough,
+            ObjectState::Committing | ObjectState::Done | ObjectState::Failed => 0,
+        }
+    }
+
+    fn symbols_wanted(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.symbols_wanted())).sum()
+    }
+
     fn commit_if_verified(&mut self, toi: Toi, out: &mut VecDeque<Output>) {
         if self.state == ObjectState::Receiving && self.unverified == 0 {
             self.state = ObjectState::Committing;
