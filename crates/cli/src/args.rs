@@ -158,7 +158,7 @@ pub(crate) struct SendArguments {
     pub(crate) sign: Option<PathBuf>,
     /// Version of the content
     ///
-    /// Raise it when the same publisher sends newer content: receivers never go back.
+    /// Raise it when the same publisher sends newer content, so that the newer one can be told.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) content_version: u64,
     #[command(flatten)]

@@ -73,7 +73,7 @@ pub struct SendOptions {
     pub source_pass: bool,
     /// Signs the session head.
     pub signer: Option<SecretKey>,
-    /// Version of the content: receivers of a publisher never go back.
+    /// Version of the content: tells receivers of a publisher which of two is newer.
     pub manifest_version: u64,
     /// Memory to use, in bytes, whatever the size of the files.
     pub memory: usize,
