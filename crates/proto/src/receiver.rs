@@ -337,7 +337,10 @@ impl Receiver {
             let bytes = SymbolBytes::InDatagram(start..datagram.len());
             let out = &mut self.outputs;
             let taken = self.download.take(block, esi, encoding_id, symbol.len(), bytes, out);
-            self.count(taken);
+            // What still comes when enough was heard may be of use, but counts for nothing.
+            if self.phase == Phase::Listening {
+                self.stats.count(taken);
+            }
             return;
         }
         let spooled = Spooled { block, esi, encoding_id, bytes: symbol.to_vec() };
@@ -346,15 +349,6 @@ impl Receiver {
         } else {
             self.spool_bytes += spooled.cost();
             feed.spool.push_back(spooled);
-        }
-    }
-
-    fn count(&mut self, taken: Taken) {
-        match taken {
-            Taken::Fresh => self.stats.fresh += 1,
-            Taken::Duplicate => self.stats.duplicates += 1,
-            Taken::Late => self.stats.late += 1,
-            Taken::Invalid => self.stats.invalid += 1,
         }
     }
 
@@ -372,12 +366,8 @@ impl Receiver {
                 let length = bytes.len();
                 let bytes = SymbolBytes::Kept(bytes);
                 let out = &mut self.outputs;
-                match self.download.take(block, esi, encoding_id, length, bytes, out) {
-                    Taken::Fresh => self.stats.fresh += 1,
-                    Taken::Duplicate => self.stats.duplicates += 1,
-                    Taken::Late => self.stats.late += 1,
-                    Taken::Invalid => self.stats.invalid += 1,
-                }
+                let taken = self.download.take(block, esi, encoding_id, length, bytes, out);
+                self.stats.count(taken);
             }
             feed.spool = waiting;
         }
@@ -413,6 +403,17 @@ impl Receiver {
                 self.phase = Phase::Ended;
                 self.outputs.push_back(Output::Event(Event::GivenUp));
             }
+        }
+    }
+}
+
+impl ReceiverStats {
+    fn count(&mut self, taken: Taken) {
+        match taken {
+            Taken::Fresh => self.fresh += 1,
+            Taken::Duplicate => self.duplicates += 1,
+            Taken::Late => self.late += 1,
+            Taken::Invalid => self.invalid += 1,
         }
     }
 }
