@@ -4,9 +4,10 @@
 #[path = "support/world.rs"]
 mod world;
 
+use fontana_fec::Progress;
 use fontana_proto::{
-    Acceptance, DecodePolicy, Endpoint, Event, Expectation, Instant, Rejection, SendMode,
-    TransmissionSchedule, Verified,
+    Acceptance, DecodePolicy, Done, Endpoint, Event, Expectation, Instant, Job, Rejection,
+    SendMode, TransmissionSchedule, Verified,
 };
 use fontana_wire::{Packet, SecretKey, Toi, Tsi};
 use std::time::Duration;
@@ -98,8 +99,14 @@ fn sequential_order_and_patient_decoding_deliver_too() {
     let mut senders = [start(&content, &setup)];
     let mut config = receiver_config();
     config.policy = DecodePolicy::Patient { margin: 5 };
-    let mut receivers =
-        [ReceiverDriver::new(config.clone(), 0.1, 1), ReceiverDriver::new(config, 0.0, 2)];
+    // More patience than a decoder has room for is as much as it has room for.
+    let mut endless = config.clone();
+    endless.policy = DecodePolicy::Patient { margin: 100_000 };
+    let mut receivers = [
+        ReceiverDriver::new(config.clone(), 0.1, 1),
+        ReceiverDriver::new(config, 0.0, 2),
+        ReceiverDriver::new(endless, 0.1, 3),
+    ];
     run(&mut senders, &mut receivers, LIMIT);
     assert!(receivers.iter().all(|r| r.has(&content)));
 }
@@ -402,4 +409,69 @@ fn a_kept_symbol_that_is_not_what_it_was_costs_one_block_and_no_byte() {
     run(&mut [start(&content, &Setup { seed: 5, ..Setup::default() })], &mut receivers, LIMIT);
     assert!(receivers[0].has(&content));
     assert_eq!(receivers[0].receiver.stats().poisoned_blocks, 1);
+}
+
+#[test]
+fn a_receiver_leaves_before_a_slow_solver_has_ended_and_comes_back_if_it_fails() {
+    let content = Content::new(&[(64 * 200, 1)], 13);
+    let mut driver = start(&content, &Setup { source_pass: false, ..Setup::default() });
+    let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 0);
+    receiver.solver_is_slow = true;
+    receiver.timeout(Instant::ZERO);
+    let mut now = Instant::ZERO;
+    while !receiver.joined.is_empty() {
+        for datagram in driver.poll(now) {
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+        now = now + Duration::from_micros(500);
+        assert!(now < Instant::ZERO + Duration::from_secs(2), "it never left");
+    }
+    assert!(matches!(receiver.events.last(), Some(Event::HeardEnough)));
+    // k and three more, a head and a manifest.
+    let heard = receiver.receiver.stats().session_packets;
+    assert!((203..=206).contains(&heard), "{heard}");
+
+    // The attempt was made with k symbols; say that they did not suffice.
+    let Some(Job::Solve { block, decoder, .. }) = receiver.put_aside.pop() else { panic!() };
+    receiver.solver_is_slow = false;
+    let progress = Progress::Wanting(1);
+    receiver.receiver.handle_done(now, Done::Solved { block, decoder, progress });
+    receiver.poll(now, &[]);
+    // The three symbols that came meanwhile are tried at once, and suffice.
+    assert!(receiver.has(&content));
+    assert_eq!(receiver.receiver.stats().session_packets, heard);
+
+    // With none to spare it would have had to come back.
+    let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 0);
+    receiver.timeout(now);
+    receiver.solver_is_slow = true;
+    let mut lied = false;
+    let mut limit = 0;
+    while !receiver.has(&content) {
+        for datagram in driver.poll(now) {
+            receiver.maybe_hear(now, source(1), &datagram);
+        }
+        let asleep = receiver.joined.is_empty() && !lied;
+        if asleep {
+            let Some(Job::Solve { block, decoder, .. }) = receiver.put_aside.pop() else {
+                panic!()
+            };
+            let progress = Progress::OutOfBudget;
+            receiver.solver_is_slow = false;
+            receiver.receiver.handle_done(now, Done::Solved { block, decoder, progress });
+            receiver.poll(now, &[]);
+            assert_eq!(receiver.joined.len(), 1, "joined anew");
+            lied = true;
+        }
+        now = now + Duration::from_micros(500);
+        limit += 1;
+        assert!(
+            limit < 4_000,
+            "{lied} {:?} {:?} {:?}",
+            receiver.receiver.stats(),
+            receiver.events,
+            receiver.put_aside
+        );
+    }
+    assert!(lied && receiver.joined.is_empty());
 }

@@ -15,8 +15,10 @@ pub(super) struct Block {
     spool: Vec<Esi>,
     /// Fresh symbols so far.
     fresh: u32,
-    /// No attempt to solve before so many fresh symbols.
-    solve_at: u32,
+    /// Symbols heard so far, also those that were of no use.
+    heard: u64,
+    /// No attempt to solve before so many have been heard.
+    solve_at: u64,
     budget: Work,
     poisoned: u32,
 }
@@ -75,6 +77,7 @@ impl Block {
             state: State::Untouched,
             spool: Vec::new(),
             fresh: 0,
+            heard: 0,
             solve_at: 0,
             budget: scheme.work(source_symbols),
             poisoned: 0,
@@ -129,6 +132,7 @@ impl Block {
         if is_repair && self.spool.len() >= repair_slots(self.source_symbols) as usize {
             return (Taken::Duplicate, None);
         }
+        self.heard += 1;
         match &mut self.state {
             State::Collecting(decoder) => match decoder.push(esi) {
                 Ok(Novelty::Fresh) => {}
@@ -158,12 +162,14 @@ impl Block {
         let State::Collecting(decoder) = &self.state else { return None };
         let patience = match policy {
             DecodePolicy::Incremental => 0,
-            DecodePolicy::Patient { margin } if self.scheme.is_rateless() => margin,
+            // A decoder does not keep more than these.
+            DecodePolicy::Patient { margin } if self.scheme.is_rateless() => margin.min(64),
             DecodePolicy::Patient { .. } => 0,
         };
-        let due = self.solve_at.max(self.source_symbols.saturating_add(patience));
+        let patient = self.fresh < self.source_symbols.saturating_add(patience);
         // All source symbols are enough whatever the policy; a decoder says when it wants none.
-        if decoder.symbols_wanted() > 0 || (self.fresh < due && !self.spool.is_empty()) {
+        let waits = (patient || self.heard < self.solve_at) && !self.spool.is_empty();
+        if decoder.symbols_wanted() > 0 || waits {
             return None;
         }
         let away = State::Solving { meanwhile: Vec::new() };
@@ -188,10 +194,11 @@ impl Block {
             }
             Progress::Wanting(_) => {}
             // Symbols that were chosen to make solving expensive: wait for others, and twice as
-            // many each time, so that the work spent stays in proportion to what arrives.
+            // many each time, so that the work spent stays in proportion to what arrives. What
+            // arrives counts, not what is kept of it: a decoder that is full must be tried again.
             Progress::OutOfBudget => {
-                let extra = self.fresh.saturating_sub(self.source_symbols).max(8);
-                self.solve_at = self.fresh.saturating_add(extra);
+                let spare = self.heard.saturating_sub(u64::from(self.source_symbols));
+                self.solve_at = self.heard.saturating_add(spare.max(8));
             }
         }
         for esi in meanwhile {
@@ -241,7 +248,7 @@ impl Block {
         self.poisoned += 1;
         self.state = State::Untouched;
         self.spool.clear();
-        (self.fresh, self.solve_at) = (0, 0);
+        (self.fresh, self.heard, self.solve_at) = (0, 0, 0);
         self.poisoned
     }
 }

@@ -288,6 +288,9 @@ pub struct ReceiverDriver {
     pub joins_at: Instant,
     /// What an earlier life left.
     pub kept: Kept,
+    /// Attempts to solve are put aside instead of being made.
+    pub solver_is_slow: bool,
+    pub put_aside: Vec<Job>,
 }
 
 pub fn receiver_config() -> ReceiverConfig {
@@ -317,6 +320,8 @@ impl ReceiverDriver {
             random: SplitMix64::new(seed, 99),
             joins_at: Instant::ZERO,
             kept: Kept::default(),
+            solver_is_slow: false,
+            put_aside: Vec::new(),
         }
     }
 
@@ -392,6 +397,10 @@ impl ReceiverDriver {
                     SymbolBytes::Kept(bytes) => bytes,
                 };
                 self.placed.entry(block).or_default().insert(esi, bytes);
+                None
+            }
+            job @ Job::Solve { .. } if self.solver_is_slow => {
+                self.put_aside.push(job);
                 None
             }
             Job::Solve { block, mut decoder, budget } => {
