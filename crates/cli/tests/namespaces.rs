@@ -7,7 +7,7 @@
 #[path = "support/bench.rs"]
 mod bench;
 
-use bench::{Bench, noise_file, same_file};
+use bench::{Bench, Mounted, noise_file, same_file};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -245,6 +245,42 @@ fn stranger() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// A full disk is an error with the way out at one receiver and nothing to the other.
+#[test]
+fn a_full_disk_is_5_and_the_receiver_beside_it_finishes() {
+    let _turn = TURN.lock();
+    if !bench::available() {
+        return;
+    }
+    let bench = Bench::new(3);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("image.raw");
+    noise_file(&file, 8 << 20, 6);
+    let (small, large) = (directory.path().join("small"), directory.path().join("large"));
+    std::fs::create_dir(&small).unwrap();
+    let mounted = Mounted::tmpfs(&small, "4m");
+    let send = ["send", file.to_str().unwrap(), "--to", GROUP, "--rate", "50M", "--json"];
+    let mut sender = bench.start(0, &send);
+    let session = sender.wait_for("session", Duration::from_secs(30));
+    let ticket = session["ticket"].as_str().unwrap().to_owned();
+    let start = |host, into: &std::path::Path| {
+        let into = into.to_str().unwrap();
+        bench.start(host, &["recv", &ticket, "-o", into, "--json", "--timeout", "30"])
+    };
+    let (mut full, mut roomy) = (start(1, &small), start(2, &large));
+    let (code, errors) = full.finish(Duration::from_secs(60));
+    println!("{errors}");
+    assert_eq!(code, Some(5), "{errors}");
+    assert!(errors.contains("disk full") && errors.contains("free some space"), "{errors}");
+    assert!(!small.join("image.raw").exists());
+    let (code, errors) = roomy.finish(Duration::from_secs(60));
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(same_file(&file, &large.join("image.raw")));
+    drop(mounted);
+    sender.interrupt();
+    sender.finish(Duration::from_secs(10));
 }
 
 /// Both IP versions, any source and one source.

@@ -298,6 +298,22 @@ impl Drop for Program {
     }
 }
 
+/// A small file system in memory; unmounted when it is dropped.
+pub struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    pub fn tmpfs(at: &Path, size: &str) -> Self {
+        sh(&format!("mount -t tmpfs -o size={size} tmpfs '{}'", at.display()));
+        Self(at.to_owned())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
 /// A file of noise that no compression or hole shortens.
 pub fn noise_file(path: &Path, bytes: u64, seed: u64) {
     use std::io::Write;
