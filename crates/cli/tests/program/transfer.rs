@@ -34,8 +34,9 @@ fn files_of_every_size_arrive_by_the_command_that_was_printed() {
     let files = files(directory.path(), &[0, 1, 1343, 1344, 1345, 700_000]);
     let sender = Sender::start(&format!("--to {}", place()), &paths(&files));
     let into = directory.path().join("into");
-    let received =
-        run(&arguments(&format!("recv {} --timeout 20 -o", sender.ticket), &[&into])).expect(0);
+    // A buffer that can be had anywhere: a smaller one than asked for would be worth a warning.
+    let words = format!("recv {} --receive-buffer 100K --timeout 20 -o", sender.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(0);
     assert_eq!((received.stdout.as_str(), received.stderr.as_str()), ("", ""), "quiet in a pipe");
     assert_equal(&files, &into);
     sender.finish();

@@ -6,6 +6,7 @@ use fontana_store::{
 };
 use rustix::mount::{MountFlags, UnmountFlags};
 use std::ffi::CString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -100,7 +101,8 @@ impl Mount {
         if !rustix::process::geteuid().is_root() {
             let in_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
             assert!(!in_ci, "mounting a tmpfs needs root, and CI skips nothing");
-            eprintln!("SKIPPED: mounting a tmpfs needs root");
+            // Not through `eprintln`, which the test harness keeps to itself.
+            let _ = writeln!(std::io::stderr(), "SKIPPED: mounting a tmpfs needs root");
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
