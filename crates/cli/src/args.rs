@@ -46,6 +46,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Send(Box<SendArguments>),
     Recv(Box<ReceiveArguments>),
+    Resume(ResumeArguments),
     Demo(DemoArguments),
     Doctor(DoctorArguments),
     Keygen(KeygenArguments),
@@ -74,15 +75,31 @@ pub(crate) struct Talk {
 #[command(after_help = "Examples:
   fontana send image.raw
   fontana send *.iso --rate 1G -i eth0
+  fontana send photos --exclude '*.tmp'      a directory with all that is in it
   fontana send image.raw --push 30           everything once and 30 % repair symbols, then end
+  fontana send image.raw --manifest image.manifest    goes on after a restart; on other hosts: mirrors
   fontana send image.raw --sign key          receivers check the signature (fontana keygen key)
   fontana send image.raw --to 10.0.0.7:7701,10.0.0.8:7701    no multicast: a copy for each host")]
 pub(crate) struct SendArguments {
-    /// Files to send
+    /// Files and directories to send
     ///
-    /// Receivers see the last component of each path, so it must be different for all.
-    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Receivers see the last component of each path, so it must be different for all. A directory
+    /// is sent with all that is in it: files with their holes, directories, symbolic links (never
+    /// followed), modes and times. Owners, extended attributes, set-user-id bits and which files are
+    /// hard links to each other are not kept; devices, pipes and sockets are refused.
+    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
+    /// Of the files in a directory, send only those that match GLOB; may be repeated
+    ///
+    /// Patterns are those of .gitignore, relative to each directory that is sent: '*.jpg', 'docs/**',
+    /// '/top-level'. What is named itself is sent in any case.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) include: Vec<String>,
+    /// Of what is in a directory, leave out what matches GLOB; may be repeated
+    ///
+    /// Wins over --include. A directory that matches is left out with all that is in it.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
     /// Multicast group, broadcast address, or hosts that get a copy each
     ///
     /// The default is in the range for one organization (RFC 2365), where nobody has to ask for an
@@ -108,7 +125,8 @@ pub(crate) struct SendArguments {
     pub(crate) ttl: u8,
     /// Number of the session
     ///
-    /// Drawn at random if not given. Give it to keep a ticket valid when the sender is restarted.
+    /// By default it follows from the content, so that a ticket stays valid when the sender is
+    /// restarted; with --flute it is drawn at random.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=0xFFFF_FFFF))]
     pub(crate) tsi: Option<u64>,
     /// Send everything once and PERCENT repair symbols, then end
@@ -163,12 +181,24 @@ pub(crate) struct SendArguments {
     pub(crate) content_version: u64,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
+    /// Write what is sent to FILE, or go on with what FILE says
+    ///
+    /// The first sender writes FILE. One that finds it (after a restart, or on another host with a
+    /// copy of it) sends repair symbols of the same objects, whatever its own defaults: what
+    /// receivers hear of all of them adds up, and one ticket is for all. The files must be the same;
+    /// those whose size and time agree are not read again.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "flute")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// Read and hash all files again, also those whose size and time agree with the manifest
+    #[arg(long, requires = "manifest")]
+    pub(crate) rehash: bool,
     /// Send repair symbols only: another sender sends the source symbols
     ///
-    /// For mirrors of the same content: what receivers hear of both adds up.
-    #[arg(long)]
-    pub(crate) no_source: bool,
-    /// Say what would be sent, and send nothing
+    /// For mirrors of the same content: what receivers hear of all senders adds up. With --manifest,
+    /// FILE must be there: a copy of the first sender's.
+    #[arg(long, alias = "no-source")]
+    pub(crate) mirror: bool,
+    /// Say what would be sent, and send nothing; with --json every file, directory and link
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -275,6 +305,35 @@ pub(crate) struct ReceiveArguments {
     /// Which packets those are
     #[arg(long, value_name = "N", default_value_t = 0, requires = "simulate_loss", hide = true)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// List or discard what interrupted receptions have left
+///
+/// A receiver that is started again with the same directory goes on with it by itself: nothing has to
+/// be done for that.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fontana resume                          list what was interrupted here
+  fontana resume /srv/images --discard 16b4e25b")]
+pub(crate) struct ResumeArguments {
+    /// Directory that files went to
+    #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: PathBuf,
+    /// Which reception: what the list begins with, or the first digits of it
+    ///
+    /// May be left out where there is only one.
+    #[arg(value_name = "TAG")]
+    pub(crate) tag: Option<String>,
+    /// List them; this is what happens anyway
+    #[arg(long, conflicts_with = "discard")]
+    pub(crate) list: bool,
+    /// Remove what it has received so far
+    ///
+    /// Files that are complete stay. What is being received is refused.
+    #[arg(long)]
+    pub(crate) discard: bool,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }

@@ -6,8 +6,8 @@
 use crate::console::Failure;
 use fontana::wire::{Manifest, Printable, Toi};
 use fontana::{
-    Offer, ReceiveProgress, ReceiveSummary, Rejection, SendProgress, SenderStats, Verdict,
-    Verified, net::doctor,
+    Interrupted, Offer, ReceiveProgress, ReceiveSummary, Rejection, SendProgress, SenderStats,
+    Verdict, Verified, net::doctor,
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -41,12 +41,20 @@ pub(crate) enum SendEvent {
         manifest: Option<String>,
         version: u64,
         files: u64,
+        directories: u64,
+        links: u64,
         bytes: u64,
         objects: u64,
         source_symbols: u64,
         symbol_size: u16,
         rate_bits_per_second: u64,
         dry_run: bool,
+    },
+    Entry {
+        kind: String,
+        name: String,
+        bytes: Option<u64>,
+        target: Option<String>,
     },
     Progress {
         seconds: f64,
@@ -311,6 +319,45 @@ impl ReceiveEvent {
             reception_inefficiency: summary.progress.reception_inefficiency().map(rounded),
             loss: summary.progress.loss().map(rounded),
             received: Received::new(&summary.progress),
+        }
+    }
+}
+
+/// `fontana resume`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum ResumeEvent {
+    Interrupted {
+        tag: String,
+        label: Option<String>,
+        files: Option<u64>,
+        bytes: Option<u64>,
+        symbols: u64,
+        source_symbols: u64,
+        bytes_on_disk: u64,
+        idle_seconds: f64,
+        in_use: bool,
+    },
+    Discarded {
+        tag: String,
+        bytes_on_disk: u64,
+    },
+}
+
+impl ResumeEvent {
+    pub(crate) fn interrupted(interrupted: &Interrupted, idle: Duration) -> Self {
+        let manifest = interrupted.manifest.as_ref();
+        Self::Interrupted {
+            tag: interrupted.tag.clone(),
+            label: manifest.map(|manifest| Printable(manifest.label()).to_string()),
+            files: manifest.map(|manifest| manifest.files().count() as u64),
+            bytes: manifest.map(Manifest::content_length),
+            symbols: interrupted.symbols,
+            source_symbols: interrupted.source_symbols,
+            bytes_on_disk: interrupted.bytes_on_disk,
+            idle_seconds: seconds(idle),
+            in_use: interrupted.in_use,
         }
     }
 }

@@ -14,6 +14,7 @@ mod events;
 mod keygen;
 mod progress;
 mod recv;
+mod resume;
 mod send;
 mod signal;
 mod units;
@@ -40,6 +41,7 @@ fn run(command: &Command, console: &Console, stop: &Stop) -> Result<Verdict, Fai
     match command {
         Command::Send(arguments) => send::run(arguments, console, stop),
         Command::Recv(arguments) => recv::run(arguments, console, stop),
+        Command::Resume(arguments) => resume::run(arguments, console),
         Command::Demo(arguments) => demo::run(arguments, console, stop),
         Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
         Command::Keygen(arguments) => keygen::run(&arguments.file, console),
@@ -53,6 +55,7 @@ impl Command {
         match self {
             Self::Send(arguments) => arguments.talk,
             Self::Recv(arguments) => arguments.talk,
+            Self::Resume(arguments) => arguments.talk,
             Self::Demo(arguments) => arguments.talk,
             Self::Doctor(arguments) => arguments.talk,
             Self::Keygen(_) | Self::Completions(_) | Self::Man(_) => Talk::default(),

@@ -10,11 +10,14 @@ use crate::units::{Bytes, Count, Rate, Time};
 use fontana::net::IpVersion;
 use fontana::wire::{SecretKey, Ticket, Tsi};
 use fontana::{
-    Code, Ordering, Reach, SendMode, SendOptions, SendProgress, SendSession, SendSummary, Stop,
-    Verdict,
+    Code, Filter, Ordering, Reach, SendMode, SendOptions, SendProgress, SendSession, SendSummary,
+    Stop, Verdict,
 };
 use std::path::Path;
 use std::time::Duration;
+
+mod listing;
+mod manifest_file;
 
 pub(crate) fn run(
     arguments: &SendArguments,
@@ -23,8 +26,15 @@ pub(crate) fn run(
 ) -> Result<Verdict, Failure> {
     let options = options(arguments, console)?;
     let outline = Outline::of(arguments, &options)?;
+    let is_new = options.manifest.is_none();
     // Hashing a large file takes a while. Nothing is to be tidied then: a signal just ends it.
     let session = SendSession::prepare(options)?;
+    if let Some(path) = arguments.manifest.as_deref().filter(|_| is_new && !arguments.dry_run) {
+        manifest_file::write(path, session.manifest())?;
+    }
+    if !is_new {
+        console.note("going on with the manifest: repair symbols of the objects that it describes");
+    }
     outline.announce(&session, arguments, console);
     if arguments.dry_run {
         return Ok(Verdict::Complete);
@@ -59,9 +69,14 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
         let way_out = "name one group, or only hosts: each host gets its own copy";
         return Err(Failure::new(Verdict::Usage, message, way_out));
     }
-    if arguments.no_source && arguments.fec == Fec::None {
-        let message = "--no-source with --fec none: there would be nothing to send";
+    if arguments.mirror && arguments.fec == Fec::None {
+        let message = "--mirror with --fec none: there would be nothing to send";
         return Err(Failure::new(Verdict::Usage, message, "leave one of them out"));
+    }
+    let manifest = arguments.manifest.as_deref().map(manifest_file::read).transpose()?.flatten();
+    if let (true, None, Some(path)) = (arguments.mirror, &manifest, &arguments.manifest) {
+        let message = format!("there is no manifest {path:?} to mirror");
+        return Err(Failure::new(Verdict::Usage, message, "copy it from the first sender"));
     }
     let signer = arguments.sign.as_deref().map(|path| read_key(path, console)).transpose()?;
     Ok(SendOptions {
@@ -87,7 +102,12 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
         block_symbols: arguments.block_symbols,
         symbol_size: arguments.symbol_size,
         flute: arguments.flute,
-        source_pass: !arguments.no_source,
+        // The life of the sender that wrote the manifest has sent them.
+        source_pass: !arguments.mirror && manifest.is_none(),
+        manifest,
+        rehash: arguments.rehash,
+        mirrored: arguments.mirror || arguments.manifest.is_some(),
+        filter: Filter { include: arguments.include.clone(), exclude: arguments.exclude.clone() },
         signer,
         manifest_version: arguments.content_version,
         memory: usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX),
@@ -123,9 +143,6 @@ struct Outline {
     rate_bits_per_second: u64,
 }
 
-/// Files that a dry run lists; a terminal has more lines, a person no more patience.
-const LISTED_FILES: usize = 20;
-
 impl Outline {
     fn of(arguments: &SendArguments, options: &SendOptions) -> Result<Self, Failure> {
         Ok(Self {
@@ -151,6 +168,8 @@ impl Outline {
             manifest: session.manifest_hash().map(|hash| hash.to_string()),
             version: manifest.version(),
             files,
+            directories: listing::directories(manifest),
+            links: listing::links(manifest),
             bytes: manifest.content_length(),
             objects: manifest.objects().len() as u64,
             source_symbols: session.source_symbols(),
@@ -159,28 +178,22 @@ impl Outline {
             dry_run: arguments.dry_run,
         });
         let what = format!(
-            "{}, {}, to {} ({}) at {}",
-            Count(files, "file"),
-            Bytes(manifest.content_length()),
+            "{}, to {} ({}) at {}",
+            listing::counts(manifest),
             to.join(", "),
             self.interface,
             Rate(self.rate_bits_per_second as f64),
         );
         if arguments.dry_run {
             console.result(format_args!("would send {what}"));
-            for file in manifest.files().take(LISTED_FILES) {
-                console.result(format_args!("  {}  {}", file.path, Bytes(file.length())));
-            }
-            if files > LISTED_FILES as u64 {
-                console.result(format_args!("  and {} more", files - LISTED_FILES as u64));
-            }
+            listing::show(manifest, console);
             console.result(format_args!(
                 "  {} of {symbol_size} bytes in {}; one pass takes {}",
                 Count(session.source_symbols(), "source symbol"),
                 Count(manifest.objects().len() as u64, "object"),
                 Time(self.pass(session.source_symbols(), symbol_size)),
             ));
-            if arguments.tsi.is_none() {
+            if arguments.flute && arguments.tsi.is_none() {
                 console
                     .result("  the session number is drawn anew at every start; fix it: --tsi N");
             }
@@ -190,6 +203,9 @@ impl Outline {
                 (None, Some(_)) => "for a while",
                 (None, None) => "until Ctrl-C",
             };
+            if let Some(lost) = listing::not_kept(manifest, arguments.flute) {
+                console.note(lost);
+            }
             console.note(format_args!("sending {what}, {end}; receive with"));
         }
         let flute = if arguments.flute { "--flute " } else { "" };

@@ -3,7 +3,7 @@
 use crate::Verdict;
 use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError};
 use fontana_proto::ControlError;
-use fontana_store::{EncodeError, SourceError, StagingError};
+use fontana_store::{EncodeError, ScanError, SourceError, StagingError};
 use fontana_wire::{HeadError, PathError};
 use std::path::PathBuf;
 
@@ -13,6 +13,9 @@ pub enum Error {
     /// A file to be sent.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// What is to be sent makes no sense, whatever is on the disk.
+    #[error(transparent)]
+    Scan(ScanError),
     /// The directory that is received into.
     #[error(transparent)]
     Staging(#[from] StagingError),
@@ -43,6 +46,14 @@ pub enum Error {
         first: PathBuf,
         /// The other.
         second: PathBuf,
+    },
+    /// A file is not what the manifest says that is to be gone on with.
+    #[error("{name:?} is not what the manifest says: {what}")]
+    Differs {
+        /// The file, as receivers see it.
+        name: String,
+        /// What is different.
+        what: String,
     },
     /// Nothing to send.
     #[error("no file to send")]
@@ -90,6 +101,15 @@ pub enum Error {
     },
 }
 
+impl From<ScanError> for Error {
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Source(error) => Self::Source(error),
+            error => Self::Scan(error),
+        }
+    }
+}
+
 impl From<EncodeError> for Error {
     fn from(error: EncodeError) -> Self {
         match error {
@@ -109,10 +129,12 @@ impl Error {
             Self::Staging(error) => error.category().into(),
             Self::Name { .. } | Self::Unsupported { .. } => Verdict::Refused,
             Self::Content { .. } => Verdict::VerificationFailed,
+            Self::Differs { .. } => Verdict::SourceChanged,
             Self::Head(_) => Verdict::Authentication,
             Self::System { .. } => Verdict::Io,
             Self::Send(SendError::Setup { .. } | SendError::System { .. })
             | Self::Receive(ReceiveError::Setup { .. }) => Verdict::Io,
+            Self::Scan(error) => error.category().map_or(Verdict::Usage, Verdict::from),
             Self::Send(_)
             | Self::Receive(_)
             | Self::Interface(_)
@@ -128,6 +150,7 @@ impl Error {
     pub fn way_out(&self) -> &str {
         match self {
             Self::Source(error) => error.way_out(),
+            Self::Scan(error) => error.way_out(),
             Self::Staging(error) => error.way_out(),
             Self::Send(SendError::Setup { .. } | SendError::System { .. })
             | Self::Receive(ReceiveError::Setup { .. } | ReceiveError::Membership(_)) => {
@@ -136,6 +159,9 @@ impl Error {
             Self::Name { .. } => "rename the file",
             Self::Unsupported { .. } => "ask the sender to send it in another way",
             Self::SameName { .. } => "rename one of them, or send them in two sessions",
+            Self::Differs { .. } => {
+                "send what the manifest was made of, or begin anew: with the name of a new manifest"
+            }
             Self::NothingToSend => "name at least one file",
             Self::TooMuch(_) => "send fewer files in one session",
             Self::Content { .. } => {

@@ -15,6 +15,7 @@ mod geometry;
 mod memory;
 mod reach;
 mod receive;
+mod resume;
 mod send;
 mod stop;
 mod verdict;
@@ -25,6 +26,7 @@ pub use fontana_proto::{
     Acceptance, DecodePolicy, Expectation, Offer, ReceiverStats, Rejection, SendMode, SenderStats,
     SessionKey, Verified,
 };
+pub use fontana_store::Filter;
 pub use fontana_wire as wire;
 pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
@@ -33,6 +35,7 @@ pub use receive::{
     ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress, ReceiveSession,
     ReceiveSummary, SILENCE, SimulatedLoss,
 };
+pub use resume::{Interrupted, discard, interrupted};
 pub use send::{Ordering, SendOptions, SendProgress, SendSession, SendSummary};
 pub use stop::Stop;
 pub use verdict::Verdict;

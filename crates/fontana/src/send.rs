@@ -19,12 +19,13 @@ use fontana_net::{IpVersion, SendConfig, SendSocket};
 use fontana_proto::{
     ControlObject, SendMode, SendObject, Sender, SenderConfig, SenderStats, TransmissionSchedule,
 };
-use fontana_store::{Allowance, ObjectEncoder};
+use fontana_store::{Allowance, Filter, ObjectEncoder};
 use fontana_wire::{
     CongestionControl, FdtExtension, Hash, InstanceId, Manifest, ObjectRef, SecretKey, SessionHead,
     Ticket, Toi, Tsi,
 };
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -48,14 +49,17 @@ pub enum Ordering {
 /// What to send, and how. Everything has a safe default.
 #[derive(Debug)]
 pub struct SendOptions {
-    /// The files.
+    /// Files, and directories with all that is in them. Receivers see the last component of each.
     pub files: Vec<PathBuf>,
+    /// Which of the files in a directory.
+    pub filter: Filter,
     /// Where to.
     pub reach: Reach,
     /// Cap on the bytes per second on the wire, IP and UDP headers included. With several unicast
     /// hosts their copies share it.
     pub rate_bytes_per_second: u64,
-    /// Transport session identifier; drawn at random if not given.
+    /// Transport session identifier; if not given, that of the manifest ([`Tsi::of_manifest`]), and
+    /// for plain FLUTE one drawn at random.
     pub tsi: Option<Tsi>,
     /// For ever, or a finite amount.
     pub mode: SendMode,
@@ -71,6 +75,13 @@ pub struct SendOptions {
     pub flute: bool,
     /// Whether this sender sends the source symbols; others of the same content do not.
     pub source_pass: bool,
+    /// The manifest of another sender, or of an earlier life of this one, to pour the same symbols:
+    /// the files must be what it says, and it decides on code, symbol size, blocks and version.
+    pub manifest: Option<Manifest>,
+    /// Hash files even if size and time of last modification are those of `manifest`.
+    pub rehash: bool,
+    /// Other senders pour the same content: the ticket names no source, where the group permits.
+    pub mirrored: bool,
     /// Signs the session head.
     pub signer: Option<SecretKey>,
     /// Version of the content: tells receivers of a publisher which of two is newer.
@@ -88,6 +99,7 @@ impl SendOptions {
     pub fn new(files: Vec<PathBuf>) -> Self {
         Self {
             files,
+            filter: Filter::default(),
             reach: Reach::default(),
             rate_bytes_per_second: 100_000_000 / 8,
             tsi: None,
@@ -98,6 +110,9 @@ impl SendOptions {
             symbol_size: None,
             flute: false,
             source_pass: true,
+            manifest: None,
+            rehash: false,
+            mirrored: false,
             signer: None,
             manifest_version: 1,
             memory: memory::DEFAULT_MEMORY,
@@ -165,7 +180,13 @@ impl SendSession {
     ///
     /// # Errors
     /// [`Error`]; nothing has been sent then.
-    pub fn prepare(options: SendOptions) -> Result<Self, Error> {
+    pub fn prepare(mut options: SendOptions) -> Result<Self, Error> {
+        if let Some(manifest) = &options.manifest {
+            options.manifest_version = manifest.version();
+            // All its objects have symbols of one size; a manifest of empty files has none.
+            let object = manifest.objects().first();
+            options.symbol_size = object.map(|object| object.oti.symbol_size);
+        }
         check(&options)?;
         let (interface, destination) = options.reach.for_sending()?;
         let version = IpVersion::of(options.reach.address().ip());
@@ -179,17 +200,20 @@ impl SendSession {
             )? as u16,
         };
         let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
-        // 0 is not a TSI in ALC (RFC 5775, section 2.1).
-        let tsi = options.tsi.unwrap_or(Tsi(u64::from(seed as u32).max(1)));
-        let content = Content::examine(&ContentOptions {
+        let content_options = ContentOptions {
             files: &options.files,
+            filter: &options.filter,
             code: options.code,
             symbol_size,
             block_symbols: options.block_symbols,
             version: options.manifest_version,
             plain: options.flute,
             workers: options.workers,
-        })?;
+        };
+        let content = match &options.manifest {
+            Some(manifest) => Content::of_manifest(&content_options, manifest, options.rehash)?,
+            None => Content::examine(&content_options)?,
+        };
         let config = SendConfig {
             hop_limit: options.reach.hop_limit,
             ..match destination {
@@ -201,9 +225,13 @@ impl SendSession {
         let manifest = content.manifest.emit();
         let manifest_hash = fontana_wire::manifest_hash(&manifest);
         let control = control_objects(&options, &content, &manifest, manifest_hash, symbol_size)?;
-        let source = socket.local_address().ip();
+        let tsi = options.tsi.unwrap_or_else(|| match options.flute {
+            // 0 is not a TSI in ALC (RFC 5775, section 2.1).
+            true => Tsi(u64::from(seed as u32).max(1)),
+            false => Tsi::of_manifest(&manifest_hash),
+        });
         let ticket = Ticket {
-            sources: if source.is_unspecified() { Vec::new() } else { vec![source] },
+            sources: ticket_source(&options, socket.local_address().ip()).into_iter().collect(),
             group: options.reach.ticket_address().ip(),
             port: options.reach.ticket_address().port(),
             tsi,
@@ -295,6 +323,15 @@ impl SendSession {
     ) -> Result<SendSummary, Error> {
         driver::run(self, stop, observe)
     }
+}
+
+/// The source that the ticket names: with mirrors none, so that one ticket is for all of them. A
+/// source-specific group has to name one (RFC 4607); and on the loopback interface the source tells
+/// receivers where to listen.
+fn ticket_source(options: &SendOptions, source: IpAddr) -> Option<IpAddr> {
+    let group = options.reach.ticket_address().ip();
+    let named = !options.mirrored || source.is_loopback() || fontana_net::is_source_specific(group);
+    (named && !source.is_unspecified()).then_some(source)
 }
 
 fn check(options: &SendOptions) -> Result<(), Error> {
@@ -398,4 +435,31 @@ fn round(content: &Content, round_bytes: usize, symbol_size: u16) -> Round {
     let even = u64::from(symbols) * u64::from(LEAST_VISIT) >= total;
     let grain = if even { 1 } else { longest.div_ceil(LEAST_VISIT) };
     Round { symbols: symbols.min(total.clamp(1, u64::from(u32::MAX)) as u32), grain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_for_mirrors_names_a_source_only_where_it_has_to() {
+        let named = |group: &str, mirrored, source: &str| {
+            let mut options = SendOptions::new(Vec::new());
+            options.reach = Reach::to(group.parse().unwrap());
+            options.mirrored = mirrored;
+            ticket_source(&options, source.parse().unwrap()).is_some()
+        };
+        for (group, source, alone, mirrored) in [
+            ("239.255.77.1:7701", "10.0.0.7", true, false),
+            ("232.1.2.3:7701", "10.0.0.7", true, true),
+            ("[ff15::1]:7701", "fd00::7", true, false),
+            ("[ff35::1]:7701", "fd00::7", true, true),
+            ("239.255.77.1:7701", "127.0.0.1", true, true),
+            ("10.0.0.9:7701", "10.0.0.7", true, false),
+            ("239.255.77.1:7701", "0.0.0.0", false, false),
+        ] {
+            assert_eq!(named(group, false, source), alone, "{group} from {source}");
+            assert_eq!(named(group, true, source), mirrored, "{group} from {source}, mirrored");
+        }
+    }
 }

@@ -240,6 +240,8 @@ impl Receiver {
     fn take_head(&mut self, session: SessionKey, symbol: &[u8], head: SessionHead) {
         let hash = head.manifest.hash;
         let max_bytes = self.config.limits.manifest.bytes as u64;
+        let known = self.config.known_manifest.as_ref().filter(|(known, _)| *known == hash);
+        let known = known.map(|(_, manifest)| Arc::clone(manifest));
         let Some(feed) = self.feeds.get_mut(&session) else { return };
         feed.set_head(symbol, head, max_bytes);
         match self.chosen {
@@ -248,9 +250,13 @@ impl Receiver {
                 self.replay();
             }
             Some(_) => self.reject(session, Rejection::OtherManifest),
-            None if feed.collector.is_none() => self.reject(session, Rejection::BadManifest),
-            None if feed.manifest.is_none() => feed.state = FeedState::Unknown,
-            None => {}
+            // On offer already; its sender has started again.
+            None if feed.manifest.is_some() => {}
+            None => match known {
+                Some(manifest) => self.offer(session, hash, manifest),
+                None if feed.collector.is_none() => self.reject(session, Rejection::BadManifest),
+                None => feed.state = FeedState::Unknown,
+            },
         }
     }
 
@@ -270,12 +276,20 @@ impl Receiver {
             return;
         }
         feed.collector = None;
-        let limits = &self.config.limits;
-        let manifest = match Manifest::parse(&bytes, &limits.manifest) {
-            Ok(m) if m.transfer_length() <= limits.max_transfer_bytes => Arc::new(m),
-            Ok(_) => return self.reject(session, Rejection::TooLarge),
-            Err(_) => return self.reject(session, Rejection::BadManifest),
-        };
+        match Manifest::parse(&bytes, &self.config.limits.manifest) {
+            Ok(manifest) => self.offer(session, expected, Arc::new(manifest)),
+            Err(_) => self.reject(session, Rejection::BadManifest),
+        }
+    }
+
+    /// Offers a session whose manifest is there, if it is not too large.
+    fn offer(&mut self, session: SessionKey, expected: Hash, manifest: Arc<Manifest>) {
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        let Some(head) = feed.head.clone() else { return };
+        feed.collector = None;
+        if manifest.transfer_length() > self.config.limits.max_transfer_bytes {
+            return self.reject(session, Rejection::TooLarge);
+        }
         feed.manifest = Some((expected, Arc::clone(&manifest)));
         feed.state = FeedState::Offered;
         let offer = Offer { session, head, manifest: Arc::clone(&manifest) };

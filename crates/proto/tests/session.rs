@@ -9,7 +9,8 @@ use fontana_proto::{
     Acceptance, DecodePolicy, Done, Endpoint, Event, Expectation, Instant, Job, Rejection,
     SendMode, TransmissionSchedule, Verified,
 };
-use fontana_wire::{Packet, SecretKey, Toi, Tsi};
+use fontana_wire::{Packet, SecretKey, Toi, Tsi, manifest_hash};
+use std::sync::Arc;
 use std::time::Duration;
 use world::{
     Content, NOW_UNIX, ReceiverDriver, SenderDriver, Setup, TSI, receiver_config, run, sender,
@@ -148,6 +149,36 @@ fn several_senders_add_up_and_repeat_nothing() {
     assert!(receiver.has(&content));
     assert_eq!(receiver.receiver.stats().duplicates, 0);
     assert!(receiver.inefficiency() < 1.05, "{}", receiver.inefficiency());
+    assert_loss(&receiver, 0.2);
+}
+
+/// Each sender numbers its own packets: mixed up, they would look like a loss of nearly all.
+fn assert_loss(receiver: &ReceiverDriver, loss: f64) {
+    let stats = receiver.receiver.stats();
+    let measured = stats.lost as f64 / stats.expected as f64;
+    // Of some 1 000 packets: five standard deviations.
+    assert!((measured - loss).abs() < 0.05, "{measured}");
+}
+
+#[test]
+fn a_ticket_with_several_sources_takes_each_of_them_and_nobody_else() {
+    let content = Content::new(&[(600_000, 3)], 8);
+    let mirror = Setup { source_pass: false, ..Setup::default() };
+    let mut senders: Vec<_> = [(1, true), (2, false), (3, false)]
+        .map(|(seed, source_pass)| start(&content, &Setup { seed, source_pass, ..mirror.clone() }))
+        .into();
+    let mut config = receiver_config();
+    config.expectation.sources = vec![source(1), source(3)];
+    let mut receivers = [ReceiverDriver::new(config, 0.1, 1)];
+    run(&mut senders, &mut receivers, LIMIT);
+    let [receiver] = receivers;
+    assert!(receiver.has(&content));
+    let stats = receiver.receiver.stats();
+    assert_eq!(stats.duplicates, 0);
+    // A third of what arrived was the second sender's.
+    let share = stats.foreign as f64 / stats.datagrams as f64;
+    assert!((share - 1.0 / 3.0).abs() < 0.05, "{share}");
+    assert_loss(&receiver, 0.1);
 }
 
 #[test]
@@ -172,6 +203,54 @@ fn a_sender_that_starts_again_goes_on_with_the_same_objects() {
     assert!(receiver.has(&content));
     assert_eq!(receiver.receiver.stats().duplicates, 0);
     assert!(receiver.inefficiency() < 1.25, "{}", receiver.inefficiency());
+    // Every life numbers its packets from elsewhere.
+    assert_loss(&receiver, 0.1);
+}
+
+#[test]
+fn a_manifest_that_an_earlier_receiver_left_is_not_waited_for() {
+    let content = Content::new(&[(100_000, 2)], 9);
+    let hash = manifest_hash(&content.manifest.emit());
+    let receive = |known: Option<fontana_wire::Hash>| {
+        let mut config = receiver_config();
+        config.known_manifest = known.map(|hash| (hash, Arc::clone(&content.manifest)));
+        let mut receiver = ReceiverDriver::new(config, 0.0, 3);
+        receiver.timeout(Instant::ZERO);
+        let mut driver = start(&content, &Setup::default());
+        for millis in 0..1_000 {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            for datagram in driver.poll(now) {
+                let toi = Packet::parse(&datagram).unwrap().header.toi;
+                if toi != Some(Toi::MANIFEST) {
+                    receiver.maybe_hear(now, source(1), &datagram);
+                }
+            }
+        }
+        receiver.has(&content)
+    };
+    assert!(receive(Some(hash)), "the head alone says which it is");
+    assert!(!receive(None));
+    let other = fontana_wire::Hash([7; 32]);
+    assert!(!receive(Some(other)), "a manifest of another hash is of no use");
+}
+
+#[test]
+fn a_session_on_offer_stays_there_when_its_sender_starts_again() {
+    let content = Content::new(&[(100_000, 2)], 9);
+    let mut config = receiver_config();
+    config.acceptance = Acceptance::Ask;
+    let mut receiver = ReceiverDriver::new(config, 0.0, 3);
+    receiver.timeout(Instant::ZERO);
+    for seed in 1..=2 {
+        let mut driver = start(&content, &Setup { seed, ..Setup::default() });
+        for millis in 0..200 {
+            let now = Instant::ZERO + Duration::from_millis(millis);
+            for datagram in driver.poll(now) {
+                receiver.maybe_hear(now, source(1), &datagram);
+            }
+        }
+    }
+    assert!(matches!(receiver.events[..], [Event::Offered(_)]), "{:?}", receiver.events);
 }
 
 #[test]

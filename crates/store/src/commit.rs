@@ -1,10 +1,13 @@
 //! What makes a verified file appear under its name. The crate's page tells the order and why.
 
+use crate::directories::Changed;
 use crate::staging::{StagedFile, State};
-use crate::{FileIndex, Staging, StagingError, Timestamp, sys};
+use crate::{FileIndex, Staging, StagingError, TargetName, Timestamp, sys};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Mode, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, Timespec, Timestamps};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a file is given when it is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +31,59 @@ impl Staging {
     /// over. The caller vouches for every byte: nothing is verified here.
     ///
     /// # Errors
-    /// [`StagingError::Exists`] if a name was taken meanwhile; it is then still there as it was,
-    /// and the files of the list before it may have been committed. [`StagingError::System`] if the
-    /// medium did not take a file; to commit it again fails too.
+    /// Those of [`settle`](Self::settle) and [`publish`](Self::publish).
     pub fn commit(&self, files: &[FileIndex]) -> Result<(), StagingError> {
+        self.settle(files)?;
+        self.publish(files)
+    }
+
+    /// The first half of a commit: gives files their lengths, modes and times and waits until the
+    /// medium has all of them. From here on only their names are missing, and nothing can be
+    /// written to them any more.
+    ///
+    /// # Errors
+    /// [`StagingError::Exists`] if a name was taken meanwhile: nothing has changed then.
+    /// [`StagingError::System`] if the medium did not take a file; to commit it again fails too.
+    pub fn settle(&self, files: &[FileIndex]) -> Result<(), StagingError> {
+        let batch = self.batch(files)?;
+        for name in batch.values().filter_map(|file| file.target.as_ref()) {
+            self.target().check_free(name, self.overwrite())?;
+        }
+        batch.values().try_for_each(|file| self.settle_one(file))
+    }
+
+    /// The second half of a commit: gives settled files their names, making the directories that
+    /// are missing, and waits until the medium has the names.
+    ///
+    /// # Errors
+    /// [`StagingError::Exists`] if a name was taken meanwhile; it is then still there as it was,
+    /// and the files of the list before it may have been given theirs.
+    /// [`StagingError::NotADirectory`] if something was put in the place of a directory.
+    pub fn publish(&self, files: &[FileIndex]) -> Result<(), StagingError> {
+        let batch = self.batch(files)?;
+        let mut changed = Changed::new();
+        // Files of one directory come one after the other: it is opened once.
+        let mut open: Option<(Option<TargetName>, OwnedFd)> = None;
+        let published = batch.values().try_for_each(|file| {
+            let Some(target) = &file.target else { return Ok(()) };
+            let parent = target.parent();
+            let directory = match open.take() {
+                Some((name, directory)) if name == parent => directory,
+                _ => self.enter_parent(target, &mut changed)?,
+            };
+            self.publish_one(file, target, &directory)?;
+            changed.insert(parent.clone());
+            open = Some((parent, directory));
+            Ok(())
+        });
+        // Also if one of them failed: those before it have their names.
+        published.and(self.sync_changed(&changed))
+    }
+
+    fn batch(
+        &self,
+        files: &[FileIndex],
+    ) -> Result<BTreeMap<FileIndex, Arc<StagedFile>>, StagingError> {
         let mut batch = BTreeMap::new();
         for &index in files {
             let file = self.file(index)?;
@@ -39,19 +91,14 @@ impl Staging {
                 batch.insert(index, file);
             }
         }
-        for name in batch.values().filter_map(|file| file.target.as_ref()) {
-            self.target().check_free(name, self.overwrite())?;
-        }
-        for file in batch.values() {
-            self.settle(file)?;
-        }
-        let published = batch.values().try_for_each(|file| self.publish(file));
-        // Also if one of them failed: those before it are committed.
-        published.and(self.target().sync())
+        Ok(batch)
     }
 
     /// Gives a file its length, mode and time and waits until the medium has all of it.
-    fn settle(&self, file: &StagedFile) -> Result<(), StagingError> {
+    fn settle_one(&self, file: &StagedFile) -> Result<(), StagingError> {
+        if let Some(leads_to) = &file.link {
+            return self.settle_link(file, leads_to);
+        }
         self.create_file(file)?; // an empty file never saw a symbol
         let mut state = file.write();
         match *state {
@@ -73,13 +120,35 @@ impl Staging {
         Ok(())
     }
 
-    /// Gives a settled file its final name.
-    fn publish(&self, file: &StagedFile) -> Result<(), StagingError> {
+    fn settle_link(&self, file: &StagedFile, leads_to: &[u8]) -> Result<(), StagingError> {
         let mut state = file.write();
-        if let (State::Settled, Some(target)) = (*state, &file.target) {
+        if *state == State::Absent {
+            let name = file.staged_name();
+            // An earlier receiver may have come as far as this.
+            match rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(self.failed(file, "remove", 0)(errno)),
+            }
+            rustix::fs::symlinkat(leads_to, self.directory(), &name)
+                .map_err(self.failed(file, "create", 0))?;
+            *state = State::Settled;
+        }
+        Ok(())
+    }
+
+    /// Gives a settled file its final name in `directory`.
+    fn publish_one(
+        &self,
+        file: &StagedFile,
+        target: &TargetName,
+        directory: &OwnedFd,
+    ) -> Result<(), StagingError> {
+        let mut state = file.write();
+        if *state == State::Settled {
             self.close(file);
-            let (directory, old) = (self.directory().as_fd(), file.staged_name());
-            self.target().rename_into(directory, &old, target, self.overwrite())?;
+            let (from, old) = (self.directory().as_fd(), file.staged_name());
+            let overwrite = self.overwrite();
+            self.target().rename_into(from, &old, directory.as_fd(), target, overwrite)?;
             *state = State::Gone;
         }
         Ok(())
@@ -93,15 +162,24 @@ fn set_attributes(
 ) -> rustix::io::Result<()> {
     sys::retry(|| rustix::fs::ftruncate(file, length))?;
     // What the umask left of the bits that were asked for when the file was created.
-    let created = rustix::fs::fstat(file)?.st_mode;
-    rustix::fs::fchmod(file, Mode::from_raw_mode(created & attributes.mode & 0o777))?;
+    let created = Mode::from_raw_mode(rustix::fs::fstat(file)?.st_mode & 0o777);
+    set_metadata(file, created, attributes)
+}
+
+/// Gives a file or directory its time, and of its permission bits those that are `permitted`.
+pub(crate) fn set_metadata(
+    file: &OwnedFd,
+    permitted: Mode,
+    attributes: &FileAttributes,
+) -> rustix::io::Result<()> {
     if let Some(Timestamp { seconds, nanoseconds }) = attributes.modified {
         let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
         let modified = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.min(999_999_999).into() };
         let times = Timestamps { last_access: omit, last_modification: modified };
         rustix::fs::futimens(file, &times)?;
     }
-    Ok(())
+    let mode = Mode::from_raw_mode(permitted.as_raw_mode() & attributes.mode & 0o777);
+    rustix::fs::fchmod(file, mode)
 }
 
 #[cfg(test)]

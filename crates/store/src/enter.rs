@@ -62,6 +62,11 @@ impl Entered {
     }
 }
 
+/// How often and how long to wait for a lock that somebody holds: whoever lists interrupted
+/// receptions holds it for a moment, a receiver for as long as it runs.
+const LOCK_ATTEMPTS: u32 = 5;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// Takes the lock of a staging directory. `None` if the lock file or the directory was removed by
 /// whoever held it.
 fn lock(directory: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
@@ -71,12 +76,35 @@ fn lock(directory: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
         Err(Errno::NOENT) => return Ok(None),
         lock => lock?,
     };
-    sys::retry(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive))?;
+    let take = || sys::retry(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive));
+    let mut taken = take();
+    for _ in 1..LOCK_ATTEMPTS {
+        if taken != Err(Errno::WOULDBLOCK) {
+            break;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+        taken = take();
+    }
+    taken?;
     let held = rustix::fs::fstat(&lock)?;
     match rustix::fs::statat(directory, LOCK, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(now) if same_inode(&now, &held) => Ok(Some(lock)),
         Ok(_) | Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
+    }
+}
+
+/// Whether a receiver is using the staging directory.
+pub(crate) fn is_locked(directory: &OwnedFd) -> rustix::io::Result<bool> {
+    // NFS locks only files that are open for writing; shared, so that two who look agree.
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = match sys::retry(|| rustix::fs::openat(directory, LOCK, flags, Mode::empty())) {
+        Err(Errno::NOENT) => return Ok(false),
+        lock => lock?,
+    };
+    match sys::retry(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)) {
+        Err(Errno::WOULDBLOCK) => Ok(true),
+        result => result.map(|()| false),
     }
 }
 

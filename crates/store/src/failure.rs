@@ -77,6 +77,12 @@ pub enum StagingError {
         /// The final name.
         path: PathBuf,
     },
+    /// Something else stands where a directory should be: a symbolic link is never followed.
+    #[error("{path:?} is no directory, and files are to be received into it")]
+    NotADirectory {
+        /// What is in the way.
+        path: PathBuf,
+    },
     /// Another receiver holds the staging directory.
     #[error("{path:?} is in use by another receiver")]
     Busy {
@@ -142,6 +148,7 @@ impl StagingError {
             Self::DiskFull { .. } => Category::DiskFull,
             Self::Exists { .. }
             | Self::IsDirectory { .. }
+            | Self::NotADirectory { .. }
             | Self::Busy { .. }
             | Self::NotOurs { .. }
             | Self::Name(_) => Category::Refused,
@@ -162,8 +169,12 @@ impl StagingError {
             }
             Self::Exists { .. } => "choose another directory, or allow overwriting",
             Self::IsDirectory { .. } => "choose another directory",
+            Self::NotADirectory { .. } => "remove it, or choose another directory",
             Self::Busy { .. } => "wait for the other receiver, or choose another directory",
             Self::NotOurs { .. } => "remove it, or choose another directory",
+            Self::Name(NameError::CaseClash { .. }) => {
+                "choose a directory on a file system that tells letter case apart"
+            }
             Self::Name(_) => "ask the sender for a name that this system can take",
             Self::Committed { .. } | Self::Geometry(_) => {
                 "this is a defect of the program: please report it"

@@ -4,7 +4,8 @@
 //! A note is written after the bytes that it speaks of. Processes die without losing what they
 //! wrote, so after a kill every note is true. After a power failure bytes may be missing that a note
 //! speaks of; the block's hash finds that, and the block is received again. So a journal can cost
-//! time but never a wrong byte, and is not synced.
+//! time but never a wrong byte, and is not synced, except before files are given their names: of
+//! those that have one already, the journal must know.
 //!
 //! ```text
 //! "FONTJNL" and the format version, 1
@@ -68,10 +69,17 @@ pub enum Note {
         /// Block.
         sbn: Sbn,
     },
-    /// The object's files have their final names.
+    /// The object's files are right and on the medium: nothing is missing but, perhaps, their
+    /// names.
     Committed {
         /// Object.
         toi: u32,
+    },
+    /// A directory of the target, counted as they were added, is about to be made: its mode is
+    /// ours to set.
+    Made {
+        /// The directory.
+        directory: u32,
     },
     /// So many packets of the session had been received, in all lives.
     Packets {
@@ -89,6 +97,7 @@ impl Note {
             Self::Void { toi, sbn } => (3, [toi, sbn.0, 0, 0]),
             Self::Committed { toi } => (4, [toi, 0, 0, 0]),
             Self::Packets { count } => (5, [(count >> 32) as u32, count as u32, 0, 0]),
+            Self::Made { directory } => (6, [directory, 0, 0, 0]),
         };
         let mut bytes = [kind; NOTE_SIZE];
         for (word, out) in words.iter().zip(bytes.as_chunks_mut::<4>().0) {
@@ -111,6 +120,7 @@ impl Note {
             3 => Self::Void { toi, sbn },
             4 => Self::Committed { toi },
             5 => Self::Packets { count: u64::from(toi) << 32 | u64::from(b) },
+            6 => Self::Made { directory: toi },
             _ => return None,
         })
     }
@@ -132,8 +142,10 @@ pub struct KeptBlock {
 pub struct Kept {
     /// Packets of the session that all lives before had received.
     pub packets: u64,
-    /// Objects whose files had their final names.
+    /// Objects whose files lacked nothing but, perhaps, their names.
     pub committed: BTreeSet<u32>,
+    /// Directories that were made, counted as they were added.
+    pub made: BTreeSet<u32>,
     /// Blocks that are not empty.
     pub blocks: BTreeMap<(u32, Sbn), KeptBlock>,
 }
@@ -154,6 +166,9 @@ impl Kept {
             }
             Note::Committed { toi } => {
                 self.committed.insert(toi);
+            }
+            Note::Made { directory } => {
+                self.made.insert(directory);
             }
             Note::Packets { count } => self.packets = self.packets.max(count),
         }
@@ -197,6 +212,15 @@ impl Journal {
         Ok(Some((Self(file), kept)))
     }
 
+    /// What the journal of a staging directory says, which a receiver may be writing. Nothing if
+    /// there is none that can be read.
+    pub(crate) fn peek(directory: &OwnedFd) -> Kept {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(directory, JOURNAL, flags, Mode::empty());
+        let read = |file| read(&mut BufReader::new(Reader { file: &file, at: 0 }));
+        file.ok().and_then(read).map_or_else(Kept::default, |(kept, _)| kept)
+    }
+
     /// Writes notes down.
     pub(crate) fn append(&self, notes: &[Note]) -> rustix::io::Result<()> {
         for notes in notes.chunks(MAX_GROUP / NOTE_SIZE) {
@@ -211,6 +235,11 @@ impl Journal {
             self.write(&group)?;
         }
         Ok(())
+    }
+
+    /// Waits until everything that was written is on the medium.
+    pub(crate) fn sync(&self) -> rustix::io::Result<()> {
+        sys::retry(|| rustix::fs::fdatasync(&self.0))
     }
 
     fn write(&self, bytes: &[u8]) -> rustix::io::Result<()> {
@@ -272,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn note() -> impl Strategy<Value = Note> {
-        (0..6_u8, any::<[u32; 4]>()).prop_map(|(kind, [toi, sbn, esi, slot])| {
+        (0..7_u8, any::<[u32; 4]>()).prop_map(|(kind, [toi, sbn, esi, slot])| {
             let (sbn, esi) = (Sbn(sbn), Esi(esi));
             match kind {
                 0 => Note::InPlace { toi, sbn, esi },
@@ -280,6 +309,7 @@ mod tests {
                 2 => Note::Whole { toi, sbn },
                 3 => Note::Void { toi, sbn },
                 4 => Note::Committed { toi },
+                6 => Note::Made { directory: toi },
                 _ => Note::Packets { count: u64::from(toi) << 32 | u64::from(esi.0) },
             }
         })

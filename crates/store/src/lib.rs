@@ -2,14 +2,15 @@
 //!
 //! # Sending
 //!
-//! [`SourceFiles`] opens regular files and remembers what they were; an [`ObjectSource`] lays
-//! extents of them end to end to the object that is sent; an [`ObjectEncoder`] turns a list of ESIs
-//! into symbols within a memory budget. Reading is by position, never by mapping: a file that
-//! somebody truncates is an error here, not a signal.
+//! [`Tree::scan`] finds what is in directories. [`SourceFiles`] opens regular files and remembers
+//! what they were; an [`ObjectSource`] lays extents of them end to end to the object that is sent;
+//! an [`ObjectEncoder`] turns a list of ESIs into symbols within a memory budget. Reading is by
+//! position, never by mapping: a file that somebody truncates is an error here, not a signal.
 //!
 //! # Receiving
 //!
-//! A [`TargetDirectory`] says where files go and checks names. [`Staging`] is a private directory
+//! A [`TargetDirectory`] says where files go, checks names ([`TargetName`]) and never leads out of
+//! itself, whatever is put in its way. [`Staging`] is a private directory
 //! inside it, locked against a second receiver. A [`StagedObject`] puts source symbols at their
 //! final offsets of the staged files and repair symbols into a sparse spool, [recovers] blocks by
 //! executing a plan, and streams them back to be hashed. [`Staging::commit`] makes files that the
@@ -82,7 +83,14 @@
 //! 1. every staged file of the batch is given its length, mode and modification time, and then
 //!    `fsync`ed: bytes and inode are on the medium, still under a number;
 //! 2. each is renamed to its final name, atomically, without replacing anything unless asked to;
-//! 3. the target directory is `fsync`ed: from here on the names survive a power failure.
+//!    directories that are missing are made for it, with mode 0700;
+//! 3. the directories that were changed are `fsync`ed: from here on the names survive a power
+//!    failure;
+//! 4. when everything is there, directories that were made are given their modes and times, the
+//!    deepest first.
+//!
+//! A caller that notes between 1 and 2 that the files are right ([`Note::Committed`],
+//! [`Staging::sync_notes`]) can finish, in its next life, what was interrupted between two names.
 //!
 //! So at any instant a final name is either absent (or what it was before) or the whole verified
 //! file. An `fsync` that failed is never repeated in the hope of a better answer: Linux reports a
@@ -97,16 +105,19 @@
 
 mod buffered;
 mod commit;
+mod directories;
 mod encode;
 mod enter;
 mod extents;
 mod failure;
 mod journal;
+mod leftover;
 mod object_source;
 mod open_files;
 mod passes;
 mod placement;
 mod recover;
+mod scan;
 mod source;
 mod staged_object;
 mod staging;
@@ -119,10 +130,12 @@ pub use encode::{Allowance, EncodeError, ObjectEncoder};
 pub use extents::{Extent, Extents, FileIndex};
 pub use failure::{Category, Room, StagingError};
 pub use journal::{Kept, KeptBlock, Note};
+pub use leftover::Leftover;
 pub use object_source::ObjectSource;
 pub use placement::GeometryError;
 pub use recover::SymbolPlace;
 pub use rustix::io::Errno;
+pub use scan::{Filter, Found, ScanError, Tree, TreeEntry};
 pub use source::{Change, Identity, SourceError, SourceFile, SourceFiles};
 pub use staged_object::StagedObject;
 pub use staging::{Staging, StagingOptions};

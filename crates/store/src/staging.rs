@@ -6,9 +6,11 @@
 //! `0.repair`, ...), whatever the sender calls them. A lock keeps a second receiver out. What a
 //! failed receiver leaves there is kept.
 
+use crate::directories::Directories;
 use crate::enter::{Entered, LOCK};
 use crate::failure::{Room, failed};
 use crate::journal::{JOURNAL, Journal, Kept, Note};
+use crate::leftover::{DESCRIPTION, MAX_TAG, is_tag};
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
 use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
 use crate::{FileAttributes, FileIndex, GeometryError, NameError, StagingError, sys};
@@ -16,20 +18,25 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Longest tag: a 256-bit hash in hexadecimal.
-const MAX_TAG: usize = 64;
+mod add;
+
+/// Shortest file that is created, and its room reserved, when it is added. To create thousands of
+/// small ones takes seconds on some disks, in which packets arrive that nobody can place yet.
+const LEAST_RESERVED: u64 = 1 << 20;
 
 /// How a staging directory is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StagingOptions {
     /// Replace files that exist.
     pub overwrite: bool,
-    /// Reserve the whole of a file when it is added, so that a full disk shows itself before an
-    /// hour of receiving and not after. Where the file system cannot, nothing happens.
+    /// Reserve the whole of a file of a megabyte or more when it is added, so that a full disk shows
+    /// itself before an hour of receiving and not after. Where the file system cannot, nothing
+    /// happens.
     pub reserve: bool,
     /// Most descriptors kept open (at least 1), beside two for the directory itself.
     pub open_files: usize,
@@ -56,6 +63,9 @@ pub struct Staging {
     journal: Journal,
     /// Files of an earlier receiver are taken over.
     resumed: bool,
+    directories: Directories,
+    /// Directories that an earlier receiver made.
+    made: BTreeSet<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -91,8 +101,12 @@ impl Key {
 pub(crate) struct StagedFile {
     key: Key,
     pub(crate) length: u64,
+    /// Ranges of zeros that take no room on the disk, ascending.
+    holes: Vec<Range<u64>>,
+    /// What it leads to, if it is to be a symbolic link.
+    pub(crate) link: Option<Vec<u8>>,
     pub(crate) attributes: FileAttributes,
-    /// The final name; `None` for a spool.
+    /// The final name; `None` for a spool or scratch file.
     pub(crate) target: Option<TargetName>,
     /// Held for reading while bytes are moved, for writing while the state changes: so no write can
     /// reach a file that is being committed.
@@ -116,6 +130,22 @@ pub(crate) enum State {
 impl StagedFile {
     pub(crate) fn staged_name(&self) -> String {
         self.key.name()
+    }
+
+    /// Bytes that are not in holes.
+    fn data_length(&self) -> u64 {
+        let holes: u64 = self.holes.iter().map(|hole| hole.end.saturating_sub(hole.start)).sum();
+        self.length.saturating_sub(holes)
+    }
+
+    /// Reserves blocks for all of it but its holes.
+    fn reserve(&self, open: &OwnedFd) -> rustix::io::Result<()> {
+        let mut at = 0;
+        for hole in &self.holes {
+            sys::reserve(open, at, hole.start.saturating_sub(at))?;
+            at = hole.end;
+        }
+        sys::reserve(open, at, self.length.saturating_sub(at))
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -145,8 +175,7 @@ impl Staging {
         tag: &str,
         options: StagingOptions,
     ) -> Result<(Self, Kept), StagingError> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        if !(1..=MAX_TAG).contains(&tag.len()) || !tag.bytes().all(allowed) {
+        if !is_tag(tag) {
             return Err(NameError::Tag(tag.chars().take(MAX_TAG).collect()).into());
         }
         let name = format!("{}{tag}", String::from_utf8_lossy(STAGING_PREFIX));
@@ -166,6 +195,8 @@ impl Staging {
             open: OpenFiles::new(options.open_files),
             journal,
             resumed: kept != Kept::default(),
+            directories: Directories::default(),
+            made: kept.made.clone(),
         };
         if !staging.resumed {
             staging.remove_files()?;
@@ -188,6 +219,14 @@ impl Staging {
         })
     }
 
+    /// Waits until what was written down is on the medium.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn sync_notes(&self) -> Result<(), StagingError> {
+        self.journal.sync().map_err(failed(&self.path().join(JOURNAL), "sync"))
+    }
+
     fn available(&self) -> Option<u64> {
         let free = |stat: rustix::fs::StatVfs| stat.f_bavail.saturating_mul(stat.f_frsize);
         rustix::fs::fstatvfs(self.directory()).ok().map(free)
@@ -196,76 +235,6 @@ impl Staging {
     /// The staging directory's path.
     pub fn path(&self) -> PathBuf {
         self.target.path().join(&self.name)
-    }
-
-    /// Adds a file of `length` bytes that will be committed as `name`.
-    ///
-    /// # Errors
-    /// [`StagingError::Exists`] or [`StagingError::IsDirectory`] if the name is taken,
-    /// [`NameError::Twice`] if it was added before, [`StagingError::DiskFull`] if its bytes are to
-    /// be reserved and there is no room for them.
-    pub fn add_file(
-        &self,
-        name: TargetName,
-        length: u64,
-        attributes: FileAttributes,
-    ) -> Result<FileIndex, StagingError> {
-        self.target.check_free(&name, self.options.overwrite)?;
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        if files.names.contains(&name) {
-            let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
-            return Err(NameError::Twice(name).into());
-        }
-        let index = files.list.len() as u32;
-        let file = Arc::new(StagedFile {
-            key: Key::Data(index),
-            length,
-            attributes,
-            target: Some(name.clone()),
-            state: RwLock::new(State::Absent),
-        });
-        if self.options.reserve {
-            self.create_file(&file)?;
-        }
-        files.names.insert(name);
-        files.list.push(file);
-        Ok(FileIndex(index))
-    }
-
-    /// Adds a file that an earlier receiver committed, so that the others keep their numbers.
-    pub fn add_committed(&self, length: u64) -> FileIndex {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        let index = files.list.len() as u32;
-        files.list.push(Arc::new(StagedFile {
-            key: Key::Data(index),
-            length,
-            attributes: FileAttributes::default(),
-            target: None,
-            state: RwLock::new(State::Gone),
-        }));
-        FileIndex(index)
-    }
-
-    /// Adds a file of `length` bytes that is never committed: an object that has to be decompressed
-    /// before it is a file.
-    ///
-    /// # Errors
-    /// [`StagingError::DiskFull`] if its bytes are to be reserved and there is no room for them.
-    pub fn add_scratch(&self, length: u64) -> Result<FileIndex, StagingError> {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        let index = files.list.len() as u32;
-        let file = Arc::new(StagedFile {
-            key: Key::Data(index),
-            length,
-            attributes: FileAttributes::default(),
-            target: None,
-            state: RwLock::new(State::Absent),
-        });
-        if self.options.reserve {
-            self.create_file(&file)?;
-        }
-        files.list.push(file);
-        Ok(FileIndex(index))
     }
 
     /// Writes `bytes` at `offset` of a file that no object fills.
@@ -297,10 +266,11 @@ impl Staging {
     pub fn remove(&self) -> Result<(), StagingError> {
         self.open.close_all(); // an open file keeps its disk space
         self.remove_files()?;
-        let result = rustix::fs::unlinkat(self.directory(), JOURNAL, AtFlags::empty());
-        ignore(Errno::NOENT, result).map_err(failed(&self.path(), "remove the journal in"))?;
-        let result = rustix::fs::unlinkat(self.directory(), LOCK, AtFlags::empty());
-        ignore(Errno::NOENT, result).map_err(failed(&self.path(), "remove the lock in"))?;
+        // The lock last: what is not locked is of no use to anybody any more.
+        for name in [DESCRIPTION, JOURNAL, LOCK] {
+            let result = rustix::fs::unlinkat(self.directory(), name, AtFlags::empty());
+            ignore(Errno::NOENT, result).map_err(failed(&self.path().join(name), "remove"))?;
+        }
         let name = self.name.as_str();
         match rustix::fs::unlinkat(self.target.as_fd(), name, AtFlags::REMOVEDIR) {
             // Not ours, or another receiver has just moved in.
@@ -315,6 +285,14 @@ impl Staging {
 
     pub(crate) fn directory(&self) -> &OwnedFd {
         &self.entered.directory
+    }
+
+    pub(crate) fn directories(&self) -> &Directories {
+        &self.directories
+    }
+
+    pub(crate) fn made(&self) -> &BTreeSet<u32> {
+        &self.made
     }
 
     pub(crate) fn overwrite(&self) -> bool {
@@ -337,6 +315,8 @@ impl Staging {
         StagedFile {
             key: Key::Repair(self.spools.fetch_add(1, Ordering::Relaxed)),
             length,
+            holes: Vec::new(),
+            link: None,
             attributes: FileAttributes::default(),
             target: None,
             state: RwLock::new(State::Absent),
@@ -441,9 +421,10 @@ impl Staging {
         let mode = Mode::from_raw_mode(file.attributes.mode & 0o777 | 0o600);
         let open = sys::retry(|| rustix::fs::openat(self.directory(), &name, flags, mode))
             .map_err(self.failed(file, "create", file.length))?;
-        let reserve = self.options.reserve && file.target.is_some();
+        let reserve =
+            self.options.reserve && file.target.is_some() && file.length >= LEAST_RESERVED;
         let sized = sys::retry(|| rustix::fs::ftruncate(&open, file.length))
-            .and_then(|()| if reserve { sys::reserve(&open, file.length) } else { Ok(()) });
+            .and_then(|()| if reserve { file.reserve(&open) } else { Ok(()) });
         if let Err(errno) = sized {
             // What was reserved of it must not keep others from writing; that is all it was for.
             let _ = rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty());

@@ -48,13 +48,13 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Reserves blocks for the first `length` bytes of a file. A file system that cannot (NFS before
+/// Reserves blocks for `length` bytes of a file from `offset` on. A file system that cannot (NFS before
 /// 4.2, FAT) is left alone: there, a full disk shows itself while writing.
-pub(crate) fn reserve(file: impl AsFd, length: u64) -> Result<()> {
+pub(crate) fn reserve(file: impl AsFd, offset: u64, length: u64) -> Result<()> {
     if length == 0 {
         return Ok(()); // which fallocate would refuse
     }
-    match retry(|| fs::fallocate(file.as_fd(), FallocateFlags::empty(), 0, length)) {
+    match retry(|| fs::fallocate(file.as_fd(), FallocateFlags::empty(), offset, length)) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         result => result,
     }
@@ -133,7 +133,7 @@ mod tests {
         write_all_at(&file, 0, &[1; 20_000]).unwrap();
         punch_hole(&file, 4096, 8192).unwrap();
         punch_hole(&file, 0, 0).unwrap();
-        reserve(&file, 0).unwrap();
+        reserve(&file, 0, 0).unwrap();
         let mut out = vec![9; 20_001];
         assert_eq!(read_full_at(&file, 0, &mut out), Ok(20_000));
         assert!(out[..4096].iter().chain(&out[12_288..20_000]).all(|&byte| byte == 1));

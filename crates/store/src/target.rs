@@ -1,102 +1,23 @@
 //! Where received files end up: the names that are taken, and how one appears.
 //!
-//! A name comes from a sender, so it is hostile until checked. For now a name has one component;
-//! trees of directories need more care (every step opened beneath the one before) and will replace
-//! what is in this file.
+//! Every step below the target directory is taken from a held descriptor and past no symbolic link
+//! (`target/walk.rs`), so that no name and nobody who changes directories meanwhile leads a write
+//! outside.
+
+mod name;
+mod walk;
+
+pub(crate) use name::STAGING_PREFIX;
+pub use name::{NameError, TargetName};
 
 use crate::failure::failed;
 use crate::{StagingError, sys};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Longest component that Linux's file systems take (`NAME_MAX`), in bytes.
-pub(crate) const MAX_COMPONENT: usize = 255;
-
-/// Names of staging directories begin so; no received file may look like one.
-pub(crate) const STAGING_PREFIX: &[u8] = b".fontana-";
-
-/// Why a name cannot be the name of a received file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NameError {
-    /// No component, or an empty one.
-    #[error("an empty file name")]
-    Empty,
-    /// `.` and `..` name directories, the second one outside the target.
-    #[error("a file cannot be named {0:?}")]
-    Dots(String),
-    /// A byte that would end the component or the name.
-    #[error("the file name {name:?} contains {byte:?}")]
-    Byte {
-        /// The name, as far as it can be shown.
-        name: String,
-        /// `/` or NUL.
-        byte: char,
-    },
-    /// More bytes than a file system takes.
-    #[error("a file name of {actual} bytes, at most {limit} are possible")]
-    TooLong {
-        /// Bytes of the name.
-        actual: usize,
-        /// Most bytes of a name.
-        limit: usize,
-    },
-    /// The beginning of the name is kept for staging directories.
-    #[error("the file name {0:?} looks like a staging directory")]
-    Reserved(String),
-    /// Directories below the target are not made yet.
-    #[error("a file in {0} directories below the target: only the target itself is supported")]
-    Nested(usize),
-    /// Two files of a session have the same name.
-    #[error("two files are named {0:?}")]
-    Twice(String),
-    /// A tag of a staging directory has 1 to 64 ASCII letters, digits, `-` or `_`.
-    #[error("{0:?} cannot be part of a staging directory's name")]
-    Tag(String),
-}
-
-/// The checked name of a received file, relative to the target directory.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TargetName(Vec<u8>);
-
-impl TargetName {
-    /// Checks a name given as its components, in raw bytes.
-    ///
-    /// # Errors
-    /// [`NameError`]: nothing is repaired, because a name that was changed is another name.
-    pub fn new<C: AsRef<[u8]>>(components: &[C]) -> Result<Self, NameError> {
-        let [component] = components else {
-            let directories = components.len().checked_sub(1).ok_or(NameError::Empty)?;
-            return Err(NameError::Nested(directories));
-        };
-        let name = component.as_ref();
-        let shown = || String::from_utf8_lossy(name).into_owned();
-        if name.is_empty() {
-            return Err(NameError::Empty);
-        }
-        if name.len() > MAX_COMPONENT {
-            return Err(NameError::TooLong { actual: name.len(), limit: MAX_COMPONENT });
-        }
-        if name == b"." || name == b".." {
-            return Err(NameError::Dots(shown()));
-        }
-        if let Some(&byte) = name.iter().find(|&&byte| byte == b'/' || byte == 0) {
-            return Err(NameError::Byte { name: shown(), byte: byte.into() });
-        }
-        if name.starts_with(STAGING_PREFIX) {
-            return Err(NameError::Reserved(shown()));
-        }
-        Ok(Self(name.to_owned()))
-    }
-
-    /// The name in raw bytes.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
 
 /// The directory that files are received into, held open: from here on nobody can put another one
 /// in its place.
@@ -143,13 +64,25 @@ impl TargetDirectory {
     /// Whether a regular file of `length` bytes has the name.
     ///
     /// # Errors
-    /// [`StagingError::System`] if the directory cannot be searched.
+    /// [`StagingError::NotADirectory`] if a link or file is in the way, [`StagingError::System`] if
+    /// a directory cannot be searched.
     pub fn has_file(&self, name: &TargetName, length: u64) -> Result<bool, StagingError> {
-        match rustix::fs::statat(&self.directory, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(false),
+        Ok(self.look(name)?.is_some_and(|stat| {
+            file_type(&stat) == FileType::RegularFile && stat.st_size as u64 == length
+        }))
+    }
+
+    /// Whether a symbolic link to exactly `leads_to` has the name.
+    ///
+    /// # Errors
+    /// As [`has_file`](Self::has_file).
+    pub fn has_link(&self, name: &TargetName, leads_to: &[u8]) -> Result<bool, StagingError> {
+        let Some(directory) = self.directory(name.parent().as_ref())? else { return Ok(false) };
+        match rustix::fs::readlinkat(&directory, name.last(), Vec::new()) {
+            Ok(found) => Ok(found.as_bytes() == leads_to),
+            // There is nothing, or something else.
+            Err(Errno::NOENT | Errno::INVAL) => Ok(false),
             Err(errno) => Err(failed(&self.path_of(name), "examine")(errno)),
-            Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-                && stat.st_size as u64 == length),
         }
     }
 
@@ -158,19 +91,36 @@ impl TargetDirectory {
     /// looks again, atomically.
     ///
     /// # Errors
-    /// [`StagingError::Exists`], [`StagingError::IsDirectory`], or [`StagingError::System`] if the
-    /// directory cannot be searched.
+    /// [`StagingError::Exists`], [`StagingError::IsDirectory`],
+    /// [`StagingError::NotADirectory`] if something else stands where a directory above it should
+    /// be, or [`StagingError::System`] if a directory cannot be searched.
     pub fn check_free(&self, name: &TargetName, overwrite: bool) -> Result<(), StagingError> {
         let path = || self.path_of(name);
-        match rustix::fs::statat(&self.directory, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(failed(&path(), "examine")(errno)),
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
-                Err(StagingError::IsDirectory { path: path() })
-            }
-            Ok(_) if overwrite => Ok(()),
-            Ok(_) => Err(StagingError::Exists { path: path() }),
+        match self.look(name)?.map(|stat| file_type(&stat)) {
+            None => Ok(()),
+            Some(FileType::Directory) => Err(StagingError::IsDirectory { path: path() }),
+            Some(_) if overwrite => Ok(()),
+            Some(_) => Err(StagingError::Exists { path: path() }),
         }
+    }
+
+    /// Refuses a name of a directory that something else has. One that exists is entered later.
+    ///
+    /// # Errors
+    /// [`StagingError::NotADirectory`], [`StagingError::System`].
+    pub fn check_directory(&self, name: &TargetName) -> Result<(), StagingError> {
+        self.directory(Some(name)).map(drop)
+    }
+
+    /// Whether names that differ in letter case only are one: `known` is a name in the directory
+    /// with letters in it.
+    pub(crate) fn ignores_case(&self, known: &str) -> bool {
+        let look = |name: &str| {
+            let stat = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            stat.ok().map(|stat| (stat.st_dev, stat.st_ino))
+        };
+        let (lower, upper) = (known.to_ascii_lowercase(), known.to_ascii_uppercase());
+        look(&lower).is_some() && look(&lower) == look(&upper)
     }
 
     /// The path under which a name appears.
@@ -178,20 +128,73 @@ impl TargetDirectory {
         self.path.join(OsStr::from_bytes(name.as_bytes()))
     }
 
-    /// Gives a file its final name, atomically: it was there under `old` in `from`. What has the
-    /// name is replaced only with `overwrite`, and never followed if it is a link.
+    /// What has the name, if anything has.
+    fn look(&self, name: &TargetName) -> Result<Option<Stat>, StagingError> {
+        let Some(directory) = self.directory(name.parent().as_ref())? else { return Ok(None) };
+        match rustix::fs::statat(&directory, name.last(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(failed(&self.path_of(name), "examine")(errno)),
+        }
+    }
+
+    /// Opens a directory in the target, or the target itself; `None` if there is none of the name.
+    pub(crate) fn directory(
+        &self,
+        name: Option<&TargetName>,
+    ) -> Result<Option<OwnedFd>, StagingError> {
+        let path = name.map_or(&b"."[..], TargetName::as_bytes);
+        match walk::open_beneath(self.directory.as_fd(), path) {
+            Ok(directory) => Ok(Some(directory)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno @ (Errno::LOOP | Errno::NOTDIR)) => {
+                let obstacle = name.and_then(|name| self.obstacle(name));
+                Err(obstacle.unwrap_or_else(|| failed(&self.path, "enter")(errno)))
+            }
+            Err(errno) => {
+                let path = name.map_or_else(|| self.path.clone(), |name| self.path_of(name));
+                Err(failed(&path, "open the directory")(errno))
+            }
+        }
+    }
+
+    /// The outermost of a directory's components that is no directory.
+    fn obstacle(&self, name: &TargetName) -> Option<StagingError> {
+        let all = name.parents().into_iter().chain([name.clone()]);
+        let is_in_the_way = |name: &TargetName| {
+            let opened = walk::open_beneath(self.directory.as_fd(), name.as_bytes());
+            matches!(opened, Err(Errno::LOOP | Errno::NOTDIR))
+        };
+        let found = all.into_iter().find(is_in_the_way)?;
+        Some(StagingError::NotADirectory { path: self.path_of(&found) })
+    }
+
+    /// Makes a directory in an existing one, for this user alone, and opens it.
+    pub(crate) fn make_directory(&self, name: &TargetName) -> Result<OwnedFd, StagingError> {
+        let missing = || failed(&self.path_of(name), "create the directory")(Errno::NOENT);
+        let parent = self.directory(name.parent().as_ref())?.ok_or_else(missing)?;
+        match rustix::fs::mkdirat(&parent, name.last(), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(&self.path_of(name), "create the directory")(errno)),
+        }
+        self.directory(Some(name))?.ok_or_else(missing)
+    }
+
+    /// Gives a file its final name in `directory`, atomically: it was there under `old` in `from`.
+    /// What has the name is replaced only with `overwrite`, and never followed if it is a link.
     pub(crate) fn rename_into(
         &self,
         from: BorrowedFd<'_>,
         old: &str,
+        directory: BorrowedFd<'_>,
         name: &TargetName,
         overwrite: bool,
     ) -> Result<(), StagingError> {
-        let (old, new) = (old.as_bytes(), name.as_bytes());
+        let (old, new) = (old.as_bytes(), name.last());
         let result = if overwrite {
-            rustix::fs::renameat(from, old, &self.directory, new)
+            rustix::fs::renameat(from, old, directory, new)
         } else {
-            sys::rename_noreplace(from, old, &self.directory, new)
+            sys::rename_noreplace(from, old, directory, new)
         };
         result.map_err(|errno| match errno {
             Errno::EXIST if !overwrite => StagingError::Exists { path: self.path_of(name) },
@@ -200,9 +203,12 @@ impl TargetDirectory {
         })
     }
 
-    /// Waits until the names in the directory are on the medium.
-    pub(crate) fn sync(&self) -> Result<(), StagingError> {
-        sync_directory(self.directory.as_fd()).map_err(failed(&self.path, "sync"))
+    /// Waits until the names in the target, or in a directory in it, are on the medium.
+    pub(crate) fn sync(&self, name: Option<&TargetName>) -> Result<(), StagingError> {
+        let path = name.map_or_else(|| self.path.clone(), |name| self.path_of(name));
+        let gone = || failed(&path, "sync")(Errno::NOENT);
+        let directory = self.directory(name)?.ok_or_else(gone)?;
+        sync_directory(directory.as_fd()).map_err(failed(&path, "sync"))
     }
 }
 
@@ -218,7 +224,11 @@ fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
     sys::retry(|| rustix::fs::openat(CWD, path, flags, Mode::empty()))
 }
 
-fn sync_directory(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
+fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+pub(crate) fn sync_directory(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
     match sys::retry(|| rustix::fs::fsync(directory)) {
         // Some file systems have nothing to do for a directory and say so in this way.
         Err(Errno::INVAL) => Ok(()),
@@ -243,43 +253,4 @@ fn create_directories(path: &Path) -> Result<(), StagingError> {
             .map_err(failed(parent, "sync"))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(components: &[&[u8]]) -> Result<(), NameError> {
-        TargetName::new(components).map(drop)
-    }
-
-    #[test]
-    fn a_plain_name_is_taken_whatever_its_bytes_mean() {
-        let longest = vec![b'x'; 255];
-        let names: [&[u8]; 8] =
-            [b"a", b"...", b"a b", b".hidden", b"\xff\xfe", b"\n\x1b[2J", b"CON", &longest];
-        for name in names {
-            assert_eq!(check(&[name]), Ok(()), "{name:?}");
-            assert_eq!(TargetName::new(&[name]).unwrap().as_bytes(), name);
-        }
-    }
-
-    #[test]
-    fn a_name_that_leads_elsewhere_is_refused() {
-        assert_eq!(check(&[]), Err(NameError::Empty));
-        assert_eq!(check(&[b""]), Err(NameError::Empty));
-        assert_eq!(check(&[b"."]), Err(NameError::Dots(".".into())));
-        assert_eq!(check(&[b".."]), Err(NameError::Dots("..".into())));
-        for byte in ['/', '\0'] {
-            for name in [format!("{byte}a"), format!("a{byte}"), format!("..{byte}a")] {
-                let expected = NameError::Byte { name: name.clone(), byte };
-                assert_eq!(check(&[name.as_bytes()]), Err(expected));
-            }
-        }
-        let too_long = NameError::TooLong { actual: 256, limit: 255 };
-        assert_eq!(check(&[&[b'x'; 256]]), Err(too_long));
-        assert_eq!(check(&[b"a", b"b"]), Err(NameError::Nested(1)));
-        let staging = b".fontana-1";
-        assert!(matches!(check(&[staging]), Err(NameError::Reserved(_))));
-    }
 }

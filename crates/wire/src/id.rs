@@ -1,5 +1,6 @@
 //! The numbers that name things in a packet header: session, object, congestion control.
 
+use crate::Hash;
 use std::fmt;
 
 /// Transport session identifier: with the sender's address it names a session (RFC 5651,
@@ -13,6 +14,16 @@ pub struct Tsi(pub u64);
 impl Tsi {
     /// The largest session identifier: 48 bits (RFC 5651, flags S and H).
     pub const MAX: Self = Self((1 << 48) - 1);
+
+    /// The session number of senders that have no other one: the first 32 bits of the hash of their
+    /// manifest, or 1 if they are 0, which is no TSI in ALC (RFC 5775, section 2.1). So all senders
+    /// of a manifest, and every life of them, can be named by one ticket; their addresses tell them
+    /// apart.
+    pub const fn of_manifest(hash: &Hash) -> Self {
+        let [a, b, c, d, ..] = hash.0;
+        let number = u32::from_be_bytes([a, b, c, d]) as u64;
+        Self(if number == 0 { 1 } else { number })
+    }
 }
 
 impl fmt::Display for Tsi {

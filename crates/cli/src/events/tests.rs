@@ -48,6 +48,7 @@ fn check<E: Serialize + DeserializeOwned>(heading: &str) {
 fn every_event_is_documented_with_exactly_its_fields() {
     check::<SendEvent>("fontana send");
     check::<ReceiveEvent>("fontana recv");
+    check::<ResumeEvent>("fontana resume");
     check::<DemoEvent>("fontana demo");
     check::<DoctorEvent>("fontana doctor");
     check::<Notice>("Every command");
@@ -55,9 +56,14 @@ fn every_event_is_documented_with_exactly_its_fields() {
 
 #[test]
 fn every_documented_field_is_explained() {
-    for heading in
-        ["fontana send", "fontana recv", "fontana demo", "fontana doctor", "Every command"]
-    {
+    for heading in [
+        "fontana send",
+        "fontana recv",
+        "fontana resume",
+        "fontana demo",
+        "fontana doctor",
+        "Every command",
+    ] {
         for example in examples(heading) {
             let event: Value = serde_json::from_str(example).unwrap();
             for field in event.as_object().unwrap().keys() {

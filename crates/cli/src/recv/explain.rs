@@ -24,10 +24,20 @@ pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
         Some(reason) => error(reason),
         None => Failure::new(
             Verdict::VerificationFailed,
-            format!("{}: what arrives is not what was promised", names.join(", ")),
+            format!("{}: what arrives is not what was promised", some_of(names)),
             "somebody on this network forges packets, or a machine is broken; have the sender sign \
              or use another group, then receive again",
         ),
+    }
+}
+
+/// The first names: a bundle has thousands.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

@@ -10,7 +10,7 @@ use fontana_store::{
     TargetName,
 };
 use fontana_wire::{FdtFile, Toi, parse_content_location};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// An object that symbols can be put into.
@@ -21,6 +21,8 @@ pub(super) struct OpenObject {
     pub(super) names: Vec<String>,
     files: Vec<FileIndex>,
     plain: Option<plain::PlainFile>,
+    /// The group of files that its own are among.
+    group: u32,
     /// Where what happens to the object is noted; plain FLUTE sessions are not resumed.
     journal: Option<Arc<Staging>>,
 }
@@ -69,8 +71,26 @@ pub(super) struct Disk {
     staging: Option<Arc<Staging>>,
     /// Most bytes that a file may be decompressed to.
     max_bytes: u64,
-    /// For each file, its objects that are not verified yet.
-    waiting: BTreeMap<FileIndex, Vec<Toi>>,
+    /// Files that get their names together, by one of their objects.
+    groups: BTreeMap<u32, Group>,
+    /// Files without bytes, and links: they get their names at the end.
+    left: Vec<FileIndex>,
+}
+
+/// Files that get their names together, and the objects that they are made of.
+#[derive(Default)]
+struct Group {
+    files: Vec<FileIndex>,
+    objects: BTreeSet<u32>,
+    /// Objects that are not verified yet.
+    waiting: BTreeSet<u32>,
+}
+
+impl Group {
+    fn add(&mut self, toi: u32) {
+        self.objects.insert(toi);
+        self.waiting.insert(toi);
+    }
 }
 
 mod plain;
@@ -79,7 +99,14 @@ mod tree;
 impl Disk {
     pub(super) fn new(target: Arc<TargetDirectory>, overwrite: bool, max_bytes: u64) -> Self {
         let options = StagingOptions { overwrite, ..StagingOptions::default() };
-        Self { target, options, staging: None, max_bytes, waiting: BTreeMap::new() }
+        Self {
+            target,
+            options,
+            staging: None,
+            max_bytes,
+            groups: BTreeMap::new(),
+            left: Vec::new(),
+        }
     }
 
     /// Works until there is nobody to work for.
@@ -118,30 +145,28 @@ impl Disk {
         if let Some(file) = &object.plain {
             return self.commit_plain(object, file);
         }
-        let mut whole = Vec::new();
-        for index in &object.files {
-            if let Some(waiting) = self.waiting.get_mut(index) {
-                waiting.retain(|&other| other != toi);
-                if waiting.is_empty() {
-                    whole.push(*index);
-                }
-            }
-        }
-        if let Some(staging) = &self.staging {
-            staging.commit(&whole)?;
-        }
-        if whole.len() == object.files.len() {
-            object.note(&[Note::Committed { toi: toi.0 as u32 }])?;
+        let number = toi.0 as u32;
+        if let (Some(group), Some(staging)) = (self.groups.get_mut(&object.group), &self.staging)
+            && group.waiting.remove(&number)
+            && group.waiting.is_empty()
+        {
+            staging.settle(&group.files)?;
+            // Whoever comes after a crash between two names knows that the rest is right.
+            let notes: Vec<_> = group.objects.iter().map(|&toi| Note::Committed { toi }).collect();
+            staging.note(&notes)?;
+            staging.sync_notes()?;
+            staging.publish(&group.files)?;
         }
         object.staged.remove_spool()?;
         Ok(())
     }
 
-    /// Commits what has no object (empty files) and removes the staging directory.
+    /// Commits what has no object (empty files, links, directories) and removes the staging
+    /// directory.
     fn finish(&mut self) -> Result<(), Error> {
         if let Some(staging) = self.staging.take() {
-            let left: Vec<_> = self.waiting.keys().copied().collect();
-            staging.commit(&left)?;
+            staging.commit(&std::mem::take(&mut self.left))?;
+            staging.commit_directories()?;
             staging.remove()?;
         }
         Ok(())
@@ -183,6 +208,6 @@ impl Disk {
         let staged = StagedObject::new(staging, layout, extents, slots)?;
         let (names, files) = (vec![path.to_string()], vec![index]);
         let (plain, journal) = (Some(plain), None);
-        Ok(Arc::new(OpenObject { staged, names, files, plain, journal }))
+        Ok(Arc::new(OpenObject { staged, names, files, plain, group: 0, journal }))
     }
 }

@@ -7,6 +7,7 @@ use super::{
     Command, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE,
     SimulatedLoss,
 };
+use crate::resume::known_manifest;
 use crate::{Error, Stop, Verdict};
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender, bounded, select_biased, unbounded};
 use fontana_net::rx_thread::LocalLoss;
@@ -45,6 +46,10 @@ pub(super) fn run(
             expectation: options.expectation.clone(),
             acceptance: options.acceptance,
             plain_flute: options.plain_flute,
+            known_manifest: options
+                .expectation
+                .manifest
+                .and_then(|hash| known_manifest(&target, hash, &limits.manifest)),
             policy: options.policy,
             limits,
             started_at_unix_seconds: wall.as_secs(),
@@ -375,9 +380,15 @@ impl Driver<'_, '_> {
         }
     }
 
+    /// Hands over what is waiting, but to a worker that is behind only in full lists: then its queue
+    /// has room for some thousand packets, and a disk that is busy for a moment (thousands of small
+    /// files) does not keep this thread from noticing that enough was heard.
     fn flush(&mut self) {
         let session_packets = self.receiver.stats().session_packets;
-        for worker in self.workers.iter_mut().filter(|worker| !worker.waiting.is_empty()) {
+        let is_due = |worker: &&mut WorkerQueue| {
+            !worker.waiting.is_empty() && worker.tasks.len() < WORKER_QUEUE / 2
+        };
+        for worker in self.workers.iter_mut().filter(is_due) {
             worker.send(session_packets);
         }
     }

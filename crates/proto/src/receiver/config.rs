@@ -1,7 +1,8 @@
 //! What a receiver is told beforehand, what it may spend, and what it counts.
 
-use fontana_wire::{FdtLimits, Hash, ManifestLimits, PublicKey, Tsi};
+use fontana_wire::{FdtLimits, Hash, Manifest, ManifestLimits, PublicKey, Tsi};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// When to pay for decoding.
@@ -96,6 +97,9 @@ pub struct ReceiverConfig {
     /// Receive files of plain FLUTE sessions (RFC 6726), which nobody vouches for, instead of
     /// sessions with a manifest.
     pub plain_flute: bool,
+    /// A manifest that an earlier receiver has left, and its hash, which the driver has checked: a
+    /// session whose head names it is not waited for to send it.
+    pub known_manifest: Option<(Hash, Arc<Manifest>)>,
     /// When to decode.
     pub policy: DecodePolicy,
     /// Bounds.

@@ -298,6 +298,7 @@ pub fn receiver_config() -> ReceiverConfig {
         expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
         acceptance: Acceptance::Automatic,
         plain_flute: false,
+        known_manifest: None,
         policy: DecodePolicy::Incremental,
         limits: ReceiverLimits::default(),
         started_at_unix_seconds: NOW_UNIX,

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod fixtures;
+mod leftovers;
 mod privileged;
 mod receiver;
 mod round_trip;
 mod sender;
+mod trees;

@@ -192,7 +192,9 @@ fn links_planted_in_the_staging_directory_are_removed_and_not_followed() {
     symlink(&victim, &planted).unwrap();
     let staging = staging(dir.path());
     symlink(&victim, &planted).unwrap();
-    assert!(matches!(add(&staging, "a", 3), Err(StagingError::System { errno: Errno::EXIST, .. })));
+    let file = add(&staging, "a", 3).unwrap();
+    let refused = write(&staging, file, b"abc");
+    assert!(matches!(refused, Err(StagingError::System { errno: Errno::EXIST, .. })));
     assert_eq!(fs::read(&victim).unwrap(), b"untouched");
 }
 

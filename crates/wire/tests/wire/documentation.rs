@@ -142,3 +142,18 @@ fn the_pages_collision_numbers_are_those_of_its_formulas() {
         assert!(PAGE.contains(&row), "{row}");
     }
 }
+
+#[test]
+fn the_session_number_of_a_manifest_is_the_documented_one() {
+    let tsi = Tsi::of_manifest(&manifest_hash(&manifest().emit()));
+    assert!(PAGE.contains(&format!("session {tsi}.")), "{tsi}");
+    let hash = |first: [u8; 4]| {
+        let mut hash = fontana_wire::Hash([0xAA; 32]);
+        hash.0[..4].copy_from_slice(&first);
+        Tsi::of_manifest(&hash)
+    };
+    assert_eq!(
+        [hash([0; 4]), hash([0, 0, 0, 1]), hash([255; 4])].map(|tsi| tsi.0),
+        [1, 1, u32::MAX.into()]
+    );
+}

@@ -1,5 +1,5 @@
-//! The files of a manifest: refused before anything is created, or opened, with what an earlier
-//! receiver left of them.
+//! The files, directories and links of a manifest: refused before anything is received, or opened,
+//! with what an earlier receiver left of them.
 
 use super::{Disk, OpenObject, Opened};
 use crate::Error;
@@ -8,30 +8,33 @@ use fontana_store::{
     Extent, Extents, FileAttributes, FileIndex, StagedObject, Staging, StagingError, TargetName,
     Timestamp,
 };
-use fontana_wire::{Entry, FileEntry, Manifest, PathError, Segment, Toi, manifest_hash};
+use fontana_wire::{Entry, FileEntry, Manifest, Metadata, Segment, Toi, manifest_hash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Bytes of an object, where they go, and the name of the file for people.
 type Part = (u64, Extent, String);
 
+/// A file, directory or link, and where it goes.
+type Named<'a> = (&'a Entry, TargetName);
+
 impl Disk {
     pub(super) fn open_tree(&mut self, manifest: &Manifest) -> Result<Opened, Error> {
-        let mut files = Vec::new();
+        let mut entries = Vec::new();
         for entry in manifest.entries() {
-            let path = entry.path();
-            let Entry::File(file) = entry else {
-                let error = PathError::NotPortable("only regular files can be received");
-                return Err(Error::Name { name: path.to_string(), error });
-            };
-            let components: Vec<_> = path.components().collect();
-            files.push((file, TargetName::new(&components).map_err(StagingError::from)?));
+            let components: Vec<_> = entry.path().components().collect();
+            entries.push((entry, TargetName::new(&components).map_err(StagingError::from)?));
         }
-        let tag = manifest_hash(&manifest.emit()).to_string();
+        let description = manifest.emit();
+        let tag = manifest_hash(&description).to_string();
         let (staging, kept) = Staging::create(Arc::clone(&self.target), &tag, self.options)?;
         let staging = Arc::new(staging);
         let fresh = kept == fontana_store::Kept::default();
-        let opened = self.open_files(manifest, files, &staging, kept);
+        let opened = staging
+            .describe(&description)
+            .and_then(|()| staging.check_case_clash(|| manifest.case_clash()))
+            .map_err(Error::from)
+            .and_then(|()| self.open_entries(manifest, entries, &staging, kept));
         match &opened {
             Ok(_) => self.staging = Some(staging),
             // Nothing has been received: what was begun is of no use to anybody.
@@ -41,39 +44,56 @@ impl Disk {
         opened
     }
 
-    fn open_files(
+    fn open_entries(
         &mut self,
         manifest: &Manifest,
-        files: Vec<(&FileEntry, TargetName)>,
+        entries: Vec<Named<'_>>,
         staging: &Arc<Staging>,
         mut kept: fontana_store::Kept,
     ) -> Result<Opened, Error> {
         let resumed = kept != fontana_store::Kept::default();
-        // What was committed and has been taken away since is received again.
-        for (file, target) in &files {
-            if !self.target.has_file(target, file.length())? {
-                for toi in objects_of(file) {
-                    kept.committed.remove(&toi);
+        let groups = Groups::of(manifest);
+        self.forget_what_is_gone(&groups, &entries, staging, &mut kept)?;
+        let mut settled = Vec::new();
+        let mut parts: BTreeMap<u32, Vec<Part>> = BTreeMap::new();
+        for (entry, name) in entries {
+            match entry {
+                Entry::Directory(directory) => {
+                    staging.add_directory(name, attributes(&directory.metadata))?;
+                }
+                Entry::Symlink(link) => {
+                    // Who has come to links has only links and directories left to make.
+                    if resumed && self.target.has_link(&name, &link.target)? {
+                        staging.add_verified(name, 0)?;
+                    } else {
+                        self.left.push(staging.add_link(name, link.target.clone())?);
+                    }
+                }
+                Entry::File(file) => {
+                    let objects = objects_of(file);
+                    let done = match objects.first() {
+                        Some(toi) => kept.committed.contains(toi),
+                        // Of zeros only: where files are replaced, it is simply made again.
+                        None => {
+                            resumed
+                                && !self.options.overwrite
+                                && self.target.has_file(&name, file.length())?
+                        }
+                    };
+                    let index = if done {
+                        let index = staging.add_verified(name, file.length())?;
+                        settled.push(index);
+                        index
+                    } else {
+                        self.add_file(staging, &groups, file, name)?
+                    };
+                    collect_parts(file, index, &mut parts);
                 }
             }
         }
-        let mut parts: BTreeMap<u32, Vec<Part>> = BTreeMap::new();
-        for (file, target) in files {
-            let objects: Vec<u32> = objects_of(file).into_iter().collect();
-            let is_empty_and_there =
-                resumed && file.length() == 0 && self.target.has_file(&target, 0)?;
-            let committed =
-                !objects.is_empty() && objects.iter().all(|toi| kept.committed.contains(toi));
-            let index = if committed || is_empty_and_there {
-                staging.add_committed(file.length())
-            } else {
-                let index = staging.add_file(target, file.length(), attributes(file))?;
-                let waiting = objects.into_iter().map(Toi::from).collect();
-                self.waiting.insert(index, waiting);
-                index
-            };
-            collect_parts(file, index, &mut parts);
-        }
+        staging.check_room()?;
+        // What an earlier life had verified, and was stopped before all of it had its name.
+        staging.publish(&settled)?;
         let mut objects = Vec::new();
         for object in manifest.objects() {
             let mut parts = parts.remove(&object.toi).unwrap_or_default();
@@ -82,21 +102,114 @@ impl Disk {
             let extents = Extents::new(parts.iter().map(|(_, extent, _)| *extent))
                 .map_err(StagingError::from)?;
             let slots = repair_slots(layout.max_source_symbols());
+            let files = parts.iter().map(|(_, extent, _)| extent.file).collect();
+            let mut names: Vec<_> = parts.into_iter().map(|(.., name)| name).collect();
+            names.dedup(); // a file with holes has several parts
             let open = OpenObject {
                 staged: StagedObject::new(Arc::clone(staging), layout, extents, slots)?,
-                files: parts.iter().map(|(_, extent, _)| extent.file).collect(),
-                names: parts.into_iter().map(|(.., name)| name).collect(),
+                files,
+                names,
                 plain: None,
+                group: groups.of_object(object.toi),
                 journal: Some(Arc::clone(staging)),
             };
             objects.push((Toi::from(object.toi), Arc::new(open)));
+            self.groups.entry(groups.of_object(object.toi)).or_default().add(object.toi);
         }
         Ok(Opened { objects, kept: protocol_view(kept) })
     }
+
+    fn add_file(
+        &mut self,
+        staging: &Staging,
+        groups: &Groups,
+        file: &FileEntry,
+        name: TargetName,
+    ) -> Result<FileIndex, StagingError> {
+        let holes = file.holes().collect();
+        let attributes = attributes(&file.metadata);
+        let index = staging.add_sparse_file(name, file.length(), holes, attributes)?;
+        match objects_of(file).first() {
+            Some(&toi) => {
+                let group = self.groups.entry(groups.of_object(toi)).or_default();
+                group.files.push(index);
+            }
+            None => self.left.push(index),
+        }
+        Ok(index)
+    }
+
+    /// What was verified and has been taken away since is received again, with all that it was
+    /// received with.
+    fn forget_what_is_gone(
+        &self,
+        groups: &Groups,
+        entries: &[Named<'_>],
+        staging: &Staging,
+        kept: &mut fontana_store::Kept,
+    ) -> Result<(), StagingError> {
+        let mut gone = BTreeSet::new();
+        // As they are added: directories have no index.
+        let indexed = entries.iter().filter(|(entry, _)| !matches!(entry, Entry::Directory(_)));
+        for (index, (entry, name)) in (0..).map(FileIndex).zip(indexed) {
+            let Entry::File(file) = entry else { continue };
+            let objects = objects_of(file);
+            if !objects.iter().any(|toi| kept.committed.contains(toi)) {
+                continue;
+            }
+            let length = file.length();
+            let kept = staging.has_staged(index, length)? || self.target.has_file(name, length)?;
+            if !kept {
+                gone.extend(objects.first().map(|&toi| groups.of_object(toi)));
+            }
+        }
+        let is_gone = |toi: u32| gone.contains(&groups.of_object(toi));
+        kept.committed.retain(|&toi| !is_gone(toi));
+        kept.blocks.retain(|&(toi, _), _| !is_gone(toi));
+        Ok(())
+    }
 }
 
-fn attributes(file: &FileEntry) -> FileAttributes {
-    let metadata = file.metadata;
+/// Which objects share files, directly or over others: their files get their names together, so
+/// that of an object's files all or none are still to be written. Bundles share nothing; the
+/// fragments of a file share it.
+struct Groups(BTreeMap<u32, u32>);
+
+impl Groups {
+    fn of(manifest: &Manifest) -> Self {
+        let mut groups = Self(manifest.objects().iter().map(|o| (o.toi, o.toi)).collect());
+        for file in manifest.files() {
+            let mut objects = objects_of(file).into_iter();
+            if let Some(first) = objects.next() {
+                objects.for_each(|toi| groups.join(first, toi));
+            }
+        }
+        groups
+    }
+
+    /// The object that stands for the group of `toi`.
+    fn of_object(&self, toi: u32) -> u32 {
+        let mut at = toi;
+        while let Some(&next) = self.0.get(&at).filter(|&&next| next != at) {
+            at = next;
+        }
+        at
+    }
+
+    /// Joins two groups. The way to the one that stands for it is shortened, so that no manifest
+    /// makes it long.
+    fn join(&mut self, one: u32, other: u32) {
+        let (a, b) = (self.of_object(one), self.of_object(other));
+        let first = a.min(b);
+        for mut at in [one, other] {
+            while let Some(next) = self.0.insert(at, first).filter(|&next| next != at) {
+                at = next;
+            }
+        }
+    }
+}
+
+fn attributes(metadata: &Metadata) -> FileAttributes {
     let modified =
         Timestamp { seconds: metadata.mtime_seconds, nanoseconds: metadata.mtime_nanoseconds };
     FileAttributes { mode: metadata.mode, modified: Some(modified) }

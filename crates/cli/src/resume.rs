@@ -1,0 +1,83 @@
+//! `fontana resume`: what interrupted receptions have left. Going on is what `fontana recv` does by
+//! itself; here one sees what there is, and removes what nobody wants any more.
+
+use crate::args::ResumeArguments;
+use crate::console::{Console, Failure};
+use crate::events::ResumeEvent as Line;
+use crate::units::{Bytes, Count, Percent, Time};
+use fontana::wire::Printable;
+use fontana::{Interrupted, Verdict};
+use std::time::{Duration, SystemTime};
+
+pub(crate) fn run(arguments: &ResumeArguments, console: &Console) -> Result<Verdict, Failure> {
+    let mut found = fontana::interrupted(&arguments.directory)?;
+    if let Some(tag) = &arguments.tag {
+        found.retain(|interrupted| interrupted.tag.starts_with(tag.as_str()));
+    }
+    if arguments.discard { discard(arguments, &found, console) } else { Ok(list(&found, console)) }
+}
+
+fn list(found: &[Interrupted], console: &Console) -> Verdict {
+    for interrupted in found {
+        console.event(&Line::interrupted(interrupted, idle(interrupted)));
+        console.result(format_args!("{}  {}", interrupted.tag, Description(interrupted)));
+    }
+    if found.is_empty() {
+        console.note("nothing was interrupted here");
+    }
+    Verdict::Complete
+}
+
+fn discard(
+    arguments: &ResumeArguments,
+    found: &[Interrupted],
+    console: &Console,
+) -> Result<Verdict, Failure> {
+    let listing = format!("see what there is: fontana resume {}", arguments.directory.display());
+    let [interrupted] = found else {
+        let message = match found.len() {
+            0 => format!("no such reception in {:?}", arguments.directory),
+            count => format!("{count} receptions in {:?}: which one?", arguments.directory),
+        };
+        let way_out = format!("{listing}\nthen name one by its tag, or by the first digits of it");
+        return Err(Failure::new(Verdict::Usage, message, way_out));
+    };
+    fontana::discard(&arguments.directory, &interrupted.tag)?;
+    console.event(&Line::Discarded {
+        tag: interrupted.tag.clone(),
+        bytes_on_disk: interrupted.bytes_on_disk,
+    });
+    console.note(format_args!("discarded {}", Description(interrupted)));
+    Ok(Verdict::Complete)
+}
+
+/// How long nothing has been received.
+fn idle(interrupted: &Interrupted) -> Duration {
+    // Nothing if the clock was set back since.
+    SystemTime::now().duration_since(interrupted.modified).unwrap_or_default()
+}
+
+/// A reception, for people.
+struct Description<'a>(&'a Interrupted);
+
+impl std::fmt::Display for Description<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(interrupted) = self;
+        match &interrupted.manifest {
+            Some(manifest) => {
+                let share = interrupted.symbols as f64 / interrupted.source_symbols.max(1) as f64;
+                let files = Count(manifest.files().count() as u64, "file");
+                let bytes = Bytes(manifest.content_length());
+                let label = Printable(manifest.label());
+                write!(f, "{label} ({files}, {bytes}), {} received", Percent(Some(share)))?;
+            }
+            None => f.write_str("unknown content")?,
+        }
+        write!(f, ", {} on disk", Bytes(interrupted.bytes_on_disk))?;
+        if interrupted.in_use {
+            f.write_str(", being received")
+        } else {
+            write!(f, ", interrupted {} ago", Time(idle(interrupted)))
+        }
+    }
+}

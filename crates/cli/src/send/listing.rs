@@ -1,0 +1,77 @@
+//! What is sent, for people: counts, and a list for `--dry-run`.
+
+use crate::console::Console;
+use crate::events::SendEvent;
+use crate::units::{Bytes, Count};
+use fontana::wire::{Entry, Manifest, Printable};
+
+/// Names that a dry run lists; a terminal has few more lines, a person no more patience.
+const LISTED: usize = 50;
+
+pub(super) fn directories(manifest: &Manifest) -> u64 {
+    count(manifest, |entry| matches!(entry, Entry::Directory(_)))
+}
+
+pub(super) fn links(manifest: &Manifest) -> u64 {
+    count(manifest, |entry| matches!(entry, Entry::Symlink(_)))
+}
+
+fn count(manifest: &Manifest, kind: impl Fn(&Entry) -> bool) -> u64 {
+    manifest.entries().iter().filter(|entry| kind(entry)).count() as u64
+}
+
+/// `3 files, 1 directory, 2 links, 4.0 kB`: what there is none of is left out, but files.
+pub(super) fn counts(manifest: &Manifest) -> String {
+    let mut counts = Count(manifest.files().count() as u64, "file").to_string();
+    let directories = (directories(manifest), ("directory", "directories"));
+    let links = (links(manifest), ("link", "links"));
+    for (number, (one, many)) in [directories, links] {
+        if number > 0 {
+            counts += &format!(", {number} {}", if number == 1 { one } else { many });
+        }
+    }
+    format!("{counts}, {}", Bytes(manifest.content_length()))
+}
+
+/// Lists the first names, or for scripts all of them.
+pub(super) fn show(manifest: &Manifest, console: &Console) {
+    for entry in manifest.entries() {
+        let (kind, bytes, target) = match entry {
+            Entry::File(file) => ("file", Some(file.length()), None),
+            Entry::Directory(_) => ("directory", None, None),
+            Entry::Symlink(link) => ("link", None, Some(Printable(&link.target).to_string())),
+        };
+        let (kind, name) = (kind.into(), entry.path().to_string());
+        console.event(&SendEvent::Entry { kind, name, bytes, target });
+    }
+    for entry in manifest.entries().iter().take(LISTED) {
+        let path = entry.path();
+        match entry {
+            Entry::File(file) => {
+                console.result(format_args!("  {path}  {}", Bytes(file.length())));
+            }
+            Entry::Directory(_) => console.result(format_args!("  {path}/")),
+            Entry::Symlink(link) => {
+                console.result(format_args!("  {path} -> {}", Printable(&link.target)));
+            }
+        }
+    }
+    let more = manifest.entries().len().saturating_sub(LISTED);
+    if more > 0 {
+        console.result(format_args!("  ... and {more} more (all of them: --json)"));
+    }
+}
+
+/// What receivers will not see; told where somebody might expect it.
+pub(super) fn not_kept(manifest: &Manifest, flute: bool) -> Option<&'static str> {
+    let is_below = |entry: &Entry| entry.path().components().nth(1).is_some();
+    if flute && manifest.entries().iter().any(is_below) {
+        Some(
+            "plain FLUTE has no words for directories, links, modes and times: only files are sent",
+        )
+    } else if directories(manifest) > 0 {
+        Some("owners, extended attributes and hard links are not kept")
+    } else {
+        None
+    }
+}

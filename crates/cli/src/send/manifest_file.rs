@@ -1,0 +1,61 @@
+//! The file of `fontana send --manifest`: a manifest as it travels, for other lives and mirrors of a
+//! sender.
+
+use crate::console::Failure;
+use fontana::Verdict;
+use fontana::wire::{Manifest, ManifestLimits};
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Reads the manifest; `None` if there is no such file yet.
+pub(super) fn read(path: &Path) -> Result<Option<Manifest>, Failure> {
+    let limits = ManifestLimits::default();
+    let mut bytes = Vec::new();
+    let read = File::open(path)
+        .and_then(|file| file.take(limits.bytes as u64 + 1).read_to_end(&mut bytes));
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let message = format!("cannot read the manifest {path:?}: {error}");
+            return Err(Failure::new(Verdict::Refused, message, "check its name and permissions"));
+        }
+        Ok(_) => {}
+    }
+    Manifest::parse(&bytes, &limits).map(Some).map_err(|error| {
+        let message = format!("{path:?}: {error}");
+        let way_out = "copy it again from the first sender, or choose a new name to begin anew";
+        Failure::new(Verdict::Usage, message, way_out)
+    })
+}
+
+/// Writes the manifest to a new file: whole or not at all, and never over another one.
+pub(super) fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
+    let failed = |error: &io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            let message = format!("another sender has just written {path:?}");
+            Failure::new(Verdict::Refused, message, "start again, to go on with what it says")
+        }
+        io::ErrorKind::StorageFull => {
+            Failure::new(Verdict::Io, format!("disk full: no room for {path:?}"), "free some space")
+        }
+        _ => {
+            let message = format!("cannot write the manifest {path:?}: {error}");
+            let way_out = "choose a directory that this user may write to";
+            Failure::new(Verdict::Refused, message, way_out)
+        }
+    };
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(directory)
+        .map_err(|error| failed(&error))?;
+    file.write_all(&manifest.emit())
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(|error| failed(&error))?;
+    file.persist_noclobber(path).map(drop).map_err(|error| failed(&error.error))
+}

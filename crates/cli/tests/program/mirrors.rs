@@ -1,0 +1,152 @@
+//! `fontana send --manifest`: other lives and mirrors of a sender.
+
+use crate::support::{arguments, noise, place, run};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Sends for a moment; the events that tell what, and how much of it.
+fn send(words: &str, files: &[&Path]) -> (serde_json::Value, serde_json::Value) {
+    let words = format!("send -i lo {words} --rate 20M --duration 400ms --json");
+    let sent = run(&arguments(&words, files)).expect(0);
+    (sent.event("session"), sent.event("summary"))
+}
+
+#[test]
+fn a_sender_that_finds_its_manifest_pours_repair_symbols_of_the_same_objects() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, empty) = (directory.path().join("file"), directory.path().join("empty"));
+    let manifest = directory.path().join("manifest");
+    std::fs::write(&file, noise(300_000, 1)).unwrap();
+    std::fs::write(&empty, "").unwrap();
+    let words = format!("--to {} --manifest {}", place(), manifest.display());
+    let dry = format!("send -i lo {words} --dry-run");
+    run(&arguments(&dry, &[&file, &empty])).expect(0);
+    assert!(!manifest.exists(), "a dry run writes nothing");
+
+    let (first, sent) = send(&words, &[&file, &empty]);
+    assert_eq!(sent["source_symbols"], first["source_symbols"]);
+    let bytes = std::fs::read(&manifest).unwrap();
+    // Other defaults, and files in another order.
+    for more in ["--symbol-size 512 --block-symbols 50 --content-version 7", "--rehash", "--mirror"]
+    {
+        let (again, sent) = send(&format!("{words} {more}"), &[&empty, &file]);
+        for field in ["ticket", "tsi", "manifest", "symbol_size", "objects", "bytes", "version"] {
+            assert_eq!(again[field], first[field], "{more}: {field}");
+        }
+        assert_eq!(sent["source_symbols"], 0, "{more}");
+        assert!(sent["repair_symbols"].as_u64().unwrap() > 100, "{more}: {sent}");
+    }
+    assert_eq!(std::fs::read(&manifest).unwrap(), bytes);
+}
+
+#[test]
+fn a_ticket_stays_valid_when_its_sender_is_started_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(1_000, 1)).unwrap();
+    let ticket = |more: &str| {
+        let words = format!("send -i lo --dry-run --json {more}");
+        run(&arguments(&words, &[&file])).expect(0).event("session")["ticket"].clone()
+    };
+    assert_eq!(ticket(""), ticket(""));
+    assert_ne!(ticket("--tsi 5"), ticket(""));
+    assert_ne!(ticket("--flute"), ticket("--flute"), "nothing tells its receivers what is in it");
+    let before = ticket("");
+    std::fs::write(&file, noise(1_000, 2)).unwrap();
+    assert_ne!(ticket(""), before, "other content is another session");
+}
+
+#[test]
+fn files_that_are_not_what_the_manifest_says_are_8() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, other) = (directory.path().join("file"), directory.path().join("other"));
+    let manifest = directory.path().join("manifest");
+    std::fs::write(&file, noise(30_000, 1)).unwrap();
+    std::fs::write(&other, "of no interest").unwrap();
+    let place = place();
+    let words =
+        format!("send -i lo --to {place} --duration 50ms --manifest {}", manifest.display());
+    run(&arguments(&words, &[&file])).expect(0);
+    let modified = std::fs::metadata(&file).unwrap().modified().unwrap();
+    let set_modified = |time: SystemTime| {
+        std::fs::File::options().append(true).open(&file).unwrap().set_modified(time).unwrap();
+    };
+    let refused = |more: &str, files: &[&Path], what: &str| {
+        let refused = run(&arguments(&format!("{words} {more}"), files)).expect(8);
+        assert!(refused.stderr.contains(what), "{what:?} in {}", refused.stderr);
+        assert!(refused.stderr.contains("begin anew"), "{}", refused.stderr);
+    };
+    refused("", &[&other], "not among the files");
+    refused("", &[&file, &other], "no such name");
+
+    // A copy that did not keep the time is read, and is right.
+    set_modified(modified - Duration::from_secs(5));
+    run(&arguments(&words, &[&file])).expect(0);
+    std::fs::write(&file, noise(30_000, 2)).unwrap();
+    refused("", &[&file], "its bytes are others");
+    // Nobody notices without reading it.
+    set_modified(modified);
+    refused("--rehash", &[&file], "its bytes are others");
+    std::fs::write(&file, noise(30_001, 1)).unwrap();
+    set_modified(modified);
+    refused("", &[&file], "30001 bytes instead of 30000");
+}
+
+#[test]
+fn a_tree_is_gone_on_with_as_long_as_everything_in_it_is_what_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let (tree, manifest) = (directory.path().join("tree"), directory.path().join("manifest"));
+    std::fs::create_dir_all(tree.join("deep/empty")).unwrap();
+    for number in 0..50 {
+        std::fs::write(tree.join(format!("deep/{number}")), noise(1000 + number, 1)).unwrap();
+    }
+    std::os::unix::fs::symlink("deep/7", tree.join("link")).unwrap();
+    let sparse = std::fs::File::create(tree.join("sparse")).unwrap();
+    sparse.set_len(1 << 20).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&sparse, b"an end", (1 << 20) - 6).unwrap();
+    let words = format!("--to {} --manifest {}", place(), manifest.display());
+    let (first, _) = send(&words, &[&tree]);
+    let (again, sent) = send(&format!("{words} --rehash"), &[&tree]);
+    assert_eq!((&again["manifest"], &again["ticket"]), (&first["manifest"], &first["ticket"]));
+    assert_eq!(sent["source_symbols"], 0);
+
+    let refused = |what: &str| {
+        let words = format!("send -i lo {words} --duration 50ms");
+        let refused = run(&arguments(&words, &[&tree])).expect(8);
+        assert!(refused.stderr.contains(what), "{what:?} in {}", refused.stderr);
+    };
+    // What was a hole and is none any more: no hash would tell.
+    std::os::unix::fs::FileExt::write_all_at(&sparse, b"x", 1 << 19).unwrap();
+    refused("sparse\" is not what the manifest says: its bytes are others");
+    std::os::unix::fs::FileExt::write_all_at(&sparse, &[0], 1 << 19).unwrap();
+    std::fs::write(tree.join("deep/7"), noise(1007, 2)).unwrap();
+    refused("deep/7");
+    std::fs::write(tree.join("deep/7"), noise(1007, 1)).unwrap();
+    std::fs::create_dir(tree.join("new")).unwrap();
+    refused("tree/new\" is not what the manifest says: there is no such name");
+    std::fs::remove_dir(tree.join("new")).unwrap();
+    std::fs::remove_file(tree.join("link")).unwrap();
+    std::os::unix::fs::symlink("deep/8", tree.join("link")).unwrap();
+    refused("it leads elsewhere");
+    std::fs::remove_file(tree.join("link")).unwrap();
+    std::fs::create_dir(tree.join("link")).unwrap();
+    refused("it is something else");
+}
+
+#[test]
+fn a_manifest_that_is_none_or_is_missing_is_2_and_one_that_cannot_be_written_is_6() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, manifest) = (directory.path().join("file"), directory.path().join("manifest"));
+    std::fs::write(&file, noise(1_000, 1)).unwrap();
+    let words = format!("send -i lo --to {} --duration 50ms --manifest", place());
+    let refused = |more: &str, manifest: &Path, code: i32, what: &str| {
+        let words = format!("{words} {} {more}", manifest.display());
+        let refused = run(&arguments(&words, &[&file])).expect(code);
+        assert!(refused.stderr.contains(what), "{what:?} in {}", refused.stderr);
+    };
+    refused("--mirror", &manifest, 2, "copy it from the first sender");
+    std::fs::write(&manifest, "FONTMAN").unwrap();
+    refused("", &manifest, 2, "choose a new name");
+    refused("--flute", &manifest, 2, "cannot be used with");
+    refused("", &directory.path().join("missing/manifest"), 6, "cannot write the manifest");
+}

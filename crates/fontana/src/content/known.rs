@@ -1,0 +1,201 @@
+//! Content that a manifest describes already: a sender that was started again, or a mirror of
+//! another one, pours symbols of the same objects. What the manifest says is taken as it is; the
+//! files have to agree with it.
+
+use super::table::objects_of;
+use super::{Content, ContentObject, ContentOptions, hash_blocks, tree};
+use crate::Error;
+use fontana_proto::ControlError;
+use fontana_store::{
+    Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFile, SourceFiles,
+};
+use fontana_wire::{Entry, FileEntry, Manifest, RelativePath, Segment, Toi};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Content {
+    /// The content of `manifest`, in these files. Those whose size and time of last modification
+    /// are the manifest's are believed to be the same, unless `rehash` is set; the others are read.
+    /// Modes, and times of directories, may be others.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] with the first file that is not as the manifest says.
+    pub(crate) fn of_manifest(
+        options: &ContentOptions<'_>,
+        manifest: &Manifest,
+        rehash: bool,
+    ) -> Result<Self, Error> {
+        let tree::Scanned { sources, files, others, .. } = tree::scan(options)?;
+        let others = others.into_iter().map(|entry| (entry.path().clone(), Named::Other(entry)));
+        let names = files.into_iter().map(|(path, index)| (path, Named::File(index)));
+        let found = match_entries(manifest, &sources, names.chain(others).collect(), rehash)?;
+        let objects = objects(manifest, &Arc::new(sources), &found)?;
+        check_hashes(manifest, &objects, &found, options.workers)?;
+        Ok(Self { manifest: manifest.clone(), objects, plain: None })
+    }
+}
+
+/// What was found under a name.
+enum Named {
+    File(FileIndex),
+    /// A directory or a link.
+    Other(Entry),
+}
+
+/// A file of the manifest, and where its bytes are.
+struct Found<'a> {
+    entry: &'a FileEntry,
+    index: FileIndex,
+    /// It was written to since the manifest was made, or is a copy that did not keep the time.
+    doubtful: bool,
+}
+
+/// Finds everything that the manifest names, and nothing else, among what is to be sent.
+fn match_entries<'a>(
+    manifest: &'a Manifest,
+    sources: &SourceFiles,
+    mut names: BTreeMap<RelativePath, Named>,
+    rehash: bool,
+) -> Result<Vec<Found<'a>>, Error> {
+    let mut found = Vec::new();
+    for entry in manifest.entries() {
+        let name = entry.path();
+        match (entry, names.remove(name)) {
+            (Entry::File(file), Some(Named::File(index))) => {
+                found.push(match_file(file, index, sources, rehash)?);
+            }
+            (Entry::Directory(_), Some(Named::Other(Entry::Directory(_)))) => {}
+            (Entry::Symlink(link), Some(Named::Other(Entry::Symlink(now)))) => {
+                if link.target != now.target {
+                    return Err(differs(name, "it leads elsewhere"));
+                }
+            }
+            (_, None) => return Err(differs(name, "it is not among the files to be sent")),
+            (_, Some(_)) => return Err(differs(name, "it is something else than it was")),
+        }
+    }
+    match names.into_keys().next() {
+        Some(name) => Err(differs(&name, "there is no such name in it")),
+        None => Ok(found),
+    }
+}
+
+fn match_file<'a>(
+    entry: &'a FileEntry,
+    index: FileIndex,
+    sources: &SourceFiles,
+    rehash: bool,
+) -> Result<Found<'a>, Error> {
+    let source = sources.file(index).map_err(SourceError::from)?;
+    if source.size() != entry.length() {
+        let what = format!("it has {} bytes instead of {}", source.size(), entry.length());
+        return Err(differs(&entry.path, what));
+    }
+    let doubtful = rehash || !has_time_of(source, entry);
+    if doubtful {
+        check_holes(entry, index, sources)?;
+    }
+    Ok(Found { entry, index, doubtful })
+}
+
+fn has_time_of(source: &SourceFile, file: &FileEntry) -> bool {
+    let modified = source.identity().modified;
+    (modified.seconds, modified.nanoseconds)
+        == (file.metadata.mtime_seconds, file.metadata.mtime_nanoseconds)
+}
+
+/// Sees that there are zeros where the manifest has a hole: no object holds them, and no hash.
+fn check_holes(file: &FileEntry, index: FileIndex, sources: &SourceFiles) -> Result<(), Error> {
+    let mut chunk = vec![0; 1 << 16];
+    let is_hole = |segment: &Segment| matches!(segment, Segment::Hole { .. });
+    for (range, _) in file.placed_segments().filter(|(_, segment)| is_hole(segment)) {
+        for offset in range.clone().step_by(chunk.len()) {
+            let length = chunk.len().min((range.end - offset) as usize);
+            let part = chunk.get_mut(..length).unwrap_or_default();
+            sources.read_exact_at(index, offset, part)?;
+            if part.iter().any(|&byte| byte != 0) {
+                return Err(differs(&file.path, OTHER_BYTES));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The objects of the manifest, in its order, out of the files that were found.
+fn objects(
+    manifest: &Manifest,
+    sources: &Arc<SourceFiles>,
+    found: &[Found<'_>],
+) -> Result<Vec<ContentObject>, Error> {
+    let mut parts: BTreeMap<u32, Vec<(u64, Extent)>> = BTreeMap::new();
+    for Found { entry, index, .. } in found {
+        for (range, segment) in entry.placed_segments() {
+            if let Segment::Extent { toi, object_offset, length } = segment {
+                let extent = Extent { file: *index, offset: range.start, length };
+                parts.entry(toi).or_default().push((object_offset, extent));
+            }
+        }
+    }
+    let mut objects = Vec::new();
+    for object in manifest.objects() {
+        let mut parts = parts.remove(&object.toi).unwrap_or_default();
+        parts.sort_by_key(|(offset, _)| *offset);
+        let mut end = 0;
+        let is_next = |(offset, extent): &(u64, Extent)| {
+            let follows = *offset == end;
+            end = offset.saturating_add(extent.length);
+            follows
+        };
+        if !parts.iter().all(is_next) || end != object.oti.transfer_length {
+            let name = format!("object {}", object.toi);
+            return Err(Error::Differs { name, what: "it is not made of these files".into() });
+        }
+        let layout = object.oti.layout().map_err(ControlError::from)?;
+        let extents =
+            Extents::new(parts.into_iter().map(|(_, extent)| extent)).map_err(SourceError::from)?;
+        let source =
+            ObjectSource::new(Arc::clone(sources), layout, extents).map_err(SourceError::from)?;
+        objects.push(ContentObject { toi: Toi::from(object.toi), source: Arc::new(source) });
+    }
+    Ok(objects)
+}
+
+/// Hashes the objects that have bytes of doubtful files.
+fn check_hashes(
+    manifest: &Manifest,
+    objects: &[ContentObject],
+    found: &[Found<'_>],
+    workers: usize,
+) -> Result<(), Error> {
+    let mut doubtful: BTreeMap<u32, Vec<&FileEntry>> = BTreeMap::new();
+    for Found { entry, .. } in found.iter().filter(|found| found.doubtful) {
+        for toi in objects_of(entry) {
+            doubtful.entry(toi).or_default().push(entry);
+        }
+    }
+    let in_doubt = |object: &&ContentObject| doubtful.contains_key(&(object.toi.0 as u32));
+    let objects: Vec<_> = objects.iter().filter(in_doubt).cloned().collect();
+    let hashes = hash_blocks(&objects, workers)?;
+    // Both are in the order of TOIs.
+    for ((toi, files), actual) in doubtful.into_iter().zip(hashes) {
+        if manifest.object(toi).is_some_and(|object| object.block_hashes == actual) {
+            continue;
+        }
+        return Err(match files[..] {
+            [file] => differs(&file.path, OTHER_BYTES),
+            [first, ..] => {
+                let others = files.len() - 1;
+                let what = format!("its bytes are others, or those of {others} files beside it");
+                differs(&first.path, what)
+            }
+            [] => continue,
+        });
+    }
+    Ok(())
+}
+
+const OTHER_BYTES: &str = "its bytes are others";
+
+fn differs(name: &RelativePath, what: impl Into<String>) -> Error {
+    Error::Differs { name: name.to_string(), what: what.into() }
+}

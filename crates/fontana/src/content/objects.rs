@@ -1,0 +1,225 @@
+//! How files become objects.
+//!
+//! A file is an object of its own, or several if one cannot hold it. But every object has a block
+//! at least, and a receiver is done when its slowest block is, so a thousand files of a few symbols
+//! each would cost more than one of the same size. Small files are therefore *bundled*: laid end to
+//! end, in the order of the tree, in objects that hold many of them. Holes are in no object.
+
+use super::{ContentObject, ContentOptions};
+use crate::Error;
+use crate::geometry;
+use fontana_proto::ControlError;
+use fontana_store::{
+    Extent, Extents, FileIndex, GeometryError, ObjectSource, SourceError, SourceFile, SourceFiles,
+};
+use fontana_wire::{Segment, Toi};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Fewer small files than this are left as they are: they cost little, and receivers of plain FLUTE
+/// can take a file that is an object.
+const LEAST_BUNDLED: usize = 16;
+
+/// Most bytes of a bundle, unless a single file is longer: some blocks of the default length, so
+/// that none is short. If one of its files changes while it is sent, the others of the bundle are
+/// given up too; this is how many.
+const MAX_BUNDLE: u64 = 64 << 20;
+
+/// Cuts the files into objects.
+pub(super) fn objects(
+    options: &ContentOptions<'_>,
+    sources: &Arc<SourceFiles>,
+) -> Result<Vec<ContentObject>, Error> {
+    // A block's bytes: what is longer has long blocks by itself.
+    let block = u64::from(options.block_symbols) * u64::from(options.symbol_size);
+    let (mut small, mut large) = (Vec::new(), Vec::new());
+    for (index, file) in (0..).map(FileIndex).zip(sources.as_slice()) {
+        let extents = extents(options, index, file);
+        let length = length(&extents);
+        if length > 0 {
+            let run = if length < block && !options.plain { &mut small } else { &mut large };
+            run.push(extents);
+        }
+    }
+    let runs = if small.len() < LEAST_BUNDLED {
+        // In the order of the files, as if there were no difference.
+        let mut all = [large, small].concat();
+        all.sort();
+        all
+    } else {
+        large.into_iter().chain(bundles(small)).collect()
+    };
+    let mut objects = Vec::new();
+    for run in runs {
+        objects.extend(fragments(options, sources, &run, objects.len())?);
+    }
+    Ok(objects)
+}
+
+/// The bytes of a file that are sent. Plain FLUTE knows no holes.
+fn extents(options: &ContentOptions<'_>, file: FileIndex, source: &SourceFile) -> Vec<Extent> {
+    if options.plain {
+        let whole = Extent { file, offset: 0, length: source.size() };
+        return if whole.length > 0 { vec![whole] } else { Vec::new() };
+    }
+    let extent = |range: &std::ops::Range<u64>| Extent {
+        file,
+        offset: range.start,
+        length: range.end - range.start,
+    };
+    source.data().iter().map(extent).collect()
+}
+
+fn length(extents: &[Extent]) -> u64 {
+    extents.iter().map(|extent| extent.length).sum()
+}
+
+/// Lays files end to end, as many as are about equal parts of at most [`MAX_BUNDLE`]: none is much
+/// shorter than the others. A file is in one bundle only, so that it is complete when that is.
+fn bundles(files: Vec<Vec<Extent>>) -> Vec<Vec<Extent>> {
+    let total: u64 = files.iter().map(|file| length(file)).sum();
+    let share = total.div_ceil(total.div_ceil(MAX_BUNDLE).max(1));
+    let mut bundles: Vec<Vec<Extent>> = Vec::new();
+    let mut before = 0;
+    for file in files {
+        // A file belongs to the share that its first byte falls into.
+        if before / share >= bundles.len() as u64 {
+            bundles.push(Vec::new());
+        }
+        before += length(&file);
+        if let Some(bundle) = bundles.last_mut() {
+            bundle.extend(file);
+        }
+    }
+    bundles
+}
+
+/// The objects that hold a run of extents: one, or as many as its length needs.
+fn fragments(
+    options: &ContentOptions<'_>,
+    sources: &Arc<SourceFiles>,
+    run: &[Extent],
+    objects_before: usize,
+) -> Result<Vec<ContentObject>, Error> {
+    let length = length(run);
+    let largest = geometry::max_object_size(options.code, options.symbol_size);
+    let count = length.div_ceil(largest);
+    if options.plain && count > 1 {
+        let allowed =
+            "one that a single object holds: raise the symbol size, or send without FLUTE";
+        return Err(Error::Range { what: "the length of a file", actual: length, allowed });
+    }
+    // Equal fragments, on whole symbols: none is much shorter than the others.
+    let symbols = length.div_ceil(u64::from(options.symbol_size)).div_ceil(count.max(1));
+    let size = symbols * u64::from(options.symbol_size);
+    (0..count)
+        .map(|number| {
+            let offset = number * size;
+            let length = size.min(length - offset);
+            let oti = geometry::object_oti(
+                options.code,
+                length,
+                options.symbol_size,
+                options.block_symbols,
+            );
+            let layout = oti.layout().map_err(ControlError::from)?;
+            let extents = Extents::new(part(run, offset, length)).map_err(SourceError::from)?;
+            let source = ObjectSource::new(Arc::clone(sources), layout, extents)
+                .map_err(SourceError::from)?;
+            // Content counts from 1 (0 is the file delivery table).
+            let toi = Toi::from((objects_before as u64 + number + 1) as u32);
+            Ok(ContentObject { toi, source: Arc::new(source) })
+        })
+        .collect()
+}
+
+/// `length` bytes of a run, from `start` on.
+fn part(run: &[Extent], start: u64, length: u64) -> Vec<Extent> {
+    let end = start + length;
+    let mut at = 0;
+    run.iter()
+        .filter_map(|extent| {
+            let begin = at;
+            at += extent.length;
+            let (from, to) = (start.max(begin), end.min(at));
+            (from < to).then(|| Extent {
+                file: extent.file,
+                offset: extent.offset + (from - begin),
+                length: to - from,
+            })
+        })
+        .collect()
+}
+
+/// Where the bytes of every file are: in the objects, or in holes.
+pub(super) fn segments(
+    sources: &SourceFiles,
+    objects: &[ContentObject],
+) -> Result<BTreeMap<FileIndex, Vec<Segment>>, Error> {
+    let mut placed: BTreeMap<FileIndex, Vec<(u64, Segment)>> = BTreeMap::new();
+    for object in objects {
+        let mut object_offset = 0;
+        for &Extent { file, offset, length } in object.source.extents().as_slice() {
+            let segment = Segment::Extent { toi: object.toi.0 as u32, object_offset, length };
+            placed.entry(file).or_default().push((offset, segment));
+            object_offset += length;
+        }
+    }
+    let mut all = BTreeMap::new();
+    for (index, file) in (0..).map(FileIndex).zip(sources.as_slice()) {
+        let mut extents = placed.remove(&index).unwrap_or_default();
+        extents.sort_by_key(|(offset, _)| *offset);
+        let (mut segments, mut at) = (Vec::new(), 0);
+        for (offset, segment) in extents {
+            segments.extend(hole(at, offset));
+            segments.push(segment);
+            at = offset
+                .checked_add(segment.length())
+                .ok_or(GeometryError::Overflow)
+                .map_err(SourceError::from)?;
+        }
+        segments.extend(hole(at, file.size()));
+        all.insert(index, segments);
+    }
+    Ok(all)
+}
+
+fn hole(from: u64, to: u64) -> Option<Segment> {
+    let length = to.saturating_sub(from);
+    (length > 0).then_some(Segment::Hole { length })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(index: u32, length: u64) -> Vec<Extent> {
+        vec![Extent { file: FileIndex(index), offset: 0, length }]
+    }
+
+    #[test]
+    fn bundles_are_about_equal_and_split_no_file() {
+        let files: Vec<_> = (0..1000).map(|index| file(index, 200_000)).collect();
+        let bundles = bundles(files.clone());
+        assert_eq!(bundles.len(), 3);
+        assert_eq!(bundles.concat(), files.concat());
+        for bundle in &bundles {
+            let length = length(bundle);
+            assert!(length <= MAX_BUNDLE + 200_000, "{length}");
+            assert!((66_000_000..67_200_000).contains(&length), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_run_is_cut_where_it_begins_and_ends() {
+        let run = [file(0, 10), file(1, 5), file(2, 10)].concat();
+        let cut = |start, length| {
+            let extents = part(&run, start, length);
+            extents.iter().map(|e| (e.file.0, e.offset, e.length)).collect::<Vec<_>>()
+        };
+        assert_eq!(cut(0, 25), [(0, 0, 10), (1, 0, 5), (2, 0, 10)]);
+        assert_eq!(cut(8, 9), [(0, 8, 2), (1, 0, 5), (2, 0, 2)]);
+        assert_eq!(cut(10, 5), [(1, 0, 5)]);
+        assert_eq!(cut(25, 0), []);
+    }
+}

@@ -1,0 +1,104 @@
+//! What the file delivery table says of the content (RFC 6726, section 3.4).
+
+use super::Content;
+use fontana_fec::Oti;
+use fontana_wire::{
+    Fdt, FdtFile, FileEntry, NtpSeconds, RelativePath, Segment, Toi, emit_content_location,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Content type of an object that is a part of a file, or a file without its holes: not something
+/// that another program could use.
+const FRAGMENT_TYPE: &str = "application/vnd.fontana.fragment";
+/// Content type of many files laid end to end.
+const BUNDLE_TYPE: &str = "application/vnd.fontana.bundle";
+
+/// TOIs of empty files in plain FLUTE sessions start here, far from the others.
+const EMPTY_FILES: u32 = 0x8000_0000;
+
+impl Content {
+    /// The table that tells FLUTE receivers what is here. An object that is exactly one file is
+    /// listed as that file; the others are listed so that it is known what passes by.
+    pub(crate) fn file_delivery_table(&self, expires_since_epoch: Duration) -> Fdt {
+        let mut held: BTreeMap<u32, Vec<&FileEntry>> = BTreeMap::new();
+        for file in self.manifest.files() {
+            for toi in objects_of(file) {
+                held.entry(toi).or_default().push(file);
+            }
+        }
+        let mut fragments: BTreeMap<&RelativePath, u32> = BTreeMap::new();
+        let mut files: Vec<FdtFile> = Vec::new();
+        for object in self.manifest.objects() {
+            let (toi, oti) = (Toi::from(object.toi), object.oti);
+            files.push(match held.get(&object.toi).map_or(&[][..], Vec::as_slice) {
+                [file] if is_whole(file, &oti) => FdtFile {
+                    content_md5: self.md5_of(&file.path),
+                    ..described(toi, oti, emit_content_location(&file.path), None)
+                },
+                [file] => {
+                    let number = fragments.entry(&file.path).or_default();
+                    let name = emit_content_location(&file.path);
+                    let location = format!("{name}.fragment{number}");
+                    *number += 1;
+                    described(toi, oti, location, Some(FRAGMENT_TYPE))
+                }
+                _ => described(toi, oti, format!("bundle{}", object.toi), Some(BUNDLE_TYPE)),
+            });
+        }
+        for (toi, path, oti) in self.listed_empty_files() {
+            files.push(FdtFile {
+                content_md5: self.md5_of(path),
+                ..described(toi, oti, emit_content_location(path), None)
+            });
+        }
+        let expires = NtpSeconds::from_unix_seconds(expires_since_epoch.as_secs());
+        Fdt { expires, complete: true, files }
+    }
+
+    /// The objects of empty files, if there are any: only plain FLUTE has them.
+    pub(crate) fn empty_files(&self) -> Option<(Vec<Toi>, Oti)> {
+        let (_, _, oti) = self.listed_empty_files().next()?;
+        Some((self.listed_empty_files().map(|(toi, ..)| toi).collect(), oti))
+    }
+
+    fn listed_empty_files(&self) -> impl Iterator<Item = (Toi, &RelativePath, Oti)> {
+        let empty = self.manifest.files().filter(|file| file.segments.is_empty());
+        let oti = self.plain.as_ref().map(|plain| plain.empty);
+        empty.enumerate().filter_map(move |(index, file)| {
+            Some((Toi(u128::from(EMPTY_FILES) + index as u128), &file.path, oti?))
+        })
+    }
+
+    fn md5_of(&self, path: &RelativePath) -> Option<[u8; 16]> {
+        self.plain.as_ref()?.md5.get(path).copied()
+    }
+}
+
+/// The objects that hold bytes of a file, in its order.
+pub(super) fn objects_of(file: &FileEntry) -> Vec<u32> {
+    let toi = |segment: &Segment| match *segment {
+        Segment::Extent { toi, .. } => Some(toi),
+        Segment::Hole { .. } => None,
+    };
+    let mut tois: Vec<_> = file.segments.iter().filter_map(toi).collect();
+    tois.dedup();
+    tois
+}
+
+fn is_whole(file: &FileEntry, oti: &Oti) -> bool {
+    matches!(file.segments[..], [Segment::Extent { length, .. }] if length == oti.transfer_length)
+}
+
+fn described(toi: Toi, oti: Oti, location: String, content_type: Option<&str>) -> FdtFile {
+    FdtFile {
+        toi,
+        content_location: location,
+        content_length: Some(oti.transfer_length),
+        transfer_length: Some(oti.transfer_length),
+        content_type: content_type.map(str::to_owned),
+        fec_encoding_id: Some(oti.scheme.encoding_id()),
+        oti: Some(oti),
+        ..FdtFile::default()
+    }
+}

@@ -1,0 +1,71 @@
+//! The files, directories and links that are to be sent, under the names that receivers see.
+
+use super::ContentOptions;
+use crate::Error;
+use fontana_store::{FileIndex, Found, SourceFile, SourceFiles, Tree};
+use fontana_wire::{
+    DirectoryEntry, Entry, FileEntry, ManifestLimits, Metadata, RelativePath, SymlinkEntry,
+};
+use std::collections::BTreeMap;
+
+/// What was found.
+pub(super) struct Scanned {
+    /// The names of the paths that were given, in their order.
+    pub(super) roots: Vec<Vec<u8>>,
+    pub(super) sources: SourceFiles,
+    /// The regular files, ascending by index.
+    pub(super) files: Vec<(RelativePath, FileIndex)>,
+    /// Directories and symbolic links; none for plain FLUTE, which has no words for them.
+    pub(super) others: Vec<Entry>,
+}
+
+/// Looks at everything that is to be sent. Nothing is read yet.
+pub(super) fn scan(options: &ContentOptions<'_>) -> Result<Scanned, Error> {
+    let Tree { roots, files: sources, entries } = Tree::scan(options.files, options.filter)?;
+    let limit = ManifestLimits::default().entries;
+    if entries.len() > limit {
+        return Err(Error::Range {
+            what: "the number of files and directories",
+            actual: entries.len() as u64,
+            allowed: "at most a million: send them in several sessions, or in an archive",
+        });
+    }
+    let (mut files, mut others) = (Vec::new(), Vec::new());
+    let mut names = BTreeMap::new();
+    for entry in entries {
+        let path = RelativePath::new(&entry.name).map_err(|error| Error::Name {
+            name: fontana_wire::Printable(&entry.name).to_string(),
+            error,
+        })?;
+        if let Some(first) = names.insert(path.clone(), entry.path.clone()) {
+            return Err(Error::SameName { first, second: entry.path });
+        }
+        match entry.found {
+            Found::File(index) => files.push((path, index)),
+            _ if options.plain => {}
+            Found::Directory { mode, modified } => {
+                let metadata = Metadata {
+                    mode: mode & Metadata::MAX_MODE,
+                    mtime_seconds: modified.seconds,
+                    mtime_nanoseconds: modified.nanoseconds,
+                };
+                others.push(Entry::Directory(DirectoryEntry { path, metadata }));
+            }
+            Found::Link { leads_to: target } => {
+                others.push(Entry::Symlink(SymlinkEntry { path, target }));
+            }
+        }
+    }
+    Ok(Scanned { roots, sources, files, others })
+}
+
+/// A file that no object holds bytes of yet.
+pub(super) fn file_entry(path: RelativePath, source: &SourceFile) -> FileEntry {
+    let modified = source.identity().modified;
+    let metadata = Metadata {
+        mode: source.mode() & Metadata::MAX_MODE,
+        mtime_seconds: modified.seconds,
+        mtime_nanoseconds: modified.nanoseconds,
+    };
+    FileEntry { path, metadata, segments: Vec::new() }
+}

@@ -1,0 +1,151 @@
+//! What interrupted receptions have left in a directory: to see what receiving again goes on with,
+//! or to remove it.
+//!
+//! ```no_run
+//! for interrupted in fontana::interrupted("downloads")? {
+//!     println!("{}: {} of {} symbols", interrupted.tag, interrupted.symbols, interrupted.source_symbols);
+//! }
+//! # Ok::<(), fontana::Error>(())
+//! ```
+
+use crate::Error;
+use fontana_store::{
+    Errno, Kept, KeptBlock, Leftover, Staging, StagingError, StagingOptions, TargetDirectory,
+};
+use fontana_wire::{Hash, Manifest, ManifestLimits, ManifestObject, manifest_hash};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A reception that was interrupted, or is running.
+#[derive(Clone, Debug)]
+pub struct Interrupted {
+    /// Names it in its directory: the hash of its manifest, or, for plain FLUTE, the session.
+    pub tag: String,
+    /// What is being received; `None` for plain FLUTE, and if it was not written down whole.
+    pub manifest: Option<Manifest>,
+    /// Source symbols that need not be received any more; 0 without a manifest.
+    pub symbols: u64,
+    /// Source symbols of the whole content; 0 without a manifest.
+    pub source_symbols: u64,
+    /// Bytes that it occupies on the disk.
+    pub bytes_on_disk: u64,
+    /// When something was received last.
+    pub modified: SystemTime,
+    /// A receiver is at work on it.
+    pub in_use: bool,
+}
+
+/// The interrupted and the running receptions of a directory, by tag.
+///
+/// # Errors
+/// [`Error::Staging`] if the directory is not there or cannot be listed.
+pub fn interrupted(directory: impl AsRef<Path>) -> Result<Vec<Interrupted>, Error> {
+    let leftovers = open(directory.as_ref())?.leftovers()?;
+    Ok(leftovers.into_iter().map(Interrupted::new).collect())
+}
+
+/// Removes what an interrupted reception has left; files that it completed stay.
+///
+/// # Errors
+/// [`Error::Staging`]: with [`StagingError::Busy`] if a receiver is at work on it.
+pub fn discard(directory: impl AsRef<Path>, tag: &str) -> Result<(), Error> {
+    let target = Arc::new(open(directory.as_ref())?);
+    let (staging, _) = Staging::create(target, tag, StagingOptions::default())?;
+    Ok(staging.remove()?)
+}
+
+/// Opens a directory that must be there: nothing is received into it.
+fn open(path: &Path) -> Result<TargetDirectory, Error> {
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(TargetDirectory::open(path)?),
+        _ => {
+            let (path, doing) = (path.to_owned(), "list the directory");
+            Err(StagingError::System { path, doing, errno: Errno::NOENT }.into())
+        }
+    }
+}
+
+/// The manifest of this hash, if an earlier receiver has left it, and the hash: a large one need not
+/// be received in every life.
+pub(crate) fn known_manifest(
+    target: &TargetDirectory,
+    hash: Hash,
+    limits: &ManifestLimits,
+) -> Option<(Hash, Arc<Manifest>)> {
+    let bytes = target.description(&hash.to_string(), limits.bytes)?;
+    let manifest = parse(&bytes, &hash.to_string(), limits)?;
+    Some((hash, Arc::new(manifest)))
+}
+
+/// A manifest that may be torn, or anybody's: the tag is the hash of the right one.
+fn parse(description: &[u8], tag: &str, limits: &ManifestLimits) -> Option<Manifest> {
+    let is_whole = manifest_hash(description).to_string() == tag;
+    is_whole.then(|| Manifest::parse(description, limits).ok()).flatten()
+}
+
+impl Interrupted {
+    fn new(leftover: Leftover) -> Self {
+        let Leftover { tag, in_use, bytes_on_disk, modified, kept, description } = leftover;
+        let manifest =
+            description.and_then(|bytes| parse(&bytes, &tag, &ManifestLimits::default()));
+        let objects = manifest.as_ref().map(Manifest::objects).unwrap_or_default();
+        let sum = |(held, all): (u64, u64), object: &ManifestObject| {
+            let (h, a) = held_of(object, &kept);
+            (held + h, all + a)
+        };
+        let (symbols, source_symbols) = objects.iter().fold((0, 0), sum);
+        let since = u64::try_from(modified.seconds).unwrap_or(0);
+        let modified = UNIX_EPOCH + Duration::new(since, modified.nanoseconds);
+        Self { tag, manifest, symbols, source_symbols, bytes_on_disk, modified, in_use }
+    }
+}
+
+/// Source symbols of an object that need not be received any more, and all of them.
+fn held_of(object: &ManifestObject, kept: &Kept) -> (u64, u64) {
+    let Ok(layout) = object.oti.layout() else { return (0, 0) };
+    let all = layout.total_source_symbols();
+    if kept.committed.contains(&object.toi) {
+        return (all, all);
+    }
+    let blocks = (0..layout.block_count()).map(fontana_fec::Sbn).map(|sbn| {
+        let k = u64::from(layout.source_symbols(sbn).unwrap_or(0));
+        let KeptBlock { whole, in_place, spooled } = match kept.blocks.get(&(object.toi, sbn)) {
+            Some(block) => block,
+            None => return 0,
+        };
+        let distinct: BTreeSet<_> =
+            in_place.iter().chain(spooled.iter().map(|(esi, _)| esi)).collect();
+        if *whole { k } else { k.min(distinct.len() as u64) }
+    });
+    (blocks.sum(), all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_believed_only_if_it_is_what_the_directory_is_named_after() {
+        let directory = tempfile::tempdir().unwrap();
+        let manifest = Manifest::new(3, "nothing", Vec::new(), Vec::new()).unwrap();
+        let bytes = manifest.emit();
+        let hash = manifest_hash(&bytes);
+        let left = directory.path().join(format!(".fontana-{hash}"));
+        std::fs::create_dir(&left).unwrap();
+        let target = TargetDirectory::open(directory.path()).unwrap();
+        let limits = ManifestLimits::default();
+        let known = || known_manifest(&target, hash, &limits).map(|(_, known)| known);
+        let listed = || interrupted(directory.path()).unwrap().remove(0).manifest;
+        assert_eq!((known(), listed()), (None, None), "nothing was written down");
+        std::fs::write(left.join("manifest"), &bytes).unwrap();
+        assert_eq!(known().as_deref(), Some(&manifest));
+        assert_eq!(listed().as_ref(), Some(&manifest));
+        let other = Manifest::new(4, "nothing", Vec::new(), Vec::new()).unwrap().emit();
+        for wrong in [&bytes[..bytes.len() - 1], &other[..], b""] {
+            std::fs::write(left.join("manifest"), wrong).unwrap();
+            assert_eq!((known(), listed()), (None, None));
+        }
+    }
+}

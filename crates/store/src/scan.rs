@@ -1,0 +1,272 @@
+//! Scanning what is to be sent: files, and directories with all that is in them.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # std::fs::create_dir(dir.path().join("photos"))?;
+//! # std::fs::write(dir.path().join("photos/a.jpg"), "a")?;
+//! # std::fs::write(dir.path().join("photos/a.tmp"), "a")?;
+//! # let path = dir.path().join("photos");
+//! use fontana_store::{Filter, Found, Tree};
+//!
+//! let filter = Filter { exclude: vec!["*.tmp".into()], ..Filter::default() };
+//! let tree = Tree::scan(&[path], &filter)?;
+//! let names: Vec<_> = tree.entries.iter().map(|entry| entry.name.as_slice()).collect();
+//! assert_eq!(names, [&b"photos"[..], b"photos/a.jpg"]);
+//! assert!(matches!(tree.entries[1].found, Found::File(_)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A path is known to the receivers by its last component, and a directory brings everything in it:
+//! regular files, directories (empty ones too) and symbolic links, which are never followed. Names
+//! are raw bytes, and hidden ones are no exception. What cannot be sent (devices, pipes, sockets) is
+//! refused, not passed over: nobody should find out at the other end that something is missing.
+//!
+//! Patterns are those of `.gitignore`, by the crate `ignore`; they are relative to each directory
+//! that was named, and a path that was named itself is sent whatever they say.
+
+use crate::{Category, FileIndex, SourceError, SourceFiles, Timestamp};
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::{DirEntry, WalkBuilder};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Which of the files in a directory are sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// If there are any: only files that match one of them, and the directories they are in.
+    pub include: Vec<String>,
+    /// What matches one of them is left out, a directory with all that is in it.
+    pub exclude: Vec<String>,
+}
+
+/// What was found, in the order of names: a directory before what is in it.
+#[derive(Debug)]
+pub struct Tree {
+    /// The names of the paths that were given, in their order.
+    pub roots: Vec<Vec<u8>>,
+    /// Its regular files.
+    pub files: SourceFiles,
+    /// Everything, the regular files ascending by index.
+    pub entries: Vec<TreeEntry>,
+}
+
+/// One name of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeEntry {
+    /// The path as it was found, for people.
+    pub path: PathBuf,
+    /// The name that the receivers see: components with slashes between them.
+    pub name: Vec<u8>,
+    /// What it is.
+    pub found: Found,
+}
+
+/// What has a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A regular file.
+    File(FileIndex),
+    /// A directory.
+    Directory {
+        /// Permission bits (the low twelve of `st_mode`).
+        mode: u32,
+        /// Time of last modification.
+        modified: Timestamp,
+    },
+    /// A symbolic link.
+    Link {
+        /// What it leads to.
+        leads_to: Vec<u8>,
+    },
+}
+
+/// Why something cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScanError {
+    /// A file or directory.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A pattern that means nothing.
+    #[error("the pattern {pattern:?}: {reason}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A path without a last component that could be a name: the root of the file system.
+    #[error("{path:?} has no name that receivers could know it by")]
+    Nameless {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl ScanError {
+    /// The class of the failure; `None` if the request makes no sense, whatever is on the disk.
+    pub fn category(&self) -> Option<Category> {
+        match self {
+            Self::Source(error) => Some(error.category()),
+            Self::Pattern { .. } | Self::Nameless { .. } => None,
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn way_out(&self) -> &'static str {
+        match self {
+            Self::Source(error) => error.way_out(),
+            Self::Pattern { .. } => "patterns are those of .gitignore: *.jpg, /cache/, docs/**",
+            Self::Nameless { .. } => "name the directories in it",
+        }
+    }
+}
+
+impl Tree {
+    /// Looks at the paths and at everything below those that are directories. A path that is itself
+    /// a symbolic link is followed: whoever names it means what it leads to.
+    ///
+    /// # Errors
+    /// [`ScanError`]: for the first thing that cannot be sent.
+    pub fn scan(paths: &[PathBuf], filter: &Filter) -> Result<Self, ScanError> {
+        let mut tree =
+            Self { roots: Vec::new(), files: SourceFiles::default(), entries: Vec::new() };
+        for path in paths {
+            let name = name_of(path)?;
+            tree.roots.push(name.clone());
+            let stat = rustix::fs::stat(path).map_err(failed(path, "open"))?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                tree.walk(path, &name, filter)?;
+            } else {
+                let found = Found::File(tree.files.add(path)?);
+                tree.entries.push(TreeEntry { path: path.clone(), name, found });
+            }
+        }
+        Ok(tree)
+    }
+
+    fn walk(&mut self, root: &Path, name: &[u8], filter: &Filter) -> Result<(), ScanError> {
+        let first = self.entries.len();
+        // With a slash at its end a link is followed, though links below are not.
+        let walker = WalkBuilder::new(root.join(""))
+            .standard_filters(false)
+            .follow_links(false)
+            .overrides(patterns(root, filter)?)
+            .sort_by_file_name(std::ffi::OsStr::cmp)
+            .build();
+        for entry in walker {
+            let entry = entry.map_err(|error| unreadable(root, &error))?;
+            let below = entry.path().strip_prefix(root).unwrap_or(Path::new(""));
+            let mut name = name.to_owned();
+            if !below.as_os_str().is_empty() {
+                name.push(b'/');
+                name.extend(below.as_os_str().as_bytes());
+            }
+            let found = self.look(&entry)?;
+            self.entries.push(TreeEntry { path: entry.into_path(), name, found });
+        }
+        if !filter.include.is_empty() {
+            self.leave_out_empty_directories(first);
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, entry: &DirEntry) -> Result<Found, ScanError> {
+        let path = entry.path();
+        let kind = entry.file_type();
+        if kind.is_some_and(|kind| kind.is_dir()) {
+            let stat = rustix::fs::stat(path).map_err(failed(path, "examine"))?;
+            return Ok(Found::Directory {
+                mode: stat.st_mode & 0o7777,
+                modified: Timestamp {
+                    seconds: stat.st_mtime,
+                    nanoseconds: stat.st_mtime_nsec as u32,
+                },
+            });
+        }
+        if kind.is_some_and(|kind| kind.is_symlink()) {
+            let target =
+                rustix::fs::readlink(path, Vec::new()).map_err(failed(path, "read the link"))?;
+            return Ok(Found::Link { leads_to: target.into_bytes() });
+        }
+        Ok(Found::File(self.files.add_found(path)?))
+    }
+
+    /// Leaves out directories that nothing that was included is in.
+    fn leave_out_empty_directories(&mut self, first: usize) {
+        let entries = self.entries.split_off(first);
+        let mut used = BTreeSet::new();
+        for entry in &entries {
+            if !matches!(entry.found, Found::Directory { .. }) {
+                let parents = std::iter::successors(parent(&entry.name), |name| parent(name));
+                used.extend(parents.map(<[u8]>::to_vec));
+            }
+        }
+        let is_used = |entry: &TreeEntry| {
+            !matches!(entry.found, Found::Directory { .. }) || used.contains(&entry.name)
+        };
+        self.entries.extend(entries.into_iter().filter(is_used));
+    }
+}
+
+fn parent(name: &[u8]) -> Option<&[u8]> {
+    let slash = name.iter().rposition(|&byte| byte == b'/')?;
+    name.get(..slash)
+}
+
+/// The last component of a path, or of what the path leads to if that is `.` or `..`.
+fn name_of(path: &Path) -> Result<Vec<u8>, ScanError> {
+    let last = |path: &Path| path.file_name().map(|name| name.as_bytes().to_vec());
+    if let Some(name) = last(path).filter(|_| !path.as_os_str().as_bytes().ends_with(b"/.")) {
+        return Ok(name);
+    }
+    let resolved = std::fs::canonicalize(path).map_err(|error| {
+        let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        failed(path, "open")(errno)
+    })?;
+    last(&resolved).ok_or_else(|| ScanError::Nameless { path: path.to_owned() })
+}
+
+/// The patterns in the form of the crate `ignore`: there, a pattern says what is wanted and `!`
+/// before it what is not, and the last one that matches counts.
+fn patterns(root: &Path, filter: &Filter) -> Result<Override, ScanError> {
+    let wrong = |pattern: &str, reason: String| {
+        Err(ScanError::Pattern { pattern: pattern.to_owned(), reason })
+    };
+    let mut builder = OverrideBuilder::new(root);
+    let include = filter.include.iter().map(|pattern| (pattern, ""));
+    let exclude = filter.exclude.iter().map(|pattern| (pattern, "!"));
+    for (pattern, sign) in include.chain(exclude) {
+        if pattern.trim().is_empty() || pattern.starts_with(['!', '#']) {
+            return wrong(pattern, "it is empty, or begins with ! or #".to_owned());
+        }
+        if let Err(error) = builder.add(&format!("{sign}{pattern}")) {
+            return wrong(pattern, error.to_string());
+        }
+    }
+    builder.build().or_else(|error| wrong("", error.to_string()))
+}
+
+fn unreadable(root: &Path, error: &ignore::Error) -> SourceError {
+    let path = path_of(error).unwrap_or(root);
+    let errno = error.io_error().and_then(Errno::from_io_error).unwrap_or(Errno::IO);
+    failed(path, "read the directory")(errno)
+}
+
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            path_of(err)
+        }
+        _ => None,
+    }
+}
+
+fn failed(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> SourceError {
+    move |errno| SourceError::System { path: path.to_owned(), doing, errno }
+}

@@ -1,0 +1,169 @@
+//! Adding files to a staging directory: by name, before anything of them is received. Names that are
+//! taken are refused here, so that nobody receives for an hour what has no place.
+
+use super::{Key, LEAST_RESERVED, StagedFile, State};
+use crate::failure::{Room, failed};
+use crate::{FileAttributes, FileIndex, NameError, Staging, StagingError, TargetName};
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// What a file will be.
+#[derive(Debug, Default)]
+struct NewFile {
+    target: Option<TargetName>,
+    attributes: FileAttributes,
+    holes: Vec<Range<u64>>,
+    link: Option<Vec<u8>>,
+}
+
+impl Staging {
+    /// Adds a file of `length` bytes that will be committed as `name`.
+    ///
+    /// # Errors
+    /// [`StagingError::Exists`] or [`StagingError::IsDirectory`] if the name is taken,
+    /// [`StagingError::NotADirectory`] if something else stands where a directory should be,
+    /// [`NameError::Twice`] if it was added before,
+    /// [`StagingError::DiskFull`] if its bytes are to be reserved and there is no room for them.
+    pub fn add_file(
+        &self,
+        name: TargetName,
+        length: u64,
+        attributes: FileAttributes,
+    ) -> Result<FileIndex, StagingError> {
+        self.add_sparse_file(name, length, Vec::new(), attributes)
+    }
+
+    /// As [`add_file`](Self::add_file), with ranges of zeros that nothing is written to: they take
+    /// no room on the disk. `holes` are ascending and do not overlap.
+    ///
+    /// # Errors
+    /// As [`add_file`](Self::add_file).
+    pub fn add_sparse_file(
+        &self,
+        name: TargetName,
+        length: u64,
+        holes: Vec<Range<u64>>,
+        attributes: FileAttributes,
+    ) -> Result<FileIndex, StagingError> {
+        self.target().check_free(&name, self.overwrite())?;
+        self.directories().add_above(&name, self.made());
+        let new = NewFile { target: Some(name), attributes, holes, link: None };
+        self.append(new, length, State::Absent)
+    }
+
+    /// Adds a symbolic link that will be committed as `name`: it is created, never followed.
+    ///
+    /// # Errors
+    /// As [`add_file`](Self::add_file).
+    pub fn add_link(&self, name: TargetName, leads_to: Vec<u8>) -> Result<FileIndex, StagingError> {
+        self.target().check_free(&name, self.overwrite())?;
+        self.directories().add_above(&name, self.made());
+        let link = Some(leads_to);
+        self.append(NewFile { target: Some(name), link, ..NewFile::default() }, 0, State::Absent)
+    }
+
+    /// Adds a file that an earlier receiver had verified: with its final name or, if that was all
+    /// that was missing, ready to be given it ([`publish`](Self::publish)).
+    ///
+    /// # Errors
+    /// [`StagingError::System`], [`NameError::Twice`].
+    pub fn add_verified(&self, name: TargetName, length: u64) -> Result<FileIndex, StagingError> {
+        self.directories().add_above(&name, self.made());
+        let state =
+            if self.has_staged(self.next_index(), length)? { State::Settled } else { State::Gone };
+        self.append(NewFile { target: Some(name), ..NewFile::default() }, length, state)
+    }
+
+    /// Adds a file of `length` bytes that is never committed: an object that has to be decompressed
+    /// before it is a file.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`] if its bytes are to be reserved and there is no room for them.
+    pub fn add_scratch(&self, length: u64) -> Result<FileIndex, StagingError> {
+        self.append(NewFile::default(), length, State::Absent)
+    }
+
+    /// Refuses two names that differ in letter case only, if the target's file system takes them
+    /// for one: the second file would be in the way of the first when everything is received.
+    ///
+    /// # Errors
+    /// [`NameError::CaseClash`].
+    pub fn check_case_clash<N: std::fmt::Display>(
+        &self,
+        clash: impl FnOnce() -> Option<(N, N)>,
+    ) -> Result<(), StagingError> {
+        // The staging directory's own name has letters in it.
+        match self.target.ignores_case(&self.name).then(clash).flatten() {
+            None => Ok(()),
+            Some((first, second)) => {
+                let (first, second) = (first.to_string(), second.to_string());
+                Err(NameError::CaseClash { first, second }.into())
+            }
+        }
+    }
+
+    /// Puts a file at the end of the list.
+    fn append(&self, new: NewFile, length: u64, state: State) -> Result<FileIndex, StagingError> {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = new.target.as_ref().filter(|name| files.names.contains(*name)) {
+            let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+            return Err(NameError::Twice(name).into());
+        }
+        let index = files.list.len() as u32;
+        let file = Arc::new(StagedFile {
+            key: Key::Data(index),
+            length,
+            holes: new.holes,
+            link: new.link,
+            attributes: new.attributes,
+            target: new.target,
+            state: RwLock::new(state),
+        });
+        if self.options.reserve && state == State::Absent && length >= LEAST_RESERVED {
+            self.create_file(&file)?;
+        }
+        files.names.extend(file.target.clone());
+        files.list.push(file);
+        Ok(FileIndex(index))
+    }
+
+    /// Refuses small files, for which nothing was reserved, if there is no room for all of them.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`].
+    pub fn check_room(&self) -> Result<(), StagingError> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let absent = files.list.iter().filter(|file| *file.read() == State::Absent);
+        let wanted = absent.fold(0_u64, |sum, file| sum.saturating_add(file.data_length()));
+        match self.available() {
+            Some(available) if self.options.reserve && available < wanted => {
+                let room = Room { wanted, available: Some(available) };
+                Err(StagingError::DiskFull { path: self.path(), room })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The index of the file that is added next.
+    pub fn next_index(&self) -> FileIndex {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        FileIndex(files.list.len() as u32)
+    }
+
+    /// Whether an earlier receiver left the file of this index, in its full length, without its
+    /// final name.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn has_staged(&self, index: FileIndex, length: u64) -> Result<bool, StagingError> {
+        let name = Key::Data(index.0).name();
+        match rustix::fs::statat(self.directory(), &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(failed(&self.path().join(name), "examine")(errno)),
+            Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                && stat.st_size as u64 == length),
+        }
+    }
+}
