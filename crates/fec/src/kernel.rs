@@ -12,13 +12,25 @@ mod avx2;
 #[allow(unsafe_code, reason = "vector instructions")]
 mod avx512;
 mod plain;
+#[allow(dead_code, reason = "waits for the codes that need it")]
+mod product;
 
+#[allow(unused_imports, reason = "as above")]
+pub(crate) use product::{Coefficients, MultiplyAdd, multiply_add};
+
+#[cfg(target_arch = "x86_64")]
+use crate::gf256::mul;
 use crate::stripes::{LINE, Line, MAX_STRIPE_LINES};
+use product::Accumulators;
 
 /// 64 bytes in registers, as elements of GF(256).
 pub(crate) trait Lane: Copy {
     /// A constant of GF(256), made ready for [`times`](Self::times).
     type Factor: Copy;
+    /// Made ready to be multiplied by several factors.
+    type Operand: Copy;
+    /// How large a tile of sums there are registers for.
+    const ACCUMULATORS: Accumulators;
 
     fn zero() -> Self;
     fn load(from: &[u8; LINE]) -> Self;
@@ -33,7 +45,13 @@ pub(crate) trait Lane: Copy {
     fn double(self) -> Self;
     fn factor(constant: u8) -> Self::Factor;
     /// `self * factor`.
-    fn times(self, factor: Self::Factor) -> Self;
+    #[inline(always)]
+    fn times(self, factor: Self::Factor) -> Self {
+        Self::product(self.operand(), factor)
+    }
+    fn operand(self) -> Self::Operand;
+    /// `operand * factor`.
+    fn product(operand: Self::Operand, factor: Self::Factor) -> Self;
 }
 
 /// A piece of work on rows of `N` lanes. Implementations of `run`, and what they call, are
@@ -51,6 +69,9 @@ enum Set {
     /// AVX-512 with GFNI.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// AVX2 with GFNI.
+    #[cfg(target_arch = "x86_64")]
+    Avx2Gfni,
     /// AVX2.
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -63,6 +84,8 @@ impl InstructionSet {
         [
             #[cfg(target_arch = "x86_64")]
             avx512::is_available().then_some(Self(Set::Avx512)),
+            #[cfg(target_arch = "x86_64")]
+            avx2::has_gfni().then_some(Self(Set::Avx2Gfni)),
             #[cfg(target_arch = "x86_64")]
             is_x86_feature_detected!("avx2").then_some(Self(Set::Avx2)),
             Some(Self(Set::Plain)),
@@ -86,6 +109,10 @@ impl InstructionSet {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "vector instructions")]
             // SAFETY: as above.
+            Set::Avx2Gfni => unsafe { avx2::run_gfni(lanes, kernel) },
+            #[cfg(target_arch = "x86_64")]
+            #[allow(unsafe_code, reason = "vector instructions")]
+            // SAFETY: as above.
             Set::Avx2 => unsafe { avx2::run(lanes, kernel) },
             Set::Plain => run_lanes::<plain::Plain>(lanes, kernel),
         }
@@ -105,6 +132,31 @@ fn run_lanes<V: Lane>(lanes: usize, kernel: impl Kernel) {
         _ => debug_assert!(false, "rows of {lanes} lanes"),
     }
 }
+
+/// For each constant the matrix of its multiplication, for GFNI. The instruction for products
+/// (`gf2p8mulb`) is tied to another polynomial than the RFC's, so the one for bit matrices
+/// (`gf2p8affineqb`) is used: multiplication by a constant is linear in the bits. Byte `7 - i` selects the input bits whose
+/// sum is output bit `i`.
+#[cfg(target_arch = "x86_64")]
+static MATRICES: [u64; 256] = {
+    let mut matrices = [0; 256];
+    let mut c = 0;
+    while c < 256 {
+        let mut input = 0;
+        while input < 8 {
+            let product = mul(c as u8, 1 << input);
+            let mut output = 0;
+            while output < 8 {
+                let bit = (product >> output & 1) as u64;
+                matrices[c] |= bit << (8 * (7 - output) + input);
+                output += 1;
+            }
+            input += 1;
+        }
+        c += 1;
+    }
+    matrices
+};
 
 /// `N` lanes: a row of a stripe, in registers.
 #[derive(Clone, Copy)]

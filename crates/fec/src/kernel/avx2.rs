@@ -1,25 +1,39 @@
-//! AVX2: two registers to a lane; products by table look-up in halves of a byte (`pshufb`).
+//! AVX2: two registers to a lane; products by table look-up in halves of a byte (`pshufb`), or by
+//! bit matrices where there is GFNI.
 
-use super::{Kernel, Lane, run_lanes};
+use super::product::Accumulators;
+use super::{Kernel, Lane, MATRICES, run_lanes};
 use crate::gf256::{REDUCTION, mul};
 use crate::stripes::LINE;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi8, _mm256_and_si256,
-    _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256,
-    _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi64x,
-    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_storeu_si256,
-    _mm256_xor_si256,
+    _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
+    _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_set1_epi32,
+    _mm256_set1_epi64x, _mm256_setr_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
 /// Runs `kernel` compiled for AVX2.
 #[target_feature(enable = "avx2")]
 pub(super) fn run(lanes: usize, kernel: impl Kernel) {
-    run_lanes::<Avx2>(lanes, kernel);
+    run_lanes::<Avx2<false>>(lanes, kernel);
 }
 
-/// 64 bytes. Used inside [`run`] only, which is what makes its instructions available.
+/// True if this processor runs [`run_gfni`].
+pub(super) fn has_gfni() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("gfni")
+}
+
+/// Runs `kernel` compiled for AVX2 and GFNI.
+#[target_feature(enable = "avx2,gfni")]
+pub(super) fn run_gfni(lanes: usize, kernel: impl Kernel) {
+    run_lanes::<Avx2<true>>(lanes, kernel);
+}
+
+/// 64 bytes. Used inside [`run`] only, or [`run_gfni`] if `GFNI`, which is what makes its
+/// instructions available.
 #[derive(Clone, Copy)]
-struct Avx2([__m256i; 2]);
+struct Avx2<const GFNI: bool>([__m256i; 2]);
 
 /// For each constant the products with 0, 1, ... 15, then with 0, 16, ... 240.
 static PRODUCTS: [[u8; 32]; 256] = {
@@ -37,10 +51,13 @@ static PRODUCTS: [[u8; 32]; 256] = {
     products
 };
 
-impl Lane for Avx2 {
+impl<const GFNI: bool> Lane for Avx2<GFNI> {
     /// Products with the low and with the high half of a byte, the same in both halves of the
-    /// register.
+    /// register; or, with GFNI, twice the matrix.
     type Factor = [__m256i; 2];
+    /// The low halves of the bytes, and the high ones; or, with GFNI, twice the bytes.
+    type Operand = [[__m256i; 2]; 2];
+    const ACCUMULATORS: Accumulators = if GFNI { Accumulators::Six } else { Accumulators::Four };
 
     #[inline(always)]
     fn zero() -> Self {
@@ -115,6 +132,10 @@ impl Lane for Avx2 {
 
     #[inline(always)]
     fn factor(constant: u8) -> Self::Factor {
+        if GFNI {
+            // SAFETY: AVX2 is there.
+            return [unsafe { _mm256_set1_epi64x(MATRICES[constant as usize] as i64) }; 2];
+        }
         let at = PRODUCTS[constant as usize].as_ptr().cast::<__m128i>();
         // SAFETY: AVX2 is there; two unaligned loads of 16 bytes from an array of 32.
         unsafe {
@@ -126,19 +147,38 @@ impl Lane for Avx2 {
     }
 
     #[inline(always)]
-    fn times(mut self, factor: Self::Factor) -> Self {
-        // SAFETY: AVX2 is there.
-        unsafe {
-            let mask = _mm256_set1_epi8(0x0F);
-            for half in &mut self.0 {
-                let low = _mm256_and_si256(*half, mask);
-                let high = _mm256_and_si256(_mm256_srli_epi64::<4>(*half), mask);
-                *half = _mm256_xor_si256(
-                    _mm256_shuffle_epi8(factor[0], low),
-                    _mm256_shuffle_epi8(factor[1], high),
-                );
+    fn operand(self) -> Self::Operand {
+        let mut halves = [self.0; 2];
+        if !GFNI {
+            let [low, high] = &mut halves;
+            for (low, high) in low.iter_mut().zip(high) {
+                // SAFETY: AVX2 is there.
+                unsafe {
+                    let mask = _mm256_set1_epi8(0x0F);
+                    *low = _mm256_and_si256(*low, mask);
+                    *high = _mm256_and_si256(_mm256_srli_epi64::<4>(*high), mask);
+                }
             }
         }
-        self
+        halves
+    }
+
+    #[inline(always)]
+    fn product([low, high]: Self::Operand, factor: Self::Factor) -> Self {
+        let mut product = low;
+        for (product, high) in product.iter_mut().zip(high) {
+            // SAFETY: AVX2 is there, and GFNI if it is asked for.
+            *product = unsafe {
+                if GFNI {
+                    _mm256_gf2p8affine_epi64_epi8::<0>(*product, factor[0])
+                } else {
+                    _mm256_xor_si256(
+                        _mm256_shuffle_epi8(factor[0], *product),
+                        _mm256_shuffle_epi8(factor[1], high),
+                    )
+                }
+            };
+        }
+        Self(product)
     }
 }

@@ -1,11 +1,9 @@
 //! AVX-512 with GFNI: one register to a lane, ternary logic for sums, and products by bit matrices.
 //!
-//! The instruction for products (`gf2p8mulb`) is tied to another polynomial than the RFC's, so the
-//! one for bit matrices (`gf2p8affineqb`) is used: multiplication by a constant is linear in the
-//! bits.
+//! See [`MATRICES`] for the products.
 
-use super::{Kernel, Lane, run_lanes};
-use crate::gf256::mul;
+use super::product::Accumulators;
+use super::{Kernel, Lane, MATRICES, run_lanes};
 use crate::stripes::LINE;
 use std::arch::x86_64::{
     __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_maskz_set1_epi8,
@@ -30,31 +28,11 @@ pub(super) fn run(lanes: usize, kernel: impl Kernel) {
 #[derive(Clone, Copy)]
 struct Avx512(__m512i);
 
-/// For each constant the matrix of its multiplication: byte `7 - i` selects the input bits whose
-/// sum is output bit `i`.
-static MATRICES: [u64; 256] = {
-    let mut matrices = [0; 256];
-    let mut c = 0;
-    while c < 256 {
-        let mut input = 0;
-        while input < 8 {
-            let product = mul(c as u8, 1 << input);
-            let mut output = 0;
-            while output < 8 {
-                let bit = (product >> output & 1) as u64;
-                matrices[c] |= bit << (8 * (7 - output) + input);
-                output += 1;
-            }
-            input += 1;
-        }
-        c += 1;
-    }
-    matrices
-};
-
 impl Lane for Avx512 {
     /// The matrix, in each of the eight words.
     type Factor = __m512i;
+    type Operand = Self;
+    const ACCUMULATORS: Accumulators = Accumulators::TwentyFive;
 
     #[inline(always)]
     fn zero() -> Self {
@@ -106,8 +84,13 @@ impl Lane for Avx512 {
     }
 
     #[inline(always)]
-    fn times(self, factor: __m512i) -> Self {
+    fn operand(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn product(operand: Self, factor: __m512i) -> Self {
         // SAFETY: AVX-512 and GFNI are there.
-        unsafe { Self(_mm512_gf2p8affine_epi64_epi8::<0>(self.0, factor)) }
+        unsafe { Self(_mm512_gf2p8affine_epi64_epi8::<0>(operand.0, factor)) }
     }
 }

@@ -1,6 +1,7 @@
 //! The reference: eight bytes at a time in ordinary registers.
 
 use super::Lane;
+use super::product::Accumulators;
 use crate::gf256::REDUCTION;
 use crate::stripes::LINE;
 
@@ -15,6 +16,8 @@ const fn each(byte: u8) -> u64 {
 
 impl Lane for Plain {
     type Factor = u8;
+    type Operand = Self;
+    const ACCUMULATORS: Accumulators = Accumulators::Four;
 
     #[inline(always)]
     fn zero() -> Self {
@@ -79,13 +82,18 @@ impl Lane for Plain {
     }
 
     #[inline(always)]
-    fn times(self, factor: u8) -> Self {
+    fn operand(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn product(operand: Self, factor: u8) -> Self {
         // Horner's rule over the bits of the constant.
         let mut product = Self::zero();
         for bit in (0..8).rev() {
             product = product.double();
             if factor >> bit & 1 == 1 {
-                product = product.xor(self);
+                product = product.xor(operand);
             }
         }
         product
