@@ -1,0 +1,57 @@
+//! Measuring contestants fairly: in turns, so that whatever else the machine does hits all of them,
+//! and by the processor time of the thread, so that it does not count as theirs. All of them work on
+//! one thread.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+/// Somebody who can do what is to be measured, again and again.
+pub(crate) trait Contestant {
+    fn name(&self) -> &str;
+
+    /// What has to be done before each run, and is not measured.
+    fn prepare(&mut self) {}
+
+    /// What is measured.
+    fn run(&mut self);
+}
+
+/// What one contestant took.
+pub(crate) struct Outcome {
+    pub(crate) name: String,
+    pub(crate) median: Duration,
+}
+
+/// Runs all contestants in turns; each at least 5 times, and for about half a second.
+pub(crate) fn contest(contestants: &mut [Box<dyn Contestant + '_>]) -> Vec<Outcome> {
+    const AT_LEAST: usize = 5;
+    const AT_MOST: usize = 201;
+    const ABOUT: Duration = Duration::from_millis(500);
+    // The first run warms caches, and says how many there is time for.
+    let slowest = contestants.iter_mut().map(|c| time(c.as_mut())).max().unwrap_or_default();
+    let rounds = (ABOUT.as_nanos() / slowest.as_nanos().max(1)) as usize;
+    let mut times = vec![Vec::new(); contestants.len()];
+    for _ in 0..rounds.clamp(AT_LEAST, AT_MOST) {
+        for (contestant, times) in contestants.iter_mut().zip(&mut times) {
+            times.push(time(contestant.as_mut()));
+        }
+    }
+    let medians = times.into_iter().map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    });
+    let names = contestants.iter().map(|contestant| contestant.name().to_owned());
+    names.zip(medians).map(|(name, median)| Outcome { name, median }).collect()
+}
+
+fn time(contestant: &mut (dyn Contestant + '_)) -> Duration {
+    contestant.prepare();
+    let start = processor_time();
+    contestant.run();
+    processor_time() - start
+}
+
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

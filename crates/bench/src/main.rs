@@ -1,0 +1,41 @@
+//! Fontana's codes beside those of others, measured in one process, in turns.
+//!
+//! `cargo run --release -p fontana-bench -- codes [--json] [--code NAME] [--k K] [--scenario NAME]`;
+//! `cargo bench -p fontana-fec` is the same program. What the figures mean, and what they were when
+//! they were read, is in `docs/benchmarks.md`.
+//!
+//! The peers allocate their results anew each time, and with glibc's defaults most of that time goes
+//! to the kernel. For a comparison of the codes, set `MALLOC_TRIM_THRESHOLD_=4000000000` and
+//! `MALLOC_MMAP_THRESHOLD_=4000000000` in the environment.
+
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a benchmark: it reads the clock, and a wrong result ends it"
+)]
+
+mod arguments;
+mod codes;
+mod contest;
+mod limit;
+mod ours;
+mod peers;
+mod workload;
+
+use arguments::{Arguments, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match Arguments::parse(std::env::args().skip(1)) {
+        Ok(Arguments { command: Command::Codes(selection), json }) => {
+            codes::run(&selection, json);
+            ExitCode::SUCCESS
+        }
+        Err(usage) => {
+            eprintln!("{usage}");
+            ExitCode::from(2)
+        }
+    }
+}

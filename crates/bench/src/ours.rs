@@ -1,0 +1,146 @@
+//! Fontana's codes, all through the same contract.
+
+use crate::contest::Contestant;
+use crate::workload::{SYMBOL_SIZE, Scenario, Workload, symbol};
+use fontana_fec::{Encoder, Esi, FecScheme, Memory, Plan, PlanCache, Progress, Work};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+const NAME: &str = "fontana";
+
+/// One of our codes at work on `workload`, whose repair symbols have the ESIs from `k` on.
+pub(crate) fn contestant<'a>(
+    scheme: FecScheme,
+    scenario: Scenario,
+    workload: &'a Workload,
+) -> Box<dyn Contestant + 'a> {
+    match scenario {
+        Scenario::Plan => Box::new(Planning { scheme, k: workload.k }),
+        Scenario::Encode => Box::new(Encoding::new(scheme, workload)),
+        Scenario::Decode { lost } => Box::new(Decoding::new(scheme, workload, lost)),
+    }
+}
+
+struct Planning {
+    scheme: FecScheme,
+    k: u32,
+}
+
+impl Contestant for Planning {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn run(&mut self) {
+        PlanCache::new(1).source_plan(self.scheme, self.k).unwrap();
+    }
+}
+
+struct Encoding<'a> {
+    workload: &'a Workload,
+    plan: Arc<Plan>,
+    memory: Memory,
+    esis: Vec<Esi>,
+    out: Vec<u8>,
+}
+
+impl<'a> Encoding<'a> {
+    fn new(scheme: FecScheme, workload: &'a Workload) -> Self {
+        let k = workload.k;
+        Self {
+            workload,
+            plan: PlanCache::new(1).source_plan(scheme, k).unwrap(),
+            memory: Memory::default(),
+            esis: (k..2 * k).map(Esi).collect(),
+            out: vec![0; workload.block.len()],
+        }
+    }
+}
+
+impl Contestant for Encoding<'_> {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn run(&mut self) {
+        let load = |esi: Esi, out: &mut [u8]| {
+            out.copy_from_slice(self.workload.symbol(esi));
+            Ok::<_, Infallible>(())
+        };
+        let memory = std::mem::take(&mut self.memory);
+        let Ok(block) = self.plan.execute_in(memory, SYMBOL_SIZE, load);
+        block.write_symbols(&self.esis, &mut self.out);
+        self.memory = block.into_memory();
+    }
+}
+
+struct Decoding<'a> {
+    scheme: FecScheme,
+    workload: &'a Workload,
+    repair: Vec<u8>,
+    received: Vec<Esi>,
+    memory: Memory,
+    out: Vec<u8>,
+}
+
+impl<'a> Decoding<'a> {
+    fn new(scheme: FecScheme, workload: &'a Workload, percent: u32) -> Self {
+        let mut encoding = Encoding::new(scheme, workload);
+        encoding.run();
+        let lost = workload.lost(percent);
+        let here = (0..workload.k).map(Esi).filter(|esi| lost.binary_search(esi).is_err());
+        let mut this = Self {
+            scheme,
+            workload,
+            repair: encoding.out,
+            received: here.collect(),
+            memory: Memory::default(),
+            out: vec![0; lost.len() * SYMBOL_SIZE],
+        };
+        // One symbol more than the peers need, and more until it is enough.
+        this.received.extend(&encoding.esis[..=lost.len()]);
+        for &esi in &encoding.esis[lost.len() + 1..] {
+            if this.solve().is_some() {
+                break;
+            }
+            this.received.push(esi);
+        }
+        this.run();
+        for (&esi, recovered) in lost.iter().zip(this.out.chunks(SYMBOL_SIZE)) {
+            assert!(recovered == workload.symbol(esi), "{esi:?} of K = {}", workload.k);
+        }
+        this
+    }
+
+    fn solve(&self) -> Option<Arc<Plan>> {
+        let mut decoder = self.scheme.decoder(self.workload.k).unwrap();
+        for &esi in &self.received {
+            decoder.push(esi).unwrap();
+        }
+        match decoder.solve(Work::UNBOUNDED) {
+            Progress::Solved(plan) => Some(plan),
+            Progress::Wanting(_) | Progress::OutOfBudget => None,
+        }
+    }
+}
+
+impl Contestant for Decoding<'_> {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn run(&mut self) {
+        let plan = self.solve().unwrap();
+        let load = |esi: Esi, out: &mut [u8]| {
+            out.copy_from_slice(match esi.0.checked_sub(self.workload.k) {
+                None => self.workload.symbol(esi),
+                Some(index) => symbol(&self.repair, index),
+            });
+            Ok::<_, Infallible>(())
+        };
+        let memory = std::mem::take(&mut self.memory);
+        let Ok(decoded) = plan.execute_in(memory, SYMBOL_SIZE, load);
+        decoded.write_symbols(plan.lost(), &mut self.out);
+        self.memory = decoded.into_memory();
+    }
+}
