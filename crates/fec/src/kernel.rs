@@ -52,6 +52,8 @@ pub(crate) trait Lane: Copy {
     fn operand(self) -> Self::Operand;
     /// `operand * factor`.
     fn product(operand: Self::Operand, factor: Self::Factor) -> Self;
+    /// Says that `line` will be needed soon.
+    fn prefetch(line: &Line);
 }
 
 /// A piece of work on rows of `N` lanes. Implementations of `run`, and what they call, are
@@ -182,6 +184,12 @@ impl<V: Lane, const N: usize> Row<V, N> {
         for (lane, line) in self.0.into_iter().zip(to) {
             lane.store(&mut line.0);
         }
+    }
+
+    /// Says that `row` will be needed soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(row: &[Line; N]) {
+        row.iter().for_each(V::prefetch);
     }
 
     /// Stores into bytes of no alignment, which may end before the row does.

@@ -4,10 +4,10 @@
 use super::product::Accumulators;
 use super::{Kernel, Lane, MATRICES, run_lanes};
 use crate::gf256::{REDUCTION, mul};
-use crate::stripes::LINE;
+use crate::stripes::{LINE, Line};
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi8, _mm256_and_si256,
-    _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
+    __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi8,
+    _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
     _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_set1_epi32,
     _mm256_set1_epi64x, _mm256_setr_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8,
     _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
@@ -180,5 +180,11 @@ impl<const GFNI: bool> Lane for Avx2<GFNI> {
             };
         }
         Self(product)
+    }
+
+    #[inline(always)]
+    fn prefetch(line: &Line) {
+        // SAFETY: a hint, which touches no memory.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast()) }
     }
 }

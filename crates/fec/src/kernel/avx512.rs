@@ -4,11 +4,11 @@
 
 use super::product::Accumulators;
 use super::{Kernel, Lane, MATRICES, run_lanes};
-use crate::stripes::LINE;
+use crate::stripes::{LINE, Line};
 use std::arch::x86_64::{
-    __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_maskz_set1_epi8,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
-    _mm512_xor_si512,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512,
+    _mm512_maskz_set1_epi8, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
+    _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
 /// True if this processor runs [`run`].
@@ -92,5 +92,11 @@ impl Lane for Avx512 {
     fn product(operand: Self, factor: __m512i) -> Self {
         // SAFETY: AVX-512 and GFNI are there.
         unsafe { Self(_mm512_gf2p8affine_epi64_epi8::<0>(operand.0, factor)) }
+    }
+
+    #[inline(always)]
+    fn prefetch(line: &Line) {
+        // SAFETY: a hint, which touches no memory.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast()) }
     }
 }

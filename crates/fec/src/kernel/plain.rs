@@ -3,7 +3,7 @@
 use super::Lane;
 use super::product::Accumulators;
 use crate::gf256::REDUCTION;
-use crate::stripes::LINE;
+use crate::stripes::{LINE, Line};
 
 /// 64 bytes as eight words of eight field elements.
 #[derive(Clone, Copy)]
@@ -98,4 +98,7 @@ impl Lane for Plain {
         }
         product
     }
+
+    #[inline(always)]
+    fn prefetch(_line: &Line) {}
 }

@@ -20,6 +20,10 @@ impl Program {
     }
 }
 
+/// Inputs are fetched this many pivots before their turn: in the order of the pivots they lie all
+/// over memory, and of a block larger than the caches none is in them.
+const AHEAD: usize = 16;
+
 /// A program on one stripe.
 struct RunStripe<'a> {
     program: &'a Program,
@@ -40,7 +44,11 @@ impl Kernel for RunStripe<'_> {
         for &slot in &program.inactive_lt {
             y[slot as usize] = [Line::ZERO; N];
         }
+        let mut ahead = program.pivots.columns().skip(AHEAD);
         for (slot, solved, _) in program.pivots.iter() {
+            if let Some(slot) = ahead.next() {
+                Row::<V, N>::prefetch(&slots[slot]);
+            }
             Row::<V, N>::load(&slots[slot]).add_all(y, solved).store(&mut y[slot]);
         }
         for (row, d) in program.dense_rows.iter().zip(d.iter_mut()) {

@@ -90,6 +90,11 @@ impl Pivots {
         }
     }
 
+    /// The column of each pivot; its slot after [`look_up`](Self::look_up).
+    pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
+        self.pivots.iter().map(|pivot| pivot.column as usize)
+    }
+
     /// For each pivot its column, the pivots before it in its row, and the inactive columns; slots
     /// instead of columns after [`look_up`](Self::look_up).
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &[u32], &[u32])> {
