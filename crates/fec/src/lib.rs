@@ -9,14 +9,18 @@
 //! a thread or draws a random number, and nothing that a peer sends can make it panic.
 
 mod code;
+mod csr;
 mod gf256;
 mod kernel;
 mod layout;
+pub mod lt;
 mod no_code;
 mod oti;
 mod plan;
 mod raptorq;
+mod splitmix;
 mod stripes;
+pub mod tornado;
 
 pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, Work};
 pub use layout::{ObjectLayout, SymbolPiece};

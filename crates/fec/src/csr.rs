@@ -1,0 +1,72 @@
+//! Lists of numbers, one list behind the other (compressed sparse rows).
+
+use std::ops::Range;
+
+/// As many lists as were pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lists {
+    items: Vec<u32>,
+    /// Where each list starts, and where the last one ends.
+    starts: Vec<u32>,
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        Self::with_capacity(0, 0)
+    }
+}
+
+impl Lists {
+    pub(crate) fn with_capacity(lists: usize, items: usize) -> Self {
+        let mut starts = Vec::with_capacity(lists + 1);
+        starts.push(0);
+        Self { items: Vec::with_capacity(items), starts }
+    }
+
+    /// For each of `values` the lists that it is in, ascending; values of the lists outside the
+    /// range are left out.
+    pub(crate) fn transposed(&self, values: Range<u32>) -> Self {
+        let place = |value: u32| value.checked_sub(values.start).filter(|_| value < values.end);
+        let mut starts = vec![0_u32; values.len() + 1];
+        for value in self.items.iter().filter_map(|&value| place(value)) {
+            starts[value as usize + 1] += 1;
+        }
+        for i in 0..values.len() {
+            starts[i + 1] += starts[i];
+        }
+        let mut ends = starts.clone();
+        let mut items = vec![0; starts[values.len()] as usize];
+        for (index, list) in (0..).zip(self.iter()) {
+            for value in list.iter().filter_map(|&value| place(value)) {
+                let end = &mut ends[value as usize];
+                items[*end as usize] = index;
+                *end += 1;
+            }
+        }
+        Self { items, starts }
+    }
+
+    pub(crate) fn push(&mut self, list: impl IntoIterator<Item = u32>) {
+        self.items.extend(list);
+        self.starts.push(self.items.len() as u32);
+    }
+
+    /// How many lists there are.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Numbers in all lists.
+    pub(crate) fn total(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        self.starts.windows(2).map(|ends| &self.items[ends[0] as usize..ends[1] as usize])
+    }
+
+    #[inline]
+    pub(crate) fn list(&self, index: usize) -> &[u32] {
+        &self.items[self.starts[index] as usize..self.starts[index + 1] as usize]
+    }
+}

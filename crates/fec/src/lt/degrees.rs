@@ -1,0 +1,97 @@
+//! The distribution of degrees, as integer thresholds.
+
+use super::{Lt, check_block_length};
+use crate::BlockLengthError;
+
+/// The distribution of degrees of an [`Lt`] code for blocks of one length.
+///
+/// Weights are integers in units of 2^-48, cut off, and so are the thresholds that follow from them:
+/// a degree is the least `d` whose threshold is above a random 32-bit number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Degrees {
+    /// The threshold of degree `i + 1`; the last one is 2^32.
+    thresholds: Vec<u64>,
+    /// For each value of the upper bits the degree to look at first.
+    first: Vec<u32>,
+    /// The sum of degree times probability, in units of 2^-32.
+    mean: u64,
+}
+
+/// Upper bits of a number that [`Degrees::first`] knows: with so many, hardly more than one threshold
+/// is looked at.
+const FIRST_BITS: u32 = 12;
+
+impl Degrees {
+    /// The distribution for blocks of `source_symbols`.
+    ///
+    /// # Errors
+    /// [`BlockLengthError`] if that is not 1 to 2^20.
+    pub fn new(code: Lt, source_symbols: u32) -> Result<Self, BlockLengthError> {
+        check_block_length(source_symbols)?;
+        let spike = u64::from(code.spike.clamp(1, source_symbols));
+        let weights =
+            || (1..=spike).map(|degree| weight(&code, source_symbols.into(), spike, degree));
+        let total: u128 = weights().sum();
+        let mut sum = 0;
+        let mut thresholds: Vec<u64> = weights()
+            .map(|weight| {
+                sum += weight;
+                ((sum << 32) / total) as u64
+            })
+            .collect();
+        if let Some(last) = thresholds.last_mut() {
+            *last = 1 << 32;
+        }
+        let mut before = 0;
+        let mut mean = 0;
+        for (degree, &threshold) in (1..).zip(&thresholds) {
+            mean += degree * (threshold - before);
+            before = threshold;
+        }
+        let first = (0..1_u64 << FIRST_BITS)
+            .map(|upper| {
+                thresholds.partition_point(|&t| t <= upper << (32 - FIRST_BITS)) as u32 + 1
+            })
+            .collect();
+        Ok(Self { thresholds, first, mean })
+    }
+
+    /// The degree that a random 32-bit number stands for.
+    #[inline]
+    pub fn degree(&self, random: u32) -> u32 {
+        let mut degree = self.first[(random >> (32 - FIRST_BITS)) as usize];
+        while self.thresholds[degree as usize - 1] <= u64::from(random) {
+            degree += 1;
+        }
+        degree
+    }
+
+    /// `M`: the largest degree.
+    pub fn max(&self) -> u32 {
+        self.thresholds.len() as u32
+    }
+
+    /// The mean degree, in units of 2^-32.
+    pub fn mean(&self) -> u64 {
+        self.mean
+    }
+
+    /// For each degree from 1 on, the number below which random numbers stand for it or a smaller one.
+    pub fn thresholds(&self) -> &[u64] {
+        &self.thresholds
+    }
+}
+
+/// The weight of `degree`, in units of 2^-48.
+fn weight(code: &Lt, k: u64, spike: u64, degree: u64) -> u128 {
+    let ripple = u64::from(code.ripple) << 32;
+    let soliton = if degree == 1 { (1 << 48) / k } else { (1 << 48) / (degree * (degree - 1)) };
+    let weight = if degree < spike {
+        soliton + ripple / (degree * k)
+    } else {
+        // The weights of all larger degrees are folded onto the spike; what they add up to is 1/M.
+        let tail = if degree == 1 { 0 } else { (1 << 48) / degree };
+        soliton + tail + (u64::from(code.spike_weight) << 16)
+    };
+    weight.into()
+}
