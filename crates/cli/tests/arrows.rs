@@ -17,14 +17,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fontana", &["fontana-net", "fontana-store", "fontana-proto", "fontana-wire", "fontana-fec"]),
     ("fontana-cli", &["fontana"]),
     ("fontana-bench", &["fontana-fec"]),
+    ("fontana-testing", &[]),
 ];
 
 /// Compares our codes with those of others, and is not part of any program that is shipped.
 const NEVER_SHIPPED: &str = "fontana-bench";
 
-/// Crates of others that panic on malformed input or are only here to compare with: tests may use
-/// them, the program may not.
-const NEVER_LINKED: &[&str] = &["raptorq", "flute", "reed-solomon-simd"];
+/// Crates that tests may use and the program may not: ours with bytes for tests, and those of others
+/// that panic on malformed input or are only here to compare with.
+const NEVER_LINKED: &[&str] = &["fontana-testing", "raptorq", "flute", "reed-solomon-simd"];
 
 fn normal_dependencies() -> BTreeMap<String, Vec<String>> {
     let output = Command::new(env!("CARGO"))
@@ -69,7 +70,7 @@ fn every_arrow_is_in_the_plan() {
 }
 
 #[test]
-fn crates_for_comparison_are_never_linked() {
+fn crates_for_tests_and_comparison_are_never_linked() {
     let shipped = normal_dependencies().into_iter().filter(|(name, _)| name != NEVER_SHIPPED);
     for (name, dependencies) in shipped {
         for never in NEVER_LINKED {

@@ -5,6 +5,7 @@ use fontana::{
     Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession, SendSummary,
     SimulatedLoss, Stop, Verdict, Verified, wire::Ticket,
 };
+use fontana_testing::noise;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -17,18 +18,6 @@ fn reach(test: u8) -> Reach {
     let mut reach = Reach::to(SocketAddr::from((group, port)));
     reach.interface = Some("127.0.0.1".parse().unwrap());
     reach
-}
-
-fn noise(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed | 1;
-    (0..bytes)
-        .map(|_| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        })
-        .collect()
 }
 
 fn sender(options: SendOptions) -> (Ticket, Stop, JoinHandle<SendSummary>) {

@@ -6,6 +6,7 @@ use fontana::{
     Filter, Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession,
     SendSummary, SimulatedLoss, Stop, Verdict,
 };
+use fontana_testing::noise;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -27,16 +28,6 @@ fn reach(test: u8) -> Reach {
     let mut reach = Reach::to(SocketAddr::from((group, port)));
     reach.interface = Some("127.0.0.1".parse().unwrap());
     reach
-}
-
-fn noise(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed | 1;
-    let step = |_| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    (0..bytes).map(step).collect()
 }
 
 struct Sending {

@@ -1,5 +1,6 @@
 //! Starting the program, and what it said.
 
+pub(crate) use fontana_testing::noise;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -155,16 +156,6 @@ impl Sender {
     pub(crate) fn into_running(self) -> Running {
         self.running
     }
-}
-
-pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed | 1;
-    let step = |_| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    (0..bytes).map(step).collect()
 }
 
 /// The fields of the events of a command, as documented in `docs/events.md`.

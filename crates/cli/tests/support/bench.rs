@@ -3,12 +3,13 @@
 //! Needs root, `ip` and `bridge` (iproute2), `nft` and `ethtool`. Traffic stays in the namespaces.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
+use super::program::Program;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::Write as _;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// Whether the bench can be used here. Skips aloud; where `CI=true`, a skip is a failure.
 pub fn available() -> bool {
@@ -34,7 +35,7 @@ pub fn available() -> bool {
     false
 }
 
-fn sh(command: &str) -> Output {
+pub fn sh(command: &str) -> Output {
     let output = Command::new("sh").args(["-ec", command]).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command}: {error}");
@@ -172,14 +173,9 @@ END"
     }
 
     /// Starts the program on a host.
-    pub fn start(&self, host: usize, arguments: &[&str]) -> Program {
-        let mut command = Command::new("ip");
-        command
-            .args(["netns", "exec", &self.host(host), env!("CARGO_BIN_EXE_fontana")])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+    pub fn start(&self, host: usize, arguments: &[OsString]) -> Program {
+        let mut command = self.command(host, env!("CARGO_BIN_EXE_fontana"));
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Program::start(command)
     }
 
@@ -200,106 +196,6 @@ impl Drop for Bench {
     }
 }
 
-/// A running program: ended when dropped.
-pub struct Program {
-    child: Child,
-    lines: std::sync::mpsc::Receiver<String>,
-    errors: Option<std::thread::JoinHandle<String>>,
-    peak: u64,
-    pub seen: Vec<Value>,
-}
-
-impl Program {
-    pub fn start(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let (send, lines) = std::sync::mpsc::channel();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        let mut stderr = child.stderr.take().unwrap();
-        let errors = std::thread::spawn(move || {
-            let mut text = String::new();
-            let _ = stderr.read_to_string(&mut text);
-            text
-        });
-        Self { child, lines, errors: Some(errors), peak: 0, seen: Vec::new() }
-    }
-
-    /// The next event of this kind.
-    pub fn wait_for(&mut self, event: &str, limit: Duration) -> Value {
-        let deadline = Instant::now() + limit;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(line) = self.lines.recv_timeout(left.max(Duration::from_millis(1))) else {
-                let _ = self.child.kill();
-                let errors = self.errors.take().map(|e| e.join().unwrap_or_default());
-                panic!("no {event} within {limit:?}: {:?}\n{errors:?}", self.seen.last());
-            };
-            let value: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
-            self.seen.push(value.clone());
-            self.peak_memory();
-            if value["event"] == event {
-                return value;
-            }
-        }
-    }
-
-    /// Peak resident memory so far, in bytes (`VmHWM`). `ip netns exec` replaces itself by the
-    /// program, so the child's numbers are the program's.
-    pub fn peak_memory(&mut self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let kilobytes = status.ok().and_then(|status| {
-            let line = status.lines().find(|line| line.starts_with("VmHWM"))?.to_owned();
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
-        });
-        self.peak = self.peak.max(kilobytes.unwrap_or(0) * 1024);
-        self.peak
-    }
-
-    pub fn interrupt(&self) {
-        sh(&format!("kill -INT {}", self.child.id()));
-    }
-
-    pub fn kill(&self) {
-        sh(&format!("kill -KILL {}", self.child.id()));
-    }
-
-    /// Exit code, and what it said to people.
-    pub fn finish(&mut self, limit: Duration) -> (Option<i32>, String) {
-        let deadline = Instant::now() + limit;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "still running after {limit:?}");
-            self.peak_memory();
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(200)) {
-            self.seen.push(serde_json::from_str(&line).unwrap_or(Value::String(line)));
-        }
-        let errors = self.errors.take().map(|e| e.join().unwrap_or_default());
-        (status.code(), errors.unwrap_or_default())
-    }
-
-    /// The event of this kind that was seen last.
-    pub fn last(&self, event: &str) -> Option<&Value> {
-        self.seen.iter().rev().find(|value| value["event"] == event)
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A small file system in memory; unmounted when it is dropped.
 pub struct Mounted(std::path::PathBuf);
 
@@ -314,28 +210,4 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
-}
-
-/// A file of noise that no compression or hole shortens.
-pub fn noise_file(path: &Path, bytes: u64, seed: u64) {
-    use std::io::Write;
-    let mut file = std::io::BufWriter::with_capacity(1 << 20, std::fs::File::create(path).unwrap());
-    let (mut state, mut left) = (seed | 1, bytes);
-    let mut chunk = [0_u8; 8192];
-    while left > 0 {
-        for word in chunk.chunks_exact_mut(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            word.copy_from_slice(&state.to_le_bytes());
-        }
-        let count = left.min(8192);
-        file.write_all(&chunk[..count as usize]).unwrap();
-        left -= count;
-    }
-}
-
-/// Whether two files have the same bytes.
-pub fn same_file(a: &Path, b: &Path) -> bool {
-    Command::new("cmp").arg("-s").args([a, b]).status().unwrap().success()
 }

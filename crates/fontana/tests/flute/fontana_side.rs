@@ -4,6 +4,7 @@ use fontana::{
     Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession,
     SendSummary, Stop,
 };
+pub(crate) use fontana_testing::noise;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -32,20 +33,6 @@ pub(crate) fn reach() -> Reach {
     let mut reach = Reach::to(SocketAddr::from((group, port)));
     reach.interface = Some("127.0.0.1".parse().unwrap());
     reach
-}
-
-/// Bytes that do not repeat and cannot be compressed (xorshift64).
-pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut noise = Vec::with_capacity(bytes + 8);
-    while noise.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        noise.extend(state.to_ne_bytes());
-    }
-    noise.truncate(bytes);
-    noise
 }
 
 /// Bytes that can be compressed well.

@@ -1,0 +1,18 @@
+//! Real hosts, real loss: senders and receivers in namespaces on a bridge with IGMP snooping.
+//!
+//! They need root, and share two cores: one test after the other.
+//! `cargo test -p fontana-cli --test namespaces -- --test-threads=1 --nocapture`.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod bounds;
+mod mirrors;
+mod resume;
+mod transfers;
+mod trees;
+
+#[path = "../support/bench.rs"]
+mod bench;
+#[path = "../support/program.rs"]
+mod program;
+#[path = "../support/scene.rs"]
+mod scene;

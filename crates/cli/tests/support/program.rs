@@ -1,0 +1,108 @@
+//! A program that runs beside the test: its events, its end, its memory.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+
+use super::bench::sh;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// A running program: ended when dropped.
+pub struct Program {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+    errors: Option<std::thread::JoinHandle<String>>,
+    peak: u64,
+    pub seen: Vec<Value>,
+}
+
+impl Program {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let (send, lines) = std::sync::mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut stderr = child.stderr.take().unwrap();
+        let errors = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = stderr.read_to_string(&mut text);
+            text
+        });
+        Self { child, lines, errors: Some(errors), peak: 0, seen: Vec::new() }
+    }
+
+    /// The next event of this kind.
+    pub fn wait_for(&mut self, event: &str, limit: Duration) -> Value {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(line) = self.lines.recv_timeout(left.max(Duration::from_millis(1))) else {
+                let _ = self.child.kill();
+                let errors = self.errors.take().map(|e| e.join().unwrap_or_default());
+                panic!("no {event} within {limit:?}: {:?}\n{errors:?}", self.seen.last());
+            };
+            let value: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
+            self.seen.push(value.clone());
+            self.peak_memory();
+            if value["event"] == event {
+                return value;
+            }
+        }
+    }
+
+    /// Peak resident memory so far, in bytes (`VmHWM`). `ip netns exec` replaces itself by the
+    /// program, so the child's numbers are the program's.
+    pub fn peak_memory(&mut self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let kilobytes = status.ok().and_then(|status| {
+            let line = status.lines().find(|line| line.starts_with("VmHWM"))?.to_owned();
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        });
+        self.peak = self.peak.max(kilobytes.unwrap_or(0) * 1024);
+        self.peak
+    }
+
+    pub fn interrupt(&self) {
+        sh(&format!("kill -INT {}", self.child.id()));
+    }
+
+    pub fn kill(&self) {
+        sh(&format!("kill -KILL {}", self.child.id()));
+    }
+
+    /// Exit code, and what it said to people.
+    pub fn finish(&mut self, limit: Duration) -> (Option<i32>, String) {
+        let deadline = Instant::now() + limit;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "still running after {limit:?}");
+            self.peak_memory();
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(200)) {
+            self.seen.push(serde_json::from_str(&line).unwrap_or(Value::String(line)));
+        }
+        let errors = self.errors.take().map(|e| e.join().unwrap_or_default());
+        (status.code(), errors.unwrap_or_default())
+    }
+
+    /// The event of this kind that was seen last.
+    pub fn last(&self, event: &str) -> Option<&Value> {
+        self.seen.iter().rev().find(|value| value["event"] == event)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

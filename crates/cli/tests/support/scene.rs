@@ -1,0 +1,168 @@
+//! Sessions and receptions on the bench, so that a test says what is sent, how, and what must hold.
+//!
+//! ```ignore
+//! let Some(scene) = Scene::new(2) else { return };
+//! scene.bench.lose(1, 100);
+//! let file = scene.noise("image.raw", 32 << 20);
+//! let session = scene.send(0, "--rate 50M", &file);
+//! let summary = scene.receive(1, &session.ticket, "--timeout 60").complete();
+//! assert!(same_file(&file, &scene.received(1).join("image.raw")));
+//! session.end();
+//! ```
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+
+use super::bench::{self, Bench};
+use super::program::Program;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Where everybody sends unless told otherwise.
+pub const GROUP: &str = "239.255.77.1:7701";
+
+/// Until a sender has read its files, and until it has ended: by far longer than they take, so that
+/// only what hangs is stopped.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The same for a whole reception; its own `--timeout` ends it earlier.
+const RECEPTION: Duration = Duration::from_secs(240);
+
+/// The tests take turns whatever the number of test threads: they share two cores and compare rates.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Hosts on a bridge and a directory that they share; both go when it is dropped.
+pub struct Scene {
+    pub bench: Bench,
+    directory: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Scene {
+    /// `None` where there can be no bench; the reason has been said.
+    pub fn new(hosts: usize) -> Option<Self> {
+        // That a test failed is no reason for the next one to.
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        bench::available().then(|| Self {
+            bench: Bench::new(hosts),
+            directory: tempfile::tempdir().unwrap(),
+            _turn: turn,
+        })
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A new file of noise.
+    pub fn noise(&self, name: &str, length: u64) -> PathBuf {
+        let path = self.path(name);
+        fontana_testing::noise_file(&path, length, length).unwrap();
+        path
+    }
+
+    /// `fontana send` to [`GROUP`] on a host, once it has said what it sends.
+    pub fn send(&self, host: usize, options: &str, what: &Path) -> Session {
+        self.send_to(GROUP, host, options, what)
+    }
+
+    /// The same to another group.
+    pub fn send_to(&self, group: &str, host: usize, options: &str, what: &Path) -> Session {
+        let words = format!("send --json --to {group} {options}");
+        let mut sender = self.start(host, &words, what);
+        let event = sender.wait_for("session", PATIENCE);
+        println!("{event}");
+        Session { ticket: event["ticket"].as_str().unwrap().to_owned(), sender }
+    }
+
+    /// `fontana recv` on a host, into [`Scene::received`].
+    pub fn receive(&self, host: usize, ticket: &str, options: &str) -> Reception {
+        self.receive_into(&self.received(host), host, ticket, options)
+    }
+
+    /// The same into another directory.
+    pub fn receive_into(&self, into: &Path, host: usize, ticket: &str, options: &str) -> Reception {
+        let words = format!("recv --json {ticket} {options} -o");
+        Reception { receiver: self.start(host, &words, into), host }
+    }
+
+    /// Where a host receives unless told otherwise.
+    pub fn received(&self, host: usize) -> PathBuf {
+        self.path(&format!("received by {host}"))
+    }
+
+    fn start(&self, host: usize, words: &str, path: &Path) -> Program {
+        let words = words.split_whitespace().map(OsString::from);
+        let arguments: Vec<OsString> = words.chain([path.into()]).collect();
+        self.bench.start(host, &arguments)
+    }
+}
+
+/// A sender, and the ticket that it gave.
+pub struct Session {
+    pub ticket: String,
+    pub sender: Program,
+}
+
+impl Session {
+    pub fn kill(self) {
+        self.sender.kill();
+    }
+
+    /// Interrupts it; what it says at its end.
+    pub fn end(mut self) -> Summary {
+        self.sender.interrupt();
+        let (code, errors) = self.sender.finish(PATIENCE);
+        assert_eq!(code, Some(130), "{errors}");
+        self.sender.last("summary").cloned().map(Summary).unwrap()
+    }
+}
+
+/// A receiver.
+pub struct Reception {
+    pub receiver: Program,
+    host: usize,
+}
+
+impl Reception {
+    /// Waits for its end, which must have this exit code; what it said to people.
+    pub fn finish(&mut self, expected: i32) -> String {
+        let (code, errors) = self.receiver.finish(RECEPTION);
+        let summary = self.receiver.last("summary");
+        println!("receiver {}: {}", self.host, summary.unwrap_or(&Value::Null));
+        assert_eq!(code, Some(expected), "{errors}");
+        errors
+    }
+
+    /// Waits until it has everything, verified and on disk.
+    pub fn complete(&mut self) -> Summary {
+        self.finish(0);
+        self.summary()
+    }
+
+    /// What it said at its end.
+    pub fn summary(&self) -> Summary {
+        self.receiver.last("summary").cloned().map(Summary).unwrap()
+    }
+}
+
+/// The numbers of a run.
+pub struct Summary(Value);
+
+impl Summary {
+    pub fn number(&self, field: &str) -> f64 {
+        self.0[field].as_f64().unwrap_or_else(|| panic!("no number {field} in {}", self.0))
+    }
+
+    pub fn reception_inefficiency(&self) -> f64 {
+        self.number("reception_inefficiency")
+    }
+}
+
+/// Whether two files have the same bytes.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    Command::new("cmp").arg("-s").args([a, b]).status().unwrap().success()
+}
