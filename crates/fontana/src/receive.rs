@@ -28,6 +28,7 @@ use std::time::Duration;
 
 mod disk;
 mod driver;
+mod syncer;
 mod worker;
 
 /// Datagrams that are thrown away on purpose: a lossy path for demonstrations and tests, seeded,

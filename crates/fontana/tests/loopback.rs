@@ -33,6 +33,31 @@ fn receive(options: ReceiveOptions) -> ReceiveSummary {
     session.run(&Stop::new(), &mut |_| {}).unwrap()
 }
 
+/// Receives until it is complete or so long has passed; with the symbols that it went on with.
+fn receive_for(milliseconds: u64, options: ReceiveOptions) -> (ReceiveSummary, Option<u64>) {
+    let session = ReceiveSession::open(options).unwrap();
+    let stop = Stop::new();
+    let stopper = stop.clone();
+    let timer = std::thread::spawn(move || {
+        for _ in 0..milliseconds / 10 {
+            std::thread::sleep(Duration::from_millis(10));
+            if stopper.is_set() {
+                return;
+            }
+        }
+        stopper.set();
+    });
+    let mut resumed = None;
+    let summary = session.run(&stop, &mut |event| {
+        if let fontana::ReceiveEvent::Resumed { symbols, .. } = event {
+            resumed = Some(symbols);
+        }
+    });
+    stop.set();
+    timer.join().unwrap();
+    (summary.unwrap(), resumed)
+}
+
 fn options(ticket: &Ticket, reach: &Reach, directory: &Path) -> ReceiveOptions {
     let mut options = ReceiveOptions::from_ticket(ticket, directory);
     options.reach = reach.clone();
@@ -98,28 +123,9 @@ fn a_receiver_that_is_stopped_goes_on_where_it_was() {
     for milliseconds in [700, 600, 60_000] {
         let mut options = options(&ticket, &reach, &into);
         options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed: milliseconds });
-        let session = ReceiveSession::open(options).unwrap();
-        let stop = Stop::new();
-        let stopper = stop.clone();
-        let timer = std::thread::spawn(move || {
-            for _ in 0..milliseconds / 10 {
-                std::thread::sleep(Duration::from_millis(10));
-                if stopper.is_set() {
-                    return;
-                }
-            }
-            stopper.set();
-        });
-        let summary = session
-            .run(&stop, &mut |event| {
-                if let fontana::ReceiveEvent::Resumed { symbols, .. } = event {
-                    resumed.push(symbols);
-                }
-            })
-            .unwrap();
-        stop.set();
-        timer.join().unwrap();
+        let (summary, symbols) = receive_for(milliseconds, options);
         lives.push(summary);
+        resumed.extend(symbols);
     }
     stop_sender.set();
     sending.join().unwrap();
@@ -132,6 +138,61 @@ fn a_receiver_that_is_stopped_goes_on_where_it_was() {
     // All lives together heard little more than the file.
     let inefficiency = lives[2].progress.reception_inefficiency().unwrap();
     assert!(inefficiency < 1.06, "{inefficiency}");
+    assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
+    assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
+}
+
+/// What a machine finds that was switched off in the middle: files as they were when they were last
+/// synced, and a journal that speaks of more.
+#[test]
+fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("image");
+    std::fs::write(&file, noise(20_000_000, 2)).unwrap();
+    let reach = reach(3);
+    let mut send = SendOptions::new(vec![file.clone()]);
+    send.reach = reach.clone();
+    send.rate_bytes_per_second = 10_000_000;
+    let (ticket, stop_sender, sending) = sender(send);
+    let into = directory.path().join("received");
+    let life = |milliseconds| {
+        let mut options = options(&ticket, &reach, &into);
+        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed: milliseconds });
+        receive_for(milliseconds, options)
+    };
+    // From the last source symbols to the first repair symbols.
+    std::thread::sleep(Duration::from_millis(1600));
+    let (first, _) = life(700);
+    let list = |directory: &Path| -> Vec<_> {
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let staging = list(&into).remove(0);
+    // A receiver that is told to stop syncs before it goes.
+    let synced: Vec<_> =
+        list(&staging).into_iter().map(|p| (std::fs::read(&p).unwrap(), p)).collect();
+    let journal = staging.join("journal");
+    let before = std::fs::read(&journal).unwrap().len();
+    let (second, resumed) = life(600);
+    assert_eq!([first.verdict, second.verdict], [Verdict::Interrupted; 2]);
+    let later = std::fs::read(&journal).unwrap();
+    assert!(later.len() > before + 10_000, "{} {before}", later.len());
+    list(&staging).iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    for (bytes, path) in synced {
+        std::fs::write(path, bytes).unwrap();
+    }
+    // Without the end: there it was synced again.
+    let mut on_medium = later[..before + (later.len() - before) * 3 / 4].to_vec();
+    fontana_testing::written_before_a_restart(&mut on_medium);
+    std::fs::write(journal, on_medium).unwrap();
+
+    let (third, resumed_again) = life(60_000);
+    stop_sender.set();
+    sending.join().unwrap();
+    println!("{resumed:?} {resumed_again:?} {third:?}");
+    assert_eq!(third.verdict, Verdict::Complete);
+    assert!(resumed.unwrap() > 1_000);
+    assert_eq!(resumed_again, resumed, "what the first life had synced, and nothing else");
+    assert_eq!(third.progress.stats.poisoned_blocks, 0);
     assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
 }

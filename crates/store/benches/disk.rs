@@ -16,7 +16,8 @@ use fontana_store::{
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const SYMBOL_SIZE: usize = 1280;
 const BLOCK: Sbn = Sbn(0);
@@ -94,12 +95,18 @@ impl Block {
     }
 
     fn staged(&self) -> StagedObject {
+        self.staged_in().1
+    }
+
+    fn staged_in(&self) -> (Arc<Staging>, StagedObject) {
         let target = Arc::new(TargetDirectory::open(self.dir.path().join("target")).unwrap());
         let staging = Staging::create(target, "bench", StagingOptions::default()).unwrap().0;
+        let staging = Arc::new(staging);
         let name = TargetName::new(&["received"]).unwrap();
         staging.add_file(name, self.bytes.len() as u64, FileAttributes::default()).unwrap();
         let slots = self.layout.max_source_symbols() + 100;
-        StagedObject::new(Arc::new(staging), self.layout, self.extents(), slots).unwrap()
+        let object = StagedObject::new(staging.clone(), self.layout, self.extents(), slots);
+        (staging, object.unwrap())
     }
 
     fn write(&self) {
@@ -124,6 +131,51 @@ impl Block {
             }
         });
         report(&format!("write K = {k}, runs of 40 symbols"), runs, reference);
+    }
+
+    /// What syncing for the sake of a power failure costs who writes meanwhile: as fast as it goes,
+    /// and at the pace of a network. Both ways in turns; the medians.
+    fn write_beside_syncing(&self, pace_bytes_per_second: Option<f64>) {
+        const ROUNDS: u32 = 30;
+        let (staging, object) = self.staged_in();
+        let write = |syncing: bool| {
+            let stop = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while syncing && !stop.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(250));
+                        staging.sync().unwrap();
+                    }
+                });
+                let begin = Instant::now();
+                let mut written = 0;
+                for _ in 0..ROUNDS {
+                    for (i, run) in self.bytes.chunks(40 * SYMBOL_SIZE).enumerate() {
+                        object.write_source_run(BLOCK, Esi(40 * i as u32), run).unwrap();
+                        written += run.len();
+                        let due = pace_bytes_per_second.map_or(0.0, |pace| written as f64 / pace);
+                        let early = due - begin.elapsed().as_secs_f64();
+                        std::thread::sleep(Duration::from_secs_f64(early.max(0.0)));
+                    }
+                }
+                stop.store(true, Ordering::Relaxed);
+                begin.elapsed().as_secs_f64() * 1e3
+            })
+        };
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..5 {
+            times[0].push(write(false));
+            staging.sync().unwrap();
+            times[1].push(write(true));
+        }
+        times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+        let (megabytes, pace) = ((self.bytes.len() * ROUNDS as usize) >> 20, pace_bytes_per_second);
+        let pace = pace.map_or("unpaced".to_owned(), |pace| format!("{} MB/s", pace / 1e6));
+        report(
+            &format!("write {megabytes} MiB, {pace}, synced 4 times a second"),
+            times[1][2],
+            times[0][2],
+        );
     }
 
     /// Every `one_in`-th source symbol is lost.
@@ -188,4 +240,7 @@ fn main() {
         block.recover(20);
         block.recover(2);
     }
+    let block = Block::new(10_000);
+    block.write_beside_syncing(None);
+    block.write_beside_syncing(Some(125e6));
 }

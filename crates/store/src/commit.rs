@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, Mode, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What a file is given when it is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,9 @@ impl Staging {
         }
         self.create_file(file)?; // an empty file never saw a symbol
         let mut state = file.write();
+        if *state == State::Staged && file.refused.load(Ordering::SeqCst) {
+            *state = State::Doubtful;
+        }
         match *state {
             State::Staged => {}
             State::Doubtful => return Err(self.doubtful(file)),

@@ -92,6 +92,10 @@
 //! A caller that notes between 1 and 2 that the files are right ([`Note::Committed`],
 //! [`Staging::sync_notes`]) can finish, in its next life, what was interrupted between two names.
 //!
+//! Before that, symbols and the notes that speak of them survive the death of the process at once,
+//! and a power failure from the next [`Staging::sync`] on: what is believed of the journal depends
+//! on whether the machine has been started since.
+//!
 //! So at any instant a final name is either absent (or what it was before) or the whole verified
 //! file. An `fsync` that failed is never repeated in the hope of a better answer: Linux reports a
 //! write-back error once and then forgets the pages, so a second success proves nothing; the error
@@ -103,6 +107,7 @@
 //! few fixed buffers; open descriptors are kept in bounded caches. All of it may be
 //! shared between threads; none is started here.
 
+mod boot;
 mod buffered;
 mod commit;
 mod directories;

@@ -6,6 +6,7 @@ use crate::staging::StagedFile;
 use crate::{Extents, FileIndex, GeometryError, Staging, StagingError};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An object in a staging directory. May be shared between threads; different blocks do not touch
@@ -16,7 +17,7 @@ pub struct StagedObject {
     placement: Placement,
     /// Those that the object has bytes in.
     files: BTreeMap<FileIndex, Arc<StagedFile>>,
-    spool: StagedFile,
+    spool: Arc<StagedFile>,
     slots: u32,
 }
 
@@ -113,11 +114,24 @@ impl StagedObject {
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block, [`StagingError::System`].
     pub fn free_repair(&self, sbn: Sbn) -> Result<(), StagingError> {
-        if self.slots == 0 {
-            return Ok(());
+        match self.spool_range(sbn)? {
+            None => Ok(()),
+            Some(range) => {
+                let length = range.end - range.start;
+                self.staging.punch_hole(&self.spool, range.start, length)
+            }
         }
-        let length = u64::from(self.slots) * self.placement.symbol_size() as u64;
-        self.staging.punch_hole(&self.spool, self.slot_offset(sbn, 0)?, length)
+    }
+
+    /// As [`free_repair`](Self::free_repair), but not before the note that the block is whole, which
+    /// was written before this call, is [synced](Staging::sync).
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such block.
+    pub fn free_repair_when_synced(&self, sbn: Sbn) -> Result<(), StagingError> {
+        let range = self.spool_range(sbn)?;
+        range.into_iter().for_each(|range| self.staging.free_when_synced(&self.spool, range));
+        Ok(())
     }
 
     /// Removes the spool: when every block is recovered.
@@ -148,6 +162,16 @@ impl StagedObject {
 
     pub(crate) fn slots(&self) -> u32 {
         self.slots
+    }
+
+    /// The part of the spool that is a block's.
+    fn spool_range(&self, sbn: Sbn) -> Result<Option<Range<u64>>, GeometryError> {
+        if self.slots == 0 {
+            return Ok(None);
+        }
+        let length = u64::from(self.slots) * self.placement.symbol_size() as u64;
+        let start = self.slot_offset(sbn, 0)?;
+        Ok(Some(start..start + length))
     }
 
     /// Where a slot begins in the spool.

@@ -20,10 +20,11 @@ use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 mod add;
+mod sync;
 
 /// Shortest file that is created, and its room reserved, when it is added. To create thousands of
 /// small ones takes seconds on some disks, in which packets arrive that nobody can place yet.
@@ -66,6 +67,7 @@ pub struct Staging {
     directories: Directories,
     /// Directories that an earlier receiver made.
     made: BTreeSet<u32>,
+    unsynced: sync::Unsynced,
 }
 
 #[derive(Debug, Default)]
@@ -111,6 +113,10 @@ pub(crate) struct StagedFile {
     /// Held for reading while bytes are moved, for writing while the state changes: so no write can
     /// reach a file that is being committed.
     state: RwLock<State>,
+    /// Between which two times of syncing it was written to last; 0 before.
+    dirty_in: AtomicU64,
+    /// The medium did not take all of it when it was synced for the journal.
+    pub(crate) refused: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +191,7 @@ impl Staging {
             Some(resumed) => resumed,
             None => (Journal::create(&entered.directory, &path)?, Kept::default()),
         };
+        let resumed = kept != Kept::default();
         let staging = Self {
             target,
             name,
@@ -194,9 +201,10 @@ impl Staging {
             spools: AtomicU32::new(0),
             open: OpenFiles::new(options.open_files),
             journal,
-            resumed: kept != Kept::default(),
+            resumed,
             directories: Directories::default(),
             made: kept.made.clone(),
+            unsynced: sync::Unsynced::new(resumed),
         };
         if !staging.resumed {
             staging.remove_files()?;
@@ -265,6 +273,7 @@ impl Staging {
     /// directory with it; that is no error.
     pub fn remove(&self) -> Result<(), StagingError> {
         self.open.close_all(); // an open file keeps its disk space
+        self.unsynced.clear();
         self.remove_files()?;
         // The lock last: what is not locked is of no use to anybody any more.
         for name in [DESCRIPTION, JOURNAL, LOCK] {
@@ -311,8 +320,8 @@ impl Staging {
     }
 
     /// A sparse file of `length` bytes that is never committed.
-    pub(crate) fn add_spool(&self, length: u64) -> StagedFile {
-        StagedFile {
+    pub(crate) fn add_spool(&self, length: u64) -> Arc<StagedFile> {
+        Arc::new(StagedFile {
             key: Key::Repair(self.spools.fetch_add(1, Ordering::Relaxed)),
             length,
             holes: Vec::new(),
@@ -320,7 +329,9 @@ impl Staging {
             attributes: FileAttributes::default(),
             target: None,
             state: RwLock::new(State::Absent),
-        }
+            dirty_in: AtomicU64::new(0),
+            refused: AtomicBool::new(false),
+        })
     }
 
     /// Removes a spool.
@@ -353,12 +364,14 @@ impl Staging {
     /// Writes all of `bytes` at byte `offset` of a file.
     pub(crate) fn write_all_at(
         &self,
-        file: &StagedFile,
+        file: &Arc<StagedFile>,
         offset: u64,
         bytes: &[u8],
     ) -> Result<(), StagingError> {
         let wanted = bytes.len() as u64;
-        self.with_file(file, "write", wanted, |open| sys::write_all_at(open, offset, bytes))
+        self.with_file(file, "write", wanted, |open| sys::write_all_at(open, offset, bytes))?;
+        self.unsynced.written(file, wanted);
+        Ok(())
     }
 
     /// Gives the blocks of a byte range back to the file system. Afterwards it reads as zeros.
@@ -431,6 +444,7 @@ impl Staging {
             return Err(self.failed(file, "reserve", file.length)(errno));
         }
         self.open.get_or_open(file.key, || Ok::<_, StagingError>(open))?;
+        self.unsynced.created();
         *state = State::Staged;
         Ok(())
     }

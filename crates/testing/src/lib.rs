@@ -51,6 +51,18 @@ pub fn write_noise(to: &mut impl Write, length: u64, seed: u64) -> io::Result<()
     Ok(())
 }
 
+/// Makes a staging directory's journal one of another run of the machine, which is what a machine
+/// finds that was switched off. Its first group, after the eight bytes of the format, holds the name
+/// of the run that it was begun in alone (`crates/store/src/journal.rs`).
+///
+/// # Panics
+/// If the journal ends before.
+pub fn written_before_a_restart(journal: &mut [u8]) {
+    journal[16..32].fill(0xA5);
+    let crc = crc32fast::hash(&journal[16..33]).to_be_bytes();
+    journal[12..16].copy_from_slice(&crc);
+}
+
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Not the
 /// one of `fontana-proto`, which this crate is used to test.
 struct Words(u64);

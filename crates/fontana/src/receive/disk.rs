@@ -40,6 +40,11 @@ impl OpenObject {
     pub(super) fn keeps_notes(&self) -> bool {
         self.journal.is_some()
     }
+
+    /// Where they are written, if they are.
+    pub(super) fn journal(&self) -> Option<&Arc<Staging>> {
+        self.journal.as_ref()
+    }
 }
 
 /// A job on files.
@@ -148,8 +153,13 @@ impl Disk {
         let number = toi.0 as u32;
         if let (Some(group), Some(staging)) = (self.groups.get_mut(&object.group), &self.staging)
             && group.waiting.remove(&number)
-            && group.waiting.is_empty()
         {
+            if !group.waiting.is_empty() {
+                // Its blocks are whole, and of their notes nothing but that must be believed once
+                // the spool is gone.
+                staging.sync()?;
+                return Ok(object.staged.remove_spool()?);
+            }
             staging.settle(&group.files)?;
             // Whoever comes after a crash between two names knows that the rest is right.
             let notes: Vec<_> = group.objects.iter().map(|&toi| Note::Committed { toi }).collect();
@@ -170,6 +180,12 @@ impl Disk {
             staging.remove()?;
         }
         Ok(())
+    }
+
+    /// Brings what is left for the next life to the medium: the machine may be about to be switched
+    /// off. If that fails, a power failure costs what came since the last time.
+    pub(super) fn sync(&self) {
+        let _ = self.staging.as_ref().map(|staging| staging.sync());
     }
 
     /// Removes what was not committed, where nobody can ever tell whether it is right. If that

@@ -2,6 +2,7 @@
 //! decode, and one brings files to their names.
 
 use super::disk::{self, Disk, OpenObject};
+use super::syncer;
 use super::worker::{self, Attempt, Task, Tasks};
 use super::{
     Command, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE,
@@ -16,6 +17,7 @@ use fontana_proto::{
     ChannelId, Datagram, Done, Endpoint, Event, FixedChannels, Instant, Job, Output, Receiver,
     ReceiverConfig, Rejection, SessionKey, SplitMix64, SymbolBytes, Verified, drain,
 };
+use fontana_store::Staging;
 use fontana_wire::{Printable, Toi};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -79,6 +81,9 @@ pub(super) fn run(
             let (attempts, reports) = (attempts.clone(), reports.clone());
             scope.spawn(move || worker::run_solver(&attempts, &reports));
         }
+        let (opened, stagings) = unbounded();
+        let syncer_reports = reports.clone();
+        scope.spawn(move || syncer::run(&stagings, &syncer_reports));
         drop((attempts, reports));
         let disk = &mut disk;
         scope.spawn(move || disk.run(&disk_queue, &disk_reports));
@@ -92,6 +97,7 @@ pub(super) fn run(
             workers,
             solver,
             disk: disk_tasks,
+            syncer: opened,
             objects: BTreeMap::new(),
             loss: LocalLoss::default(),
             losing: options.simulated_loss.map(Losing::new),
@@ -104,6 +110,8 @@ pub(super) fn run(
     });
     if options.plain_flute {
         disk.discard();
+    } else {
+        disk.sync();
     }
     summary
 }
@@ -156,6 +164,7 @@ struct Driver<'a, 'b> {
     workers: Vec<WorkerQueue>,
     solver: Sender<Attempt>,
     disk: Sender<disk::Task>,
+    syncer: Sender<Arc<Staging>>,
     objects: BTreeMap<Toi, Arc<OpenObject>>,
     loss: LocalLoss,
     losing: Option<Losing>,
@@ -407,6 +416,11 @@ impl Driver<'_, '_> {
     fn on_disk(&mut self, report: disk::Report) {
         let done = match report {
             disk::Report::Opened { toi, opened } => {
+                // All objects of a manifest share one staging directory.
+                if let Some(staging) = opened.objects.first().and_then(|(_, o)| o.journal()) {
+                    // The thread has ended if the medium refused something: that was told.
+                    let _ = self.syncer.send(Arc::clone(staging));
+                }
                 self.objects.extend(opened.objects);
                 Done::Opened { toi, kept: opened.kept }
             }

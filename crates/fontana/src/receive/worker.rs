@@ -96,10 +96,14 @@ fn work(task: Task, notes: &mut Notes, budget: usize) -> Result<Option<Report>, 
             let (toi, sbn) = (block.toi.0 as u32, block.sbn);
             let note = if whole { Note::Whole { toi, sbn } } else { Note::Void { toi, sbn } };
             notes.add(&object, note);
+            if !object.keeps_notes() {
+                object.staged.free_repair(sbn)?;
+                return Ok(None);
+            }
             // First the word that the spool is not needed, then the spool: whoever dies in between
             // finds it needed or not there at all.
             notes.write()?;
-            object.staged.free_repair(sbn)?;
+            object.staged.free_repair_when_synced(sbn)?;
             Ok(None)
         }
     }

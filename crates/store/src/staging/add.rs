@@ -7,6 +7,7 @@ use crate::{FileAttributes, FileIndex, NameError, Staging, StagingError, TargetN
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What a file will be.
@@ -120,6 +121,8 @@ impl Staging {
             attributes: new.attributes,
             target: new.target,
             state: RwLock::new(state),
+            dirty_in: AtomicU64::new(0),
+            refused: AtomicBool::new(false),
         });
         if self.options.reserve && state == State::Absent && length >= LEAST_RESERVED {
             self.create_file(&file)?;

@@ -4,6 +4,7 @@
 
 mod fixtures;
 mod leftovers;
+mod power;
 mod privileged;
 mod receiver;
 mod round_trip;

@@ -1,0 +1,177 @@
+//! What a machine that was switched off finds in the staging directory.
+//!
+//! The disk after a power failure: files as they were when they were last synced, a journal of which
+//! any beginning has reached the medium, and another run of the machine.
+
+use crate::fixtures::{name, names_in, raptorq, whole_file};
+use fontana_fec::{Esi, ObjectLayout, Sbn};
+use fontana_store::{
+    FileAttributes, FileIndex, Kept, Note, StagedObject, Staging, StagingOptions, TargetDirectory,
+};
+use fontana_testing::written_before_a_restart;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+const T: usize = 64;
+const SLOTS: u32 = 8;
+
+/// Four blocks of 16 symbols.
+fn layout() -> ObjectLayout {
+    raptorq(64 * T as u64, T as u16, 4, 1)
+}
+
+fn open(directory: &Path) -> (Arc<Staging>, Kept) {
+    let target = Arc::new(TargetDirectory::open(directory).unwrap());
+    let (staging, kept) = Staging::create(target, "test", StagingOptions::default()).unwrap();
+    (Arc::new(staging), kept)
+}
+
+fn add_object(staging: &Arc<Staging>) -> StagedObject {
+    let length = layout().oti().transfer_length;
+    staging.add_file(name("a"), length, FileAttributes::default()).unwrap();
+    StagedObject::new(Arc::clone(staging), layout(), whole_file(length), SLOTS).unwrap()
+}
+
+fn symbol(sbn: u32, esi: u32) -> Vec<u8> {
+    (0..T as u32).map(|at| (at * 7 + sbn * 61 + esi * 13 + 1) as u8).collect()
+}
+
+/// Receives a symbol: its bytes, then the note.
+fn receive(staging: &Staging, object: &StagedObject, sbn: u32, esi: u32) {
+    let (sbn_id, bytes) = (Sbn(sbn), symbol(sbn, esi));
+    let note = if esi < 16 {
+        object.write_source(sbn_id, Esi(esi), &bytes).unwrap();
+        Note::InPlace { toi: 1, sbn: sbn_id, esi: Esi(esi) }
+    } else {
+        let slot = esi - 16;
+        object.write_repair(sbn_id, slot, &bytes).unwrap();
+        Note::Spooled { toi: 1, sbn: sbn_id, esi: Esi(esi), slot }
+    };
+    staging.note(&[note]).unwrap();
+}
+
+/// The files of a staging directory, as they are now.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in names_in(from) {
+        fs::copy(from.join(&file), to.join(&file)).unwrap();
+    }
+}
+
+/// Source and repair symbols that are believed, after looking at the bytes of each.
+fn believed(directory: &Path, kept: &Kept) -> usize {
+    let file = fs::read(directory.join(".fontana-test/0")).unwrap_or_default();
+    let spool = fs::read(directory.join(".fontana-test/0.repair")).unwrap_or_default();
+    let mut count = 0;
+    for (&(_, sbn), block) in &kept.blocks {
+        for esi in &block.in_place {
+            let at = (sbn.0 as usize * 16 + esi.0 as usize) * T;
+            assert_eq!(file[at..at + T], symbol(sbn.0, esi.0), "{sbn:?} {esi:?}");
+        }
+        for (esi, slot) in &block.spooled {
+            let at = (sbn.0 * SLOTS + slot) as usize * T;
+            assert_eq!(spool[at..at + T], symbol(sbn.0, esi.0), "{sbn:?} {esi:?}");
+        }
+        count += block.in_place.len() + block.spooled.len();
+    }
+    count
+}
+
+#[test]
+fn what_was_synced_is_believed_after_a_power_failure_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let live = dir.path().join(".fontana-test");
+    let (staging, _) = open(dir.path());
+    let object = add_object(&staging);
+    for esi in [0, 1, 5, 16] {
+        receive(&staging, &object, 0, esi);
+    }
+    receive(&staging, &object, 3, 2);
+    assert_eq!(staging.unsynced_bytes(), 5 * T as u64);
+    staging.sync().unwrap();
+    assert_eq!(staging.unsynced_bytes(), 0);
+    let medium = dir.path().join("medium");
+    copy(&live, &medium);
+    let durable = fs::read(live.join("journal")).unwrap().len();
+
+    for esi in [6, 7, 17] {
+        receive(&staging, &object, 0, esi);
+    }
+    receive(&staging, &object, 1, 0);
+    staging.note(&[Note::Packets { count: 77 }, Note::Whole { toi: 1, sbn: Sbn(2) }]).unwrap();
+    drop((staging, object));
+    let journal = fs::read(live.join("journal")).unwrap();
+
+    for length in durable..=journal.len() {
+        let after = tempfile::tempdir().unwrap();
+        copy(&medium, &after.path().join(".fontana-test"));
+        let mut on_medium = journal[..length].to_vec();
+        written_before_a_restart(&mut on_medium);
+        fs::write(after.path().join(".fontana-test/journal"), on_medium).unwrap();
+        let (staging, kept) = open(after.path());
+        assert_eq!(believed(after.path(), &kept), 5, "{length} bytes of the journal");
+        assert!(!kept.blocks.contains_key(&(1, Sbn(2))));
+        // The next life in this run is believed as a whole, and so is what was synced before.
+        let object = add_object(&staging);
+        receive(&staging, &object, 0, 9);
+        drop((staging, object));
+        let (_, kept) = open(after.path());
+        assert_eq!(believed(after.path(), &kept), 6, "{length} bytes of the journal");
+    }
+
+    // The process died, not the machine: everything is there.
+    let (_, kept) = open(dir.path());
+    assert_eq!(believed(dir.path(), &kept), 9);
+    assert!(kept.blocks[&(1, Sbn(2))].whole);
+    assert_eq!(kept.packets, 77);
+}
+
+#[test]
+fn the_spool_of_a_whole_block_is_there_until_it_is_certain_that_nobody_needs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = dir.path().join(".fontana-test/0.repair");
+    let (staging, _) = open(dir.path());
+    let object = add_object(&staging);
+    receive(&staging, &object, 1, 16);
+    staging.note(&[Note::Whole { toi: 1, sbn: Sbn(1) }]).unwrap();
+    object.free_repair_when_synced(Sbn(1)).unwrap();
+    let slot = SLOTS as usize * T;
+    assert_eq!(fs::read(&spool).unwrap()[slot..slot + T], symbol(1, 16));
+    staging.sync().unwrap();
+    assert_eq!(fs::read(&spool).unwrap()[slot..slot + T], [0; T]);
+}
+
+#[test]
+fn a_life_that_takes_over_in_the_same_run_syncs_what_the_one_before_wrote() {
+    let dir = tempfile::tempdir().unwrap();
+    let (staging, _) = open(dir.path());
+    let object = add_object(&staging);
+    receive(&staging, &object, 2, 3);
+    drop((staging, object));
+    let (staging, _) = open(dir.path());
+    staging.sync().unwrap();
+    drop(staging);
+    let journal = dir.path().join(".fontana-test/journal");
+    let mut bytes = fs::read(&journal).unwrap();
+    written_before_a_restart(&mut bytes);
+    fs::write(&journal, bytes).unwrap();
+    let (_, kept) = open(dir.path());
+    assert_eq!(believed(dir.path(), &kept), 1);
+}
+
+#[test]
+fn syncing_what_was_removed_or_committed_is_no_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let (staging, _) = open(dir.path());
+    let object = add_object(&staging);
+    receive(&staging, &object, 0, 0);
+    receive(&staging, &object, 0, 16);
+    object.remove_spool().unwrap();
+    object.free_repair_when_synced(Sbn(0)).unwrap();
+    staging.commit(&[FileIndex(0)]).unwrap();
+    staging.sync().unwrap();
+    staging.remove().unwrap();
+    staging.sync().unwrap();
+    assert_eq!(names_in(dir.path()), ["a"]);
+}
