@@ -240,6 +240,7 @@ pub(crate) struct MemoryArgument {
   fontana recv                           list what is there, choose
   fontana recv 'fontana://192.0.2.1@239.255.77.1:7701/5?manifest=...' -o /srv/images
   fontana recv -y -i eth0 --timeout 10m  the first session that is heard on eth0
+  fontana recv 'fontana://...' --only '*.jpg'    a part of it; the names: --list
   fontana recv --flute -y                files of a plain FLUTE session; nobody vouches for them")]
 pub(crate) struct ReceiveArguments {
     /// What the sender printed: fontana://...
@@ -260,6 +261,15 @@ pub(crate) struct ReceiveArguments {
     /// Replace files that exist
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// Receive only files and links that match GLOB; may be repeated
+    ///
+    /// Patterns are those of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',
+    /// '/photos/2026/'. Objects with no byte of such a file are not received at all. Names: --list.
+    #[arg(long, value_name = "GLOB", conflicts_with = "flute")]
+    pub(crate) only: Vec<String>,
+    /// List the names in the session, and receive nothing; with --json all of them
+    #[arg(long, conflicts_with_all = ["flute", "only"])]
+    pub(crate) list: bool,
     /// Take the first session that is heard, without asking
     #[arg(short, long)]
     pub(crate) yes: bool,

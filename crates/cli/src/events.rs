@@ -50,12 +50,7 @@ pub(crate) enum SendEvent {
         rate_bits_per_second: u64,
         dry_run: bool,
     },
-    Entry {
-        kind: String,
-        name: String,
-        bytes: Option<u64>,
-        target: Option<String>,
-    },
+    Entry(Named),
     Progress {
         seconds: f64,
         passes: f64,
@@ -70,6 +65,16 @@ pub(crate) enum SendEvent {
         #[serde(flatten)]
         sent: Sent,
     },
+}
+
+/// A name in the tree that is sent.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+pub(crate) struct Named {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) bytes: Option<u64>,
+    pub(crate) target: Option<String>,
 }
 
 /// Counters of a sender.
@@ -128,6 +133,7 @@ pub(crate) enum ReceiveEvent {
         directory: String,
         ticket: Option<String>,
     },
+    Entry(Named),
     Offered {
         source: String,
         tsi: u64,
@@ -145,6 +151,11 @@ pub(crate) enum ReceiveEvent {
         verified: String,
         #[serde(flatten)]
         content: Content,
+    },
+    Selected {
+        files: u64,
+        bytes: u64,
+        objects: u64,
     },
     Resumed {
         symbols: u64,
@@ -236,6 +247,7 @@ pub(crate) struct Received {
     pub(crate) datagrams: u64,
     pub(crate) payload_bytes: u64,
     pub(crate) packets: u64,
+    pub(crate) left_out: u64,
     pub(crate) control_packets: u64,
     pub(crate) fresh: u64,
     pub(crate) duplicates: u64,
@@ -260,6 +272,7 @@ impl Received {
             datagrams: stats.datagrams,
             payload_bytes: stats.payload_bytes,
             packets: stats.session_packets,
+            left_out: stats.left_out,
             control_packets: stats.control_packets,
             fresh: stats.fresh,
             duplicates: stats.duplicates,

@@ -5,6 +5,7 @@ use crate::args::ReceiveArguments;
 use crate::console::{Console, Failure};
 use crate::events::{self, Content, ReceiveEvent as Line};
 use crate::progress::{OncePerSecond, ReceiveBar, received};
+use crate::send::listing;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
 use choose::Chooser;
@@ -27,7 +28,7 @@ pub(crate) fn run(
     stop: &Stop,
 ) -> Result<Verdict, Failure> {
     let options = options(arguments)?;
-    let asks = options.acceptance == Acceptance::Ask;
+    let asks = options.acceptance == Acceptance::Ask && !arguments.list;
     if asks && (console.is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal()) {
         let message = "which session? There is no terminal to ask on";
         let way_out = "give the ticket that the sender printed: fontana recv 'fontana://...'\n\
@@ -58,6 +59,7 @@ pub(crate) fn run(
         gate: OncePerSecond::default(),
         files: 0,
         offers_told: 0,
+        lists: arguments.list,
         told: BTreeSet::new(),
         poisoned: false,
     };
@@ -73,7 +75,11 @@ pub(crate) fn run(
         flute: arguments.flute,
         offered: watch.offers_told > 0,
     };
-    Ok(watch.conclude(&summary?, &circumstances))
+    let summary = summary?;
+    if arguments.list && !watch.lists {
+        return Ok(Verdict::Complete);
+    }
+    Ok(watch.conclude(&summary, &circumstances))
 }
 
 /// What the arguments mean.
@@ -89,12 +95,14 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
     let named = arguments.interface.interface.clone();
     options.reach.interface = named.or_else(|| own_interface(arguments.ticket.as_ref()?));
     // There is nothing to choose from by: plain FLUTE sessions say too little about themselves.
-    let takes_first = arguments.ticket.is_some() || arguments.yes || arguments.flute;
+    let takes_first =
+        (arguments.ticket.is_some() || arguments.yes || arguments.flute) && !arguments.list;
     let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
     Ok(ReceiveOptions {
         acceptance: if takes_first { Acceptance::Automatic } else { Acceptance::Ask },
         plain_flute: arguments.flute,
         overwrite: arguments.overwrite,
+        only: arguments.only.clone(),
         policy: match arguments.patient {
             Some(margin) => DecodePolicy::Patient { margin },
             None => DecodePolicy::Incremental,
@@ -133,6 +141,8 @@ struct Watch<'a> {
     gate: OncePerSecond,
     files: u64,
     offers_told: usize,
+    /// The names in the first session are wanted, and nothing else.
+    lists: bool,
     /// Errors that were told: the same one often ends many objects.
     told: BTreeSet<String>,
     poisoned: bool,
@@ -152,6 +162,11 @@ impl Watch<'_> {
                     tsi: offer.session.tsi.0,
                     content: Content::offered(offer),
                 });
+                if std::mem::take(&mut self.lists) {
+                    console.result(format_args!("{}", Printable(offer.manifest.label())));
+                    listing::show(&offer.manifest, console, Line::Entry);
+                    self.stop.set();
+                }
                 if let Some(chooser) = &mut self.chooser {
                     chooser.offer(offer, console);
                 }
@@ -169,6 +184,17 @@ impl Watch<'_> {
                     content: Content::new(manifest, hash.to_string()),
                 });
                 self.begin(manifest, session.source);
+            }
+            ReceiveEvent::Selected(part) => {
+                let (files, bytes, objects) = (part.files, part.bytes, part.objects);
+                console.event(&Line::Selected { files, bytes, objects });
+                console.note(format_args!(
+                    "of these {}, {}, in {}",
+                    Count(files, "file"),
+                    Bytes(bytes),
+                    Count(objects, "object"),
+                ));
+                self.files = files;
             }
             ReceiveEvent::Resumed { symbols, source_symbols } => {
                 let (symbols, source_symbols) = (*symbols, *source_symbols);

@@ -16,7 +16,7 @@ use fontana::{
 use std::path::Path;
 use std::time::Duration;
 
-mod listing;
+pub(crate) mod listing;
 mod manifest_file;
 
 pub(crate) fn run(
@@ -186,7 +186,7 @@ impl Outline {
         );
         if arguments.dry_run {
             console.result(format_args!("would send {what}"));
-            listing::show(manifest, console);
+            listing::show(manifest, console, SendEvent::Entry);
             console.result(format_args!(
                 "  {} of {symbol_size} bytes in {}; one pass takes {}",
                 Count(session.source_symbols(), "source symbol"),

@@ -58,6 +58,14 @@ pub enum Error {
     /// Nothing to send.
     #[error("no file to send")]
     NothingToSend,
+    /// Of what is sent, nothing is what was asked for.
+    #[error("nothing in {label:?} is what was asked for; it has {names}")]
+    NothingSelected {
+        /// What is sent, for people.
+        label: String,
+        /// The first names in it.
+        names: String,
+    },
     /// A number is outside its range.
     #[error("{what} is {actual}; it must be {allowed}")]
     Range {
@@ -141,6 +149,7 @@ impl Error {
             | Self::Mtu(_)
             | Self::SameName { .. }
             | Self::NothingToSend
+            | Self::NothingSelected { .. }
             | Self::Range { .. }
             | Self::TooMuch(_) => Verdict::Usage,
         }
@@ -163,6 +172,7 @@ impl Error {
                 "send what the manifest was made of, or begin anew: with the name of a new manifest"
             }
             Self::NothingToSend => "name at least one file",
+            Self::NothingSelected { .. } => "change the patterns",
             Self::TooMuch(_) => "send fewer files in one session",
             Self::Content { .. } => {
                 "the sender's data is inconsistent: ask who runs it, or receive again"

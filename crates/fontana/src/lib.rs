@@ -33,7 +33,7 @@ pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
 pub use reach::{DEFAULT_GROUP, Reach};
 pub use receive::{
     ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress, ReceiveSession,
-    ReceiveSummary, SILENCE, SimulatedLoss,
+    ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss,
 };
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{Ordering, SendOptions, SendProgress, SendSession, SendSummary};

@@ -19,7 +19,7 @@ use fontana_proto::{
     Acceptance, DecodePolicy, Expectation, Offer, ReceiverLimits, ReceiverStats, Rejection,
     SessionKey, Verified,
 };
-use fontana_store::TargetDirectory;
+use fontana_store::{Selection, TargetDirectory};
 use fontana_wire::{Hash, Manifest, ManifestLimits, Ticket, Toi};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -56,6 +56,9 @@ pub struct ReceiveOptions {
     pub directory: PathBuf,
     /// Replace files that exist.
     pub overwrite: bool,
+    /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to the
+    /// top of what is sent; none: everything. Not for plain FLUTE.
+    pub only: Vec<String>,
     /// When to decode.
     pub policy: DecodePolicy,
     /// Memory to use, in bytes, whatever the size of the files.
@@ -88,6 +91,7 @@ impl ReceiveOptions {
             plain_flute: false,
             directory: directory.into(),
             overwrite: false,
+            only: Vec::new(),
             policy: DecodePolicy::Incremental,
             memory: memory::DEFAULT_MEMORY,
             workers: crate::default_workers(),
@@ -137,6 +141,9 @@ pub enum ReceiveEvent<'a> {
         /// What the files will be worth.
         verified: Verified,
     },
+    /// Only a part of what was accepted is received: what was asked for
+    /// ([`ReceiveOptions::only`]).
+    Selected(ReceivedPart),
     /// An earlier receiver, stopped or killed, had left something of it: that is not received again.
     Resumed {
         /// Source symbols that need not be received any more.
@@ -183,6 +190,17 @@ pub enum ReceiveEvent<'a> {
     },
     /// Where it stands, a few times a second.
     Progress(&'a ReceiveProgress),
+}
+
+/// A part of a session's content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceivedPart {
+    /// Its files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects that hold bytes of them.
+    pub objects: u64,
 }
 
 /// An object that was received.
@@ -277,6 +295,7 @@ pub struct ReceiveSession {
     options: ReceiveOptions,
     socket: ReceiveSocket,
     target: Arc<TargetDirectory>,
+    selection: Selection,
     interface: String,
     commands: (ChannelSender<Command>, ChannelReceiver<Command>),
 }
@@ -294,13 +313,14 @@ impl ReceiveSession {
                 allowed: "at least 32M",
             });
         }
+        let selection = Selection::new(&options.only)?;
         let target = Arc::new(TargetDirectory::open(&options.directory)?);
         target.check_writable()?;
         let sources = &options.expectation.sources;
         let config = options.reach.for_receiving(sources, options.receive_buffer)?;
         let interface = options.reach.interface()?.name;
         let socket = ReceiveSocket::open(&config)?;
-        Ok(Self { options, socket, target, interface, commands: unbounded() })
+        Ok(Self { options, socket, target, selection, interface, commands: unbounded() })
     }
 
     /// To accept sessions that are offered while [`run`](Self::run) keeps this thread.

@@ -18,6 +18,9 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+#[path = "trees/parts.rs"]
+mod parts;
+
 /// The tests take turns: what one of them does to the disk is not to look like another's loss.
 static TURN: Mutex<()> = Mutex::new(());
 

@@ -28,6 +28,7 @@ mod config;
 mod download;
 mod feed;
 mod flute;
+mod selection;
 
 pub use block::repair_slots;
 pub use config::{
@@ -114,7 +115,8 @@ impl Receiver {
     pub fn stats(&self) -> ReceiverStats {
         let mut stats = self.stats;
         for feed in self.feeds.values().filter(|feed| self.is_wanted(feed)) {
-            stats.session_packets += feed.packets;
+            stats.session_packets += feed.packets.saturating_sub(feed.left_out);
+            stats.left_out += feed.left_out;
             stats.control_packets += feed.control_packets;
             stats.expected += feed.loss.expected();
             stats.lost += feed.loss.lost();
@@ -354,6 +356,7 @@ impl Receiver {
             // What still comes when enough was heard may be of use, but counts for nothing.
             if self.phase == Phase::Listening {
                 self.stats.count(taken);
+                feed.left_out += u64::from(taken == Taken::LeftOut);
             }
             return;
         }
@@ -382,6 +385,7 @@ impl Receiver {
                 let out = &mut self.outputs;
                 let taken = self.download.take(block, esi, encoding_id, length, bytes, out);
                 self.stats.count(taken);
+                feed.left_out += u64::from(taken == Taken::LeftOut);
             }
             feed.spool = waiting;
         }
@@ -428,6 +432,8 @@ impl ReceiverStats {
             Taken::Duplicate => self.duplicates += 1,
             Taken::Late => self.late += 1,
             Taken::Invalid => self.invalid += 1,
+            // Counted with their session.
+            Taken::LeftOut => {}
         }
     }
 }

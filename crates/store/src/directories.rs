@@ -27,6 +27,8 @@ struct Directory {
     attributes: Option<FileAttributes>,
     /// Made by this reception, in this life or an earlier one.
     made: bool,
+    /// False if only what is not received needs it: it then has its number, and is not made.
+    wanted: bool,
 }
 
 /// Directories with new names in them, which are not on the medium yet; `None` is the target.
@@ -41,16 +43,31 @@ impl Directories {
     /// Adds the directories above a name.
     pub(crate) fn add_above(&self, name: &TargetName, made: &BTreeSet<u32>) {
         for parent in name.parents() {
-            self.add(parent, None, made);
+            self.add(parent, None, made, true);
         }
     }
 
-    fn add(&self, name: TargetName, attributes: Option<FileAttributes>, made: &BTreeSet<u32>) {
+    /// Numbers the directories above a name that is not received.
+    pub(crate) fn pass_over_above(&self, name: &TargetName, made: &BTreeSet<u32>) {
+        for parent in name.parents() {
+            self.add(parent, None, made, false);
+        }
+    }
+
+    fn add(
+        &self,
+        name: TargetName,
+        attributes: Option<FileAttributes>,
+        made: &BTreeSet<u32>,
+        wanted: bool,
+    ) {
         let mut all = self.lock();
         let number = all.len() as u32;
-        let new = Directory { number, attributes: None, made: made.contains(&number) };
+        let made = made.contains(&number);
+        let new = Directory { number, attributes: None, made, wanted };
         let directory = all.entry(name).or_insert(new);
         directory.attributes = attributes.or(directory.attributes);
+        directory.wanted |= wanted;
     }
 }
 
@@ -67,8 +84,15 @@ impl Staging {
     ) -> Result<(), StagingError> {
         self.target().check_directory(&name)?;
         self.directories().add_above(&name, self.made());
-        self.directories().add(name, Some(attributes), self.made());
+        self.directories().add(name, Some(attributes), self.made(), true);
         Ok(())
+    }
+
+    /// Keeps the place of a directory that is not received itself: with `attributes` it is made if
+    /// something in it is.
+    pub fn pass_over_directory(&self, name: TargetName, attributes: FileAttributes) {
+        self.directories().pass_over_above(&name, self.made());
+        self.directories().add(name, Some(attributes), self.made(), false);
     }
 
     /// Opens the directory that a name is in, making those that are missing.
@@ -130,7 +154,9 @@ impl Staging {
     /// # Errors
     /// [`StagingError::NotADirectory`], [`StagingError::System`].
     pub fn commit_directories(&self) -> Result<(), StagingError> {
-        let names: Vec<_> = self.directories().lock().keys().cloned().collect();
+        let wanted =
+            |(name, directory): (&TargetName, &Directory)| directory.wanted.then(|| name.clone());
+        let names: Vec<_> = self.directories().lock().iter().filter_map(wanted).collect();
         let mut changed = Changed::new();
         let made = names.iter().try_for_each(|name| {
             self.enter_parent(name, &mut changed)?;

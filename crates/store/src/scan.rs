@@ -241,14 +241,21 @@ fn patterns(root: &Path, filter: &Filter) -> Result<Override, ScanError> {
     let include = filter.include.iter().map(|pattern| (pattern, ""));
     let exclude = filter.exclude.iter().map(|pattern| (pattern, "!"));
     for (pattern, sign) in include.chain(exclude) {
-        if pattern.trim().is_empty() || pattern.starts_with(['!', '#']) {
-            return wrong(pattern, "it is empty, or begins with ! or #".to_owned());
-        }
+        check_pattern(pattern)?;
         if let Err(error) = builder.add(&format!("{sign}{pattern}")) {
             return wrong(pattern, error.to_string());
         }
     }
     builder.build().or_else(|error| wrong("", error.to_string()))
+}
+
+/// Refuses what `.gitignore` takes for a comment or the opposite of a pattern.
+pub(crate) fn check_pattern(pattern: &str) -> Result<(), ScanError> {
+    if pattern.trim().is_empty() || pattern.starts_with(['!', '#']) {
+        let reason = "it is empty, or begins with ! or #".to_owned();
+        return Err(ScanError::Pattern { pattern: pattern.to_owned(), reason });
+    }
+    Ok(())
 }
 
 fn unreadable(root: &Path, error: &ignore::Error) -> SourceError {

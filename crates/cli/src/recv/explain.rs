@@ -45,6 +45,7 @@ fn some_of(names: &[String]) -> String {
 pub(super) fn error(error: &Error) -> Failure {
     let failure = Failure::from(error);
     let way_out = failure.way_out.replace("allow overwriting", "allow overwriting: --overwrite");
+    let way_out = way_out.replace("change the patterns", "see all names: fontana recv --list");
     Failure { way_out, ..failure }
 }
 

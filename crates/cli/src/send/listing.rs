@@ -1,9 +1,10 @@
 //! What is sent, for people: counts, and a list for `--dry-run`.
 
 use crate::console::Console;
-use crate::events::SendEvent;
+use crate::events::Named;
 use crate::units::{Bytes, Count};
 use fontana::wire::{Entry, Manifest, Printable};
+use serde::Serialize;
 
 /// Names that a dry run lists; a terminal has few more lines, a person no more patience.
 const LISTED: usize = 50;
@@ -33,8 +34,12 @@ pub(super) fn counts(manifest: &Manifest) -> String {
     format!("{counts}, {}", Bytes(manifest.content_length()))
 }
 
-/// Lists the first names, or for scripts all of them.
-pub(super) fn show(manifest: &Manifest, console: &Console) {
+/// Lists the first names, or for scripts all of them, each as the event that `event` makes of it.
+pub(crate) fn show<E: Serialize>(
+    manifest: &Manifest,
+    console: &Console,
+    event: impl Fn(Named) -> E,
+) {
     for entry in manifest.entries() {
         let (kind, bytes, target) = match entry {
             Entry::File(file) => ("file", Some(file.length()), None),
@@ -42,7 +47,7 @@ pub(super) fn show(manifest: &Manifest, console: &Console) {
             Entry::Symlink(link) => ("link", None, Some(Printable(&link.target).to_string())),
         };
         let (kind, name) = (kind.into(), entry.path().to_string());
-        console.event(&SendEvent::Entry { kind, name, bytes, target });
+        console.event(&event(Named { kind, name, bytes, target }));
     }
     for entry in manifest.entries().iter().take(LISTED) {
         let path = entry.path();

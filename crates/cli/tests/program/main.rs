@@ -2,6 +2,7 @@
 //! the loopback interface, real files, no root.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod choice;
 mod commands;
 mod demonstration;
 mod events;

@@ -1,13 +1,13 @@
 //! The work on files: making room, bringing verified files to their names. Slow (it waits for the
 //! medium), so it has a thread of its own.
 
-use crate::Error;
+use crate::{Error, ReceiveOptions, ReceivedPart};
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::ObjectLayout;
 use fontana_proto::{Kept, Opening, SessionKey, repair_slots};
 use fontana_store::{
-    Extents, FileIndex, Note, StagedObject, Staging, StagingError, StagingOptions, TargetDirectory,
-    TargetName,
+    Extents, FileIndex, Note, Selection, StagedObject, Staging, StagingError, StagingOptions,
+    TargetDirectory, TargetName,
 };
 use fontana_wire::{FdtFile, Toi, parse_content_location};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,12 +67,18 @@ pub(super) enum Report {
 pub(super) struct Opened {
     pub(super) objects: Vec<(Toi, Arc<OpenObject>)>,
     pub(super) kept: Kept,
+    /// Objects of the manifest that are not received.
+    pub(super) left_out: Vec<Toi>,
+    /// What is received of the manifest; `None` if that is everything.
+    pub(super) part: Option<ReceivedPart>,
 }
 
 /// The files of a session.
 pub(super) struct Disk {
     pub(super) target: Arc<TargetDirectory>,
     pub(super) options: StagingOptions,
+    /// Which of a manifest's files are received.
+    selection: Selection,
     staging: Option<Arc<Staging>>,
     /// Most bytes that a file may be decompressed to.
     max_bytes: u64,
@@ -100,13 +106,20 @@ impl Group {
 
 mod plain;
 mod tree;
+mod wanted;
 
 impl Disk {
-    pub(super) fn new(target: Arc<TargetDirectory>, overwrite: bool, max_bytes: u64) -> Self {
-        let options = StagingOptions { overwrite, ..StagingOptions::default() };
+    pub(super) fn new(
+        target: Arc<TargetDirectory>,
+        options: &ReceiveOptions,
+        selection: Selection,
+    ) -> Self {
+        let max_bytes = options.max_bytes;
+        let options = StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() };
         Self {
             target,
             options,
+            selection,
             staging: None,
             max_bytes,
             groups: BTreeMap::new(),
@@ -140,7 +153,7 @@ impl Disk {
             Opening::Manifest(manifest) => self.open_tree(manifest),
             Opening::File { session, file, layout } => {
                 let object = self.open_plain(*session, file, *layout)?;
-                Ok(Opened { objects: vec![(file.toi, object)], kept: Kept::default() })
+                Ok(Opened { objects: vec![(file.toi, object)], ..Opened::default() })
             }
         }
     }

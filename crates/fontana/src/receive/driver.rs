@@ -41,7 +41,8 @@ pub(super) fn run(
     observe: &mut dyn FnMut(ReceiveEvent<'_>),
 ) -> Result<ReceiveSummary, Error> {
     let (shares, limits) = (session.shares(), session.limits());
-    let ReceiveSession { options, socket, target, commands: (keep_open, commands), .. } = session;
+    let ReceiveSession { options, socket, target, selection, commands, .. } = session;
+    let (keep_open, commands) = commands;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let receiver = Receiver::new(
         ReceiverConfig {
@@ -66,7 +67,7 @@ pub(super) fn run(
     let (reports, done) = unbounded();
     let (disk_reports, disk_done) = unbounded();
     let (disk_tasks, disk_queue) = unbounded();
-    let mut disk = Disk::new(target, options.overwrite, options.max_bytes);
+    let mut disk = Disk::new(target, &options, selection);
     let summary = std::thread::scope(|scope| {
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
@@ -422,6 +423,10 @@ impl Driver<'_, '_> {
                     let _ = self.syncer.send(Arc::clone(staging));
                 }
                 self.objects.extend(opened.objects);
+                self.receiver.leave_out(opened.left_out);
+                if let Some(part) = opened.part {
+                    (self.observe)(ReceiveEvent::Selected(part));
+                }
                 Done::Opened { toi, kept: opened.kept }
             }
             disk::Report::Committed { toi } => Done::Committed { toi },

@@ -49,6 +49,8 @@ pub(super) enum Taken {
     Late,
     /// The code has no such symbol.
     Invalid,
+    /// Nobody here wants the object.
+    LeftOut,
 }
 
 /// A slot of the spool that holds nothing, because a life ended while it was being written. No

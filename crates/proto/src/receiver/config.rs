@@ -124,7 +124,10 @@ pub struct ReceiverStats {
     /// Packets of the wanted sessions, until everything had been heard: what the reception
     /// inefficiency counts.
     pub session_packets: u64,
-    /// Of these: control objects.
+    /// Packets of the wanted sessions with symbols of objects that are left out
+    /// ([`Receiver::leave_out`](crate::Receiver::leave_out)); not among `session_packets`.
+    pub left_out: u64,
+    /// Of the session packets: control objects.
     pub control_packets: u64,
     /// Of these: symbols that were of use.
     pub fresh: u64,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 /// One object on its way.
 #[derive(Debug)]
-struct Object {
-    layout: ObjectLayout,
+pub(super) struct Object {
+    pub(super) layout: ObjectLayout,
     /// Expected hash of each block; `None` if nobody has promised any (plain FLUTE).
     block_hashes: Option<Vec<Hash>>,
     blocks: Vec<Block>,
@@ -19,11 +19,11 @@ struct Object {
     enough: usize,
     unverified: u32,
     packets: u64,
-    state: ObjectState,
+    pub(super) state: ObjectState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ObjectState {
+pub(super) enum ObjectState {
     /// The driver has not answered [`Job::Open`] yet.
     Opening,
     Receiving,
@@ -45,19 +45,21 @@ pub struct ObjectProgress {
 /// The accepted objects of a receiver.
 #[derive(Debug)]
 pub(super) struct Download {
-    objects: BTreeMap<Toi, Object>,
+    pub(super) objects: BTreeMap<Toi, Object>,
     /// Objects that are not received, whatever is heard of them.
     refused: BTreeSet<Toi>,
+    /// Objects of the manifest that nobody here wants.
+    pub(super) left_out: BTreeSet<Toi>,
     policy: DecodePolicy,
     max_recoveries: usize,
     max_poisonings: u32,
     recovering: usize,
     /// Solved blocks that wait until fewer are being recovered.
     waiting: VecDeque<BlockId>,
-    source_symbols: u64,
-    symbols_wanted: u64,
+    pub(super) source_symbols: u64,
+    pub(super) symbols_wanted: u64,
     /// Sum of [`Object::unheard`].
-    unheard: usize,
+    pub(super) unheard: usize,
 }
 
 impl Download {
@@ -65,6 +67,7 @@ impl Download {
         Self {
             objects: BTreeMap::new(),
             refused: BTreeSet::new(),
+            left_out: BTreeSet::new(),
             policy,
             max_recoveries: max_recoveries.max(1),
             max_poisonings,
@@ -195,6 +198,7 @@ impl Download {
     /// Whether symbols of the object can be placed, or dropped, already.
     pub(super) fn is_open(&self, toi: Toi) -> bool {
         self.refused.contains(&toi)
+            || self.left_out.contains(&toi)
             || self.objects.get(&toi).is_some_and(|o| o.state != ObjectState::Opening)
     }
 
@@ -210,6 +214,9 @@ impl Download {
     ) -> Taken {
         if self.refused.contains(&block.toi) {
             return Taken::Late;
+        }
+        if self.left_out.contains(&block.toi) {
+            return Taken::LeftOut;
         }
         let Some(object) = self.objects.get_mut(&block.toi) else { return Taken::Invalid };
         if object.layout.oti().scheme.encoding_id() != encoding_id
@@ -381,7 +388,7 @@ impl Download {
 
 impl Object {
     /// What is still to be heard: blocks, or the driver's word that symbols can be taken.
-    fn unheard(&self) -> usize {
+    pub(super) fn unheard(&self) -> usize {
         match self.state {
             ObjectState::Opening => self.blocks.len() + 1,
             ObjectState::Receiving => self.blocks.len() - self.enough,
@@ -389,7 +396,7 @@ impl Object {
         }
     }
 
-    fn symbols_wanted(&self) -> u64 {
+    pub(super) fn symbols_wanted(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.symbols_wanted())).sum()
     }
 

@@ -17,6 +17,8 @@ pub(super) struct Feed {
     /// Packets until everything had been heard, and those of them that carried control objects.
     pub(super) packets: u64,
     pub(super) control_packets: u64,
+    /// Of these packets: symbols of objects that are left out.
+    pub(super) left_out: u64,
     pub(super) last_heard: Instant,
     /// The head as it arrived, so that its repetitions cost a comparison.
     head_bytes: Vec<u8>,
@@ -63,6 +65,7 @@ impl Feed {
             loss: LossMeter::default(),
             packets: 0,
             control_packets: 0,
+            left_out: 0,
             last_heard: now,
             head_bytes: Vec::new(),
             head: None,

@@ -288,6 +288,8 @@ pub struct ReceiverDriver {
     pub joins_at: Instant,
     /// What an earlier life left.
     pub kept: Kept,
+    /// Objects that it has no use for.
+    pub left_out: Vec<Toi>,
     /// Attempts to solve are put aside instead of being made.
     pub solver_is_slow: bool,
     pub put_aside: Vec<Job>,
@@ -321,6 +323,7 @@ impl ReceiverDriver {
             random: SplitMix64::new(seed, 99),
             joins_at: Instant::ZERO,
             kept: Kept::default(),
+            left_out: Vec::new(),
             solver_is_slow: false,
             put_aside: Vec::new(),
         }
@@ -390,6 +393,7 @@ impl ReceiverDriver {
                         self.layouts.insert(object.toi.into(), object.oti.layout().unwrap());
                     }
                 }
+                self.receiver.leave_out(self.left_out.iter().copied());
                 Some(Done::Opened { toi: opening.toi(), kept: self.kept.clone() })
             }
             Job::Place { block, esi, symbol, .. } => {

@@ -86,6 +86,33 @@ impl Staging {
         self.append(NewFile::default(), length, State::Absent)
     }
 
+    /// Adds a file that nobody wants, of an object that is wanted for another file's sake: its bytes
+    /// are kept as long as the staging directory is, and it is never committed. A later life that
+    /// wants it finds it.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`], [`StagingError::System`].
+    pub fn add_spare(
+        &self,
+        name: &TargetName,
+        length: u64,
+        holes: Vec<Range<u64>>,
+        attributes: FileAttributes,
+    ) -> Result<FileIndex, StagingError> {
+        self.directories().pass_over_above(name, self.made());
+        self.append(NewFile { attributes, holes, ..NewFile::default() }, length, State::Absent)
+    }
+
+    /// Keeps the place of a file or link that is not received, so that those after it have the same
+    /// indices whatever is chosen.
+    ///
+    /// # Errors
+    /// None today: nothing is done on the disk.
+    pub fn pass_over(&self, name: &TargetName) -> Result<FileIndex, StagingError> {
+        self.directories().pass_over_above(name, self.made());
+        self.append(NewFile::default(), 0, State::Gone)
+    }
+
     /// Refuses two names that differ in letter case only, if the target's file system takes them
     /// for one: the second file would be in the way of the first when everything is received.
     ///

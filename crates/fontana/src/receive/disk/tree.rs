@@ -1,6 +1,7 @@
 //! The files, directories and links of a manifest: refused before anything is received, or opened,
 //! with what an earlier receiver left of them.
 
+use super::wanted::Wanted;
 use super::{Disk, OpenObject, Opened};
 use crate::Error;
 use fontana_proto::{BlockId, ControlError, Kept, KeptBlock, repair_slots};
@@ -12,14 +13,16 @@ use fontana_wire::{Entry, FileEntry, Manifest, Metadata, Segment, Toi, manifest_
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Bytes of an object, where they go, and the name of the file for people.
-type Part = (u64, Extent, String);
+/// Bytes of an object, where they go, and the name of the file for people if it is wanted.
+type Part = (u64, Extent, Option<String>);
 
 /// A file, directory or link, and where it goes.
 type Named<'a> = (&'a Entry, TargetName);
 
 impl Disk {
     pub(super) fn open_tree(&mut self, manifest: &Manifest) -> Result<Opened, Error> {
+        let selection = self.selection.clone();
+        let wanted = Wanted::of(manifest, &selection)?;
         let mut entries = Vec::new();
         for entry in manifest.entries() {
             let components: Vec<_> = entry.path().components().collect();
@@ -34,7 +37,7 @@ impl Disk {
             .describe(&description)
             .and_then(|()| staging.check_case_clash(|| manifest.case_clash()))
             .map_err(Error::from)
-            .and_then(|()| self.open_entries(manifest, entries, &staging, kept));
+            .and_then(|()| self.open_entries(manifest, &wanted, entries, &staging, kept));
         match &opened {
             Ok(_) => self.staging = Some(staging),
             // Nothing has been received: what was begun is of no use to anybody.
@@ -47,17 +50,21 @@ impl Disk {
     fn open_entries(
         &mut self,
         manifest: &Manifest,
+        wanted: &Wanted<'_>,
         entries: Vec<Named<'_>>,
         staging: &Arc<Staging>,
         mut kept: fontana_store::Kept,
     ) -> Result<Opened, Error> {
         let resumed = kept != fontana_store::Kept::default();
-        let groups = Groups::of(manifest);
-        self.forget_what_is_gone(&groups, &entries, staging, &mut kept)?;
+        let groups = Groups::of(manifest, wanted);
+        self.forget_what_is_gone(&groups, wanted, &entries, staging, &mut kept)?;
         let mut settled = Vec::new();
         let mut parts: BTreeMap<u32, Vec<Part>> = BTreeMap::new();
         for (entry, name) in entries {
             match entry {
+                entry if !wanted.takes(entry) => {
+                    self.pass_over(staging, &groups, wanted, entry, name, &mut parts)?;
+                }
                 Entry::Directory(directory) => {
                     staging.add_directory(name, attributes(&directory.metadata))?;
                 }
@@ -87,7 +94,7 @@ impl Disk {
                     } else {
                         self.add_file(staging, &groups, file, name)?
                     };
-                    collect_parts(file, index, &mut parts);
+                    collect_parts(file, index, true, &mut parts);
                 }
             }
         }
@@ -95,7 +102,7 @@ impl Disk {
         // What an earlier life had verified, and was stopped before all of it had its name.
         staging.publish(&settled)?;
         let mut objects = Vec::new();
-        for object in manifest.objects() {
+        for object in manifest.objects().iter().filter(|object| wanted.takes_object(object.toi)) {
             let mut parts = parts.remove(&object.toi).unwrap_or_default();
             parts.sort_by_key(|(offset, ..)| *offset);
             let layout = object.oti.layout().map_err(ControlError::from)?;
@@ -103,7 +110,7 @@ impl Disk {
                 .map_err(StagingError::from)?;
             let slots = repair_slots(layout.max_source_symbols());
             let files = parts.iter().map(|(_, extent, _)| extent.file).collect();
-            let mut names: Vec<_> = parts.into_iter().map(|(.., name)| name).collect();
+            let mut names: Vec<_> = parts.into_iter().filter_map(|(.., name)| name).collect();
             names.dedup(); // a file with holes has several parts
             let open = OpenObject {
                 staged: StagedObject::new(Arc::clone(staging), layout, extents, slots)?,
@@ -116,7 +123,38 @@ impl Disk {
             objects.push((Toi::from(object.toi), Arc::new(open)));
             self.groups.entry(groups.of_object(object.toi)).or_default().add(object.toi);
         }
-        Ok(Opened { objects, kept: protocol_view(kept) })
+        let part = (!self.selection.is_everything()).then_some(wanted.part);
+        let left_out = wanted.left_out(manifest);
+        Ok(Opened { objects, kept: protocol_view(kept), left_out, part })
+    }
+
+    /// Keeps the place of what is not wanted, or its bytes if they come for another file's sake.
+    fn pass_over(
+        &mut self,
+        staging: &Staging,
+        groups: &Groups,
+        wanted: &Wanted<'_>,
+        entry: &Entry,
+        name: TargetName,
+        parts: &mut BTreeMap<u32, Vec<Part>>,
+    ) -> Result<(), StagingError> {
+        match entry {
+            Entry::Directory(directory) => {
+                staging.pass_over_directory(name, attributes(&directory.metadata));
+            }
+            Entry::File(file) if wanted.touches(file) => {
+                let (holes, attributes) = (file.holes().collect(), attributes(&file.metadata));
+                let index = staging.add_spare(&name, file.length(), holes, attributes)?;
+                // Settled with the files that it came with, it is ready for a later life.
+                for toi in objects_of(file).into_iter().filter(|&toi| wanted.takes_object(toi)) {
+                    let group = self.groups.entry(groups.of_object(toi)).or_default();
+                    group.files.push(index);
+                }
+                collect_parts(file, index, false, parts);
+            }
+            Entry::File(_) | Entry::Symlink(_) => _ = staging.pass_over(&name)?,
+        }
+        Ok(())
     }
 
     fn add_file(
@@ -144,6 +182,7 @@ impl Disk {
     fn forget_what_is_gone(
         &self,
         groups: &Groups,
+        wanted: &Wanted<'_>,
         entries: &[Named<'_>],
         staging: &Staging,
         kept: &mut fontana_store::Kept,
@@ -154,8 +193,13 @@ impl Disk {
         for (index, (entry, name)) in (0..).map(FileIndex).zip(indexed) {
             let Entry::File(file) = entry else { continue };
             let objects = objects_of(file);
-            if !objects.iter().any(|toi| kept.committed.contains(toi)) {
+            let committed = objects.iter().filter(|toi| kept.committed.contains(toi)).count();
+            if committed == 0 || !wanted.takes(entry) {
                 continue;
+            }
+            // Of files that share objects another life wanted only some.
+            if committed < objects.len() {
+                gone.extend(objects.first().map(|&toi| groups.of_object(toi)));
             }
             let length = file.length();
             let kept = staging.has_staged(index, length)? || self.target.has_file(name, length)?;
@@ -176,10 +220,10 @@ impl Disk {
 struct Groups(BTreeMap<u32, u32>);
 
 impl Groups {
-    fn of(manifest: &Manifest) -> Self {
+    fn of(manifest: &Manifest, wanted: &Wanted<'_>) -> Self {
         let mut groups = Self(manifest.objects().iter().map(|o| (o.toi, o.toi)).collect());
         for file in manifest.files() {
-            let mut objects = objects_of(file).into_iter();
+            let mut objects = objects_of(file).into_iter().filter(|&toi| wanted.takes_object(toi));
             if let Some(first) = objects.next() {
                 objects.for_each(|toi| groups.join(first, toi));
             }
@@ -215,7 +259,7 @@ fn attributes(metadata: &Metadata) -> FileAttributes {
     FileAttributes { mode: metadata.mode, modified: Some(modified) }
 }
 
-fn objects_of(file: &FileEntry) -> BTreeSet<u32> {
+pub(super) fn objects_of(file: &FileEntry) -> BTreeSet<u32> {
     file.segments
         .iter()
         .filter_map(|segment| match segment {
@@ -225,11 +269,16 @@ fn objects_of(file: &FileEntry) -> BTreeSet<u32> {
         .collect()
 }
 
-fn collect_parts(file: &FileEntry, index: FileIndex, parts: &mut BTreeMap<u32, Vec<Part>>) {
+fn collect_parts(
+    file: &FileEntry,
+    index: FileIndex,
+    is_wanted: bool,
+    parts: &mut BTreeMap<u32, Vec<Part>>,
+) {
     for (range, segment) in file.placed_segments() {
         if let Segment::Extent { toi, object_offset, length } = segment {
             let extent = Extent { file: index, offset: range.start, length };
-            let part = (object_offset, extent, file.path.to_string());
+            let part = (object_offset, extent, is_wanted.then(|| file.path.to_string()));
             parts.entry(toi).or_default().push(part);
         }
     }

@@ -1,0 +1,134 @@
+//! A part of a tree: what was asked for is there, and nothing else was received.
+
+use super::*;
+use fontana::{Error, ReceiveEvent, ReceivedPart};
+
+/// Small pictures and notes in one object, and two large files with an object each.
+fn plant_parts(root: &Path) {
+    for place in ["pictures/old", "empty"] {
+        fs::create_dir_all(root.join(place)).unwrap();
+    }
+    for number in 0..20 {
+        let place = root.join(["pictures", "pictures/old"][number % 2]);
+        fs::write(place.join(format!("{number}.jpg")), noise(3_000, number as u64)).unwrap();
+        fs::write(root.join(format!("{number}.txt")), noise(500, number as u64)).unwrap();
+    }
+    symlink("0.jpg", root.join("pictures/first.jpg")).unwrap();
+    fs::write(root.join("pictures/empty.jpg"), "").unwrap();
+    fs::write(root.join("one.raw"), noise(2_000_000, 1)).unwrap();
+    fs::write(root.join("two.raw"), noise(1_500_000, 2)).unwrap();
+    set_mode(&root.join("pictures/old"), 0o750);
+    for place in ["pictures/old", "pictures", "empty", ""] {
+        set_time(&root.join(place), 900_000_000, 5);
+    }
+}
+
+/// In blocks of 0.7 MB, so that the large files are objects of their own.
+fn send_parts(root: &Path, reach: &Reach) -> Sending {
+    let mut options = send_options(vec![root.to_owned()], reach);
+    options.block_symbols = 500;
+    Sending::start(options)
+}
+
+fn only(patterns: &[&str], options: ReceiveOptions) -> ReceiveOptions {
+    ReceiveOptions { only: patterns.iter().map(|&pattern| pattern.to_owned()).collect(), ..options }
+}
+
+fn names(root: &Path) -> Vec<PathBuf> {
+    look(root).into_keys().filter(|name| !name.as_os_str().is_empty()).collect()
+}
+
+#[test]
+fn only_what_matches_is_received_with_the_directories_that_it_needs() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    plant_parts(&root);
+    let reach = reach(20);
+    let sending = send_parts(&root, &reach);
+    let into = directory.path().join("into");
+    let options = receive_options(&sending.ticket, &reach, &into);
+    let mut part = ReceivedPart::default();
+    let session = ReceiveSession::open(only(&["*.jpg"], options)).unwrap();
+    let summary = session
+        .run(&Stop::new(), &mut |event| {
+            if let ReceiveEvent::Selected(selected) = event {
+                part = selected;
+            }
+        })
+        .unwrap();
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(part, ReceivedPart { files: 21, bytes: 60_000, objects: 1 });
+    let is_in = |name: &Path| name.starts_with("pictures");
+    let mut expected = look(&root);
+    expected.retain(|name, _| is_in(name));
+    let mut received = look(&into.join("tree"));
+    received.remove(Path::new(""));
+    assert!(received == expected, "{:?}", names(&into));
+    assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
+    // The bundle, and not the megabytes beside it.
+    let bundle: u64 = 20 * 3_500;
+    assert!(summary.progress.source_symbols < 2 * bundle / 1_344, "{summary:?}");
+    assert!(summary.progress.reception_inefficiency().unwrap() < 1.6, "{summary:?}");
+    sending.end();
+}
+
+#[test]
+fn a_part_that_was_interrupted_is_gone_on_with_by_another_choice() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    plant_parts(&root);
+    let reach = reach(21);
+    let sending = send_parts(&root, &reach);
+    let into = directory.path().join("into");
+    let options = receive_options(&sending.ticket, &reach, &into);
+    // The bundle is complete first; then it is stopped.
+    let stop = Stop::new();
+    let first = only(&["*.jpg", "/tree/one.raw"], options.clone());
+    let summary = ReceiveSession::open(first)
+        .unwrap()
+        .run(&stop, &mut |event| {
+            if let ReceiveEvent::ObjectDone(report) = event
+                && report.names.iter().any(|name| name.ends_with(".jpg"))
+            {
+                assert!(report.names.iter().all(|name| !name.ends_with(".txt")), "{report:?}");
+                stop.set();
+            }
+        })
+        .unwrap();
+    assert_eq!(summary.verdict, Verdict::Interrupted, "{summary:?}");
+    assert!(into.join("tree/pictures/0.jpg").exists() && !into.join("tree/0.txt").exists());
+    // The notes came with the pictures: they are there without being received again.
+    let summary = receive(only(&["*.txt"], options.clone()));
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.progress.stats.fresh, 0, "{:?}", summary.progress.stats);
+    for number in 0..20 {
+        let name = format!("{number}.txt");
+        assert!(
+            fs::read(into.join("tree").join(&name)).unwrap() == fs::read(root.join(&name)).unwrap()
+        );
+    }
+    assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
+    sending.end();
+}
+
+#[test]
+fn a_choice_of_nothing_is_refused_with_names() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    plant_parts(&root);
+    let reach = reach(22);
+    let sending = send_parts(&root, &reach);
+    let into = directory.path().join("into");
+    let options = receive_options(&sending.ticket, &reach, &into);
+    let summary = receive(only(&["*.png"], options.clone()));
+    assert_eq!(summary.verdict, Verdict::Usage, "{summary:?}");
+    let error = summary.failures[0].to_string();
+    assert!(error.contains("tree/0.txt") && error.contains(" and 43 more"), "{error}");
+    assert_eq!(fs::read_dir(&into).unwrap().count(), 0);
+    let wrong = ReceiveSession::open(only(&["["], options)).err().unwrap();
+    assert!(matches!(&wrong, Error::Scan(_)) && wrong.verdict() == Verdict::Usage, "{wrong}");
+    sending.end();
+}

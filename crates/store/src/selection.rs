@@ -1,0 +1,105 @@
+//! Which of the names that a sender offers are wanted.
+//!
+//! ```
+//! use fontana_store::Selection;
+//!
+//! let selection = Selection::new(&["*.jpg".into(), "/photos/2026/".into()])?;
+//! assert!(selection.takes(b"photos/1999/a.jpg", false));
+//! assert!(selection.takes(b"photos/2026/notes.txt", false), "it is below a directory that matches");
+//! assert!(!selection.takes(b"photos/1999/notes.txt", false));
+//! # Ok::<(), fontana_store::ScanError>(())
+//! ```
+//!
+//! Patterns are those of `.gitignore`, by the crate `ignore`, relative to the top of what is sent.
+//! They match raw bytes. The time that a match takes grows with the length of the name, not with
+//! what the patterns look like (they become finite automata).
+
+use crate::ScanError;
+use crate::scan::check_pattern;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Patterns of what is wanted; none: everything.
+#[derive(Clone, Debug)]
+pub struct Selection(Option<Gitignore>);
+
+impl Selection {
+    /// What matches one of `patterns`, and everything below directories that do.
+    ///
+    /// # Errors
+    /// [`ScanError::Pattern`] for the first pattern that means nothing.
+    pub fn new(patterns: &[String]) -> Result<Self, ScanError> {
+        if patterns.is_empty() {
+            return Ok(Self(None));
+        }
+        let wrong = |pattern: &str, error: ignore::Error| ScanError::Pattern {
+            pattern: pattern.to_owned(),
+            reason: error.to_string(),
+        };
+        let mut builder = GitignoreBuilder::new("");
+        builder.allow_unclosed_class(false);
+        for pattern in patterns {
+            check_pattern(pattern)?;
+            builder.add_line(None, pattern).map_err(|error| wrong(pattern, error))?;
+        }
+        Ok(Self(Some(builder.build().map_err(|error| wrong("", error))?)))
+    }
+
+    /// Whether everything is wanted.
+    pub fn is_everything(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether a name is wanted: components with slashes between them, relative.
+    pub fn takes(&self, name: &[u8], is_directory: bool) -> bool {
+        let name = Path::new(OsStr::from_bytes(name));
+        match &self.0 {
+            None => true,
+            // The crate takes it for an error of ours; names that were checked never have one.
+            Some(_) if name.has_root() => false,
+            Some(patterns) => patterns.matched_path_or_any_parents(name, is_directory).is_ignore(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_those_of_gitignore_on_raw_bytes() {
+        let takes = |pattern: &str, name: &[u8], is_directory| {
+            Selection::new(&[pattern.into()]).unwrap().takes(name, is_directory)
+        };
+        for (pattern, name, expected) in [
+            ("*.raw", &b"a.raw"[..], true),
+            ("*.raw", b"d/e/a.raw", true),
+            ("*.raw", b"a.raws", false),
+            ("/a", b"a", true),
+            ("/a", b"d/a", false),
+            ("d/", b"d/e/f", true),
+            ("d/", b"d", false), // a file of that name is no directory
+            ("d/**/f", b"d/x/y/f", true),
+            ("f?", b"f\xff", true),
+            ("two\nlines", b"two\nlines", true),
+            ("a", b"/a", false),
+        ] {
+            assert_eq!(takes(pattern, name, false), expected, "{pattern:?} {name:?}");
+        }
+        assert!(takes("d/", b"d", true));
+        let everything = Selection::new(&[]).unwrap();
+        assert!(everything.is_everything() && everything.takes(b"anything", false));
+    }
+
+    #[test]
+    fn a_pattern_that_means_nothing_is_refused() {
+        for pattern in ["", "  ", "#a", "!a", "[", "a{b"] {
+            let refused = Selection::new(&["fine".into(), pattern.into()]);
+            let named =
+                matches!(&refused, Err(ScanError::Pattern { pattern: p, .. }) if p == pattern);
+            assert!(named, "{pattern:?}: {refused:?}");
+        }
+    }
+}
