@@ -261,6 +261,13 @@ pub(crate) struct ReceiveArguments {
     /// Replace files that exist
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// Receive only what the files in DIR do not hold already
+    ///
+    /// Found by hashing them, never by size or time. Files that are the same stay as they are, but
+    /// for mode and time; of others that may be replaced (--overwrite), only the blocks that differ
+    /// are received. Files that share a block, small ones, must all be there to tell of any.
+    #[arg(long, conflicts_with = "flute")]
+    pub(crate) skip_existing: bool,
     /// Receive only files and links that match GLOB; may be repeated
     ///
     /// Patterns are those of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',

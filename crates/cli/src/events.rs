@@ -152,6 +152,10 @@ pub(crate) enum ReceiveEvent {
         #[serde(flatten)]
         content: Content,
     },
+    Compared {
+        bytes: u64,
+        of_bytes: u64,
+    },
     Selected {
         files: u64,
         bytes: u64,

@@ -103,6 +103,7 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
         plain_flute: arguments.flute,
         overwrite: arguments.overwrite,
         only: arguments.only.clone(),
+        skip_existing: arguments.skip_existing,
         policy: match arguments.patient {
             Some(margin) => DecodePolicy::Patient { margin },
             None => DecodePolicy::Incremental,
@@ -195,6 +196,12 @@ impl Watch<'_> {
                     Count(objects, "object"),
                 ));
                 self.files = files;
+            }
+            ReceiveEvent::Compared { bytes, of } => {
+                let (bytes, of_bytes) = (*bytes, *of);
+                console.event(&Line::Compared { bytes, of_bytes });
+                let (bytes, of) = (Bytes(bytes), Bytes(of_bytes));
+                console.note(format_args!("compared {bytes} of {of} that may be here already"));
             }
             ReceiveEvent::Resumed { symbols, source_symbols } => {
                 let (symbols, source_symbols) = (*symbols, *source_symbols);

@@ -56,6 +56,10 @@ pub struct ReceiveOptions {
     pub directory: PathBuf,
     /// Replace files that exist.
     pub overwrite: bool,
+    /// Do not receive again what the files in the directory hold: found by hashing them block by
+    /// block. Files that are the same stay as they are, but for mode and time; of others, only blocks
+    /// that differ are received. Not for plain FLUTE.
+    pub skip_existing: bool,
     /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to the
     /// top of what is sent; none: everything. Not for plain FLUTE.
     pub only: Vec<String>,
@@ -91,6 +95,7 @@ impl ReceiveOptions {
             plain_flute: false,
             directory: directory.into(),
             overwrite: false,
+            skip_existing: false,
             only: Vec::new(),
             policy: DecodePolicy::Incremental,
             memory: memory::DEFAULT_MEMORY,
@@ -144,7 +149,16 @@ pub enum ReceiveEvent<'a> {
     /// Only a part of what was accepted is received: what was asked for
     /// ([`ReceiveOptions::only`]).
     Selected(ReceivedPart),
-    /// An earlier receiver, stopped or killed, had left something of it: that is not received again.
+    /// What is there already is being compared with the manifest
+    /// ([`ReceiveOptions::skip_existing`]).
+    Compared {
+        /// Bytes that were compared.
+        bytes: u64,
+        /// How many there are.
+        of: u64,
+    },
+    /// An earlier receiver, stopped or killed, had left something of it, or existing files hold it:
+    /// that is not received again.
     Resumed {
         /// Source symbols that need not be received any more.
         symbols: u64,

@@ -20,6 +20,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[path = "trees/parts.rs"]
 mod parts;
+#[path = "trees/skipping.rs"]
+mod skipping;
 
 /// The tests take turns: what one of them does to the disk is not to look like another's loss.
 static TURN: Mutex<()> = Mutex::new(());

@@ -184,7 +184,7 @@ impl Staging {
 
     /// Permission bits that the umask leaves. The kernel applies it here; reading it would mean
     /// changing it for all threads.
-    fn permitted(&self) -> Result<Mode, StagingError> {
+    pub(crate) fn permitted(&self) -> Result<Mode, StagingError> {
         const PROBE: &str = "umask";
         let probe = || {
             match rustix::fs::mkdirat(self.directory(), PROBE, Mode::from_raw_mode(0o777)) {

@@ -113,6 +113,7 @@ mod commit;
 mod directories;
 mod encode;
 mod enter;
+mod existing;
 mod extents;
 mod failure;
 mod journal;
@@ -133,6 +134,7 @@ mod timestamp;
 
 pub use commit::FileAttributes;
 pub use encode::{Allowance, EncodeError, ObjectEncoder};
+pub use existing::ExistingFile;
 pub use extents::{Extent, Extents, FileIndex};
 pub use failure::{Category, Room, StagingError};
 pub use journal::{Kept, KeptBlock, Note};

@@ -201,8 +201,11 @@ impl StagedObject {
         Ok(())
     }
 
-    /// Writes bytes of the object from `offset` on.
-    pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StagingError> {
+    /// Writes bytes of the object from `offset` on; what lies beyond its end is dropped.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`], [`StagingError::System`], [`StagingError::Committed`].
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StagingError> {
         for piece in self.placement.extents().pieces(offset, bytes.len()) {
             if let (Some(file), Some(part)) = (self.files.get(&piece.file), bytes.get(piece.within))
             {

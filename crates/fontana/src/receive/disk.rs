@@ -1,13 +1,13 @@
 //! The work on files: making room, bringing verified files to their names. Slow (it waits for the
 //! medium), so it has a thread of its own.
 
-use crate::{Error, ReceiveOptions, ReceivedPart};
+use crate::{Error, ReceiveOptions, ReceivedPart, Stop};
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::ObjectLayout;
 use fontana_proto::{Kept, Opening, SessionKey, repair_slots};
 use fontana_store::{
-    Extents, FileIndex, Note, Selection, StagedObject, Staging, StagingError, StagingOptions,
-    TargetDirectory, TargetName,
+    Extents, FileAttributes, FileIndex, Note, Selection, StagedObject, Staging, StagingError,
+    StagingOptions, TargetDirectory, TargetName,
 };
 use fontana_wire::{FdtFile, Toi, parse_content_location};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +56,7 @@ pub(super) enum Task {
 
 /// What became of it.
 pub(super) enum Report {
+    Compared { bytes: u64, of: u64 },
     Opened { toi: Toi, opened: Opened },
     Committed { toi: Toi },
     Finished,
@@ -79,6 +80,15 @@ pub(super) struct Disk {
     pub(super) options: StagingOptions,
     /// Which of a manifest's files are received.
     selection: Selection,
+    /// Files that are there already are not received.
+    skip_existing: bool,
+    workers: usize,
+    /// Set when nobody waits for the work any more.
+    abandoned: Stop,
+    /// Says how far comparing has come: bytes, and how many there are.
+    tell: Box<dyn FnMut(u64, u64) + Send>,
+    /// Files that stay as they are but for mode and time.
+    to_put_right: Vec<(TargetName, u64, FileAttributes)>,
     staging: Option<Arc<Staging>>,
     /// Most bytes that a file may be decompressed to.
     max_bytes: u64,
@@ -104,6 +114,7 @@ impl Group {
     }
 }
 
+mod existing;
 mod plain;
 mod tree;
 mod wanted;
@@ -113,13 +124,21 @@ impl Disk {
         target: Arc<TargetDirectory>,
         options: &ReceiveOptions,
         selection: Selection,
+        abandoned: Stop,
+        tell: Box<dyn FnMut(u64, u64) + Send>,
     ) -> Self {
-        let max_bytes = options.max_bytes;
+        let (max_bytes, workers) = (options.max_bytes, options.workers.max(1));
+        let skip_existing = options.skip_existing;
         let options = StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() };
         Self {
             target,
             options,
             selection,
+            skip_existing,
+            workers,
+            abandoned,
+            tell,
+            to_put_right: Vec::new(),
             staging: None,
             max_bytes,
             groups: BTreeMap::new(),
@@ -189,6 +208,7 @@ impl Disk {
     fn finish(&mut self) -> Result<(), Error> {
         if let Some(staging) = self.staging.take() {
             staging.commit(&std::mem::take(&mut self.left))?;
+            staging.put_right(&std::mem::take(&mut self.to_put_right))?;
             staging.commit_directories()?;
             staging.remove()?;
         }

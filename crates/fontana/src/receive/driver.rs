@@ -67,7 +67,13 @@ pub(super) fn run(
     let (reports, done) = unbounded();
     let (disk_reports, disk_done) = unbounded();
     let (disk_tasks, disk_queue) = unbounded();
-    let mut disk = Disk::new(target, &options, selection);
+    let abandoned = Stop::new();
+    let compared = disk_reports.clone();
+    let tell = Box::new(move |bytes, of| {
+        // Nobody listens any more when it is over.
+        let _ = compared.send(disk::Report::Compared { bytes, of });
+    });
+    let mut disk = Disk::new(target, &options, selection, abandoned.clone(), tell);
     let summary = std::thread::scope(|scope| {
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
@@ -106,6 +112,7 @@ pub(super) fn run(
             observe,
         };
         let over = driver.run(stop, &rx, &done, &disk_done, &commands, &options);
+        abandoned.set();
         drop(keep_open);
         over.map(|over| driver.summary(over))
     });
@@ -416,6 +423,9 @@ impl Driver<'_, '_> {
 
     fn on_disk(&mut self, report: disk::Report) {
         let done = match report {
+            disk::Report::Compared { bytes, of } => {
+                return (self.observe)(ReceiveEvent::Compared { bytes, of });
+            }
             disk::Report::Opened { toi, opened } => {
                 // All objects of a manifest share one staging directory.
                 if let Some(staging) = opened.objects.first().and_then(|(_, o)| o.journal()) {

@@ -141,6 +141,8 @@ impl Block {
                 Ok(Novelty::Duplicate) => return (Taken::Duplicate, None),
                 Err(_) => return (Taken::Invalid, None),
             },
+            // With all source symbols at hand nothing is left to chance.
+            State::Solving { .. } if self.spool.is_empty() => return (Taken::Late, None),
             State::Solving { meanwhile } => {
                 if meanwhile.contains(&esi) || meanwhile.len() >= MEANWHILE_SYMBOLS {
                     return (Taken::Duplicate, None);
@@ -224,13 +226,16 @@ impl Block {
         Some(Job::Recover { block: self.id, recipe, spool: std::mem::take(&mut self.spool) })
     }
 
-    /// Whether enough has been heard of the block: it is solved, or so many symbols are there while
-    /// the solver is still at work that it will hardly fail. Not to wait for the solver matters at
+    /// Whether enough has been heard of the block: it is solved, or all source symbols are there, or so
+    /// many symbols while the solver is still at work that it will hardly fail. Not to wait for the solver matters at
     /// high rates, where thousands of packets pass meanwhile.
     pub(super) fn has_enough(&self) -> bool {
         match self.state {
             State::Untouched | State::Collecting(_) => false,
-            State::Solving { .. } => self.fresh >= self.source_symbols.saturating_add(SURE_SURPLUS),
+            State::Solving { .. } => {
+                self.spool.is_empty()
+                    || self.fresh >= self.source_symbols.saturating_add(SURE_SURPLUS)
+            }
             State::Solved(_) | State::Recovering | State::Verified => true,
         }
     }

@@ -103,6 +103,17 @@ impl Staging {
         self.append(NewFile { attributes, holes, ..NewFile::default() }, length, State::Absent)
     }
 
+    /// Keeps the place of a file or link that has its final name already, in the directories that
+    /// are there for it.
+    ///
+    /// # Errors
+    /// [`NameError::Twice`].
+    pub fn add_existing(&self, name: TargetName, length: u64) -> Result<FileIndex, StagingError> {
+        self.directories().add_above(&name, self.made());
+        let new = NewFile { target: Some(name), ..NewFile::default() };
+        self.append(new, length, State::Gone)
+    }
+
     /// Keeps the place of a file or link that is not received, so that those after it have the same
     /// indices whatever is chosen.
     ///

@@ -1,13 +1,14 @@
 //! The files, directories and links of a manifest: refused before anything is received, or opened,
 //! with what an earlier receiver left of them.
 
+use super::existing::{Existing, Survey, to_put_right};
 use super::wanted::Wanted;
 use super::{Disk, OpenObject, Opened};
 use crate::Error;
 use fontana_proto::{BlockId, ControlError, Kept, KeptBlock, repair_slots};
 use fontana_store::{
-    Extent, Extents, FileAttributes, FileIndex, StagedObject, Staging, StagingError, TargetName,
-    Timestamp,
+    Extent, Extents, FileAttributes, FileIndex, KeptBlock as StoredBlock, StagedObject, Staging,
+    StagingError, TargetName, Timestamp,
 };
 use fontana_wire::{Entry, FileEntry, Manifest, Metadata, Segment, Toi, manifest_hash};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 type Part = (u64, Extent, Option<String>);
 
 /// A file, directory or link, and where it goes.
-type Named<'a> = (&'a Entry, TargetName);
+pub(super) type Named<'a> = (&'a Entry, TargetName);
 
 impl Disk {
     pub(super) fn open_tree(&mut self, manifest: &Manifest) -> Result<Opened, Error> {
@@ -58,10 +59,13 @@ impl Disk {
         let resumed = kept != fontana_store::Kept::default();
         let groups = Groups::of(manifest, wanted);
         self.forget_what_is_gone(&groups, wanted, &entries, staging, &mut kept)?;
+        let existing = self.survey(manifest, wanted, &entries, &kept.committed)?;
+        let there = existing.done_objects(&entries, wanted, |toi| groups.of_object(toi));
         let mut settled = Vec::new();
         let mut parts: BTreeMap<u32, Vec<Part>> = BTreeMap::new();
-        for (entry, name) in entries {
-            match entry {
+        for (number, (entry, name)) in entries.iter().enumerate() {
+            let name = name.clone();
+            match *entry {
                 entry if !wanted.takes(entry) => {
                     self.pass_over(staging, &groups, wanted, entry, name, &mut parts)?;
                 }
@@ -70,7 +74,10 @@ impl Disk {
                 }
                 Entry::Symlink(link) => {
                     // Who has come to links has only links and directories left to make.
-                    if resumed && self.target.has_link(&name, &link.target)? {
+                    let is_there = || self.target.has_link(&name, &link.target);
+                    if self.skip_existing && is_there()? {
+                        staging.add_existing(name, 0)?;
+                    } else if resumed && is_there()? {
                         staging.add_verified(name, 0)?;
                     } else {
                         self.left.push(staging.add_link(name, link.target.clone())?);
@@ -91,6 +98,8 @@ impl Disk {
                         let index = staging.add_verified(name, file.length())?;
                         settled.push(index);
                         index
+                    } else if existing.is_same(number) {
+                        self.keep(staging, &groups, &there, file, name)?
                     } else {
                         self.add_file(staging, &groups, file, name)?
                     };
@@ -112,8 +121,16 @@ impl Disk {
             let files = parts.iter().map(|(_, extent, _)| extent.file).collect();
             let mut names: Vec<_> = parts.into_iter().filter_map(|(.., name)| name).collect();
             names.dedup(); // a file with holes has several parts
+            let staged = StagedObject::new(Arc::clone(staging), layout, extents, slots)?;
+            if !there.contains(&object.toi) && !kept.committed.contains(&object.toi) {
+                let copied = existing.copy(&self.target, &entries, staging, object.toi, &staged)?;
+                for sbn in copied {
+                    let whole = StoredBlock { whole: true, ..StoredBlock::default() };
+                    kept.blocks.insert((object.toi, sbn), whole);
+                }
+            }
             let open = OpenObject {
-                staged: StagedObject::new(Arc::clone(staging), layout, extents, slots)?,
+                staged,
                 files,
                 names,
                 plain: None,
@@ -123,9 +140,52 @@ impl Disk {
             objects.push((Toi::from(object.toi), Arc::new(open)));
             self.groups.entry(groups.of_object(object.toi)).or_default().add(object.toi);
         }
+        kept.committed.extend(there);
         let part = (!self.selection.is_everything()).then_some(wanted.part);
         let left_out = wanted.left_out(manifest);
         Ok(Opened { objects, kept: protocol_view(kept), left_out, part })
+    }
+
+    /// What there is of it already, if that is to be found out.
+    fn survey(
+        &mut self,
+        manifest: &Manifest,
+        wanted: &Wanted<'_>,
+        entries: &[Named<'_>],
+        committed: &BTreeSet<u32>,
+    ) -> Result<Existing, Error> {
+        if !self.skip_existing {
+            return Ok(Existing::default());
+        }
+        let survey = Survey {
+            target: &self.target,
+            workers: self.workers,
+            abandoned: &self.abandoned,
+            tell: &mut *self.tell,
+        };
+        survey.run(manifest, wanted, entries, committed)
+    }
+
+    /// Leaves a file as it is whose bytes are all there. If others of its object are not, its bytes
+    /// come with theirs and are not used.
+    fn keep(
+        &mut self,
+        staging: &Staging,
+        groups: &Groups,
+        there: &BTreeSet<u32>,
+        file: &FileEntry,
+        name: TargetName,
+    ) -> Result<FileIndex, StagingError> {
+        self.to_put_right.push(to_put_right(file, &name));
+        match objects_of(file).first() {
+            Some(toi) if !there.contains(toi) => {
+                let (holes, attributes) = (file.holes().collect(), attributes(&file.metadata));
+                let index = staging.add_spare(&name, file.length(), holes, attributes)?;
+                self.groups.entry(groups.of_object(*toi)).or_default().files.push(index);
+                Ok(index)
+            }
+            _ => staging.add_existing(name, file.length()),
+        }
     }
 
     /// Keeps the place of what is not wanted, or its bytes if they come for another file's sake.
@@ -253,7 +313,7 @@ impl Groups {
     }
 }
 
-fn attributes(metadata: &Metadata) -> FileAttributes {
+pub(super) fn attributes(metadata: &Metadata) -> FileAttributes {
     let modified =
         Timestamp { seconds: metadata.mtime_seconds, nanoseconds: metadata.mtime_nanoseconds };
     FileAttributes { mode: metadata.mode, modified: Some(modified) }

@@ -1,0 +1,161 @@
+//! What is in the directory already is not received again.
+
+use super::*;
+use fontana::ReceiveEvent;
+
+/// Blocks of the files below: at most 500 symbols of 1 344 bytes, 497 in the image.
+const BLOCK_SYMBOLS: u64 = 500;
+
+fn send_blocks(root: &Path, reach: &Reach) -> Sending {
+    let mut options = send_options(vec![root.to_owned()], reach);
+    options.block_symbols = BLOCK_SYMBOLS as u32;
+    Sending::start(options)
+}
+
+/// Twenty small files, an image of six blocks with a hole, one that is empty, and a link.
+fn plant_images(root: &Path) {
+    fs::create_dir(root).unwrap();
+    for number in 0..20 {
+        fs::write(root.join(format!("{number:02}.txt")), noise(2_000, number)).unwrap();
+    }
+    let image = fs::File::create(root.join("image")).unwrap();
+    image.write_all_at(&noise(2_000_000, 77), 0).unwrap();
+    image.write_all_at(&noise(2_000_000, 78), 3_000_000).unwrap();
+    fs::write(root.join("empty"), "").unwrap();
+    symlink("image", root.join("latest")).unwrap();
+    set_mode(&root.join("image"), 0o640);
+    set_time(&root.join("image"), 900_000_000, 7);
+    set_time(root, 900_000_000, 5);
+}
+
+fn skipping(options: &ReceiveOptions, overwrite: bool) -> ReceiveOptions {
+    ReceiveOptions { skip_existing: true, overwrite, ..options.clone() }
+}
+
+#[test]
+fn a_tree_that_is_all_there_costs_no_symbol_and_its_files_are_not_touched() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    plant_images(&root);
+    let reach = reach(30);
+    let sending = send_blocks(&root, &reach);
+    let into = directory.path().join("into");
+    let options = receive_options(&sending.ticket, &reach, &into);
+    assert_eq!(receive(options.clone()).verdict, Verdict::Complete);
+    let inode = || fs::metadata(into.join("tree/image")).unwrap().ino();
+    let before = inode();
+    // Mode and time prove nothing and are put right.
+    set_mode(&into.join("tree/image"), 0o600);
+    set_time(&into.join("tree/image"), 1, 1);
+    let mut compared = (0, 0);
+    let session = ReceiveSession::open(skipping(&options, false)).unwrap();
+    let summary = session
+        .run(&Stop::new(), &mut |event| {
+            if let ReceiveEvent::Compared { bytes, of } = event {
+                compared = (bytes, of);
+            }
+        })
+        .unwrap();
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.progress.stats.fresh, 0, "{:?}", summary.progress.stats);
+    assert_eq!(inode(), before, "it is the same file");
+    assert!(compared.0 == compared.1 && compared.1 > 4_000_000, "{compared:?}");
+    let mut received = look(&into.join("tree"));
+    let mut expected = look(&root);
+    // The directory was there, and stays as it is.
+    assert!(received.remove(Path::new("")).is_some() && expected.remove(Path::new("")).is_some());
+    assert!(received == expected);
+    assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
+    sending.end();
+}
+
+#[test]
+fn a_changed_block_costs_its_symbols_and_a_changed_hole_its_file() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    plant_images(&root);
+    let reach = reach(31);
+    let sending = send_blocks(&root, &reach);
+    let into = directory.path().join("into");
+    let options = receive_options(&sending.ticket, &reach, &into);
+    assert_eq!(receive(options.clone()).verdict, Verdict::Complete);
+    let image = into.join("tree/image");
+    let change = |at: u64| {
+        let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+        file.write_all_at(b"changed", at).unwrap();
+    };
+    let agrees = |name: &str| {
+        assert!(
+            fs::read(into.join(name)).unwrap()
+                == fs::read(root.parent().unwrap().join(name)).unwrap()
+        );
+    };
+
+    change(1_000_000);
+    let refused = receive(skipping(&options, false));
+    assert_eq!(refused.verdict, Verdict::Refused, "{:?}", refused.failures);
+    assert_eq!(refused.progress.stats.fresh, 0, "before anything was received");
+    let summary = receive(skipping(&options, true));
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    let fresh = summary.progress.stats.fresh;
+    assert!((1..=BLOCK_SYMBOLS + 20).contains(&fresh), "{fresh}");
+    agrees("tree/image");
+
+    // In the hole there are no blocks: all of them agree, and the file does not.
+    change(2_500_000);
+    let summary = receive(skipping(&options, true));
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.progress.stats.fresh, 0);
+    agrees("tree/image");
+
+    // One of the small files is gone: the others beside it stay as they are.
+    fs::remove_file(into.join("tree/03.txt")).unwrap();
+    fs::write(into.join("tree/04.txt"), "other").unwrap();
+    let inode = || fs::metadata(into.join("tree/image")).unwrap().ino();
+    let before = inode();
+    let summary = receive(skipping(&options, true));
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert!(summary.progress.stats.fresh < 60, "{}", summary.progress.stats.fresh);
+    ["tree/03.txt", "tree/04.txt", "tree/05.txt"].into_iter().for_each(agrees);
+    assert_eq!(inode(), before);
+    sending.end();
+}
+
+#[test]
+fn what_was_copied_is_kept_over_an_interruption_and_verified_again() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    plant_images(&root);
+    let reach = reach(32);
+    let sending = send_blocks(&root, &reach);
+    let into = directory.path().join("into");
+    let options = receive_options(&sending.ticket, &reach, &into);
+    fs::create_dir_all(into.join("tree")).unwrap();
+    // Half of the image is right, and then it is taken away.
+    let mut half = fs::read(root.join("image")).unwrap();
+    half[2_000_000..].fill(1);
+    fs::write(into.join("tree/image"), half).unwrap();
+    let mut resumed = 0;
+    let stop = Stop::new();
+    let session = ReceiveSession::open(skipping(&options, true)).unwrap();
+    let summary = session
+        .run(&stop, &mut |event| {
+            if let ReceiveEvent::Resumed { symbols, .. } = event {
+                resumed = symbols;
+                stop.set();
+            }
+        })
+        .unwrap();
+    assert_eq!(summary.verdict, Verdict::Interrupted, "{summary:?}");
+    assert!((2 * 497..=3 * 497).contains(&resumed), "{resumed}");
+    fs::remove_file(into.join("tree/image")).unwrap();
+    let summary = receive(options);
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    let all = summary.progress.source_symbols;
+    assert!(summary.progress.stats.fresh < all - resumed + 100, "{:?}", summary.progress.stats);
+    assert!(fs::read(into.join("tree/image")).unwrap() == fs::read(root.join("image")).unwrap());
+    sending.end();
+}

@@ -1,0 +1,164 @@
+//! Files that are in the target directory already, read to find out what they hold.
+//!
+//! A file is reached past no symbolic link, like everything in the target, and is only ever read:
+//! what it holds is the same or it is not, and then another file takes its name.
+
+use crate::commit::set_metadata;
+use crate::failure::failed;
+use crate::target::TargetDirectory;
+use crate::{FileAttributes, Staging, StagingError, TargetName, sys};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// A regular file in the target directory, open for reading.
+#[derive(Debug)]
+pub struct ExistingFile {
+    file: OwnedFd,
+    path: PathBuf,
+}
+
+/// Bytes that are looked at together for whether they are zeros.
+const CHUNK: usize = 64 << 10;
+
+impl TargetDirectory {
+    /// Opens the regular file of `length` bytes that has the name; `None` if nothing, something else
+    /// or a file of another length has it.
+    ///
+    /// # Errors
+    /// [`StagingError::NotADirectory`] if a link or file is in the way, [`StagingError::System`] if
+    /// the file cannot be opened.
+    pub fn existing(
+        &self,
+        name: &TargetName,
+        length: u64,
+    ) -> Result<Option<ExistingFile>, StagingError> {
+        // Looked at before it is opened: to open a device or a pipe may do something.
+        if !self.has_file(name, length)? {
+            return Ok(None);
+        }
+        let Some(directory) = self.directory(name.parent().as_ref())? else { return Ok(None) };
+        let path = self.path_of(name);
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let open = || rustix::fs::openat(&directory, name.last(), flags, Mode::empty());
+        let file = match sys::retry(open) {
+            Ok(file) => file,
+            Err(Errno::NOENT | Errno::LOOP) => return Ok(None),
+            Err(errno) => return Err(failed(&path, "read")(errno)),
+        };
+        let stat = rustix::fs::fstat(&file).map_err(failed(&path, "examine"))?;
+        let is_it = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && stat.st_size as u64 == length;
+        Ok(is_it.then_some(ExistingFile { file, path }))
+    }
+}
+
+impl ExistingFile {
+    /// Fills `out` from byte `offset` on. False if the file ends before that, by now.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<bool, StagingError> {
+        let count =
+            sys::read_full_at(&self.file, offset, out).map_err(failed(&self.path, "read"))?;
+        Ok(count == out.len())
+    }
+
+    /// Whether a range of it is all zeros. Its holes are not read.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn is_zero(&self, range: Range<u64>) -> Result<bool, StagingError> {
+        let mut chunk = vec![0; CHUNK];
+        let mut at = range.start;
+        while at < range.end {
+            match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+                Ok(data) => at = data.max(at),
+                // There is no data behind it.
+                Err(Errno::NXIO) => return Ok(true),
+                // The file system does not tell holes from data.
+                Err(Errno::INVAL | Errno::OPNOTSUPP) => {}
+                Err(errno) => return Err(failed(&self.path, "examine")(errno)),
+            }
+            let count = range.end.saturating_sub(at).min(CHUNK as u64) as usize;
+            let part = chunk.get_mut(..count).unwrap_or_default();
+            if !self.read_at(at, part)? || part.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            at += count as u64;
+        }
+        Ok(true)
+    }
+}
+
+impl Staging {
+    /// Gives existing files their modes and times and waits until the medium has all of them. Their
+    /// bytes are not touched. One that has gone since is passed over.
+    ///
+    /// # Errors
+    /// [`StagingError::System`]: also if a file belongs to another user and has to be changed.
+    pub fn put_right(
+        &self,
+        files: &[(TargetName, u64, FileAttributes)],
+    ) -> Result<(), StagingError> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let permitted = self.permitted()?;
+        for (name, length, attributes) in files {
+            if let Some(ExistingFile { file, path }) = self.target().existing(name, *length)? {
+                set_metadata(&file, permitted, attributes).map_err(failed(&path, "finish"))?;
+                sys::retry(|| rustix::fs::fsync(&file)).map_err(failed(&path, "sync"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{FileExt, symlink};
+
+    #[test]
+    fn only_a_regular_file_of_the_length_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = TargetDirectory::open(directory.path()).unwrap();
+        std::fs::write(directory.path().join("file"), "abc").unwrap();
+        std::fs::create_dir(directory.path().join("directory")).unwrap();
+        symlink("file", directory.path().join("link")).unwrap();
+        let exists = |name: &str, length| {
+            let components: Vec<_> = name.split('/').collect();
+            target.existing(&TargetName::new(&components).unwrap(), length).map(|f| f.is_some())
+        };
+        assert!(exists("file", 3).unwrap());
+        for (name, length) in [("file", 2), ("file", 4), ("link", 3), ("directory", 0), ("no", 0)] {
+            assert!(!exists(name, length).unwrap(), "{name} {length}");
+        }
+        assert!(exists("link/file", 3).is_err());
+    }
+
+    #[test]
+    fn zeros_are_found_in_holes_and_in_data() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = TargetDirectory::open(directory.path()).unwrap();
+        let file = std::fs::File::create(directory.path().join("file")).unwrap();
+        file.set_len(1 << 20).unwrap();
+        file.write_all_at(&[0; 4096], 8192).unwrap();
+        file.write_all_at(&[7], 200_000).unwrap();
+        let existing =
+            target.existing(&TargetName::new(&["file"]).unwrap(), 1 << 20).unwrap().unwrap();
+        for (range, zero) in [
+            (0..200_000, true),
+            (0..200_001, false),
+            (200_000..200_000, true),
+            (200_001..1 << 20, true),
+            (0..1 << 20, false),
+        ] {
+            assert_eq!(existing.is_zero(range.clone()).unwrap(), zero, "{range:?}");
+        }
+    }
+}
