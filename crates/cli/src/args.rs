@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::net::InterfaceSelector;
 use fontana::wire::Ticket;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -78,10 +79,12 @@ pub(crate) struct Talk {
   fontana send photos --exclude '*.tmp'      a directory with all that is in it
   fontana send image.raw --push 30           everything once and 30 % repair symbols, then end
   fontana send image.raw --manifest image.manifest    goes on after a restart; on other hosts: mirrors
+  tar c photos | fontana send - --name photos.tar    send it while it is made, once
+  tar c photos | fontana send - --spool      read it all, then pour it for ever
   fontana send image.raw --sign key          receivers check the signature (fontana keygen key)
   fontana send image.raw --to 10.0.0.7:7701,10.0.0.8:7701    no multicast: a copy for each host")]
 pub(crate) struct SendArguments {
-    /// Files and directories to send
+    /// Files and directories to send, or - for standard input
     ///
     /// Receivers see the last component of each path, so it must be different for all. A directory
     /// is sent with all that is in it: files with their holes, directories, symbolic links (never
@@ -89,6 +92,29 @@ pub(crate) struct SendArguments {
     /// hard links to each other are not kept; devices, pipes and sockets are refused.
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
+    /// Name that receivers know the file by, instead of its own
+    ///
+    /// For a single file, or standard input (-), which is `stream` if nothing else is said.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<OsString>,
+    /// Read standard input (-) to its end into a file without a name in DIR, then send that
+    ///
+    /// DIR has to have room for all of it. By default that for temporary files: TMPDIR, or /tmp.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true,
+          value_hint = ValueHint::DirPath)]
+    pub(crate) spool: Option<Option<PathBuf>>,
+    /// Announce a stream for so long before it begins: 10, 10s, 1m
+    ///
+    /// So that receivers can be started: one that comes later has missed the beginning. A time, not
+    /// a number of receivers: they send nothing, so nobody can count them.
+    #[arg(long, value_name = "TIME", value_parser = parse_wait)]
+    pub(crate) wait: Option<Duration>,
+    /// Repair symbols of a stream, in per cent of its source symbols
+    ///
+    /// A stream is sent once: receivers survive a loss of P / (100 + P), 9 % by default, and lose
+    /// the stream where more is lost of a fragment.
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = parse_permille)]
+    pub(crate) repair: u32,
     /// Of the files in a directory, send only those that match GLOB; may be repeated
     ///
     /// Patterns are those of .gitignore, relative to each directory that is sent: '*.jpg', 'docs/**',
@@ -205,6 +231,22 @@ pub(crate) struct SendArguments {
     pub(crate) talk: Talk,
 }
 
+/// A time; who asks for a number of receivers is told why there is none.
+fn parse_wait(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| {
+        let what = "receivers send nothing and cannot be counted; wait for a time: --wait 10s";
+        format!("{error}; {what}")
+    })
+}
+
+/// The only destination that is no directory.
+fn parse_standard_output(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "-" => Ok(PathBuf::from("-")),
+        _ => Err("only - (standard output) is known; into a directory: -o DIR".to_owned()),
+    }
+}
+
 /// A code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fec {
@@ -241,6 +283,7 @@ pub(crate) struct MemoryArgument {
   fontana recv 'fontana://192.0.2.1@239.255.77.1:7701/5?manifest=...' -o /srv/images
   fontana recv -y -i eth0 --timeout 10m  the first session that is heard on eth0
   fontana recv 'fontana://...' --only '*.jpg'    a part of it; the names: --list
+  fontana recv 'fontana://...' --to - | tar x    unpack what is received as it comes
   fontana recv --flute -y                files of a plain FLUTE session; nobody vouches for them")]
 pub(crate) struct ReceiveArguments {
     /// What the sender printed: fontana://...
@@ -258,6 +301,24 @@ pub(crate) struct ReceiveArguments {
     /// Directory that files go to
     #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
+    /// Write a stream, or the session's only file, to standard output: -
+    ///
+    /// Every byte is verified before it is written, and in its place: nothing follows a gap. All
+    /// messages go to standard error then, events (--json) too.
+    #[arg(long, value_name = "-", conflicts_with_all = ["output", "overwrite", "flute", "only", "skip_existing", "list"],
+          value_parser = parse_standard_output)]
+    pub(crate) to: Option<PathBuf>,
+    /// Directory for what cannot be handed over yet, with --to
+    ///
+    /// It takes as much room as the file is long. By default that for temporary files: TMPDIR, or
+    /// /tmp.
+    #[arg(long, value_name = "DIR", requires = "to", value_hint = ValueHint::DirPath)]
+    pub(crate) staging: Option<PathBuf>,
+    /// Bytes of a stream that may wait on the disk until they can be handed over: 512M, 4G
+    ///
+    /// A consumer that stops reading for longer than this lasts loses the stream.
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_size)]
+    pub(crate) window: u64,
     /// Replace files that exist
     #[arg(long)]
     pub(crate) overwrite: bool,
@@ -446,6 +507,7 @@ mod tests {
         assert_eq!(send.ttl, options.reach.hop_limit);
         assert_eq!(send.memory.memory, options.memory as u64);
         assert_eq!(send.content_version, options.manifest_version);
+        assert_eq!(send.repair, fontana::StreamOptions::new("").repair_permille);
         assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
@@ -453,6 +515,7 @@ mod tests {
         assert_eq!(Some(receive.silence), options.give_up_after_silence);
         assert_eq!(receive.memory.memory, options.memory as u64);
         assert_eq!(receive.max_size, options.max_bytes);
+        assert_eq!(receive.window, options.window);
         assert_eq!(receive.receive_buffer, options.receive_buffer as u64);
         assert_eq!(receive.group, fontana::DEFAULT_GROUP.to_string());
     }

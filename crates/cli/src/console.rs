@@ -6,6 +6,7 @@
 //! | pipe | results | warnings, errors |
 //! | `--json` | events | errors |
 //! | `-q` | results | errors |
+//! | `recv --to -` | what is received | everything else |
 //!
 //! A reader that goes away ends the program quietly: `fontana send FILE | head -1` is no error.
 
@@ -54,6 +55,8 @@ impl From<Error> for Failure {
 pub(crate) struct Console {
     json: bool,
     quiet: bool,
+    /// Standard output carries what is received, and nothing else.
+    carries_data: bool,
     /// Standard output was closed; nobody reads any more.
     closed: Cell<bool>,
     bars: MultiProgress,
@@ -62,8 +65,9 @@ pub(crate) struct Console {
 
 impl Console {
     /// `stop` is set when standard output is closed: a session whose reader has gone has no purpose.
-    pub(crate) fn new(json: bool, quiet: bool, stop: &Stop) -> Self {
-        let terminals = io::stderr().is_terminal() && io::stdout().is_terminal();
+    /// `carries_data`: standard output is for what is received.
+    pub(crate) fn new(json: bool, quiet: bool, carries_data: bool, stop: &Stop) -> Self {
+        let terminals = io::stderr().is_terminal() && (carries_data || io::stdout().is_terminal());
         let target = if terminals && !json && !quiet {
             // Ten frames per second are smooth, and slow terminals keep up.
             ProgressDrawTarget::stderr_with_hz(10)
@@ -73,6 +77,7 @@ impl Console {
         Self {
             json,
             quiet,
+            carries_data,
             closed: Cell::new(false),
             bars: MultiProgress::with_draw_target(target),
             stop: stop.clone(),
@@ -122,6 +127,11 @@ impl Console {
         }
     }
 
+    /// How a session stood: said to everybody if it was interrupted.
+    pub(crate) fn say_or_note(&self, interrupted: bool, text: impl Display) {
+        if interrupted { self.say(text) } else { self.note(text) }
+    }
+
     /// Something that may go wrong later, with the way out.
     pub(crate) fn warning(&self, message: &str, way_out: &str) {
         self.event(&Notice::Warning { message: message.into(), way_out: way_out.into() });
@@ -142,6 +152,9 @@ impl Console {
     }
 
     fn out(&self, text: &str) {
+        if self.carries_data {
+            return self.err(text);
+        }
         if self.closed.get() {
             return;
         }

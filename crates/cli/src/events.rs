@@ -4,10 +4,10 @@
 //! and sessions come from strangers, so they are in the form of [`fontana::wire::Printable`].
 
 use crate::console::Failure;
-use fontana::wire::{Manifest, Printable, Toi};
+use fontana::wire::{Manifest, Printable, PublicKey, StreamIndex, Toi};
 use fontana::{
     Interrupted, Offer, ReceiveProgress, ReceiveSummary, Rejection, SendProgress, SenderStats,
-    Verdict, Verified, net::doctor,
+    SessionKey, Verdict, Verified, net::doctor,
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -49,6 +49,17 @@ pub(crate) enum SendEvent {
         symbol_size: u16,
         rate_bits_per_second: u64,
         dry_run: bool,
+    },
+    Stream {
+        ticket: String,
+        tickets: Vec<String>,
+        to: Vec<String>,
+        interface: String,
+        tsi: u64,
+        key: Option<String>,
+        name: String,
+        rate_bits_per_second: u64,
+        wait_seconds: f64,
     },
     Entry(Named),
     Progress {
@@ -160,6 +171,22 @@ pub(crate) enum ReceiveEvent {
         files: u64,
         bytes: u64,
         objects: u64,
+    },
+    StreamOffered {
+        source: String,
+        tsi: u64,
+        name: String,
+        version: u64,
+        bytes: u64,
+    },
+    StreamAccepted {
+        source: String,
+        tsi: u64,
+        verified: String,
+        key: String,
+        name: String,
+        version: u64,
+        bytes: u64,
     },
     Resumed {
         symbols: u64,
@@ -300,6 +327,33 @@ impl ReceiveEvent {
             seconds: seconds(progress.elapsed),
             loss: progress.loss().map(rounded),
             received: Received::new(progress),
+        }
+    }
+
+    pub(crate) fn stream_offered(session: SessionKey, index: &StreamIndex) -> Self {
+        Self::StreamOffered {
+            source: session.source.to_string(),
+            tsi: session.tsi.0,
+            name: Printable(index.name.as_bytes()).to_string(),
+            version: index.version,
+            bytes: index.length(),
+        }
+    }
+
+    pub(crate) fn stream_accepted(
+        session: SessionKey,
+        index: &StreamIndex,
+        key: &PublicKey,
+        trust: Verified,
+    ) -> Self {
+        Self::StreamAccepted {
+            source: session.source.to_string(),
+            tsi: session.tsi.0,
+            verified: verified(trust).into(),
+            key: key.to_string(),
+            name: Printable(index.name.as_bytes()).to_string(),
+            version: index.version,
+            bytes: index.length(),
         }
     }
 

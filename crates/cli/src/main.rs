@@ -23,13 +23,14 @@ use args::{Arguments, Command, Talk};
 use clap::Parser;
 use console::{Console, Failure};
 use fontana::{Stop, Verdict};
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
     let stop = Stop::new();
     let Talk { json, quiet } = command.talk();
-    let console = Console::new(json, quiet, &stop);
+    let console = Console::new(json, quiet, command.writes_data(), &stop);
     let verdict = run(&command, &console, &stop).unwrap_or_else(|failure| {
         console.failure(&failure);
         failure.verdict
@@ -51,6 +52,11 @@ fn run(command: &Command, console: &Console, stop: &Stop) -> Result<Verdict, Fai
 }
 
 impl Command {
+    /// Whether standard output is for what is received.
+    fn writes_data(&self) -> bool {
+        matches!(self, Self::Recv(arguments) if arguments.to.as_deref() == Some(Path::new("-")))
+    }
+
     fn talk(&self) -> Talk {
         match self {
             Self::Send(arguments) => arguments.talk,

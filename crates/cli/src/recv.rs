@@ -17,7 +17,9 @@ use fontana::{
     SimulatedLoss, Stop, Verdict,
 };
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 
 mod choose;
 mod explain;
@@ -36,13 +38,16 @@ pub(crate) fn run(
         return Err(Failure::new(Verdict::Usage, message, way_out));
     }
     let address = options.reach.address();
-    let session = ReceiveSession::open(options)?;
+    let session = open(arguments, options)?;
     stop_on_signals(stop)?;
     let place = format!("{address} ({})", session.interface());
     console.event(&Line::Session {
         group: address.to_string(),
         interface: session.interface().to_owned(),
-        directory: Printable(arguments.output.as_os_str().as_encoded_bytes()).to_string(),
+        directory: Printable(
+            arguments.to.as_ref().unwrap_or(&arguments.output).as_os_str().as_encoded_bytes(),
+        )
+        .to_string(),
         ticket: arguments.ticket.as_ref().map(Ticket::to_string),
     });
     if let Some(shortfall) = session.buffer_shortfall() {
@@ -82,9 +87,30 @@ pub(crate) fn run(
     Ok(watch.conclude(&summary, &circumstances))
 }
 
+/// A session that goes to the directory, or to standard output.
+fn open(arguments: &ReceiveArguments, options: ReceiveOptions) -> Result<ReceiveSession, Failure> {
+    if arguments.to.is_none() {
+        return Ok(ReceiveSession::open(options)?);
+    }
+    if io::stdout().is_terminal() {
+        let way_out = "pipe it into a program: fontana recv --to - | tar x\nor into a file: > FILE";
+        return Err(Failure::new(Verdict::Usage, "standard output is this terminal", way_out));
+    }
+    // The descriptor itself: the library's buffer looks for ends of lines.
+    let output = io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|error| Failure::new(Verdict::Io, format!("standard output: {error}"), ""))?;
+    Ok(ReceiveSession::open_writer(options, File::from(output))?)
+}
+
 /// What the arguments mean.
 fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
-    let directory = &arguments.output;
+    let directory = match (&arguments.to, &arguments.staging) {
+        (None, _) => arguments.output.clone(),
+        (Some(_), Some(staging)) => staging.clone(),
+        (Some(_), None) => std::env::temp_dir(),
+    };
     let mut options = match &arguments.ticket {
         Some(ticket) => ReceiveOptions::from_ticket(ticket, directory),
         None => ReceiveOptions {
@@ -111,6 +137,7 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
         memory: to_size(arguments.memory.memory),
         receive_buffer: to_size(arguments.receive_buffer),
         max_bytes: arguments.max_size,
+        window: arguments.window,
         timeout: arguments.timeout,
         give_up_after_silence: (!arguments.silence.is_zero()).then_some(arguments.silence),
         simulated_loss: arguments
@@ -203,6 +230,24 @@ impl Watch<'_> {
                 let (bytes, of) = (Bytes(bytes), Bytes(of_bytes));
                 console.note(format_args!("compared {bytes} of {of} that may be here already"));
             }
+            ReceiveEvent::StreamOffered { session, index } => {
+                self.offers_told += 1;
+                if self.offers_told > MAX_OFFERS {
+                    return;
+                }
+                console.event(&Line::stream_offered(*session, index));
+                if let Some(chooser) = &mut self.chooser {
+                    chooser.offer_stream(*session, index, console);
+                }
+            }
+            ReceiveEvent::StreamAccepted { session, index, key, verified } => {
+                console.event(&Line::stream_accepted(*session, index, key, *verified));
+                let name = Printable(index.name.as_bytes());
+                console.note(format_args!("receiving the stream {name} from {}", session.source));
+                self.chooser = None;
+                self.files = 1;
+                self.bar = Some(ReceiveBar::new(console));
+            }
             ReceiveEvent::Resumed { symbols, source_symbols } => {
                 let (symbols, source_symbols) = (*symbols, *source_symbols);
                 console.event(&Line::Resumed { symbols, source_symbols });
@@ -275,12 +320,14 @@ impl Watch<'_> {
     }
 
     fn conclude(&mut self, summary: &ReceiveSummary, circumstances: &Circumstances) -> Verdict {
+        // A consumer may have had enough: that is no error.
+        let hung_up = summary.delivery.is_some_and(|delivery| delivery.closed);
         for error in &summary.failures {
             self.tell(&explain::error(error));
         }
         if summary.verdict == Verdict::Complete {
             self.console.note(received(&summary.progress, summary.bytes, self.files));
-        } else if self.told.is_empty() && !self.console.is_closed() {
+        } else if self.told.is_empty() && !self.console.is_closed() && !hung_up {
             self.tell(&circumstances.explain(summary));
         }
         if summary.progress.kernel_drops > 0 {

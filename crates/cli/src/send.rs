@@ -13,18 +13,27 @@ use fontana::{
     Code, Filter, Ordering, Reach, SendMode, SendOptions, SendProgress, SendSession, SendSummary,
     Stop, Verdict,
 };
+use standard_input::Input;
 use std::path::Path;
 use std::time::Duration;
 
 pub(crate) mod listing;
 mod manifest_file;
+mod standard_input;
+mod stream;
 
 pub(crate) fn run(
     arguments: &SendArguments,
     console: &Console,
     stop: &Stop,
 ) -> Result<Verdict, Failure> {
-    let options = options(arguments, console)?;
+    let mut options = options(arguments, console)?;
+    // Lives as long as it is sent.
+    let _spool = match standard_input::of(arguments)? {
+        Input::Files => None,
+        Input::Stream => return stream::run(arguments, options, console, stop),
+        Input::Spool(directory) => Some(standard_input::spool(directory, &mut options, console)?),
+    };
     let outline = Outline::of(arguments, &options)?;
     let is_new = options.manifest.is_none();
     // Hashing a large file takes a while. Nothing is to be tidied then: a signal just ends it.
@@ -111,6 +120,7 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
         signer,
         manifest_version: arguments.content_version,
         memory: usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX),
+        name: arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec()),
         ..SendOptions::new(arguments.files.clone())
     })
 }
@@ -234,6 +244,13 @@ impl Outline {
     }
 }
 
+fn warn_of_lost(lost: u64, console: &Console) {
+    if lost > 0 {
+        let message = format!("this host could not send {}", Count(lost, "packet"));
+        console.warning(&message, "lower the rate (--rate), and see: fontana doctor");
+    }
+}
+
 /// LCT header and payload id of a packet of content (`docs/wire.md`, section 1).
 pub(crate) const PACKET_HEADER: u64 = 20;
 
@@ -288,15 +305,8 @@ impl Watch<'_> {
             sent.source_symbols,
             sent.repair_symbols,
         );
-        if result == Verdict::Interrupted {
-            self.console.say(line);
-        } else {
-            self.console.note(line);
-        }
-        if summary.lost > 0 {
-            let message = format!("this host could not send {}", Count(summary.lost, "packet"));
-            self.console.warning(&message, "lower the rate (--rate), and see: fontana doctor");
-        }
+        self.console.say_or_note(result == Verdict::Interrupted, line);
+        warn_of_lost(summary.lost, self.console);
         self.console.event(&SendEvent::Summary {
             verdict: verdict(result).into(),
             code: result.code(),

@@ -21,6 +21,8 @@ mod tree;
 /// How content is examined.
 pub(crate) struct ContentOptions<'a> {
     pub(crate) files: &'a [PathBuf],
+    /// What receivers know the only file by, if not by its own name.
+    pub(crate) name: Option<&'a [u8]>,
     pub(crate) filter: &'a Filter,
     pub(crate) code: Code,
     pub(crate) symbol_size: u16,

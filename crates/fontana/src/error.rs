@@ -2,7 +2,7 @@
 
 use crate::Verdict;
 use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError};
-use fontana_proto::ControlError;
+use fontana_proto::{ControlError, StreamBreak};
 use fontana_store::{EncodeError, ScanError, SourceError, StagingError};
 use fontana_wire::{HeadError, PathError};
 use std::path::PathBuf;
@@ -95,6 +95,40 @@ pub enum Error {
         /// What is the matter.
         what: String,
     },
+    /// The one who takes what is received has failed.
+    #[error("cannot hand over what was received: {error}")]
+    Consumer {
+        /// What it answered.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The one who makes what is sent has failed.
+    #[error("cannot read what is to be sent: {error}")]
+    Producer {
+        /// What it answered.
+        #[source]
+        error: std::io::Error,
+    },
+    /// A stream cannot be received to its end.
+    #[error(
+        "{}: the output has {delivered} bytes, which are right, and ends there{}",
+        broken(*reason),
+        if missing > delivered { format!("; byte {missing} is missing") } else { String::new() }
+    )]
+    StreamBroken {
+        /// Bytes that were handed over.
+        delivered: u64,
+        /// The first byte that is missing.
+        missing: u64,
+        /// Why.
+        reason: StreamBreak,
+    },
+    /// What is received for a consumer has to be one file.
+    #[error("the session has {files} files, and only one can go to a pipe or device")]
+    NotOneFile {
+        /// How many it has.
+        files: usize,
+    },
     /// The session's head.
     #[error(transparent)]
     Head(#[from] HeadError),
@@ -107,6 +141,17 @@ pub enum Error {
         #[source]
         error: std::io::Error,
     },
+}
+
+fn broken(reason: StreamBreak) -> &'static str {
+    match reason {
+        StreamBreak::Late => "the stream had begun before this receiver came",
+        StreamBreak::Lost => "more packets were lost than the stream's repair symbols made good",
+        StreamBreak::Behind => "the consumer is slower than the stream",
+        StreamBreak::TooLarge => "the stream has more bytes than are accepted",
+        StreamBreak::Failed => "what arrives of the stream is not what was promised",
+        StreamBreak::BySender => "the sender broke the stream off",
+    }
 }
 
 impl From<ScanError> for Error {
@@ -139,7 +184,15 @@ impl Error {
             Self::Content { .. } => Verdict::VerificationFailed,
             Self::Differs { .. } => Verdict::SourceChanged,
             Self::Head(_) => Verdict::Authentication,
-            Self::System { .. } => Verdict::Io,
+            Self::StreamBroken { reason, .. } => match reason {
+                StreamBreak::TooLarge => Verdict::Refused,
+                StreamBreak::Failed => Verdict::VerificationFailed,
+                StreamBreak::Late
+                | StreamBreak::Lost
+                | StreamBreak::Behind
+                | StreamBreak::BySender => Verdict::Incomplete,
+            },
+            Self::System { .. } | Self::Consumer { .. } | Self::Producer { .. } => Verdict::Io,
             Self::Send(SendError::Setup { .. } | SendError::System { .. })
             | Self::Receive(ReceiveError::Setup { .. }) => Verdict::Io,
             Self::Scan(error) => error.category().map_or(Verdict::Usage, Verdict::from),
@@ -148,11 +201,17 @@ impl Error {
             | Self::Interface(_)
             | Self::Mtu(_)
             | Self::SameName { .. }
+            | Self::NotOneFile { .. }
             | Self::NothingToSend
             | Self::NothingSelected { .. }
             | Self::Range { .. }
             | Self::TooMuch(_) => Verdict::Usage,
         }
+    }
+
+    /// Whether a consumer has closed its end, which is its right.
+    pub(crate) fn is_closed_consumer(&self) -> bool {
+        matches!(self, Self::Consumer { error } if error.kind() == std::io::ErrorKind::BrokenPipe)
     }
 
     /// What a person can do about it. Empty where the error itself says so.
@@ -171,6 +230,23 @@ impl Error {
             Self::Differs { .. } => {
                 "send what the manifest was made of, or begin anew: with the name of a new manifest"
             }
+            Self::StreamBroken { reason, .. } => match reason {
+                StreamBreak::Late => {
+                    "start receivers before the stream begins (send --wait), or have the sender read \
+                     it first (send --spool): then receivers may come at any time"
+                }
+                StreamBreak::Lost => {
+                    "have the sender send more repair symbols (--repair) or fewer packets a second \
+                     (--rate), or read the stream first (--spool)"
+                }
+                StreamBreak::Behind => {
+                    "let more of it wait on the disk (--window), or receive it into a directory"
+                }
+                StreamBreak::TooLarge => "if you trust the sender, accept more: --max-size",
+                StreamBreak::Failed => "somebody forges packets, or a machine is broken",
+                StreamBreak::BySender => "see what the sender says",
+            },
+            Self::NotOneFile { .. } => "receive into a directory",
             Self::NothingToSend => "name at least one file",
             Self::NothingSelected { .. } => "change the patterns",
             Self::TooMuch(_) => "send fewer files in one session",

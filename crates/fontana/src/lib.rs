@@ -17,6 +17,7 @@ mod reach;
 mod receive;
 mod resume;
 mod send;
+mod spool;
 mod stop;
 mod verdict;
 
@@ -24,7 +25,7 @@ pub use error::Error;
 pub use fontana_net as net;
 pub use fontana_proto::{
     Acceptance, DecodePolicy, Expectation, Offer, ReceiverStats, Rejection, SendMode, SenderStats,
-    SessionKey, Verified,
+    SessionKey, StreamBreak, Verified,
 };
 pub use fontana_store::Filter;
 pub use fontana_wire as wire;
@@ -32,11 +33,14 @@ pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
 pub use reach::{DEFAULT_GROUP, Reach};
 pub use receive::{
-    ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress, ReceiveSession,
-    ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss,
+    Delivery, ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress,
+    ReceiveSession, ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss,
 };
 pub use resume::{Interrupted, discard, interrupted};
-pub use send::{Ordering, SendOptions, SendProgress, SendSession, SendSummary};
+pub use send::{
+    Ordering, SendOptions, SendProgress, SendSession, SendSummary, StreamOptions, StreamSession,
+};
+pub use spool::Spool;
 pub use stop::Stop;
 pub use verdict::Verdict;
 

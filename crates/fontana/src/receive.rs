@@ -20,14 +20,18 @@ use fontana_proto::{
     SessionKey, Verified,
 };
 use fontana_store::{Selection, TargetDirectory};
-use fontana_wire::{Hash, Manifest, ManifestLimits, Ticket, Toi};
+use fontana_wire::{Hash, Manifest, ManifestLimits, PublicKey, StreamIndex, Ticket, Toi};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod deliver;
 mod disk;
 mod driver;
+mod pieces;
+mod pipe;
 mod syncer;
 mod worker;
 
@@ -77,6 +81,8 @@ pub struct ReceiveOptions {
     pub timeout: Option<Duration>,
     /// Give up when nothing has been heard of the session for so long.
     pub give_up_after_silence: Option<Duration>,
+    /// Bytes of a stream that may wait for its consumer on the disk, those being received included.
+    pub window: u64,
     /// Lose datagrams on purpose.
     pub simulated_loss: Option<SimulatedLoss>,
 }
@@ -104,6 +110,7 @@ impl ReceiveOptions {
             max_bytes: 1 << 45,
             timeout: None,
             give_up_after_silence: Some(Duration::from_secs(60)),
+            window: ReceiverLimits::default().max_stream_window_bytes,
             simulated_loss: None,
         }
     }
@@ -144,6 +151,25 @@ pub enum ReceiveEvent<'a> {
         /// Its hash.
         hash: Hash,
         /// What the files will be worth.
+        verified: Verified,
+    },
+    /// A stream is on offer; [`ReceiveHandle::accept`] takes it, unless it is taken by itself.
+    StreamOffered {
+        /// The session.
+        session: SessionKey,
+        /// What is known of it.
+        index: &'a StreamIndex,
+    },
+    /// Reception of a stream has begun.
+    StreamAccepted {
+        /// Where it was first heard.
+        session: SessionKey,
+        /// What is known of it.
+        index: &'a StreamIndex,
+        /// Who signs it. Without a ticket, that of the first stream that was heard: compare it with
+        /// what the sender printed.
+        key: PublicKey,
+        /// What its bytes will be worth.
         verified: Verified,
     },
     /// Only a part of what was accepted is received: what was asked for
@@ -286,6 +312,17 @@ pub struct ReceiveSummary {
     pub failures: Vec<Error>,
     /// Sessions that were heard and refused.
     pub rejections: Vec<(SessionKey, Rejection)>,
+    /// What a consumer has taken; `None` where files went to a directory.
+    pub delivery: Option<Delivery>,
+}
+
+/// What a consumer has taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Bytes, from the first one on: all of them verified.
+    pub bytes: u64,
+    /// It has closed its end before it had everything.
+    pub closed: bool,
 }
 
 pub(crate) enum Command {
@@ -312,6 +349,7 @@ pub struct ReceiveSession {
     selection: Selection,
     interface: String,
     commands: (ChannelSender<Command>, ChannelReceiver<Command>),
+    sink: Option<Box<dyn deliver::Sink>>,
 }
 
 impl ReceiveSession {
@@ -334,7 +372,23 @@ impl ReceiveSession {
         let config = options.reach.for_receiving(sources, options.receive_buffer)?;
         let interface = options.reach.interface()?.name;
         let socket = ReceiveSocket::open(&config)?;
-        Ok(Self { options, socket, target, selection, interface, commands: unbounded() })
+        let commands = unbounded();
+        Ok(Self { options, socket, target, selection, interface, commands, sink: None })
+    }
+
+    /// As [`open`](Self::open), for a consumer instead of a directory: a stream, or the one file of a
+    /// session, goes to `writer` in its order, every byte of it verified, as soon as it can. `writer` is
+    /// used on a thread of its own and may take its time; it is flushed at the end. The options'
+    /// directory holds what is not written yet, under no name.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_writer(
+        options: ReceiveOptions,
+        writer: impl Write + Send + 'static,
+    ) -> Result<Self, Error> {
+        let sink: Box<dyn deliver::Sink> = Box::new(deliver::Writer(Box::new(writer)));
+        Ok(Self { sink: Some(sink), ..Self::open(options)? })
     }
 
     /// To accept sessions that are offered while [`run`](Self::run) keeps this thread.
@@ -379,6 +433,7 @@ impl ReceiveSession {
         ReceiverLimits {
             max_spool_bytes: self.shares().spool_bytes,
             max_transfer_bytes: self.options.max_bytes,
+            max_stream_window_bytes: self.options.window,
             manifest: ManifestLimits { bytes, ..defaults.manifest },
             max_recoveries: 2 * self.options.workers.max(1),
             ..defaults

@@ -15,14 +15,14 @@ use crate::content::{Content, ContentOptions};
 use crate::geometry::{self, Code};
 use crate::memory::{LEAST_VISIT, SenderMemory};
 use crate::{Error, Reach, Stop, Verdict, memory};
-use fontana_net::{IpVersion, SendConfig, SendSocket};
+use fontana_net::{Destination, Interface, IpVersion, SendConfig, SendSocket};
 use fontana_proto::{
     ControlObject, SendMode, SendObject, Sender, SenderConfig, SenderStats, TransmissionSchedule,
 };
 use fontana_store::{Allowance, Filter, ObjectEncoder};
 use fontana_wire::{
-    CongestionControl, FdtExtension, Hash, InstanceId, Manifest, ObjectRef, SecretKey, SessionHead,
-    Ticket, Toi, Tsi,
+    CongestionControl, ContentKind, FdtExtension, Hash, InstanceId, Manifest, ObjectRef, SecretKey,
+    SessionHead, Ticket, Toi, Tsi,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -31,6 +31,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod driver;
+mod stream;
+mod train;
+
+pub use stream::{StreamOptions, StreamSession};
 
 /// How blocks are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub enum Ordering {
 pub struct SendOptions {
     /// Files, and directories with all that is in them. Receivers see the last component of each.
     pub files: Vec<PathBuf>,
+    /// What receivers know the file by, instead of its own name: for a single file.
+    pub name: Option<Vec<u8>>,
     /// Which of the files in a directory.
     pub filter: Filter,
     /// Where to.
@@ -99,6 +105,7 @@ impl SendOptions {
     pub fn new(files: Vec<PathBuf>) -> Self {
         Self {
             files,
+            name: None,
             filter: Filter::default(),
             reach: Reach::default(),
             rate_bytes_per_second: 100_000_000 / 8,
@@ -188,20 +195,12 @@ impl SendSession {
             options.symbol_size = object.map(|object| object.oti.symbol_size);
         }
         check(&options)?;
-        let (interface, destination) = options.reach.for_sending()?;
-        let version = IpVersion::of(options.reach.address().ip());
-        let symbol_size = match options.symbol_size {
-            Some(size) => size,
-            None => fontana_net::symbol_size_for(
-                interface.mtu,
-                version,
-                HEADER_BYTES,
-                AUTHENTICATION_BYTES,
-            )? as u16,
-        };
+        let way = Way::of(&options.reach)?;
+        let symbol_size = way.symbol_size(options.symbol_size)?;
         let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
         let content_options = ContentOptions {
             files: &options.files,
+            name: options.name.as_deref(),
             filter: &options.filter,
             code: options.code,
             symbol_size,
@@ -214,14 +213,8 @@ impl SendSession {
             Some(manifest) => Content::of_manifest(&content_options, manifest, options.rehash)?,
             None => Content::examine(&content_options)?,
         };
-        let config = SendConfig {
-            hop_limit: options.reach.hop_limit,
-            ..match destination {
-                fontana_net::Destination::Unicast(hosts) => SendConfig::unicast(vec![hosts]),
-                other => SendConfig::new(&interface, vec![other]),
-            }
-        };
-        let socket = SendSocket::new(&config)?;
+        let version = way.version;
+        let socket = way.socket(options.reach.hop_limit)?;
         let manifest = content.manifest.emit();
         let manifest_hash = fontana_wire::manifest_hash(&manifest);
         let control = control_objects(&options, &content, &manifest, manifest_hash, symbol_size)?;
@@ -325,6 +318,40 @@ impl SendSession {
     }
 }
 
+/// Where packets leave this host.
+struct Way {
+    interface: Interface,
+    destination: Destination,
+    version: IpVersion,
+}
+
+impl Way {
+    fn of(reach: &Reach) -> Result<Self, Error> {
+        let (interface, destination) = reach.for_sending()?;
+        Ok(Self { interface, destination, version: IpVersion::of(reach.address().ip()) })
+    }
+
+    /// Bytes of a symbol: those that were asked for, or what fits a packet.
+    fn symbol_size(&self, wanted: Option<u16>) -> Result<u16, Error> {
+        wanted.map_or_else(
+            || {
+                let (mtu, reserved) = (self.interface.mtu, AUTHENTICATION_BYTES);
+                let size = fontana_net::symbol_size_for(mtu, self.version, HEADER_BYTES, reserved)?;
+                Ok(size as u16)
+            },
+            Ok,
+        )
+    }
+
+    fn socket(self, hop_limit: u8) -> Result<SendSocket, Error> {
+        let config = match self.destination {
+            Destination::Unicast(hosts) => SendConfig::unicast(vec![hosts]),
+            other => SendConfig::new(&self.interface, vec![other]),
+        };
+        Ok(SendSocket::new(&SendConfig { hop_limit, ..config })?)
+    }
+}
+
 /// The source that the ticket names: with mirrors none, so that one ticket is for all of them. A
 /// source-specific group has to name one (RFC 4607); and on the loopback interface the source tells
 /// receivers where to listen.
@@ -335,38 +362,61 @@ fn ticket_source(options: &SendOptions, source: IpAddr) -> Option<IpAddr> {
 }
 
 fn check(options: &SendOptions) -> Result<(), Error> {
-    let range = |what, actual, allowed| Err(Error::Range { what, actual, allowed });
     if options.files.is_empty() {
         return Err(Error::NothingToSend);
-    }
-    if options.rate_bytes_per_second < 1000 {
-        let bits = options.rate_bytes_per_second * 8;
-        return range("the rate in bits per second", bits, "at least 8000");
-    }
-    if let Some(tsi) = options.tsi
-        && !(1..=u64::from(u32::MAX)).contains(&tsi.0)
-    {
-        return range("the TSI", tsi.0, "1 to 4294967295");
-    }
-    if options.memory < memory::MIN_MEMORY {
-        return range("the memory in bytes", options.memory as u64, "at least 32M");
-    }
-    let least = SessionHead::MAX_SIZE as u16 + FTI_BYTES + FDT_EXTENSION_BYTES;
-    if let Some(size) = options.symbol_size
-        && (size < least || !size.is_multiple_of(4))
-    {
-        let allowed = "a multiple of 4, at least 220";
-        return range("the symbol size", u64::from(size), allowed);
     }
     let longest = match options.code {
         Code::RaptorQ => 56_403,
         Code::None => 65_536,
     };
-    if !(1..=longest).contains(&options.block_symbols) {
-        let allowed = "1 to 56403, or to 65536 without a code";
-        return range("the block length", u64::from(options.block_symbols), allowed);
+    Numbers {
+        rate_bytes_per_second: options.rate_bytes_per_second,
+        tsi: options.tsi,
+        memory: options.memory,
+        symbol_size: options.symbol_size,
+        block_symbols: options.block_symbols,
     }
-    Ok(())
+    .check(longest)
+}
+
+/// Numbers that any sender is given.
+struct Numbers {
+    rate_bytes_per_second: u64,
+    tsi: Option<Tsi>,
+    memory: usize,
+    symbol_size: Option<u16>,
+    block_symbols: u32,
+}
+
+impl Numbers {
+    /// `longest`: most source symbols of a block.
+    fn check(&self, longest: u32) -> Result<(), Error> {
+        let range = |what, actual, allowed| Err(Error::Range { what, actual, allowed });
+        if self.rate_bytes_per_second < 1000 {
+            let bits = self.rate_bytes_per_second * 8;
+            return range("the rate in bits per second", bits, "at least 8000");
+        }
+        if let Some(tsi) = self.tsi
+            && !(1..=u64::from(u32::MAX)).contains(&tsi.0)
+        {
+            return range("the TSI", tsi.0, "1 to 4294967295");
+        }
+        if self.memory < memory::MIN_MEMORY {
+            return range("the memory in bytes", self.memory as u64, "at least 32M");
+        }
+        let least = SessionHead::MAX_SIZE as u16 + FTI_BYTES + FDT_EXTENSION_BYTES;
+        if let Some(size) = self.symbol_size
+            && (size < least || !size.is_multiple_of(4))
+        {
+            let allowed = "a multiple of 4, at least 220";
+            return range("the symbol size", u64::from(size), allowed);
+        }
+        if !(1..=longest).contains(&self.block_symbols) {
+            let allowed = "1 to 56403, or to 65536 without a code";
+            return range("the block length", u64::from(self.block_symbols), allowed);
+        }
+        Ok(())
+    }
 }
 
 /// Session head, manifest and file delivery table, or only the last for plain FLUTE.
@@ -385,6 +435,7 @@ fn control_objects(
         let head = SessionHead {
             instance: InstanceId(crate::random_bytes()?),
             manifest_version: options.manifest_version,
+            kind: ContentKind::Manifest,
             manifest: ObjectRef {
                 toi: Toi::MANIFEST.0 as u32,
                 oti: manifest_oti,

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fontana::wire::{
-    CongestionControl, DirectoryEntry, Entry, FileEntry, HeaderFields, InstanceId, Manifest,
-    Metadata, ObjectRef, RelativePath, SessionHead, SymlinkEntry, Ticket, Toi, Tsi,
+    CongestionControl, ContentKind, DirectoryEntry, Entry, FileEntry, HeaderFields, InstanceId,
+    Manifest, Metadata, ObjectRef, RelativePath, SessionHead, SymlinkEntry, Ticket, Toi, Tsi,
     emit_payload_id, manifest_hash,
 };
 use fontana::{Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, Stop, Verdict};
@@ -67,6 +67,7 @@ fn receive(manifest: &[u8], into: &Path) -> ReceiveSummary {
     let head = SessionHead {
         instance: InstanceId([7; 16]),
         manifest_version: 1,
+        kind: ContentKind::Manifest,
         manifest: ObjectRef { toi, oti: oti(manifest.len()), hash },
         expires_unix_seconds: 0,
         rate_bytes_per_second: 1_000_000,

@@ -1,7 +1,8 @@
 //! What an endpoint tells the application.
 
 use crate::{BlockId, FileRefusal, SessionKey};
-use fontana_wire::{Hash, Manifest, SessionHead, Toi};
+use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex, Toi};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How far a receiver may trust what it received (DESIGN, section 5). Ordered.
@@ -31,6 +32,24 @@ pub enum Rejection {
     BadManifest,
     /// Its objects have more bytes than the limits allow.
     TooLarge,
+}
+
+/// Why no more of a stream can be received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamBreak {
+    /// Its beginning had left the air when it was first heard of.
+    Late,
+    /// More of a fragment was lost than its repair symbols made good.
+    Lost,
+    /// As many fragments wait to be handed over as there is room for: the consumer, or this host, is
+    /// slower than the sender.
+    Behind,
+    /// It has more bytes than the limits allow.
+    TooLarge,
+    /// A fragment was given up: its storage failed, or it was forged again and again.
+    Failed,
+    /// Its sender broke it off.
+    BySender,
 }
 
 /// A session that was heard and could be received.
@@ -74,6 +93,38 @@ pub enum Event {
         hash: Hash,
         /// What its objects will be worth.
         verified: Verified,
+    },
+    /// Receiver: a stream is on offer, as [`Event::Offered`]. Told once.
+    StreamOffered {
+        /// The session.
+        session: SessionKey,
+        /// Its index at that moment.
+        index: Arc<StreamIndex>,
+    },
+    /// Receiver: a stream was accepted; reception has begun.
+    StreamAccepted {
+        /// The session it came from.
+        session: SessionKey,
+        /// Its index at that moment.
+        index: Arc<StreamIndex>,
+        /// Who signs it. Without a ticket: whoever was heard first.
+        key: PublicKey,
+        /// What its bytes will be worth.
+        verified: Verified,
+    },
+    /// Receiver: a fragment was handed over.
+    FragmentDone {
+        /// Its number.
+        number: u32,
+        /// Its place in the stream.
+        range: Range<u64>,
+    },
+    /// Receiver: no more of the stream can be received; what was handed over is right.
+    StreamBroken {
+        /// The first byte that is missing.
+        at: u64,
+        /// Why.
+        reason: StreamBreak,
     },
     /// Receiver: an earlier life had left something of what was accepted.
     Resumed {

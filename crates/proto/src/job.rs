@@ -2,7 +2,7 @@
 
 use crate::{BatchId, BlockId, SessionKey};
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, Progress, Work};
-use fontana_wire::{FdtFile, Hash, Manifest, Toi};
+use fontana_wire::{FdtFile, Hash, Manifest, StreamIndex, Toi};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -93,14 +93,29 @@ pub enum Opening {
         /// Its geometry.
         layout: ObjectLayout,
     },
+    /// One fragment of a stream. Its place is free again when it is committed, which is when its
+    /// bytes were handed over: after those of all fragments before it.
+    Fragment {
+        /// Its number; [`StreamIndex::toi`](fontana_wire::StreamIndex::toi) is its object.
+        number: u32,
+        /// Its geometry.
+        layout: ObjectLayout,
+        /// Its place while it is received and waits: no other open fragment has it.
+        slot: u32,
+        /// How many places there are.
+        slot_count: u32,
+        /// Most bytes of any fragment.
+        slot_length: u32,
+    },
 }
 
 impl Opening {
-    /// Names the opening in [`Done::Opened`]: the manifest's TOI, or the file's.
+    /// Names the opening in [`Done::Opened`]: the manifest's TOI, the file's, or the fragment's.
     pub fn toi(&self) -> Toi {
         match self {
             Self::Manifest(_) => Toi::MANIFEST,
             Self::File { file, .. } => file.toi,
+            Self::Fragment { number, .. } => StreamIndex::toi(*number),
         }
     }
 }

@@ -25,7 +25,7 @@ pub use congestion::{FixedChannels, Membership, PacketSeen, SubscriptionControl}
 pub use endpoint::{
     BatchId, BlockId, ChannelId, Datagram, Destination, Endpoint, Output, SymbolId, drain,
 };
-pub use event::{Event, Offer, Rejection, Verified};
+pub use event::{Event, Offer, Rejection, StreamBreak, Verified};
 pub use job::{Done, Job, Kept, KeptBlock, Opening, Placement, Recipe, SymbolBytes};
 pub use pacer::Pacer;
 pub use random::SplitMix64;
@@ -36,5 +36,6 @@ pub use receiver::{
 pub use schedule::TransmissionSchedule;
 pub use sender::{
     ControlError, ControlObject, SendMode, SendObject, Sender, SenderConfig, SenderStats,
+    StreamSender, StreamSenderConfig, repair_symbols,
 };
 pub use time::Instant;

@@ -17,10 +17,14 @@ use collect::Collector;
 use download::Download;
 use feed::{Feed, FeedState, Spooled};
 use fontana_fec::{Esi, Sbn};
-use fontana_wire::{Hash, Manifest, Packet, SessionHead, Toi, Tsi, UnverifiedHead, manifest_hash};
+use fontana_wire::{
+    ContentKind, Hash, Manifest, Packet, PublicKey, SessionHead, Toi, Tsi, UnverifiedHead,
+    manifest_hash,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
+use stream::Stream;
 
 mod block;
 mod collect;
@@ -29,6 +33,7 @@ mod download;
 mod feed;
 mod flute;
 mod selection;
+mod stream;
 
 pub use block::repair_slots;
 pub use config::{
@@ -55,6 +60,8 @@ pub struct Receiver {
     feeds: BTreeMap<SessionKey, Feed>,
     /// The manifest that was accepted, or the plain FLUTE session that was chosen.
     chosen: Option<Chosen>,
+    /// What is known of the stream that was chosen.
+    stream: Option<Stream>,
     download: Download,
     phase: Phase,
     spool_bytes: usize,
@@ -70,6 +77,7 @@ pub struct Receiver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chosen {
     Manifest(Hash, Verified),
+    Stream(Verified),
     Flute(SessionKey),
 }
 
@@ -98,6 +106,7 @@ impl Receiver {
             joined: BTreeSet::new(),
             feeds: BTreeMap::new(),
             chosen: None,
+            stream: None,
             download,
             phase: Phase::Listening,
             spool_bytes: 0,
@@ -150,9 +159,15 @@ impl Receiver {
 
     /// Accepts a session that was [offered](Event::Offered). False if it is not on offer any more.
     pub fn accept(&mut self, session: SessionKey) -> bool {
-        let manifest = self.feeds.get(&session).and_then(|feed| feed.manifest.clone());
-        match manifest {
-            Some((hash, manifest)) if self.chosen.is_none() => {
+        let Some(feed) = self.feeds.get(&session).filter(|_| self.chosen.is_none()) else {
+            return false;
+        };
+        if let Some(index) = feed.stream.clone() {
+            self.choose_stream(session, &index);
+            return true;
+        }
+        match feed.manifest.clone() {
+            Some((hash, manifest)) => {
                 self.choose(session, hash, manifest);
                 true
             }
@@ -197,7 +212,7 @@ impl Receiver {
 
     fn on_head(&mut self, now: Instant, session: SessionKey, symbol: &[u8]) {
         let Some(feed) = self.feeds.get(&session) else { return };
-        if self.config.plain_flute || feed.knows_head(symbol) {
+        if self.config.plain_flute || feed.knows_head(symbol) || self.is_old_stream_head(symbol) {
             return;
         }
         let second = now.as_nanos() / 1_000_000_000;
@@ -209,7 +224,10 @@ impl Receiver {
         }
         self.head_checks.1 += 1;
         match self.check_head(now, symbol) {
-            Ok(Some(head)) => self.take_head(session, symbol, head),
+            Ok(Some((head, Some(signer)))) => {
+                self.take_stream_head(session, symbol, head, signer);
+            }
+            Ok(Some((head, None))) => self.take_head(session, symbol, head),
             Ok(None) => self.stats.malformed += 1,
             // A forger cannot have an honest session refused: only one that has not shown a good
             // head yet.
@@ -218,9 +236,27 @@ impl Receiver {
         }
     }
 
-    /// A head that may be trusted as far as is expected, `None` if it is not one at all.
-    fn check_head(&self, now: Instant, symbol: &[u8]) -> Result<Option<SessionHead>, Rejection> {
+    /// A head that may be trusted as far as is expected, and, if it is a stream's, who signed it;
+    /// `None` if it is not one at all.
+    fn check_head(
+        &self,
+        now: Instant,
+        symbol: &[u8],
+    ) -> Result<Option<(SessionHead, Option<PublicKey>)>, Rejection> {
         let Ok(unverified) = UnverifiedHead::parse(symbol) else { return Ok(None) };
+        let signer = unverified.claimed_signer();
+        let (head, signer) = match unverified.kind() {
+            ContentKind::Manifest => (self.check_manifest_head(unverified)?, None),
+            ContentKind::StreamIndex => (self.check_stream_head(unverified)?, signer),
+        };
+        let now_unix = self.config.started_at_unix_seconds + now.as_nanos() / 1_000_000_000;
+        if head.has_expired(now_unix) {
+            return Err(Rejection::Expired);
+        }
+        Ok(Some((head, signer)))
+    }
+
+    fn check_manifest_head(&self, unverified: UnverifiedHead) -> Result<SessionHead, Rejection> {
         let Expectation { manifest, publisher, .. } = &self.config.expectation;
         let head = match (publisher, manifest) {
             (Some(key), _) => unverified.verify(key).map_err(|_| Rejection::WrongKey)?,
@@ -232,11 +268,7 @@ impl Receiver {
         if manifest.is_some_and(|hash| hash != head.manifest.hash) {
             return Err(Rejection::OtherManifest);
         }
-        let now_unix = self.config.started_at_unix_seconds + now.as_nanos() / 1_000_000_000;
-        if head.has_expired(now_unix) {
-            return Err(Rejection::Expired);
-        }
-        Ok(Some(head))
+        Ok(head)
     }
 
     fn take_head(&mut self, session: SessionKey, symbol: &[u8], head: SessionHead) {
@@ -245,6 +277,10 @@ impl Receiver {
         let known = self.config.known_manifest.as_ref().filter(|(known, _)| *known == hash);
         let known = known.map(|(_, manifest)| Arc::clone(manifest));
         let Some(feed) = self.feeds.get_mut(&session) else { return };
+        if self.stream.is_some() && feed.state == FeedState::Chosen {
+            // Anybody can write a head of a manifest in a stream's name.
+            return self.tell_rejection(session, Rejection::OtherManifest);
+        }
         feed.set_head(symbol, head, max_bytes);
         match self.chosen {
             Some(Chosen::Manifest(chosen, _)) if chosen == hash => {
@@ -267,6 +303,9 @@ impl Receiver {
         let (Some(head), Some(collector)) = (feed.head.clone(), &mut feed.collector) else {
             return;
         };
+        if head.kind == ContentKind::StreamIndex {
+            return self.on_index_symbol(session, sbn, esi, symbol);
+        }
         if feed.manifest.is_some() || self.chosen.is_some() {
             return;
         }
@@ -360,6 +399,10 @@ impl Receiver {
             }
             return;
         }
+        if self.stream.as_ref().is_some_and(|stream| stream.is_useless(block.toi)) {
+            self.stats.late += 1;
+            return;
+        }
         let spooled = Spooled { block, esi, encoding_id, bytes: symbol.to_vec() };
         if self.spool_bytes + spooled.cost() > self.config.limits.max_spool_bytes {
             self.stats.unspooled += 1;
@@ -396,6 +439,7 @@ impl Receiver {
         let settled = match self.chosen {
             None => false,
             Some(Chosen::Manifest(..)) => true,
+            Some(Chosen::Stream(_)) => self.stream.as_ref().is_some_and(Stream::has_ended),
             Some(Chosen::Flute(session)) => self.tables_are_settled(session),
         };
         match self.phase {
@@ -511,7 +555,7 @@ impl Endpoint for Receiver {
     fn handle_done(&mut self, _now: Instant, done: Done) {
         let out = &mut self.outputs;
         let verified = match self.chosen {
-            Some(Chosen::Manifest(_, verified)) => verified,
+            Some(Chosen::Manifest(_, verified) | Chosen::Stream(verified)) => verified,
             Some(Chosen::Flute(_)) | None => Verified::None,
         };
         match done {
@@ -534,6 +578,7 @@ impl Endpoint for Receiver {
                 let poisoned = self.download.on_recovered(block, hash, out);
                 self.stats.poisoned_blocks += u64::from(poisoned);
             }
+            Done::Committed { toi } if self.stream.is_some() => self.on_fragment_committed(toi),
             Done::Committed { toi } => self.download.on_committed(toi, verified, out),
             Done::Finished => {
                 self.phase = Phase::Ended;
@@ -543,6 +588,7 @@ impl Endpoint for Receiver {
             Done::Failed { toi } => self.download.fail(toi, false, out),
             Done::Prepared { .. } | Done::PrepareFailed { .. } => {}
         }
+        self.settle_stream();
         self.update_phase();
     }
 

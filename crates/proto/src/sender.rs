@@ -9,17 +9,22 @@
 use crate::random::SplitMix64;
 use crate::schedule::{Order, SymbolStream, Turn};
 use crate::{
-    BatchId, BlockId, ChannelId, Datagram, Destination, Done, Endpoint, Event, Instant, Job,
-    Output, Pacer, SymbolId, TransmissionSchedule,
+    BatchId, BlockId, Datagram, Done, Endpoint, Event, Instant, Job, Output, SymbolId,
+    TransmissionSchedule,
 };
 use control::ControlCarousel;
 use fontana_fec::{ObjectLayout, Sbn};
-use fontana_wire::{Cci, HeaderFields, Toi, Tsi, emit_payload_id};
+use fontana_wire::{Toi, Tsi};
+use outlet::{DataPacket, Outlet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 mod control;
+mod outlet;
+mod stream;
+
 pub use control::{ControlError, ControlObject};
+pub use stream::{StreamSender, StreamSenderConfig, repair_symbols};
 
 /// An object to send.
 #[derive(Clone, Copy, Debug)]
@@ -92,15 +97,12 @@ pub struct SenderStats {
 /// Pours the encoding symbols of a session's objects onto its channel.
 #[derive(Debug)]
 pub struct Sender {
-    tsi: Tsi,
-    sequence_in_cci: bool,
-    packet_overhead: u32,
+    outlet: Outlet,
     round_symbols: u32,
     /// Symbols of the next round, while rounds grow.
     next_round: u32,
     mode: SendMode,
     schedule: TransmissionSchedule,
-    pacer: Pacer,
     order: Order,
     blocks: Vec<Block>,
     rounds: VecDeque<Round>,
@@ -110,11 +112,9 @@ pub struct Sender {
     control: Vec<ControlCarousel>,
     withdrawn: BTreeSet<Toi>,
     outputs: VecDeque<Output>,
-    sequence: u32,
     state: State,
     /// Nothing of the content has been sent since the symbols for it were found missing.
     starving: bool,
-    stats: SenderStats,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,25 +179,25 @@ impl Sender {
                 });
             }
         }
-        // The longest header: fixed LCT part, EXT_FDT, EXT_FTI, payload id.
-        let max_packet = max_symbol + config.packet_overhead + 64;
         let limit = match config.mode {
             SendMode::OnDemand => None,
             SendMode::Push { repair_permille } => Some(repair_permille.saturating_add(1000)),
         };
         let lengths = blocks.iter().map(|b| b.stream.source_symbols()).collect();
-        let packets_per_second = config.rate_bytes_per_second / u64::from(max_packet);
-        let interval = packets_per_second.clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL);
         let mut random = SplitMix64::new(config.seed, u64::MAX);
+        let outlet = Outlet::new(
+            config.tsi,
+            config.sequence_in_cci,
+            config.rate_bytes_per_second,
+            config.packet_overhead,
+            max_symbol,
+        );
+        let interval = outlet.packets_per_second().clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL);
         Self {
-            tsi: config.tsi,
-            sequence_in_cci: config.sequence_in_cci,
-            packet_overhead: config.packet_overhead,
             round_symbols: config.round_symbols.max(1),
             next_round: FIRST_ROUND.min(config.round_symbols.max(1)),
             mode: config.mode,
             schedule: config.schedule,
-            pacer: Pacer::new(config.rate_bytes_per_second, max_packet),
             order: Order::new(config.schedule, lengths, limit),
             control: config
                 .control
@@ -210,16 +210,15 @@ impl Sender {
             preparing: BTreeSet::new(),
             withdrawn: BTreeSet::new(),
             outputs: VecDeque::new(),
-            sequence: random.next_u64() as u32,
+            outlet: outlet.starting_at(random.next_u64() as u32),
             state: State::Sending,
             starving: false,
-            stats: SenderStats::default(),
         }
     }
 
     /// Counters so far.
     pub fn stats(&self) -> SenderStats {
-        self.stats
+        self.outlet.stats
     }
 
     /// Lays out the next round and asks for its batches; false if there is nothing left to send.
@@ -295,18 +294,6 @@ impl Sender {
         }
     }
 
-    fn cci(&self) -> Cci {
-        Cci::from_u32(if self.sequence_in_cci { self.sequence } else { 0 })
-    }
-
-    fn transmit(&mut self, payload_bytes: u32, symbol: Option<SymbolId>) -> Output {
-        self.sequence = self.sequence.wrapping_add(1);
-        self.stats.packets += 1;
-        self.stats.payload_bytes += u64::from(payload_bytes);
-        self.stats.wire_bytes += u64::from(payload_bytes + self.packet_overhead);
-        Output::Transmit { to: Destination::Channel(ChannelId(0)), symbol }
-    }
-
     fn data_packet(
         &mut self,
         now: Instant,
@@ -314,46 +301,28 @@ impl Sender {
         out: &mut Vec<u8>,
     ) -> Option<Output> {
         let block = self.blocks.get(block)?;
-        let at = out.len();
-        let fields = HeaderFields {
-            cci: self.cci(),
-            codepoint: block.encoding_id,
-            ..HeaderFields::new(self.tsi, Some(symbol.block.toi))
+        let packet = DataPacket {
+            encoding_id: block.encoding_id,
+            symbol,
+            symbol_size: block.symbol_size,
+            source_symbols: block.stream.source_symbols(),
         };
-        fields.emit(out);
-        emit_payload_id(block.encoding_id, symbol.block.sbn, symbol.esi, out);
-        let bytes = (out.len() - at) as u32 + u32::from(block.symbol_size);
-        if !self.pacer.take(now, bytes + self.packet_overhead) {
-            out.truncate(at);
-            self.state = State::Paced(self.pacer.next_wake());
-            return None;
-        }
-        if symbol.esi.0 < block.stream.source_symbols() {
-            self.stats.source_symbols += 1;
-        } else {
-            self.stats.repair_symbols += 1;
-        }
+        let output =
+            self.outlet.data(now, &packet, out).map_err(|wake| self.wait_until(wake)).ok()?;
         if let Some(round) = self.rounds.front_mut() {
             round.next += 1;
         }
         self.starving = false;
-        Some(self.transmit(bytes, Some(symbol)))
+        Some(output)
     }
 
     fn control_packet(&mut self, now: Instant, which: usize, out: &mut Vec<u8>) -> Option<Output> {
-        let cci = self.cci();
         let carousel = self.control.get_mut(which)?;
-        let at = out.len();
-        carousel.emit(self.tsi, cci, out);
-        let bytes = (out.len() - at) as u32;
-        if !self.pacer.take(now, bytes + self.packet_overhead) {
-            out.truncate(at);
-            self.state = State::Paced(self.pacer.next_wake());
-            return None;
-        }
-        carousel.advance(self.stats.packets);
-        self.stats.control_packets += 1;
-        Some(self.transmit(bytes, None))
+        self.outlet.control(now, carousel, out).map_err(|wake| self.wait_until(wake)).ok()
+    }
+
+    fn wait_until(&mut self, wake: Instant) {
+        self.state = State::Paced(wake);
     }
 
     /// The packet of a session that has nothing but control objects to send.
@@ -367,7 +336,7 @@ impl Sender {
             self.finish();
             return self.outputs.pop_front();
         }
-        let which = (self.stats.packets % self.control.len() as u64) as usize;
+        let which = (self.outlet.stats.packets % self.control.len() as u64) as usize;
         let output = self.control_packet(now, which, out)?;
         self.state = State::Paced(now + std::time::Duration::from_nanos(IDLE_INTERVAL_NANOS));
         Some(output)
@@ -434,7 +403,7 @@ impl Endpoint for Sender {
             return Some(output);
         }
         if next != Err(State::Finished)
-            && let Some(which) = ControlCarousel::pick(&self.control, self.stats.packets)
+            && let Some(which) = ControlCarousel::pick(&self.control, self.outlet.stats.packets)
         {
             return self.control_packet(now, which, header);
         }
@@ -446,8 +415,8 @@ impl Endpoint for Sender {
             }
             Err(_) => {
                 self.state = State::Starved;
-                let begun = self.stats.source_symbols + self.stats.repair_symbols > 0;
-                self.stats.underruns += u64::from(begun && !self.starving);
+                let begun = self.outlet.stats.source_symbols + self.outlet.stats.repair_symbols > 0;
+                self.outlet.stats.underruns += u64::from(begun && !self.starving);
                 self.starving = true;
                 None
             }

@@ -26,6 +26,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 mod add;
 mod sync;
 
+/// Name of a file whose length is not known yet: a number, as those of all files here, and one that
+/// no other file gets.
+pub(crate) const GROWING: &str = "4294967295";
+
 /// Shortest file that is created, and its room reserved, when it is added. To create thousands of
 /// small ones takes seconds on some disks, in which packets arrive that nobody can place yet.
 const LEAST_RESERVED: u64 = 1 << 20;

@@ -8,6 +8,7 @@
 //! object   = H("fontana 2026-11 object v1",   u64 transfer length ‖ block 0 ‖ block 1 ‖ ...)
 //! tree     = H("fontana 2026-11 tree v1",     (u32 TOI ‖ object) for every object, by TOI)
 //! manifest = H("fontana 2026-11 manifest v1", the manifest's bytes)
+//! index    = H("fontana 2026-11 stream index v1", the stream index's bytes)
 //! ```
 //!
 //! Integers are big-endian. The padding of an object's last symbol is no part of a block.
@@ -19,6 +20,7 @@ const BLOCK_CONTEXT: &str = "fontana 2026-11 block v1";
 const OBJECT_CONTEXT: &str = "fontana 2026-11 object v1";
 const TREE_CONTEXT: &str = "fontana 2026-11 tree v1";
 const MANIFEST_CONTEXT: &str = "fontana 2026-11 manifest v1";
+const STREAM_INDEX_CONTEXT: &str = "fontana 2026-11 stream index v1";
 
 /// A 32-byte hash. Its text form is 64 hexadecimal digits, written in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -143,7 +145,16 @@ pub fn tree_hash(objects: impl IntoIterator<Item = (u32, Hash)>) -> Hash {
 
 /// Hash of a manifest's bytes: what a ticket or a session head pins.
 pub fn manifest_hash(manifest: &[u8]) -> Hash {
-    let mut hasher = blake3::Hasher::new_derive_key(MANIFEST_CONTEXT);
-    hasher.update(manifest);
+    hash_in(MANIFEST_CONTEXT, manifest)
+}
+
+/// Hash of a stream index's bytes: what a session head names.
+pub fn stream_index_hash(index: &[u8]) -> Hash {
+    hash_in(STREAM_INDEX_CONTEXT, index)
+}
+
+fn hash_in(context: &str, message: &[u8]) -> Hash {
+    let mut hasher = blake3::Hasher::new_derive_key(context);
+    hasher.update(message);
     Hash(*hasher.finalize().as_bytes())
 }

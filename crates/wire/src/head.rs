@@ -18,14 +18,15 @@
 //!     40      8  rate, bytes per second; 0 = not said
 //!     48      1  congestion control; 0 = fixed rate
 //!     49      1  channel count, at least 1
-//!     50      4  manifest: TOI
-//!     54     15  manifest: object transmission information
-//!     69     32  manifest: hash
-//!    101      1  0 = not signed, 1 = signed
-//!    102     32  public key       } when signed
-//!    134     64  signature        }
+//!     50      1  what describes the content: 0 = a manifest, 1 = a stream index
+//!     51      4  its TOI
+//!     55     15  its object transmission information
+//!     70     32  its hash
+//!    102      1  0 = not signed, 1 = signed
+//!    103     32  public key       } when signed
+//!    135     64  signature        }
 //! ```
-//! The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and bytes 0 to 133.
+//! The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and bytes 0 to 134.
 
 use crate::bytes::Reader;
 use crate::key::Signature;
@@ -38,7 +39,7 @@ const FORMAT_VERSION: u8 = 1;
 /// Keeps a signature over a head from being one over anything else.
 const SIGNATURE_DOMAIN: &[u8] = b"fontana session head v1\0";
 /// Bytes of a head without a signature.
-const UNSIGNED_SIZE: usize = 102;
+const UNSIGNED_SIZE: usize = 103;
 
 /// A random number that a sending process draws when it starts. Two lives of one sender, or two
 /// senders of one file, differ in it.
@@ -78,6 +79,16 @@ impl CongestionControl {
     pub const FIXED_RATE: Self = Self(0);
 }
 
+/// What describes the content of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContentKind {
+    /// A [manifest](crate::Manifest): everything is known from the beginning.
+    #[default]
+    Manifest,
+    /// A [stream index](crate::StreamIndex), and every version of it another one.
+    StreamIndex,
+}
+
 /// What a session is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionHead {
@@ -86,7 +97,9 @@ pub struct SessionHead {
     /// Version of the content: never decreases for one publisher's key. A receiver that has seen
     /// version 7 refuses 6.
     pub manifest_version: u64,
-    /// Where the manifest is and what it hashes to.
+    /// What describes the content.
+    pub kind: ContentKind,
+    /// Where the manifest, or stream index, is and what it hashes to.
     pub manifest: ObjectRef,
     /// When the publisher's word ends, in unix seconds; 0 = never.
     pub expires_unix_seconds: u64,
@@ -118,6 +131,10 @@ impl SessionHead {
         out.extend(self.expires_unix_seconds.to_be_bytes());
         out.extend(self.rate_bytes_per_second.to_be_bytes());
         out.extend([self.congestion_control.0, self.channel_count]);
+        out.push(match self.kind {
+            ContentKind::Manifest => 0,
+            ContentKind::StreamIndex => 1,
+        });
         out.extend(self.manifest.toi.to_be_bytes());
         oti::emit(&self.manifest.oti, &mut out);
         out.extend(self.manifest.hash.0);
@@ -181,9 +198,24 @@ impl UnverifiedHead {
         Ok(Self { head, signed })
     }
 
+    /// Instance and version that a symbol claims to be of, at the price of a comparison: what is not
+    /// new need not be parsed, let alone verified.
+    pub fn claimed_version(symbol: &[u8]) -> Option<(InstanceId, u64)> {
+        let mut reader = Reader::new(symbol);
+        let magic = reader.take(MAGIC.len() + 1)?;
+        let instance = InstanceId(reader.array()?);
+        (magic.split_last() == Some((&FORMAT_VERSION, &MAGIC[..])))
+            .then_some((instance, reader.u64()?))
+    }
+
     /// Who claims to have signed it: for showing to a person, who may then trust that key.
     pub fn claimed_signer(&self) -> Option<PublicKey> {
         self.signed.as_ref().map(|signed| signed.signer)
+    }
+
+    /// What describes the content, if the head is to be believed.
+    pub fn kind(&self) -> ContentKind {
+        self.head.kind
     }
 
     /// The head, if `publisher` has signed it. Costs some 50 microseconds: a receiver that gets the
@@ -202,7 +234,7 @@ impl UnverifiedHead {
         Ok(self.head)
     }
 
-    /// The head, if it names the manifest with this hash. That makes the *manifest* trustworthy
+    /// The head, if it names the manifest with this hash (no stream index: it has another). That makes the *manifest* trustworthy
     /// and what follows from it; the head's other fields may be anybody's.
     ///
     /// # Errors
@@ -233,6 +265,7 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<SessionHead, HeadError
     let rate_bytes_per_second = reader.u64()?;
     let congestion_control = CongestionControl(reader.u8()?);
     let channel_count = reader.u8()?;
+    let kind = reader.u8()?;
     let toi = reader.u32()?;
     let (encoding_id, oti) = oti::parse(reader)?;
     let hash = Hash(reader.array()?);
@@ -242,9 +275,15 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<SessionHead, HeadError
     if let Err(error) = oti.layout() {
         return Some(Err(error.into()));
     }
+    let kind = match kind {
+        0 => ContentKind::Manifest,
+        1 => ContentKind::StreamIndex,
+        kind => return Some(Err(HeadError::ContentKind(kind))),
+    };
     Some(Ok(SessionHead {
         instance,
         manifest_version,
+        kind,
         manifest: ObjectRef { toi, oti, hash },
         expires_unix_seconds,
         rate_bytes_per_second,
@@ -277,6 +316,9 @@ pub enum HeadError {
     /// No channels.
     #[error("a session without channels")]
     ChannelCount,
+    /// Neither a manifest nor a stream index.
+    #[error("content of the unknown kind {0}")]
+    ContentKind(u8),
     /// Neither 0 nor 1.
     #[error("the signed flag is {0}")]
     SignedFlag(u8),

@@ -6,7 +6,7 @@
 //! | object transmission information | [`fti`] | RFC 5445, RFC 6330 |
 //! | file delivery table | [`Fdt`] | RFC 6726, RFC 3926 |
 //! | content encodings | [`decode_bounded`] | RFC 1950 to 1952 |
-//! | session head, manifest | [`SessionHead`], [`Manifest`] | `docs/wire.md` |
+//! | session head, manifest, stream index | [`SessionHead`], [`Manifest`], [`StreamIndex`] | `docs/wire.md` |
 //! | hashes, keys | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
 //! | tickets | [`Ticket`] | `docs/wire.md` |
 //!
@@ -32,6 +32,7 @@ mod ntp;
 mod oti;
 mod path;
 mod printable;
+mod stream;
 mod ticket;
 mod varint;
 
@@ -42,8 +43,12 @@ pub use extension::{
 };
 pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
 pub use fti::FtiError;
-pub use hash::{BlockHasher, Hash, HexError, manifest_hash, object_hash, tree_hash};
-pub use head::{CongestionControl, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead};
+pub use hash::{
+    BlockHasher, Hash, HexError, manifest_hash, object_hash, stream_index_hash, tree_hash,
+};
+pub use head::{
+    CongestionControl, ContentKind, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead,
+};
 pub use id::{Cci, Toi, Tsi};
 pub use key::{KeyError, PublicKey, SecretKey};
 pub use lct::{Header, HeaderError, HeaderFields, IdWidths, ReservedBits};
@@ -55,4 +60,5 @@ pub use manifest::{
 pub use ntp::NtpSeconds;
 pub use path::{PathError, RelativePath};
 pub use printable::Printable;
+pub use stream::{Fragment, StreamError, StreamIndex, StreamState};
 pub use ticket::{Ticket, TicketError};

@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::units::{Bytes, Count};
-use fontana::wire::Printable;
+use fontana::wire::{Printable, StreamIndex};
 use fontana::{Offer, ReceiveHandle, SessionKey};
 use std::io;
 use std::ops::ControlFlow;
@@ -54,20 +54,36 @@ impl Chooser {
 
     /// Adds a session to the list, or says what became of one that is on it.
     pub(super) fn offer(&mut self, offer: &Offer, console: &Console) {
-        let known = self.offers.iter().position(|key| *key == offer.session);
+        let manifest = &offer.manifest;
+        let (files, bytes) = (manifest.files().count() as u64, manifest.content_length());
+        let label = Printable(manifest.label());
+        let what = format!("{label}  {}, {}", Count(files, "file"), Bytes(bytes));
+        self.list(offer.session, &what, console);
+    }
+
+    /// The same for a stream.
+    pub(super) fn offer_stream(
+        &mut self,
+        session: SessionKey,
+        index: &StreamIndex,
+        console: &Console,
+    ) {
+        let name = Printable(index.name.as_bytes());
+        let what = format!("{name}  a stream, {} so far", Bytes(index.length()));
+        self.list(session, &what, console);
+    }
+
+    fn list(&mut self, session: SessionKey, what: &str, console: &Console) {
+        let known = self.offers.iter().position(|key| *key == session);
         let number = known.unwrap_or_else(|| {
-            self.offers.push(offer.session);
+            self.offers.push(session);
             self.offers.len() - 1
         });
-        let manifest = &offer.manifest;
         console.note(format_args!(
-            "{:>3}  {}  {}, {}  from {}, session {}",
+            "{:>3}  {what}  from {}, session {}",
             number + 1,
-            Printable(manifest.label()),
-            Count(manifest.files().count() as u64, "file"),
-            Bytes(manifest.content_length()),
-            offer.session.source,
-            offer.session.tsi,
+            session.source,
+            session.tsi,
         ));
         if known.is_none() && number == 0 {
             console.note("which one? (its number; others appear as they are heard; q to quit)");

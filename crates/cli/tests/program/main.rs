@@ -8,6 +8,7 @@ mod demonstration;
 mod events;
 mod failures;
 mod mirrors;
+mod pipes;
 mod resume;
 mod support;
 mod terminal;

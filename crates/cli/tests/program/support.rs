@@ -75,8 +75,14 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Self {
+        Self::start_with(Stdio::null(), arguments)
+    }
+
+    /// With something to read from.
+    pub(crate) fn start_with<A: AsRef<std::ffi::OsStr>>(stdin: Stdio, arguments: &[A]) -> Self {
         let mut child = fontana()
             .args(arguments)
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -96,6 +102,11 @@ impl Running {
     pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// What it prints, as bytes.
+    pub(crate) fn stdout(&mut self) -> &mut BufReader<ChildStdout> {
+        &mut self.stdout
     }
 
     /// Waits for its end.
@@ -142,7 +153,13 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn start(words: &str, files: &[&Path]) -> Self {
-        let mut running = Running::start(&arguments(&format!("send -i lo {words}"), files));
+        Self::start_with(Stdio::null(), words, files)
+    }
+
+    /// With something to read from.
+    pub(crate) fn start_with(stdin: Stdio, words: &str, files: &[&Path]) -> Self {
+        let arguments = arguments(&format!("send -i lo {words}"), files);
+        let mut running = Running::start_with(stdin, &arguments);
         let line = running.line();
         let ticket = line.split('\'').nth(1).unwrap_or_else(|| panic!("no ticket in {line}"));
         Self { ticket: ticket.to_owned(), running }

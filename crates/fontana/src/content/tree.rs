@@ -2,7 +2,7 @@
 
 use super::ContentOptions;
 use crate::Error;
-use fontana_store::{FileIndex, Found, SourceFile, SourceFiles, Tree};
+use fontana_store::{FileIndex, Found, SourceFile, SourceFiles, Tree, TreeEntry};
 use fontana_wire::{
     DirectoryEntry, Entry, FileEntry, ManifestLimits, Metadata, RelativePath, SymlinkEntry,
 };
@@ -21,7 +21,11 @@ pub(super) struct Scanned {
 
 /// Looks at everything that is to be sent. Nothing is read yet.
 pub(super) fn scan(options: &ContentOptions<'_>) -> Result<Scanned, Error> {
-    let Tree { roots, files: sources, entries } = Tree::scan(options.files, options.filter)?;
+    let Tree { mut roots, files: sources, mut entries } =
+        Tree::scan(options.files, options.filter)?;
+    if let Some(name) = options.name {
+        rename(name, &mut roots, &mut entries)?;
+    }
     let limit = ManifestLimits::default().entries;
     if entries.len() > limit {
         return Err(Error::Range {
@@ -57,6 +61,21 @@ pub(super) fn scan(options: &ContentOptions<'_>) -> Result<Scanned, Error> {
         }
     }
     Ok(Scanned { roots, sources, files, others })
+}
+
+/// Gives the only file that was named another name.
+fn rename(name: &[u8], roots: &mut [Vec<u8>], entries: &mut [TreeEntry]) -> Result<(), Error> {
+    match (roots, entries) {
+        ([root], [TreeEntry { name: old, found: Found::File(_), .. }]) => {
+            (*root, *old) = (name.to_vec(), name.to_vec());
+            Ok(())
+        }
+        (_, entries) => Err(Error::Range {
+            what: "the number of files and directories with a name of their own",
+            actual: entries.len() as u64,
+            allowed: "1, and a file",
+        }),
+    }
 }
 
 /// A file that no object holds bytes of yet.

@@ -92,6 +92,10 @@ pub(super) struct Disk {
     staging: Option<Arc<Staging>>,
     /// Most bytes that a file may be decompressed to.
     max_bytes: u64,
+    /// Everything goes to a consumer; nothing gets a name.
+    pub(super) piped: bool,
+    /// The file that holds the fragments of a stream until they are handed over.
+    ring: Option<FileIndex>,
     /// Files that get their names together, by one of their objects.
     groups: BTreeMap<u32, Group>,
     /// Files without bytes, and links: they get their names at the end.
@@ -115,6 +119,7 @@ impl Group {
 }
 
 mod existing;
+pub(super) mod piped;
 mod plain;
 mod tree;
 mod wanted;
@@ -141,6 +146,8 @@ impl Disk {
             to_put_right: Vec::new(),
             staging: None,
             max_bytes,
+            piped: false,
+            ring: None,
             groups: BTreeMap::new(),
             left: Vec::new(),
         }
@@ -169,10 +176,16 @@ impl Disk {
 
     fn open(&mut self, opening: &Opening) -> Result<Opened, Error> {
         match opening {
+            Opening::Manifest(manifest) if self.piped => self.open_piped(manifest),
             Opening::Manifest(manifest) => self.open_tree(manifest),
             Opening::File { session, file, layout } => {
                 let object = self.open_plain(*session, file, *layout)?;
                 Ok(Opened { objects: vec![(file.toi, object)], ..Opened::default() })
+            }
+            &Opening::Fragment { layout, slot, slot_count, slot_length, .. } => {
+                let place = piped::Place { layout, slot, slot_count, slot_length };
+                let object = Arc::new(self.open_fragment(&place)?);
+                Ok(Opened { objects: vec![(opening.toi(), object)], ..Opened::default() })
             }
         }
     }
@@ -181,6 +194,10 @@ impl Disk {
     fn commit(&mut self, object: &OpenObject, toi: Toi) -> Result<(), Error> {
         if let Some(file) = &object.plain {
             return self.commit_plain(object, file);
+        }
+        if self.piped {
+            object.staged.remove_spool()?;
+            return Ok(());
         }
         let number = toi.0 as u32;
         if let (Some(group), Some(staging)) = (self.groups.get_mut(&object.group), &self.staging)
@@ -206,7 +223,9 @@ impl Disk {
     /// Commits what has no object (empty files, links, directories) and removes the staging
     /// directory.
     fn finish(&mut self) -> Result<(), Error> {
-        if let Some(staging) = self.staging.take() {
+        if self.piped {
+            self.discard();
+        } else if let Some(staging) = self.staging.take() {
             staging.commit(&std::mem::take(&mut self.left))?;
             staging.put_right(&std::mem::take(&mut self.to_put_right))?;
             staging.commit_directories()?;
@@ -221,8 +240,8 @@ impl Disk {
         let _ = self.staging.as_ref().map(|staging| staging.sync());
     }
 
-    /// Removes what was not committed, where nobody can ever tell whether it is right. If that
-    /// fails, whoever receives the session next removes it.
+    /// Removes what was not committed, where nobody can ever go on with it. If that fails, whoever
+    /// receives the session next removes it.
     pub(super) fn discard(&mut self) {
         let _ = self.staging.take().map(|staging| staging.remove());
     }

@@ -1,12 +1,14 @@
 //! Drives a [`Receiver`]: one thread drains the socket, this one decides, workers write and
 //! decode, and one brings files to their names.
 
+use super::deliver;
 use super::disk::{self, Disk, OpenObject};
+use super::pipe::{self, Pipe};
 use super::syncer;
 use super::worker::{self, Attempt, Task, Tasks};
 use super::{
-    Command, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE,
-    SimulatedLoss,
+    Command, Delivery, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary,
+    SILENCE, SimulatedLoss,
 };
 use crate::resume::known_manifest;
 use crate::{Error, Stop, Verdict};
@@ -15,10 +17,10 @@ use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{Clock, Ecn, Membership, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
     ChannelId, Datagram, Done, Endpoint, Event, FixedChannels, Instant, Job, Output, Receiver,
-    ReceiverConfig, Rejection, SessionKey, SplitMix64, SymbolBytes, Verified, drain,
+    ReceiverConfig, Rejection, SessionKey, SplitMix64, StreamBreak, SymbolBytes, Verified, drain,
 };
-use fontana_store::Staging;
-use fontana_wire::{Printable, Toi};
+use fontana_store::{Staging, StagingOptions, TargetDirectory};
+use fontana_wire::{Printable, StreamIndex, Toi};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -41,8 +43,9 @@ pub(super) fn run(
     observe: &mut dyn FnMut(ReceiveEvent<'_>),
 ) -> Result<ReceiveSummary, Error> {
     let (shares, limits) = (session.shares(), session.limits());
-    let ReceiveSession { options, socket, target, selection, commands, .. } = session;
+    let ReceiveSession { options, socket, target, selection, commands, sink, .. } = session;
     let (keep_open, commands) = commands;
+    let pipe = sink.map(Pipe::new).transpose()?;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let receiver = Receiver::new(
         ReceiverConfig {
@@ -73,7 +76,8 @@ pub(super) fn run(
         // Nobody listens any more when it is over.
         let _ = compared.send(disk::Report::Compared { bytes, of });
     });
-    let mut disk = Disk::new(target, &options, selection, abandoned.clone(), tell);
+    let mut disk = Disk::new(Arc::clone(&target), &options, selection, abandoned.clone(), tell);
+    disk.piped = pipe.is_some();
     let summary = std::thread::scope(|scope| {
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
@@ -108,6 +112,10 @@ pub(super) fn run(
             objects: BTreeMap::new(),
             loss: LocalLoss::default(),
             losing: options.simulated_loss.map(Losing::new),
+            pipe,
+            streaming: false,
+            target: Arc::clone(&target),
+            staging: StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() },
             outcome: Outcome::default(),
             observe,
         };
@@ -116,7 +124,7 @@ pub(super) fn run(
         drop(keep_open);
         over.map(|over| driver.summary(over))
     });
-    if options.plain_flute {
+    if options.plain_flute || disk.piped {
         disk.discard();
     } else {
         disk.sync();
@@ -133,6 +141,8 @@ enum Over {
     Hopeless,
     TimeUp,
     Interrupted,
+    /// The consumer has closed its end.
+    ConsumerGone,
 }
 
 struct WorkerQueue {
@@ -156,6 +166,8 @@ struct Outcome {
     objects: Vec<ObjectReport>,
     bytes: u64,
     poisoned: bool,
+    /// Where a stream broke off.
+    broken: Option<(u64, StreamBreak)>,
     /// One reason for each object: after the first, the others follow from it.
     failures: BTreeMap<Toi, Error>,
     rejections: Vec<(SessionKey, Rejection)>,
@@ -176,6 +188,12 @@ struct Driver<'a, 'b> {
     objects: BTreeMap<Toi, Arc<OpenObject>>,
     loss: LocalLoss,
     losing: Option<Losing>,
+    /// The way to a consumer, if there is one.
+    pipe: Option<Pipe>,
+    /// What goes there is a stream: object by object.
+    streaming: bool,
+    target: Arc<TargetDirectory>,
+    staging: StagingOptions,
     outcome: Outcome,
     observe: &'a mut (dyn FnMut(ReceiveEvent<'_>) + 'b),
 }
@@ -211,6 +229,7 @@ impl Driver<'_, '_> {
         let mut last_heard = (0, Duration::ZERO);
         loop {
             self.drain(None)?;
+            let delivered = pipe::reports(self.pipe.as_ref());
             self.flush();
             let elapsed = self.elapsed();
             if elapsed >= last_observed + OBSERVE_EVERY {
@@ -247,6 +266,7 @@ impl Driver<'_, '_> {
             select_biased! {
                 recv(done) -> report => if let Ok(report) = report { self.on_worker(report) },
                 recv(disk_done) -> report => if let Ok(report) = report { self.on_disk(report) },
+                recv(delivered) -> report => if let Ok(report) = report { self.on_delivery(report) },
                 recv(commands) -> command => if let Ok(Command::Accept(session)) = command {
                     self.receiver.accept(session);
                 },
@@ -370,11 +390,18 @@ impl Driver<'_, '_> {
                 }
             }
             Job::Commit { toi } => {
-                if let Some(object) = self.objects.get(&toi).cloned() {
+                let object = self.objects.get(&toi).cloned();
+                if let (Some(object), Some(pipe), true) = (&object, &self.pipe, self.streaming) {
+                    pipe.on_fragment(toi, Arc::clone(object));
+                } else if let Some(object) = object {
                     self.hand_to_disk(disk::Task::Commit(object, toi));
                 }
             }
-            Job::Finish => self.hand_to_disk(disk::Task::Finish),
+            // First the consumer has to take all of it.
+            Job::Finish => match &self.pipe {
+                Some(pipe) => pipe.deliverer().finish(),
+                None => self.hand_to_disk(disk::Task::Finish),
+            },
             Job::Prepare { .. } | Job::Release { .. } => {}
         }
     }
@@ -446,6 +473,40 @@ impl Driver<'_, '_> {
         self.receiver.handle_done(self.now(), done);
     }
 
+    /// A stream that nobody takes goes to a file of its name.
+    fn begin_stream(&mut self, index: &StreamIndex, verified: Verified) {
+        self.outcome.accepted = Some(verified);
+        self.streaming = true;
+        if self.pipe.is_none() {
+            match Pipe::into_file(index, Arc::clone(&self.target), self.staging) {
+                Ok(pipe) => self.pipe = Some(pipe),
+                Err(error) => {
+                    self.outcome.failures.insert(Toi::MANIFEST, error);
+                    self.outcome.over = Some(Over::GivenUp);
+                }
+            }
+        }
+    }
+
+    fn on_delivery(&mut self, report: deliver::Report) {
+        match report {
+            deliver::Report::Delivered { number } => {
+                let toi = StreamIndex::toi(u32::try_from(number).unwrap_or(u32::MAX));
+                if let Some(object) = self.streaming.then(|| self.objects.remove(&toi)).flatten() {
+                    self.hand_to_disk(disk::Task::Commit(object, toi));
+                }
+            }
+            deliver::Report::Finished => self.hand_to_disk(disk::Task::Finish),
+            deliver::Report::Failed(error) if error.is_closed_consumer() => {
+                self.outcome.over = Some(Over::ConsumerGone);
+            }
+            deliver::Report::Failed(error) => {
+                self.outcome.failures.entry(Toi::MANIFEST).or_insert(error);
+                self.outcome.over = Some(Over::GivenUp);
+            }
+        }
+    }
+
     fn failed(&mut self, toi: Toi, error: Error) -> Done {
         self.outcome.failures.entry(toi).or_insert(error);
         Done::Failed { toi }
@@ -478,7 +539,24 @@ impl Driver<'_, '_> {
             Event::Accepted { session, manifest, hash, verified } => {
                 self.outcome.accepted = Some(verified);
                 let manifest = &*manifest;
+                if let Some(pipe) = &mut self.pipe {
+                    pipe.begin(manifest);
+                }
                 (self.observe)(ReceiveEvent::Accepted { session, manifest, hash, verified });
+            }
+            Event::StreamOffered { session, index } => {
+                (self.observe)(ReceiveEvent::StreamOffered { session, index: &index });
+            }
+            Event::StreamAccepted { session, index, key, verified } => {
+                self.begin_stream(&index, verified);
+                let index = &*index;
+                (self.observe)(ReceiveEvent::StreamAccepted { session, index, key, verified });
+            }
+            Event::FragmentDone { range, .. } => self.outcome.bytes += range.end - range.start,
+            Event::StreamBroken { at, reason } => {
+                self.outcome.poisoned |= reason == StreamBreak::Failed;
+                self.outcome.broken = Some((at, reason));
+                self.outcome.over = Some(Over::GivenUp);
             }
             Event::Resumed { symbols } => {
                 let source_symbols = self.receiver.source_symbols();
@@ -517,10 +595,12 @@ impl Driver<'_, '_> {
             }
             Event::Complete => self.outcome.over = Some(Over::Complete),
             Event::GivenUp => self.outcome.over = Some(Over::GivenUp),
-            Event::BlockSolved { .. }
-            | Event::BlockVerified { .. }
-            | Event::Finished
-            | Event::Withdrawn { .. } => {}
+            Event::BlockVerified { block } => {
+                if let Some(pipe) = &mut self.pipe {
+                    pipe.on_verified(block, &self.objects);
+                }
+            }
+            Event::BlockSolved { .. } | Event::Finished | Event::Withdrawn { .. } => {}
         }
     }
 
@@ -543,11 +623,20 @@ impl Driver<'_, '_> {
 
     fn summary(self, over: Over) -> ReceiveSummary {
         let progress = self.progress();
-        let Outcome { accepted, objects, bytes, poisoned, failures, rejections, .. } = self.outcome;
-        let failures: Vec<_> = failures.into_values().collect();
+        let closed = over == Over::ConsumerGone;
+        let delivery = self.pipe.map(|pipe| Delivery { bytes: pipe.end(), closed });
+        let Outcome { accepted, objects, bytes, poisoned, broken, failures, rejections, .. } =
+            self.outcome;
+        let mut failures: Vec<_> = failures.into_values().collect();
+        let delivered = delivery.map_or(0, |delivery| delivery.bytes);
+        failures.extend(
+            broken
+                .filter(|(_, reason)| *reason != StreamBreak::Failed)
+                .map(|(missing, reason)| Error::StreamBroken { delivered, missing, reason }),
+        );
         let start = match over {
             Over::Complete => Verdict::Complete,
-            Over::Interrupted => Verdict::Interrupted,
+            Over::Interrupted | Over::ConsumerGone => Verdict::Interrupted,
             Over::TimeUp if accepted.is_some() => Verdict::Incomplete,
             Over::TimeUp | Over::Hopeless => verdict_of_silence(&rejections),
             // An object was given up: the failures say why, or it was poisoned.
@@ -563,6 +652,7 @@ impl Driver<'_, '_> {
             verified: accepted,
             failures,
             rejections,
+            delivery,
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Drives a [`Sender`](fontana_proto::Sender): workers read and encode ahead of need, one thread
 //! keeps the pace and waits for nobody.
 
+use super::train::Train;
 use super::{SendProgress, SendSession, SendSummary};
 use crate::{Error, Stop, Verdict};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender as ChannelSender, unbounded};
 use fontana_fec::Esi;
-use fontana_net::{Clock, SendSocket};
+use fontana_net::Clock;
 use fontana_proto::{
     BatchId, BlockId, Done, Endpoint, Event, Instant, Job, Output, SymbolId, drain,
 };
@@ -207,50 +208,4 @@ fn symbol_bytes(batches: &BTreeMap<BatchId, Batch>, symbol: SymbolId) -> Option<
     let size = batch.symbols.len().checked_div(batch.count)?;
     let at = symbol.index as usize * size;
     batch.symbols.get(at..at + size)
-}
-
-/// Datagrams of one size on their way to the kernel in one piece.
-struct Train {
-    socket: SendSocket,
-    bytes: Vec<u8>,
-    segment_size: usize,
-    segments: usize,
-    lost: u64,
-}
-
-/// What one call hands to the kernel: its own limits for segmentation offload.
-const TRAIN_SEGMENTS: usize = 64;
-const TRAIN_BYTES: usize = 65_000;
-
-impl Train {
-    fn new(socket: SendSocket) -> Self {
-        let bytes = Vec::with_capacity(TRAIN_BYTES);
-        Self { socket, bytes, segment_size: 0, segments: 0, lost: 0 }
-    }
-
-    /// Adds a datagram. All have the size of the first one, but the last may be shorter.
-    fn push(&mut self, header: &[u8], symbol: &[u8]) -> Result<(), Error> {
-        let size = header.len() + symbol.len();
-        let full = self.segments == TRAIN_SEGMENTS || self.bytes.len() + size > TRAIN_BYTES;
-        if self.segments > 0 && (full || size > self.segment_size) {
-            self.leave()?;
-        }
-        if self.segments == 0 {
-            self.segment_size = size;
-        }
-        self.bytes.extend_from_slice(header);
-        self.bytes.extend_from_slice(symbol);
-        self.segments += 1;
-        if size < self.segment_size { self.leave() } else { Ok(()) }
-    }
-
-    fn leave(&mut self) -> Result<(), Error> {
-        if self.segments > 0 {
-            let sent = self.socket.send_batch(0, &self.bytes, self.segment_size)?;
-            self.lost += sent.lost;
-            self.bytes.clear();
-            self.segments = 0;
-        }
-        Ok(())
-    }
 }

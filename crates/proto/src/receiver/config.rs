@@ -59,6 +59,9 @@ pub struct ReceiverLimits {
     pub manifest: ManifestLimits,
     /// Bytes of all objects of a session together, as transported.
     pub max_transfer_bytes: u64,
+    /// Bytes of a stream that are held until they can be handed over, in order: those being
+    /// received, too.
+    pub max_stream_window_bytes: u64,
     /// Blocks being recovered at the same time.
     pub max_recoveries: usize,
     /// Times that the bytes of one block may turn out wrong before its object is given up.
@@ -79,6 +82,8 @@ impl Default for ReceiverLimits {
             max_blocks: 1 << 18,
             manifest: ManifestLimits::default(),
             max_transfer_bytes: 1 << 50,
+            // 40 fragments of the default length: 40 s at 100 Mbit/s.
+            max_stream_window_bytes: 512 << 20,
             max_recoveries: 4,
             max_poisonings: 8,
             // 50 µs each: half a per cent of a core.

@@ -189,6 +189,24 @@ impl Download {
         wanted_before.saturating_sub(self.symbols_wanted)
     }
 
+    /// Whether enough was heard of an object, or it is not there any more.
+    pub(super) fn has_enough(&self, toi: Toi) -> bool {
+        self.objects.get(&toi).is_none_or(|object| object.unheard() == 0)
+    }
+
+    /// Whether an object was given up.
+    pub(super) fn has_failed(&self) -> bool {
+        self.objects.values().any(|object| object.state == ObjectState::Failed)
+    }
+
+    /// Forgets an object.
+    pub(super) fn remove(&mut self, toi: Toi) {
+        if let Some(object) = self.objects.remove(&toi) {
+            self.unheard -= object.unheard();
+            self.symbols_wanted = self.symbols_wanted.saturating_sub(object.symbols_wanted());
+        }
+    }
+
     /// Objects that the driver has been asked to open.
     pub(super) fn opening(&self) -> Vec<Toi> {
         let opening = |(_, o): &(&Toi, &Object)| o.state == ObjectState::Opening;

@@ -5,7 +5,7 @@ use super::flute::Tables;
 use crate::loss::LossMeter;
 use crate::{BlockId, Instant};
 use fontana_fec::Esi;
-use fontana_wire::{Hash, Manifest, SessionHead};
+use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -24,6 +24,9 @@ pub(super) struct Feed {
     head_bytes: Vec<u8>,
     pub(super) head: Option<Arc<SessionHead>>,
     pub(super) manifest: Option<(Hash, Arc<Manifest>)>,
+    /// Who signed the head, if it is a stream's, and the index that is on offer.
+    pub(super) signer: Option<PublicKey>,
+    pub(super) stream: Option<Arc<StreamIndex>>,
     pub(super) collector: Option<Collector>,
     pub(super) spool: VecDeque<Spooled>,
     pub(super) tables: Tables,
@@ -70,6 +73,8 @@ impl Feed {
             head_bytes: Vec::new(),
             head: None,
             manifest: None,
+            signer: None,
+            stream: None,
             collector: None,
             spool: VecDeque::new(),
             tables: Tables::default(),

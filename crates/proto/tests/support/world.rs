@@ -10,10 +10,11 @@ use fontana_proto::{
     SymbolBytes, TransmissionSchedule, drain,
 };
 use fontana_wire::{
-    BlockHasher, CongestionControl, Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject,
-    Metadata, ObjectRef, RelativePath, SecretKey, SessionHead, Toi, Tsi, manifest_hash,
+    BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, Manifest,
+    ManifestObject, Metadata, ObjectRef, RelativePath, SecretKey, SessionHead, StreamIndex, Toi,
+    Tsi, manifest_hash,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -81,7 +82,7 @@ impl Content {
     }
 }
 
-fn hash(bytes: &[u8]) -> Hash {
+pub fn hash(bytes: &[u8]) -> Hash {
     let mut hasher = BlockHasher::new();
     hasher.update(bytes);
     hasher.finalize()
@@ -132,6 +133,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
     let head = SessionHead {
         instance: InstanceId([setup.seed as u8; 16]),
         manifest_version: 1,
+        kind: ContentKind::Manifest,
         manifest: ObjectRef {
             toi: Toi::MANIFEST.0 as u32,
             oti: manifest_oti,
@@ -293,6 +295,15 @@ pub struct ReceiverDriver {
     /// Attempts to solve are put aside instead of being made.
     pub solver_is_slow: bool,
     pub put_aside: Vec<Job>,
+    /// Fragments that wait for those before them, and what was handed over.
+    waiting: BTreeSet<u32>,
+    pub handed_over: Vec<u8>,
+    pub fragments_handed_over: u32,
+    handed: Vec<Done>,
+    /// The consumer of a stream takes nothing.
+    pub consumer_is_stalled: bool,
+    /// Slots of a stream that are taken, by which fragment.
+    slots: BTreeMap<u32, u32>,
 }
 
 pub fn receiver_config() -> ReceiverConfig {
@@ -326,6 +337,12 @@ impl ReceiverDriver {
             left_out: Vec::new(),
             solver_is_slow: false,
             put_aside: Vec::new(),
+            waiting: BTreeSet::new(),
+            handed_over: Vec::new(),
+            fragments_handed_over: 0,
+            handed: Vec::new(),
+            consumer_is_stalled: false,
+            slots: BTreeMap::new(),
         }
     }
 
@@ -374,8 +391,13 @@ impl ReceiverDriver {
                 }
                 ControlFlow::<()>::Continue(())
             });
-            if jobs.is_empty() {
+            self.hand_over();
+            let handed = std::mem::take(&mut self.handed);
+            if jobs.is_empty() && handed.is_empty() {
                 return;
+            }
+            for done in handed {
+                self.receiver.handle_done(now, done);
             }
             for job in jobs {
                 if let Some(done) = self.work(job, current) {
@@ -388,10 +410,19 @@ impl ReceiverDriver {
     fn work(&mut self, job: Job, current: &[u8]) -> Option<Done> {
         match job {
             Job::Open(opening) => {
-                if let Opening::Manifest(manifest) = &opening {
-                    for object in manifest.objects() {
-                        self.layouts.insert(object.toi.into(), object.oti.layout().unwrap());
+                match &opening {
+                    Opening::Manifest(manifest) => {
+                        for object in manifest.objects() {
+                            self.layouts.insert(object.toi.into(), object.oti.layout().unwrap());
+                        }
                     }
+                    Opening::Fragment { number, layout, slot, slot_count, slot_length } => {
+                        let length = layout.oti().transfer_length;
+                        assert!(slot < slot_count && length <= u64::from(*slot_length));
+                        assert_eq!(self.slots.insert(*slot, *number), None, "the slot is taken");
+                        self.layouts.insert(opening.toi(), *layout);
+                    }
+                    Opening::File { .. } => {}
                 }
                 self.receiver.leave_out(self.left_out.iter().copied());
                 Some(Done::Opened { toi: opening.toi(), kept: self.kept.clone() })
@@ -444,6 +475,10 @@ impl ReceiverDriver {
                 Some(Done::Recovered { block, hash })
             }
             Job::Settle { .. } => None,
+            Job::Commit { toi } if !self.slots.is_empty() => {
+                self.waiting.extend(StreamIndex::number(toi));
+                None
+            }
             Job::Commit { toi } => {
                 self.committed.push(toi);
                 Some(Done::Committed { toi })
@@ -451,6 +486,25 @@ impl ReceiverDriver {
             Job::Finish => Some(Done::Finished),
             Job::Prepare { .. } | Job::Release { .. } => panic!("not a receiver's job"),
         }
+    }
+
+    /// Hands the fragments over whose turn it is.
+    fn hand_over(&mut self) {
+        while !self.consumer_is_stalled && self.waiting.remove(&self.fragments_handed_over) {
+            let toi = StreamIndex::toi(self.fragments_handed_over);
+            let bytes = self.object(toi);
+            self.blocks.retain(|block, _| block.toi != toi);
+            self.layouts.remove(&toi);
+            self.handed_over.extend(bytes);
+            self.slots.retain(|_, number| *number != self.fragments_handed_over);
+            self.fragments_handed_over += 1;
+            self.handed.push(Done::Committed { toi });
+        }
+    }
+
+    /// Fragments of a stream that are held.
+    pub fn held(&self) -> usize {
+        self.slots.len()
     }
 
     /// Another life with what this one has kept on its disk.

@@ -1,11 +1,11 @@
 //! `docs/wire.md` must say what the code does: its worked example is made here.
 
-use crate::hex;
+use crate::{hex, stream};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
-    BlockHasher, Cci, CongestionControl, Entry, FdtExtension, FileEntry, HeaderFields, InstanceId,
-    Manifest, ManifestObject, Metadata, ObjectRef, RelativePath, SecretKey, SessionHead, Ticket,
-    Toi, Tsi, emit_payload_id, manifest_hash, object_hash,
+    BlockHasher, Cci, CongestionControl, ContentKind, Entry, FdtExtension, FileEntry, HeaderFields,
+    InstanceId, Manifest, ManifestObject, Metadata, ObjectRef, RelativePath, SecretKey,
+    SessionHead, Ticket, Toi, Tsi, emit_payload_id, manifest_hash, object_hash, stream_index_hash,
 };
 
 const PAGE: &str = include_str!("../../../../docs/wire.md");
@@ -48,6 +48,7 @@ fn session_head() -> SessionHead {
     SessionHead {
         instance: InstanceId(std::array::from_fn(|i| i as u8)),
         manifest_version: 1,
+        kind: ContentKind::Manifest,
         manifest: ObjectRef {
             toi: Toi::MANIFEST.0 as u32,
             oti: control_oti(manifest.len()),
@@ -92,6 +93,7 @@ fn the_pages_worked_example_is_what_the_code_writes() {
     let examples = [
         ("manifest", manifest().emit()),
         ("head", head),
+        ("stream-index", stream::sample().emit()),
         ("head-packet", packet(Toi::HEAD, 0, control_oti(1388), true, 0)),
         ("fdt-packet", packet(Toi::FDT, 2, table, true, 0)),
         ("source-packet", packet(Toi(1), 3, content_oti(), false, 0)),
@@ -121,6 +123,7 @@ fn the_pages_hashes_keys_and_ticket_are_what_the_code_makes() {
         ("object", object.hash().to_string()),
         ("tree", manifest.tree_hash().to_string()),
         ("manifest", manifest_hash.to_string()),
+        ("stream index", stream_index_hash(&stream::sample().emit()).to_string()),
         ("public key", key().public_key().to_string()),
         ("ticket", ticket.to_string()),
     ];

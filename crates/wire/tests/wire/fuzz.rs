@@ -1,10 +1,11 @@
 //! Fuzz targets. Under `cargo test` each runs a second or so on random and mutated input; with
 //! `cargo bolero test` as long as one likes.
 
-use crate::{head, manifest};
+use crate::{head, manifest, stream};
 use fontana_wire::{
     ContentEncoding, DecodeLimits, Extension, Fdt, Manifest, ManifestLimits, Packet, Printable,
-    ReservedBits, SecretKey, Ticket, UnverifiedHead, decode_bounded, fti, parse_content_location,
+    ReservedBits, SecretKey, StreamIndex, Ticket, UnverifiedHead, decode_bounded, fti,
+    parse_content_location,
 };
 
 #[test]
@@ -98,6 +99,23 @@ fn manifest_bytes() {
             let _ = manifest.case_clash();
             for file in manifest.files() {
                 assert!(file.length() <= i64::MAX as u64);
+            }
+        }
+    });
+}
+
+#[test]
+fn stream_index() {
+    let good = stream::sample().emit();
+    bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
+        let bytes = patched(&good, *at, *cut, patch);
+        if let Ok(index) = StreamIndex::parse(&bytes) {
+            assert_eq!(index.emit(), bytes);
+            assert!(index.length() <= i64::MAX as u64);
+            for (number, _, fragment) in index.placed() {
+                let layout = index.oti(fragment.length).layout().unwrap();
+                assert_eq!(layout.block_count(), 1);
+                assert_eq!(StreamIndex::number(StreamIndex::toi(number)), Some(number));
             }
         }
     });

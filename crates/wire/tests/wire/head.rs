@@ -3,7 +3,7 @@
 use crate::{flips, truncations};
 use fontana_fec::{FecScheme, Oti, OtiError};
 use fontana_wire::{
-    CongestionControl, Hash, HeadError, InstanceId, ObjectRef, SecretKey, SessionHead,
+    CongestionControl, ContentKind, Hash, HeadError, InstanceId, ObjectRef, SecretKey, SessionHead,
     UnverifiedHead,
 };
 use proptest::prelude::*;
@@ -12,6 +12,7 @@ pub(crate) fn sample() -> SessionHead {
     SessionHead {
         instance: InstanceId([0x11; 16]),
         manifest_version: 3,
+        kind: ContentKind::Manifest,
         manifest: ObjectRef {
             toi: 0xFFFF_FFFE,
             oti: Oti {
@@ -33,10 +34,26 @@ fn publisher() -> SecretKey {
 }
 
 #[test]
-fn a_head_has_102_bytes_and_198_when_it_is_signed() {
-    assert_eq!(sample().emit(None).len(), 102);
+fn a_head_has_103_bytes_and_199_when_it_is_signed() {
+    assert_eq!(sample().emit(None).len(), 103);
     assert_eq!(sample().emit(Some(&publisher())).len(), SessionHead::MAX_SIZE);
-    assert_eq!(SessionHead::MAX_SIZE, 198);
+    assert_eq!(SessionHead::MAX_SIZE, 199);
+}
+
+#[test]
+fn the_version_that_a_head_claims_is_read_without_the_rest() {
+    let bytes = sample().emit(Some(&publisher()));
+    let claimed = Some((sample().instance, sample().manifest_version));
+    assert_eq!(UnverifiedHead::claimed_version(&bytes), claimed);
+    assert_eq!(UnverifiedHead::claimed_version(&bytes[..32]), claimed);
+    for cut in 0..32 {
+        assert_eq!(UnverifiedHead::claimed_version(&bytes[..cut]), None);
+    }
+    for at in 0..8 {
+        let mut other = bytes.clone();
+        other[at] ^= 1;
+        assert_eq!(UnverifiedHead::claimed_version(&other), None);
+    }
 }
 
 #[test]
@@ -113,10 +130,12 @@ fn what_is_not_a_head_is_called_by_its_name() {
     assert_eq!(with(7, 2), Err(HeadError::FormatVersion(2)));
     assert_eq!(with(49, 0), Err(HeadError::ChannelCount));
     assert_eq!(with(49, 255), Ok(()));
-    assert_eq!(with(54, 5), Err(HeadError::EncodingId(5)));
-    assert_eq!(with(65, 0), Err(HeadError::Oti(OtiError::Zero("the number of source blocks"))));
-    assert_eq!(with(101, 2), Err(HeadError::SignedFlag(2)));
-    assert!(matches!(with(101, 1), Err(HeadError::Truncated { .. })));
+    assert_eq!(with(50, 1), Ok(()));
+    assert_eq!(with(50, 2), Err(HeadError::ContentKind(2)));
+    assert_eq!(with(55, 5), Err(HeadError::EncodingId(5)));
+    assert_eq!(with(66, 0), Err(HeadError::Oti(OtiError::Zero("the number of source blocks"))));
+    assert_eq!(with(102, 2), Err(HeadError::SignedFlag(2)));
+    assert!(matches!(with(102, 1), Err(HeadError::Truncated { .. })));
 }
 
 #[test]
@@ -142,26 +161,30 @@ fn heads() -> impl Strategy<Value = SessionHead> {
         }),
     ];
     let oti = oti.prop_filter("describes an object", |oti| oti.layout().is_ok());
+    let kind = prop_oneof![Just(ContentKind::Manifest), Just(ContentKind::StreamIndex)];
     (
         any::<[u8; 16]>(),
         any::<[u64; 3]>(),
-        any::<u8>(),
+        (kind, any::<u8>()),
         1..=u8::MAX,
         any::<u32>(),
         oti,
         any::<[u8; 32]>(),
     )
-        .prop_map(|(instance, [version, expires, rate], control, channels, toi, oti, hash)| {
-            SessionHead {
-                instance: InstanceId(instance),
-                manifest_version: version,
-                manifest: ObjectRef { toi, oti, hash: Hash(hash) },
-                expires_unix_seconds: expires,
-                rate_bytes_per_second: rate,
-                congestion_control: CongestionControl(control),
-                channel_count: channels,
-            }
-        })
+        .prop_map(
+            |(instance, [version, expires, rate], (kind, control), channels, toi, oti, hash)| {
+                SessionHead {
+                    instance: InstanceId(instance),
+                    manifest_version: version,
+                    kind,
+                    manifest: ObjectRef { toi, oti, hash: Hash(hash) },
+                    expires_unix_seconds: expires,
+                    rate_bytes_per_second: rate,
+                    congestion_control: CongestionControl(control),
+                    channel_count: channels,
+                }
+            },
+        )
 }
 
 proptest! {

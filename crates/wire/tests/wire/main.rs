@@ -10,6 +10,7 @@ mod manifest;
 mod names;
 mod packet;
 mod peer_packets;
+mod stream;
 mod ticket;
 
 /// Bytes from hexadecimal digits; blanks are for the reader.

@@ -1,0 +1,61 @@
+//! `fontana send -`: what somebody else makes. Either while it is made, or read to its end first.
+
+use crate::args::SendArguments;
+use crate::console::{Console, Failure};
+use crate::units::Bytes;
+use fontana::{SendOptions, Spool, Verdict};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+/// What receivers know it by if nobody says.
+pub(super) const NAME: &str = "stream";
+
+/// What is to be sent.
+pub(super) enum Input {
+    Files,
+    /// Standard input, as it comes.
+    Stream,
+    /// Standard input as a whole, on the disk of this directory.
+    Spool(PathBuf),
+}
+
+/// What the arguments mean.
+pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
+    let usage = |message, way_out| Err(Failure::new(Verdict::Usage, message, way_out));
+    let is_standard_input = |path: &PathBuf| path == Path::new("-");
+    if !arguments.files.iter().any(is_standard_input) {
+        return match (&arguments.spool, arguments.wait) {
+            (Some(_), _) => usage("--spool without anything to spool", "send standard input: -"),
+            (_, Some(_)) => usage(
+                "--wait with files, which receivers may come for at any time",
+                "leave it out, or send a stream: producer | fontana send -",
+            ),
+            (None, None) => Ok(Input::Files),
+        };
+    }
+    if arguments.files.len() > 1 {
+        return usage("standard input (-) beside other files", "send them in two sessions");
+    }
+    if io::stdin().is_terminal() {
+        let way_out = "send the output of a program: tar c DIR | fontana send -";
+        return usage("standard input is this terminal", way_out);
+    }
+    Ok(match &arguments.spool {
+        None => Input::Stream,
+        Some(None) => Input::Spool(std::env::temp_dir()),
+        Some(Some(directory)) => Input::Spool(directory.clone()),
+    })
+}
+
+/// Reads standard input to its end, and sets the options to send the result.
+pub(super) fn spool(
+    directory: PathBuf,
+    options: &mut SendOptions,
+    console: &Console,
+) -> Result<Spool, Failure> {
+    let spool = Spool::fill(&mut io::stdin().lock(), directory)?;
+    console.note(format_args!("read {} from standard input", Bytes(spool.length())));
+    options.files = vec![spool.path()];
+    options.name.get_or_insert_with(|| NAME.into());
+    Ok(spool)
+}

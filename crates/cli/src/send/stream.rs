@@ -1,0 +1,142 @@
+//! `fontana send -` without `--spool`: a stream, sent while it is made.
+
+use super::{Outline, standard_input};
+use crate::args::{Fec, SendArguments};
+use crate::console::{Console, Failure};
+use crate::events::{SendEvent, Sent, seconds, verdict};
+use crate::progress::{OncePerSecond, SendBar};
+use crate::signal::stop_on_signals;
+use crate::units::{Bytes, Count, Rate, Time};
+use fontana::wire::{Printable, PublicKey, Ticket};
+use fontana::{
+    SendOptions, SendProgress, SendSummary, Stop, StreamOptions, StreamSession, Verdict,
+};
+use std::io;
+
+/// Sends standard input as it comes.
+pub(super) fn run(
+    arguments: &SendArguments,
+    options: SendOptions,
+    console: &Console,
+    stop: &Stop,
+) -> Result<Verdict, Failure> {
+    refuse_what_needs_the_end(arguments)?;
+    let outline = Outline::of(arguments, &options)?;
+    let copies = outline.reach.to.len() as u64;
+    let name = options.name.unwrap_or_else(|| standard_input::NAME.into());
+    let session = StreamSession::prepare(StreamOptions {
+        reach: options.reach,
+        rate_bytes_per_second: options.rate_bytes_per_second,
+        tsi: options.tsi,
+        block_symbols: options.block_symbols,
+        symbol_size: options.symbol_size,
+        repair_permille: arguments.repair,
+        announce: arguments.wait.unwrap_or_default(),
+        signer: options.signer,
+        memory: options.memory,
+        ..StreamOptions::new(name.clone())
+    })?;
+    announce(&outline, session.ticket(), arguments, &name, console);
+    stop_on_signals(stop)?;
+    let mut bar = SendBar::new(console, None);
+    let mut gate = OncePerSecond::default();
+    let mut told = 0;
+    let summary = session.run(io::stdin(), stop, &mut |progress: &SendProgress<'_>| {
+        for error in progress.failures.iter().skip(told) {
+            console.failure(&Failure::from(error));
+        }
+        told = progress.failures.len();
+        if gate.passes(progress.elapsed) {
+            console.event(&SendEvent::progress(progress, copies));
+        }
+        bar.show(progress);
+    });
+    bar.clear();
+    Ok(conclude(&summary?, copies, console))
+}
+
+/// Options for what is there as a whole before it is sent.
+fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
+    let given = [
+        (arguments.push.is_some(), "--push"),
+        (arguments.sequential.is_some(), "--sequential"),
+        (arguments.duration.is_some(), "--duration"),
+        (arguments.flute, "--flute"),
+        (arguments.manifest.is_some(), "--manifest"),
+        (arguments.mirror, "--mirror"),
+        (arguments.dry_run, "--dry-run"),
+        (arguments.fec != Fec::Raptorq, "--fec"),
+        (arguments.content_version != 1, "--content-version"),
+    ];
+    match given.into_iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, option)) => {
+            let message =
+                format!("{option} with a stream, which is sent once and while it is made");
+            let way_out = "read standard input to its end first: --spool\nor leave the option out";
+            Err(Failure::new(Verdict::Usage, message, way_out))
+        }
+    }
+}
+
+fn announce(
+    outline: &Outline,
+    ticket: &Ticket,
+    arguments: &SendArguments,
+    name: &[u8],
+    console: &Console,
+) {
+    let to: Vec<_> = outline.reach.to.iter().map(ToString::to_string).collect();
+    let tickets: Vec<_> = outline.tickets(ticket).iter().map(Ticket::to_string).collect();
+    let wait = arguments.wait.unwrap_or_default();
+    console.event(&SendEvent::Stream {
+        ticket: ticket.to_string(),
+        tickets: tickets.clone(),
+        to: to.clone(),
+        interface: outline.interface.clone(),
+        tsi: ticket.tsi.0,
+        key: ticket.key.as_ref().map(PublicKey::to_string),
+        name: Printable(name).to_string(),
+        rate_bits_per_second: outline.rate_bits_per_second,
+        wait_seconds: seconds(wait),
+    });
+    console.note(format_args!(
+        "sending standard input as {}, to {} ({}) at {} at most, once; receive with",
+        Printable(name),
+        to.join(", "),
+        outline.interface,
+        Rate(outline.rate_bits_per_second as f64),
+    ));
+    for ticket in tickets {
+        console.result(format_args!("fontana recv '{ticket}' --to -"));
+    }
+    if wait.is_zero() {
+        console.note("it begins now: receivers that come later have missed the beginning (--wait)");
+    } else {
+        console.note(format_args!("it begins in {}", Time(wait)));
+    }
+}
+
+fn conclude(summary: &SendSummary, copies: u64, console: &Console) -> Verdict {
+    let sent = Sent::new(&summary.stats, summary.lost, copies);
+    console.say_or_note(
+        summary.verdict == Verdict::Interrupted,
+        format_args!(
+            "sent {} on the wire in {} and {} ({} source and {} repair symbols)",
+            Bytes(sent.wire_bytes),
+            Count(sent.packets, "packet"),
+            Time(summary.elapsed),
+            sent.source_symbols,
+            sent.repair_symbols,
+        ),
+    );
+    super::warn_of_lost(summary.lost, console);
+    console.event(&SendEvent::Summary {
+        verdict: verdict(summary.verdict).into(),
+        code: summary.verdict.code(),
+        seconds: seconds(summary.elapsed),
+        passes: crate::events::passes(&summary.stats, summary.stats.source_symbols),
+        sent,
+    });
+    summary.verdict
+}

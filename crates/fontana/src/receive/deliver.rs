@@ -1,0 +1,199 @@
+//! Verified bytes on their way to a consumer: in their order, each once, at the consumer's pace.
+//!
+//! Pieces may be handed over in any order; their numbers, which count up from 0, say which is next.
+//! A program is never waited for: a consumer that has stopped reading keeps the thread in a write for
+//! as long as it likes, and nobody else.
+
+use super::disk::OpenObject;
+use crate::Error;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use fontana_store::GrowingFile;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// Bytes that are next to each other at the consumer.
+pub(super) enum Piece {
+    /// Verified bytes of an object.
+    Bytes { object: Arc<OpenObject>, range: Range<u64> },
+    /// A hole of a file.
+    Zeros(u64),
+}
+
+enum Task {
+    Deliver { number: u64, piece: Piece },
+    Finish,
+}
+
+/// What has become of it.
+pub(super) enum Report {
+    /// The consumer has taken the piece.
+    Delivered { number: u64 },
+    /// It has taken all of them.
+    Finished,
+    /// It takes no more.
+    Failed(Error),
+}
+
+/// What takes the bytes.
+pub(super) trait Sink: Write + Send {
+    /// Whether a write may take for ever.
+    fn may_block(&self) -> bool;
+    /// Everything has been written.
+    fn finish(&mut self) -> Result<(), Error>;
+}
+
+/// A program's own writer.
+pub(super) struct Writer(pub(super) Box<dyn Write + Send>);
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Sink for Writer {
+    fn may_block(&self) -> bool {
+        true
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.0.flush().map_err(|error| Error::Consumer { error })
+    }
+}
+
+/// A stream's own file.
+impl Sink for GrowingFile {
+    fn may_block(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        Ok(self.commit()?)
+    }
+}
+
+/// Bytes that are read from the disk, and written to the consumer, at a time: what a pipe holds.
+const CHUNK: usize = 64 << 10;
+
+/// The thread that writes to the consumer.
+pub(super) struct Deliverer {
+    tasks: Sender<Task>,
+    reports: Receiver<Report>,
+    delivered: Arc<AtomicU64>,
+    /// The thread, if it will end.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Deliverer {
+    pub(super) fn spawn(sink: Box<dyn Sink>) -> Result<Self, Error> {
+        let (tasks, queue) = unbounded();
+        let (reports_out, reports) = unbounded();
+        let delivered = Arc::new(AtomicU64::new(0));
+        let may_block = sink.may_block();
+        let counter = Counter { sink, delivered: Arc::clone(&delivered) };
+        let thread = std::thread::Builder::new()
+            .name("deliver".to_owned())
+            .spawn(move || run(counter, &queue, &reports_out))
+            .map_err(|error| Error::System { doing: "start the delivering thread", error })?;
+        let thread = Some(thread).filter(|_| !may_block);
+        Ok(Self { tasks, reports, delivered, thread })
+    }
+
+    /// Number `number` of the pieces may be delivered, when it is its turn.
+    pub(super) fn deliver(&self, number: u64, piece: Piece) {
+        // If the thread has ended, its last report says why.
+        let _ = self.tasks.send(Task::Deliver { number, piece });
+    }
+
+    /// Nothing follows the pieces that were handed over.
+    pub(super) fn finish(&self) {
+        let _ = self.tasks.send(Task::Finish);
+    }
+
+    /// Ends it: what is not finished by now never will be. Returns the bytes that were taken.
+    pub(super) fn end(self) -> u64 {
+        drop(self.tasks);
+        if let Some(thread) = self.thread {
+            // A panic there is a defect of ours; it was printed.
+            let _ = thread.join();
+        }
+        self.delivered.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn reports(&self) -> &Receiver<Report> {
+        &self.reports
+    }
+}
+
+fn run(mut sink: Counter, queue: &Receiver<Task>, reports: &Sender<Report>) {
+    let (mut waiting, mut next) = (BTreeMap::new(), 0);
+    for task in queue {
+        match task {
+            Task::Deliver { number, piece } => _ = waiting.insert(number, piece),
+            Task::Finish => {
+                let report = sink.sink.finish().map_or_else(Report::Failed, |()| Report::Finished);
+                let _ = reports.send(report);
+                return;
+            }
+        }
+        while let Some(piece) = waiting.remove(&next) {
+            let report = match write(&piece, &mut sink) {
+                Ok(()) => Report::Delivered { number: next },
+                Err(error) => Report::Failed(error),
+            };
+            let failed = matches!(report, Report::Failed(_));
+            if reports.send(report).is_err() || failed {
+                return;
+            }
+            next += 1;
+        }
+    }
+}
+
+fn write(piece: &Piece, sink: &mut Counter) -> Result<(), Error> {
+    let consumer = |error| Error::Consumer { error };
+    match piece {
+        Piece::Zeros(length) => {
+            io::copy(&mut io::Read::take(io::repeat(0), *length), sink).map_err(consumer)?;
+        }
+        Piece::Bytes { object, range } => {
+            let mut chunk = vec![0; CHUNK];
+            let mut at = range.start;
+            while at < range.end {
+                let count = (range.end - at).min(CHUNK as u64);
+                let bytes = chunk.get_mut(..count as usize).unwrap_or_default();
+                object.staged.read_at(at, bytes)?;
+                sink.write_all(bytes).map_err(consumer)?;
+                at += count;
+            }
+        }
+    }
+    // A consumer that waits for its last line should not wait for the next piece.
+    sink.flush().map_err(consumer)
+}
+
+/// Counts what the sink has taken.
+struct Counter {
+    sink: Box<dyn Sink>,
+    delivered: Arc<AtomicU64>,
+}
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.sink.write(bytes)?;
+        self.delivered.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}

@@ -1,0 +1,100 @@
+//! A file of a manifest as pieces of verified blocks, for a consumer that wants it in its order.
+
+use fontana_fec::Sbn;
+use fontana_proto::BlockId;
+use fontana_wire::{FileEntry, Manifest, Segment, Toi};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a file is made of. Every piece has a number: its place in the file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Pieces {
+    /// Number and bytes of the object, for each block that the file has bytes of.
+    pub(super) of_block: BTreeMap<BlockId, Vec<(u64, Range<u64>)>>,
+    /// Number and length of each hole.
+    pub(super) holes: Vec<(u64, u64)>,
+}
+
+impl Pieces {
+    pub(super) fn of(file: &FileEntry, manifest: &Manifest) -> Self {
+        let mut pieces = Self::default();
+        let mut number = 0;
+        for (_, segment) in file.placed_segments() {
+            match segment {
+                Segment::Hole { length } => {
+                    pieces.holes.push((number, length));
+                    number += 1;
+                }
+                Segment::Extent { toi, object_offset, length } => {
+                    let range = object_offset..object_offset.saturating_add(length);
+                    for (sbn, part) in split(manifest, toi, range) {
+                        let block = BlockId { toi: Toi::from(toi), sbn };
+                        pieces.of_block.entry(block).or_default().push((number, part));
+                        number += 1;
+                    }
+                }
+            }
+        }
+        pieces
+    }
+}
+
+/// Cuts a range of an object where its blocks end.
+fn split(manifest: &Manifest, toi: u32, range: Range<u64>) -> Vec<(Sbn, Range<u64>)> {
+    let Some(layout) = manifest.object(toi).and_then(|object| object.oti.layout().ok()) else {
+        return Vec::new();
+    };
+    let block = |sbn| layout.block_range(Sbn(sbn)).unwrap_or(u64::MAX..u64::MAX);
+    // Blocks follow each other: the first one that ends behind the start, found by halving.
+    let (mut first, mut beyond) = (0, layout.block_count());
+    while first < beyond {
+        let middle = first + (beyond - first) / 2;
+        if block(middle).end > range.start { beyond = middle } else { first = middle + 1 }
+    }
+    (first..layout.block_count())
+        .map(|sbn| (Sbn(sbn), block(sbn)))
+        .take_while(|(_, block)| block.start < range.end)
+        .map(|(sbn, block)| (sbn, block.start.max(range.start)..block.end.min(range.end)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_fec::{FecScheme, Oti};
+    use fontana_wire::{Entry, Hash, ManifestObject, Metadata, RelativePath};
+
+    #[test]
+    fn a_file_with_holes_in_two_objects_is_cut_at_its_blocks_and_numbered_in_its_order() {
+        let object = |toi, blocks: u8| {
+            let scheme = FecScheme::RaptorQ { source_blocks: blocks, sub_blocks: 1, alignment: 1 };
+            let oti = Oti { transfer_length: 100, symbol_size: 10, scheme };
+            let block_hashes = vec![Hash([0; 32]); blocks.into()];
+            ManifestObject { toi, oti, block_hashes }
+        };
+        let extent = |toi, object_offset, length| Segment::Extent { toi, object_offset, length };
+        let file = FileEntry {
+            path: RelativePath::new("a").unwrap(),
+            metadata: Metadata { mode: 0o644, ..Metadata::default() },
+            // Blocks of object 1 end at 40, 70 and 100, those of object 2 at 50 and 100.
+            segments: vec![
+                extent(1, 35, 40),
+                Segment::Hole { length: 7 },
+                extent(2, 50, 50),
+                extent(1, 0, 1),
+            ],
+        };
+        let objects = vec![object(1, 3), object(2, 2)];
+        let manifest = Manifest::new(1, "", objects, vec![Entry::File(file.clone())]).unwrap();
+        let pieces = Pieces::of(&file, &manifest);
+        let block = |toi, sbn| BlockId { toi: Toi(toi), sbn: Sbn(sbn) };
+        let expected = [
+            (block(1, 0), vec![(0, 35..40), (5, 0..1)]),
+            (block(1, 1), vec![(1, 40..70)]),
+            (block(1, 2), vec![(2, 70..75)]),
+            (block(2, 1), vec![(4, 50..100)]),
+        ];
+        assert_eq!(pieces.of_block, BTreeMap::from(expected));
+        assert_eq!(pieces.holes, [(3, 7)]);
+    }
+}

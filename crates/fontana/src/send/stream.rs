@@ -1,0 +1,314 @@
+//! Sending a stream: bytes of a reader, while they are made.
+//!
+//! ```no_run
+//! use fontana::{Stop, StreamOptions, StreamSession};
+//!
+//! let session = StreamSession::prepare(StreamOptions::new("dump"))?;
+//! println!("fontana recv '{}' --to -", session.ticket());
+//! let summary = session.run(std::io::stdin(), &Stop::new(), &mut |_progress| {})?;
+//! assert_eq!(summary.verdict.code(), 0);
+//! # Ok::<(), fontana::Error>(())
+//! ```
+
+use super::train::Train;
+use super::{FTI_BYTES, Numbers, SendProgress, SendSummary, Way};
+use crate::{Error, Reach, Stop, Verdict, geometry, memory};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use cut::{Cutter, Prepared};
+use fontana_net::{Clock, SendSocket};
+use fontana_proto::{
+    BatchId, Event, Instant, Job, Output, StreamSender, StreamSenderConfig, drain,
+};
+use fontana_wire::{InstanceId, RelativePath, SecretKey, Ticket, Tsi};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+mod cut;
+
+/// What to send a stream as. Everything has a safe default.
+#[derive(Debug)]
+pub struct StreamOptions {
+    /// What receivers call the file that they make of it: one component.
+    pub name: Vec<u8>,
+    /// Where to.
+    pub reach: Reach,
+    /// Cap on the bytes per second on the wire, IP and UDP headers included.
+    pub rate_bytes_per_second: u64,
+    /// Transport session identifier; drawn at random if not given.
+    pub tsi: Option<Tsi>,
+    /// Source symbols per fragment, at most.
+    pub block_symbols: u32,
+    /// Bytes per symbol; from the interface's MTU if not given.
+    pub symbol_size: Option<u16>,
+    /// Repair symbols per thousand source symbols: nothing is sent a second time.
+    pub repair_permille: u32,
+    /// For how long the stream is announced before it begins, so that receivers can be started.
+    pub announce: Duration,
+    /// Signs the stream; if not given, a key that is made for it.
+    pub signer: Option<SecretKey>,
+    /// Memory to use, in bytes.
+    pub memory: usize,
+    /// Seed of everything random that need not be secret; from the system if not given.
+    pub seed: Option<u64>,
+}
+
+impl StreamOptions {
+    /// Sends a stream of this name with the defaults of [`SendOptions`](crate::SendOptions), and a
+    /// tenth of repair symbols.
+    pub fn new(name: impl Into<Vec<u8>>) -> Self {
+        Self {
+            name: name.into(),
+            reach: Reach::default(),
+            rate_bytes_per_second: 100_000_000 / 8,
+            tsi: None,
+            block_symbols: geometry::DEFAULT_BLOCK_SYMBOLS,
+            symbol_size: None,
+            repair_permille: 100,
+            announce: Duration::ZERO,
+            signer: None,
+            memory: memory::DEFAULT_MEMORY,
+            seed: None,
+        }
+    }
+}
+
+/// A stream that is ready to be sent: socket open, nothing read.
+pub struct StreamSession {
+    ticket: Ticket,
+    socket: SendSocket,
+    sender: StreamSender,
+    cutter: Cutter,
+}
+
+/// How often the application is told.
+const OBSERVE_EVERY: Duration = Duration::from_millis(200);
+/// How long a stop request may go unnoticed.
+const STOP_LATENCY: Duration = Duration::from_millis(100);
+/// Versions of one stream, at most, so that those of the next one under the same key are above: a
+/// fragment has two, so a stream would have to be started within a second of the last one.
+const VERSIONS_PER_SECOND: u64 = 1 << 24;
+
+impl StreamSession {
+    /// Opens the socket and makes a key if none was given.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing has been sent then.
+    pub fn prepare(options: StreamOptions) -> Result<Self, Error> {
+        let numbers = Numbers {
+            rate_bytes_per_second: options.rate_bytes_per_second,
+            tsi: options.tsi,
+            memory: options.memory,
+            symbol_size: options.symbol_size,
+            block_symbols: options.block_symbols,
+        };
+        numbers.check(56_403)?;
+        let name = single_component(&options.name)?;
+        let way = Way::of(&options.reach)?;
+        let symbol_size = way.symbol_size(options.symbol_size)?;
+        let version = way.version;
+        let socket = way.socket(options.reach.hop_limit)?;
+        let signer = options.signer.map_or_else(crate::generate_key, Ok)?;
+        let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
+        // 0 is not a TSI in ALC (RFC 5775, section 2.1).
+        let tsi = options.tsi.unwrap_or(Tsi(u64::from(seed as u32).max(1)));
+        let source = socket.local_address().ip();
+        let address = options.reach.ticket_address();
+        let ticket = Ticket {
+            sources: Some(source).filter(|source| !source.is_unspecified()).into_iter().collect(),
+            group: address.ip(),
+            port: address.port(),
+            tsi,
+            key: Some(signer.public_key()),
+            manifest: None,
+        };
+        let most = memory::fragment_bytes(options.memory) / usize::from(symbol_size);
+        let max_symbols = options.block_symbols.min(most.max(1) as u32);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let sender = StreamSender::new(StreamSenderConfig {
+            tsi,
+            instance: InstanceId(crate::random_bytes()?),
+            signer,
+            first_version: since.as_secs() * VERSIONS_PER_SECOND,
+            name,
+            symbol_size,
+            control_symbol_size: symbol_size - FTI_BYTES,
+            max_symbols,
+            repair_permille: options.repair_permille,
+            rate_bytes_per_second: options.rate_bytes_per_second
+                / options.reach.copies().max(1) as u64,
+            packet_overhead: version.header_size() as u32,
+            announce: options.announce,
+            seed,
+        })?;
+        let cutter = Cutter { symbol_size, max_symbols, repair_permille: options.repair_permille };
+        Ok(Self { ticket, socket, sender, cutter })
+    }
+
+    /// What a receiver needs to know.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Sends what `reader` gives until it ends, or `stop` says so. Only as much is read as there is
+    /// room for; the reader has a thread of its own, which a read that never returns keeps.
+    ///
+    /// # Errors
+    /// [`Error::Send`] if the network refuses for good, [`Error::System`] if a thread cannot be
+    /// started. A reader that fails is told in the summary ([`Error::Producer`]), and to the
+    /// receivers.
+    pub fn run(
+        self,
+        reader: impl Read + Send + 'static,
+        stop: &Stop,
+        observe: &mut dyn FnMut(&SendProgress<'_>),
+    ) -> Result<SendSummary, Error> {
+        let symbol_size = usize::from(self.cutter.symbol_size);
+        let fragments = self.cutter.spawn(reader)?;
+        let mut driver = Driver {
+            clock: Clock::start(),
+            train: Train::new(self.socket),
+            sender: self.sender,
+            symbol_size,
+            batches: BTreeMap::new(),
+            fragments: Some(fragments),
+            failures: Vec::new(),
+            interrupted: false,
+            ended: false,
+        };
+        let mut last_observed = Duration::ZERO;
+        loop {
+            driver.send()?;
+            let elapsed = Duration::from_nanos(driver.clock.now_nanos());
+            if driver.ended || elapsed >= last_observed + OBSERVE_EVERY {
+                last_observed = elapsed;
+                let stats = driver.sender.stats();
+                let (source_symbols, lost) = (stats.source_symbols, driver.train.lost);
+                let failures = &driver.failures;
+                observe(&SendProgress { elapsed, stats, source_symbols, lost, failures });
+            }
+            if driver.ended {
+                return Ok(driver.summary(elapsed));
+            }
+            if stop.is_set() {
+                driver.interrupt();
+            }
+            driver.wait();
+        }
+    }
+}
+
+fn single_component(name: &[u8]) -> Result<RelativePath, Error> {
+    let shown = || fontana_wire::Printable(name).to_string();
+    let path = RelativePath::new(name).map_err(|error| Error::Name { name: shown(), error })?;
+    if path.components().count() > 1 {
+        return Err(Error::Unsupported {
+            name: shown(),
+            what: "a stream's name is no path".into(),
+        });
+    }
+    Ok(path)
+}
+
+/// Keeps the pace, and waits for nobody but a producer that has nothing to send.
+struct Driver {
+    clock: Clock,
+    train: Train,
+    sender: StreamSender,
+    symbol_size: usize,
+    /// Symbols of the fragments that are being sent, one after the other.
+    batches: BTreeMap<BatchId, Vec<u8>>,
+    /// Fragments to come; `None` after the last one.
+    fragments: Option<Receiver<Result<Prepared, Error>>>,
+    failures: Vec<Error>,
+    interrupted: bool,
+    ended: bool,
+}
+
+impl Driver {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.clock.now_nanos())
+    }
+
+    /// Sends what may be sent now.
+    fn send(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        let Self { sender, train, batches, symbol_size, ended, .. } = self;
+        let result = drain(sender, now, &mut Vec::with_capacity(2048), |output, header| {
+            match output {
+                Output::Transmit { symbol, .. } => {
+                    let bytes = match symbol {
+                        None => Some(&[][..]),
+                        Some(symbol) => batches.get(&symbol.batch).and_then(|batch| {
+                            let at = symbol.index as usize * *symbol_size;
+                            batch.get(at..at + *symbol_size)
+                        }),
+                    };
+                    if let Some(Err(error)) = bytes.map(|bytes| train.push(header, bytes)) {
+                        return ControlFlow::Break(error);
+                    }
+                }
+                Output::Job(Job::Release { batch }) => _ = batches.remove(&batch),
+                Output::Event(Event::Finished) => *ended = true,
+                Output::Job(_) | Output::Event(_) | Output::Join(_) | Output::Leave(_) => {}
+            }
+            ControlFlow::Continue(())
+        });
+        match result {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => self.train.leave(),
+        }
+    }
+
+    /// Waits until something may be sent, or another fragment is there and there is room for it.
+    fn wait(&mut self) {
+        use fontana_proto::Endpoint;
+        let patience = self
+            .sender
+            .poll_timeout()
+            .map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
+        let Some(fragments) = self.fragments.as_ref().filter(|_| self.sender.wants_fragment())
+        else {
+            return std::thread::sleep(patience);
+        };
+        match fragments.recv_timeout(patience) {
+            Ok(Ok(Prepared { length, hash, source, repair })) => {
+                if let Some(number) = self.sender.push_fragment(length, hash) {
+                    let batch = 2 * u64::from(number);
+                    self.batches.insert(BatchId(batch), source);
+                    self.batches.insert(BatchId(batch + 1), repair);
+                } else {
+                    // More fragments than a stream can number.
+                    self.sender.finish(false);
+                }
+            }
+            Ok(Err(error)) => {
+                self.failures.push(error);
+                self.sender.finish(false);
+                self.fragments = None;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                self.sender.finish(true);
+                self.fragments = None;
+            }
+        }
+    }
+
+    /// Tells the receivers, and no more.
+    fn interrupt(&mut self) {
+        if !self.interrupted && self.fragments.take().is_some() {
+            self.interrupted = true;
+            self.batches.clear();
+            self.sender.abandon();
+        }
+    }
+
+    fn summary(self, elapsed: Duration) -> SendSummary {
+        let start = if self.interrupted { Verdict::Interrupted } else { Verdict::Complete };
+        let verdict = self.failures.iter().fold(start, |v, error| v.worst(error.verdict()));
+        let stats = self.sender.stats();
+        SendSummary { verdict, elapsed, stats, lost: self.train.lost, failures: self.failures }
+    }
+}

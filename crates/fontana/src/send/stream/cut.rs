@@ -1,0 +1,166 @@
+//! Cuts what a producer makes into fragments, and encodes them ahead of need.
+//!
+//! Two threads: one reads, because a read may take for ever; one cuts, and sends what there is when
+//! the producer pauses. Both stand still while there is no room for another fragment, and end when
+//! nobody takes them any more.
+
+use crate::Error;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use fontana_fec::{Encoder, Esi, FecScheme, PlanCache};
+use fontana_proto::repair_symbols;
+use fontana_wire::{BlockHasher, Hash};
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
+
+/// How fragments are made.
+pub(super) struct Cutter {
+    pub(super) symbol_size: u16,
+    pub(super) max_symbols: u32,
+    pub(super) repair_permille: u32,
+}
+
+/// A fragment that is ready to be sent.
+pub(super) struct Prepared {
+    pub(super) length: u32,
+    pub(super) hash: Hash,
+    /// Its source symbols, one after the other; the last one is padded.
+    pub(super) source: Vec<u8>,
+    /// Its repair symbols, from ESI k on.
+    pub(super) repair: Vec<u8>,
+}
+
+/// A byte waits no longer than this for others to share its fragment.
+const FLUSH: Duration = Duration::from_secs(1);
+/// Bytes that are read at a time: what a pipe holds.
+const CHUNK: usize = 64 << 10;
+/// Chunks that are read ahead: reading and cutting overlap.
+const CHUNKS: usize = 4;
+
+impl Cutter {
+    /// Begins to read. The channel's end is the reader's.
+    pub(super) fn spawn(
+        self,
+        reader: impl Read + Send + 'static,
+    ) -> Result<Receiver<Result<Prepared, Error>>, Error> {
+        let (chunks, read) = bounded(CHUNKS);
+        let (fragments, cut) = bounded(1);
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(work)
+                .map(drop)
+                .map_err(|error| Error::System { doing: "start a thread", error })
+        };
+        spawn("read", Box::new(move || read_all(reader, &chunks)))?;
+        spawn("cut", Box::new(move || self.run(&read, &fragments)))?;
+        Ok(cut)
+    }
+
+    fn run(
+        &self,
+        chunks: &Receiver<io::Result<Vec<u8>>>,
+        fragments: &Sender<Result<Prepared, Error>>,
+    ) {
+        crate::give_way();
+        // Fragments of the full length, and what pauses leave: few lengths come twice.
+        let plans = PlanCache::new(2);
+        let most = self.max_symbols as usize * usize::from(self.symbol_size);
+        let mut fragment = Vec::new();
+        let mut deadline = None;
+        loop {
+            let chunk = match deadline {
+                None => chunks.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(deadline) => chunks.recv_deadline(deadline),
+            };
+            let end = match chunk {
+                Ok(Ok(chunk)) => {
+                    let mut rest = chunk.as_slice();
+                    while !rest.is_empty() {
+                        let (now, later) = rest.split_at(rest.len().min(most - fragment.len()));
+                        fragment.extend_from_slice(now);
+                        rest = later;
+                        deadline.get_or_insert_with(|| Instant::now() + FLUSH);
+                        if fragment.len() == most {
+                            deadline = None;
+                            let full = std::mem::take(&mut fragment);
+                            if fragments.send(self.prepare(full, &plans)).is_err() {
+                                return;
+                            }
+                        }
+                    }
+                    continue;
+                }
+                Ok(Err(error)) => Some(Err(error)),
+                Err(RecvTimeoutError::Disconnected) => Some(Ok(())),
+                Err(RecvTimeoutError::Timeout) => None,
+            };
+            // A pause, or the end: what there is goes out.
+            if !fragment.is_empty() {
+                deadline = None;
+                let short = std::mem::take(&mut fragment);
+                if fragments.send(self.prepare(short, &plans)).is_err() {
+                    return;
+                }
+            }
+            if let Some(Err(error)) = end {
+                // If nobody is there, nobody need know.
+                let _ = fragments.send(Err(Error::Producer { error }));
+                return;
+            }
+            if end.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Hashes and encodes a fragment.
+    fn prepare(&self, mut source: Vec<u8>, plans: &PlanCache) -> Result<Prepared, Error> {
+        let size = usize::from(self.symbol_size);
+        let mut hasher = BlockHasher::new();
+        hasher.update(&source);
+        let (length, hash) = (source.len() as u32, hasher.finalize());
+        let symbols = source.len().div_ceil(size);
+        source.resize(symbols * size, 0);
+        let k = symbols as u32;
+        let failed = |error: fontana_fec::BlockLengthError| Error::System {
+            doing: "encode a fragment",
+            error: io::Error::other(error),
+        };
+        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        let plan = plans.source_plan(scheme, k).map_err(failed)?;
+        let block = plan
+            .execute(size, |esi: Esi, out: &mut [u8]| {
+                let at = esi.0 as usize * size;
+                out.copy_from_slice(source.get(at..at + size).ok_or(())?);
+                Ok::<(), ()>(())
+            })
+            .map_err(|()| Error::System {
+                doing: "encode a fragment",
+                error: io::Error::other("a source symbol is missing"),
+            })?;
+        let mut repair = vec![0; repair_symbols(k, self.repair_permille) as usize * size];
+        for (esi, symbol) in (k..).map(Esi).zip(repair.chunks_exact_mut(size)) {
+            block.write_symbol(esi, symbol);
+        }
+        Ok(Prepared { length, hash, source, repair })
+    }
+}
+
+fn read_all(mut reader: impl Read, chunks: &Sender<io::Result<Vec<u8>>>) {
+    loop {
+        let mut chunk = vec![0; CHUNK];
+        let result = match reader.read(&mut chunk) {
+            Ok(0) => return,
+            Ok(count) => {
+                chunk.truncate(count);
+                Ok(chunk)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
+        let failed = result.is_err();
+        if chunks.send(result).is_err() || failed {
+            return;
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Real streams over loopback multicast: real sockets, programs' readers and writers.
+#![allow(clippy::unwrap_used)]
+
+use fontana::{
+    Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, SendSummary, SimulatedLoss, Stop,
+    StreamOptions, StreamSession, Verdict, Verified, wire::Ticket,
+};
+use std::io::{self, Cursor, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Source symbols of a fragment here, of 1 024 bytes each.
+const K: u32 = 200;
+const FRAGMENT: usize = 200 * 1024;
+
+/// A group and port that no other test of this process uses.
+fn reach(test: u8) -> Reach {
+    let group = Ipv4Addr::new(239, 255, 93, test);
+    let port = 20_000 + (std::process::id() % 20_000) as u16;
+    let mut reach = Reach::to(SocketAddr::from((group, port)));
+    reach.interface = Some("127.0.0.1".parse().unwrap());
+    reach
+}
+
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 7_u64;
+    let step = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (state >> 56) as u8
+    };
+    (0..bytes).map(step).collect()
+}
+
+/// A consumer that keeps what it gets.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn prepare(reach: &Reach) -> StreamSession {
+    StreamSession::prepare(StreamOptions {
+        reach: reach.clone(),
+        rate_bytes_per_second: 20_000_000,
+        block_symbols: K,
+        symbol_size: Some(1024),
+        announce: Duration::from_millis(400),
+        ..StreamOptions::new("dump")
+    })
+    .unwrap()
+}
+
+fn send(
+    session: StreamSession,
+    reader: impl Read + Send + 'static,
+) -> (Stop, JoinHandle<SendSummary>) {
+    let stop = Stop::new();
+    let stopped = stop.clone();
+    let thread = std::thread::spawn(move || session.run(reader, &stopped, &mut |_| {}).unwrap());
+    (stop, thread)
+}
+
+fn options(ticket: &Ticket, reach: &Reach, directory: &Path) -> ReceiveOptions {
+    let mut options = ReceiveOptions::from_ticket(ticket, directory);
+    options.reach = reach.clone();
+    options.timeout = Some(Duration::from_secs(40));
+    options
+}
+
+fn receive_into(
+    options: ReceiveOptions,
+    writer: impl Write + Send + 'static,
+) -> JoinHandle<ReceiveSummary> {
+    let session = ReceiveSession::open_writer(options, writer).unwrap();
+    std::thread::spawn(move || session.run(&Stop::new(), &mut |_| {}).unwrap())
+}
+
+#[test]
+fn streams_of_every_length_reach_programs_and_directories() {
+    let directory = tempfile::tempdir().unwrap();
+    for (test, length) in (1..).zip([0, 1, FRAGMENT, FRAGMENT + 1, 12_000_000]) {
+        let (bytes, reach) = (noise(length), reach(test));
+        let session = prepare(&reach);
+        let ticket = session.ticket().clone();
+        let kept = Kept::default();
+        let staging = directory.path().join("staging");
+        let mut lossy = options(&ticket, &reach, &staging);
+        lossy.simulated_loss = Some(SimulatedLoss { probability: 0.05, seed: 3 });
+        let piped = receive_into(lossy, kept.clone());
+        let into = directory.path().join(format!("into {length}"));
+        let filed = ReceiveSession::open(options(&ticket, &reach, &into)).unwrap();
+        let filed = std::thread::spawn(move || filed.run(&Stop::new(), &mut |_| {}).unwrap());
+        let (_, sending) = send(session, Cursor::new(bytes.clone()));
+        for receiver in [piped, filed] {
+            let summary = receiver.join().unwrap();
+            assert_eq!(summary.verdict, Verdict::Complete, "{summary:?}");
+            assert_eq!(summary.verified, Some(Verified::Signed));
+            assert_eq!(summary.bytes, length as u64);
+            assert_eq!(summary.delivery.unwrap().bytes, length as u64);
+        }
+        assert!(*kept.0.lock().unwrap() == bytes, "{length}");
+        assert!(std::fs::read(into.join("dump")).unwrap() == bytes, "{length}");
+        for left in [&staging, &into] {
+            let count = std::fs::read_dir(left).unwrap().count();
+            assert_eq!(count, usize::from(left == &into), "nothing else is left");
+        }
+        let summary = sending.join().unwrap();
+        assert_eq!(summary.verdict, Verdict::Complete);
+    }
+}
+
+/// Gives a byte every 150 ms, then fails or ends.
+struct Slow {
+    left: u8,
+    end: Option<io::ErrorKind>,
+}
+
+impl Read for Slow {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return self.end.map_or(Ok(0), |kind| Err(kind.into()));
+        }
+        std::thread::sleep(Duration::from_millis(150));
+        self.left -= 1;
+        out[0] = self.left;
+        Ok(1)
+    }
+}
+
+#[test]
+fn a_producer_that_is_slow_or_fails_is_sent_as_far_as_it_came() {
+    for (test, end) in [(11, None), (12, Some(io::ErrorKind::InvalidData))] {
+        let directory = tempfile::tempdir().unwrap();
+        let reach = reach(test);
+        let session = prepare(&reach);
+        let kept = Kept::default();
+        let receiving =
+            receive_into(options(session.ticket(), &reach, directory.path()), kept.clone());
+        let (_, sending) = send(session, Slow { left: 12, end });
+        let (sent, received) = (sending.join().unwrap(), receiving.join().unwrap());
+        assert_eq!(*kept.0.lock().unwrap(), [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+        match end {
+            None => {
+                assert_eq!(
+                    (sent.verdict, received.verdict),
+                    (Verdict::Complete, Verdict::Complete)
+                );
+            }
+            Some(_) => {
+                assert_eq!((sent.verdict, received.verdict), (Verdict::Io, Verdict::Incomplete));
+                let message = received.failures[0].to_string();
+                assert!(message.contains("the sender broke the stream off"), "{message}");
+                assert!(message.contains("the output has 12 bytes"), "{message}");
+            }
+        }
+    }
+}
+
+/// Takes so many bytes, then keeps the caller or closes its end.
+struct Limited {
+    left: usize,
+    closes: bool,
+}
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left == 0 && self.closes {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        while self.left == 0 {
+            std::thread::park();
+        }
+        let count = bytes.len().min(self.left);
+        self.left -= count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_consumer_that_closes_or_stalls_ends_its_own_receiver_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let (bytes, reach) = (noise(6_000_000), reach(21));
+    let session = prepare(&reach);
+    let ticket = session.ticket().clone();
+    let options = || options(&ticket, &reach, directory.path());
+    let kept = Kept::default();
+    let good = receive_into(options(), kept.clone());
+    let closing = receive_into(options(), Limited { left: 300_000, closes: true });
+    let mut small = options();
+    small.window = 10 * FRAGMENT as u64;
+    let stalled = receive_into(small, Limited { left: 300_000, closes: false });
+    let (_, sending) = send(session, Cursor::new(bytes.clone()));
+
+    let summary = closing.join().unwrap();
+    assert_eq!(summary.verdict, Verdict::Interrupted, "{summary:?}");
+    assert!(summary.delivery.unwrap().closed && summary.failures.is_empty());
+    let summary = stalled.join().unwrap();
+    assert_eq!(summary.verdict, Verdict::Incomplete, "{summary:?}");
+    let message = summary.failures[0].to_string();
+    assert!(message.contains("the consumer is slower than the stream"), "{message}");
+    assert!(message.contains("the output has 300000 bytes"), "{message}");
+    assert!(summary.failures[0].way_out().contains("--window"));
+    let summary = good.join().unwrap();
+    assert_eq!(summary.verdict, Verdict::Complete, "{summary:?}");
+    assert!(*kept.0.lock().unwrap() == bytes);
+    assert_eq!(sending.join().unwrap().verdict, Verdict::Complete);
+}
+
+#[test]
+fn receivers_are_told_that_a_sender_was_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    let reach = reach(31);
+    let session = prepare(&reach);
+    let receiving = receive_into(options(session.ticket(), &reach, directory.path()), io::sink());
+    let (stop, sending) = send(session, io::repeat(1));
+    std::thread::sleep(Duration::from_millis(900));
+    stop.set();
+    assert_eq!(sending.join().unwrap().verdict, Verdict::Interrupted);
+    let summary = receiving.join().unwrap();
+    assert_eq!(summary.verdict, Verdict::Incomplete, "{summary:?}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}

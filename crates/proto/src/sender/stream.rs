@@ -1,0 +1,456 @@
+//! The sending endpoint of a stream: fragments go out as they come, once, with repair symbols.
+//!
+//! A fragment is one object of one source block (`docs/wire.md`, section 11). Its source symbols are
+//! sent one after the other; its repair symbols follow spread over a while, between those of the
+//! fragments after it, so that a burst of loss hits no fragment alone. Then it is gone: a stream
+//! is not a carousel. The index says which fragments are on the air. It is sent, with its head, before
+//! the first symbol of a fragment and many times after.
+//!
+//! Nothing is taken that there is no room for: [`StreamSender::wants_fragment`] is what holds a fast
+//! producer back.
+
+use super::control::{ControlCarousel, ControlObject};
+use super::outlet::{DataPacket, Outlet};
+use super::{SenderStats, control::ControlError};
+use crate::{
+    BatchId, BlockId, Datagram, Done, Endpoint, Event, Instant, Job, Output, SplitMix64, SymbolId,
+};
+use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+use fontana_wire::{
+    CongestionControl, ContentKind, Fragment, Hash, InstanceId, ObjectRef, RelativePath, SecretKey,
+    SessionHead, StreamIndex, StreamState, Toi, Tsi, stream_index_hash,
+};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Everything a sender of a stream needs to know.
+#[derive(Debug)]
+pub struct StreamSenderConfig {
+    /// Transport session identifier.
+    pub tsi: Tsi,
+    /// Drawn at random by this process.
+    pub instance: InstanceId,
+    /// Signs every head.
+    pub signer: SecretKey,
+    /// Version of the first index; those that follow count up. Above those of earlier streams
+    /// under the same key.
+    pub first_version: u64,
+    /// What receivers call the file that they make of it: one component.
+    pub name: RelativePath,
+    /// Bytes of a symbol of content, a multiple of 4.
+    pub symbol_size: u16,
+    /// Bytes of a symbol of head and index, so that all packets have one size.
+    pub control_symbol_size: u16,
+    /// Most source symbols of a fragment.
+    pub max_symbols: u32,
+    /// Repair symbols per thousand source symbols; [`repair_symbols`] says how many more.
+    pub repair_permille: u32,
+    /// Cap on the bytes on the wire, IP and UDP headers included.
+    pub rate_bytes_per_second: u64,
+    /// Bytes of IP and UDP header that the rate counts for each datagram.
+    pub packet_overhead: u32,
+    /// For how long only head and index are sent, so that receivers can be started.
+    pub announce: Duration,
+    /// Draws the first sequence number.
+    pub seed: u64,
+}
+
+/// Repair symbols of a fragment of `source_symbols` at a repair share of `permille`, p: `p k + 3
+/// sqrt(k) + 4`, rounded up. A loss of p / (1 + p) takes away p k on average and deviates from that
+/// by less than a third of sqrt(k): nine deviations are covered, and 4 symbols the shortest
+/// fragments, that may lose everything (`docs/tuning.md`).
+pub fn repair_symbols(source_symbols: u32, permille: u32) -> u32 {
+    let share = (u64::from(source_symbols) * u64::from(permille)).div_ceil(1000);
+    let spare = 3 * u64::from(source_symbols.isqrt() + 1) + 4;
+    // The ESIs of RaptorQ have 24 bits (RFC 6330, section 3.2).
+    let most = (1 << 24) - u64::from(source_symbols);
+    (share + spare).min(most) as u32
+}
+
+/// Fragments on the air at a time, at most: half of what an index can list.
+const MAX_ON_AIR: usize = 32;
+/// Fragments of which source symbols are still to be sent: one being sent, and one that follows
+/// without a gap.
+const MAX_UNSENT: usize = 2;
+/// Shortest time over which repair symbols are spread: longer than what interrupts a network for a
+/// moment, and long enough to repeat the index twenty times.
+const MIN_SPREAD: Duration = Duration::from_millis(500);
+/// How long a fragment stays listed after its last symbol: packets overtake each other, and a
+/// receiver gives a fragment up when it is not listed any more.
+const GRACE: Duration = Duration::from_millis(250);
+/// A head or a symbol of the index every so many packets, and at least that often: one of both in
+/// 50 ms.
+const CONTROL_INTERVAL: u64 = 128;
+const CONTROL_PERIOD: Duration = Duration::from_millis(25);
+/// On slow links, they take no more than one packet in so many.
+const LEAST_CONTROL_PACKETS: u32 = 8;
+/// How often head and index are repeated after the end: twenty times each.
+const LINGER_PERIODS: u32 = 40;
+
+/// Pours a stream onto its channel.
+#[derive(Debug)]
+pub struct StreamSender {
+    config: StreamSenderConfig,
+    outlet: Outlet,
+    control: Vec<ControlCarousel>,
+    version: u64,
+    state: StreamState,
+    /// Ascending, without a gap up to `next`.
+    on_air: VecDeque<OnAir>,
+    /// Number of the next fragment, and bytes before it.
+    next: u32,
+    length: u64,
+    /// Between control packets.
+    control_period: Duration,
+    spread: Duration,
+    control_due: Instant,
+    begins: Option<Instant>,
+    ends: Option<Instant>,
+    finished: bool,
+    /// Nothing can be sent before.
+    wake: Instant,
+    outputs: VecDeque<Output>,
+}
+
+/// A fragment that is being sent.
+#[derive(Debug)]
+struct OnAir {
+    number: u32,
+    fragment: Fragment,
+    source_symbols: u32,
+    repair_symbols: u32,
+    /// Symbols sent: first the source symbols, then the repair symbols.
+    sent: u32,
+    /// When the last source symbol was sent.
+    source_over: Instant,
+    /// When the last symbol was sent.
+    over: Option<Instant>,
+}
+
+impl StreamSender {
+    /// A sender that has sent nothing yet.
+    ///
+    /// # Errors
+    /// [`ControlError`] if the control symbols have a size that none can have.
+    pub fn new(config: StreamSenderConfig) -> Result<Self, ControlError> {
+        let symbol = u32::from(config.symbol_size.max(config.control_symbol_size));
+        let (rate, overhead) = (config.rate_bytes_per_second.max(1), config.packet_overhead);
+        let mut random = SplitMix64::new(config.seed, u64::MAX);
+        let outlet = Outlet::new(config.tsi, true, rate, overhead, symbol);
+        let packets = |count: u64| {
+            let packet = Duration::from_nanos(1_000_000_000 / outlet.packets_per_second().max(1));
+            packet.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
+        };
+        let control_period = CONTROL_PERIOD.max(packets(LEAST_CONTROL_PACKETS.into()));
+        let fragment = packets(config.max_symbols.into());
+        // Twice a fragment's time; with short fragments longer, but never with more on the air than
+        // may be.
+        let spread = (2 * fragment).max(MIN_SPREAD.max(20 * control_period));
+        let spread = spread.min(fragment.saturating_mul(MAX_ON_AIR as u32 * 3 / 4));
+        let mut sender = Self {
+            outlet: outlet.starting_at(random.next_u64() as u32),
+            control: Vec::new(),
+            version: config.first_version,
+            state: StreamState::Open,
+            on_air: VecDeque::new(),
+            next: 0,
+            length: 0,
+            control_period,
+            spread,
+            control_due: Instant::ZERO,
+            begins: None,
+            ends: None,
+            finished: false,
+            wake: Instant::ZERO,
+            outputs: VecDeque::new(),
+            config,
+        };
+        sender.control = sender.control_objects()?;
+        Ok(sender)
+    }
+
+    /// Counters so far.
+    pub fn stats(&self) -> SenderStats {
+        self.outlet.stats
+    }
+
+    /// Bytes of the stream that were taken so far.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether there is room for another fragment.
+    pub fn wants_fragment(&self) -> bool {
+        let unsent = self.on_air.iter().filter(|fragment| !fragment.source_is_over()).count();
+        self.state == StreamState::Open && unsent < MAX_UNSENT && self.on_air.len() < MAX_ON_AIR
+    }
+
+    /// Takes the next fragment: `length` bytes that hash to `hash` ([`BlockHasher`] over all of
+    /// them). Its source symbols are batch `2 n` and its repair symbols, [as many as there
+    /// are](repair_symbols) from ESI k on, batch `2 n + 1`, n being its number, from 0. They are
+    /// there until they are released. `None`, and nothing happens, if the fragment is empty or too
+    /// long, or the stream has ended.
+    ///
+    /// [`BlockHasher`]: fontana_wire::BlockHasher
+    pub fn push_fragment(&mut self, length: u32, hash: Hash) -> Option<u32> {
+        let source_symbols = length.div_ceil(u32::from(self.config.symbol_size.max(1)));
+        let fits = (1..=self.config.max_symbols).contains(&source_symbols);
+        if self.state != StreamState::Open || !fits || self.next >= Toi::MANIFEST.0 as u32 - 1 {
+            return None;
+        }
+        let number = self.next;
+        self.on_air.push_back(OnAir {
+            number,
+            fragment: Fragment { length, hash },
+            source_symbols,
+            repair_symbols: repair_symbols(source_symbols, self.config.repair_permille),
+            sent: 0,
+            source_over: Instant::ZERO,
+            over: None,
+        });
+        self.next += 1;
+        self.length += u64::from(length);
+        self.publish();
+        Some(number)
+    }
+
+    /// Nothing follows: the stream is whole, or broken off. [`Event::Finished`] comes when all that
+    /// was taken has been sent, and the index has lingered for receivers that lose packets.
+    pub fn finish(&mut self, whole: bool) {
+        if self.state == StreamState::Open {
+            self.state = if whole { StreamState::Ended } else { StreamState::Broken };
+            self.publish();
+        }
+    }
+
+    /// Nothing more is sent, not even what was taken: only that the stream was broken off.
+    pub fn abandon(&mut self) {
+        self.state = StreamState::Broken;
+        self.on_air.clear();
+        self.publish();
+    }
+
+    /// The index has changed.
+    fn publish(&mut self) {
+        self.version += 1;
+        self.wake = Instant::ZERO;
+        // The sizes that make this fail were looked at in the beginning.
+        if let Ok(control) = self.control_objects() {
+            self.control = control;
+        }
+    }
+
+    fn index(&self) -> StreamIndex {
+        let listed: u64 = self.on_air.iter().map(|f| u64::from(f.fragment.length)).sum();
+        StreamIndex {
+            version: self.version,
+            name: self.config.name.clone(),
+            state: self.state,
+            symbol_size: self.config.symbol_size,
+            max_symbols: self.config.max_symbols,
+            first: self.on_air.front().map_or(self.next, |fragment| fragment.number),
+            offset: self.length - listed,
+            fragments: self.on_air.iter().map(|fragment| fragment.fragment).collect(),
+        }
+    }
+
+    /// Head and index as they are now, to be sent at once.
+    fn control_objects(&self) -> Result<Vec<ControlCarousel>, ControlError> {
+        let index = self.index().emit();
+        let size = self.config.control_symbol_size;
+        let oti = |length: usize| {
+            let scheme = match length <= usize::from(size) {
+                true => FecScheme::NoCode { max_source_block_length: 1 },
+                false => FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 },
+            };
+            Oti { transfer_length: length as u64, symbol_size: size, scheme }
+        };
+        let index_oti = oti(index.len());
+        let head = SessionHead {
+            instance: self.config.instance,
+            manifest_version: self.version,
+            kind: ContentKind::StreamIndex,
+            manifest: ObjectRef {
+                toi: Toi::MANIFEST.0 as u32,
+                oti: index_oti,
+                hash: stream_index_hash(&index),
+            },
+            expires_unix_seconds: 0,
+            rate_bytes_per_second: self.config.rate_bytes_per_second,
+            congestion_control: CongestionControl::FIXED_RATE,
+            channel_count: 1,
+        };
+        let mut bytes = head.emit(Some(&self.config.signer));
+        bytes.resize(usize::from(size), 0);
+        // Another order of repair symbols for each version: symbols of two indexes never mix.
+        let mut random = SplitMix64::new(self.config.seed, self.version);
+        let objects = [
+            ControlObject::new(Toi::HEAD, oti(bytes.len()), &bytes, None, 2)?,
+            ControlObject::new(Toi::MANIFEST, index_oti, &index, None, 2)?,
+        ];
+        let carousel = |object| ControlCarousel::new(object, CONTROL_INTERVAL, &mut random);
+        Ok(objects.into_iter().map(carousel).collect())
+    }
+
+    /// Lets go of what is over.
+    fn settle(&mut self, now: Instant) {
+        let before = self.on_air.len();
+        while self.on_air.front().is_some_and(|fragment| fragment.is_gone(now)) {
+            self.on_air.pop_front();
+        }
+        let ending = self.state != StreamState::Open && self.on_air.is_empty();
+        if self.on_air.len() < before || (ending && self.ends.is_none()) {
+            self.publish();
+        }
+        if ending {
+            let ends = *self.ends.get_or_insert(now + LINGER_PERIODS * self.control_period);
+            if ends <= now {
+                self.finished = true;
+                self.outputs.push_back(Output::Event(Event::Finished));
+            }
+        }
+    }
+
+    /// The control object whose turn it is.
+    fn control_turn(&self, now: Instant) -> Option<usize> {
+        ControlCarousel::pick(&self.control, self.outlet.stats.packets).or_else(|| {
+            let turns = self.control.iter().enumerate().filter(|_| now >= self.control_due);
+            let least = turns.min_by_key(|(_, object)| object.sent() / object.source_symbols());
+            least.map(|(index, _)| index)
+        })
+    }
+
+    /// The fragment whose turn it is: one with a repair symbol due, or the first one with a source
+    /// symbol.
+    fn data_turn(&self, now: Instant) -> Option<usize> {
+        let due = |fragment: &OnAir| fragment.repair_due(self.spread).is_some_and(|due| due <= now);
+        self.on_air
+            .iter()
+            .position(due)
+            .or_else(|| self.on_air.iter().position(|fragment| !fragment.source_is_over()))
+            .filter(|_| self.begins.is_some_and(|begins| begins <= now))
+    }
+
+    fn data_packet(&mut self, now: Instant, turn: usize, out: &mut Vec<u8>) -> Option<Output> {
+        let fragment = self.on_air.get_mut(turn)?;
+        let k = fragment.source_symbols;
+        let is_repair = fragment.sent >= k;
+        let block = BlockId { toi: StreamIndex::toi(fragment.number), sbn: Sbn(0) };
+        let batch = BatchId(2 * u64::from(fragment.number) + u64::from(is_repair));
+        let index = fragment.sent - if is_repair { k } else { 0 };
+        let symbol = SymbolId { block, esi: Esi(fragment.sent), batch, index };
+        let packet = DataPacket {
+            encoding_id: 6,
+            symbol,
+            symbol_size: self.config.symbol_size,
+            source_symbols: k,
+        };
+        match self.outlet.data(now, &packet, out) {
+            Err(wake) => {
+                self.wake = wake;
+                return None;
+            }
+            Ok(output) => {
+                fragment.sent += 1;
+                if fragment.sent == k {
+                    fragment.source_over = now;
+                }
+                let all = k + fragment.repair_symbols;
+                if fragment.sent == all {
+                    fragment.over = Some(now);
+                }
+                if fragment.sent == k || fragment.sent == all {
+                    self.outputs.push_back(Output::Job(Job::Release { batch }));
+                }
+                Some(output)
+            }
+        }
+    }
+
+    fn control_packet(&mut self, now: Instant, turn: usize, out: &mut Vec<u8>) -> Option<Output> {
+        let carousel = self.control.get_mut(turn)?;
+        match self.outlet.control(now, carousel, out) {
+            Ok(output) => {
+                self.control_due = now + self.control_period;
+                Some(output)
+            }
+            Err(wake) => {
+                self.wake = wake;
+                None
+            }
+        }
+    }
+
+    /// When something will be to do, if nothing happens before.
+    fn next_turn(&self) -> Instant {
+        let waiting = self.on_air.iter().any(|fragment| !fragment.source_is_over());
+        let repairs = self.on_air.iter().filter_map(|fragment| fragment.repair_due(self.spread));
+        let gone = self.on_air.front().and_then(|fragment| fragment.over).map(|over| over + GRACE);
+        repairs
+            .chain(gone)
+            .chain(self.begins.filter(|_| waiting))
+            .chain(self.ends)
+            .fold(self.control_due, Instant::min)
+    }
+}
+
+impl OnAir {
+    fn source_is_over(&self) -> bool {
+        self.sent >= self.source_symbols
+    }
+
+    /// When the next repair symbol is due; `None` before the source symbols are over, and after the
+    /// last one.
+    fn repair_due(&self, spread: Duration) -> Option<Instant> {
+        let sent = self.sent.checked_sub(self.source_symbols)?;
+        (sent < self.repair_symbols)
+            .then(|| self.source_over + part(spread, sent + 1, self.repair_symbols))
+    }
+
+    fn is_gone(&self, now: Instant) -> bool {
+        self.over.is_some_and(|over| over + GRACE <= now)
+    }
+}
+
+/// `numerator / denominator` of a duration.
+fn part(whole: Duration, numerator: u32, denominator: u32) -> Duration {
+    let nanos = whole.as_nanos() * u128::from(numerator) / u128::from(denominator.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+impl Endpoint for StreamSender {
+    /// Nothing flows back in a one-way session.
+    fn handle_datagram(&mut self, _now: Instant, _datagram: &Datagram<'_>) {}
+
+    /// Fragments come with their symbols: there is nothing to wait for.
+    fn handle_done(&mut self, _now: Instant, _done: Done) {}
+
+    /// What is due is found when outputs are polled.
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        self.begins.get_or_insert(now + self.config.announce);
+        if self.finished || now < self.wake {
+            return None;
+        }
+        self.settle(now);
+        if self.finished {
+            return self.outputs.pop_front();
+        }
+        if let Some(turn) = self.control_turn(now) {
+            return self.control_packet(now, turn, header);
+        }
+        if let Some(turn) = self.data_turn(now) {
+            return self.data_packet(now, turn, header);
+        }
+        self.wake = self.next_turn();
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        (!self.finished).then_some(self.wake)
+    }
+}

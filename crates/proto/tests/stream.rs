@@ -1,0 +1,496 @@
+//! Streams in virtual time: real endpoints, every job done at once, on bytes in memory.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "support/world.rs"]
+mod world;
+
+use fontana_fec::{Encoder, Esi, FecScheme, PlanCache};
+use fontana_proto::{
+    BatchId, Datagram, Endpoint, Event, Instant, Job, Output, ReceiverConfig, StreamBreak,
+    StreamSender, StreamSenderConfig, Verified, drain, repair_symbols,
+};
+use fontana_wire::{InstanceId, RelativePath, SecretKey, Tsi};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+use world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
+
+/// Most source symbols of a fragment here.
+const K: u32 = 100;
+const FRAGMENT: usize = K as usize * T as usize;
+
+fn key(seed: u8) -> SecretKey {
+    SecretKey::from_seed(&[seed; 32])
+}
+
+/// A stream and its producer, who makes all of it at once.
+struct Stream {
+    sender: StreamSender,
+    bytes: Vec<u8>,
+    taken: usize,
+    batches: BTreeMap<BatchId, Vec<Vec<u8>>>,
+    plans: PlanCache,
+    most_batches: usize,
+    finished_at: Option<Instant>,
+}
+
+impl Stream {
+    fn new(bytes: Vec<u8>, seed: u8, announce: Duration) -> Self {
+        Self::of_key(bytes, seed, &key(seed), announce)
+    }
+
+    fn of_key(bytes: Vec<u8>, instance: u8, signer: &SecretKey, announce: Duration) -> Self {
+        let config = StreamSenderConfig {
+            tsi: TSI,
+            instance: InstanceId([instance; 16]),
+            signer: signer.clone(),
+            first_version: 1000,
+            name: RelativePath::new("dump").unwrap(),
+            symbol_size: T,
+            control_symbol_size: 1300,
+            max_symbols: K,
+            repair_permille: 100,
+            rate_bytes_per_second: 400_000,
+            packet_overhead: 28,
+            announce,
+            seed: 5,
+        };
+        Self {
+            sender: StreamSender::new(config).unwrap(),
+            bytes,
+            taken: 0,
+            batches: BTreeMap::new(),
+            plans: PlanCache::new(4),
+            most_batches: 0,
+            finished_at: None,
+        }
+    }
+
+    /// Gives the sender as much as it wants.
+    fn feed(&mut self) {
+        while self.sender.wants_fragment() && self.taken < self.bytes.len() {
+            let end = self.bytes.len().min(self.taken + FRAGMENT);
+            let part = self.bytes[self.taken..end].to_vec();
+            self.taken = end;
+            self.push(&part);
+        }
+        if self.taken == self.bytes.len() {
+            self.sender.finish(true);
+        }
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        let number = self.sender.push_fragment(part.len() as u32, hash(part)).unwrap();
+        let symbols: Vec<Vec<u8>> = part
+            .chunks(T.into())
+            .map(|chunk| {
+                let mut symbol = chunk.to_vec();
+                symbol.resize(T.into(), 0);
+                symbol
+            })
+            .collect();
+        let k = symbols.len() as u32;
+        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        let plan = self.plans.source_plan(scheme, k).unwrap();
+        let load = |esi: Esi, out: &mut [u8]| {
+            out.copy_from_slice(&symbols[esi.0 as usize]);
+            Ok::<(), ()>(())
+        };
+        let block = plan.execute(T.into(), load).unwrap();
+        let repair = (k..k + repair_symbols(k, 100)).map(|esi| {
+            let mut symbol = vec![0; T.into()];
+            block.write_symbol(Esi(esi), &mut symbol);
+            symbol
+        });
+        self.batches.insert(BatchId(2 * u64::from(number) + 1), repair.collect());
+        self.batches.insert(BatchId(2 * u64::from(number)), symbols);
+        self.most_batches = self.most_batches.max(self.batches.len());
+    }
+
+    fn poll(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        let mut datagrams = Vec::new();
+        let _ = drain(&mut self.sender, now, &mut Vec::new(), |output, header| {
+            match output {
+                Output::Transmit { symbol, .. } => {
+                    let mut datagram = header.to_vec();
+                    if let Some(symbol) = symbol {
+                        datagram.extend(&self.batches[&symbol.batch][symbol.index as usize]);
+                    }
+                    datagrams.push(datagram);
+                }
+                Output::Job(Job::Release { batch }) => {
+                    self.batches.remove(&batch).expect("released once");
+                }
+                Output::Event(Event::Finished) => self.finished_at = Some(now),
+                other => panic!("a stream's sender asked for {other:?}"),
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        datagrams
+    }
+}
+
+/// Runs until the sender has finished, or `limit`; calls `each` every millisecond. The datagrams
+/// pass through `path`, which may lose or reorder them.
+fn run(
+    stream: &mut Stream,
+    receivers: &mut [ReceiverDriver],
+    mut path: impl FnMut(Instant, Vec<Vec<u8>>) -> Vec<Vec<u8>>,
+    mut each: impl FnMut(Instant, &mut Stream, &mut [ReceiverDriver]),
+) -> Instant {
+    let mut now = Instant::ZERO;
+    receivers.iter_mut().for_each(|receiver| receiver.timeout(now));
+    while stream.finished_at.is_none() && now < Instant::ZERO + Duration::from_secs(120) {
+        each(now, stream, receivers);
+        for datagram in path(now, stream.poll(now)) {
+            for receiver in receivers.iter_mut() {
+                receiver.maybe_hear(now, source(1), &datagram);
+            }
+        }
+        now = now + Duration::from_millis(1);
+        receivers.iter_mut().for_each(|receiver| receiver.timeout(now));
+    }
+    assert!(stream.finished_at.is_some(), "the sender never ends");
+    now
+}
+
+fn feed(_: Instant, stream: &mut Stream, _: &mut [ReceiverDriver]) {
+    stream.feed();
+}
+
+fn straight(_: Instant, datagrams: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    datagrams
+}
+
+fn receiver(loss: f64, seed: u64) -> ReceiverDriver {
+    ReceiverDriver::new(receiver_config(), loss, seed)
+}
+
+fn broken(receiver: &ReceiverDriver) -> Option<(u64, StreamBreak)> {
+    receiver.events.iter().find_map(|event| match event {
+        Event::StreamBroken { at, reason } => Some((*at, *reason)),
+        _ => None,
+    })
+}
+
+fn assert_whole(receiver: &ReceiverDriver, bytes: &[u8]) {
+    assert_eq!(broken(receiver), None);
+    assert!(receiver.handed_over == bytes, "{} bytes", receiver.handed_over.len());
+    assert!(receiver.complete_at.is_some());
+    assert!(receiver.joined.is_empty(), "the group was left");
+}
+
+#[test]
+fn streams_of_every_length_arrive_in_order_at_no_and_some_loss() {
+    for length in [0, 1, 63, 64, 65, FRAGMENT - 1, FRAGMENT, FRAGMENT + 1, 40 * FRAGMENT + 77] {
+        let bytes = noise(length, 3);
+        let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+        let mut receivers: Vec<_> =
+            [0.0, 0.01, 0.1].into_iter().map(|loss| receiver(loss, 7)).collect();
+        run(&mut stream, &mut receivers, straight, feed);
+        receivers.iter().for_each(|receiver| assert_whole(receiver, &bytes));
+        assert!(stream.batches.is_empty(), "everything was released");
+        assert!(stream.most_batches <= 70, "{}", stream.most_batches);
+    }
+}
+
+#[test]
+fn a_stream_costs_little_more_than_its_bytes_and_its_repair_share() {
+    let mut stream = Stream::new(noise(100 * FRAGMENT, 3), 1, Duration::ZERO);
+    let mut receivers = [receiver(0.0, 1)];
+    run(&mut stream, &mut receivers, straight, feed);
+    let stats = stream.sender.stats();
+    let (k, repair) = (u64::from(K), u64::from(repair_symbols(K, 100)));
+    assert_eq!((stats.source_symbols, stats.repair_symbols), (100 * k, 100 * repair));
+    assert!(stats.control_packets < stats.packets / 10, "{stats:?}");
+    assert!(receivers[0].inefficiency() < 1.6);
+}
+
+#[test]
+fn datagrams_that_overtake_each_other_change_nothing() {
+    let bytes = noise(20 * FRAGMENT, 3);
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+    let mut receivers = [receiver(0.02, 1)];
+    // The packets of every five milliseconds come in reverse.
+    let mut held = Vec::new();
+    let path = |now: Instant, mut datagrams: Vec<Vec<u8>>| {
+        held.append(&mut datagrams);
+        let due = (now.as_nanos() / 1_000_000).is_multiple_of(5);
+        if due { held.drain(..).rev().collect() } else { Vec::new() }
+    };
+    run(&mut stream, &mut receivers, path, feed);
+    assert_whole(&receivers[0], &bytes);
+}
+
+#[test]
+fn a_burst_that_takes_a_tenth_of_a_fragment_is_made_good() {
+    let bytes = noise(30 * FRAGMENT, 3);
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+    let mut receivers = [receiver(0.0, 1)];
+    let mut count = 0;
+    // Of every 500 packets, 25 in a row are lost.
+    let path = |_: Instant, datagrams: Vec<Vec<u8>>| {
+        datagrams
+            .into_iter()
+            .filter(|_| {
+                count += 1;
+                count % 500 >= 25
+            })
+            .collect()
+    };
+    run(&mut stream, &mut receivers, path, feed);
+    assert_whole(&receivers[0], &bytes);
+}
+
+#[test]
+fn a_producer_that_pauses_loses_nothing_and_keeps_nobody_waiting() {
+    let mut stream = Stream::new(Vec::new(), 1, Duration::ZERO);
+    let mut receivers = [receiver(0.05, 1)];
+    let mut sent = Vec::new();
+    // Three bytes every two seconds, ten times.
+    let each = |now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]| {
+        let millis = now.as_nanos() / 1_000_000;
+        if millis.is_multiple_of(2000) && millis < 20_000 {
+            let part = noise(3, millis);
+            stream.push(&part);
+            sent.extend(part);
+        }
+        if millis % 2000 == 1500 && millis < 20_000 {
+            assert!(receivers[0].handed_over == sent, "at {millis} ms");
+        }
+        if millis == 20_500 {
+            stream.sender.finish(true);
+        }
+    };
+    run(&mut stream, &mut receivers, straight, each);
+    assert_whole(&receivers[0], &sent);
+    // Between the fragments there is little but head and index.
+    assert!(stream.sender.stats().packets < 1500, "{:?}", stream.sender.stats());
+}
+
+#[test]
+fn a_receiver_that_comes_after_the_first_fragments_left_is_told_so() {
+    let mut stream = Stream::new(noise(60 * FRAGMENT, 3), 1, Duration::ZERO);
+    let mut late = receiver(0.0, 1);
+    late.joins_at = Instant::ZERO + Duration::from_millis(1500);
+    let mut receivers = [late];
+    run(&mut stream, &mut receivers, straight, feed);
+    assert_eq!(broken(&receivers[0]), Some((0, StreamBreak::Late)));
+    assert!(receivers[0].handed_over.is_empty() && receivers[0].joined.is_empty());
+}
+
+#[test]
+fn a_receiver_that_comes_while_the_stream_is_announced_gets_all_of_it() {
+    let bytes = noise(5 * FRAGMENT, 3);
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::from_secs(3));
+    let mut late = receiver(0.01, 1);
+    late.joins_at = Instant::ZERO + Duration::from_millis(2500);
+    let mut receivers = [late];
+    run(&mut stream, &mut receivers, straight, feed);
+    assert_whole(&receivers[0], &bytes);
+}
+
+#[test]
+fn after_a_lost_fragment_nothing_is_handed_over_and_the_gap_is_named() {
+    let bytes = noise(40 * FRAGMENT, 3);
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+    let mut receivers = [receiver(0.0, 1)];
+    // Half of everything is lost from 500 to 700 ms.
+    let mut count = 0;
+    let path = |now: Instant, datagrams: Vec<Vec<u8>>| {
+        let millis = now.as_nanos() / 1_000_000;
+        let lossy = (500..700).contains(&millis);
+        let survives = |_: &Vec<u8>| {
+            count += 1;
+            !lossy || count % 2 == 0
+        };
+        datagrams.into_iter().filter(survives).collect()
+    };
+    run(&mut stream, &mut receivers, path, feed);
+    let (at, reason) = broken(&receivers[0]).unwrap();
+    assert_eq!(reason, StreamBreak::Lost);
+    assert!(at > 0 && (at as usize).is_multiple_of(FRAGMENT), "{at}");
+    assert!(receivers[0].handed_over == bytes[..at as usize]);
+    assert_eq!(receivers[0].complete_at, None);
+}
+
+#[test]
+fn a_consumer_that_stops_reading_is_given_up_when_the_window_is_full_and_hurts_nobody_else() {
+    let bytes = noise(60 * FRAGMENT, 3);
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+    let mut config = receiver_config();
+    config.limits.max_stream_window_bytes = 20 * FRAGMENT as u64;
+    let stalled = ReceiverDriver::new(config.clone(), 0.0, 1);
+    let mut receivers = [stalled, receiver(0.01, 2)];
+    let each = |now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]| {
+        feed(now, stream, receivers);
+        receivers[0].consumer_is_stalled = receivers[0].handed_over.len() >= 5 * FRAGMENT;
+        assert!(receivers[0].held() <= 20, "{}", receivers[0].held());
+    };
+    run(&mut stream, &mut receivers, straight, each);
+    let (at, reason) = broken(&receivers[0]).unwrap();
+    assert_eq!((at as usize, reason), (5 * FRAGMENT, StreamBreak::Behind));
+    assert_whole(&receivers[1], &bytes);
+
+    // One that pauses for less than the window lasts loses nothing.
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+    let mut receivers = [ReceiverDriver::new(config, 0.0, 1)];
+    let each = |now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]| {
+        feed(now, stream, receivers);
+        receivers[0].consumer_is_stalled = (300..450).contains(&(now.as_nanos() / 1_000_000));
+    };
+    run(&mut stream, &mut receivers, straight, each);
+    assert_whole(&receivers[0], &bytes);
+}
+
+#[test]
+fn a_stream_that_its_sender_breaks_off_is_not_whole() {
+    let bytes = noise(3 * FRAGMENT, 3);
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+    let mut receivers = [receiver(0.01, 1)];
+    let each = |_: Instant, stream: &mut Stream, _: &mut [ReceiverDriver]| {
+        while stream.sender.wants_fragment() && stream.taken < stream.bytes.len() {
+            let part = stream.bytes[stream.taken..][..FRAGMENT].to_vec();
+            stream.taken += FRAGMENT;
+            stream.push(&part);
+        }
+        if stream.taken == stream.bytes.len() {
+            stream.sender.finish(false);
+        }
+    };
+    run(&mut stream, &mut receivers, straight, each);
+    assert_eq!(broken(&receivers[0]), Some((bytes.len() as u64, StreamBreak::BySender)));
+    assert!(receivers[0].handed_over == bytes, "what had been sent is right");
+}
+
+#[test]
+fn old_heads_and_indexes_that_somebody_repeats_change_nothing() {
+    let bytes = noise(40 * FRAGMENT, 3);
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+    let mut receivers = [receiver(0.01, 1)];
+    // All control packets of the beginning, over and over.
+    let mut recorded: Vec<Vec<u8>> = Vec::new();
+    let mut count = 0;
+    let path = |now: Instant, datagrams: Vec<Vec<u8>>| {
+        let mut out = Vec::new();
+        for datagram in datagrams {
+            // Control packets carry EXT_FTI: a header of eight words.
+            if now < Instant::ZERO + Duration::from_millis(600) && datagram[2] == 8 {
+                recorded.push(datagram.clone());
+            }
+            out.push(datagram);
+            count += 1;
+            out.extend(recorded.get(count % (recorded.len() + 1)).cloned());
+        }
+        out
+    };
+    run(&mut stream, &mut receivers, path, feed);
+    assert_whole(&receivers[0], &bytes);
+}
+
+#[test]
+fn a_forger_with_another_key_or_of_another_instance_is_not_believed() {
+    let bytes = noise(30 * FRAGMENT, 3);
+    let forged = noise(30 * FRAGMENT, 4);
+    for with_ticket in [true, false] {
+        let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+        // The same session number, from the same address; one with another key, and one that was
+        // recorded: the same key in an earlier life.
+        let mut forgers = [
+            Stream::new(forged.clone(), 2, Duration::ZERO),
+            Stream::of_key(forged.clone(), 9, &key(1), Duration::ZERO),
+        ];
+        let mut config: ReceiverConfig = receiver_config();
+        config.expectation.publisher = with_ticket.then(|| key(1).public_key());
+        let mut receivers = [ReceiverDriver::new(config, 0.01, 1)];
+        let path = |now: Instant, mut datagrams: Vec<Vec<u8>>| {
+            for forger in &mut forgers {
+                forger.feed();
+                // Their heads and indexes; their symbols would poison fragments, which is another
+                // matter. The honest stream was heard first.
+                let control = forger.poll(now).into_iter().filter(|datagram| datagram[2] == 8);
+                if now > Instant::ZERO + Duration::from_millis(100) {
+                    datagrams.extend(control);
+                }
+            }
+            datagrams
+        };
+        run(&mut stream, &mut receivers, path, feed);
+        assert_whole(&receivers[0], &bytes);
+        let accepted = receivers[0].events.iter().find_map(|event| match event {
+            Event::StreamAccepted { key, verified, .. } => Some((*key, *verified)),
+            _ => None,
+        });
+        let trust = if with_ticket { Verified::Signed } else { Verified::Digest };
+        assert_eq!(accepted, Some((key(1).public_key(), trust)));
+    }
+}
+
+#[test]
+fn forged_symbols_of_fragments_that_do_not_exist_take_no_room() {
+    let bytes = noise(30 * FRAGMENT, 3);
+    let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
+    let mut config = receiver_config();
+    config.limits.max_spool_bytes = 20_000;
+    let mut receivers = [ReceiverDriver::new(config, 0.01, 1)];
+    let mut number = 1000_u32;
+    let path = |_: Instant, datagrams: Vec<Vec<u8>>| {
+        let mut out = Vec::new();
+        for datagram in datagrams {
+            if datagram[2] == 4 {
+                let mut forged = datagram.clone();
+                number += 1;
+                forged[12..16].copy_from_slice(&number.to_be_bytes());
+                out.push(forged);
+            }
+            out.push(datagram);
+        }
+        out
+    };
+    run(&mut stream, &mut receivers, path, feed);
+    assert_whole(&receivers[0], &bytes);
+    assert!(receivers[0].receiver.stats().late > 1000);
+}
+
+#[test]
+fn the_rate_holds_in_every_window() {
+    let mut stream = Stream::new(noise(20 * FRAGMENT, 3), 1, Duration::ZERO);
+    let mut sent: Vec<(u64, u64)> = Vec::new();
+    let path = |now: Instant, datagrams: Vec<Vec<u8>>| {
+        let bytes = datagrams.iter().map(|datagram| datagram.len() as u64 + 28).sum();
+        sent.push((now.as_nanos(), bytes));
+        datagrams
+    };
+    run(&mut stream, &mut [], path, feed);
+    // Two packets of control, the longest there are: more than 2 ms of the rate.
+    let burst = 2 * (1300 + 36 + 28 + 28);
+    for window in [1, 10, 100, 1000] {
+        for part in sent.windows(window) {
+            let bytes: u64 = part.iter().map(|(_, bytes)| bytes).sum();
+            let nanos = part[window - 1].0 - part[0].0;
+            assert!(bytes <= 400_000 * nanos / 1_000_000_000 + burst, "{bytes} in {nanos} ns");
+        }
+    }
+}
+
+#[test]
+fn a_datagram_for_another_session_is_foreign() {
+    let mut receiver = receiver(0.0, 1);
+    receiver.timeout(Instant::ZERO);
+    let mut stream = Stream::new(noise(100, 1), 1, Duration::ZERO);
+    stream.feed();
+    let mut datagram = stream.poll(Instant::ZERO).remove(0);
+    datagram[8..12].copy_from_slice(&(Tsi(8).0 as u32).to_be_bytes());
+    let channel = fontana_proto::ChannelId(0);
+    receiver.receiver.handle_datagram(
+        Instant::ZERO,
+        &Datagram {
+            source: source(1),
+            channel,
+            congestion_experienced: false,
+            dropped_before: 0,
+            payload: &datagram,
+        },
+    );
+    assert_eq!(receiver.receiver.stats().foreign, 1);
+}

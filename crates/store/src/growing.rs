@@ -1,0 +1,84 @@
+//! A file whose length is known at its end only.
+
+use crate::failure::failed;
+use crate::staging::GROWING;
+use crate::target::TargetName;
+use crate::{Staging, StagingError, TargetDirectory, sys};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Grows in a staging directory of its own until it is [committed](Self::commit); dropped before, it
+/// leaves nothing behind.
+#[derive(Debug)]
+pub struct GrowingFile {
+    staging: Staging,
+    name: TargetName,
+    file: OwnedFd,
+    length: u64,
+}
+
+impl GrowingFile {
+    /// An empty file that will be called `name`, a single component, in `target`. `tag` names the
+    /// staging directory.
+    ///
+    /// # Errors
+    /// [`StagingError::Exists`] or [`StagingError::IsDirectory`] if the name is taken, and those of
+    /// [`Staging::create`].
+    pub fn create(
+        target: Arc<TargetDirectory>,
+        tag: &str,
+        name: TargetName,
+        options: crate::StagingOptions,
+    ) -> Result<Self, StagingError> {
+        target.check_free(&name, options.overwrite)?;
+        let (staging, _) = Staging::create(target, tag, options)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        // Less what the umask takes away.
+        let mode = Mode::from_raw_mode(0o644);
+        let file = rustix::fs::openat(staging.directory(), GROWING, flags, mode)
+            .map_err(failed(&staging.path().join(GROWING), "create"))?;
+        Ok(Self { staging, name, file, length: 0 })
+    }
+
+    /// Bytes so far.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Gives the file its name, when it and its name would survive a power failure.
+    ///
+    /// # Errors
+    /// [`StagingError::Exists`] if the name was taken meanwhile, [`StagingError::System`] if the
+    /// medium did not take the file.
+    pub fn commit(&mut self) -> Result<(), StagingError> {
+        let target = self.staging.target();
+        sys::retry(|| rustix::fs::fsync(&self.file))
+            .map_err(failed(&target.path_of(&self.name), "sync"))?;
+        let (from, overwrite) = (self.staging.directory().as_fd(), self.staging.overwrite());
+        target.check_free(&self.name, overwrite)?;
+        target.rename_into(from, GROWING, target.as_fd(), &self.name, overwrite)?;
+        target.sync(None)
+    }
+}
+
+impl Write for GrowingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        sys::write_all_at(&self.file, self.length, bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for GrowingFile {
+    fn drop(&mut self) {
+        // Whatever stays behind, the next receiver removes.
+        let _ = rustix::fs::unlinkat(self.staging.directory(), GROWING, AtFlags::empty());
+        let _ = self.staging.remove();
+    }
+}
