@@ -63,7 +63,7 @@ impl Circumstances {
                 "ask who runs the sender; another version of Fontana may be in use".into(),
             ),
             Verdict::Interrupted => {
-                (self.where_it_stood("interrupted", summary), self.going_on(summary).into())
+                (self.where_it_stood("interrupted", summary), self.going_on(summary))
             }
             Verdict::Incomplete => {
                 let longer = "allow more time (--timeout), and see that the sender is running";
@@ -76,13 +76,20 @@ impl Circumstances {
     }
 
     /// What the next run can build on.
-    fn going_on(&self, summary: &ReceiveSummary) -> &'static str {
+    fn going_on(&self, summary: &ReceiveSummary) -> String {
+        if let Some(delivery) = summary.delivery {
+            let bytes = Bytes(delivery.bytes);
+            return format!(
+                "the output has {bytes}, which are right, and the same command begins anew"
+            );
+        }
         match summary.verified {
             Some(Verified::Digest | Verified::Signed) => {
                 "what was received is kept: the same command goes on with it"
             }
             Some(Verified::None) | None => "the same command begins anew",
         }
+        .to_owned()
     }
 
     fn where_it_stood(&self, how: &str, summary: &ReceiveSummary) -> String {

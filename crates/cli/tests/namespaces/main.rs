@@ -6,6 +6,7 @@
 
 mod bounds;
 mod mirrors;
+mod pipes;
 mod resume;
 mod transfers;
 mod trees;

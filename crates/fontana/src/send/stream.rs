@@ -298,8 +298,9 @@ impl Driver {
 
     /// Tells the receivers, and no more.
     fn interrupt(&mut self) {
-        if !self.interrupted && self.fragments.take().is_some() {
+        if !self.interrupted {
             self.interrupted = true;
+            self.fragments = None;
             self.batches.clear();
             self.sender.abandon();
         }

@@ -240,6 +240,11 @@ impl Block {
         }
     }
 
+    /// Whether only more symbols can help: nobody is at work on those that are there.
+    pub(super) fn is_collecting(&self) -> bool {
+        matches!(self.state, State::Untouched | State::Collecting(_))
+    }
+
     /// Whether a [`Job::Recover`] is under way.
     pub(super) fn is_recovering(&self) -> bool {
         matches!(self.state, State::Recovering)

@@ -189,9 +189,9 @@ impl Download {
         wanted_before.saturating_sub(self.symbols_wanted)
     }
 
-    /// Whether enough was heard of an object, or it is not there any more.
-    pub(super) fn has_enough(&self, toi: Toi) -> bool {
-        self.objects.get(&toi).is_none_or(|object| object.unheard() == 0)
+    /// Whether an object can only be completed by symbols that are still to come.
+    pub(super) fn is_collecting(&self, toi: Toi) -> bool {
+        self.objects.get(&toi).is_some_and(|object| object.blocks.iter().any(Block::is_collecting))
     }
 
     /// Whether an object was given up.

@@ -25,6 +25,8 @@ pub(super) struct Stream {
     instance: InstanceId,
     version: u64,
     state: StreamState,
+    /// First fragment that is still on the air.
+    listed_from: u32,
     /// First fragment that was not opened yet, and bytes before it.
     next: u32,
     length: u64,
@@ -48,6 +50,7 @@ impl Stream {
             instance,
             version: 0,
             state: StreamState::Open,
+            listed_from: 0,
             next: 0,
             length: 0,
             open: BTreeMap::new(),
@@ -211,15 +214,9 @@ impl Receiver {
             _ => StreamBreak::Lost,
         };
         stream.version = index.version;
-        let lost = stream.open.iter().find(|&(&number, _)| {
-            number < index.first && !self.download.has_enough(StreamIndex::toi(number))
-        });
-        if let Some((_, range)) = lost {
-            let at = range.start;
-            return self.break_off(at, reason);
-        }
+        stream.listed_from = index.first;
         if index.first > stream.next {
-            let at = stream.length;
+            let at = stream.reached();
             return self.break_off(at, reason);
         }
         for (number, range, fragment) in index.placed().skip((stream.next - index.first) as usize) {
@@ -277,13 +274,19 @@ impl Receiver {
         self.settle_stream();
     }
 
-    /// Gives the stream up if a fragment of it was, or if its sender has, and what it had sent was
-    /// handed over.
+    /// Gives the stream up if a fragment of it was, or is lost; or if its sender has, and what it had
+    /// sent was handed over.
     pub(super) fn settle_stream(&mut self) {
         let Some(stream) = &self.stream else { return };
         let at = stream.reached();
+        let mut gone = stream.open.range(..stream.listed_from);
+        let lost = gone.find(|&(&number, _)| self.download.is_collecting(StreamIndex::toi(number)));
         if self.download.has_failed() {
             self.break_off(at, StreamBreak::Failed);
+        } else if let Some((_, range)) = lost {
+            let broken = stream.state == StreamState::Broken;
+            let reason = if broken { StreamBreak::BySender } else { StreamBreak::Lost };
+            self.break_off(range.start, reason);
         } else if stream.state == StreamState::Broken && stream.open.is_empty() {
             self.break_off(at, StreamBreak::BySender);
         }

@@ -1,0 +1,77 @@
+//! Streams: a producer on one host, consumers on others.
+
+use crate::program::Program;
+use crate::scene::{GROUP, Scene};
+use serde_json::Value;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Issue: a producer into three consumers at 1 % loss: equal sums. A fourth consumer, which stops
+/// reading, loses the stream and keeps nobody waiting.
+#[test]
+fn three_programs_get_the_stream_and_one_that_stops_reading_blocks_nobody() {
+    stream(64 << 20, "200M", Duration::from_secs(40));
+}
+
+/// The same with a gigabyte, as root:
+/// `cargo test -p fontana-cli --test namespaces -- --ignored --nocapture gigabyte`.
+#[test]
+#[ignore = "takes a minute: 1 GiB at 250 Mbit/s"]
+fn a_gigabyte_streams_into_three_programs() {
+    stream(1 << 30, "250M", Duration::from_secs(120));
+}
+
+fn stream(bytes: u64, rate: &str, limit: Duration) {
+    let Some(scene) = Scene::new(5) else { return };
+    (1..=4).for_each(|host| scene.bench.lose(host, 10));
+    let script = format!(
+        "set -o pipefail; head -c {bytes} /dev/urandom | tee >(sha256sum >&2) | \
+         \"$FONTANA\" send - --name dump --wait 2s --to {GROUP} --rate {rate} --json"
+    );
+    let mut sender = shell(&scene, 0, &script);
+    let announced = sender.wait_for("stream", Duration::from_secs(20));
+    let ticket = announced["ticket"].as_str().unwrap();
+    let receive = format!("\"$FONTANA\" recv '{ticket}' --timeout {} --to -", limit.as_secs());
+    let mut receivers: Vec<_> = (1..=3)
+        .map(|host| shell(&scene, host, &format!("set -o pipefail; {receive} | sha256sum")))
+        .collect();
+    // Somebody holds the other end of the pipe, and does not read.
+    let script = format!(
+        "mkfifo '{fifo}'; sleep 600 < '{fifo}' & {receive} --window 48M > '{fifo}'; code=$?; \
+         kill $!; exit $code",
+        fifo = scene.path("fifo").display()
+    );
+    let mut stalled = shell(&scene, 4, &script);
+
+    let begun = Instant::now();
+    let (code, said) = sender.finish(limit);
+    assert_eq!(code, Some(0), "{said}");
+    println!(
+        "{bytes} bytes in {:.1} s: {}",
+        begun.elapsed().as_secs_f64(),
+        sender.seen.last().unwrap()
+    );
+    let sent = said.split_whitespace().next().unwrap().to_owned();
+    assert_eq!(sent.len(), 64, "{said}");
+    for receiver in &mut receivers {
+        let (code, said) = receiver.finish(limit);
+        assert_eq!(code, Some(0), "{said}");
+        let Some(Value::String(sum)) = receiver.seen.first() else { panic!("no sum: {said}") };
+        assert_eq!(sum.split_whitespace().next(), Some(&*sent));
+    }
+    let (code, said) = stalled.finish(limit);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("the consumer is slower than the stream"), "{said}");
+}
+
+/// A shell on a host, which finds the program as `$FONTANA`.
+fn shell(scene: &Scene, host: usize, script: &str) -> Program {
+    let mut command = scene.bench.command(host, "bash");
+    command
+        .args(["-c", script])
+        .env("FONTANA", env!("CARGO_BIN_EXE_fontana"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    Program::start(command)
+}
