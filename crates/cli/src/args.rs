@@ -239,14 +239,6 @@ fn parse_wait(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// The only destination that is no directory.
-fn parse_standard_output(text: &str) -> Result<PathBuf, String> {
-    match text {
-        "-" => Ok(PathBuf::from("-")),
-        _ => Err("only - (standard output) is known; into a directory: -o DIR".to_owned()),
-    }
-}
-
 /// A code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fec {
@@ -284,6 +276,7 @@ pub(crate) struct MemoryArgument {
   fontana recv -y -i eth0 --timeout 10m  the first session that is heard on eth0
   fontana recv 'fontana://...' --only '*.jpg'    a part of it; the names: --list
   fontana recv 'fontana://...' --to - | tar x    unpack what is received as it comes
+  fontana recv 'fontana://...' --to /dev/sdb     write a disk image where it belongs
   fontana recv --flute -y                files of a plain FLUTE session; nobody vouches for them")]
 pub(crate) struct ReceiveArguments {
     /// What the sender printed: fontana://...
@@ -301,17 +294,19 @@ pub(crate) struct ReceiveArguments {
     /// Directory that files go to
     #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
-    /// Write a stream, or the session's only file, to standard output: -
+    /// Where a stream, or the session's only file, goes: standard output (-), a device, or a file
     ///
-    /// Every byte is verified before it is written, and in its place: nothing follows a gap. All
-    /// messages go to standard error then, events (--json) too.
-    #[arg(long, value_name = "-", conflicts_with_all = ["output", "overwrite", "flute", "only", "skip_existing", "list"],
-          value_parser = parse_standard_output)]
+    /// To standard output, every byte is verified before it is written, and nothing follows a gap; all
+    /// messages go to standard error then, events (--json) too. A device that is not in use is
+    /// written in place, after it was confirmed (--yes), and all of it is read back before success is
+    /// said; so is a file, which must not be there without --overwrite.
+    #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
+          conflicts_with_all = ["output", "flute", "only", "skip_existing", "list"])]
     pub(crate) to: Option<PathBuf>,
     /// Directory for what cannot be handed over yet, with --to
     ///
-    /// It takes as much room as the file is long. By default that for temporary files: TMPDIR, or
-    /// /tmp.
+    /// For standard output it takes as much room as the file is long, for a device as much as its
+    /// repair symbols. By default that for temporary files: TMPDIR, or /tmp.
     #[arg(long, value_name = "DIR", requires = "to", value_hint = ValueHint::DirPath)]
     pub(crate) staging: Option<PathBuf>,
     /// Bytes of a stream that may wait on the disk until they can be handed over: 512M, 4G
@@ -338,7 +333,7 @@ pub(crate) struct ReceiveArguments {
     /// List the names in the session, and receive nothing; with --json all of them
     #[arg(long, conflicts_with_all = ["flute", "only"])]
     pub(crate) list: bool,
-    /// Take the first session that is heard, without asking
+    /// Take the first session that is heard, and write to the device (--to), without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Leave after the first complete session

@@ -127,6 +127,11 @@ impl Console {
         }
     }
 
+    /// A question, for a person who is there.
+    pub(crate) fn ask(&self, text: impl Display) {
+        self.err(&text.to_string());
+    }
+
     /// How a session stood: said to everybody if it was interrupted.
     pub(crate) fn say_or_note(&self, interrupted: bool, text: impl Display) {
         if interrupted { self.say(text) } else { self.note(text) }

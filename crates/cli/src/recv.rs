@@ -13,15 +13,14 @@ use explain::Circumstances;
 use fontana::net::{InterfaceSelector, Interfaces};
 use fontana::wire::{Manifest, Printable, Ticket};
 use fontana::{
-    Acceptance, DecodePolicy, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
-    SimulatedLoss, Stop, Verdict,
+    Acceptance, DecodePolicy, Reach, ReceiveEvent, ReceiveOptions, ReceiveSummary, SimulatedLoss,
+    Stop, Verdict,
 };
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
 
 mod choose;
+mod destination;
 mod explain;
 
 pub(crate) fn run(
@@ -38,7 +37,7 @@ pub(crate) fn run(
         return Err(Failure::new(Verdict::Usage, message, way_out));
     }
     let address = options.reach.address();
-    let session = open(arguments, options)?;
+    let session = destination::open(arguments, options, console)?;
     stop_on_signals(stop)?;
     let place = format!("{address} ({})", session.interface());
     console.event(&Line::Session {
@@ -85,23 +84,6 @@ pub(crate) fn run(
         return Ok(Verdict::Complete);
     }
     Ok(watch.conclude(&summary, &circumstances))
-}
-
-/// A session that goes to the directory, or to standard output.
-fn open(arguments: &ReceiveArguments, options: ReceiveOptions) -> Result<ReceiveSession, Failure> {
-    if arguments.to.is_none() {
-        return Ok(ReceiveSession::open(options)?);
-    }
-    if io::stdout().is_terminal() {
-        let way_out = "pipe it into a program: fontana recv --to - | tar x\nor into a file: > FILE";
-        return Err(Failure::new(Verdict::Usage, "standard output is this terminal", way_out));
-    }
-    // The descriptor itself: the library's buffer looks for ends of lines.
-    let output = io::stdout()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(|error| Failure::new(Verdict::Io, format!("standard output: {error}"), ""))?;
-    Ok(ReceiveSession::open_writer(options, File::from(output))?)
 }
 
 /// What the arguments mean.

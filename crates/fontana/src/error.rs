@@ -129,6 +129,22 @@ pub enum Error {
         /// How many it has.
         files: usize,
     },
+    /// What is received does not fit where it should go.
+    #[error("{path:?} has {capacity} bytes, and {length} are to be written")]
+    TooSmall {
+        /// The device.
+        path: PathBuf,
+        /// What it has.
+        capacity: u64,
+        /// What is needed.
+        length: u64,
+    },
+    /// A device does not keep what is written to it.
+    #[error("{path:?} does not have what was written to it")]
+    ReadBack {
+        /// The device.
+        path: PathBuf,
+    },
     /// The session's head.
     #[error(transparent)]
     Head(#[from] HeadError),
@@ -181,7 +197,8 @@ impl Error {
             Self::Source(error) => error.category().into(),
             Self::Staging(error) => error.category().into(),
             Self::Name { .. } | Self::Unsupported { .. } => Verdict::Refused,
-            Self::Content { .. } => Verdict::VerificationFailed,
+            Self::TooSmall { .. } => Verdict::Refused,
+            Self::Content { .. } | Self::ReadBack { .. } => Verdict::VerificationFailed,
             Self::Differs { .. } => Verdict::SourceChanged,
             Self::Head(_) => Verdict::Authentication,
             Self::StreamBroken { reason, .. } => match reason {
@@ -246,6 +263,10 @@ impl Error {
                 StreamBreak::Failed => "somebody forges packets, or a machine is broken",
                 StreamBreak::BySender => "see what the sender says",
             },
+            Self::TooSmall { .. } => "use a larger device; nothing was written beyond its end",
+            Self::ReadBack { .. } => {
+                "the device is broken, or somebody else writes to it: use another one"
+            }
             Self::NotOneFile { .. } => "receive into a directory",
             Self::NothingToSend => "name at least one file",
             Self::NothingSelected { .. } => "change the patterns",

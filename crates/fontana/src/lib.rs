@@ -27,7 +27,7 @@ pub use fontana_proto::{
     Acceptance, DecodePolicy, Expectation, Offer, ReceiverStats, Rejection, SendMode, SenderStats,
     SessionKey, StreamBreak, Verified,
 };
-pub use fontana_store::Filter;
+pub use fontana_store::{Device, Filter};
 pub use fontana_wire as wire;
 pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};

@@ -19,7 +19,7 @@ use fontana_proto::{
     Acceptance, DecodePolicy, Expectation, Offer, ReceiverLimits, ReceiverStats, Rejection,
     SessionKey, Verified,
 };
-use fontana_store::{Selection, TargetDirectory};
+use fontana_store::{Device, Selection, TargetDirectory};
 use fontana_wire::{Hash, Manifest, ManifestLimits, PublicKey, StreamIndex, Ticket, Toi};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -30,6 +30,7 @@ use std::time::Duration;
 mod deliver;
 mod disk;
 mod driver;
+mod outcome;
 mod pieces;
 mod pipe;
 mod syncer;
@@ -350,6 +351,7 @@ pub struct ReceiveSession {
     interface: String,
     commands: (ChannelSender<Command>, ChannelReceiver<Command>),
     sink: Option<Box<dyn deliver::Sink>>,
+    device: Option<Device>,
 }
 
 impl ReceiveSession {
@@ -373,7 +375,16 @@ impl ReceiveSession {
         let interface = options.reach.interface()?.name;
         let socket = ReceiveSocket::open(&config)?;
         let commands = unbounded();
-        Ok(Self { options, socket, target, selection, interface, commands, sink: None })
+        Ok(Self {
+            options,
+            socket,
+            target,
+            selection,
+            interface,
+            commands,
+            sink: None,
+            device: None,
+        })
     }
 
     /// As [`open`](Self::open), for a consumer instead of a directory: a stream, or the one file of a
@@ -389,6 +400,19 @@ impl ReceiveSession {
     ) -> Result<Self, Error> {
         let sink: Box<dyn deliver::Sink> = Box::new(deliver::Writer(Box::new(writer)));
         Ok(Self { sink: Some(sink), ..Self::open(options)? })
+    }
+
+    /// As [`open`](Self::open), for a device, or a file that is written in place: the one file of a
+    /// session, every symbol of which goes to its place at once, or a stream. Success is said after
+    /// all of it was read back. The options' directory holds repair symbols, and what a receiver that
+    /// is started again goes on with.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_device(options: ReceiveOptions, device: Device) -> Result<Self, Error> {
+        // Plain FLUTE names files, and nobody vouches for their bytes.
+        let options = ReceiveOptions { plain_flute: false, ..options };
+        Ok(Self { device: Some(device), ..Self::open(options)? })
     }
 
     /// To accept sessions that are offered while [`run`](Self::run) keeps this thread.

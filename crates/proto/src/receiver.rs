@@ -17,10 +17,7 @@ use collect::Collector;
 use download::Download;
 use feed::{Feed, FeedState, Spooled};
 use fontana_fec::{Esi, Sbn};
-use fontana_wire::{
-    ContentKind, Hash, Manifest, Packet, PublicKey, SessionHead, Toi, Tsi, UnverifiedHead,
-    manifest_hash,
-};
+use fontana_wire::{ContentKind, Hash, Manifest, Packet, Toi, Tsi, manifest_hash};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,6 +29,7 @@ mod config;
 mod download;
 mod feed;
 mod flute;
+mod head;
 mod selection;
 mod stream;
 
@@ -208,94 +206,6 @@ impl Receiver {
             self.feeds.insert(session, Feed::new(now));
         }
         self.feeds.get_mut(&session)
-    }
-
-    fn on_head(&mut self, now: Instant, session: SessionKey, symbol: &[u8]) {
-        let Some(feed) = self.feeds.get(&session) else { return };
-        if self.config.plain_flute || feed.knows_head(symbol) || self.is_old_stream_head(symbol) {
-            return;
-        }
-        let second = now.as_nanos() / 1_000_000_000;
-        if self.head_checks.0 != second {
-            self.head_checks = (second, 0);
-        }
-        if self.head_checks.1 >= self.config.limits.max_head_checks_per_second {
-            return;
-        }
-        self.head_checks.1 += 1;
-        match self.check_head(now, symbol) {
-            Ok(Some((head, Some(signer)))) => {
-                self.take_stream_head(session, symbol, head, signer);
-            }
-            Ok(Some((head, None))) => self.take_head(session, symbol, head),
-            Ok(None) => self.stats.malformed += 1,
-            // A forger cannot have an honest session refused: only one that has not shown a good
-            // head yet.
-            Err(reason) if feed.head.is_none() => self.reject(session, reason),
-            Err(_) => {}
-        }
-    }
-
-    /// A head that may be trusted as far as is expected, and, if it is a stream's, who signed it;
-    /// `None` if it is not one at all.
-    fn check_head(
-        &self,
-        now: Instant,
-        symbol: &[u8],
-    ) -> Result<Option<(SessionHead, Option<PublicKey>)>, Rejection> {
-        let Ok(unverified) = UnverifiedHead::parse(symbol) else { return Ok(None) };
-        let signer = unverified.claimed_signer();
-        let (head, signer) = match unverified.kind() {
-            ContentKind::Manifest => (self.check_manifest_head(unverified)?, None),
-            ContentKind::StreamIndex => (self.check_stream_head(unverified)?, signer),
-        };
-        let now_unix = self.config.started_at_unix_seconds + now.as_nanos() / 1_000_000_000;
-        if head.has_expired(now_unix) {
-            return Err(Rejection::Expired);
-        }
-        Ok(Some((head, signer)))
-    }
-
-    fn check_manifest_head(&self, unverified: UnverifiedHead) -> Result<SessionHead, Rejection> {
-        let Expectation { manifest, publisher, .. } = &self.config.expectation;
-        let head = match (publisher, manifest) {
-            (Some(key), _) => unverified.verify(key).map_err(|_| Rejection::WrongKey)?,
-            (None, Some(hash)) => {
-                unverified.verify_pinned(hash).map_err(|_| Rejection::OtherManifest)?
-            }
-            (None, None) => unverified.without_verification(),
-        };
-        if manifest.is_some_and(|hash| hash != head.manifest.hash) {
-            return Err(Rejection::OtherManifest);
-        }
-        Ok(head)
-    }
-
-    fn take_head(&mut self, session: SessionKey, symbol: &[u8], head: SessionHead) {
-        let hash = head.manifest.hash;
-        let max_bytes = self.config.limits.manifest.bytes as u64;
-        let known = self.config.known_manifest.as_ref().filter(|(known, _)| *known == hash);
-        let known = known.map(|(_, manifest)| Arc::clone(manifest));
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        if self.stream.is_some() && feed.state == FeedState::Chosen {
-            // Anybody can write a head of a manifest in a stream's name.
-            return self.tell_rejection(session, Rejection::OtherManifest);
-        }
-        feed.set_head(symbol, head, max_bytes);
-        match self.chosen {
-            Some(Chosen::Manifest(chosen, _)) if chosen == hash => {
-                feed.state = FeedState::Chosen;
-                self.replay();
-            }
-            Some(_) => self.reject(session, Rejection::OtherManifest),
-            // On offer already; its sender has started again.
-            None if feed.manifest.is_some() => {}
-            None => match known {
-                Some(manifest) => self.offer(session, hash, manifest),
-                None if feed.collector.is_none() => self.reject(session, Rejection::BadManifest),
-                None => feed.state = FeedState::Unknown,
-            },
-        }
     }
 
     fn on_manifest_symbol(&mut self, session: SessionKey, sbn: Sbn, esi: Esi, symbol: &[u8]) {

@@ -89,6 +89,18 @@ pub enum StagingError {
         /// The staging directory.
         path: PathBuf,
     },
+    /// A device is mounted, or somebody else uses it.
+    #[error("{path:?} is mounted or in use")]
+    InUse {
+        /// The device.
+        path: PathBuf,
+    },
+    /// Neither a block device nor a regular file.
+    #[error("{path:?} is neither a block device nor a file")]
+    NotWritable {
+        /// What has the name.
+        path: PathBuf,
+    },
     /// The staging directory belongs to another user, or is none.
     #[error("{path:?} is not a directory of this user")]
     NotOurs {
@@ -150,6 +162,8 @@ impl StagingError {
             | Self::IsDirectory { .. }
             | Self::NotADirectory { .. }
             | Self::Busy { .. }
+            | Self::InUse { .. }
+            | Self::NotWritable { .. }
             | Self::NotOurs { .. }
             | Self::Name(_) => Category::Refused,
             Self::Committed { .. } | Self::Geometry(_) => Category::Geometry,
@@ -171,6 +185,10 @@ impl StagingError {
             Self::IsDirectory { .. } => "choose another directory",
             Self::NotADirectory { .. } => "remove it, or choose another directory",
             Self::Busy { .. } => "wait for the other receiver, or choose another directory",
+            Self::InUse { .. } => {
+                "unmount it, see what uses it (lsblk, fuser), or name another one"
+            }
+            Self::NotWritable { .. } => "name a device or a file; a directory: -o DIR",
             Self::NotOurs { .. } => "remove it, or choose another directory",
             Self::Name(NameError::CaseClash { .. }) => {
                 "choose a directory on a file system that tells letter case apart"

@@ -110,6 +110,7 @@
 mod boot;
 mod buffered;
 mod commit;
+mod device;
 mod directories;
 mod encode;
 mod enter;
@@ -134,6 +135,7 @@ mod target;
 mod timestamp;
 
 pub use commit::FileAttributes;
+pub use device::Device;
 pub use encode::{Allowance, EncodeError, ObjectEncoder};
 pub use existing::ExistingFile;
 pub use extents::{Extent, Extents, FileIndex};

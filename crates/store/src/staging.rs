@@ -13,7 +13,7 @@ use crate::journal::{JOURNAL, Journal, Kept, Note};
 use crate::leftover::{DESCRIPTION, MAX_TAG, is_tag};
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
 use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
-use crate::{FileAttributes, FileIndex, GeometryError, NameError, StagingError, sys};
+use crate::{Device, FileAttributes, FileIndex, GeometryError, NameError, StagingError, sys};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
@@ -109,6 +109,8 @@ pub(crate) struct StagedFile {
     pub(crate) length: u64,
     /// Ranges of zeros that take no room on the disk, ascending.
     holes: Vec<Range<u64>>,
+    /// What it is, if it is not in the staging directory.
+    device: Option<Device>,
     /// What it leads to, if it is to be a symbolic link.
     pub(crate) link: Option<Vec<u8>>,
     pub(crate) attributes: FileAttributes,
@@ -329,6 +331,7 @@ impl Staging {
             key: Key::Repair(self.spools.fetch_add(1, Ordering::Relaxed)),
             length,
             holes: Vec::new(),
+            device: None,
             link: None,
             attributes: FileAttributes::default(),
             target: None,
@@ -343,6 +346,7 @@ impl Staging {
         let mut state = spool.write();
         if *state != State::Absent {
             self.open.close(spool.key);
+            self.unsynced.forget(spool);
             let result =
                 rustix::fs::unlinkat(self.directory(), spool.staged_name(), AtFlags::empty());
             ignore(Errno::NOENT, result).map_err(self.failed(spool, "remove", 0))?;
@@ -479,6 +483,9 @@ impl Staging {
     }
 
     pub(crate) fn open(&self, file: &StagedFile) -> Result<Arc<OwnedFd>, StagingError> {
+        if let Some(device) = &file.device {
+            return Ok(Arc::clone(device.file()));
+        }
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         self.open.get_or_open(file.key, || {
             let name = file.staged_name();
@@ -510,9 +517,10 @@ impl Staging {
 
     /// The path to speak of: that under which the user knows the file.
     fn path_of(&self, file: &StagedFile) -> PathBuf {
-        match &file.target {
-            Some(target) => self.target.path_of(target),
-            None => self.path().join(file.staged_name()),
+        match (&file.target, &file.device) {
+            (Some(target), _) => self.target.path_of(target),
+            (None, Some(device)) => device.path().to_owned(),
+            (None, None) => self.path().join(file.staged_name()),
         }
     }
 

@@ -5,6 +5,7 @@
 mod choice;
 mod commands;
 mod demonstration;
+mod devices;
 mod events;
 mod failures;
 mod mirrors;

@@ -7,7 +7,7 @@
 use super::disk::OpenObject;
 use crate::Error;
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use fontana_store::GrowingFile;
+use fontana_store::{Device, GrowingFile};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -77,6 +77,64 @@ impl Sink for GrowingFile {
 
     fn finish(&mut self) -> Result<(), Error> {
         Ok(self.commit()?)
+    }
+}
+
+/// A stream on a device: written in order, and read back at the end.
+pub(super) struct InPlace {
+    device: Device,
+    length: u64,
+    written: blake3::Hasher,
+}
+
+impl InPlace {
+    pub(super) fn new(device: Device) -> Self {
+        Self { device, length: 0, written: blake3::Hasher::new() }
+    }
+}
+
+impl Write for InPlace {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let end = self.length + bytes.len() as u64;
+        if let Some(capacity) = self.device.capacity().filter(|&capacity| capacity < end) {
+            let path = self.device.path().to_owned();
+            let full = Error::TooSmall { path, capacity, length: end };
+            return Err(io::Error::new(io::ErrorKind::StorageFull, full));
+        }
+        self.device
+            .write_all_at(self.length, bytes)
+            .map_err(|error| io::Error::other(Error::from(error)))?;
+        self.written.update(bytes);
+        self.length = end;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for InPlace {
+    fn may_block(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.device.set_length(self.length)?;
+        self.device.settle()?;
+        let (mut read, mut at) = (blake3::Hasher::new(), 0);
+        let mut chunk = vec![0; CHUNK];
+        while at < self.length {
+            let count = (self.length - at).min(CHUNK as u64);
+            let bytes = chunk.get_mut(..count as usize).unwrap_or_default();
+            self.device.read_exact_at(at, bytes)?;
+            read.update(bytes);
+            at += count;
+        }
+        if read.finalize() != self.written.finalize() {
+            return Err(Error::ReadBack { path: self.device.path().to_owned() });
+        }
+        Ok(())
     }
 }
 
@@ -159,7 +217,6 @@ fn run(mut sink: Counter, queue: &Receiver<Task>, reports: &Sender<Report>) {
 }
 
 fn write(piece: &Piece, sink: &mut Counter) -> Result<(), Error> {
-    let consumer = |error| Error::Consumer { error };
     match piece {
         Piece::Zeros(length) => {
             io::copy(&mut io::Read::take(io::repeat(0), *length), sink).map_err(consumer)?;
@@ -178,6 +235,11 @@ fn write(piece: &Piece, sink: &mut Counter) -> Result<(), Error> {
     }
     // A consumer that waits for its last line should not wait for the next piece.
     sink.flush().map_err(consumer)
+}
+
+/// What a consumer answered; or what kept a device of ours from taking it.
+fn consumer(error: io::Error) -> Error {
+    error.downcast().unwrap_or_else(|error| Error::Consumer { error })
 }
 
 /// Counts what the sink has taken.

@@ -94,6 +94,8 @@ pub(super) struct Disk {
     max_bytes: u64,
     /// Everything goes to a consumer; nothing gets a name.
     pub(super) piped: bool,
+    /// What is received is written to a device, in place.
+    pub(super) device: Option<device::OnDevice>,
     /// The file that holds the fragments of a stream until they are handed over.
     ring: Option<FileIndex>,
     /// Files that get their names together, by one of their objects.
@@ -118,6 +120,7 @@ impl Group {
     }
 }
 
+pub(super) mod device;
 mod existing;
 pub(super) mod piped;
 mod plain;
@@ -147,6 +150,7 @@ impl Disk {
             staging: None,
             max_bytes,
             piped: false,
+            device: None,
             ring: None,
             groups: BTreeMap::new(),
             left: Vec::new(),
@@ -175,6 +179,9 @@ impl Disk {
     }
 
     fn open(&mut self, opening: &Opening) -> Result<Opened, Error> {
+        if let (Opening::Manifest(manifest), Some(device)) = (opening, self.device.take()) {
+            return self.open_device(device, manifest);
+        }
         match opening {
             Opening::Manifest(manifest) if self.piped => self.open_piped(manifest),
             Opening::Manifest(manifest) => self.open_tree(manifest),
@@ -196,8 +203,12 @@ impl Disk {
             return self.commit_plain(object, file);
         }
         if self.piped {
-            object.staged.remove_spool()?;
-            return Ok(());
+            return Ok(object.staged.remove_spool()?);
+        }
+        if let (Some(_), Some(staging)) = (&self.device, &self.staging) {
+            // As below, for an object of a group that is not whole.
+            staging.sync()?;
+            return Ok(object.staged.remove_spool()?);
         }
         let number = toi.0 as u32;
         if let (Some(group), Some(staging)) = (self.groups.get_mut(&object.group), &self.staging)
@@ -223,7 +234,9 @@ impl Disk {
     /// Commits what has no object (empty files, links, directories) and removes the staging
     /// directory.
     fn finish(&mut self) -> Result<(), Error> {
-        if self.piped {
+        if let Some(device) = self.device.take() {
+            self.finish_device(&device)?;
+        } else if self.piped {
             self.discard();
         } else if let Some(staging) = self.staging.take() {
             staging.commit(&std::mem::take(&mut self.left))?;

@@ -2,24 +2,26 @@
 //! decode, and one brings files to their names.
 
 use super::deliver;
+use super::disk::device::OnDevice;
 use super::disk::{self, Disk, OpenObject};
+use super::outcome::{Outcome, Over};
 use super::pipe::{self, Pipe};
 use super::syncer;
 use super::worker::{self, Attempt, Task, Tasks};
 use super::{
-    Command, Delivery, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary,
-    SILENCE, SimulatedLoss,
+    Command, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE,
+    SimulatedLoss,
 };
 use crate::resume::known_manifest;
-use crate::{Error, Stop, Verdict};
+use crate::{Error, Stop};
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender, bounded, select_biased, unbounded};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{Clock, Ecn, Membership, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
     ChannelId, Datagram, Done, Endpoint, Event, FixedChannels, Instant, Job, Output, Receiver,
-    ReceiverConfig, Rejection, SessionKey, SplitMix64, StreamBreak, SymbolBytes, Verified, drain,
+    ReceiverConfig, Rejection, SplitMix64, SymbolBytes, Verified, drain,
 };
-use fontana_store::{Staging, StagingOptions, TargetDirectory};
+use fontana_store::{Device, Staging, StagingOptions, TargetDirectory};
 use fontana_wire::{Printable, StreamIndex, Toi};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -43,7 +45,7 @@ pub(super) fn run(
     observe: &mut dyn FnMut(ReceiveEvent<'_>),
 ) -> Result<ReceiveSummary, Error> {
     let (shares, limits) = (session.shares(), session.limits());
-    let ReceiveSession { options, socket, target, selection, commands, sink, .. } = session;
+    let ReceiveSession { options, socket, target, selection, commands, sink, device, .. } = session;
     let (keep_open, commands) = commands;
     let pipe = sink.map(Pipe::new).transpose()?;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -78,6 +80,7 @@ pub(super) fn run(
     });
     let mut disk = Disk::new(Arc::clone(&target), &options, selection, abandoned.clone(), tell);
     disk.piped = pipe.is_some();
+    disk.device = device.clone().map(OnDevice::new);
     let summary = std::thread::scope(|scope| {
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
@@ -114,6 +117,7 @@ pub(super) fn run(
             losing: options.simulated_loss.map(Losing::new),
             pipe,
             streaming: false,
+            device,
             target: Arc::clone(&target),
             staging: StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() },
             outcome: Outcome::default(),
@@ -132,19 +136,6 @@ pub(super) fn run(
     summary
 }
 
-/// Why the loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
-    Complete,
-    GivenUp,
-    /// The only manifest that would do cannot be received.
-    Hopeless,
-    TimeUp,
-    Interrupted,
-    /// The consumer has closed its end.
-    ConsumerGone,
-}
-
 struct WorkerQueue {
     tasks: Sender<Tasks>,
     waiting: Vec<Task>,
@@ -156,21 +147,6 @@ impl WorkerQueue {
         // The worker lives as long as this end of its queue.
         let _ = self.tasks.send(Tasks { list, session_packets });
     }
-}
-
-/// What has happened so far.
-#[derive(Default)]
-struct Outcome {
-    over: Option<Over>,
-    accepted: Option<Verified>,
-    objects: Vec<ObjectReport>,
-    bytes: u64,
-    poisoned: bool,
-    /// Where a stream broke off.
-    broken: Option<(u64, StreamBreak)>,
-    /// One reason for each object: after the first, the others follow from it.
-    failures: BTreeMap<Toi, Error>,
-    rejections: Vec<(SessionKey, Rejection)>,
 }
 
 struct Driver<'a, 'b> {
@@ -192,6 +168,8 @@ struct Driver<'a, 'b> {
     pipe: Option<Pipe>,
     /// What goes there is a stream: object by object.
     streaming: bool,
+    /// Where a stream goes if nobody takes it, instead of a file of its name.
+    device: Option<Device>,
     target: Arc<TargetDirectory>,
     staging: StagingOptions,
     outcome: Outcome,
@@ -478,7 +456,11 @@ impl Driver<'_, '_> {
         self.outcome.accepted = Some(verified);
         self.streaming = true;
         if self.pipe.is_none() {
-            match Pipe::into_file(index, Arc::clone(&self.target), self.staging) {
+            let pipe = match self.device.take() {
+                Some(device) => Pipe::new(Box::new(deliver::InPlace::new(device))),
+                None => Pipe::into_file(index, Arc::clone(&self.target), self.staging),
+            };
+            match pipe {
                 Ok(pipe) => self.pipe = Some(pipe),
                 Err(error) => {
                     self.outcome.failures.insert(Toi::MANIFEST, error);
@@ -554,7 +536,6 @@ impl Driver<'_, '_> {
             }
             Event::FragmentDone { range, .. } => self.outcome.bytes += range.end - range.start,
             Event::StreamBroken { at, reason } => {
-                self.outcome.poisoned |= reason == StreamBreak::Failed;
                 self.outcome.broken = Some((at, reason));
                 self.outcome.over = Some(Over::GivenUp);
             }
@@ -623,48 +604,6 @@ impl Driver<'_, '_> {
 
     fn summary(self, over: Over) -> ReceiveSummary {
         let progress = self.progress();
-        let closed = over == Over::ConsumerGone;
-        let delivery = self.pipe.map(|pipe| Delivery { bytes: pipe.end(), closed });
-        let Outcome { accepted, objects, bytes, poisoned, broken, failures, rejections, .. } =
-            self.outcome;
-        let mut failures: Vec<_> = failures.into_values().collect();
-        let delivered = delivery.map_or(0, |delivery| delivery.bytes);
-        failures.extend(
-            broken
-                .filter(|(_, reason)| *reason != StreamBreak::Failed)
-                .map(|(missing, reason)| Error::StreamBroken { delivered, missing, reason }),
-        );
-        let start = match over {
-            Over::Complete => Verdict::Complete,
-            Over::Interrupted | Over::ConsumerGone => Verdict::Interrupted,
-            Over::TimeUp if accepted.is_some() => Verdict::Incomplete,
-            Over::TimeUp | Over::Hopeless => verdict_of_silence(&rejections),
-            // An object was given up: the failures say why, or it was poisoned.
-            Over::GivenUp if failures.is_empty() || poisoned => Verdict::VerificationFailed,
-            Over::GivenUp => Verdict::Complete,
-        };
-        let verdict = failures.iter().fold(start, |verdict, e| verdict.worst(e.verdict()));
-        ReceiveSummary {
-            verdict,
-            progress,
-            objects,
-            bytes,
-            verified: accepted,
-            failures,
-            rejections,
-            delivery,
-        }
+        self.outcome.summary(over, progress, self.pipe)
     }
-}
-
-/// The verdict when the time is up and nothing was accepted.
-fn verdict_of_silence(rejections: &[(SessionKey, Rejection)]) -> Verdict {
-    rejections.iter().fold(Verdict::NothingHeard, |verdict, (_, reason)| {
-        verdict.worst(match reason {
-            Rejection::WrongKey | Rejection::Expired => Verdict::Authentication,
-            Rejection::BadManifest => Verdict::VerificationFailed,
-            Rejection::TooLarge => Verdict::Refused,
-            Rejection::OtherSession | Rejection::OtherManifest => Verdict::NothingHeard,
-        })
-    })
 }

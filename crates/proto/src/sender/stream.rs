@@ -348,7 +348,7 @@ impl StreamSender {
         match self.outlet.data(now, &packet, out) {
             Err(wake) => {
                 self.wake = wake;
-                return None;
+                None
             }
             Ok(output) => {
                 fragment.sent += 1;

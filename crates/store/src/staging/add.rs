@@ -3,7 +3,7 @@
 
 use super::{Key, LEAST_RESERVED, StagedFile, State};
 use crate::failure::{Room, failed};
-use crate::{FileAttributes, FileIndex, NameError, Staging, StagingError, TargetName};
+use crate::{Device, FileAttributes, FileIndex, NameError, Staging, StagingError, TargetName};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::ops::Range;
@@ -17,6 +17,7 @@ struct NewFile {
     attributes: FileAttributes,
     holes: Vec<Range<u64>>,
     link: Option<Vec<u8>>,
+    device: Option<Device>,
 }
 
 impl Staging {
@@ -50,7 +51,7 @@ impl Staging {
     ) -> Result<FileIndex, StagingError> {
         self.target().check_free(&name, self.overwrite())?;
         self.directories().add_above(&name, self.made());
-        let new = NewFile { target: Some(name), attributes, holes, link: None };
+        let new = NewFile { target: Some(name), attributes, holes, ..NewFile::default() };
         self.append(new, length, State::Absent)
     }
 
@@ -84,6 +85,16 @@ impl Staging {
     /// [`StagingError::DiskFull`] if its bytes are to be reserved and there is no room for them.
     pub fn add_scratch(&self, length: u64) -> Result<FileIndex, StagingError> {
         self.append(NewFile::default(), length, State::Absent)
+    }
+
+    /// Adds the first `length` bytes of a device as a file: what is received is written to their places
+    /// there, and nothing but spools to the staging directory.
+    ///
+    /// # Errors
+    /// None today: the device is open.
+    pub fn add_device(&self, device: &Device, length: u64) -> Result<FileIndex, StagingError> {
+        let device = Some(device.clone());
+        self.append(NewFile { device, ..NewFile::default() }, length, State::Staged)
     }
 
     /// Adds a file that nobody wants, of an object that is wanted for another file's sake: its bytes
@@ -155,6 +166,7 @@ impl Staging {
             key: Key::Data(index),
             length,
             holes: new.holes,
+            device: new.device,
             link: new.link,
             attributes: new.attributes,
             target: new.target,

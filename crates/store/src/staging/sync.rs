@@ -75,6 +75,11 @@ impl Unsynced {
         self.list().created = true;
     }
 
+    /// A file was removed.
+    pub(super) fn forget(&self, file: &StagedFile) {
+        self.list().dirty.remove(&file.key);
+    }
+
     /// Everything was removed: nothing is left to sync.
     pub(super) fn clear(&self) {
         *self.list() = List::default();

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Bytes of an object, where they go, and the name of the file for people if it is wanted.
-type Part = (u64, Extent, Option<String>);
+pub(super) type Part = (u64, Extent, Option<String>);
 
 /// A file, directory or link, and where it goes.
 pub(super) type Named<'a> = (&'a Entry, TargetName);
@@ -329,7 +329,7 @@ pub(super) fn objects_of(file: &FileEntry) -> BTreeSet<u32> {
         .collect()
 }
 
-fn collect_parts(
+pub(super) fn collect_parts(
     file: &FileEntry,
     index: FileIndex,
     is_wanted: bool,
@@ -344,7 +344,7 @@ fn collect_parts(
     }
 }
 
-fn protocol_view(kept: fontana_store::Kept) -> Kept {
+pub(super) fn protocol_view(kept: fontana_store::Kept) -> Kept {
     Kept {
         session_packets: kept.packets,
         committed: kept.committed.into_iter().map(Toi::from).collect(),

@@ -1,0 +1,62 @@
+//! `recv --to`: standard output, or a device, which has to be confirmed.
+
+use crate::args::ReceiveArguments;
+use crate::console::{Console, Failure};
+use crate::units::Bytes;
+use fontana::{Device, Error, ReceiveOptions, ReceiveSession, Verdict};
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// A session that goes where the arguments say.
+pub(super) fn open(
+    arguments: &ReceiveArguments,
+    options: ReceiveOptions,
+    console: &Console,
+) -> Result<ReceiveSession, Failure> {
+    match arguments.to.as_deref() {
+        None => Ok(ReceiveSession::open(options)?),
+        Some(path) if path == Path::new("-") => standard_output(options),
+        Some(path) => {
+            let device = Device::open(path, arguments.overwrite).map_err(Error::from)?;
+            confirm(&device, arguments.yes, console)?;
+            Ok(ReceiveSession::open_device(options, device)?)
+        }
+    }
+}
+
+fn standard_output(options: ReceiveOptions) -> Result<ReceiveSession, Failure> {
+    if io::stdout().is_terminal() {
+        let way_out = "pipe it into a program: fontana recv --to - | tar x\nor into a file: > FILE";
+        return Err(Failure::new(Verdict::Usage, "standard output is this terminal", way_out));
+    }
+    // The descriptor itself: the library's buffer looks for ends of lines.
+    let output = io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|error| Failure::new(Verdict::Io, format!("standard output: {error}"), ""))?;
+    Ok(ReceiveSession::open_writer(options, File::from(output))?)
+}
+
+/// Asks before a device loses what is on it. A file that may be overwritten was named so.
+fn confirm(device: &Device, yes: bool, console: &Console) -> Result<(), Failure> {
+    let Some(capacity) = device.capacity() else { return Ok(()) };
+    let model = device.model().map_or_else(String::new, |model| format!("{model}, "));
+    let what = format!("{} ({model}{})", device.path().display(), Bytes(capacity));
+    if yes {
+        console.note(format_args!("writing to {what}"));
+        return Ok(());
+    }
+    if console.is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        let message =
+            format!("all that is on {what} will be lost, and there is no terminal to ask on");
+        return Err(Failure::new(Verdict::Usage, message, "say that it is right: --yes"));
+    }
+    console.ask(format_args!("all that is on {what} will be lost. Write to it? (yes or no) "));
+    let mut answer = String::new();
+    match io::stdin().read_line(&mut answer) {
+        Ok(_) if answer.trim() == "yes" => Ok(()),
+        _ => Err(Failure::new(Verdict::Interrupted, "nothing was written", "")),
+    }
+}

@@ -1,0 +1,166 @@
+//! A block device, or a file, that is written in place: nothing is beside it that could be renamed.
+
+use crate::failure::failed;
+use crate::{StagingError, sys};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Advice, FallocateFlags, FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::io::Errno;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is written in place, held open.
+#[derive(Clone, Debug)]
+pub struct Device {
+    path: PathBuf,
+    file: Arc<OwnedFd>,
+    /// Bytes that a device has; a file has as many as it is given.
+    capacity: Option<u64>,
+    identity: (u64, u64),
+}
+
+/// Zeros that are written at a time where a device cannot do it by itself.
+const ZEROS: usize = 1 << 20;
+
+impl Device {
+    /// Opens a block device that nobody else uses, or a regular file, which is created if it is not
+    /// there. Nothing is changed yet.
+    ///
+    /// # Errors
+    /// [`StagingError::InUse`] if the device is mounted, or in use otherwise; [`StagingError::Exists`]
+    /// if the file is there and `overwrite` is not set; [`StagingError::NotWritable`] for anything
+    /// else that has the name; [`StagingError::System`].
+    pub fn open(path: impl Into<PathBuf>, overwrite: bool) -> Result<Self, StagingError> {
+        let path = path.into();
+        let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
+        let there = match rustix::fs::stat(&path) {
+            Ok(stat) => Some(stat),
+            Err(Errno::NOENT) => None,
+            Err(errno) => return Err(failed(&path, "examine")(errno)),
+        };
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
+        // On a block device O_EXCL means: not while it is mounted, or anybody else has said the same.
+        let flags = match there.as_ref().map(kind) {
+            None => flags | OFlags::CREATE | OFlags::EXCL,
+            Some(FileType::BlockDevice) => flags | OFlags::EXCL,
+            Some(FileType::RegularFile) if overwrite => flags,
+            Some(FileType::RegularFile) => return Err(StagingError::Exists { path }),
+            Some(_) => return Err(StagingError::NotWritable { path }),
+        };
+        let mode = Mode::from_raw_mode(0o644);
+        let file = match sys::retry(|| rustix::fs::open(&path, flags, mode)) {
+            Ok(file) => file,
+            Err(Errno::BUSY) => return Err(StagingError::InUse { path }),
+            Err(errno) => return Err(failed(&path, "open")(errno)),
+        };
+        let stat = rustix::fs::fstat(&file).map_err(failed(&path, "examine"))?;
+        let (capacity, identity) = match kind(&stat) {
+            FileType::BlockDevice => {
+                let end = rustix::fs::seek(&file, SeekFrom::End(0));
+                (Some(end.map_err(failed(&path, "measure"))?), (u64::MAX, stat.st_rdev))
+            }
+            FileType::RegularFile => (None, (stat.st_dev, stat.st_ino)),
+            _ => return Err(StagingError::NotWritable { path }),
+        };
+        Ok(Self { path, file: Arc::new(file), capacity, identity })
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes, if it is a device: a file takes what there is room for on its disk.
+    pub fn capacity(&self) -> Option<u64> {
+        self.capacity
+    }
+
+    /// What tells it from others on this machine.
+    pub fn identity(&self) -> (u64, u64) {
+        self.identity
+    }
+
+    /// What its maker calls it, where the system knows.
+    pub fn model(&self) -> Option<String> {
+        self.capacity?;
+        let (major, minor) =
+            (rustix::fs::major(self.identity.1), rustix::fs::minor(self.identity.1));
+        let device = format!("/sys/dev/block/{major}:{minor}/device");
+        let read = |name: &str| std::fs::read_to_string(format!("{device}/{name}")).ok();
+        let words: Vec<_> = ["vendor", "model"].into_iter().filter_map(read).collect();
+        let model = words.iter().map(|word| word.trim()).collect::<Vec<_>>().join(" ");
+        Some(model).filter(|model| !model.trim().is_empty())
+    }
+
+    /// Gives a file its length; a device has one.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn set_length(&self, length: u64) -> Result<(), StagingError> {
+        match self.capacity {
+            Some(_) => Ok(()),
+            None => sys::retry(|| rustix::fs::ftruncate(&self.file, length))
+                .map_err(failed(&self.path, "resize")),
+        }
+    }
+
+    /// Writes all of `bytes` at byte `offset`.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<(), StagingError> {
+        sys::write_all_at(&self.file, offset, bytes).map_err(failed(&self.path, "write"))
+    }
+
+    /// Fills `out` from byte `offset`.
+    ///
+    /// # Errors
+    /// [`StagingError::System`], also if it ends before.
+    pub fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<(), StagingError> {
+        match sys::read_full_at(&self.file, offset, out) {
+            Ok(count) if count == out.len() => Ok(()),
+            Ok(_) => Err(failed(&self.path, "read")(Errno::IO)),
+            Err(errno) => Err(failed(&self.path, "read")(errno)),
+        }
+    }
+
+    /// Makes a range zeros, whatever was there.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn zero(&self, range: Range<u64>) -> Result<(), StagingError> {
+        let length = range.end.saturating_sub(range.start);
+        if length == 0 {
+            return Ok(());
+        }
+        // A device does this by itself, if it can (BLKZEROOUT), and so does a file system.
+        let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+        if sys::retry(|| rustix::fs::fallocate(&self.file, flags, range.start, length)).is_ok() {
+            return Ok(());
+        }
+        let zeros = vec![0; ZEROS];
+        let mut at = range.start;
+        while at < range.end {
+            let count = (range.end - at).min(ZEROS as u64);
+            self.write_all_at(at, zeros.get(..count as usize).unwrap_or_default())?;
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// Waits until the medium has everything, and forgets it: what is read afterwards comes from the
+    /// medium, where the system lets go of it.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn settle(&self) -> Result<(), StagingError> {
+        sys::retry(|| rustix::fs::fsync(&self.file)).map_err(failed(&self.path, "sync"))?;
+        // Advice: it may be ignored.
+        let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
+        Ok(())
+    }
+
+    pub(crate) fn file(&self) -> &Arc<OwnedFd> {
+        &self.file
+    }
+}
