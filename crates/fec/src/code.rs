@@ -141,7 +141,8 @@ impl FecScheme {
         }
     }
 
-    /// An empty decoder for a block of `source_symbols`.
+    /// An empty decoder for a block of `source_symbols`. Where there are many blocks,
+    /// [`PlanCache::decoder`](crate::PlanCache::decoder) saves work.
     ///
     /// # Errors
     /// [`BlockLengthError`] if the code has no such block.
@@ -149,7 +150,7 @@ impl FecScheme {
         self.check_block_length(source_symbols)?;
         Ok(match self {
             Self::NoCode { .. } => Box::new(NoCodeDecoder::new(source_symbols)),
-            Self::RaptorQ { .. } => Box::new(RaptorQDecoder::new(source_symbols)),
+            Self::RaptorQ { .. } => Box::new(RaptorQDecoder::new(source_symbols, Arc::default())),
         })
     }
 

@@ -101,6 +101,20 @@ impl InstructionSet {
         Self::available().next().unwrap_or(Self(Set::Plain))
     }
 
+    /// How many multiplications of a product take as long as it takes to add eight rows that are
+    /// not in the first cache: measured, rounded down.
+    pub(crate) fn products_per_sum_of_8(self) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => 35,
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2Gfni => 14,
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => 4,
+            Set::Plain => 0,
+        }
+    }
+
     /// Runs `kernel` on rows of `lanes` lanes, 1 to [`MAX_STRIPE_LINES`].
     pub(crate) fn dispatch(self, lanes: usize, kernel: impl Kernel) {
         match self.0 {
@@ -231,6 +245,15 @@ impl<V: Lane, const N: usize> Row<V, N> {
             self = self.add(&from[a as usize]);
         }
         self
+    }
+
+    /// Adds `self` to the rows of `to` with these indices.
+    #[inline(always)]
+    pub(crate) fn add_to_all(self, to: &mut [[Line; N]], indices: &[u32]) {
+        for &index in indices {
+            let row = &mut to[index as usize];
+            self.add(row).store(row);
+        }
     }
 
     /// `self` + one element for each bit.

@@ -25,7 +25,7 @@ pub mod tornado;
 pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, Work};
 pub use layout::{ObjectLayout, SymbolPiece};
 pub use oti::{FecScheme, Oti, OtiError};
-pub use plan::{Intermediate, Plan, PlanCache};
+pub use plan::{Intermediate, Plan, PlanCache, Recovered};
 pub use stripes::Memory;
 
 /// Encoding symbol identifier: names one encoding symbol of a source block (RFC 5052, section 2).

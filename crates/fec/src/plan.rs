@@ -1,14 +1,18 @@
 //! Plans: made on ids, executed on bytes.
 
 use crate::kernel::InstructionSet;
-use crate::raptorq::{self, Params, Program};
+use crate::raptorq::{self, DirectPlan, Params, Program, RaptorQDecoder};
 use crate::stripes::{LINE, MAX_STRIPE_LINES, Memory, Stripes};
-use crate::{BlockLengthError, Encoder, Esi, FecScheme};
+use crate::{BlockLengthError, Decoder, Encoder, Esi, FecScheme};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// How to compute a source block's intermediate symbols from certain encoding symbols: a
-/// straight-line program, made on ids alone.
+mod recovered;
+
+pub use recovered::Recovered;
+
+/// How to compute a source block's lost symbols, or all its intermediate symbols, from certain
+/// encoding symbols: a straight-line program, made on ids alone.
 ///
 /// It is immutable, knows nothing of symbol sizes, and one plan serves any number of blocks of which
 /// the same symbols are at hand.
@@ -25,9 +29,10 @@ enum Code {
     NoCode,
     RaptorQ {
         params: Params,
-        /// Made when first executed if every source symbol is at hand: a receiver does not need it
-        /// then.
+        /// Made when first executed if every source symbol is at hand, or if there is a direct way
+        /// to those that are not: a receiver does not need it then.
         program: OnceLock<Arc<Program>>,
+        direct: Option<DirectPlan>,
     },
 }
 
@@ -56,8 +61,22 @@ impl Plan {
     pub(crate) fn raptorq_source(source_symbols: u32, program: OnceLock<Arc<Program>>) -> Self {
         let params = Params::covering(source_symbols);
         let inputs = (0..source_symbols).map(Esi).collect();
-        let code = Code::RaptorQ { params, program };
+        let code = Code::RaptorQ { params, program, direct: None };
         Self { source_symbols, inputs, lost: Vec::new(), code }
+    }
+
+    /// Source symbols `lost`, ascending, are replaced by the repair symbols `repair`, ascending.
+    pub(crate) fn raptorq_direct(
+        source_symbols: u32,
+        lost: Vec<Esi>,
+        repair: impl Iterator<Item = Esi>,
+        direct: DirectPlan,
+    ) -> Self {
+        let params = Params::covering(source_symbols);
+        let at_hand = (0..source_symbols).map(Esi).filter(|esi| lost.binary_search(esi).is_err());
+        let inputs = at_hand.chain(repair).collect();
+        let code = Code::RaptorQ { params, program: OnceLock::new(), direct: Some(direct) };
+        Self { source_symbols, inputs, lost, code }
     }
 
     /// Source symbols `lost`, ascending, are not at hand.
@@ -67,13 +86,30 @@ impl Plan {
             .inputs()
             .filter_map(|(isi, _)| raptorq::esi_of(&params, source_symbols, isi))
             .collect();
-        let code = Code::RaptorQ { params, program: OnceLock::from(Arc::new(program)) };
+        let program = OnceLock::from(Arc::new(program));
+        let code = Code::RaptorQ { params, program, direct: None };
         Self { source_symbols, inputs, lost, code }
     }
 
     /// `k`: source symbols of the block.
     pub fn source_symbols(&self) -> u32 {
         self.source_symbols
+    }
+
+    fn direct(&self) -> Option<&DirectPlan> {
+        let Code::RaptorQ { direct, .. } = &self.code else { return None };
+        direct.as_ref()
+    }
+
+    /// The program of a plan, if it was not made yet: it computes the intermediate symbols from the
+    /// inputs.
+    fn program<'a>(
+        &self,
+        params: &Params,
+        program: &'a OnceLock<Arc<Program>>,
+    ) -> &'a Arc<Program> {
+        let make = || raptorq::program_of(params, self.source_symbols, &self.inputs);
+        program.get_or_init(|| Arc::new(make()))
     }
 
     /// The encoding symbols that the plan reads, ascending: some of those that were pushed.
@@ -88,14 +124,14 @@ impl Plan {
     }
 
     /// Bytes that [`execute`](Self::execute) allocates for symbols of `width` bytes, and that the
-    /// [`Intermediate`] it returns keeps. Of a plan from [`source`](Self::source) this makes the
-    /// expensive part first.
+    /// [`Intermediate`] it returns keeps. Of a plan whose expensive part is not made yet this makes
+    /// it first.
     pub fn memory(&self, width: usize) -> usize {
         let lines = width.div_ceil(LINE);
         let (rows, scratch_rows) = match &self.code {
             Code::NoCode => (self.source_symbols as usize, 0),
-            Code::RaptorQ { params, program } => {
-                (params.l as usize, full_program(params, program).scratch_rows())
+            Code::RaptorQ { params, program, .. } => {
+                (params.l as usize, self.program(params, program).scratch_rows())
             }
         };
         (rows * lines + scratch_rows * lines.min(MAX_STRIPE_LINES)) * LINE + width
@@ -155,8 +191,8 @@ impl Plan {
                 }
                 symbols
             }
-            Code::RaptorQ { params, program } => {
-                let program = full_program(params, program);
+            Code::RaptorQ { params, program, .. } => {
+                let program = self.program(params, program);
                 let rows = params.l as usize;
                 let mut symbols = Stripes::new(memory, rows, width);
                 for (isi, row) in program.inputs() {
@@ -172,11 +208,6 @@ impl Plan {
         };
         Ok(Intermediate { plan: Arc::clone(self), instructions, symbols })
     }
-}
-
-/// The program of a plan; of a full block if it was not made yet.
-fn full_program<'a>(params: &Params, program: &'a OnceLock<Arc<Program>>) -> &'a Arc<Program> {
-    program.get_or_init(|| Arc::new(raptorq::full_program(params)))
 }
 
 impl std::fmt::Debug for Plan {
@@ -231,10 +262,10 @@ impl Encoder for Intermediate {
                     }
                 }
             }
-            Code::RaptorQ { params, program } => {
+            Code::RaptorQ { params, program, .. } => {
                 let k = self.plan.source_symbols;
                 let isis = esis.iter().map(|&esi| raptorq::isi_of(params, k, esi));
-                let program = full_program(params, program);
+                let program = self.plan.program(params, program);
                 program.encode(self.instructions, &self.symbols, isis, out);
             }
         }
@@ -295,10 +326,27 @@ impl PlanCache {
             FecScheme::RaptorQ { .. } => {
                 let params = Params::covering(source_symbols);
                 let cell = self.program_cell(params.k_prime);
-                let program = Arc::clone(full_program(&params, &cell));
+                let program =
+                    Arc::clone(cell.get_or_init(|| Arc::new(raptorq::full_program(&params))));
                 Plan::raptorq_source(source_symbols, OnceLock::from(program))
             }
         }))
+    }
+
+    /// An empty decoder for a block of `source_symbols`, which uses the plan of the full block where
+    /// that is the faster way, and shares it.
+    ///
+    /// # Errors
+    /// [`BlockLengthError`] if the code has no such block.
+    pub fn decoder(
+        &self,
+        scheme: FecScheme,
+        source_symbols: u32,
+    ) -> Result<Box<dyn Decoder>, BlockLengthError> {
+        let FecScheme::RaptorQ { .. } = scheme else { return scheme.decoder(source_symbols) };
+        scheme.check_block_length(source_symbols)?;
+        let full = self.program_cell(Params::covering(source_symbols).k_prime);
+        Ok(Box::new(RaptorQDecoder::new(source_symbols, full)))
     }
 
     /// Where the program for `k_prime` is, or will be: planning itself happens outside the lock.

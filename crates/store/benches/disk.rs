@@ -213,7 +213,8 @@ impl Block {
                 }
                 Ok::<(), ()>(())
             };
-            plan.execute(SYMBOL_SIZE, load).unwrap().write_symbols(plan.lost(), &mut out);
+            let recovered = plan.recover(SYMBOL_SIZE, load).unwrap();
+            recovered.write_symbols(0..plan.lost().len(), &mut out);
         });
         let place = |esi| match slots.get(&esi) {
             Some(&slot) => SymbolPlace::Spool(slot),

@@ -427,14 +427,16 @@ impl ReceiverDriver {
                     Ok::<(), ()>(())
                 };
                 let k = layout.source_symbols(block.sbn).unwrap();
-                let intermediate =
-                    (!plan.lost().is_empty()).then(|| plan.execute(usize::from(T), load).unwrap());
-                let mut bytes = vec![0; k as usize * usize::from(T)];
-                for (esi, out) in (0..k).map(Esi).zip(bytes.chunks_exact_mut(usize::from(T))) {
-                    match (placed.get(&esi), &intermediate) {
-                        (Some(symbol), _) => out.copy_from_slice(symbol),
-                        (None, Some(intermediate)) => intermediate.write_symbol(esi, out),
-                        (None, None) => panic!("{esi:?} is nowhere"),
+                let size = usize::from(T);
+                let mut bytes = vec![0; k as usize * size];
+                for (esi, out) in (0..k).map(Esi).zip(bytes.chunks_exact_mut(size)) {
+                    placed.get(&esi).inspect(|symbol| out.copy_from_slice(symbol));
+                }
+                if !plan.lost().is_empty() {
+                    let recovered = plan.recover(size, load).unwrap();
+                    for (index, esi) in plan.lost().iter().enumerate() {
+                        let out = &mut bytes[esi.0 as usize * size..][..size];
+                        recovered.write_symbols(index..index + 1, out);
                     }
                 }
                 let range = layout.block_range(block.sbn).unwrap();
