@@ -1,7 +1,9 @@
 //! What every code offers: encoders and decoders of one source block.
 
+use crate::lt::{self, LtDecoder};
 use crate::no_code::NoCodeDecoder;
 use crate::raptorq::{Params, RaptorQDecoder};
+use crate::tornado::{self, TornadoDecoder};
 use crate::{Esi, FecScheme, Plan};
 use std::sync::Arc;
 
@@ -48,7 +50,7 @@ pub trait Decoder: Send {
 
     /// Tries to find a plan that recovers the block, spending at most about `budget`.
     ///
-    /// Trying again is always allowed, and the work starts over. So after
+    /// Trying again is always allowed; elimination then starts over, while peeling goes on. So after
     /// [`Progress::OutOfBudget`] let the budget or the number of symbols grow by a factor. A block
     /// that was solved is solved in the same way again: who is short of memory need not keep the
     /// plan.
@@ -120,6 +122,8 @@ impl FecScheme {
         match self {
             Self::NoCode { .. } => crate::layout::NO_CODE_LIMIT as u32,
             Self::RaptorQ { .. } => crate::layout::RAPTORQ_MAX_SOURCE_SYMBOLS,
+            Self::Tornado { .. } => tornado::MAX_SOURCE_SYMBOLS,
+            Self::Lt { .. } => lt::MAX_SOURCE_SYMBOLS,
         }
     }
 
@@ -128,6 +132,11 @@ impl FecScheme {
         match self {
             Self::NoCode { .. } => source_symbols,
             Self::RaptorQ { .. } => crate::raptorq::ENCODING_SYMBOLS,
+            Self::Tornado { code, .. } => {
+                source_symbols.saturating_mul(code.stretch_factor() as u32)
+            }
+            // The last number is left out, so that the count has 32 bits too.
+            Self::Lt { .. } => u32::MAX,
         }
     }
 
@@ -151,6 +160,10 @@ impl FecScheme {
         Ok(match self {
             Self::NoCode { .. } => Box::new(NoCodeDecoder::new(source_symbols)),
             Self::RaptorQ { .. } => Box::new(RaptorQDecoder::new(source_symbols, Arc::default())),
+            Self::Tornado { code, .. } => {
+                Box::new(TornadoDecoder::new(code.shared_graph(source_symbols)))
+            }
+            Self::Lt { code, .. } => Box::new(LtDecoder::new(code, source_symbols)?),
         })
     }
 
@@ -162,6 +175,8 @@ impl FecScheme {
             // Nothing is ever computed.
             Self::NoCode { .. } => Work(u64::from(source_symbols)),
             Self::RaptorQ { .. } => Params::covering(source_symbols).work(),
+            Self::Tornado { code, .. } => code.work(source_symbols),
+            Self::Lt { code, .. } => code.work(source_symbols),
         }
     }
 }

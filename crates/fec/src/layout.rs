@@ -12,6 +12,9 @@ pub(crate) const RAPTORQ_MAX_SOURCE_SYMBOLS: u32 = 56_403;
 const RAPTORQ_MAX_TRANSFER_LENGTH: u64 = 946_270_874_880;
 /// Block numbers and symbol numbers of Compact No-Code have 16 bits each.
 pub(crate) const NO_CODE_LIMIT: u64 = 1 << 16;
+/// Block numbers of under-specified codes have 32 bits (RFC 5445, section 5), but a receiver keeps
+/// something of every block: with long blocks so many make 4 TB.
+const LONG_BLOCKS_LIMIT: u64 = 1 << 16;
 /// Transfer lengths have 48 bits in EXT_FTI.
 const MAX_TRANSFER_LENGTH: u64 = (1 << 48) - 1;
 
@@ -53,6 +56,15 @@ impl ObjectLayout {
                 let blocks = total.div_ceil(u64::from(max_source_block_length));
                 (blocks, NO_CODE_LIMIT as u32, NO_CODE_LIMIT, MAX_TRANSFER_LENGTH)
             }
+            FecScheme::Tornado { max_source_block_length, .. }
+            | FecScheme::Lt { max_source_block_length, .. } => {
+                if max_source_block_length == 0 {
+                    return Err(OtiError::Zero("the maximum source block length"));
+                }
+                let blocks = total.div_ceil(u64::from(max_source_block_length));
+                let length_limit = oti.scheme.max_source_symbols();
+                (blocks, length_limit, LONG_BLOCKS_LIMIT, MAX_TRANSFER_LENGTH)
+            }
             FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
                 if source_blocks == 0 {
                     return Err(OtiError::Zero("the number of source blocks"));
@@ -86,7 +98,7 @@ impl ObjectLayout {
         if large > u64::from(length_limit) {
             return Err(OtiError::BlockLength { actual: large, limit: length_limit });
         }
-        // `large` is at most 65 536 and `blocks` at most 65 536 from here on.
+        // `large` is at most 2^20 and `blocks` at most 65 536 from here on.
         let small = total.checked_div(blocks).unwrap_or(0);
         let large_blocks = total - small * blocks;
         Ok(Self {
@@ -130,10 +142,7 @@ impl ObjectLayout {
 
     /// True if block `sbn` exists and `esi` names one of its encoding symbols.
     pub fn contains(&self, sbn: Sbn, esi: Esi) -> bool {
-        self.source_symbols(sbn).is_some_and(|k| match self.oti.scheme {
-            FecScheme::NoCode { .. } => esi.0 < k,
-            FecScheme::RaptorQ { .. } => esi.0 < 1 << 24,
-        })
+        self.source_symbols(sbn).is_some_and(|k| esi.0 < self.oti.scheme.encoding_symbols(k))
     }
 
     /// Source symbols in the blocks before `sbn`.
@@ -156,9 +165,9 @@ impl ObjectLayout {
     pub fn symbol_pieces(&self, sbn: Sbn, esi: Esi) -> impl Iterator<Item = SymbolPiece> + use<> {
         let k = self.source_symbols(sbn).filter(|&k| esi.0 < k).unwrap_or(0);
         let (sub_blocks, alignment) = match self.oti.scheme {
-            FecScheme::RaptorQ { sub_blocks, alignment, .. } if k > 0 => (sub_blocks, alignment),
-            FecScheme::NoCode { .. } if k > 0 => (1, 1),
-            _ => (0, 1),
+            _ if k == 0 => (0, 1),
+            FecScheme::RaptorQ { sub_blocks, alignment, .. } => (sub_blocks, alignment),
+            _ => (1, 1),
         };
         let al = u64::from(alignment);
         let units = u64::from(self.oti.symbol_size) / al;

@@ -21,6 +21,7 @@ mod raptorq;
 mod splitmix;
 mod stripes;
 pub mod tornado;
+mod xor_program;
 
 pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, Work};
 pub use layout::{ObjectLayout, SymbolPiece};

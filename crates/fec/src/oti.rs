@@ -2,6 +2,8 @@
 //! means anything (RFC 5052, section 6; RFC 5445; RFC 6330, section 3.3).
 
 use crate::ObjectLayout;
+use crate::lt::Lt;
+use crate::tornado::Tornado;
 
 /// Which code an object is sent with, and the parameters that belong to that code.
 ///
@@ -23,6 +25,21 @@ pub enum FecScheme {
         /// `Al`: alignment of symbols and sub-symbols, in bytes.
         alignment: u8,
     },
+    /// Tornado ([`tornado`](crate::tornado)): systematic, 2 to 10 times as many encoding symbols as
+    /// source symbols.
+    Tornado {
+        /// `B`: most source symbols in a block.
+        max_source_block_length: u32,
+        /// Which Tornado code.
+        code: Tornado,
+    },
+    /// LT ([`lt`](crate::lt)): a fountain of which no symbol is a source symbol.
+    Lt {
+        /// `B`: most source symbols in a block.
+        max_source_block_length: u32,
+        /// Which LT code.
+        code: Lt,
+    },
 }
 
 impl FecScheme {
@@ -31,13 +48,21 @@ impl FecScheme {
         match self {
             Self::NoCode { .. } => 0,
             Self::RaptorQ { .. } => 6,
+            // Small Block, Large Block and Expandable, under-specified (RFC 5445, section 5).
+            Self::Tornado { .. } | Self::Lt { .. } => 128,
         }
     }
 
     /// True if a block has more encoding symbols than anybody will ever send, so that a sender
     /// never needs to repeat one.
     pub const fn is_rateless(self) -> bool {
-        matches!(self, Self::RaptorQ { .. })
+        matches!(self, Self::RaptorQ { .. } | Self::Lt { .. })
+    }
+
+    /// True if source symbols are worth sending: they are encoding symbols like any other. Decoders
+    /// take them from every code, but an LT code's other symbols are made to do without.
+    pub const fn is_systematic(self) -> bool {
+        !matches!(self, Self::Lt { .. })
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::kernel::InstructionSet;
 use crate::raptorq::{self, DirectPlan, Params, Program, RaptorQDecoder};
 use crate::stripes::{LINE, MAX_STRIPE_LINES, Memory, Stripes};
-use crate::{BlockLengthError, Decoder, Encoder, Esi, FecScheme};
+use crate::tornado::{self, Graph, Tornado};
+use crate::{BlockLengthError, Decoder, Encoder, Esi, FecScheme, lt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -34,6 +35,8 @@ enum Code {
         program: OnceLock<Arc<Program>>,
         direct: Option<DirectPlan>,
     },
+    Tornado(tornado::Recovery),
+    Lt(lt::Recovery),
 }
 
 impl Plan {
@@ -49,6 +52,10 @@ impl Plan {
         Ok(match scheme {
             FecScheme::NoCode { .. } => Self::no_code(source_symbols),
             FecScheme::RaptorQ { .. } => Self::raptorq_source(source_symbols, OnceLock::new()),
+            FecScheme::Tornado { code, .. } => {
+                Self::tornado_source(code.shared_graph(source_symbols))
+            }
+            FecScheme::Lt { code, .. } => Self::lt_source(code, source_symbols)?,
         })
     }
 
@@ -89,6 +96,35 @@ impl Plan {
         let program = OnceLock::from(Arc::new(program));
         let code = Code::RaptorQ { params, program, direct: None };
         Self { source_symbols, inputs, lost, code }
+    }
+
+    /// Every source symbol is at hand.
+    fn tornado_source(graph: Arc<Graph>) -> Self {
+        let inputs = (0..graph.source_symbols()).map(Esi).collect();
+        Self::tornado(tornado::Recovery::of_source(graph), inputs, Vec::new())
+    }
+
+    /// Source symbols `lost`, ascending, are not at hand.
+    pub(crate) fn tornado(recovery: tornado::Recovery, inputs: Vec<Esi>, lost: Vec<Esi>) -> Self {
+        let source_symbols = recovery.source_symbols();
+        Self { source_symbols, inputs, lost, code: Code::Tornado(recovery) }
+    }
+
+    /// Every source symbol is at hand.
+    fn lt_source(code: lt::Lt, source_symbols: u32) -> Result<Self, BlockLengthError> {
+        let inputs = (0..source_symbols).map(Esi).collect();
+        let recovery = lt::Recovery::of_source(code, source_symbols)?;
+        Ok(Self::lt(source_symbols, recovery, inputs, Vec::new()))
+    }
+
+    /// Source symbols `lost`, ascending, are not at hand.
+    pub(crate) fn lt(
+        source_symbols: u32,
+        recovery: lt::Recovery,
+        inputs: Vec<Esi>,
+        lost: Vec<Esi>,
+    ) -> Self {
+        Self { source_symbols, inputs, lost, code: Code::Lt(recovery) }
     }
 
     /// `k`: source symbols of the block.
@@ -133,6 +169,8 @@ impl Plan {
             Code::RaptorQ { params, program, .. } => {
                 (params.l as usize, self.program(params, program).scratch_rows())
             }
+            Code::Tornado(recovery) => recovery.rows(),
+            Code::Lt(recovery) => recovery.rows(),
         };
         (rows * lines + scratch_rows * lines.min(MAX_STRIPE_LINES)) * LINE + width
     }
@@ -205,6 +243,22 @@ impl Plan {
                 program.run(instructions, &mut symbols);
                 symbols
             }
+            Code::Tornado(recovery) => {
+                let mut symbols = Stripes::new(memory, recovery.rows().0, width);
+                for (&esi, &row) in self.inputs.iter().zip(recovery.input_rows()) {
+                    load_into(&mut symbols, esi, row as usize)?;
+                }
+                recovery.run(instructions, &mut symbols);
+                symbols
+            }
+            Code::Lt(recovery) => {
+                let mut symbols = Stripes::new(memory, recovery.rows().0, width);
+                for (slot, &esi) in self.inputs.iter().enumerate() {
+                    load_into(&mut symbols, esi, slot)?;
+                }
+                recovery.run(instructions, &mut symbols);
+                symbols
+            }
         };
         Ok(Intermediate { plan: Arc::clone(self), instructions, symbols })
     }
@@ -268,6 +322,10 @@ impl Encoder for Intermediate {
                 let program = self.plan.program(params, program);
                 program.encode(self.instructions, &self.symbols, isis, out);
             }
+            Code::Tornado(recovery) => {
+                recovery.encode(self.instructions, &self.symbols, esis, out);
+            }
+            Code::Lt(recovery) => recovery.encode(self.instructions, &self.symbols, esis, out),
         }
     }
 }
@@ -292,21 +350,38 @@ pub struct PlanCache {
     plans: Mutex<Cached>,
 }
 
-/// Programs by `K'`; No-Code needs none.
+/// What is expensive about a plan.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    /// RaptorQ's program, by `K'`.
+    RaptorQ(u32),
+    /// The graph of a code, by `k`, and the sums of its first checks.
+    Tornado(Tornado, u32),
+}
+
 #[derive(Default)]
 struct Cached {
     clock: u64,
-    programs: BTreeMap<u32, Entry>,
+    entries: BTreeMap<Key, Entry>,
 }
 
 struct Entry {
     last_used: u64,
+    made: Arc<Made>,
+}
+
+/// What a key stands for, once it was made.
+#[derive(Default)]
+struct Made {
+    /// Decoders hold on to it.
     program: Arc<OnceLock<Arc<Program>>>,
+    plan: OnceLock<Arc<Plan>>,
 }
 
 impl PlanCache {
     /// An empty cache for the plans of `limit` different block lengths, at least one. A plan takes
-    /// about 80 bytes per source symbol: 4.5 MB for the longest blocks.
+    /// about 80 bytes per source symbol, with Tornado codes 100 for each unit of the stretch factor:
+    /// 4.5 MB for the longest blocks of RaptorQ.
     pub fn new(limit: usize) -> Self {
         Self { limit: limit.max(1), plans: Mutex::default() }
     }
@@ -321,16 +396,23 @@ impl PlanCache {
         source_symbols: u32,
     ) -> Result<Arc<Plan>, BlockLengthError> {
         scheme.check_block_length(source_symbols)?;
-        Ok(Arc::new(match scheme {
-            FecScheme::NoCode { .. } => Plan::no_code(source_symbols),
+        Ok(match scheme {
+            FecScheme::NoCode { .. } => Arc::new(Plan::no_code(source_symbols)),
             FecScheme::RaptorQ { .. } => {
                 let params = Params::covering(source_symbols);
                 let cell = self.program_cell(params.k_prime);
                 let program =
                     Arc::clone(cell.get_or_init(|| Arc::new(raptorq::full_program(&params))));
-                Plan::raptorq_source(source_symbols, OnceLock::from(program))
+                Arc::new(Plan::raptorq_source(source_symbols, OnceLock::from(program)))
             }
-        }))
+            FecScheme::Tornado { code, .. } => {
+                let make = || Arc::new(Plan::tornado_source(code.shared_graph(source_symbols)));
+                let made = self.made(Key::Tornado(code, source_symbols));
+                Arc::clone(made.plan.get_or_init(make))
+            }
+            // Cheap to make: what is large about an LT code is its rows, and nobody keeps them.
+            FecScheme::Lt { code, .. } => Arc::new(Plan::lt_source(code, source_symbols)?),
+        })
     }
 
     /// An empty decoder for a block of `source_symbols`, which uses the plan of the full block where
@@ -349,23 +431,28 @@ impl PlanCache {
         Ok(Box::new(RaptorQDecoder::new(source_symbols, full)))
     }
 
-    /// Where the program for `k_prime` is, or will be: planning itself happens outside the lock.
+    /// Where the program for `k_prime` is, or will be.
     fn program_cell(&self, k_prime: u32) -> Arc<OnceLock<Arc<Program>>> {
+        Arc::clone(&self.made(Key::RaptorQ(k_prime)).program)
+    }
+
+    /// Where what `key` stands for is, or will be: it is made outside the lock.
+    fn made(&self, key: Key) -> Arc<Made> {
         let mut cached = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         cached.clock += 1;
         let now = cached.clock;
-        if cached.programs.len() >= self.limit && !cached.programs.contains_key(&k_prime) {
-            let oldest = cached.programs.iter().min_by_key(|(_, entry)| entry.last_used);
-            if let Some(oldest) = oldest.map(|(&k_prime, _)| k_prime) {
-                cached.programs.remove(&oldest);
+        if cached.entries.len() >= self.limit && !cached.entries.contains_key(&key) {
+            let oldest = cached.entries.iter().min_by_key(|(_, entry)| entry.last_used);
+            if let Some(oldest) = oldest.map(|(&key, _)| key) {
+                cached.entries.remove(&oldest);
             }
         }
         let entry = cached
-            .programs
-            .entry(k_prime)
-            .or_insert_with(|| Entry { last_used: now, program: Arc::default() });
+            .entries
+            .entry(key)
+            .or_insert_with(|| Entry { last_used: now, made: Arc::default() });
         entry.last_used = now;
-        Arc::clone(&entry.program)
+        Arc::clone(&entry.made)
     }
 }
 
@@ -485,7 +572,7 @@ mod tests {
     fn a_cache_shares_programs_and_forgets_the_one_used_least_recently() {
         let program = |plan: &Plan| match &plan.code {
             Code::RaptorQ { program, .. } => Arc::clone(program.get().unwrap()),
-            Code::NoCode => panic!("asked for RaptorQ"),
+            _ => panic!("asked for RaptorQ"),
         };
         let cache = PlanCache::new(2);
         let ask = |k| program(&cache.source_plan(RAPTORQ, k).unwrap());

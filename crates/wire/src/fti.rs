@@ -89,11 +89,16 @@ const fn length_size(scheme: FecScheme) -> usize {
     match scheme {
         FecScheme::NoCode { .. } => 6,
         FecScheme::RaptorQ { .. } => 5,
+        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => 6,
     }
 }
 
-/// Checks that the transfer length fits its field, as that of every valid object does.
+/// Checks that the scheme has an extension and that the transfer length fits its field, as that of
+/// every valid object does.
 pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
+    if matches!(oti.scheme, FecScheme::Tornado { .. } | FecScheme::Lt { .. }) {
+        return Err(FtiError::EncodingId(oti.scheme.encoding_id()));
+    }
     let bits = 8 * length_size(oti.scheme) as u32;
     if oti.transfer_length >> bits != 0 {
         return Err(FtiError::TransferLength { actual: oti.transfer_length, bits });
@@ -117,6 +122,10 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
             out.push(source_blocks);
             out.extend(sub_blocks.to_be_bytes());
             out.extend([alignment, 0, 0]);
+        }
+        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => {
+            debug_assert!(false, "{:?} was not checked", oti.scheme);
+            out.extend([0; 8]);
         }
     }
 }

@@ -43,5 +43,7 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
             out.extend(sub_blocks.to_be_bytes());
             out.push(alignment);
         }
+        // Their parameters have no place here: a receiver refuses the FEC Encoding ID.
+        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => out.extend([0; 4]),
     }
 }

@@ -45,7 +45,9 @@ fn emit_file(file: &FdtFile, xml: &mut Element) {
     if let Some(oti) = file.oti {
         xml.attribute("FEC-OTI-Encoding-Symbol-Length", oti.symbol_size);
         match oti.scheme {
-            FecScheme::NoCode { max_source_block_length } => {
+            FecScheme::NoCode { max_source_block_length }
+            | FecScheme::Tornado { max_source_block_length, .. }
+            | FecScheme::Lt { max_source_block_length, .. } => {
                 xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
             }
             FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
