@@ -153,8 +153,8 @@ pub(crate) struct SendArguments {
     pub(crate) flute: bool,
     /// Code to protect the symbols with
     ///
-    /// raptorq (RFC 6330) makes as many different symbols as anybody wants; none repeats the
-    /// source symbols.
+    /// raptorq (RFC 6330) makes as many different symbols as anybody wants; rs (Reed-Solomon, RFC
+    /// 5510) makes 255 for a block of 128 and repeats them; none repeats the source symbols.
     #[arg(long, value_name = "CODE", value_enum, default_value_t = Fec::Raptorq)]
     pub(crate) fec: Fec,
     /// Source symbols per block, about
@@ -209,6 +209,7 @@ pub(crate) struct SendArguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fec {
     Raptorq,
+    Rs,
     None,
 }
 

@@ -12,16 +12,13 @@ mod avx2;
 #[allow(unsafe_code, reason = "vector instructions")]
 mod avx512;
 mod plain;
-#[allow(dead_code, reason = "waits for the codes that need it")]
 mod product;
 
-#[allow(unused_imports, reason = "as above")]
-pub(crate) use product::{Coefficients, MultiplyAdd, multiply_add};
+pub(crate) use product::{Before, Coefficients, MultiplyOut, MultiplyRows, Symbols};
 
 #[cfg(target_arch = "x86_64")]
 use crate::gf256::mul;
 use crate::stripes::{LINE, Line, MAX_STRIPE_LINES};
-use product::Accumulators;
 
 /// 64 bytes in registers, as elements of GF(256).
 pub(crate) trait Lane: Copy {
@@ -29,8 +26,8 @@ pub(crate) trait Lane: Copy {
     type Factor: Copy;
     /// Made ready to be multiplied by several factors.
     type Operand: Copy;
-    /// How large a tile of sums there are registers for.
-    const ACCUMULATORS: Accumulators;
+    /// Lanes of sums that there are registers for, beside what is being added: see [`product`].
+    const ACCUMULATORS: usize;
 
     fn zero() -> Self;
     fn load(from: &[u8; LINE]) -> Self;
@@ -204,6 +201,18 @@ impl<V: Lane, const N: usize> Row<V, N> {
     #[inline(always)]
     pub(crate) fn prefetch(row: &[Line; N]) {
         row.iter().for_each(V::prefetch);
+    }
+
+    /// Loads bytes of no alignment, which may end before the row does.
+    #[inline(always)]
+    pub(crate) fn load_bytes(from: &[u8]) -> Self {
+        let mut row = Self::zero();
+        for (lane, from) in row.0.iter_mut().zip(from.chunks(LINE)) {
+            let mut line = [0; LINE];
+            line[..from.len()].copy_from_slice(from);
+            *lane = V::load(&line);
+        }
+        row
     }
 
     /// Stores into bytes of no alignment, which may end before the row does.

@@ -1,6 +1,6 @@
 //! Where the symbols of an object lie: source blocks, sub-blocks and byte ranges.
 //!
-//! Partitioning follows RFC 5052, section 9.1 for No-Code and RFC 6330, section 4.4.1.2 for
+//! Partitioning follows RFC 5052, section 9.1 for No-Code and Reed-Solomon, and RFC 6330, section 4.4.1.2 for
 //! RaptorQ; for the source blocks the two give the same answer.
 
 use crate::{Esi, FecScheme, Oti, OtiError, Sbn};
@@ -17,6 +17,10 @@ pub(crate) const NO_CODE_LIMIT: u64 = 1 << 16;
 const LONG_BLOCKS_LIMIT: u64 = 1 << 16;
 /// Transfer lengths have 48 bits in EXT_FTI.
 const MAX_TRANSFER_LENGTH: u64 = (1 << 48) - 1;
+
+/// Block numbers have 24 bits beside RFC 5510's 8 for symbols, and 32 in FEC Encoding
+/// ID 129 (RFC 5445, section 5.2.1), of which 24 are used: an object of more blocks is none of ours.
+const REED_SOLOMON_MAX_BLOCKS: u64 = 1 << 24;
 
 /// The geometry of one object, from an [`Oti`] that has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +88,25 @@ impl ObjectLayout {
                 let blocks = if total == 0 { 0 } else { u64::from(source_blocks) };
                 (blocks, RAPTORQ_MAX_SOURCE_SYMBOLS, total, RAPTORQ_MAX_TRANSFER_LENGTH)
             }
+            FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols } => {
+                if max_source_block_length == 0 {
+                    return Err(OtiError::Zero("the maximum source block length"));
+                }
+                let (actual, limit) = (max_encoding_symbols, code.max_encoding_symbols());
+                if actual > limit {
+                    return Err(OtiError::EncodingSymbols { actual, limit });
+                }
+                // Also if the object is too short for such a block: the field may have 8 bits.
+                if max_source_block_length > max_encoding_symbols {
+                    return Err(OtiError::BlockLength {
+                        actual: max_source_block_length.into(),
+                        limit: max_encoding_symbols.into(),
+                    });
+                }
+                let blocks = total.div_ceil(u64::from(max_source_block_length));
+                let limit = max_encoding_symbols.into();
+                (blocks, limit, REED_SOLOMON_MAX_BLOCKS, MAX_TRANSFER_LENGTH)
+            }
         };
         if oti.transfer_length > size_limit {
             return Err(OtiError::TransferLength {
@@ -98,7 +121,7 @@ impl ObjectLayout {
         if large > u64::from(length_limit) {
             return Err(OtiError::BlockLength { actual: large, limit: length_limit });
         }
-        // `large` is at most 2^20 and `blocks` at most 65 536 from here on.
+        // `large` is at most 2^20 and `blocks` at most 2^24 from here on.
         let small = total.checked_div(blocks).unwrap_or(0);
         let large_blocks = total - small * blocks;
         Ok(Self {

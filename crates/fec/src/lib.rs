@@ -13,11 +13,13 @@ mod csr;
 mod gf256;
 mod kernel;
 mod layout;
+mod linear;
 pub mod lt;
 mod no_code;
 mod oti;
 mod plan;
 mod raptorq;
+mod reed_solomon;
 mod splitmix;
 mod stripes;
 pub mod tornado;
@@ -27,6 +29,7 @@ pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, 
 pub use layout::{ObjectLayout, SymbolPiece};
 pub use oti::{FecScheme, Oti, OtiError};
 pub use plan::{Intermediate, Plan, PlanCache, Recovered};
+pub use reed_solomon::ReedSolomonCode;
 pub use stripes::Memory;
 
 /// Encoding symbol identifier: names one encoding symbol of a source block (RFC 5052, section 2).

@@ -1,9 +1,9 @@
 //! FEC Object Transmission Information: what both ends must know of an object before a symbol of it
 //! means anything (RFC 5052, section 6; RFC 5445; RFC 6330, section 3.3).
 
-use crate::ObjectLayout;
 use crate::lt::Lt;
 use crate::tornado::Tornado;
+use crate::{ObjectLayout, ReedSolomonCode};
 
 /// Which code an object is sent with, and the parameters that belong to that code.
 ///
@@ -40,6 +40,15 @@ pub enum FecScheme {
         /// Which LT code.
         code: Lt,
     },
+    /// Reed-Solomon: any `k` encoding symbols of a block recover it, and there are not many more.
+    ReedSolomon {
+        /// Which of them.
+        code: ReedSolomonCode,
+        /// `B`: most source symbols in a block.
+        max_source_block_length: u16,
+        /// `max_n`: most encoding symbols of a block, source symbols included.
+        max_encoding_symbols: u16,
+    },
 }
 
 impl FecScheme {
@@ -50,6 +59,8 @@ impl FecScheme {
             Self::RaptorQ { .. } => 6,
             // Small Block, Large Block and Expandable, under-specified (RFC 5445, section 5).
             Self::Tornado { .. } | Self::Lt { .. } => 128,
+            Self::ReedSolomon { code: ReedSolomonCode::Rfc5510, .. } => 5,
+            Self::ReedSolomon { .. } => 129,
         }
     }
 
@@ -107,6 +118,14 @@ pub enum OtiError {
         actual: u64,
         /// The code's limit.
         limit: u32,
+    },
+    /// A block would have more encoding symbols than the code has.
+    #[error("blocks of {actual} encoding symbols, the code has {limit}")]
+    EncodingSymbols {
+        /// How many are described.
+        actual: u16,
+        /// The code's limit.
+        limit: u16,
     },
     /// More source blocks than there are block numbers, or more than there are symbols.
     #[error("{actual} source blocks, at most {limit} are possible")]

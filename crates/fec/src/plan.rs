@@ -1,7 +1,9 @@
 //! Plans: made on ids, executed on bytes.
 
 use crate::kernel::InstructionSet;
+use crate::linear::Linear;
 use crate::raptorq::{self, DirectPlan, Params, Program, RaptorQDecoder};
+use crate::reed_solomon::ReedSolomonCode;
 use crate::stripes::{LINE, MAX_STRIPE_LINES, Memory, Stripes};
 use crate::tornado::{self, Graph, Tornado};
 use crate::{BlockLengthError, Decoder, Encoder, Esi, FecScheme, lt};
@@ -37,6 +39,7 @@ enum Code {
     },
     Tornado(tornado::Recovery),
     Lt(lt::Recovery),
+    Linear(Linear),
 }
 
 impl Plan {
@@ -56,6 +59,9 @@ impl Plan {
                 Self::tornado_source(code.shared_graph(source_symbols))
             }
             FecScheme::Lt { code, .. } => Self::lt_source(code, source_symbols)?,
+            FecScheme::ReedSolomon { code, .. } => {
+                Self::reed_solomon(code, source_symbols, Vec::new(), &[])
+            }
         })
     }
 
@@ -127,6 +133,21 @@ impl Plan {
         Self { source_symbols, inputs, lost, code: Code::Lt(recovery) }
     }
 
+    /// Source symbols `lost`, ascending, are replaced by as many repair symbols, ascending.
+    pub(crate) fn reed_solomon(
+        code: ReedSolomonCode,
+        source_symbols: u32,
+        lost: Vec<u32>,
+        repair: &[u32],
+    ) -> Self {
+        let recovery = code.interpolation(source_symbols, &lost, repair, &lost);
+        let at_hand = (0..source_symbols).filter(|esi| lost.binary_search(esi).is_err());
+        let inputs = at_hand.chain(repair.iter().copied()).map(Esi).collect();
+        let lost_esis = lost.iter().copied().map(Esi).collect();
+        let linear = Linear::reed_solomon(code, source_symbols, lost, recovery);
+        Self { source_symbols, inputs, lost: lost_esis, code: Code::Linear(linear) }
+    }
+
     /// `k`: source symbols of the block.
     pub fn source_symbols(&self) -> u32 {
         self.source_symbols
@@ -171,6 +192,7 @@ impl Plan {
             }
             Code::Tornado(recovery) => recovery.rows(),
             Code::Lt(recovery) => recovery.rows(),
+            Code::Linear(linear) => (self.source_symbols as usize, linear.scratch_rows()),
         };
         (rows * lines + scratch_rows * lines.min(MAX_STRIPE_LINES)) * LINE + width
     }
@@ -259,6 +281,14 @@ impl Plan {
                 recovery.run(instructions, &mut symbols);
                 symbols
             }
+            Code::Linear(linear) => {
+                let mut symbols = Stripes::new(memory, self.source_symbols as usize, width);
+                for (&esi, row) in self.inputs.iter().zip(linear.input_rows()) {
+                    load_into(&mut symbols, esi, row)?;
+                }
+                linear.run(instructions, &mut symbols);
+                symbols
+            }
         };
         Ok(Intermediate { plan: Arc::clone(self), instructions, symbols })
     }
@@ -326,6 +356,7 @@ impl Encoder for Intermediate {
                 recovery.encode(self.instructions, &self.symbols, esis, out);
             }
             Code::Lt(recovery) => recovery.encode(self.instructions, &self.symbols, esis, out),
+            Code::Linear(linear) => linear.encode(self.instructions, &self.symbols, esis, out),
         }
     }
 }
@@ -412,6 +443,7 @@ impl PlanCache {
             }
             // Cheap to make: what is large about an LT code is its rows, and nobody keeps them.
             FecScheme::Lt { code, .. } => Arc::new(Plan::lt_source(code, source_symbols)?),
+            FecScheme::ReedSolomon { .. } => Arc::new(Plan::source(scheme, source_symbols)?),
         })
     }
 

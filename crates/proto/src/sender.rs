@@ -14,7 +14,7 @@ use crate::{
 };
 use control::ControlCarousel;
 use fontana_fec::{ObjectLayout, Sbn};
-use fontana_wire::{Cci, HeaderFields, Toi, Tsi, emit_payload_id};
+use fontana_wire::{Cci, HeaderFields, Toi, Tsi, emit_payload_id, emit_small_block_payload_id};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
@@ -321,7 +321,12 @@ impl Sender {
             ..HeaderFields::new(self.tsi, Some(symbol.block.toi))
         };
         fields.emit(out);
-        emit_payload_id(block.encoding_id, symbol.block.sbn, symbol.esi, out);
+        let BlockId { sbn, .. } = symbol.block;
+        if block.encoding_id == 129 {
+            emit_small_block_payload_id(sbn, block.stream.source_symbols(), symbol.esi, out);
+        } else {
+            emit_payload_id(block.encoding_id, sbn, symbol.esi, out);
+        }
         let bytes = (out.len() - at) as u32 + u32::from(block.symbol_size);
         if !self.pacer.take(now, bytes + self.packet_overhead) {
             out.truncate(at);

@@ -12,7 +12,7 @@ use super::program::Program;
 use super::transpose::OctetRows;
 use super::{Params, isi_of};
 use crate::gf256;
-use crate::kernel::{Coefficients, InstructionSet, Kernel, Lane, MultiplyAdd, Row};
+use crate::kernel::{Before, Coefficients, InstructionSet, Kernel, Lane, MultiplyRows, Row};
 use crate::stripes::{LINE, Line, MAX_STRIPE_LINES, Memory, Stripes};
 use crate::{Esi, Work};
 use std::ops::Range;
@@ -129,7 +129,8 @@ impl DirectPlan {
             let (inputs, rest) = rows.split_at_mut(from.len() * lines);
             let outputs = &mut rest[..self.lost * lines];
             let coefficients = Coefficients::new(self.lost, coefficients);
-            instructions.dispatch(lines, MultiplyAdd { coefficients, inputs, outputs });
+            let before = Before::Added;
+            instructions.dispatch(lines, MultiplyRows { coefficients, inputs, outputs, before });
         }
     }
 

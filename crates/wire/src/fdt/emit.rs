@@ -55,6 +55,11 @@ fn emit_file(file: &FdtFile, xml: &mut Element) {
                 let info = BASE64.encode(&[source_blocks, n0, n1, alignment]);
                 xml.attribute("FEC-OTI-Scheme-Specific-Info", info);
             }
+            FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols } => {
+                xml.optional("FEC-OTI-FEC-Instance-ID", code.instance_id());
+                xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
+                xml.attribute("FEC-OTI-Max-Number-of-Encoding-Symbols", max_encoding_symbols);
+            }
         }
     }
     xml.0.push_str("/>");

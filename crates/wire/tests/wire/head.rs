@@ -113,7 +113,7 @@ fn what_is_not_a_head_is_called_by_its_name() {
     assert_eq!(with(7, 2), Err(HeadError::FormatVersion(2)));
     assert_eq!(with(49, 0), Err(HeadError::ChannelCount));
     assert_eq!(with(49, 255), Ok(()));
-    assert_eq!(with(54, 5), Err(HeadError::EncodingId(5)));
+    assert_eq!(with(54, 7), Err(HeadError::EncodingId(7)));
     assert_eq!(with(65, 0), Err(HeadError::Oti(OtiError::Zero("the number of source blocks"))));
     assert_eq!(with(101, 2), Err(HeadError::SignedFlag(2)));
     assert!(matches!(with(101, 1), Err(HeadError::Truncated { .. })));
