@@ -1,5 +1,9 @@
 //! What can be typed. What it means is decided by the commands.
 
+mod lab;
+
+pub(crate) use lab::{LabArguments, LabCommand, LabMergeArguments, LabRunArguments};
+
 use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -50,6 +54,7 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     Doctor(DoctorArguments),
     Keygen(KeygenArguments),
+    Lab(LabArguments),
     Completions(CompletionsArguments),
     Man(ManArguments),
 }

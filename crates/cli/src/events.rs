@@ -3,6 +3,10 @@
 //! `docs/events.md` describes every event and field; a test holds the two together. Names of files
 //! and sessions come from strangers, so they are in the form of [`fontana::wire::Printable`].
 
+mod lab;
+
+pub(crate) use lab::LabEvent;
+
 use crate::console::Failure;
 use fontana::wire::{Manifest, Printable, Toi};
 use fontana::{
