@@ -9,7 +9,7 @@ use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::net::InterfaceSelector;
-use fontana::wire::Ticket;
+use fontana::wire::{PublicKey, Ticket};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -247,6 +247,7 @@ pub(crate) struct MemoryArgument {
   fontana recv 'fontana://192.0.2.1@239.255.77.1:7701/5?manifest=...' -o /srv/images
   fontana recv -y -i eth0 --timeout 10m  the first session that is heard on eth0
   fontana recv 'fontana://...' --only '*.jpg'    a part of it; the names: --list
+  fontana recv 'fontana://...?key=...' --watch -o /srv/images    every newer version
   fontana recv --flute -y                files of a plain FLUTE session; nobody vouches for them")]
 pub(crate) struct ReceiveArguments {
     /// What the sender printed: fontana://...
@@ -286,6 +287,26 @@ pub(crate) struct ReceiveArguments {
     /// Take the first session that is heard, without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// Key of the publisher, if the ticket does not name it: take only what is signed with it
+    #[arg(long, value_name = "KEY", conflicts_with = "flute")]
+    pub(crate) key: Option<PublicKey>,
+    /// Take every newer version of the publisher, until told to stop
+    ///
+    /// The directory remembers the newest version (.fontana-mark-KEY), and what is not newer is not
+    /// taken, also after a restart. Files that earlier versions have brought are replaced, of others
+    /// only with --overwrite; files that a newer version does not have any more stay. Implies
+    /// --skip-existing. A manifest= of the ticket counts for nothing then. See docs/watch.md.
+    #[arg(long, conflicts_with_all = ["flute", "list", "once", "any_version"])]
+    pub(crate) watch: bool,
+    /// With --watch: end after N versions
+    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// With --watch: how long to leave the group alone while only old versions are sent
+    #[arg(long, value_name = "TIME", requires = "watch", default_value = "10", value_parser = parse_duration, hide = true)]
+    pub(crate) look_every: Duration,
+    /// Take a version that is older than the newest that the directory has had, too
+    #[arg(long)]
+    pub(crate) any_version: bool,
     /// Leave after the first complete session
     ///
     /// This is what happens anyway, with and without a ticket: the option is for scripts that want
@@ -299,9 +320,10 @@ pub(crate) struct ReceiveArguments {
     pub(crate) timeout: Option<Duration>,
     /// Give up when nothing of the session is heard for so long; 0: never
     ///
-    /// A minute covers a switch that learns the group and a sender that is being restarted.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_duration)]
-    pub(crate) silence: Duration,
+    /// By default 60, which covers a switch that learns the group and a sender that is being
+    /// restarted; with --watch never.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    pub(crate) silence: Option<Duration>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
     /// Most bytes to accept in one session: 10G
@@ -456,7 +478,8 @@ mod tests {
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
         let options = fontana::ReceiveOptions::new(".");
-        assert_eq!(Some(receive.silence), options.give_up_after_silence);
+        assert_eq!(receive.silence, None);
+        assert_eq!(options.give_up_after_silence, Some(Duration::from_secs(60)));
         assert_eq!(receive.memory.memory, options.memory as u64);
         assert_eq!(receive.max_size, options.max_bytes);
         assert_eq!(receive.receive_buffer, options.receive_buffer as u64);

@@ -169,6 +169,19 @@ pub(crate) enum ReceiveEvent {
         symbols: u64,
         source_symbols: u64,
     },
+    Taken {
+        version: u64,
+        manifest: String,
+        bytes: u64,
+        seconds: f64,
+        reception_inefficiency: Option<f64>,
+    },
+    GivenUp {
+        version: Option<u64>,
+        superseded: bool,
+        code: u8,
+    },
+    Waiting {},
     FileFound {
         object: u64,
         name: String,
@@ -448,6 +461,7 @@ pub(crate) fn rejection(reason: Rejection) -> &'static str {
         Rejection::OtherManifest => "other_manifest",
         Rejection::WrongKey => "wrong_key",
         Rejection::Expired => "expired",
+        Rejection::OldVersion => "old_version",
         Rejection::BadManifest => "bad_manifest",
         Rejection::TooLarge => "too_large",
     }

@@ -14,13 +14,15 @@ use fontana::net::{InterfaceSelector, Interfaces};
 use fontana::wire::{Manifest, Printable, Ticket};
 use fontana::{
     Acceptance, DecodePolicy, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
-    SimulatedLoss, Stop, Verdict,
+    SimulatedLoss, Stop, Verdict, Versions,
 };
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
 
 mod choose;
 mod explain;
+mod follow;
 
 pub(crate) fn run(
     arguments: &ReceiveArguments,
@@ -28,6 +30,9 @@ pub(crate) fn run(
     stop: &Stop,
 ) -> Result<Verdict, Failure> {
     let options = options(arguments)?;
+    if arguments.watch {
+        return follow::run(arguments, options, console, stop);
+    }
     let asks = options.acceptance == Acceptance::Ask && !arguments.list;
     if asks && (console.is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal()) {
         let message = "which session? There is no terminal to ask on";
@@ -38,19 +43,7 @@ pub(crate) fn run(
     let address = options.reach.address();
     let session = ReceiveSession::open(options)?;
     stop_on_signals(stop)?;
-    let place = format!("{address} ({})", session.interface());
-    console.event(&Line::Session {
-        group: address.to_string(),
-        interface: session.interface().to_owned(),
-        directory: Printable(arguments.output.as_os_str().as_encoded_bytes()).to_string(),
-        ticket: arguments.ticket.as_ref().map(Ticket::to_string),
-    });
-    if let Some(shortfall) = session.buffer_shortfall() {
-        let (got, asked) = (Bytes(shortfall.got as u64), Bytes(shortfall.asked as u64));
-        let message = format!("the receive buffer has {got} of {asked}: fast senders overrun it");
-        console.warning(&message, &format!("as root: {}", shortfall.remedy));
-    }
-    console.note(format_args!("listening on {place}"));
+    let place = begin(&session, arguments, address, console);
     let mut watch = Watch {
         console,
         stop,
@@ -67,19 +60,35 @@ pub(crate) fn run(
     if let Some(bar) = &watch.bar {
         bar.clear();
     }
-    let circumstances = Circumstances {
-        place,
-        is_group: address.ip().is_multicast(),
-        group: address,
-        max_size: arguments.max_size,
-        flute: arguments.flute,
-        offered: watch.offers_told > 0,
-    };
+    let circumstances = Circumstances::new(place, address, arguments, watch.offers_told > 0);
     let summary = summary?;
     if arguments.list && !watch.lists {
         return Ok(Verdict::Complete);
     }
     Ok(watch.conclude(&summary, &circumstances))
+}
+
+/// Says where it listens. Returns that place, for people.
+fn begin(
+    session: &ReceiveSession,
+    arguments: &ReceiveArguments,
+    address: SocketAddr,
+    console: &Console,
+) -> String {
+    let place = format!("{address} ({})", session.interface());
+    console.event(&Line::Session {
+        group: address.to_string(),
+        interface: session.interface().to_owned(),
+        directory: Printable(arguments.output.as_os_str().as_encoded_bytes()).to_string(),
+        ticket: arguments.ticket.as_ref().map(Ticket::to_string),
+    });
+    if let Some(shortfall) = session.buffer_shortfall() {
+        let (got, asked) = (Bytes(shortfall.got as u64), Bytes(shortfall.asked as u64));
+        let message = format!("the receive buffer has {got} of {asked}: fast senders overrun it");
+        console.warning(&message, &format!("as root: {}", shortfall.remedy));
+    }
+    console.note(format_args!("listening on {place}"));
+    place
 }
 
 /// What the arguments mean.
@@ -92,11 +101,23 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
             ..ReceiveOptions::new(directory)
         },
     };
+    let publisher = &mut options.expectation.publisher;
+    match (&publisher, arguments.key) {
+        (Some(named), Some(key)) if *named != key => {
+            let message = format!("the ticket's key is {named}, and --key is another one");
+            return Err(Failure::new(Verdict::Usage, message, "leave one of them out"));
+        }
+        _ => *publisher = publisher.or(arguments.key),
+    }
     let named = arguments.interface.interface.clone();
     options.reach.interface = named.or_else(|| own_interface(arguments.ticket.as_ref()?));
     // There is nothing to choose from by: plain FLUTE sessions say too little about themselves.
-    let takes_first =
-        (arguments.ticket.is_some() || arguments.yes || arguments.flute) && !arguments.list;
+    let takes_first = arguments.ticket.is_some()
+        || arguments.key.is_some()
+        || arguments.yes
+        || arguments.flute
+        || arguments.watch;
+    let takes_first = takes_first && !arguments.list;
     let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
     Ok(ReceiveOptions {
         acceptance: if takes_first { Acceptance::Automatic } else { Acceptance::Ask },
@@ -112,7 +133,11 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
         receive_buffer: to_size(arguments.receive_buffer),
         max_bytes: arguments.max_size,
         timeout: arguments.timeout,
-        give_up_after_silence: (!arguments.silence.is_zero()).then_some(arguments.silence),
+        give_up_after_silence: match arguments.silence {
+            Some(silence) => (!silence.is_zero()).then_some(silence),
+            None => options.give_up_after_silence,
+        },
+        versions: if arguments.any_version { Versions::Any } else { Versions::default() },
         simulated_loss: arguments
             .simulate_loss
             .map(|probability| SimulatedLoss { probability, seed: arguments.seed }),

@@ -66,6 +66,15 @@ pub enum Error {
         /// The first names in it.
         names: String,
     },
+    /// What a directory remembers of a publisher's versions cannot be read.
+    #[error("{path:?} is not what was written there: which versions are old is not known")]
+    Mark {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Newer versions were asked for, and nobody whose word counts for what is newer.
+    #[error("to follow versions needs the publisher's key: anybody could send a newer one")]
+    NoPublisher,
     /// A number is outside its range.
     #[error("{what} is {actual}; it must be {allowed}")]
     Range {
@@ -138,7 +147,7 @@ impl Error {
             Self::Name { .. } | Self::Unsupported { .. } => Verdict::Refused,
             Self::Content { .. } => Verdict::VerificationFailed,
             Self::Differs { .. } => Verdict::SourceChanged,
-            Self::Head(_) => Verdict::Authentication,
+            Self::Head(_) | Self::Mark { .. } => Verdict::Authentication,
             Self::System { .. } => Verdict::Io,
             Self::Send(SendError::Setup { .. } | SendError::System { .. })
             | Self::Receive(ReceiveError::Setup { .. }) => Verdict::Io,
@@ -149,6 +158,7 @@ impl Error {
             | Self::Mtu(_)
             | Self::SameName { .. }
             | Self::NothingToSend
+            | Self::NoPublisher
             | Self::NothingSelected { .. }
             | Self::Range { .. }
             | Self::TooMuch(_) => Verdict::Usage,
@@ -172,6 +182,13 @@ impl Error {
                 "send what the manifest was made of, or begin anew: with the name of a new manifest"
             }
             Self::NothingToSend => "name at least one file",
+            Self::Mark { .. } => {
+                "if you trust what is being sent, remove the file: then any version is taken once"
+            }
+            Self::NoPublisher => {
+                "have the sender sign (fontana keygen KEYFILE; fontana send --sign KEYFILE) and use the \
+                 ticket that it prints, or give the publisher's key: --key"
+            }
             Self::NothingSelected { .. } => "change the patterns",
             Self::TooMuch(_) => "send fewer files in one session",
             Self::Content { .. } => {

@@ -19,6 +19,7 @@ mod resume;
 mod send;
 mod stop;
 mod verdict;
+mod watch;
 
 pub use error::Error;
 pub use fontana_net as net;
@@ -32,13 +33,14 @@ pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
 pub use reach::{DEFAULT_GROUP, Reach};
 pub use receive::{
-    ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress, ReceiveSession,
-    ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss,
+    Ended, ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress,
+    ReceiveSession, ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss, Versions,
 };
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{Ordering, SendOptions, SendProgress, SendSession, SendSummary};
 pub use stop::Stop;
 pub use verdict::Verdict;
+pub use watch::{ReceiveWatch, WatchEvent, WatchSummary, watch};
 
 /// Threads for work on blocks: more than four rarely have anything to do.
 pub(crate) fn default_workers() -> usize {

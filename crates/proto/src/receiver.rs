@@ -55,6 +55,8 @@ pub struct Receiver {
     feeds: BTreeMap<SessionKey, Feed>,
     /// The manifest that was accepted, or the plain FLUTE session that was chosen.
     chosen: Option<Chosen>,
+    /// The newest version that was heard of since: the chosen one's, at first.
+    newest_version: u64,
     download: Download,
     phase: Phase,
     spool_bytes: usize,
@@ -98,6 +100,7 @@ impl Receiver {
             joined: BTreeSet::new(),
             feeds: BTreeMap::new(),
             chosen: None,
+            newest_version: 0,
             download,
             phase: Phase::Listening,
             spool_bytes: 0,
@@ -213,15 +216,22 @@ impl Receiver {
             Ok(None) => self.stats.malformed += 1,
             // A forger cannot have an honest session refused: only one that has not shown a good
             // head yet.
-            Err(reason) if feed.head.is_none() => self.reject(session, reason),
-            Err(_) => {}
+            Err(reason) => {
+                let is_new = feed.head.is_none();
+                if let Some(feed) = self.feeds.get_mut(&session) {
+                    feed.refused_head = symbol.to_vec();
+                }
+                if is_new {
+                    self.reject(session, reason);
+                }
+            }
         }
     }
 
     /// A head that may be trusted as far as is expected, `None` if it is not one at all.
     fn check_head(&self, now: Instant, symbol: &[u8]) -> Result<Option<SessionHead>, Rejection> {
         let Ok(unverified) = UnverifiedHead::parse(symbol) else { return Ok(None) };
-        let Expectation { manifest, publisher, .. } = &self.config.expectation;
+        let Expectation { manifest, publisher, newer_than, .. } = &self.config.expectation;
         let head = match (publisher, manifest) {
             (Some(key), _) => unverified.verify(key).map_err(|_| Rejection::WrongKey)?,
             (None, Some(hash)) => {
@@ -236,6 +246,9 @@ impl Receiver {
         if head.has_expired(now_unix) {
             return Err(Rejection::Expired);
         }
+        if newer_than.is_some_and(|version| head.manifest_version <= version) {
+            return Err(Rejection::OldVersion);
+        }
         Ok(Some(head))
     }
 
@@ -245,13 +258,17 @@ impl Receiver {
         let known = self.config.known_manifest.as_ref().filter(|(known, _)| *known == hash);
         let known = known.map(|(_, manifest)| Arc::clone(manifest));
         let Some(feed) = self.feeds.get_mut(&session) else { return };
+        let version = head.manifest_version;
         feed.set_head(symbol, head, max_bytes);
         match self.chosen {
             Some(Chosen::Manifest(chosen, _)) if chosen == hash => {
                 feed.state = FeedState::Chosen;
                 self.replay();
             }
-            Some(_) => self.reject(session, Rejection::OtherManifest),
+            Some(_) => {
+                self.reject(session, Rejection::OtherManifest);
+                self.tell_if_newer(session, version);
+            }
             // On offer already; its sender has started again.
             None if feed.manifest.is_some() => {}
             None => match known {
@@ -289,6 +306,10 @@ impl Receiver {
         let Some(feed) = self.feeds.get_mut(&session) else { return };
         let Some(head) = feed.head.clone() else { return };
         feed.collector = None;
+        // What decides which of two is newer must not be two numbers.
+        if manifest.version() != head.manifest_version {
+            return self.reject(session, Rejection::BadManifest);
+        }
         if manifest.transfer_length() > self.config.limits.max_transfer_bytes {
             return self.reject(session, Rejection::TooLarge);
         }
@@ -305,6 +326,7 @@ impl Receiver {
         let signed = self.config.expectation.publisher.is_some();
         let verified = if signed { Verified::Signed } else { Verified::Digest };
         self.chosen = Some(Chosen::Manifest(hash, verified));
+        self.newest_version = manifest.version();
         for object in manifest.objects() {
             if let Ok(layout) = object.oti.layout() {
                 let hashes = object.block_hashes.clone();
@@ -324,6 +346,11 @@ impl Receiver {
         for other in others {
             self.reject(other, Rejection::OtherManifest);
         }
+        let newest = self
+            .feeds
+            .iter()
+            .filter_map(|(&key, feed)| Some((feed.head.as_ref()?.manifest_version, key)));
+        let newest = newest.max();
         let opening = Opening::Manifest(Arc::clone(&manifest));
         self.outputs.push_back(Output::Event(Event::Accepted {
             session,
@@ -332,6 +359,17 @@ impl Receiver {
             verified,
         }));
         self.outputs.push_back(Output::Job(Job::Open(opening)));
+        if let Some((version, session)) = newest {
+            self.tell_if_newer(session, version);
+        }
+    }
+
+    /// Tells of a newer version than any that was heard of since the choice, if it is the publisher's.
+    fn tell_if_newer(&mut self, session: SessionKey, version: u64) {
+        if self.config.expectation.publisher.is_some() && self.newest_version < version {
+            self.newest_version = version;
+            self.outputs.push_back(Output::Event(Event::Superseded { session, version }));
+        }
     }
 
     /// A packet of content: to its place, or to the spool while that is not known.
@@ -538,6 +576,11 @@ impl Endpoint for Receiver {
             Done::Finished => {
                 self.phase = Phase::Ended;
                 out.push_back(Output::Event(Event::Complete));
+            }
+            // What is on disk is right, but it could not be finished.
+            Done::Failed { toi: Toi::MANIFEST } if self.phase == Phase::Finishing => {
+                self.phase = Phase::Ended;
+                out.push_back(Output::Event(Event::GivenUp));
             }
             Done::Failed { toi: Toi::MANIFEST } => self.download.fail_all(out),
             Done::Failed { toi } => self.download.fail(toi, false, out),

@@ -170,7 +170,9 @@ impl Staging {
         // In the order of names a directory comes before what is in it.
         for name in names.iter().rev() {
             let attributes = match self.directories().lock().get(name) {
-                Some(directory) if directory.made || self.overwrite() => directory.attributes,
+                Some(directory) if directory.made || self.overwrites_everything() => {
+                    directory.attributes
+                }
                 _ => continue,
             };
             let path = self.target().path_of(name);

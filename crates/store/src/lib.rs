@@ -118,6 +118,7 @@ mod extents;
 mod failure;
 mod journal;
 mod leftover;
+mod memo;
 mod object_source;
 mod open_files;
 mod passes;

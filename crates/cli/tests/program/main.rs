@@ -14,3 +14,4 @@ mod support;
 mod terminal;
 mod transfer;
 mod trees;
+mod watching;

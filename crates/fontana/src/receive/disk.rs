@@ -1,6 +1,7 @@
 //! The work on files: making room, bringing verified files to their names. Slow (it waits for the
 //! medium), so it has a thread of its own.
 
+use crate::watch::KeptMark;
 use crate::{Error, ReceiveOptions, ReceivedPart, Stop};
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::ObjectLayout;
@@ -80,6 +81,10 @@ pub(super) struct Disk {
     pub(super) options: StagingOptions,
     /// Which of a manifest's files are received.
     selection: Selection,
+    /// What the directory remembers of the publisher.
+    mark: Option<KeptMark>,
+    /// Version of what is received.
+    version: u64,
     /// Files that are there already are not received.
     skip_existing: bool,
     workers: usize,
@@ -124,6 +129,7 @@ impl Disk {
         target: Arc<TargetDirectory>,
         options: &ReceiveOptions,
         selection: Selection,
+        mark: Option<KeptMark>,
         abandoned: Stop,
         tell: Box<dyn FnMut(u64, u64) + Send>,
     ) -> Self {
@@ -134,6 +140,8 @@ impl Disk {
             target,
             options,
             selection,
+            mark,
+            version: 0,
             skip_existing,
             workers,
             abandoned,
@@ -210,6 +218,10 @@ impl Disk {
             staging.commit(&std::mem::take(&mut self.left))?;
             staging.put_right(&std::mem::take(&mut self.to_put_right))?;
             staging.commit_directories()?;
+            // Before success is said, and after everything that it speaks of.
+            if let Some(mark) = &mut self.mark {
+                mark.raise(&self.target, self.version)?;
+            }
             staging.remove()?;
         }
         Ok(())

@@ -5,8 +5,8 @@ use super::disk::{self, Disk, OpenObject};
 use super::syncer;
 use super::worker::{self, Attempt, Task, Tasks};
 use super::{
-    Command, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE,
-    SimulatedLoss,
+    Command, Ended, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary,
+    SILENCE, SimulatedLoss, Versions,
 };
 use crate::resume::known_manifest;
 use crate::{Error, Stop, Verdict};
@@ -18,7 +18,7 @@ use fontana_proto::{
     ReceiverConfig, Rejection, SessionKey, SplitMix64, SymbolBytes, Verified, drain,
 };
 use fontana_store::Staging;
-use fontana_wire::{Printable, Toi};
+use fontana_wire::{Hash, Printable, Toi};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -31,6 +31,9 @@ const OBSERVE_EVERY: Duration = Duration::from_millis(200);
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Bytes of one receive batch.
 const BATCH_BYTES: usize = 256 << 10;
+/// How long a receiver that follows versions listens when it has heard an old one: a newer one may
+/// be sent beside it.
+const LOOK: Duration = Duration::from_secs(1);
 /// Lists of tasks that may wait for one worker: then the deciding thread waits, and the receive
 /// thread throws away and counts.
 const WORKER_QUEUE: usize = 64;
@@ -41,7 +44,7 @@ pub(super) fn run(
     observe: &mut dyn FnMut(ReceiveEvent<'_>),
 ) -> Result<ReceiveSummary, Error> {
     let (shares, limits) = (session.shares(), session.limits());
-    let ReceiveSession { options, socket, target, selection, commands, .. } = session;
+    let ReceiveSession { options, socket, target, selection, mark, commands, .. } = session;
     let (keep_open, commands) = commands;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let receiver = Receiver::new(
@@ -73,7 +76,7 @@ pub(super) fn run(
         // Nobody listens any more when it is over.
         let _ = compared.send(disk::Report::Compared { bytes, of });
     });
-    let mut disk = Disk::new(target, &options, selection, abandoned.clone(), tell);
+    let mut disk = Disk::new(target, &options, selection, mark, abandoned.clone(), tell);
     let summary = std::thread::scope(|scope| {
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
@@ -101,6 +104,8 @@ pub(super) fn run(
             group: options.reach.address().ip(),
             sources: options.expectation.sources.clone(),
             only_one_manifest: options.expectation.manifest.is_some(),
+            follows: options.versions == Versions::Newer,
+            old_version_heard: None,
             workers,
             solver,
             disk: disk_tasks,
@@ -133,6 +138,8 @@ enum Over {
     Hopeless,
     TimeUp,
     Interrupted,
+    NothingNew,
+    Superseded,
 }
 
 struct WorkerQueue {
@@ -153,6 +160,7 @@ impl WorkerQueue {
 struct Outcome {
     over: Option<Over>,
     accepted: Option<Verified>,
+    manifest: Option<(Hash, u64)>,
     objects: Vec<ObjectReport>,
     bytes: u64,
     poisoned: bool,
@@ -169,6 +177,10 @@ struct Driver<'a, 'b> {
     sources: Vec<IpAddr>,
     /// The manifest's hash is known: no other manifest will do.
     only_one_manifest: bool,
+    /// Nothing but newer versions is wanted.
+    follows: bool,
+    /// Since when only versions have been heard that are not newer.
+    old_version_heard: Option<Duration>,
     workers: Vec<WorkerQueue>,
     solver: Sender<Attempt>,
     disk: Sender<disk::Task>,
@@ -232,6 +244,8 @@ impl Driver<'_, '_> {
                 Some(Over::Interrupted)
             } else if silent || options.timeout.is_some_and(|timeout| elapsed >= timeout) {
                 Some(Over::TimeUp)
+            } else if self.old_version_heard.is_some_and(|since| elapsed >= since + LOOK) {
+                Some(Over::NothingNew)
             } else {
                 None
             };
@@ -472,10 +486,20 @@ impl Driver<'_, '_> {
                 if hopeless && self.only_one_manifest {
                     self.outcome.over = Some(Over::Hopeless);
                 }
+                if reason == Rejection::OldVersion && self.follows {
+                    self.old_version_heard.get_or_insert(elapsed);
+                }
                 self.outcome.rejections.push((session, reason));
                 (self.observe)(ReceiveEvent::Rejected { session, reason });
             }
+            Event::Superseded { .. } => {
+                if self.follows {
+                    self.outcome.over.get_or_insert(Over::Superseded);
+                }
+            }
             Event::Accepted { session, manifest, hash, verified } => {
+                self.old_version_heard = None;
+                self.outcome.manifest = Some((hash, manifest.version()));
                 self.outcome.accepted = Some(verified);
                 let manifest = &*manifest;
                 (self.observe)(ReceiveEvent::Accepted { session, manifest, hash, verified });
@@ -543,10 +567,12 @@ impl Driver<'_, '_> {
 
     fn summary(self, over: Over) -> ReceiveSummary {
         let progress = self.progress();
-        let Outcome { accepted, objects, bytes, poisoned, failures, rejections, .. } = self.outcome;
+        let Outcome { accepted, manifest, objects, bytes, poisoned, failures, rejections, .. } =
+            self.outcome;
         let failures: Vec<_> = failures.into_values().collect();
         let start = match over {
-            Over::Complete => Verdict::Complete,
+            Over::Complete | Over::NothingNew => Verdict::Complete,
+            Over::Superseded => Verdict::Incomplete,
             Over::Interrupted => Verdict::Interrupted,
             Over::TimeUp if accepted.is_some() => Verdict::Incomplete,
             Over::TimeUp | Over::Hopeless => verdict_of_silence(&rejections),
@@ -555,8 +581,17 @@ impl Driver<'_, '_> {
             Over::GivenUp => Verdict::Complete,
         };
         let verdict = failures.iter().fold(start, |verdict, e| verdict.worst(e.verdict()));
+        let ended = match over {
+            Over::Complete | Over::GivenUp => Ended::Done,
+            Over::TimeUp | Over::Hopeless => Ended::TimeUp,
+            Over::Interrupted => Ended::Stopped,
+            Over::NothingNew => Ended::NothingNew,
+            Over::Superseded => Ended::Superseded,
+        };
         ReceiveSummary {
             verdict,
+            ended,
+            manifest,
             progress,
             objects,
             bytes,
@@ -571,7 +606,9 @@ impl Driver<'_, '_> {
 fn verdict_of_silence(rejections: &[(SessionKey, Rejection)]) -> Verdict {
     rejections.iter().fold(Verdict::NothingHeard, |verdict, (_, reason)| {
         verdict.worst(match reason {
-            Rejection::WrongKey | Rejection::Expired => Verdict::Authentication,
+            Rejection::WrongKey | Rejection::Expired | Rejection::OldVersion => {
+                Verdict::Authentication
+            }
             Rejection::BadManifest => Verdict::VerificationFailed,
             Rejection::TooLarge => Verdict::Refused,
             Rejection::OtherSession | Rejection::OtherManifest => Verdict::NothingHeard,

@@ -6,6 +6,7 @@ use crate::failure::{Room, failed};
 use crate::{FileAttributes, FileIndex, NameError, Staging, StagingError, TargetName};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,6 +21,12 @@ struct NewFile {
 }
 
 impl Staging {
+    /// Allows files and links of these names to be replaced, whatever the options say: components
+    /// with slashes between them. To be called once, before anything is added.
+    pub fn allow_replacing(&self, names: BTreeSet<Vec<u8>>) {
+        let _ = self.replaceable.set(names);
+    }
+
     /// Adds a file of `length` bytes that will be committed as `name`.
     ///
     /// # Errors
@@ -48,7 +55,7 @@ impl Staging {
         holes: Vec<Range<u64>>,
         attributes: FileAttributes,
     ) -> Result<FileIndex, StagingError> {
-        self.target().check_free(&name, self.overwrite())?;
+        self.target().check_free(&name, self.overwrites(&name))?;
         self.directories().add_above(&name, self.made());
         let new = NewFile { target: Some(name), attributes, holes, link: None };
         self.append(new, length, State::Absent)
@@ -59,7 +66,7 @@ impl Staging {
     /// # Errors
     /// As [`add_file`](Self::add_file).
     pub fn add_link(&self, name: TargetName, leads_to: Vec<u8>) -> Result<FileIndex, StagingError> {
-        self.target().check_free(&name, self.overwrite())?;
+        self.target().check_free(&name, self.overwrites(&name))?;
         self.directories().add_above(&name, self.made());
         let link = Some(leads_to);
         self.append(NewFile { target: Some(name), link, ..NewFile::default() }, 0, State::Absent)
