@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{PublicKey, Ticket};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -304,6 +305,15 @@ pub(crate) struct ReceiveArguments {
     /// With --watch: how long to leave the group alone while only old versions are sent
     #[arg(long, value_name = "TIME", requires = "watch", default_value = "10", value_parser = parse_duration, hide = true)]
     pub(crate) look_every: Duration,
+    /// Run PROGRAM when everything is complete and verified, with --watch for every version
+    ///
+    /// Takes the rest of the command line: PROGRAM and its arguments, as they are, without a shell. What
+    /// was received is in its environment (FONTANA_DIRECTORY, FONTANA_MANIFEST, FONTANA_VERSION,
+    /// FONTANA_VERIFIED, FONTANA_FILES, FONTANA_BYTES, FONTANA_SESSION, FONTANA_LABEL). It is waited
+    /// for; if it fails, the exit code is 5.
+    #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
+          conflicts_with = "list", value_hint = ValueHint::ExecutablePath)]
+    pub(crate) exec: Vec<OsString>,
     /// Take a version that is older than the newest that the directory has had, too
     #[arg(long)]
     pub(crate) any_version: bool,
@@ -484,6 +494,17 @@ mod tests {
         assert_eq!(receive.max_size, options.max_bytes);
         assert_eq!(receive.receive_buffer, options.receive_buffer as u64);
         assert_eq!(receive.group, fontana::DEFAULT_GROUP.to_string());
+    }
+
+    #[test]
+    fn exec_takes_the_rest_of_the_line_as_it_is() {
+        let words =
+            ["fontana", "recv", "-y", "--exec", "run me", "--json", "a b", "--", "-y", "$x"];
+        let Command::Recv(receive) = Arguments::parse_from(words).command else {
+            panic!("not recv")
+        };
+        assert_eq!(receive.exec, words[4..]);
+        assert!(receive.yes && !receive.talk.json);
     }
 
     #[test]

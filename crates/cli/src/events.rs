@@ -342,6 +342,13 @@ impl ReceiveEvent {
         }
     }
 
+    /// Ends with another outcome than the reception did: a hook failed, or a watch went on.
+    pub(crate) fn set_verdict(&mut self, outcome: Verdict) {
+        if let Self::Summary { verdict: name, code, .. } = self {
+            (*name, *code) = (verdict(outcome).into(), outcome.code());
+        }
+    }
+
     pub(crate) fn summary(summary: &ReceiveSummary) -> Self {
         Self::Summary {
             verdict: verdict(summary.verdict).into(),

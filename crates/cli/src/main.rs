@@ -11,6 +11,7 @@ mod console;
 mod demo;
 mod doctor;
 mod events;
+mod hook;
 mod keygen;
 mod lab;
 mod progress;

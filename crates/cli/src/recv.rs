@@ -4,6 +4,7 @@ use crate::address;
 use crate::args::ReceiveArguments;
 use crate::console::{Console, Failure};
 use crate::events::{self, Content, ReceiveEvent as Line};
+use crate::hook::{Described, Hook};
 use crate::progress::{OncePerSecond, ReceiveBar, received};
 use crate::send::listing;
 use crate::signal::stop_on_signals;
@@ -55,6 +56,8 @@ pub(crate) fn run(
         lists: arguments.list,
         told: BTreeSet::new(),
         poisoned: false,
+        described: Described::default(),
+        hook: Hook::new(&arguments.exec, &arguments.output),
     };
     let summary = session.run(stop, &mut |event| watch.observe(&event));
     if let Some(bar) = &watch.bar {
@@ -172,6 +175,10 @@ struct Watch<'a> {
     /// Errors that were told: the same one often ends many objects.
     told: BTreeSet<String>,
     poisoned: bool,
+    /// What is being received.
+    described: Described,
+    /// What is run when it is complete.
+    hook: Option<Hook<'a>>,
 }
 
 impl Watch<'_> {
@@ -209,6 +216,7 @@ impl Watch<'_> {
                     verified: events::verified(*verified).into(),
                     content: Content::new(manifest, hash.to_string()),
                 });
+                self.described = Described::new(*session, manifest);
                 self.begin(manifest, session.source);
             }
             ReceiveEvent::Selected(part) => {
@@ -221,6 +229,7 @@ impl Watch<'_> {
                     Count(objects, "object"),
                 ));
                 self.files = files;
+                self.described.select(files);
             }
             ReceiveEvent::Compared { bytes, of } => {
                 let (bytes, of_bytes) = (*bytes, *of);
@@ -312,7 +321,24 @@ impl Watch<'_> {
             let drops = Count(summary.progress.kernel_drops, "packet");
             self.console.note(format_args!("this host was too slow: its kernel dropped {drops}"));
         }
-        self.console.event(&Line::summary(summary));
-        summary.verdict
+        let verdict = summary.verdict.worst(self.run_hook(summary));
+        let mut line = Line::summary(summary);
+        line.set_verdict(verdict);
+        self.console.event(&line);
+        verdict
+    }
+
+    /// Runs the hook, if there is one and everything is complete. Whether it succeeded.
+    fn run_hook(&mut self, summary: &ReceiveSummary) -> Verdict {
+        let Some(hook) = self.hook.as_ref().filter(|_| summary.verdict == Verdict::Complete) else {
+            return Verdict::Complete;
+        };
+        match hook.run(summary, &self.described) {
+            Ok(()) => Verdict::Complete,
+            Err(failure) => {
+                self.console.failure(&failure);
+                failure.verdict
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::{Watch, begin};
 use crate::args::ReceiveArguments;
 use crate::console::{Console, Failure};
 use crate::events::{ReceiveEvent as Line, rounded, seconds};
+use crate::hook::{Described, Hook};
 use crate::progress::OncePerSecond;
 use crate::signal::stop_on_signals;
 use fontana::{Ended, ReceiveOptions, ReceiveSummary, ReceiveWatch, Stop, Verdict, WatchEvent};
@@ -39,7 +40,11 @@ pub(super) fn run(
         lists: false,
         told: BTreeSet::new(),
         poisoned: false,
+        described: Described::default(),
+        hook: Hook::new(&arguments.exec, &arguments.output),
     };
+    // What the hook made of the last version that was taken.
+    let mut content = Verdict::Complete;
     let summary = fontana::watch(&options, stop, &mut |event| match event {
         WatchEvent::Joined(session) => {
             place.get_or_insert_with(|| begin(session, arguments, address, console));
@@ -47,7 +52,10 @@ pub(super) fn run(
             watch.gate = OncePerSecond::default();
         }
         WatchEvent::Receiving(event) => watch.observe(&event),
-        WatchEvent::Taken(summary) => watch.taken(summary),
+        WatchEvent::Taken(summary) => {
+            watch.taken(summary);
+            content = watch.run_hook(summary);
+        }
         WatchEvent::GivenUp(summary) => watch.given_up(summary),
         WatchEvent::Waiting => {
             console.event(&Line::Waiting {});
@@ -64,12 +72,10 @@ pub(super) fn run(
         watch.tell(&Circumstances::new(place, address, arguments, offered).explain(last));
     }
     let mut line = Line::summary(last);
-    if let Line::Summary { verdict, code, .. } = &mut line {
-        *verdict = crate::events::verdict(summary.verdict).into();
-        *code = summary.verdict.code();
-    }
+    let verdict = summary.verdict.worst(content);
+    line.set_verdict(verdict);
     console.event(&line);
-    Ok(summary.verdict)
+    Ok(verdict)
 }
 
 impl Watch<'_> {

@@ -7,6 +7,7 @@ mod commands;
 mod demonstration;
 mod events;
 mod failures;
+mod hook;
 mod lab;
 mod mirrors;
 mod resume;
