@@ -95,8 +95,9 @@ impl Pivots {
         self.pivots.iter().map(|pivot| pivot.column as usize)
     }
 
-    /// For each pivot its column, the pivots before it in its row, and the inactive columns; slots
-    /// instead of columns after [`look_up`](Self::look_up).
+    /// For each pivot its column, the pivots before it in its row, and all other columns of the row:
+    /// those pivots first, then the inactive ones; slots instead of columns after
+    /// [`look_up`](Self::look_up).
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, &[u32], &[u32])> {
         PivotIter { pivots: self.pivots.iter(), terms: &self.terms }
     }
@@ -112,8 +113,7 @@ struct PivotIter<'a> {
 impl Pivot {
     #[inline(always)]
     fn with(self, terms: &[u32]) -> (usize, &[u32], &[u32]) {
-        let (solved, inactive) = terms.split_at(self.solved.into());
-        (self.column as usize, solved, inactive)
+        (self.column as usize, &terms[..self.solved.into()], terms)
     }
 }
 

@@ -87,10 +87,8 @@ impl Kernel for RunTransposed<'_> {
 
         // Step 7: a slot holds what its intermediate symbol contributes; after its pivot's turn, what
         // its input does.
-        for (slot, solved, inactive) in program.pivots.iter().rev() {
-            let row = Row::<V, N>::load(&slots[slot]);
-            row.add_to_all(slots, solved);
-            row.add_to_all(slots, inactive);
+        for (slot, _, terms) in program.pivots.iter().rev() {
+            Row::<V, N>::load(&slots[slot]).add_to_all(slots, terms);
         }
 
         // Steps 6 to 4.
