@@ -6,7 +6,7 @@ use crate::limit::{self, ReadingRows};
 use crate::ours;
 use crate::peers::{self, Peer};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload};
-use fontana_fec::FecScheme;
+use fontana_fec::{FecScheme, ReedSolomonCode};
 use serde::Serialize;
 
 /// One of our codes, the blocks it is measured with, and whom it is compared with.
@@ -18,12 +18,24 @@ struct Code {
 }
 
 /// A new code is a new line here.
-const CODES: &[Code] = &[Code {
-    name: "raptorq",
-    scheme: FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 },
-    source_symbols: &[1_000, 10_000, 50_000],
-    peers: &[peers::raptorq, peers::reed_solomon_simd],
-}];
+const CODES: &[Code] = &[
+    Code {
+        name: "raptorq",
+        scheme: FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 },
+        source_symbols: &[1_000, 10_000, 50_000],
+        peers: &[peers::raptorq, peers::reed_solomon_simd],
+    },
+    Code {
+        name: "rs",
+        scheme: FecScheme::ReedSolomon {
+            code: ReedSolomonCode::Rfc5510,
+            max_source_block_length: 127,
+            max_encoding_symbols: 255,
+        },
+        source_symbols: &[32, 127],
+        peers: &[peers::reed_solomon_simd],
+    },
+];
 
 /// One comparison. Speeds are of source data: `k * symbol_size` bytes in the time that the scenario
 /// takes.

@@ -8,8 +8,10 @@
 //! Two ends that hold the same [`Oti`] name every symbol alike. Nothing here reads a clock, starts
 //! a thread or draws a random number, and nothing that a peer sends can make it panic.
 
+mod binary_field;
 mod code;
 mod csr;
+pub mod dispersal;
 mod gf256;
 mod kernel;
 mod layout;
@@ -23,6 +25,7 @@ mod reed_solomon;
 mod splitmix;
 mod stripes;
 pub mod tornado;
+pub mod xor_cauchy;
 mod xor_program;
 
 pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, Work};

@@ -1,6 +1,7 @@
 //! Dense linear codes over GF(256) on bytes: what Reed-Solomon codes and dispersal have in common.
 
 use crate::Esi;
+use crate::dispersal::Dispersal;
 use crate::kernel::{Before, Coefficients, InstructionSet, MultiplyOut, MultiplyRows, Symbols};
 use crate::reed_solomon::{MAX_ENCODING_SYMBOLS, ReedSolomonCode};
 use crate::stripes::{Line, Stripes};
@@ -23,6 +24,7 @@ pub(crate) enum Generator {
         /// The factors of all repair symbols (16 KB at most), once somebody asks for one.
         repair: OnceLock<Vec<u8>>,
     },
+    Dispersal(Dispersal),
 }
 
 impl Linear {
@@ -36,6 +38,13 @@ impl Linear {
     ) -> Self {
         let generator = Generator::ReedSolomon { code, repair: OnceLock::new() };
         Self { generator, source_symbols, replaced: lost, recovery }
+    }
+
+    /// Source symbols `lost` are replaced by packets with other vectors; `recovery` has a row for
+    /// each of them.
+    pub(crate) fn dispersal(code: Dispersal, lost: Vec<u32>, recovery: Vec<u8>) -> Self {
+        let generator = Generator::Dispersal(code);
+        Self { generator, source_symbols: code.source_symbols(), replaced: lost, recovery }
     }
 
     /// The rows of the inputs, which come in the order of their ESIs: first the source symbols.
@@ -134,6 +143,12 @@ impl Linear {
                 }
                 factors.resize(esis.len() * k as usize, 0);
                 factors
+            }
+            Generator::Dispersal(code) => {
+                let vectors: Vec<Vec<u8>> = esis.iter().map(|&esi| code.vector(esi)).collect();
+                (0..self.source_symbols as usize)
+                    .flat_map(|j| vectors.iter().map(move |vector| vector[j]))
+                    .collect()
             }
         }
     }

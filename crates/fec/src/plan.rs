@@ -1,5 +1,6 @@
 //! Plans: made on ids, executed on bytes.
 
+use crate::dispersal::Dispersal;
 use crate::kernel::InstructionSet;
 use crate::linear::Linear;
 use crate::raptorq::{self, DirectPlan, Params, Program, RaptorQDecoder};
@@ -27,6 +28,7 @@ pub struct Plan {
 }
 
 /// What a plan does, code by code.
+#[allow(clippy::enum_variant_names, reason = "No-Code is the code's name")]
 enum Code {
     /// Nothing: the intermediate symbols are the source symbols.
     NoCode,
@@ -146,6 +148,19 @@ impl Plan {
         let lost_esis = lost.iter().copied().map(Esi).collect();
         let linear = Linear::reed_solomon(code, source_symbols, lost, recovery);
         Self { source_symbols, inputs, lost: lost_esis, code: Code::Linear(linear) }
+    }
+
+    /// Rows `rows` hold packets in place of the source symbols `lost`.
+    pub(crate) fn dispersal(
+        code: Dispersal,
+        inputs: Vec<Esi>,
+        lost: Vec<Esi>,
+        rows: Vec<u32>,
+        recovery: Vec<u8>,
+    ) -> Self {
+        let linear = Linear::dispersal(code, rows, recovery);
+        let source_symbols = code.source_symbols();
+        Self { source_symbols, inputs, lost, code: Code::Linear(linear) }
     }
 
     /// `k`: source symbols of the block.

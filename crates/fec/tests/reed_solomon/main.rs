@@ -6,9 +6,11 @@
 #[path = "../raptorq/block.rs"]
 #[allow(dead_code, reason = "shared with the tests of RaptorQ")]
 mod block;
+mod dispersal;
 mod erasures;
 mod reference;
 mod vectors;
+mod xor_cauchy;
 
 use fontana_fec::{FecScheme, ReedSolomonCode};
 
