@@ -236,7 +236,10 @@ impl Disk {
     /// Removes what was not committed, where nobody can ever tell whether it is right. If that
     /// fails, whoever receives the session next removes it.
     pub(super) fn discard(&mut self) {
-        let _ = self.staging.take().map(|staging| staging.remove());
+        let _ = self.staging.take().map(|staging| {
+            let _ = staging.finish_directories();
+            staging.remove()
+        });
     }
 
     fn open_plain(
@@ -248,17 +251,22 @@ impl Disk {
         let name = || file.content_location.clone();
         let path = parse_content_location(&file.content_location)
             .map_err(|error| Error::Name { name: name(), error })?;
-        // Directories are not made here: the last component is the name.
-        let last: Vec<_> = path.components().next_back().into_iter().collect();
-        let target = TargetName::new(&last).map_err(StagingError::from)?;
+        let components: Vec<_> = path.components().collect();
+        let target = TargetName::new(&components).map_err(StagingError::from)?;
         self.target.check_free(&target, self.options.overwrite)?;
         let SessionKey { source, tsi } = session;
         let tag = format!("flute-{source}-{tsi}").replace(['.', ':'], "-");
         let staging = match &self.staging {
             Some(staging) => Arc::clone(staging),
             None => {
-                let target = Arc::clone(&self.target);
-                let (staging, _) = Staging::create(target, &tag, self.options)?;
+                let create = || Staging::create(Arc::clone(&self.target), &tag, self.options);
+                let (mut staging, kept) = create()?;
+                if kept != fontana_store::Kept::default() {
+                    // Files come in any order: what a killed receiver noted means nothing here.
+                    staging.remove()?;
+                    drop(staging);
+                    staging = create()?.0;
+                }
                 Arc::clone(self.staging.insert(Arc::new(staging)))
             }
         };

@@ -43,6 +43,13 @@ fn more_files_than_a_packet_can_name_arrive_with_empty_ones_among_them() {
 }
 
 #[test]
+fn a_tree_arrives_with_its_directories() {
+    let names = ["tree/a/b/c", "tree/a/d", "tree/e", "beside"];
+    let files = names.map(|name| (name.to_owned(), name.repeat(500).into_bytes())).into();
+    assert_complete(&transfer(&files, 0.1, |_| {}), &files);
+}
+
+#[test]
 fn a_plain_receiver_takes_the_files_of_a_session_with_a_manifest() {
     let files = files_of(&[1, MIB]);
     assert_complete(&transfer(&files, 0.1, |options| options.flute = false), &files);

@@ -65,6 +65,16 @@ fn a_tenth_of_the_datagrams_is_lost_and_everything_arrives() {
 }
 
 #[test]
+fn directories_of_a_location_are_made() {
+    let names = ["a/b/c/deep", "a/b/flat", "with blank/\u{fc}ml\u{e4}ut", "top"];
+    let files = names.map(|name| (name.to_owned(), noise(20_000, name.len() as u64))).into();
+    let received = transfer(&files, &no_code(), &config(), Cenc::Null, Losing::permille(50));
+    assert_complete(&received, &files);
+    let received = transfer(&files, &raptorq(1), &config(), Cenc::Gzip, Losing::permille(0));
+    assert_complete(&received, &files);
+}
+
+#[test]
 fn sub_blocks_are_put_together_also_when_symbols_are_lost() {
     let files = files_of(&[1, 4095, MIB + 1]);
     for sub_blocks in [2, 3, 350] {

@@ -55,7 +55,7 @@ impl Staging {
         holes: Vec<Range<u64>>,
         attributes: FileAttributes,
     ) -> Result<FileIndex, StagingError> {
-        self.target().check_free(&name, self.overwrites(&name))?;
+        self.check_place(&name)?;
         self.directories().add_above(&name, self.made());
         let new = NewFile { target: Some(name), attributes, holes, link: None };
         self.append(new, length, State::Absent)
@@ -66,7 +66,7 @@ impl Staging {
     /// # Errors
     /// As [`add_file`](Self::add_file).
     pub fn add_link(&self, name: TargetName, leads_to: Vec<u8>) -> Result<FileIndex, StagingError> {
-        self.target().check_free(&name, self.overwrites(&name))?;
+        self.check_place(&name)?;
         self.directories().add_above(&name, self.made());
         let link = Some(leads_to);
         self.append(NewFile { target: Some(name), link, ..NewFile::default() }, 0, State::Absent)
@@ -129,6 +129,19 @@ impl Staging {
     pub fn pass_over(&self, name: &TargetName) -> Result<FileIndex, StagingError> {
         self.directories().pass_over_above(name, self.made());
         self.append(NewFile::default(), 0, State::Gone)
+    }
+
+    /// Refuses a name that is taken, on the disk or among what was added.
+    fn check_place(&self, name: &TargetName) -> Result<(), StagingError> {
+        self.target().check_free(name, self.overwrites(name))?;
+        if self.directories().contains(name) {
+            return Err(StagingError::IsDirectory { path: self.target().path_of(name) });
+        }
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        match name.parents().into_iter().find(|parent| files.names.contains(parent)) {
+            None => Ok(()),
+            Some(file) => Err(StagingError::NotADirectory { path: self.target().path_of(&file) }),
+        }
     }
 
     /// Refuses two names that differ in letter case only, if the target's file system takes them
