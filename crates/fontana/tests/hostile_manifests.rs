@@ -8,7 +8,7 @@ use fontana::wire::{
     Metadata, ObjectRef, RelativePath, SessionHead, SymlinkEntry, Ticket, Toi, Tsi,
     emit_payload_id, manifest_hash,
 };
-use fontana::{Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, Stop, Verdict};
+use fontana::{Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, Rejection, Stop, Verdict};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use std::ffi::OsStr;
 use std::net::{SocketAddr, UdpSocket};
@@ -49,10 +49,10 @@ fn manifest(entries: Vec<Entry>) -> Vec<u8> {
     Manifest::new(1, "gift", Vec::new(), entries).unwrap().emit()
 }
 
-fn packet(toi: Toi, oti: Oti, sbn: u32, bytes: &[u8]) -> Vec<u8> {
+fn packet(tsi: Tsi, toi: Toi, oti: Oti, sbn: u32, bytes: &[u8]) -> Vec<u8> {
     let encoding_id = oti.scheme.encoding_id();
     let mut packet = Vec::new();
-    let fields = HeaderFields::new(TSI, Some(toi));
+    let fields = HeaderFields::new(tsi, Some(toi));
     HeaderFields { codepoint: encoding_id, fti: Some(oti), ..fields }.emit(&mut packet);
     emit_payload_id(encoding_id, Sbn(sbn), Esi(0), &mut packet);
     packet.extend(bytes);
@@ -60,7 +60,7 @@ fn packet(toi: Toi, oti: Oti, sbn: u32, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The packets of a session that has this manifest, and nothing else.
-fn packets(manifest: &[u8]) -> Vec<Vec<u8>> {
+fn packets(tsi: Tsi, manifest: &[u8]) -> Vec<Vec<u8>> {
     let scheme = FecScheme::NoCode { max_source_block_length: 1 };
     let oti =
         |length: usize| Oti { transfer_length: length as u64, symbol_size: SYMBOL_SIZE, scheme };
@@ -76,33 +76,29 @@ fn packets(manifest: &[u8]) -> Vec<Vec<u8>> {
     };
     let mut head = head.emit(None);
     head.resize(usize::from(SYMBOL_SIZE), 0);
-    let mut packets = vec![packet(Toi::HEAD, oti(head.len()), 0, &head)];
+    let mut packets = vec![packet(tsi, Toi::HEAD, oti(head.len()), 0, &head)];
     for (sbn, symbol) in (0..).zip(manifest.chunks(usize::from(SYMBOL_SIZE))) {
-        packets.push(packet(Toi::MANIFEST, oti(manifest.len()), sbn, symbol));
+        packets.push(packet(tsi, Toi::MANIFEST, oti(manifest.len()), sbn, symbol));
     }
     packets
 }
 
 /// Receives what is described by `manifest`, which is all that is sent.
 fn receive(manifest: &[u8], into: &Path) -> ReceiveSummary {
-    receive_packets(packets(manifest), manifest_hash(manifest), into)
+    receive_packets(packets(TSI, manifest), Some(manifest_hash(manifest)), into)
 }
 
-fn receive_packets(packets: Vec<Vec<u8>>, hash: Hash, into: &Path) -> ReceiveSummary {
+fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> ReceiveSummary {
     // A port that is free for the moment.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let here = SocketAddr::from(([127, 0, 0, 1], port));
-    let ticket = Ticket {
-        sources: Vec::new(),
-        group: here.ip(),
-        port,
-        tsi: TSI,
-        key: None,
-        manifest: Some(hash),
-    };
+    let ticket =
+        Ticket { sources: Vec::new(), group: here.ip(), port, tsi: TSI, key: None, manifest: hash };
     let mut options = ReceiveOptions::from_ticket(&ticket, into);
     options.reach = Reach::to(here);
     options.reach.interface = Some("127.0.0.1".parse().unwrap());
+    // Without a hash any session will do, the first one that is right.
+    options.expectation.tsi = hash.map(|_| TSI);
     options.timeout = Some(Duration::from_secs(20));
     let session = ReceiveSession::open(options).unwrap();
     let stop = Stop::new();
@@ -147,6 +143,26 @@ fn an_honest_manifest_of_this_kind_is_received() {
     assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
     assert_eq!(names_in(&into), ["A", "a"]);
     assert_eq!(names_in(&into.join("a")), ["b", "c", "l"]);
+    assert_eq!(names_in(root.path()), ["into"]);
+}
+
+#[test]
+fn an_honest_session_beside_hostile_ones_is_received() {
+    let root = tempfile::tempdir().unwrap();
+    let into = root.path().join("into");
+    let hostile = [
+        Raw::of([raw::file(b"../x")]).emit(),
+        Raw::of([raw::link(b"a", b"/tmp"), raw::file(b"a/b")]).emit(),
+        raw::contradictions().remove(0).1,
+    ];
+    let honest = manifest(vec![file("a/b"), link("c", "a")]);
+    let all = hostile.iter().chain([&honest]);
+    let packets = (TSI.0..).zip(all).flat_map(|(tsi, manifest)| packets(Tsi(tsi), manifest));
+    let summary = receive_packets(packets.collect(), None, &into);
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    let bad = summary.rejections.iter().filter(|(_, reason)| *reason == Rejection::BadManifest);
+    assert_eq!(bad.count(), hostile.len(), "{:?}", summary.rejections);
+    assert_eq!(names_in(&into), ["a", "c"]);
     assert_eq!(names_in(root.path()), ["into"]);
 }
 
@@ -256,7 +272,7 @@ fn receiver_of_a_huge_manifest() {
     let Ok(kind) = std::env::var("FONTANA_TEST_MANIFEST") else { return };
     let (packets, hash) = {
         let manifest = raw::huge(&kind);
-        (packets(&manifest), manifest_hash(&manifest))
+        (packets(TSI, &manifest), Some(manifest_hash(&manifest)))
     };
     // The sender lives in this process too: only what comes on top of it counts.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
