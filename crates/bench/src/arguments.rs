@@ -2,11 +2,16 @@
 
 use crate::workload::Scenario;
 
+/// The largest `K'` of RFC 6330, table 2.
+const LONGEST: u32 = 56_403;
+
 const USAGE: &str = "\
 usage: fontana-bench codes [--json] [--code NAME] [--k K] [--scenario NAME] [--alone]
 
   codes   speed of the codes beside their peers, or alone (for a profile)
-          scenarios: plan, encode, decode50, decode5, decode1";
+          scenarios: plan, encode, decode50, decode5, decode1
+  failures [--json] [--k K]
+          how often K, K + 1, K + 2 random RaptorQ symbols fail, on all cores; K is 10 if not given";
 
 pub(crate) struct Arguments {
     pub(crate) command: Command,
@@ -16,6 +21,7 @@ pub(crate) struct Arguments {
 
 pub(crate) enum Command {
     Codes(Selection),
+    Failures { k: u32 },
 }
 
 /// Which measurements to make; what is not said is not restricted.
@@ -37,9 +43,7 @@ impl Arguments {
         let mut json = false;
         let mut arguments = arguments.peekable();
         // `cargo bench` names no command.
-        if arguments.peek().is_some_and(|first| first == "codes") {
-            arguments.next();
-        }
+        let command = arguments.next_if(|first| !first.starts_with('-'));
         while let Some(argument) = arguments.next() {
             let mut value =
                 || arguments.next().ok_or_else(|| wrong(format!("{argument} needs a value")));
@@ -63,6 +67,14 @@ impl Arguments {
                 other => return Err(wrong(format!("what is {other}?"))),
             }
         }
-        Ok(Self { command: Command::Codes(selection), json })
+        let command = match command.as_deref() {
+            None | Some("codes") => Command::Codes(selection),
+            Some("failures") => match selection.k.unwrap_or(10) {
+                k @ 1..=LONGEST => Command::Failures { k },
+                k => return Err(wrong(format!("blocks have 1 to {LONGEST} symbols, not {k}"))),
+            },
+            Some(other) => return Err(wrong(format!("what is {other}?"))),
+        };
+        Ok(Self { command, json })
     }
 }

@@ -1,14 +1,13 @@
 //! The table of codes, and their speed.
 
 use crate::arguments::Selection;
-use crate::contest::contest;
-use crate::limit::AddingRows;
+use crate::contest::{Outcome, contest};
+use crate::limit::{self, ReadingRows};
 use crate::ours;
 use crate::peers::{self, Peer};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload};
-use fontana_fec::FecScheme;
+use fontana_fec::{FecScheme, ReedSolomonCode};
 use serde::Serialize;
-use std::time::Duration;
 
 /// One of our codes, the blocks it is measured with, and whom it is compared with.
 struct Code {
@@ -19,25 +18,58 @@ struct Code {
 }
 
 /// A new code is a new line here.
-const CODES: &[Code] = &[Code {
-    name: "raptorq",
-    scheme: FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 },
-    source_symbols: &[1_000, 10_000, 50_000],
-    peers: &[peers::raptorq, peers::reed_solomon_simd],
-}];
+const CODES: &[Code] = &[
+    Code {
+        name: "raptorq",
+        scheme: FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 },
+        source_symbols: &[1_000, 10_000, 50_000],
+        peers: &[peers::raptorq, peers::reed_solomon_simd],
+    },
+    Code {
+        name: "rs",
+        scheme: FecScheme::ReedSolomon {
+            code: ReedSolomonCode::Rfc5510,
+            max_source_block_length: 127,
+            max_encoding_symbols: 255,
+        },
+        source_symbols: &[32, 127],
+        peers: &[peers::reed_solomon_simd],
+    },
+];
 
 /// One comparison. Speeds are of source data: `k * symbol_size` bytes in the time that the scenario
 /// takes.
 #[derive(Serialize)]
-struct Row<'a> {
-    code: &'a str,
+struct Row {
+    code: &'static str,
     k: u32,
     symbol_size: usize,
-    scenario: &'a str,
+    scenario: String,
     mbytes_per_second: f64,
-    peer: Option<&'a str>,
+    peer: Option<String>,
     /// Our speed over the peer's.
     ratio: Option<f64>,
+}
+
+impl Row {
+    fn print_json(&self) {
+        println!("{}", serde_json::to_string(self).unwrap());
+    }
+
+    fn print(&self) {
+        let Self { code, k, scenario, mbytes_per_second: speed, .. } = self;
+        let milliseconds = f64::from(*k) * self.symbol_size as f64 / 1e3 / speed;
+        print!("{code:8} {k:6} {scenario:9} {milliseconds:8.3} ms {speed:6.0} MB/s");
+        match (&self.peer, self.ratio) {
+            (Some(peer), Some(ratio)) if peer == limit::NAME => {
+                println!("  = reading {:.1} rows a symbol", 1.0 / ratio);
+            }
+            (Some(peer), Some(ratio)) => {
+                println!("  = {ratio:.2} x {peer} ({:.0} MB/s)", speed / ratio);
+            }
+            _ => println!(),
+        }
+    }
 }
 
 /// Measures what is selected and prints it as it comes.
@@ -49,53 +81,32 @@ pub(crate) fn run(selection: &Selection, json: bool) {
             let workload = Workload::new(k);
             let scenarios = Scenario::ALL.into_iter();
             for scenario in scenarios.filter(|&s| selection.scenario.is_none_or(|w| w == s)) {
-                let peers = if selection.alone { &[] } else { code.peers };
-                measure(code, peers, scenario, &workload, json);
+                let print = if json { Row::print_json } else { Row::print };
+                measure(code, scenario, &workload, selection.alone).iter().for_each(print);
             }
         }
     }
 }
 
-fn measure(code: &Code, peers: &[Peer], scenario: Scenario, workload: &Workload, json: bool) {
-    let limit = AddingRows::new(workload.k);
-    let bytes_read = limit.bytes_read();
+fn measure(code: &Code, scenario: Scenario, workload: &Workload, alone: bool) -> Vec<Row> {
     let mut contestants = vec![ours::contestant(code.scheme, scenario, workload)];
-    contestants.extend(peers.iter().filter_map(|peer| peer(scenario, workload)));
-    contestants.push(Box::new(limit));
+    if !alone {
+        contestants.extend(code.peers.iter().filter_map(|peer| peer(scenario, workload)));
+        contestants.push(Box::new(ReadingRows::new(workload.k)));
+    }
     let outcomes = contest(&mut contestants);
-    let [ours, peers @ .., limit] = outcomes.as_slice() else { return };
-
-    let speed = |time: Duration| workload.block.len() as f64 / 1e6 / time.as_secs_f64();
-    let name = scenario.name();
-    let row = |peer, ratio| Row {
+    let Some((ours, peers)) = outcomes.split_first() else { return Vec::new() };
+    let row = |peer: Option<&Outcome>| Row {
         code: code.name,
         k: workload.k,
         symbol_size: SYMBOL_SIZE,
-        scenario: &name,
-        mbytes_per_second: speed(ours.median),
-        peer,
-        ratio,
+        scenario: scenario.name(),
+        mbytes_per_second: workload.block.len() as f64 / 1e6 / ours.seconds,
+        peer: peer.map(|peer| peer.name.clone()),
+        ratio: peer.map(|peer| peer.seconds / ours.seconds),
     };
-    let ratio = |time: Duration| time.as_secs_f64() / ours.median.as_secs_f64();
-    if json {
-        let print = |row| println!("{}", serde_json::to_string(&row).unwrap());
-        if peers.is_empty() {
-            print(row(None, None));
-        }
-        peers.iter().for_each(|p| print(row(Some(p.name.as_str()), Some(ratio(p.median)))));
-        return;
+    match peers {
+        [] => vec![row(None)],
+        peers => peers.iter().map(|peer| row(Some(peer))).collect(),
     }
-    print!(
-        "{:8} K = {:6}  {name:9} {:9.3} ms {:7.0} MB/s",
-        code.name,
-        workload.k,
-        ours.median.as_secs_f64() * 1e3,
-        speed(ours.median),
-    );
-    for peer in peers {
-        print!("  {:5.2} x {} ({:.0})", ratio(peer.median), peer.name, speed(peer.median));
-    }
-    let bandwidth = bytes_read as f64 / limit.median.as_secs_f64();
-    let reads = bandwidth * ours.median.as_secs_f64() / workload.block.len() as f64;
-    println!("  = time to read {reads:.1} rows a symbol at {:.0} GB/s", bandwidth / 1e9);
 }

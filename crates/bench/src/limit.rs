@@ -1,4 +1,5 @@
-//! How fast this machine adds rows: what bounds every code that is made of exclusive or.
+//! How fast this machine adds rows: what bounds every code that is made of exclusive or. A code that
+//! reads `r` rows for each source symbol cannot be faster than `r` pieces of this work.
 
 use crate::contest::Contestant;
 use crate::workload::SYMBOL_SIZE;
@@ -10,15 +11,17 @@ const WEIGHT: usize = 7;
 
 type Row = [u64; STRIPE / 8];
 
-/// Adds rows, in stripes, at random places of a table as large as that of a block: as often as the
-/// block has symbols.
-pub(crate) struct AddingRows {
+pub(crate) const NAME: &str = "limit";
+
+/// Adds rows, in stripes, from random places of a table as large as that of a block. A piece of it is
+/// as many rows as the block has symbols.
+pub(crate) struct ReadingRows {
     rows: Vec<Row>,
     indices: Vec<[u32; WEIGHT]>,
     out: Vec<Row>,
 }
 
-impl AddingRows {
+impl ReadingRows {
     pub(crate) fn new(k: u32) -> Self {
         let mut state = 7_u64;
         let mut below_k = || {
@@ -31,16 +34,15 @@ impl AddingRows {
             out: vec![[0; STRIPE / 8]; 1],
         }
     }
-
-    /// Bytes of rows that one run reads.
-    pub(crate) fn bytes_read(&self) -> usize {
-        self.indices.len() * WEIGHT * SYMBOL_SIZE
-    }
 }
 
-impl Contestant for AddingRows {
+impl Contestant for ReadingRows {
     fn name(&self) -> &str {
-        "limit"
+        NAME
+    }
+
+    fn pieces(&self) -> usize {
+        WEIGHT
     }
 
     fn run(&mut self) {

@@ -1,7 +1,7 @@
 //! Fontana's codes beside those of others, measured in one process, in turns.
 //!
 //! `cargo run --release -p fontana-bench -- codes [--json] [--code NAME] [--k K] [--scenario NAME]`;
-//! `cargo bench -p fontana-fec` is the same program. What the figures mean, and what they were when
+//! `cargo bench -p fontana-fec` is the same program. `-- failures` counts failures instead. What the figures mean, and what they were when
 //! they were read, is in `docs/benchmarks.md`.
 //!
 //! The peers allocate their results anew each time, and with glibc's defaults most of that time goes
@@ -19,6 +19,7 @@
 mod arguments;
 mod codes;
 mod contest;
+mod failures;
 mod limit;
 mod ours;
 mod peers;
@@ -29,8 +30,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match Arguments::parse(std::env::args().skip(1)) {
-        Ok(Arguments { command: Command::Codes(selection), json }) => {
-            codes::run(&selection, json);
+        Ok(Arguments { command, json }) => {
+            match command {
+                Command::Codes(selection) => codes::run(&selection, json),
+                Command::Failures { k } => failures::run(k, json),
+            }
             ExitCode::SUCCESS
         }
         Err(usage) => {

@@ -76,6 +76,8 @@ impl Contestant for Encoding<'_> {
 
 struct Decoding<'a> {
     scheme: FecScheme,
+    /// As a receiver of many blocks has it: what is the same for all of them is made once.
+    plans: PlanCache,
     workload: &'a Workload,
     repair: Vec<u8>,
     received: Vec<Esi>,
@@ -91,6 +93,7 @@ impl<'a> Decoding<'a> {
         let here = (0..workload.k).map(Esi).filter(|esi| lost.binary_search(esi).is_err());
         let mut this = Self {
             scheme,
+            plans: PlanCache::new(1),
             workload,
             repair: encoding.out,
             received: here.collect(),
@@ -113,7 +116,7 @@ impl<'a> Decoding<'a> {
     }
 
     fn solve(&self) -> Option<Arc<Plan>> {
-        let mut decoder = self.scheme.decoder(self.workload.k).unwrap();
+        let mut decoder = self.plans.decoder(self.scheme, self.workload.k).unwrap();
         for &esi in &self.received {
             decoder.push(esi).unwrap();
         }
@@ -139,8 +142,8 @@ impl Contestant for Decoding<'_> {
             Ok::<_, Infallible>(())
         };
         let memory = std::mem::take(&mut self.memory);
-        let Ok(decoded) = plan.execute_in(memory, SYMBOL_SIZE, load);
-        decoded.write_symbols(plan.lost(), &mut self.out);
-        self.memory = decoded.into_memory();
+        let Ok(recovered) = plan.recover_in(memory, SYMBOL_SIZE, load);
+        recovered.write_symbols(0..plan.lost().len(), &mut self.out);
+        self.memory = recovered.into_memory();
     }
 }

@@ -1,11 +1,15 @@
 //! What can be typed. What it means is decided by the commands.
 
+mod lab;
+
+pub(crate) use lab::{LabArguments, LabCommand, LabMergeArguments, LabRunArguments};
+
 use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use fontana::net::InterfaceSelector;
-use fontana::wire::Ticket;
+use fontana::wire::{PublicKey, Ticket};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,6 +55,7 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     Doctor(DoctorArguments),
     Keygen(KeygenArguments),
+    Lab(LabArguments),
     Completions(CompletionsArguments),
     Man(ManArguments),
 }
@@ -179,8 +184,8 @@ pub(crate) struct SendArguments {
     pub(crate) flute: bool,
     /// Code to protect the symbols with
     ///
-    /// raptorq (RFC 6330) makes as many different symbols as anybody wants; none repeats the
-    /// source symbols.
+    /// raptorq (RFC 6330) makes as many different symbols as anybody wants; rs (Reed-Solomon, RFC
+    /// 5510) makes 255 for a block of 128 and repeats them; none repeats the source symbols.
     #[arg(long, value_name = "CODE", value_enum, default_value_t = Fec::Raptorq)]
     pub(crate) fec: Fec,
     /// Source symbols per block, about
@@ -243,6 +248,7 @@ fn parse_wait(text: &str) -> Result<Duration, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fec {
     Raptorq,
+    Rs,
     None,
 }
 
@@ -277,6 +283,7 @@ pub(crate) struct MemoryArgument {
   fontana recv 'fontana://...' --only '*.jpg'    a part of it; the names: --list
   fontana recv 'fontana://...' --to - | tar x    unpack what is received as it comes
   fontana recv 'fontana://...' --to /dev/sdb     write a disk image where it belongs
+  fontana recv 'fontana://...?key=...' --watch -o /srv/images    every newer version
   fontana recv --flute -y                files of a plain FLUTE session; nobody vouches for them")]
 pub(crate) struct ReceiveArguments {
     /// What the sender printed: fontana://...
@@ -301,7 +308,7 @@ pub(crate) struct ReceiveArguments {
     /// written in place, after it was confirmed (--yes), and all of it is read back before success is
     /// said; so is a file, which must not be there without --overwrite.
     #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
-          conflicts_with_all = ["output", "flute", "only", "skip_existing", "list"])]
+          conflicts_with_all = ["output", "flute", "only", "skip_existing", "list", "watch"])]
     pub(crate) to: Option<PathBuf>,
     /// Directory for what cannot be handed over yet, with --to
     ///
@@ -336,6 +343,35 @@ pub(crate) struct ReceiveArguments {
     /// Take the first session that is heard, and write to the device (--to), without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// Key of the publisher, if the ticket does not name it: take only what is signed with it
+    #[arg(long, value_name = "KEY", conflicts_with = "flute")]
+    pub(crate) key: Option<PublicKey>,
+    /// Take every newer version of the publisher, until told to stop
+    ///
+    /// The directory remembers the newest version (.fontana-mark-KEY), and what is not newer is not
+    /// taken, also after a restart. Files that earlier versions have brought are replaced, of others
+    /// only with --overwrite; files that a newer version does not have any more stay. Implies
+    /// --skip-existing. A manifest= of the ticket counts for nothing then. See docs/watch.md.
+    #[arg(long, conflicts_with_all = ["flute", "list", "once", "any_version"])]
+    pub(crate) watch: bool,
+    /// With --watch: end after N versions
+    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// With --watch: how long to leave the group alone while only old versions are sent
+    #[arg(long, value_name = "TIME", requires = "watch", default_value = "10", value_parser = parse_duration, hide = true)]
+    pub(crate) look_every: Duration,
+    /// Run PROGRAM when everything is complete and verified, with --watch for every version
+    ///
+    /// Takes the rest of the command line: PROGRAM and its arguments, as they are, without a shell. What
+    /// was received is in its environment (FONTANA_DIRECTORY, FONTANA_MANIFEST, FONTANA_VERSION,
+    /// FONTANA_VERIFIED, FONTANA_FILES, FONTANA_BYTES, FONTANA_SESSION, FONTANA_LABEL). It is waited
+    /// for; if it fails, the exit code is 5.
+    #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
+          conflicts_with = "list", value_hint = ValueHint::ExecutablePath)]
+    pub(crate) exec: Vec<OsString>,
+    /// Take a version that is older than the newest that the directory has had, too
+    #[arg(long)]
+    pub(crate) any_version: bool,
     /// Leave after the first complete session
     ///
     /// This is what happens anyway, with and without a ticket: the option is for scripts that want
@@ -349,9 +385,10 @@ pub(crate) struct ReceiveArguments {
     pub(crate) timeout: Option<Duration>,
     /// Give up when nothing of the session is heard for so long; 0: never
     ///
-    /// A minute covers a switch that learns the group and a sender that is being restarted.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_duration)]
-    pub(crate) silence: Duration,
+    /// By default 60, which covers a switch that learns the group and a sender that is being
+    /// restarted; with --watch never.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    pub(crate) silence: Option<Duration>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
     /// Most bytes to accept in one session: 10G
@@ -507,12 +544,24 @@ mod tests {
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
         let options = fontana::ReceiveOptions::new(".");
-        assert_eq!(Some(receive.silence), options.give_up_after_silence);
+        assert_eq!(receive.silence, None);
+        assert_eq!(options.give_up_after_silence, Some(Duration::from_secs(60)));
         assert_eq!(receive.memory.memory, options.memory as u64);
         assert_eq!(receive.max_size, options.max_bytes);
         assert_eq!(receive.window, options.window);
         assert_eq!(receive.receive_buffer, options.receive_buffer as u64);
         assert_eq!(receive.group, fontana::DEFAULT_GROUP.to_string());
+    }
+
+    #[test]
+    fn exec_takes_the_rest_of_the_line_as_it_is() {
+        let words =
+            ["fontana", "recv", "-y", "--exec", "run me", "--json", "a b", "--", "-y", "$x"];
+        let Command::Recv(receive) = Arguments::parse_from(words).command else {
+            panic!("not recv")
+        };
+        assert_eq!(receive.exec, words[4..]);
+        assert!(receive.yes && !receive.talk.json);
     }
 
     #[test]

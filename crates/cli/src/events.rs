@@ -3,6 +3,10 @@
 //! `docs/events.md` describes every event and field; a test holds the two together. Names of files
 //! and sessions come from strangers, so they are in the form of [`fontana::wire::Printable`].
 
+mod lab;
+
+pub(crate) use lab::LabEvent;
+
 use crate::console::Failure;
 use fontana::wire::{Manifest, Printable, PublicKey, StreamIndex, Toi};
 use fontana::{
@@ -192,6 +196,19 @@ pub(crate) enum ReceiveEvent {
         symbols: u64,
         source_symbols: u64,
     },
+    Taken {
+        version: u64,
+        manifest: String,
+        bytes: u64,
+        seconds: f64,
+        reception_inefficiency: Option<f64>,
+    },
+    GivenUp {
+        version: Option<u64>,
+        superseded: bool,
+        code: u8,
+    },
+    Waiting {},
     FileFound {
         object: u64,
         name: String,
@@ -379,6 +396,13 @@ impl ReceiveEvent {
         }
     }
 
+    /// Ends with another outcome than the reception did: a hook failed, or a watch went on.
+    pub(crate) fn set_verdict(&mut self, outcome: Verdict) {
+        if let Self::Summary { verdict: name, code, .. } = self {
+            (*name, *code) = (verdict(outcome).into(), outcome.code());
+        }
+    }
+
     pub(crate) fn summary(summary: &ReceiveSummary) -> Self {
         Self::Summary {
             verdict: verdict(summary.verdict).into(),
@@ -498,6 +522,7 @@ pub(crate) fn rejection(reason: Rejection) -> &'static str {
         Rejection::OtherManifest => "other_manifest",
         Rejection::WrongKey => "wrong_key",
         Rejection::Expired => "expired",
+        Rejection::OldVersion => "old_version",
         Rejection::BadManifest => "bad_manifest",
         Rejection::TooLarge => "too_large",
     }

@@ -11,7 +11,9 @@ mod console;
 mod demo;
 mod doctor;
 mod events;
+mod hook;
 mod keygen;
+mod lab;
 mod progress;
 mod recv;
 mod resume;
@@ -46,6 +48,7 @@ fn run(command: &Command, console: &Console, stop: &Stop) -> Result<Verdict, Fai
         Command::Demo(arguments) => demo::run(arguments, console, stop),
         Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
         Command::Keygen(arguments) => keygen::run(&arguments.file, console),
+        Command::Lab(arguments) => lab::run(arguments, console),
         Command::Completions(arguments) => Ok(complete::completions(arguments.shell, console)),
         Command::Man(arguments) => complete::man(arguments.directory.as_deref(), console),
     }
@@ -64,6 +67,7 @@ impl Command {
             Self::Resume(arguments) => arguments.talk,
             Self::Demo(arguments) => arguments.talk,
             Self::Doctor(arguments) => arguments.talk,
+            Self::Lab(arguments) => arguments.talk(),
             Self::Keygen(_) | Self::Completions(_) | Self::Man(_) => Talk::default(),
         }
     }

@@ -61,6 +61,11 @@ const BAR: &str = "{bar:24} {percent:>3} %  {msg}";
 const NAMED_BAR: &str = "{prefix:<12} {bar:24} {percent:>3} %  {msg}";
 const SPINNER: &str = "{spinner} {msg}";
 
+/// Cases of experiments.
+pub(crate) fn cases() -> ProgressBar {
+    bar(Some(0), "{bar:24} {pos} of {len} cases, {elapsed}")
+}
+
 /// How far a sender is.
 pub(crate) struct SendBar {
     bar: ProgressBar,

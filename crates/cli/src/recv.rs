@@ -4,6 +4,7 @@ use crate::address;
 use crate::args::ReceiveArguments;
 use crate::console::{Console, Failure};
 use crate::events::{self, Content, ReceiveEvent as Line};
+use crate::hook::{Described, Hook};
 use crate::progress::{OncePerSecond, ReceiveBar, received};
 use crate::send::listing;
 use crate::signal::stop_on_signals;
@@ -13,15 +14,17 @@ use explain::Circumstances;
 use fontana::net::{InterfaceSelector, Interfaces};
 use fontana::wire::{Manifest, Printable, Ticket};
 use fontana::{
-    Acceptance, DecodePolicy, Reach, ReceiveEvent, ReceiveOptions, ReceiveSummary, SimulatedLoss,
-    Stop, Verdict,
+    Acceptance, DecodePolicy, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
+    SimulatedLoss, Stop, Verdict, Versions,
 };
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
 
 mod choose;
 mod destination;
 mod explain;
+mod follow;
 
 pub(crate) fn run(
     arguments: &ReceiveArguments,
@@ -29,6 +32,9 @@ pub(crate) fn run(
     stop: &Stop,
 ) -> Result<Verdict, Failure> {
     let options = options(arguments)?;
+    if arguments.watch {
+        return follow::run(arguments, options, console, stop);
+    }
     let asks = options.acceptance == Acceptance::Ask && !arguments.list;
     if asks && (console.is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal()) {
         let message = "which session? There is no terminal to ask on";
@@ -39,6 +45,40 @@ pub(crate) fn run(
     let address = options.reach.address();
     let session = destination::open(arguments, options, console)?;
     stop_on_signals(stop)?;
+    let place = begin(&session, arguments, address, console);
+    let mut watch = Watch {
+        console,
+        stop,
+        chooser: asks.then(|| Chooser::new(session.handle())),
+        bar: None,
+        gate: OncePerSecond::default(),
+        files: 0,
+        offers_told: 0,
+        lists: arguments.list,
+        told: BTreeSet::new(),
+        poisoned: false,
+        described: Described::default(),
+        hook: Hook::new(&arguments.exec, &arguments.output),
+    };
+    let summary = session.run(stop, &mut |event| watch.observe(&event));
+    if let Some(bar) = &watch.bar {
+        bar.clear();
+    }
+    let circumstances = Circumstances::new(place, address, arguments, watch.offers_told > 0);
+    let summary = summary?;
+    if arguments.list && !watch.lists {
+        return Ok(Verdict::Complete);
+    }
+    Ok(watch.conclude(&summary, &circumstances))
+}
+
+/// Says where it listens. Returns that place, for people.
+fn begin(
+    session: &ReceiveSession,
+    arguments: &ReceiveArguments,
+    address: SocketAddr,
+    console: &Console,
+) -> String {
     let place = format!("{address} ({})", session.interface());
     console.event(&Line::Session {
         group: address.to_string(),
@@ -55,35 +95,7 @@ pub(crate) fn run(
         console.warning(&message, &format!("as root: {}", shortfall.remedy));
     }
     console.note(format_args!("listening on {place}"));
-    let mut watch = Watch {
-        console,
-        stop,
-        chooser: asks.then(|| Chooser::new(session.handle())),
-        bar: None,
-        gate: OncePerSecond::default(),
-        files: 0,
-        offers_told: 0,
-        lists: arguments.list,
-        told: BTreeSet::new(),
-        poisoned: false,
-    };
-    let summary = session.run(stop, &mut |event| watch.observe(&event));
-    if let Some(bar) = &watch.bar {
-        bar.clear();
-    }
-    let circumstances = Circumstances {
-        place,
-        is_group: address.ip().is_multicast(),
-        group: address,
-        max_size: arguments.max_size,
-        flute: arguments.flute,
-        offered: watch.offers_told > 0,
-    };
-    let summary = summary?;
-    if arguments.list && !watch.lists {
-        return Ok(Verdict::Complete);
-    }
-    Ok(watch.conclude(&summary, &circumstances))
+    place
 }
 
 /// What the arguments mean.
@@ -100,11 +112,23 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
             ..ReceiveOptions::new(directory)
         },
     };
+    let publisher = &mut options.expectation.publisher;
+    match (&publisher, arguments.key) {
+        (Some(named), Some(key)) if *named != key => {
+            let message = format!("the ticket's key is {named}, and --key is another one");
+            return Err(Failure::new(Verdict::Usage, message, "leave one of them out"));
+        }
+        _ => *publisher = publisher.or(arguments.key),
+    }
     let named = arguments.interface.interface.clone();
     options.reach.interface = named.or_else(|| own_interface(arguments.ticket.as_ref()?));
     // There is nothing to choose from by: plain FLUTE sessions say too little about themselves.
-    let takes_first =
-        (arguments.ticket.is_some() || arguments.yes || arguments.flute) && !arguments.list;
+    let takes_first = arguments.ticket.is_some()
+        || arguments.key.is_some()
+        || arguments.yes
+        || arguments.flute
+        || arguments.watch;
+    let takes_first = takes_first && !arguments.list;
     let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
     Ok(ReceiveOptions {
         acceptance: if takes_first { Acceptance::Automatic } else { Acceptance::Ask },
@@ -121,7 +145,11 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
         max_bytes: arguments.max_size,
         window: arguments.window,
         timeout: arguments.timeout,
-        give_up_after_silence: (!arguments.silence.is_zero()).then_some(arguments.silence),
+        give_up_after_silence: match arguments.silence {
+            Some(silence) => (!silence.is_zero()).then_some(silence),
+            None => options.give_up_after_silence,
+        },
+        versions: if arguments.any_version { Versions::Any } else { Versions::default() },
         simulated_loss: arguments
             .simulate_loss
             .map(|probability| SimulatedLoss { probability, seed: arguments.seed }),
@@ -156,6 +184,10 @@ struct Watch<'a> {
     /// Errors that were told: the same one often ends many objects.
     told: BTreeSet<String>,
     poisoned: bool,
+    /// What is being received.
+    described: Described,
+    /// What is run when it is complete.
+    hook: Option<Hook<'a>>,
 }
 
 impl Watch<'_> {
@@ -193,6 +225,7 @@ impl Watch<'_> {
                     verified: events::verified(*verified).into(),
                     content: Content::new(manifest, hash.to_string()),
                 });
+                self.described = Described::new(*session, manifest);
                 self.begin(manifest, session.source);
             }
             ReceiveEvent::Selected(part) => {
@@ -205,6 +238,7 @@ impl Watch<'_> {
                     Count(objects, "object"),
                 ));
                 self.files = files;
+                self.described.select(files);
             }
             ReceiveEvent::Compared { bytes, of } => {
                 let (bytes, of_bytes) = (*bytes, *of);
@@ -316,7 +350,24 @@ impl Watch<'_> {
             let drops = Count(summary.progress.kernel_drops, "packet");
             self.console.note(format_args!("this host was too slow: its kernel dropped {drops}"));
         }
-        self.console.event(&Line::summary(summary));
-        summary.verdict
+        let verdict = summary.verdict.worst(self.run_hook(summary));
+        let mut line = Line::summary(summary);
+        line.set_verdict(verdict);
+        self.console.event(&line);
+        verdict
+    }
+
+    /// Runs the hook, if there is one and everything is complete. Whether it succeeded.
+    fn run_hook(&mut self, summary: &ReceiveSummary) -> Verdict {
+        let Some(hook) = self.hook.as_ref().filter(|_| summary.verdict == Verdict::Complete) else {
+            return Verdict::Complete;
+        };
+        match hook.run(summary, &self.described) {
+            Ok(()) => Verdict::Complete,
+            Err(failure) => {
+                self.console.failure(&failure);
+                failure.verdict
+            }
+        }
     }
 }

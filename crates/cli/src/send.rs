@@ -106,6 +106,7 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
         },
         code: match arguments.fec {
             Fec::Raptorq => Code::RaptorQ,
+            Fec::Rs => Code::ReedSolomon,
             Fec::None => Code::None,
         },
         block_symbols: arguments.block_symbols,

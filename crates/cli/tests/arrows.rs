@@ -15,7 +15,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fontana-net", &["fontana-proto", "fontana-wire"]),
     ("fontana-store", &["fontana-proto", "fontana-wire", "fontana-fec"]),
     ("fontana", &["fontana-net", "fontana-store", "fontana-proto", "fontana-wire", "fontana-fec"]),
-    ("fontana-cli", &["fontana"]),
+    // Experiments run on ids; their randomness is the protocol's generator.
+    ("fontana-lab", &["fontana-fec", "fontana-proto"]),
+    ("fontana-cli", &["fontana", "fontana-lab"]),
     ("fontana-bench", &["fontana-fec"]),
     ("fontana-testing", &[]),
 ];

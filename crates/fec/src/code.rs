@@ -1,7 +1,10 @@
 //! What every code offers: encoders and decoders of one source block.
 
+use crate::lt::{self, LtDecoder};
 use crate::no_code::NoCodeDecoder;
 use crate::raptorq::{Params, RaptorQDecoder};
+use crate::reed_solomon::ReedSolomonDecoder;
+use crate::tornado::{self, TornadoDecoder};
 use crate::{Esi, FecScheme, Plan};
 use std::sync::Arc;
 
@@ -48,7 +51,7 @@ pub trait Decoder: Send {
 
     /// Tries to find a plan that recovers the block, spending at most about `budget`.
     ///
-    /// Trying again is always allowed, and the work starts over. So after
+    /// Trying again is always allowed; elimination then starts over, while peeling goes on. So after
     /// [`Progress::OutOfBudget`] let the budget or the number of symbols grow by a factor. A block
     /// that was solved is solved in the same way again: who is short of memory need not keep the
     /// plan.
@@ -120,14 +123,46 @@ impl FecScheme {
         match self {
             Self::NoCode { .. } => crate::layout::NO_CODE_LIMIT as u32,
             Self::RaptorQ { .. } => crate::layout::RAPTORQ_MAX_SOURCE_SYMBOLS,
+            Self::Tornado { .. } => tornado::MAX_SOURCE_SYMBOLS,
+            Self::Lt { .. } => lt::MAX_SOURCE_SYMBOLS,
+            Self::ReedSolomon { max_source_block_length, .. } => {
+                let (b, n) = (max_source_block_length as u32, self.encoding_symbols(1));
+                if b < n { b } else { n }
+            }
         }
     }
 
-    /// `n`: encoding symbols of a block of `source_symbols`; their ESIs are `0..n`.
+    /// `n`: encoding symbols of a block of `source_symbols`; their ESIs are `0..n`. Of a block that
+    /// is shorter than the longest one, senders of a Reed-Solomon code make fewer: see
+    /// [`symbols_per_cycle`](Self::symbols_per_cycle).
     pub const fn encoding_symbols(self, source_symbols: u32) -> u32 {
         match self {
             Self::NoCode { .. } => source_symbols,
             Self::RaptorQ { .. } => crate::raptorq::ENCODING_SYMBOLS,
+            Self::Tornado { code, .. } => {
+                source_symbols.saturating_mul(code.stretch_factor() as u32)
+            }
+            // The last number is left out, so that the count has 32 bits too.
+            Self::Lt { .. } => u32::MAX,
+            Self::ReedSolomon { code, max_encoding_symbols, .. } => {
+                let (n, limit) = (max_encoding_symbols as u32, code.max_encoding_symbols() as u32);
+                if n < limit { n } else { limit }
+            }
+        }
+    }
+
+    /// How many encoding symbols of a block of `source_symbols` a sender makes before it repeats
+    /// them, from ESI 0 on: all of them, but of a Reed-Solomon block that is shorter than the longest
+    /// one only its share, `floor(k max_n / B)` (RFC 5510).
+    pub fn symbols_per_cycle(self, source_symbols: u32) -> u32 {
+        let n = self.encoding_symbols(source_symbols);
+        match self {
+            Self::ReedSolomon { max_source_block_length, .. } => {
+                let share = u64::from(source_symbols) * u64::from(n);
+                let share = share.checked_div(max_source_block_length.into()).unwrap_or(0);
+                (share.min(n.into()) as u32).max(source_symbols.min(n))
+            }
+            _ => n,
         }
     }
 
@@ -141,7 +176,8 @@ impl FecScheme {
         }
     }
 
-    /// An empty decoder for a block of `source_symbols`.
+    /// An empty decoder for a block of `source_symbols`. Where there are many blocks,
+    /// [`PlanCache::decoder`](crate::PlanCache::decoder) saves work.
     ///
     /// # Errors
     /// [`BlockLengthError`] if the code has no such block.
@@ -149,7 +185,15 @@ impl FecScheme {
         self.check_block_length(source_symbols)?;
         Ok(match self {
             Self::NoCode { .. } => Box::new(NoCodeDecoder::new(source_symbols)),
-            Self::RaptorQ { .. } => Box::new(RaptorQDecoder::new(source_symbols)),
+            Self::RaptorQ { .. } => Box::new(RaptorQDecoder::new(source_symbols, Arc::default())),
+            Self::Tornado { code, .. } => {
+                Box::new(TornadoDecoder::new(code.shared_graph(source_symbols)))
+            }
+            Self::Lt { code, .. } => Box::new(LtDecoder::new(code, source_symbols)?),
+            Self::ReedSolomon { code, .. } => {
+                let n = self.encoding_symbols(source_symbols);
+                Box::new(ReedSolomonDecoder::new(code, source_symbols, n))
+            }
         })
     }
 
@@ -161,6 +205,9 @@ impl FecScheme {
             // Nothing is ever computed.
             Self::NoCode { .. } => Work(u64::from(source_symbols)),
             Self::RaptorQ { .. } => Params::covering(source_symbols).work(),
+            Self::Tornado { code, .. } => code.work(source_symbols),
+            Self::Lt { code, .. } => code.work(source_symbols),
+            Self::ReedSolomon { .. } => ReedSolomonDecoder::work(source_symbols),
         }
     }
 }

@@ -51,6 +51,12 @@ impl Lists {
         self.starts.push(self.items.len() as u32);
     }
 
+    /// Adds the list that `append` appends to the lists before.
+    pub(crate) fn push_with(&mut self, append: impl FnOnce(&mut Vec<u32>)) {
+        append(&mut self.items);
+        self.starts.push(self.items.len() as u32);
+    }
+
     /// How many lists there are.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1

@@ -48,6 +48,11 @@ pub(crate) const fn inverse(a: u8) -> u8 {
     EXP[255 - LOG[a as usize] as usize]
 }
 
+/// The logarithm of `a` to the base `alpha`; 0 for 0, which has none.
+pub(crate) const fn log(a: u8) -> u32 {
+    LOG[a as usize] as u32
+}
+
 /// `alpha^exponent` for exponents below 510.
 pub(crate) const fn alpha_power(exponent: usize) -> u8 {
     EXP[exponent]

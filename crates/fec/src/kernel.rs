@@ -12,16 +12,13 @@ mod avx2;
 #[allow(unsafe_code, reason = "vector instructions")]
 mod avx512;
 mod plain;
-#[allow(dead_code, reason = "waits for the codes that need it")]
 mod product;
 
-#[allow(unused_imports, reason = "as above")]
-pub(crate) use product::{Coefficients, MultiplyAdd, multiply_add};
+pub(crate) use product::{Before, Coefficients, MultiplyOut, MultiplyRows, Symbols};
 
 #[cfg(target_arch = "x86_64")]
 use crate::gf256::mul;
 use crate::stripes::{LINE, Line, MAX_STRIPE_LINES};
-use product::Accumulators;
 
 /// 64 bytes in registers, as elements of GF(256).
 pub(crate) trait Lane: Copy {
@@ -29,8 +26,8 @@ pub(crate) trait Lane: Copy {
     type Factor: Copy;
     /// Made ready to be multiplied by several factors.
     type Operand: Copy;
-    /// How large a tile of sums there are registers for.
-    const ACCUMULATORS: Accumulators;
+    /// Lanes of sums that there are registers for, beside what is being added: see [`product`].
+    const ACCUMULATORS: usize;
 
     fn zero() -> Self;
     fn load(from: &[u8; LINE]) -> Self;
@@ -99,6 +96,20 @@ impl InstructionSet {
     /// The best one.
     pub(crate) fn best() -> Self {
         Self::available().next().unwrap_or(Self(Set::Plain))
+    }
+
+    /// How many multiplications of a product take as long as it takes to add eight rows that are
+    /// not in the first cache: measured, rounded down.
+    pub(crate) fn products_per_sum_of_8(self) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => 35,
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2Gfni => 14,
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => 4,
+            Set::Plain => 0,
+        }
     }
 
     /// Runs `kernel` on rows of `lanes` lanes, 1 to [`MAX_STRIPE_LINES`].
@@ -192,6 +203,18 @@ impl<V: Lane, const N: usize> Row<V, N> {
         row.iter().for_each(V::prefetch);
     }
 
+    /// Loads bytes of no alignment, which may end before the row does.
+    #[inline(always)]
+    pub(crate) fn load_bytes(from: &[u8]) -> Self {
+        let mut row = Self::zero();
+        for (lane, from) in row.0.iter_mut().zip(from.chunks(LINE)) {
+            let mut line = [0; LINE];
+            line[..from.len()].copy_from_slice(from);
+            *lane = V::load(&line);
+        }
+        row
+    }
+
     /// Stores into bytes of no alignment, which may end before the row does.
     #[inline(always)]
     pub(crate) fn store_bytes(self, to: &mut [u8]) {
@@ -231,6 +254,15 @@ impl<V: Lane, const N: usize> Row<V, N> {
             self = self.add(&from[a as usize]);
         }
         self
+    }
+
+    /// Adds `self` to the rows of `to` with these indices.
+    #[inline(always)]
+    pub(crate) fn add_to_all(self, to: &mut [[Line; N]], indices: &[u32]) {
+        for &index in indices {
+            let row = &mut to[index as usize];
+            self.add(row).store(row);
+        }
     }
 
     /// `self` + one element for each bit.

@@ -1,6 +1,6 @@
 //! Where the symbols of an object lie: source blocks, sub-blocks and byte ranges.
 //!
-//! Partitioning follows RFC 5052, section 9.1 for No-Code and RFC 6330, section 4.4.1.2 for
+//! Partitioning follows RFC 5052, section 9.1 for No-Code and Reed-Solomon, and RFC 6330, section 4.4.1.2 for
 //! RaptorQ; for the source blocks the two give the same answer.
 
 use crate::{Esi, FecScheme, Oti, OtiError, Sbn};
@@ -12,8 +12,15 @@ pub(crate) const RAPTORQ_MAX_SOURCE_SYMBOLS: u32 = 56_403;
 const RAPTORQ_MAX_TRANSFER_LENGTH: u64 = 946_270_874_880;
 /// Block numbers and symbol numbers of Compact No-Code have 16 bits each.
 pub(crate) const NO_CODE_LIMIT: u64 = 1 << 16;
+/// Block numbers of under-specified codes have 32 bits (RFC 5445, section 5), but a receiver keeps
+/// something of every block: with long blocks so many make 4 TB.
+const LONG_BLOCKS_LIMIT: u64 = 1 << 16;
 /// Transfer lengths have 48 bits in EXT_FTI.
 const MAX_TRANSFER_LENGTH: u64 = (1 << 48) - 1;
+
+/// Block numbers have 24 bits beside RFC 5510's 8 for symbols, and 32 in FEC Encoding
+/// ID 129 (RFC 5445, section 5.2.1), of which 24 are used: an object of more blocks is none of ours.
+const REED_SOLOMON_MAX_BLOCKS: u64 = 1 << 24;
 
 /// The geometry of one object, from an [`Oti`] that has been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +60,15 @@ impl ObjectLayout {
                 let blocks = total.div_ceil(u64::from(max_source_block_length));
                 (blocks, NO_CODE_LIMIT as u32, NO_CODE_LIMIT, MAX_TRANSFER_LENGTH)
             }
+            FecScheme::Tornado { max_source_block_length, .. }
+            | FecScheme::Lt { max_source_block_length, .. } => {
+                if max_source_block_length == 0 {
+                    return Err(OtiError::Zero("the maximum source block length"));
+                }
+                let blocks = total.div_ceil(u64::from(max_source_block_length));
+                let length_limit = oti.scheme.max_source_symbols();
+                (blocks, length_limit, LONG_BLOCKS_LIMIT, MAX_TRANSFER_LENGTH)
+            }
             FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
                 if source_blocks == 0 {
                     return Err(OtiError::Zero("the number of source blocks"));
@@ -72,6 +88,25 @@ impl ObjectLayout {
                 let blocks = if total == 0 { 0 } else { u64::from(source_blocks) };
                 (blocks, RAPTORQ_MAX_SOURCE_SYMBOLS, total, RAPTORQ_MAX_TRANSFER_LENGTH)
             }
+            FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols } => {
+                if max_source_block_length == 0 {
+                    return Err(OtiError::Zero("the maximum source block length"));
+                }
+                let (actual, limit) = (max_encoding_symbols, code.max_encoding_symbols());
+                if actual > limit {
+                    return Err(OtiError::EncodingSymbols { actual, limit });
+                }
+                // Also if the object is too short for such a block: the field may have 8 bits.
+                if max_source_block_length > max_encoding_symbols {
+                    return Err(OtiError::BlockLength {
+                        actual: max_source_block_length.into(),
+                        limit: max_encoding_symbols.into(),
+                    });
+                }
+                let blocks = total.div_ceil(u64::from(max_source_block_length));
+                let limit = max_encoding_symbols.into();
+                (blocks, limit, REED_SOLOMON_MAX_BLOCKS, MAX_TRANSFER_LENGTH)
+            }
         };
         if oti.transfer_length > size_limit {
             return Err(OtiError::TransferLength {
@@ -86,7 +121,7 @@ impl ObjectLayout {
         if large > u64::from(length_limit) {
             return Err(OtiError::BlockLength { actual: large, limit: length_limit });
         }
-        // `large` is at most 65 536 and `blocks` at most 65 536 from here on.
+        // `large` is at most 2^20 and `blocks` at most 2^24 from here on.
         let small = total.checked_div(blocks).unwrap_or(0);
         let large_blocks = total - small * blocks;
         Ok(Self {
@@ -130,10 +165,7 @@ impl ObjectLayout {
 
     /// True if block `sbn` exists and `esi` names one of its encoding symbols.
     pub fn contains(&self, sbn: Sbn, esi: Esi) -> bool {
-        self.source_symbols(sbn).is_some_and(|k| match self.oti.scheme {
-            FecScheme::NoCode { .. } => esi.0 < k,
-            FecScheme::RaptorQ { .. } => esi.0 < 1 << 24,
-        })
+        self.source_symbols(sbn).is_some_and(|k| esi.0 < self.oti.scheme.encoding_symbols(k))
     }
 
     /// Source symbols in the blocks before `sbn`.
@@ -156,9 +188,9 @@ impl ObjectLayout {
     pub fn symbol_pieces(&self, sbn: Sbn, esi: Esi) -> impl Iterator<Item = SymbolPiece> + use<> {
         let k = self.source_symbols(sbn).filter(|&k| esi.0 < k).unwrap_or(0);
         let (sub_blocks, alignment) = match self.oti.scheme {
-            FecScheme::RaptorQ { sub_blocks, alignment, .. } if k > 0 => (sub_blocks, alignment),
-            FecScheme::NoCode { .. } if k > 0 => (1, 1),
-            _ => (0, 1),
+            _ if k == 0 => (0, 1),
+            FecScheme::RaptorQ { sub_blocks, alignment, .. } => (sub_blocks, alignment),
+            _ => (1, 1),
         };
         let al = u64::from(alignment);
         let units = u64::from(self.oti.symbol_size) / al;

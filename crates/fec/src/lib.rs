@@ -8,24 +8,31 @@
 //! Two ends that hold the same [`Oti`] name every symbol alike. Nothing here reads a clock, starts
 //! a thread or draws a random number, and nothing that a peer sends can make it panic.
 
+mod binary_field;
 mod code;
 mod csr;
+pub mod dispersal;
 mod gf256;
 mod kernel;
 mod layout;
+mod linear;
 pub mod lt;
 mod no_code;
 mod oti;
 mod plan;
 mod raptorq;
+mod reed_solomon;
 mod splitmix;
 mod stripes;
 pub mod tornado;
+pub mod xor_cauchy;
+mod xor_program;
 
 pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, Work};
 pub use layout::{ObjectLayout, SymbolPiece};
 pub use oti::{FecScheme, Oti, OtiError};
-pub use plan::{Intermediate, Plan, PlanCache};
+pub use plan::{Intermediate, Plan, PlanCache, Recovered};
+pub use reed_solomon::ReedSolomonCode;
 pub use stripes::Memory;
 
 /// Encoding symbol identifier: names one encoding symbol of a source block (RFC 5052, section 2).

@@ -27,13 +27,18 @@
 //! # Ok::<(), fontana_fec::BlockLengthError>(())
 //! ```
 
+mod decoder;
 mod degrees;
+mod elimination;
 mod peeler;
 mod profile;
+mod recovery;
 mod rows;
 
+pub(crate) use decoder::LtDecoder;
 pub use degrees::Degrees;
 pub use peeler::Peeler;
+pub(crate) use recovery::Recovery;
 pub use rows::Rows;
 
 use crate::BlockLengthError;

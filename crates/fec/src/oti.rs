@@ -1,7 +1,9 @@
 //! FEC Object Transmission Information: what both ends must know of an object before a symbol of it
 //! means anything (RFC 5052, section 6; RFC 5445; RFC 6330, section 3.3).
 
-use crate::ObjectLayout;
+use crate::lt::Lt;
+use crate::tornado::Tornado;
+use crate::{ObjectLayout, ReedSolomonCode};
 
 /// Which code an object is sent with, and the parameters that belong to that code.
 ///
@@ -23,6 +25,30 @@ pub enum FecScheme {
         /// `Al`: alignment of symbols and sub-symbols, in bytes.
         alignment: u8,
     },
+    /// Tornado ([`tornado`](crate::tornado)): systematic, 2 to 10 times as many encoding symbols as
+    /// source symbols.
+    Tornado {
+        /// `B`: most source symbols in a block.
+        max_source_block_length: u32,
+        /// Which Tornado code.
+        code: Tornado,
+    },
+    /// LT ([`lt`](crate::lt)): a fountain of which no symbol is a source symbol.
+    Lt {
+        /// `B`: most source symbols in a block.
+        max_source_block_length: u32,
+        /// Which LT code.
+        code: Lt,
+    },
+    /// Reed-Solomon: any `k` encoding symbols of a block recover it, and there are not many more.
+    ReedSolomon {
+        /// Which of them.
+        code: ReedSolomonCode,
+        /// `B`: most source symbols in a block.
+        max_source_block_length: u16,
+        /// `max_n`: most encoding symbols of a block, source symbols included.
+        max_encoding_symbols: u16,
+    },
 }
 
 impl FecScheme {
@@ -31,13 +57,23 @@ impl FecScheme {
         match self {
             Self::NoCode { .. } => 0,
             Self::RaptorQ { .. } => 6,
+            // Small Block, Large Block and Expandable, under-specified (RFC 5445, section 5).
+            Self::Tornado { .. } | Self::Lt { .. } => 128,
+            Self::ReedSolomon { code: ReedSolomonCode::Rfc5510, .. } => 5,
+            Self::ReedSolomon { .. } => 129,
         }
     }
 
     /// True if a block has more encoding symbols than anybody will ever send, so that a sender
     /// never needs to repeat one.
     pub const fn is_rateless(self) -> bool {
-        matches!(self, Self::RaptorQ { .. })
+        matches!(self, Self::RaptorQ { .. } | Self::Lt { .. })
+    }
+
+    /// True if source symbols are worth sending: they are encoding symbols like any other. Decoders
+    /// take them from every code, but an LT code's other symbols are made to do without.
+    pub const fn is_systematic(self) -> bool {
+        !matches!(self, Self::Lt { .. })
     }
 }
 
@@ -82,6 +118,14 @@ pub enum OtiError {
         actual: u64,
         /// The code's limit.
         limit: u32,
+    },
+    /// A block would have more encoding symbols than the code has.
+    #[error("blocks of {actual} encoding symbols, the code has {limit}")]
+    EncodingSymbols {
+        /// How many are described.
+        actual: u16,
+        /// The code's limit.
+        limit: u16,
     },
     /// More source blocks than there are block numbers, or more than there are symbols.
     #[error("{actual} source blocks, at most {limit} are possible")]

@@ -1,14 +1,22 @@
 //! Plans: made on ids, executed on bytes.
 
+use crate::dispersal::Dispersal;
 use crate::kernel::InstructionSet;
-use crate::raptorq::{self, Params, Program};
+use crate::linear::Linear;
+use crate::raptorq::{self, DirectPlan, Params, Program, RaptorQDecoder};
+use crate::reed_solomon::ReedSolomonCode;
 use crate::stripes::{LINE, MAX_STRIPE_LINES, Memory, Stripes};
-use crate::{BlockLengthError, Encoder, Esi, FecScheme};
+use crate::tornado::{self, Graph, Tornado};
+use crate::{BlockLengthError, Decoder, Encoder, Esi, FecScheme, lt};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// How to compute a source block's intermediate symbols from certain encoding symbols: a
-/// straight-line program, made on ids alone.
+mod recovered;
+
+pub use recovered::Recovered;
+
+/// How to compute a source block's lost symbols, or all its intermediate symbols, from certain
+/// encoding symbols: a straight-line program, made on ids alone.
 ///
 /// It is immutable, knows nothing of symbol sizes, and one plan serves any number of blocks of which
 /// the same symbols are at hand.
@@ -20,15 +28,20 @@ pub struct Plan {
 }
 
 /// What a plan does, code by code.
+#[allow(clippy::enum_variant_names, reason = "No-Code is the code's name")]
 enum Code {
     /// Nothing: the intermediate symbols are the source symbols.
     NoCode,
     RaptorQ {
         params: Params,
-        /// Made when first executed if every source symbol is at hand: a receiver does not need it
-        /// then.
+        /// Made when first executed if every source symbol is at hand, or if there is a direct way
+        /// to those that are not: a receiver does not need it then.
         program: OnceLock<Arc<Program>>,
+        direct: Option<DirectPlan>,
     },
+    Tornado(tornado::Recovery),
+    Lt(lt::Recovery),
+    Linear(Linear),
 }
 
 impl Plan {
@@ -44,6 +57,13 @@ impl Plan {
         Ok(match scheme {
             FecScheme::NoCode { .. } => Self::no_code(source_symbols),
             FecScheme::RaptorQ { .. } => Self::raptorq_source(source_symbols, OnceLock::new()),
+            FecScheme::Tornado { code, .. } => {
+                Self::tornado_source(code.shared_graph(source_symbols))
+            }
+            FecScheme::Lt { code, .. } => Self::lt_source(code, source_symbols)?,
+            FecScheme::ReedSolomon { code, .. } => {
+                Self::reed_solomon(code, source_symbols, Vec::new(), &[])
+            }
         })
     }
 
@@ -56,8 +76,22 @@ impl Plan {
     pub(crate) fn raptorq_source(source_symbols: u32, program: OnceLock<Arc<Program>>) -> Self {
         let params = Params::covering(source_symbols);
         let inputs = (0..source_symbols).map(Esi).collect();
-        let code = Code::RaptorQ { params, program };
+        let code = Code::RaptorQ { params, program, direct: None };
         Self { source_symbols, inputs, lost: Vec::new(), code }
+    }
+
+    /// Source symbols `lost`, ascending, are replaced by the repair symbols `repair`, ascending.
+    pub(crate) fn raptorq_direct(
+        source_symbols: u32,
+        lost: Vec<Esi>,
+        repair: impl Iterator<Item = Esi>,
+        direct: DirectPlan,
+    ) -> Self {
+        let params = Params::covering(source_symbols);
+        let at_hand = (0..source_symbols).map(Esi).filter(|esi| lost.binary_search(esi).is_err());
+        let inputs = at_hand.chain(repair).collect();
+        let code = Code::RaptorQ { params, program: OnceLock::new(), direct: Some(direct) };
+        Self { source_symbols, inputs, lost, code }
     }
 
     /// Source symbols `lost`, ascending, are not at hand.
@@ -67,13 +101,87 @@ impl Plan {
             .inputs()
             .filter_map(|(isi, _)| raptorq::esi_of(&params, source_symbols, isi))
             .collect();
-        let code = Code::RaptorQ { params, program: OnceLock::from(Arc::new(program)) };
+        let program = OnceLock::from(Arc::new(program));
+        let code = Code::RaptorQ { params, program, direct: None };
         Self { source_symbols, inputs, lost, code }
+    }
+
+    /// Every source symbol is at hand.
+    fn tornado_source(graph: Arc<Graph>) -> Self {
+        let inputs = (0..graph.source_symbols()).map(Esi).collect();
+        Self::tornado(tornado::Recovery::of_source(graph), inputs, Vec::new())
+    }
+
+    /// Source symbols `lost`, ascending, are not at hand.
+    pub(crate) fn tornado(recovery: tornado::Recovery, inputs: Vec<Esi>, lost: Vec<Esi>) -> Self {
+        let source_symbols = recovery.source_symbols();
+        Self { source_symbols, inputs, lost, code: Code::Tornado(recovery) }
+    }
+
+    /// Every source symbol is at hand.
+    fn lt_source(code: lt::Lt, source_symbols: u32) -> Result<Self, BlockLengthError> {
+        let inputs = (0..source_symbols).map(Esi).collect();
+        let recovery = lt::Recovery::of_source(code, source_symbols)?;
+        Ok(Self::lt(source_symbols, recovery, inputs, Vec::new()))
+    }
+
+    /// Source symbols `lost`, ascending, are not at hand.
+    pub(crate) fn lt(
+        source_symbols: u32,
+        recovery: lt::Recovery,
+        inputs: Vec<Esi>,
+        lost: Vec<Esi>,
+    ) -> Self {
+        Self { source_symbols, inputs, lost, code: Code::Lt(recovery) }
+    }
+
+    /// Source symbols `lost`, ascending, are replaced by as many repair symbols, ascending.
+    pub(crate) fn reed_solomon(
+        code: ReedSolomonCode,
+        source_symbols: u32,
+        lost: Vec<u32>,
+        repair: &[u32],
+    ) -> Self {
+        let recovery = code.interpolation(source_symbols, &lost, repair, &lost);
+        let at_hand = (0..source_symbols).filter(|esi| lost.binary_search(esi).is_err());
+        let inputs = at_hand.chain(repair.iter().copied()).map(Esi).collect();
+        let lost_esis = lost.iter().copied().map(Esi).collect();
+        let linear = Linear::reed_solomon(code, source_symbols, lost, recovery);
+        Self { source_symbols, inputs, lost: lost_esis, code: Code::Linear(linear) }
+    }
+
+    /// Rows `rows` hold packets in place of the source symbols `lost`.
+    pub(crate) fn dispersal(
+        code: Dispersal,
+        inputs: Vec<Esi>,
+        lost: Vec<Esi>,
+        rows: Vec<u32>,
+        recovery: Vec<u8>,
+    ) -> Self {
+        let linear = Linear::dispersal(code, rows, recovery);
+        let source_symbols = code.source_symbols();
+        Self { source_symbols, inputs, lost, code: Code::Linear(linear) }
     }
 
     /// `k`: source symbols of the block.
     pub fn source_symbols(&self) -> u32 {
         self.source_symbols
+    }
+
+    fn direct(&self) -> Option<&DirectPlan> {
+        let Code::RaptorQ { direct, .. } = &self.code else { return None };
+        direct.as_ref()
+    }
+
+    /// The program of a plan, if it was not made yet: it computes the intermediate symbols from the
+    /// inputs.
+    fn program<'a>(
+        &self,
+        params: &Params,
+        program: &'a OnceLock<Arc<Program>>,
+    ) -> &'a Arc<Program> {
+        let make = || raptorq::program_of(params, self.source_symbols, &self.inputs);
+        program.get_or_init(|| Arc::new(make()))
     }
 
     /// The encoding symbols that the plan reads, ascending: some of those that were pushed.
@@ -88,15 +196,18 @@ impl Plan {
     }
 
     /// Bytes that [`execute`](Self::execute) allocates for symbols of `width` bytes, and that the
-    /// [`Intermediate`] it returns keeps. Of a plan from [`source`](Self::source) this makes the
-    /// expensive part first.
+    /// [`Intermediate`] it returns keeps. Of a plan whose expensive part is not made yet this makes
+    /// it first.
     pub fn memory(&self, width: usize) -> usize {
         let lines = width.div_ceil(LINE);
         let (rows, scratch_rows) = match &self.code {
             Code::NoCode => (self.source_symbols as usize, 0),
-            Code::RaptorQ { params, program } => {
-                (params.l as usize, full_program(params, program).scratch_rows())
+            Code::RaptorQ { params, program, .. } => {
+                (params.l as usize, self.program(params, program).scratch_rows())
             }
+            Code::Tornado(recovery) => recovery.rows(),
+            Code::Lt(recovery) => recovery.rows(),
+            Code::Linear(linear) => (self.source_symbols as usize, linear.scratch_rows()),
         };
         (rows * lines + scratch_rows * lines.min(MAX_STRIPE_LINES)) * LINE + width
     }
@@ -155,8 +266,8 @@ impl Plan {
                 }
                 symbols
             }
-            Code::RaptorQ { params, program } => {
-                let program = full_program(params, program);
+            Code::RaptorQ { params, program, .. } => {
+                let program = self.program(params, program);
                 let rows = params.l as usize;
                 let mut symbols = Stripes::new(memory, rows, width);
                 for (isi, row) in program.inputs() {
@@ -169,14 +280,33 @@ impl Plan {
                 program.run(instructions, &mut symbols);
                 symbols
             }
+            Code::Tornado(recovery) => {
+                let mut symbols = Stripes::new(memory, recovery.rows().0, width);
+                for (&esi, &row) in self.inputs.iter().zip(recovery.input_rows()) {
+                    load_into(&mut symbols, esi, row as usize)?;
+                }
+                recovery.run(instructions, &mut symbols);
+                symbols
+            }
+            Code::Lt(recovery) => {
+                let mut symbols = Stripes::new(memory, recovery.rows().0, width);
+                for (slot, &esi) in self.inputs.iter().enumerate() {
+                    load_into(&mut symbols, esi, slot)?;
+                }
+                recovery.run(instructions, &mut symbols);
+                symbols
+            }
+            Code::Linear(linear) => {
+                let mut symbols = Stripes::new(memory, self.source_symbols as usize, width);
+                for (&esi, row) in self.inputs.iter().zip(linear.input_rows()) {
+                    load_into(&mut symbols, esi, row)?;
+                }
+                linear.run(instructions, &mut symbols);
+                symbols
+            }
         };
         Ok(Intermediate { plan: Arc::clone(self), instructions, symbols })
     }
-}
-
-/// The program of a plan; of a full block if it was not made yet.
-fn full_program<'a>(params: &Params, program: &'a OnceLock<Arc<Program>>) -> &'a Arc<Program> {
-    program.get_or_init(|| Arc::new(raptorq::full_program(params)))
 }
 
 impl std::fmt::Debug for Plan {
@@ -231,12 +361,17 @@ impl Encoder for Intermediate {
                     }
                 }
             }
-            Code::RaptorQ { params, program } => {
+            Code::RaptorQ { params, program, .. } => {
                 let k = self.plan.source_symbols;
                 let isis = esis.iter().map(|&esi| raptorq::isi_of(params, k, esi));
-                let program = full_program(params, program);
+                let program = self.plan.program(params, program);
                 program.encode(self.instructions, &self.symbols, isis, out);
             }
+            Code::Tornado(recovery) => {
+                recovery.encode(self.instructions, &self.symbols, esis, out);
+            }
+            Code::Lt(recovery) => recovery.encode(self.instructions, &self.symbols, esis, out),
+            Code::Linear(linear) => linear.encode(self.instructions, &self.symbols, esis, out),
         }
     }
 }
@@ -261,21 +396,38 @@ pub struct PlanCache {
     plans: Mutex<Cached>,
 }
 
-/// Programs by `K'`; No-Code needs none.
+/// What is expensive about a plan.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    /// RaptorQ's program, by `K'`.
+    RaptorQ(u32),
+    /// The graph of a code, by `k`, and the sums of its first checks.
+    Tornado(Tornado, u32),
+}
+
 #[derive(Default)]
 struct Cached {
     clock: u64,
-    programs: BTreeMap<u32, Entry>,
+    entries: BTreeMap<Key, Entry>,
 }
 
 struct Entry {
     last_used: u64,
+    made: Arc<Made>,
+}
+
+/// What a key stands for, once it was made.
+#[derive(Default)]
+struct Made {
+    /// Decoders hold on to it.
     program: Arc<OnceLock<Arc<Program>>>,
+    plan: OnceLock<Arc<Plan>>,
 }
 
 impl PlanCache {
     /// An empty cache for the plans of `limit` different block lengths, at least one. A plan takes
-    /// about 80 bytes per source symbol: 4.5 MB for the longest blocks.
+    /// about 80 bytes per source symbol, with Tornado codes 100 for each unit of the stretch factor:
+    /// 4.5 MB for the longest blocks of RaptorQ.
     pub fn new(limit: usize) -> Self {
         Self { limit: limit.max(1), plans: Mutex::default() }
     }
@@ -290,34 +442,64 @@ impl PlanCache {
         source_symbols: u32,
     ) -> Result<Arc<Plan>, BlockLengthError> {
         scheme.check_block_length(source_symbols)?;
-        Ok(Arc::new(match scheme {
-            FecScheme::NoCode { .. } => Plan::no_code(source_symbols),
+        Ok(match scheme {
+            FecScheme::NoCode { .. } => Arc::new(Plan::no_code(source_symbols)),
             FecScheme::RaptorQ { .. } => {
                 let params = Params::covering(source_symbols);
                 let cell = self.program_cell(params.k_prime);
-                let program = Arc::clone(full_program(&params, &cell));
-                Plan::raptorq_source(source_symbols, OnceLock::from(program))
+                let program =
+                    Arc::clone(cell.get_or_init(|| Arc::new(raptorq::full_program(&params))));
+                Arc::new(Plan::raptorq_source(source_symbols, OnceLock::from(program)))
             }
-        }))
+            FecScheme::Tornado { code, .. } => {
+                let make = || Arc::new(Plan::tornado_source(code.shared_graph(source_symbols)));
+                let made = self.made(Key::Tornado(code, source_symbols));
+                Arc::clone(made.plan.get_or_init(make))
+            }
+            // Cheap to make: what is large about an LT code is its rows, and nobody keeps them.
+            FecScheme::Lt { code, .. } => Arc::new(Plan::lt_source(code, source_symbols)?),
+            FecScheme::ReedSolomon { .. } => Arc::new(Plan::source(scheme, source_symbols)?),
+        })
     }
 
-    /// Where the program for `k_prime` is, or will be: planning itself happens outside the lock.
+    /// An empty decoder for a block of `source_symbols`, which uses the plan of the full block where
+    /// that is the faster way, and shares it.
+    ///
+    /// # Errors
+    /// [`BlockLengthError`] if the code has no such block.
+    pub fn decoder(
+        &self,
+        scheme: FecScheme,
+        source_symbols: u32,
+    ) -> Result<Box<dyn Decoder>, BlockLengthError> {
+        let FecScheme::RaptorQ { .. } = scheme else { return scheme.decoder(source_symbols) };
+        scheme.check_block_length(source_symbols)?;
+        let full = self.program_cell(Params::covering(source_symbols).k_prime);
+        Ok(Box::new(RaptorQDecoder::new(source_symbols, full)))
+    }
+
+    /// Where the program for `k_prime` is, or will be.
     fn program_cell(&self, k_prime: u32) -> Arc<OnceLock<Arc<Program>>> {
+        Arc::clone(&self.made(Key::RaptorQ(k_prime)).program)
+    }
+
+    /// Where what `key` stands for is, or will be: it is made outside the lock.
+    fn made(&self, key: Key) -> Arc<Made> {
         let mut cached = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         cached.clock += 1;
         let now = cached.clock;
-        if cached.programs.len() >= self.limit && !cached.programs.contains_key(&k_prime) {
-            let oldest = cached.programs.iter().min_by_key(|(_, entry)| entry.last_used);
-            if let Some(oldest) = oldest.map(|(&k_prime, _)| k_prime) {
-                cached.programs.remove(&oldest);
+        if cached.entries.len() >= self.limit && !cached.entries.contains_key(&key) {
+            let oldest = cached.entries.iter().min_by_key(|(_, entry)| entry.last_used);
+            if let Some(oldest) = oldest.map(|(&key, _)| key) {
+                cached.entries.remove(&oldest);
             }
         }
         let entry = cached
-            .programs
-            .entry(k_prime)
-            .or_insert_with(|| Entry { last_used: now, program: Arc::default() });
+            .entries
+            .entry(key)
+            .or_insert_with(|| Entry { last_used: now, made: Arc::default() });
         entry.last_used = now;
-        Arc::clone(&entry.program)
+        Arc::clone(&entry.made)
     }
 }
 
@@ -437,7 +619,7 @@ mod tests {
     fn a_cache_shares_programs_and_forgets_the_one_used_least_recently() {
         let program = |plan: &Plan| match &plan.code {
             Code::RaptorQ { program, .. } => Arc::clone(program.get().unwrap()),
-            Code::NoCode => panic!("asked for RaptorQ"),
+            _ => panic!("asked for RaptorQ"),
         };
         let cache = PlanCache::new(2);
         let ask = |k| program(&cache.source_plan(RAPTORQ, k).unwrap());

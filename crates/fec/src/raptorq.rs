@@ -5,10 +5,12 @@
 //! the intermediate symbols are the solution of a linear system: the symbols at hand, `S` sparse and
 //! `H` dense constraints. The way from symbols at hand to intermediate symbols is found on ids
 //! ([`matrix`], [`peeling`], [`dense`] with [`hdpc`], joined in [`planner`]), written down as a [`Program`], and
-//! run on bytes ([`execute`]).
+//! run on bytes ([`execute`]). Where only a few symbols are lost there is a shorter way ([`direct`], by
+//! [`transpose`]).
 
 mod decoder;
 mod dense;
+mod direct;
 mod execute;
 mod hdpc;
 mod matrix;
@@ -17,9 +19,11 @@ mod peeling;
 mod planner;
 mod program;
 mod tables;
+mod transpose;
 mod tuple;
 
 pub(crate) use decoder::RaptorQDecoder;
+pub(crate) use direct::DirectPlan;
 pub(crate) use params::Params;
 pub(crate) use program::Program;
 
@@ -46,10 +50,22 @@ pub(crate) fn esi_of(params: &Params, source_symbols: u32, isi: u32) -> Option<E
 
 /// The program of a block whose source symbols are all at hand.
 pub(crate) fn full_program(params: &Params) -> Program {
-    let isis: Vec<u32> = (0..params.k_prime).collect();
+    let inputs: Vec<Esi> = (0..params.k_prime).map(Esi).collect();
+    program_of(params, params.k_prime, &inputs)
+}
+
+/// The program of a block of which encoding symbols `inputs`, ascending, are at hand: those are known
+/// to suffice.
+pub(crate) fn program_of(params: &Params, source_symbols: u32, inputs: &[Esi]) -> Program {
+    let (source, repair) = inputs.split_at(inputs.partition_point(|esi| esi.0 < source_symbols));
+    let isis: Vec<u32> = (source.iter().map(|esi| esi.0))
+        .chain(source_symbols..params.k_prime)
+        .chain(repair.iter().map(|&esi| isi_of(params, source_symbols, esi)))
+        .collect();
     match planner::plan(params, &isis, Work::UNBOUNDED) {
         Planned::Solved(program) => *program,
-        // The systematic indices were chosen for this (RFC 6330, section 5.6); a test tries all.
+        // Of a full block: the systematic indices were chosen for this (RFC 6330, section 5.6), and
+        // a test tries all. Of others: a direct plan has been found.
         _ => unreachable!("the matrix of K' = {} is singular", params.k_prime),
     }
 }

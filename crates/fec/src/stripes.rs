@@ -49,9 +49,20 @@ pub(crate) struct Stripes {
 
 impl Stripes {
     /// Rows of whatever was in `memory`. Stripes are as few as possible and as equal as possible.
-    pub(crate) fn new(mut memory: Memory, rows: usize, width: usize) -> Self {
+    pub(crate) fn new(memory: Memory, rows: usize, width: usize) -> Self {
+        Self::narrow(memory, rows, width, MAX_STRIPE_LINES)
+    }
+
+    /// [`new`](Self::new) in stripes of at most `stripe_lines` lines, itself at most
+    /// [`MAX_STRIPE_LINES`].
+    pub(crate) fn narrow(
+        mut memory: Memory,
+        rows: usize,
+        width: usize,
+        stripe_lines: usize,
+    ) -> Self {
         let lines = width.div_ceil(LINE);
-        let stripes = lines.div_ceil(MAX_STRIPE_LINES);
+        let stripes = lines.div_ceil(stripe_lines);
         if memory.lines.capacity() < rows * lines {
             // Not by growing, which would copy.
             memory.lines = Vec::new();

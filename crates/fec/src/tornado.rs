@@ -23,14 +23,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod decoder;
 mod graph;
 mod peeler;
+mod recovery;
 
+pub(crate) use decoder::TornadoDecoder;
 pub use graph::Graph;
 pub use peeler::{Peeler, Peeling};
+pub(crate) use recovery::Recovery;
 
-use crate::BlockLengthError;
-use std::sync::Arc;
+use crate::{BlockLengthError, Work};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Longest block: four times the paper's longest, and a graph of 13 million edges at stretch 10.
 pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 64_000;
@@ -77,15 +82,46 @@ impl Tornado {
         self.seed
     }
 
-    /// The graph of blocks of `source_symbols`; made anew.
+    /// The graph of blocks of `source_symbols`. It is large and takes a while to draw: all who use
+    /// the same one at the same time share it.
     ///
     /// # Errors
     /// [`BlockLengthError`] if that is not 1 to 64 000.
     pub fn graph(self, source_symbols: u32) -> Result<Arc<Graph>, BlockLengthError> {
         if (1..=MAX_SOURCE_SYMBOLS).contains(&source_symbols) {
-            Ok(Arc::new(Graph::new(self, source_symbols)))
+            Ok(self.shared_graph(source_symbols))
         } else {
             Err(BlockLengthError { actual: source_symbols, limit: MAX_SOURCE_SYMBOLS })
         }
+    }
+
+    /// `source_symbols` is within the code's limits.
+    pub(crate) fn shared_graph(self, source_symbols: u32) -> Arc<Graph> {
+        type InUse = BTreeMap<(Tornado, u32), Weak<Graph>>;
+        // As many entries as there are graphs in somebody's hands, and one more.
+        static IN_USE: Mutex<InUse> = Mutex::new(BTreeMap::new());
+        let in_use = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (self, source_symbols);
+        if let Some(graph) = in_use().get(&key).and_then(Weak::upgrade) {
+            return graph;
+        }
+        // Drawn outside the lock: who asks for another graph need not wait.
+        let drawn = Arc::new(Graph::new(self, source_symbols));
+        let mut in_use = in_use();
+        if let Some(graph) = in_use.get(&key).and_then(Weak::upgrade) {
+            return graph;
+        }
+        in_use.retain(|_, graph| graph.strong_count() > 0);
+        in_use.insert(key, Arc::downgrade(&drawn));
+        drawn
+    }
+
+    /// A bound of the work to decode a block: each edge is used once.
+    pub(crate) fn work(self, source_symbols: u32) -> Work {
+        /// Edges of G1 and G2 for each source symbol, and of the second graph for each of those and
+        /// of the stretch factor: more than there are.
+        const EDGES: (u64, u64) = (8, 6);
+        let (k, c) = (u64::from(source_symbols), u64::from(self.stretch_factor));
+        Work(k * (EDGES.0 + c + EDGES.1 * c) + 1_000)
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, OtiError, Sbn, SymbolPiece};
+use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, OtiError, ReedSolomonCode, Sbn, SymbolPiece};
 use proptest::prelude::*;
 
 fn no_code(transfer_length: u64, symbol_size: u16, max_source_block_length: u32) -> Oti {
@@ -11,6 +11,15 @@ fn no_code(transfer_length: u64, symbol_size: u16, max_source_block_length: u32)
 
 fn raptorq(transfer_length: u64, symbol_size: u16, (z, n, al): (u8, u16, u8)) -> Oti {
     let scheme = FecScheme::RaptorQ { source_blocks: z, sub_blocks: n, alignment: al };
+    Oti { transfer_length, symbol_size, scheme }
+}
+
+fn reed_solomon(transfer_length: u64, symbol_size: u16, b: u16, max_n: u16) -> Oti {
+    let scheme = FecScheme::ReedSolomon {
+        code: ReedSolomonCode::Rfc5510,
+        max_source_block_length: b,
+        max_encoding_symbols: max_n,
+    };
     Oti { transfer_length, symbol_size, scheme }
 }
 
@@ -86,6 +95,9 @@ fn ids_end_where_the_code_ends() {
     assert!(layout.contains(Sbn(1), Esi((1 << 24) - 1)));
     assert!(!layout.contains(Sbn(1), Esi(1 << 24)));
     assert!(!layout.contains(Sbn(2), Esi(0)));
+    let layout = reed_solomon(100, 10, 5, 12).layout().unwrap();
+    assert!(layout.contains(Sbn(1), Esi(11)) && !layout.contains(Sbn(1), Esi(12)));
+    assert!(!layout.contains(Sbn(2), Esi(0)));
 }
 
 #[test]
@@ -105,6 +117,18 @@ fn impossible_parameters_are_refused_with_the_reason() {
         (
             raptorq(1, 8, (1, 3, 4)),
             OtiError::Alignment { symbol_size: 8, sub_blocks: 3, alignment: 4 },
+        ),
+        (reed_solomon(1, 0, 1, 1), OtiError::SymbolSize),
+        (reed_solomon(1, 1, 0, 1), zero("the maximum source block length")),
+        (reed_solomon(1, 1, 20, 256), OtiError::EncodingSymbols { actual: 256, limit: 255 }),
+        (reed_solomon(1, 1, 21, 20), OtiError::BlockLength { actual: 21, limit: 20 }),
+        (
+            reed_solomon((1 << 24) * 20 + 1, 1, 20, 20),
+            OtiError::BlockCount { actual: (1 << 24) + 1, limit: 1 << 24 },
+        ),
+        (
+            reed_solomon(1 << 48, u16::MAX, 255, 255),
+            OtiError::TransferLength { actual: 1 << 48, limit: (1 << 48) - 1 },
         ),
         (raptorq(2, 1, (3, 1, 1)), OtiError::BlockCount { actual: 3, limit: 2 }),
         (raptorq(56_404, 1, (1, 1, 1)), OtiError::BlockLength { actual: 56_404, limit: 56_403 }),
@@ -133,6 +157,8 @@ fn the_largest_parameters_are_accepted() {
         no_code(65_536, 1, u32::MAX),
         no_code(65_536, 1, 1),
         no_code(65_536 * 65_535, 65_535, 1),
+        reed_solomon((1 << 24) * 255, 1, 255, 255),
+        reed_solomon((1 << 24) * 255 * 65_535, u16::MAX, 255, 255),
     ] {
         assert!(oti.layout().is_ok(), "{oti:?}");
     }
@@ -142,7 +168,9 @@ fn any_oti() -> impl Strategy<Value = Oti> {
     let no_code = (0..3000_u64, 1..50_u16, 1..50_u32).prop_map(|(f, t, b)| no_code(f, t, b));
     let raptorq = (0..3000_u64, 1..12_u16, 1..9_u8, 1..9_u8, 1..9_u16)
         .prop_map(|(f, units, al, z, n)| raptorq(f, units * u16::from(al), (z, n, al)));
-    prop_oneof![no_code, raptorq]
+    let reed_solomon = (0..3000_u64, 1..50_u16, 1..256_u16, 0..256_u16)
+        .prop_map(|(f, t, b, spare)| reed_solomon(f, t, b, (b + spare).min(255)));
+    prop_oneof![no_code, raptorq, reed_solomon]
 }
 
 proptest! {
@@ -197,7 +225,7 @@ proptest! {
         f in prop_oneof![any::<u64>(), 0..1_u64 << 48, 0..1000_u64],
         t: u16, z: u8, n: u16, al: u8, b: u32, sbn: u32, esi: u32,
     ) {
-        for oti in [no_code(f, t, b), raptorq(f, t, (z, n, al))] {
+        for oti in [no_code(f, t, b), raptorq(f, t, (z, n, al)), reed_solomon(f, t, n, b as u16)] {
             let Ok(layout) = oti.layout() else { continue };
             let (sbn, esi) = (Sbn(sbn % (layout.block_count() + 2)), Esi(esi % (1 << 17)));
             let k = layout.source_symbols(sbn);

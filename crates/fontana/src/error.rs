@@ -66,6 +66,15 @@ pub enum Error {
         /// The first names in it.
         names: String,
     },
+    /// What a directory remembers of a publisher's versions cannot be read.
+    #[error("{path:?} is not what was written there: which versions are old is not known")]
+    Mark {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Newer versions were asked for, and nobody whose word counts for what is newer.
+    #[error("to follow versions needs the publisher's key: anybody could send a newer one")]
+    NoPublisher,
     /// A number is outside its range.
     #[error("{what} is {actual}; it must be {allowed}")]
     Range {
@@ -200,7 +209,7 @@ impl Error {
             Self::TooSmall { .. } => Verdict::Refused,
             Self::Content { .. } | Self::ReadBack { .. } => Verdict::VerificationFailed,
             Self::Differs { .. } => Verdict::SourceChanged,
-            Self::Head(_) => Verdict::Authentication,
+            Self::Head(_) | Self::Mark { .. } => Verdict::Authentication,
             Self::StreamBroken { reason, .. } => match reason {
                 StreamBreak::TooLarge => Verdict::Refused,
                 StreamBreak::Failed => Verdict::VerificationFailed,
@@ -220,6 +229,7 @@ impl Error {
             | Self::SameName { .. }
             | Self::NotOneFile { .. }
             | Self::NothingToSend
+            | Self::NoPublisher
             | Self::NothingSelected { .. }
             | Self::Range { .. }
             | Self::TooMuch(_) => Verdict::Usage,
@@ -269,6 +279,13 @@ impl Error {
             }
             Self::NotOneFile { .. } => "receive into a directory",
             Self::NothingToSend => "name at least one file",
+            Self::Mark { .. } => {
+                "if you trust what is being sent, remove the file: then any version is taken once"
+            }
+            Self::NoPublisher => {
+                "have the sender sign (fontana keygen KEYFILE; fontana send --sign KEYFILE) and use the \
+                 ticket that it prints, or give the publisher's key: --key"
+            }
             Self::NothingSelected { .. } => "change the patterns",
             Self::TooMuch(_) => "send fewer files in one session",
             Self::Content { .. } => {

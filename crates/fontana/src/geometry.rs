@@ -5,7 +5,7 @@
 //! symbols, z(B) being the normal quantile of the worst of B. Long blocks are therefore better
 //! until they fall out of the processor's caches; 10 000 symbols cost 0.6 % at 10 % loss.
 
-use fontana_fec::{FecScheme, Oti};
+use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 
 /// Source symbols that a block is given where nothing else decides.
 pub const DEFAULT_BLOCK_SYMBOLS: u32 = 10_000;
@@ -18,6 +18,16 @@ const RAPTORQ_MAX_BLOCKS: u64 = 255;
 const NO_CODE_MAX_BLOCKS: u64 = 1 << 16;
 /// And so have its symbol numbers.
 const NO_CODE_MAX_BLOCK_SYMBOLS: u64 = 1 << 16;
+/// RFC 5510 over GF(2^8) has 255 symbols to a block, and one of them at least is to be
+/// a repair symbol.
+const REED_SOLOMON_MAX_ENCODING_SYMBOLS: u16 = 255;
+const REED_SOLOMON_MAX_BLOCK_SYMBOLS: u64 = 254;
+/// Half of the symbols are repair symbols, so that one cycle is enough while less than half of it is
+/// lost.
+const REED_SOLOMON_BLOCK_SYMBOLS: u64 = 128;
+/// Block numbers have 24 bits; as many as No-Code has are enough for 11 GB, and no more than a
+/// receiver is ready to keep account of.
+const REED_SOLOMON_MAX_BLOCKS: u64 = 1 << 16;
 /// Symbol alignment: the recommendation of RFC 6330, section 4.3, and what deployed decoders
 /// expect.
 const ALIGNMENT: u8 = 4;
@@ -28,6 +38,9 @@ pub enum Code {
     /// RaptorQ (RFC 6330): a fountain.
     #[default]
     RaptorQ,
+    /// Reed-Solomon (RFC 5510, FEC Encoding ID 5): blocks of at most 254 symbols, 255 encoding
+    /// symbols to the longest, again and again.
+    ReedSolomon,
     /// None (RFC 5445): source symbols, again and again.
     None,
 }
@@ -36,13 +49,15 @@ pub enum Code {
 pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
     let symbols = match code {
         Code::RaptorQ => RAPTORQ_MAX_BLOCKS * RAPTORQ_MAX_BLOCK_SYMBOLS,
+        Code::ReedSolomon => REED_SOLOMON_MAX_BLOCKS * REED_SOLOMON_MAX_BLOCK_SYMBOLS,
         Code::None => NO_CODE_MAX_BLOCKS * NO_CODE_MAX_BLOCK_SYMBOLS,
     };
     symbols * u64::from(symbol_size)
 }
 
 /// The parameters of an object of `length` bytes, at most [`max_object_size`], whose blocks have
-/// about `block_symbols` source symbols: more if there would be too many blocks.
+/// about `block_symbols` source symbols: more if there would be too many blocks, and with
+/// Reed-Solomon 128 if that is more than its blocks can have.
 pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbols: u32) -> Oti {
     let total = length.div_ceil(u64::from(symbol_size.max(1)));
     let scheme = match code {
@@ -52,6 +67,21 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
             let alignment =
                 if symbol_size.is_multiple_of(u16::from(ALIGNMENT)) { ALIGNMENT } else { 1 };
             FecScheme::RaptorQ { source_blocks: blocks as u8, sub_blocks: 1, alignment }
+        }
+        Code::ReedSolomon => {
+            let wanted = match u64::from(block_symbols) {
+                wanted @ 1..=REED_SOLOMON_MAX_BLOCK_SYMBOLS => wanted,
+                _ => REED_SOLOMON_BLOCK_SYMBOLS,
+            };
+            let least = total.div_ceil(REED_SOLOMON_MAX_BLOCKS);
+            FecScheme::ReedSolomon {
+                code: ReedSolomonCode::Rfc5510,
+                max_source_block_length: wanted
+                    .max(least)
+                    .min(REED_SOLOMON_MAX_ENCODING_SYMBOLS.into())
+                    as u16,
+                max_encoding_symbols: REED_SOLOMON_MAX_ENCODING_SYMBOLS,
+            }
         }
         Code::None => {
             let least = total.div_ceil(NO_CODE_MAX_BLOCKS).max(1);
@@ -108,6 +138,24 @@ mod tests {
         assert_eq!(shape(full + 1, 64), (64_528, 65));
         assert_eq!(shape(max_object_size(Code::None, 1344), 1), (1 << 16, 1 << 16));
         assert_eq!(shape(0, 1), (0, 0));
+    }
+
+    #[test]
+    fn reed_solomon_has_short_blocks_half_of_them_repair() {
+        let shape = |length, block_symbols| {
+            let oti = object_oti(Code::ReedSolomon, length, 1344, block_symbols);
+            let layout = oti.layout().unwrap();
+            let k = layout.max_source_symbols();
+            (layout.block_count(), k, oti.scheme.symbols_per_cycle(k))
+        };
+        // 10 MiB are 7 802 symbols.
+        assert_eq!(shape(10 << 20, 10_000), (61, 128, 255));
+        assert_eq!(shape(10 << 20, 254), (31, 252, 252));
+        assert_eq!(shape(10 << 20, 255), (61, 128, 255));
+        assert_eq!(shape(10 << 20, 20), (391, 20, 255));
+        assert_eq!(shape(1, 10_000), (1, 1, 1));
+        assert_eq!(shape(0, 10_000), (0, 0, 0));
+        assert_eq!(shape(max_object_size(Code::ReedSolomon, 1344), 1), (1 << 16, 254, 255));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod send;
 mod spool;
 mod stop;
 mod verdict;
+mod watch;
 
 pub use error::Error;
 pub use fontana_net as net;
@@ -33,8 +34,8 @@ pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
 pub use reach::{DEFAULT_GROUP, Reach};
 pub use receive::{
-    Delivery, ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress,
-    ReceiveSession, ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss,
+    Delivery, Ended, ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress,
+    ReceiveSession, ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss, Versions,
 };
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{
@@ -43,6 +44,7 @@ pub use send::{
 pub use spool::Spool;
 pub use stop::Stop;
 pub use verdict::Verdict;
+pub use watch::{ReceiveWatch, WatchEvent, WatchSummary, watch};
 
 /// Threads for work on blocks: more than four rarely have anything to do.
 pub(crate) fn default_workers() -> usize {

@@ -12,6 +12,7 @@
 //! ```
 
 use crate::memory::ReceiverMemory;
+use crate::watch::KeptMark;
 use crate::{Error, Reach, Stop, Verdict, memory};
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender as ChannelSender, unbounded};
 use fontana_net::{BufferShortfall, ReceiveSocket, receiver::DEFAULT_RECEIVE_BUFFER};
@@ -46,6 +47,20 @@ pub struct SimulatedLoss {
     pub seed: u64,
 }
 
+/// Which versions are taken of what a publisher signs. A directory that versions were
+/// [followed](crate::watch) into has a high-water mark: the newest that was completed in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Versions {
+    /// None that is older than the mark, if there is one; it rises with what is received.
+    #[default]
+    NotOlder,
+    /// Only those above the mark, which is made if there is none. Files that earlier versions have
+    /// brought are replaced, others only with [`ReceiveOptions::overwrite`].
+    Newer,
+    /// Whatever comes; a mark stays as it is.
+    Any,
+}
+
 /// What to receive, and where to. Everything has a safe default.
 #[derive(Clone, Debug)]
 pub struct ReceiveOptions {
@@ -55,6 +70,8 @@ pub struct ReceiveOptions {
     pub expectation: Expectation,
     /// Whether to take the first session that meets the expectation, or to ask.
     pub acceptance: Acceptance,
+    /// Which versions of a publisher, where the expectation names one.
+    pub versions: Versions,
     /// Receive the files of a plain FLUTE session (RFC 6726). Nobody vouches for them.
     pub plain_flute: bool,
     /// Where files go.
@@ -99,6 +116,7 @@ impl ReceiveOptions {
             reach: Reach::default(),
             expectation: Expectation::default(),
             acceptance: Acceptance::Automatic,
+            versions: Versions::default(),
             plain_flute: false,
             directory: directory.into(),
             overwrite: false,
@@ -125,6 +143,7 @@ impl ReceiveOptions {
                 sources: ticket.sources.clone(),
                 manifest: ticket.manifest,
                 publisher: ticket.key,
+                newer_than: None,
             },
             ..Self::new(directory)
         }
@@ -296,11 +315,30 @@ impl ReceiveProgress {
     }
 }
 
+/// Why a reception ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is on disk, or given up.
+    Done,
+    /// The time was up, or nothing that can be received was heard for too long.
+    TimeUp,
+    /// Somebody asked.
+    Stopped,
+    /// [`Versions::Newer`]: only versions that are not newer are being sent.
+    NothingNew,
+    /// [`Versions::Newer`]: a newer version is being sent than the one that was being received.
+    Superseded,
+}
+
 /// How a reception ended.
 #[derive(Debug)]
 pub struct ReceiveSummary {
     /// The outcome.
     pub verdict: Verdict,
+    /// Why it ended.
+    pub ended: Ended,
+    /// What was accepted: its hash and version. `None` for plain FLUTE.
+    pub manifest: Option<(Hash, u64)>,
     /// Where it stood at the end.
     pub progress: ReceiveProgress,
     /// What was received.
@@ -348,6 +386,7 @@ pub struct ReceiveSession {
     socket: ReceiveSocket,
     target: Arc<TargetDirectory>,
     selection: Selection,
+    mark: Option<KeptMark>,
     interface: String,
     commands: (ChannelSender<Command>, ChannelReceiver<Command>),
     sink: Option<Box<dyn deliver::Sink>>,
@@ -359,7 +398,7 @@ impl ReceiveSession {
     ///
     /// # Errors
     /// [`Error`]; nothing was changed then, but that the target directory may have been created.
-    pub fn open(options: ReceiveOptions) -> Result<Self, Error> {
+    pub fn open(mut options: ReceiveOptions) -> Result<Self, Error> {
         if options.memory < memory::MIN_MEMORY {
             return Err(Error::Range {
                 what: "the memory in bytes",
@@ -370,6 +409,9 @@ impl ReceiveSession {
         let selection = Selection::new(&options.only)?;
         let target = Arc::new(TargetDirectory::open(&options.directory)?);
         target.check_writable()?;
+        let mark = KeptMark::open(&target, options.expectation.publisher, options.versions)?;
+        let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
+        options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
         let sources = &options.expectation.sources;
         let config = options.reach.for_receiving(sources, options.receive_buffer)?;
         let interface = options.reach.interface()?.name;
@@ -380,6 +422,7 @@ impl ReceiveSession {
             socket,
             target,
             selection,
+            mark,
             interface,
             commands,
             sink: None,

@@ -366,7 +366,8 @@ fn check(options: &SendOptions) -> Result<(), Error> {
         return Err(Error::NothingToSend);
     }
     let longest = match options.code {
-        Code::RaptorQ => 56_403,
+        // Longer ones than its own are taken as a wish for its default.
+        Code::RaptorQ | Code::ReedSolomon => 56_403,
         Code::None => 65_536,
     };
     Numbers {
@@ -454,8 +455,8 @@ fn control_objects(
     }
     let table = content.file_delivery_table(now + FDT_LIFETIME).emit();
     let mut oti = geometry::control_oti(table.len() as u64, size - FDT_EXTENSION_BYTES);
-    if options.flute && options.code == Code::None {
-        // A session without a code has none for its table either: the receiver may have no other.
+    if options.flute && options.code != Code::RaptorQ {
+        // A session without RaptorQ has none for its table either: the receiver may not know it.
         oti = geometry::object_oti(Code::None, oti.transfer_length, oti.symbol_size, 1 << 16);
     }
     let extension = FdtExtension {

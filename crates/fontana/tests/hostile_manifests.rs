@@ -1,23 +1,33 @@
-//! A publisher who is trusted by mistake: manifests that lead out of the target directory. Their hash
-//! is what the ticket says, so nothing but the rules for names stands between them and the disk.
+//! A publisher who is trusted by mistake: manifests that lead out of the target directory, or that
+//! nobody could hold. Their hash is what the ticket says, so nothing but the rules for names and
+//! numbers stands between them and the disk.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fontana::wire::{
-    CongestionControl, ContentKind, DirectoryEntry, Entry, FileEntry, HeaderFields, InstanceId,
-    Manifest, Metadata, ObjectRef, RelativePath, SessionHead, SymlinkEntry, Ticket, Toi, Tsi,
-    emit_payload_id, manifest_hash,
+    CongestionControl, ContentKind, DirectoryEntry, Entry, FileEntry, Hash, HeaderFields,
+    InstanceId, Manifest, Metadata, ObjectRef, RelativePath, SessionHead, SymlinkEntry, Ticket,
+    Toi, Tsi, emit_payload_id, manifest_hash,
 };
-use fontana::{Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, Stop, Verdict};
+use fontana::{Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, Rejection, Stop, Verdict};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+use std::ffi::OsStr;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
+
+#[path = "hostile_manifests/names.rs"]
+mod names;
+#[path = "hostile_manifests/raw.rs"]
+mod raw;
+
+use raw::Raw;
 
 const TSI: Tsi = Tsi(77);
 /// Room for a head, as senders have it.
 const SYMBOL_SIZE: u16 = 1328;
 
-fn file(path: &str) -> Entry {
+fn file(path: impl AsRef<[u8]>) -> Entry {
     let path = RelativePath::new(path).unwrap();
     Entry::File(FileEntry { path, metadata: Metadata::default(), segments: Vec::new() })
 }
@@ -39,36 +49,27 @@ fn manifest(entries: Vec<Entry>) -> Vec<u8> {
     Manifest::new(1, "gift", Vec::new(), entries).unwrap().emit()
 }
 
-/// The same bytes, but with another name of the same length, as no honest writer would put it.
-fn with(mut manifest: Vec<u8>, name: &str, other: &str) -> Vec<u8> {
-    assert_eq!(name.len(), other.len());
-    let at = manifest.windows(name.len()).position(|bytes| bytes == name.as_bytes()).unwrap();
-    manifest[at..at + name.len()].copy_from_slice(other.as_bytes());
-    manifest
-}
-
-fn packet(toi: Toi, oti: Oti, bytes: &[u8]) -> Vec<u8> {
+fn packet(tsi: Tsi, toi: Toi, oti: Oti, sbn: u32, bytes: &[u8]) -> Vec<u8> {
     let encoding_id = oti.scheme.encoding_id();
     let mut packet = Vec::new();
-    let fields = HeaderFields::new(TSI, Some(toi));
+    let fields = HeaderFields::new(tsi, Some(toi));
     HeaderFields { codepoint: encoding_id, fti: Some(oti), ..fields }.emit(&mut packet);
-    emit_payload_id(encoding_id, Sbn(0), Esi(0), &mut packet);
+    emit_payload_id(encoding_id, Sbn(sbn), Esi(0), &mut packet);
     packet.extend(bytes);
     packet
 }
 
-/// Receives what is described by `manifest`, which is all that is sent.
-fn receive(manifest: &[u8], into: &Path) -> ReceiveSummary {
+/// The packets of a session that has this manifest, and nothing else.
+fn packets(tsi: Tsi, manifest: &[u8]) -> Vec<Vec<u8>> {
     let scheme = FecScheme::NoCode { max_source_block_length: 1 };
     let oti =
         |length: usize| Oti { transfer_length: length as u64, symbol_size: SYMBOL_SIZE, scheme };
-    let hash = manifest_hash(manifest);
     let toi = Toi::MANIFEST.0 as u32;
     let head = SessionHead {
         instance: InstanceId([7; 16]),
         manifest_version: 1,
         kind: ContentKind::Manifest,
-        manifest: ObjectRef { toi, oti: oti(manifest.len()), hash },
+        manifest: ObjectRef { toi, oti: oti(manifest.len()), hash: manifest_hash(manifest) },
         expires_unix_seconds: 0,
         rate_bytes_per_second: 1_000_000,
         congestion_control: CongestionControl::FIXED_RATE,
@@ -76,24 +77,29 @@ fn receive(manifest: &[u8], into: &Path) -> ReceiveSummary {
     };
     let mut head = head.emit(None);
     head.resize(usize::from(SYMBOL_SIZE), 0);
-    let packets = [
-        packet(Toi::HEAD, oti(head.len()), &head),
-        packet(Toi::MANIFEST, oti(manifest.len()), manifest),
-    ];
+    let mut packets = vec![packet(tsi, Toi::HEAD, oti(head.len()), 0, &head)];
+    for (sbn, symbol) in (0..).zip(manifest.chunks(usize::from(SYMBOL_SIZE))) {
+        packets.push(packet(tsi, Toi::MANIFEST, oti(manifest.len()), sbn, symbol));
+    }
+    packets
+}
+
+/// Receives what is described by `manifest`, which is all that is sent.
+fn receive(manifest: &[u8], into: &Path) -> ReceiveSummary {
+    receive_packets(packets(TSI, manifest), Some(manifest_hash(manifest)), into)
+}
+
+fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> ReceiveSummary {
     // A port that is free for the moment.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let here = SocketAddr::from(([127, 0, 0, 1], port));
-    let ticket = Ticket {
-        sources: Vec::new(),
-        group: here.ip(),
-        port,
-        tsi: TSI,
-        key: None,
-        manifest: Some(hash),
-    };
+    let ticket =
+        Ticket { sources: Vec::new(), group: here.ip(), port, tsi: TSI, key: None, manifest: hash };
     let mut options = ReceiveOptions::from_ticket(&ticket, into);
     options.reach = Reach::to(here);
     options.reach.interface = Some("127.0.0.1".parse().unwrap());
+    // Without a hash any session will do, the first one that is right.
+    options.expectation.tsi = hash.map(|_| TSI);
     options.timeout = Some(Duration::from_secs(20));
     let session = ReceiveSession::open(options).unwrap();
     let stop = Stop::new();
@@ -101,11 +107,17 @@ fn receive(manifest: &[u8], into: &Path) -> ReceiveSummary {
     let sending = std::thread::spawn(move || {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         while !stopped.is_set() {
-            for packet in &packets {
-                // Refused while nobody listens.
-                let _ = socket.send_to(packet, here);
+            for train in packets.chunks(32) {
+                for packet in train {
+                    // Refused while nobody listens.
+                    let _ = socket.send_to(packet, here);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+                if stopped.is_set() {
+                    return;
+                }
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(10));
         }
     });
     let summary = session.run(&Stop::new(), &mut |_| {}).unwrap();
@@ -136,39 +148,162 @@ fn an_honest_manifest_of_this_kind_is_received() {
 }
 
 #[test]
-fn a_manifest_that_leads_out_of_the_target_is_no_manifest() {
-    let one = || manifest(vec![file("aa/bb")]);
-    let two = || manifest(vec![file("aa/bb"), file("aa/cc")]);
-    let below_link = || manifest(vec![link("aa", "/tmp"), file("ab/b")]);
+fn an_honest_session_beside_hostile_ones_is_received() {
+    let root = tempfile::tempdir().unwrap();
+    let into = root.path().join("into");
     let hostile = [
-        ("upwards", with(one(), "aa/bb", "../bb")),
-        ("upwards in the middle", with(one(), "aa/bb", "a/../")),
-        ("absolute", with(one(), "aa/bb", "/a/bb")),
-        ("the directory itself", with(one(), "aa/bb", "./a/b")),
-        ("an empty component", with(one(), "aa/bb", "a//bb")),
-        ("a zero byte", with(one(), "aa/bb", "aa/b\0")),
-        ("twice the same", with(two(), "aa/cc", "aa/bb")),
-        ("in no order", with(two(), "aa/bb", "aa/dd")),
-        ("below a link", with(below_link(), "ab/b", "aa/b")),
-        ("below a file", with(manifest(vec![file("aa"), file("ab/b")]), "ab/b", "aa/b")),
+        Raw::of([raw::file(b"../x")]).emit(),
+        Raw::of([raw::link(b"a", b"/tmp"), raw::file(b"a/b")]).emit(),
+        raw::contradictions().remove(0).1,
     ];
-    for (what, manifest) in hostile {
-        let root = tempfile::tempdir().unwrap();
-        let summary = receive(&manifest, &root.path().join("into"));
-        assert_eq!(summary.verdict, Verdict::VerificationFailed, "{what}");
-        assert!(names_in(&root.path().join("into")).is_empty(), "{what}");
-        assert_eq!(names_in(root.path()), ["into"], "{what}");
+    let honest = manifest(vec![file("a/b"), link("c", "a")]);
+    let all = hostile.iter().chain([&honest]);
+    let packets = (TSI.0..).zip(all).flat_map(|(tsi, manifest)| packets(Tsi(tsi), manifest));
+    let summary = receive_packets(packets.collect(), None, &into);
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    let bad = summary.rejections.iter().filter(|(_, reason)| *reason == Rejection::BadManifest);
+    assert_eq!(bad.count(), hostile.len(), "{:?}", summary.rejections);
+    assert_eq!(names_in(&into), ["a", "c"]);
+    assert_eq!(names_in(root.path()), ["into"]);
+}
+
+/// Receives each of the manifests, several at a time: most of it is waiting. None of them may leave
+/// anything anywhere.
+#[track_caller]
+fn assert_all(cases: Vec<(String, Vec<u8>)>, verdict: Verdict) {
+    let cases = std::sync::Mutex::new(cases.into_iter());
+    let next = || cases.lock().unwrap().next();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while let Some((what, manifest)) = next() {
+                    let root = tempfile::tempdir().unwrap();
+                    let into = root.path().join("into");
+                    let summary = receive(&manifest, &into);
+                    assert_eq!(summary.verdict, verdict, "{what}: {:?}", summary.failures);
+                    assert!(names_in(&into).is_empty(), "{what}");
+                    assert_eq!(names_in(root.path()), ["into"], "{what}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_manifest_with_a_name_that_leads_elsewhere_is_no_manifest() {
+    let names = names::that_are_none();
+    assert!(names.len() >= 40);
+    let cases = names.into_iter().flat_map(|name| {
+        let shown = || String::from_utf8_lossy(&name[..name.len().min(80)]).into_owned();
+        let kinds = [
+            ("file", raw::file(&name)),
+            ("directory", raw::directory(&name)),
+            ("link", raw::link(&name, b"elsewhere")),
+        ];
+        kinds.map(|(kind, entry)| (format!("{kind} {:?}", shown()), Raw::of([entry]).emit()))
+    });
+    assert_all(cases.collect(), Verdict::VerificationFailed);
+}
+
+#[test]
+fn a_name_that_only_looks_dangerous_is_received_as_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    let into = root.path().join("into");
+    let names = names::that_are_harmless_here();
+    assert!(names.len() >= 60);
+    let entries: Vec<Entry> = names.iter().map(file).collect();
+    let summary = receive(&manifest(entries), &into);
+    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    for name in &names {
+        let path = into.join(OsStr::from_bytes(name));
+        assert!(path.symlink_metadata().is_ok_and(|found| found.is_file()), "{path:?}");
     }
+    let top: std::collections::BTreeSet<_> =
+        names.iter().map(|name| name.split(|&byte| byte == b'/').next().unwrap()).collect();
+    assert_eq!(std::fs::read_dir(&into).unwrap().count(), top.len(), "and nothing else");
+    assert_eq!(names_in(root.path()), ["into"]);
+}
+
+#[test]
+fn a_manifest_that_contradicts_itself_is_no_manifest() {
+    let cases = raw::contradictions();
+    assert!(cases.len() >= 30);
+    let cases = cases.into_iter().map(|(what, raw)| (what.to_owned(), raw));
+    assert_all(cases.collect(), Verdict::VerificationFailed);
 }
 
 #[test]
 fn a_name_that_belongs_to_staging_is_refused() {
+    let entries = [
+        file(".fontana-1"),
+        file(".fontana-"),
+        file(".fontana-1/0"),
+        directory(".fontana-x"),
+        directory(".fontana-x/y"),
+        link(".fontana-1", "/tmp"),
+        link(".fontana-1/journal", "/dev/null"),
+    ];
+    let case = |entry: Entry| {
+        let what = entry.path().to_string();
+        (what, manifest(vec![file("a"), entry]))
+    };
+    assert_all(entries.map(case).into(), Verdict::Refused);
+}
+
+/// What a receiver in a process of its own needed for a manifest: exit code, peak memory in MiB.
+fn receive_apart(kind: &str) -> (u8, u64) {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "receiver_of_a_huge_manifest", "--ignored", "--nocapture"])
+        .env("FONTANA_TEST_MANIFEST", kind)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().find_map(|line| line.split_once("RESULT ")).unwrap_or_else(|| {
+        panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    });
+    let (code, peak) = line.1.split_once(' ').unwrap();
+    println!("{kind}: code {code}, {peak} MiB");
+    (code.parse().unwrap(), peak.parse().unwrap())
+}
+
+/// The receiver of the tests below: a process, because what is measured is a process's peak.
+#[test]
+#[ignore = "a process that another test starts"]
+fn receiver_of_a_huge_manifest() {
+    let Ok(kind) = std::env::var("FONTANA_TEST_MANIFEST") else { return };
+    let (packets, hash) = {
+        let manifest = raw::huge(&kind);
+        (packets(TSI, &manifest), Some(manifest_hash(&manifest)))
+    };
+    // The sender lives in this process too: only what comes on top of it counts.
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let own = status("VmRSS");
     let root = tempfile::tempdir().unwrap();
-    let into = root.path().join("into");
-    for entry in [file(".fontana-1"), file(".fontana-1/0"), link(".fontana-1", "/tmp")] {
-        let summary = receive(&manifest(vec![file("a"), entry]), &into);
-        assert_eq!(summary.verdict, Verdict::Refused);
-        assert!(summary.failures[0].to_string().contains("staging"), "{:?}", summary.failures);
-        assert!(names_in(&into).is_empty());
+    let summary = receive_packets(packets, hash, &root.path().join("into"));
+    assert!(names_in(&root.path().join("into")).is_empty());
+    println!("RESULT {} {}", summary.verdict.code(), status("VmHWM") - own);
+}
+
+/// A line of the process's status, in MiB (proc(5); writing 5 to `clear_refs` forgets the peak).
+fn status(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
+}
+
+#[test]
+fn ten_million_entries_are_refused_and_cost_little_memory() {
+    let cases = [
+        // All of them, in 80 MB: the head says so, and nothing is taken.
+        ("ten million", 64),
+        // A count that the bytes could hold, but too high.
+        ("more than a million", 64),
+        // As many as are allowed, and the last one is wrong.
+        ("a million and a lie", 384),
+    ];
+    for (kind, limit) in cases {
+        let (code, peak) = receive_apart(kind);
+        assert_eq!(code, Verdict::VerificationFailed.code());
+        assert!(peak < limit, "{kind}: {peak} MiB");
     }
 }

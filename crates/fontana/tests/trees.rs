@@ -22,6 +22,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 mod parts;
 #[path = "trees/skipping.rs"]
 mod skipping;
+#[path = "trees/watching.rs"]
+mod watching;
 
 /// The tests take turns: what one of them does to the disk is not to look like another's loss.
 static TURN: Mutex<()> = Mutex::new(());

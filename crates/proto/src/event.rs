@@ -27,6 +27,8 @@ pub enum Rejection {
     WrongKey,
     /// The head's expiry has passed.
     Expired,
+    /// Its version is not above the one that was asked for.
+    OldVersion,
     /// Its manifest, or its file delivery table, does not parse or asks for more than the limits
     /// allow.
     BadManifest,
@@ -82,6 +84,15 @@ pub enum Event {
         session: SessionKey,
         /// Why.
         reason: Rejection,
+    },
+    /// Receiver: the expected publisher has signed a newer version than the one that is being
+    /// received, and sends it. Told once for each version; reception goes on as before, though perhaps
+    /// nobody sends the older version any more.
+    Superseded {
+        /// The session that carries the newer one.
+        session: SessionKey,
+        /// Its version.
+        version: u64,
     },
     /// Receiver: a manifest was accepted; reception has begun.
     Accepted {

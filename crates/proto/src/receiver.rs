@@ -60,6 +60,8 @@ pub struct Receiver {
     chosen: Option<Chosen>,
     /// What is known of the stream that was chosen.
     stream: Option<Stream>,
+    /// The newest version that was heard of since: the chosen one's, at first.
+    newest_version: u64,
     download: Download,
     phase: Phase,
     spool_bytes: usize,
@@ -105,6 +107,7 @@ impl Receiver {
             feeds: BTreeMap::new(),
             chosen: None,
             stream: None,
+            newest_version: 0,
             download,
             phase: Phase::Listening,
             spool_bytes: 0,
@@ -238,6 +241,10 @@ impl Receiver {
         let Some(feed) = self.feeds.get_mut(&session) else { return };
         let Some(head) = feed.head.clone() else { return };
         feed.collector = None;
+        // What decides which of two is newer must not be two numbers.
+        if manifest.version() != head.manifest_version {
+            return self.reject(session, Rejection::BadManifest);
+        }
         if manifest.transfer_length() > self.config.limits.max_transfer_bytes {
             return self.reject(session, Rejection::TooLarge);
         }
@@ -254,6 +261,7 @@ impl Receiver {
         let signed = self.config.expectation.publisher.is_some();
         let verified = if signed { Verified::Signed } else { Verified::Digest };
         self.chosen = Some(Chosen::Manifest(hash, verified));
+        self.newest_version = manifest.version();
         for object in manifest.objects() {
             if let Ok(layout) = object.oti.layout() {
                 let hashes = object.block_hashes.clone();
@@ -273,6 +281,11 @@ impl Receiver {
         for other in others {
             self.reject(other, Rejection::OtherManifest);
         }
+        let newest = self
+            .feeds
+            .iter()
+            .filter_map(|(&key, feed)| Some((feed.head.as_ref()?.manifest_version, key)));
+        let newest = newest.max();
         let opening = Opening::Manifest(Arc::clone(&manifest));
         self.outputs.push_back(Output::Event(Event::Accepted {
             session,
@@ -281,6 +294,17 @@ impl Receiver {
             verified,
         }));
         self.outputs.push_back(Output::Job(Job::Open(opening)));
+        if let Some((version, session)) = newest {
+            self.tell_if_newer(session, version);
+        }
+    }
+
+    /// Tells of a newer version than any that was heard of since the choice, if it is the publisher's.
+    fn tell_if_newer(&mut self, session: SessionKey, version: u64) {
+        if self.config.expectation.publisher.is_some() && self.newest_version < version {
+            self.newest_version = version;
+            self.outputs.push_back(Output::Event(Event::Superseded { session, version }));
+        }
     }
 
     /// A packet of content: to its place, or to the spool while that is not known.
@@ -493,6 +517,11 @@ impl Endpoint for Receiver {
             Done::Finished => {
                 self.phase = Phase::Ended;
                 out.push_back(Output::Event(Event::Complete));
+            }
+            // What is on disk is right, but it could not be finished.
+            Done::Failed { toi: Toi::MANIFEST } if self.phase == Phase::Finishing => {
+                self.phase = Phase::Ended;
+                out.push_back(Output::Event(Event::GivenUp));
             }
             Done::Failed { toi: Toi::MANIFEST } => self.download.fail_all(out),
             Done::Failed { toi } => self.download.fail(toi, false, out),

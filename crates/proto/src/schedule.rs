@@ -40,8 +40,10 @@ impl Default for TransmissionSchedule {
 
 /// Encoding symbols of one block in the order of sending: the source symbols once (unless this
 /// sender leaves them to another), then repair symbols that were never sent before, from a
-/// starting point drawn at random so that several senders of one object rarely meet. A code
-/// without repair symbols repeats its source symbols.
+/// starting point drawn at random so that several senders of one object rarely meet. A code that
+/// has only so many symbols repeats them in their order: source symbols, then repair symbols. One
+/// who leaves the source pass to another starts at random in that cycle, and goes on to the source
+/// symbols too.
 #[derive(Clone, Debug)]
 pub(crate) struct SymbolStream {
     scheme: FecScheme,
@@ -49,9 +51,6 @@ pub(crate) struct SymbolStream {
     source_pass: bool,
     first_repair: u32,
 }
-
-/// RaptorQ names its symbols with 24 bits (RFC 6330, section 3.2).
-const RAPTORQ_SYMBOLS: u32 = 1 << 24;
 
 impl SymbolStream {
     /// `random` places the first repair symbol.
@@ -61,7 +60,8 @@ impl SymbolStream {
         source_pass: bool,
         random: &mut SplitMix64,
     ) -> Self {
-        let repair_symbols = RAPTORQ_SYMBOLS.saturating_sub(source_symbols);
+        let repair_symbols =
+            scheme.symbols_per_cycle(source_symbols).saturating_sub(source_symbols);
         Self { scheme, source_symbols, source_pass, first_repair: random.below(repair_symbols) }
     }
 
@@ -72,13 +72,17 @@ impl SymbolStream {
     /// Number `i` of the stream.
     pub(crate) fn esi(&self, i: u64) -> Esi {
         let k = u64::from(self.source_symbols.max(1));
-        let source = if self.source_pass { k } else { 0 };
+        let n = u64::from(self.scheme.symbols_per_cycle(self.source_symbols));
+        let source = if self.source_pass && self.scheme.is_systematic() { k } else { 0 };
         Esi(match self.scheme {
             FecScheme::NoCode { .. } => i % k,
-            FecScheme::RaptorQ { .. } if i < source => i,
-            FecScheme::RaptorQ { .. } => {
-                let repair_symbols = u64::from(RAPTORQ_SYMBOLS) - k;
-                k + (u64::from(self.first_repair) + (i - source)) % repair_symbols
+            FecScheme::RaptorQ { .. } | FecScheme::Lt { .. } if i < source => i,
+            FecScheme::RaptorQ { .. } | FecScheme::Lt { .. } => {
+                k + (u64::from(self.first_repair) + (i - source)) % n.saturating_sub(k).max(1)
+            }
+            FecScheme::Tornado { .. } | FecScheme::ReedSolomon { .. } => {
+                let start = if self.source_pass { 0 } else { k + u64::from(self.first_repair) };
+                (start + i) % n.max(1)
             }
         } as u32)
     }
@@ -230,9 +234,14 @@ impl Iterator for Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_fec::ReedSolomonCode;
+    use fontana_fec::lt::Lt;
+    use fontana_fec::tornado::Tornado;
     use proptest::prelude::*;
 
     const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+    /// RaptorQ names its symbols with 24 bits (RFC 6330, section 3.2).
+    const RAPTORQ_SYMBOLS: u32 = 1 << 24;
 
     proptest! {
         #[test]
@@ -325,6 +334,43 @@ mod tests {
             assert_eq!(seen.len(), 100_000);
             assert_eq!(stream.esi(source), stream.esi(source + period));
         }
+    }
+
+    #[test]
+    fn a_code_of_few_symbols_repeats_them_all_and_lt_has_no_source_pass() {
+        let stream = |scheme, source_pass| {
+            let stream = SymbolStream::new(scheme, 10, source_pass, &mut SplitMix64::new(3, 1));
+            (0..40).map(|i| stream.esi(i).0).collect::<Vec<_>>()
+        };
+        let tornado = FecScheme::Tornado { max_source_block_length: 10, code: Tornado::Z };
+        assert_eq!(stream(tornado, true), (0..20).chain(0..20).collect::<Vec<_>>());
+        let mut second = stream(tornado, false);
+        assert!(second[0] >= 10 && second[..20] == second[20..], "starts with a repair symbol");
+        second[..20].sort_unstable();
+        assert_eq!(second[..20], (0..20).collect::<Vec<_>>());
+        let lt = FecScheme::Lt { max_source_block_length: 10, code: Lt::fast(10, 1) };
+        assert!(stream(lt, true).iter().all(|&esi| esi >= 10));
+        assert_eq!(stream(lt, true), stream(lt, false));
+    }
+
+    #[test]
+    fn a_short_reed_solomon_block_has_its_share_of_the_repair_symbols() {
+        let scheme = FecScheme::ReedSolomon {
+            code: ReedSolomonCode::Rfc5510,
+            max_source_block_length: 4,
+            max_encoding_symbols: 8,
+        };
+        let esis = |source_pass, seed| -> Vec<u32> {
+            let stream = SymbolStream::new(scheme, 3, source_pass, &mut SplitMix64::new(seed, 1));
+            (0..14).map(|i| stream.esi(i).0).collect()
+        };
+        assert_eq!(esis(true, 1), [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1]);
+        // Others begin with a repair symbol, not all of them with the same.
+        let firsts: std::collections::BTreeSet<u32> =
+            (0..20).map(|seed| esis(false, seed)[0]).collect();
+        assert_eq!(firsts.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
+        let seen: std::collections::BTreeSet<u32> = esis(false, 1).into_iter().take(6).collect();
+        assert_eq!(seen.len(), 6);
     }
 
     #[test]

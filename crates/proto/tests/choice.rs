@@ -4,8 +4,8 @@
 #[path = "support/world.rs"]
 mod world;
 
-use fontana_proto::{Endpoint, Event};
-use fontana_wire::Toi;
+use fontana_proto::{Endpoint, Event, Instant, Rejection};
+use fontana_wire::{SecretKey, Toi};
 use std::time::Duration;
 use world::{Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender};
 
@@ -68,4 +68,76 @@ fn what_is_left_out_too_late_is_received() {
     run(&mut senders, &mut receivers, LIMIT);
     assert!(receivers[0].has(&content));
     assert_eq!(receivers[0].receiver.stats().left_out, 0);
+}
+
+/// Receives what `key` signs, above a version.
+fn follower(key: &SecretKey, newer_than: Option<u64>) -> ReceiverDriver {
+    let mut config = receiver_config();
+    config.expectation.publisher = Some(key.public_key());
+    config.expectation.newer_than = newer_than;
+    ReceiverDriver::new(config, 0.0, 6)
+}
+
+fn rejections(receiver: &ReceiverDriver) -> Vec<Rejection> {
+    let rejection = |event: &Event| match event {
+        Event::Rejected { reason, .. } => Some(*reason),
+        _ => None,
+    };
+    receiver.events.iter().filter_map(rejection).collect()
+}
+
+#[test]
+fn a_version_that_is_not_newer_is_refused_once_and_costs_no_signature_again() {
+    // The content of the tests has version 1.
+    let (content, key) = (content(), SecretKey::from_seed(&[3; 32]));
+    let signed = sender(&content, &Setup::default(), Some(&key));
+    let mut senders = [SenderDriver::new(signed, &content)];
+    let mut receivers = [
+        follower(&key, None),
+        follower(&key, Some(0)),
+        follower(&key, Some(1)),
+        follower(&key, Some(u64::MAX)),
+    ];
+    run(&mut senders, &mut receivers, Duration::from_secs(60));
+    let [any, newer, same, older] = &receivers;
+    assert!(any.has(&content) && newer.has(&content));
+    for refused in [same, older] {
+        assert_eq!(refused.complete_at, None);
+        assert_eq!(rejections(refused), [Rejection::OldVersion], "told once");
+        assert_eq!(refused.receiver.source_symbols(), 0);
+        assert_eq!(refused.receiver.stats().session_packets, 0, "it is not what is wanted");
+    }
+}
+
+#[test]
+fn a_newer_version_is_told_and_what_is_under_way_goes_on() {
+    let key = SecretKey::from_seed(&[3; 32]);
+    let (first, second) = (content(), Content::versioned(&[(100_000, 1)], 12, 2));
+    let start = |content: &Content| {
+        SenderDriver::new(sender(content, &Setup::default(), Some(&key)), content)
+    };
+    // Both are heard before anything is chosen, then the newer one only later.
+    for seconds in [0, 1] {
+        let mut senders = [start(&first), start(&second)];
+        senders[1].starts_at = Instant::ZERO + Duration::from_millis(200 * seconds);
+        let mut receivers = [follower(&key, None)];
+        run(&mut senders, &mut receivers, LIMIT);
+        let [receiver] = &receivers;
+        assert!(receiver.has(&first));
+        let superseded = |event: &&Event| matches!(event, Event::Superseded { version: 2, .. });
+        assert_eq!(receiver.events.iter().filter(superseded).count(), 1, "told once");
+        assert_eq!(rejections(receiver), [Rejection::OtherManifest]);
+    }
+}
+
+#[test]
+fn a_reception_that_cannot_be_finished_ends_and_is_no_success() {
+    let content = content();
+    let mut senders = [SenderDriver::new(sender(&content, &Setup::default(), None), &content)];
+    let mut receivers = [receiver(&[], 0.0)];
+    receivers[0].cannot_finish = true;
+    run(&mut senders, &mut receivers, Duration::from_secs(5));
+    let [receiver] = &receivers;
+    assert_eq!((receiver.complete_at, receiver.committed.len()), (None, 3));
+    assert!(matches!(receiver.events.last(), Some(Event::GivenUp)), "{:?}", receiver.events.last());
 }

@@ -48,7 +48,7 @@ impl Staging {
     pub fn settle(&self, files: &[FileIndex]) -> Result<(), StagingError> {
         let batch = self.batch(files)?;
         for name in batch.values().filter_map(|file| file.target.as_ref()) {
-            self.target().check_free(name, self.overwrite())?;
+            self.target().check_free(name, self.overwrites(name))?;
         }
         batch.values().try_for_each(|file| self.settle_one(file))
     }
@@ -151,7 +151,7 @@ impl Staging {
         if *state == State::Settled {
             self.close(file);
             let (from, old) = (self.directory().as_fd(), file.staged_name());
-            let overwrite = self.overwrite();
+            let overwrite = self.overwrites(target);
             self.target().rename_into(from, &old, directory.as_fd(), target, overwrite)?;
             *state = State::Gone;
         }

@@ -31,6 +31,9 @@ struct Directory {
     wanted: bool,
 }
 
+/// What a directory is given that nothing is said of: what `mkdir` would.
+const BARE: FileAttributes = FileAttributes { mode: 0o777, modified: None };
+
 /// Directories with new names in them, which are not on the medium yet; `None` is the target.
 pub(crate) type Changed = BTreeSet<Option<TargetName>>;
 
@@ -45,6 +48,11 @@ impl Directories {
         for parent in name.parents() {
             self.add(parent, None, made, true);
         }
+    }
+
+    /// Whether something was added that is in it, or it itself.
+    pub(crate) fn contains(&self, name: &TargetName) -> bool {
+        self.lock().contains_key(name)
     }
 
     /// Numbers the directories above a name that is not received.
@@ -163,6 +171,16 @@ impl Staging {
             self.enter(Some(name), &mut changed).map(drop)
         });
         made.and(self.sync_changed(&changed))?;
+        self.finish_directories()
+    }
+
+    /// Gives the directories that were made here their modes and times: also of a reception that
+    /// ends before everything is there. None is made. Returns when the medium has them.
+    ///
+    /// # Errors
+    /// [`StagingError::System`].
+    pub fn finish_directories(&self) -> Result<(), StagingError> {
+        let names: Vec<_> = self.directories().lock().keys().cloned().collect();
         if names.is_empty() {
             return Ok(());
         }
@@ -170,12 +188,15 @@ impl Staging {
         // In the order of names a directory comes before what is in it.
         for name in names.iter().rev() {
             let attributes = match self.directories().lock().get(name) {
-                Some(directory) if directory.made || self.overwrite() => directory.attributes,
+                Some(&Directory { attributes, made: true, .. }) => attributes.unwrap_or(BARE),
+                // Of one that was there before only what the sender says of it may be changed.
+                Some(&Directory { attributes: Some(said), .. }) if self.overwrites_everything() => {
+                    said
+                }
                 _ => continue,
             };
             let path = self.target().path_of(name);
             let Some(directory) = self.target().directory(Some(name))? else { continue };
-            let attributes = attributes.unwrap_or(FileAttributes { mode: 0o777, modified: None });
             set_metadata(&directory, permitted, &attributes).map_err(failed(&path, "finish"))?;
             sync_directory(directory.as_fd()).map_err(failed(&path, "sync"))?;
         }

@@ -56,7 +56,8 @@ impl GrowingFile {
         let target = self.staging.target();
         sys::retry(|| rustix::fs::fsync(&self.file))
             .map_err(failed(&target.path_of(&self.name), "sync"))?;
-        let (from, overwrite) = (self.staging.directory().as_fd(), self.staging.overwrite());
+        let (from, overwrite) =
+            (self.staging.directory().as_fd(), self.staging.overwrites_everything());
         target.check_free(&self.name, overwrite)?;
         target.rename_into(from, GROWING, target.as_fd(), &self.name, overwrite)?;
         target.sync(None)

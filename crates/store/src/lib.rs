@@ -120,6 +120,7 @@ mod failure;
 mod growing;
 mod journal;
 mod leftover;
+mod memo;
 mod object_source;
 mod open_files;
 mod passes;

@@ -3,7 +3,7 @@
 use crate::buffered::{CHUNK, ReadAhead, WriteBehind};
 use crate::passes::column_passes;
 use crate::{GeometryError, StagedObject, StagingError};
-use fontana_fec::{Encoder, Esi, Plan, Sbn};
+use fontana_fec::{Esi, Plan, Sbn};
 use std::sync::Arc;
 
 /// Where a symbol that a plan reads was put when it arrived.
@@ -19,7 +19,7 @@ impl StagedObject {
     /// Executes `plan` and writes the lost source symbols to their places. `where_is` says where
     /// each of the plan's inputs was put.
     ///
-    /// Takes at most `budget` bytes for the plan's execution ([`Plan::memory`]; several passes over
+    /// Takes at most `budget` bytes for the recovery ([`Plan::recovery_memory`]; several passes over
     /// ranges of columns where the whole symbols do not fit, none narrower than 64 bytes) and less
     /// than a megabyte for buffers. Does nothing if nothing was lost. Nothing is verified: hash the
     /// block afterwards.
@@ -42,7 +42,7 @@ impl StagedObject {
             return Ok(());
         }
         let symbol_size = self.placement().symbol_size();
-        for columns in column_passes(symbol_size, budget, |width| plan.memory(width)) {
+        for columns in column_passes(symbol_size, budget, |width| plan.recovery_memory(width)) {
             self.recover_columns(sbn, plan, columns, &where_is)?;
         }
         Ok(())
@@ -65,7 +65,7 @@ impl StagedObject {
         });
 
         let width = columns.len();
-        let intermediate = plan.execute(width, |esi, out| match where_is(esi) {
+        let recovered = plan.recover(width, |esi, out| match where_is(esi) {
             SymbolPlace::InPlace => {
                 for piece in placement.column_pieces(sbn, esi, columns.clone())? {
                     if let Some(part) = out.get_mut(piece.in_columns) {
@@ -84,9 +84,9 @@ impl StagedObject {
         let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
         let at_once = (CHUNK / width.max(1)).max(1);
         let mut symbols = vec![0; at_once.min(plan.lost().len()) * width];
-        for lost in plan.lost().chunks(at_once) {
+        for (lost, first) in plan.lost().chunks(at_once).zip((0..).step_by(at_once)) {
             let symbols = symbols.get_mut(..lost.len() * width).unwrap_or_default();
-            intermediate.write_symbols(lost, symbols);
+            recovered.write_symbols(first..first + lost.len(), symbols);
             for (&esi, symbol) in lost.iter().zip(symbols.chunks_exact(width)) {
                 for piece in placement.column_pieces(sbn, esi, columns.clone())? {
                     let part = symbol.get(piece.in_columns).unwrap_or_default();

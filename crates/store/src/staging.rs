@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 mod add;
 mod sync;
@@ -69,6 +69,8 @@ pub struct Staging {
     /// Files of an earlier receiver are taken over.
     resumed: bool,
     directories: Directories,
+    /// Names that may be replaced though others may not.
+    replaceable: OnceLock<BTreeSet<Vec<u8>>>,
     /// Directories that an earlier receiver made.
     made: BTreeSet<u32>,
     unsynced: sync::Unsynced,
@@ -209,6 +211,7 @@ impl Staging {
             journal,
             resumed,
             directories: Directories::default(),
+            replaceable: OnceLock::new(),
             made: kept.made.clone(),
             unsynced: sync::Unsynced::new(resumed),
         };
@@ -310,8 +313,14 @@ impl Staging {
         &self.made
     }
 
-    pub(crate) fn overwrite(&self) -> bool {
+    pub(crate) fn overwrites_everything(&self) -> bool {
         self.options.overwrite
+    }
+
+    /// Whether a file or link of the name may be replaced.
+    pub(crate) fn overwrites(&self, name: &TargetName) -> bool {
+        let is_named = |names: &BTreeSet<Vec<u8>>| names.contains(name.as_bytes());
+        self.options.overwrite || self.replaceable.get().is_some_and(is_named)
     }
 
     /// Closes a file until it is used again.

@@ -1,5 +1,5 @@
 //! ALC packets: LCT header, FEC payload id, encoding symbol (RFC 5775, section 2; payload ids from
-//! RFC 5445, section 3.2.1 and RFC 6330, section 3.2).
+//! RFC 5445, sections 3.2.1 and 5.2.1, RFC 5510 and RFC 6330, section 3.2).
 //!
 //! Reading copies nothing: a [`Packet`] borrows from the datagram. Writing is appending to a
 //! buffer: [`HeaderFields::emit`](crate::HeaderFields::emit), [`emit_payload_id`], then the symbol.
@@ -8,7 +8,7 @@ use crate::bytes::Reader;
 use crate::{Header, ReservedBits};
 use fontana_fec::{Esi, Sbn};
 
-/// Bytes of a payload id, for every scheme that is ours.
+/// Bytes of a payload id, for every scheme that is ours but FEC Encoding ID 129, which has 8.
 pub const PAYLOAD_ID_SIZE: usize = 4;
 
 /// Why a datagram is not a packet.
@@ -116,9 +116,16 @@ impl<'a> Packet<'a> {
             return Ok(None);
         }
         let mut reader = Reader::new(self.rest);
-        let word = reader.u32().ok_or(PacketError::PayloadId { actual: self.rest.len() })?;
-        let esi_bits = esi_bits(encoding_id).ok_or(PacketError::EncodingId(encoding_id))?;
-        let (sbn, esi) = (word >> esi_bits, word & ((1 << esi_bits) - 1));
+        let truncated = PacketError::PayloadId { actual: self.rest.len() };
+        let word = reader.u32().ok_or(truncated)?;
+        let (sbn, esi) = if encoding_id == SMALL_BLOCK {
+            // The block's length stands first; it is known from the object's transmission
+            // information.
+            (word, reader.u32().ok_or(truncated)? & 0xFFFF)
+        } else {
+            let esi_bits = esi_bits(encoding_id).ok_or(PacketError::EncodingId(encoding_id))?;
+            (word >> esi_bits, word & ((1 << esi_bits) - 1))
+        };
         Ok(Some(Payload { sbn: Sbn(sbn), esi: Esi(esi), symbol: reader.rest() }))
     }
 }
@@ -127,6 +134,7 @@ impl<'a> Packet<'a> {
 const fn esi_bits(encoding_id: u8) -> Option<u32> {
     match encoding_id {
         0 => Some(16),
+        5 => Some(8),
         6 => Some(24),
         _ => None,
     }
@@ -136,8 +144,9 @@ const fn esi_bits(encoding_id: u8) -> Option<u32> {
 ///
 /// # Panics
 /// If `encoding_id` is not one of ours, or the numbers do not fit: FEC Encoding ID 0 has 16 bits
-/// for each, ID 6 has 8 for the block and 24 for the symbol. Those of a valid
-/// [`ObjectLayout`](fontana_fec::ObjectLayout) fit.
+/// for each, ID 5 has 24 for the block and 8 for the symbol, ID 6 has 8 and 24. Those of a valid
+/// [`ObjectLayout`](fontana_fec::ObjectLayout) fit. For ID 129 there is
+/// [`emit_small_block_payload_id`].
 pub fn emit_payload_id(encoding_id: u8, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
     let esi_bits = esi_bits(encoding_id).unwrap_or(0);
     assert!(esi_bits > 0, "FEC Encoding ID {encoding_id} is not supported");
@@ -146,4 +155,16 @@ pub fn emit_payload_id(encoding_id: u8, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
         "FEC Encoding ID {encoding_id} has no room for {sbn:?} and {esi:?}"
     );
     out.extend((sbn.0 << esi_bits | esi.0).to_be_bytes());
+}
+
+/// "Small Block Systematic FEC Codes" (RFC 5445, section 5).
+const SMALL_BLOCK: u8 = 129;
+
+/// Appends the payload id of a symbol of FEC Encoding ID 129, which tells how many source symbols
+/// its block has: 8 bytes. The numbers of a valid [`ObjectLayout`](fontana_fec::ObjectLayout) fit;
+/// of others, 16 bits of `source_symbols` and `esi` are written.
+pub fn emit_small_block_payload_id(sbn: Sbn, source_symbols: u32, esi: Esi, out: &mut Vec<u8>) {
+    out.extend(sbn.0.to_be_bytes());
+    out.extend((source_symbols as u16).to_be_bytes());
+    out.extend((esi.0 as u16).to_be_bytes());
 }

@@ -1,5 +1,6 @@
 //! EXT_FTI: FEC Object Transmission Information in a header (RFC 5775, section 4.2; contents from
-//! RFC 5445, section 3.2.2 for Compact No-Code and RFC 6330, section 3.3 for RaptorQ).
+//! RFC 5445, section 3.2.2 for Compact No-Code, RFC 6330, section 3.3 for RaptorQ, and RFC 5510
+//! and RFC 5445, section 5.2.2 for Reed-Solomon).
 //!
 //! ```text
 //!  FEC ID 0                                FEC ID 6
@@ -11,15 +12,25 @@
 //! +-----------------------------------+   +-----------------------------------+
 //! ```
 //! (In the right column `N` takes the last byte of the third word and the first of the fourth.)
+//!
+//! ```text
+//!  FEC ID 5                                FEC ID 129
+//! +--------+--------+-----------------+   +--------+--------+-----------------+
+//! |   64   |   3    |  transfer       |   |   64   |   4    |  transfer       |
+//! |       length, 48 bits             |   |       length, 48 bits             |
+//! |        E        |   B    | max_n  |   | FEC Instance ID |        E        |
+//! +-----------------------------------+   |        B        |      max_n      |
+//!                                         +-----------------------------------+
+//! ```
 
 use crate::bytes::{Reader, put_uint};
 use crate::extension::HET_FTI;
-use fontana_fec::{FecScheme, Oti};
+use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 
-/// Words of the whole extension, for both schemes.
-const WORDS: u8 = 4;
-/// Bytes after type and length.
-const CONTENT_LENGTH: usize = 4 * WORDS as usize - 2;
+/// Words of the whole extension.
+const fn words(encoding_id: u8) -> u8 {
+    if encoding_id == 5 { 3 } else { 4 }
+}
 
 /// Why EXT_FTI cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +38,9 @@ pub enum FtiError {
     /// No scheme of ours.
     #[error("FEC Encoding ID {0} is not supported")]
     EncodingId(u8),
+    /// No code of ours under FEC Encoding ID 129.
+    #[error("FEC Instance ID {0} of FEC Encoding ID 129 is not supported")]
+    InstanceId(u16),
     /// The extension's length is not that of the scheme.
     #[error("EXT_FTI has {actual} bytes, {expected} are right for FEC Encoding ID {encoding_id}")]
     Length {
@@ -51,16 +65,48 @@ pub enum FtiError {
 /// Encoding ID. The numbers are what the packet says: [`Oti::layout`] tells whether they make sense.
 ///
 /// # Errors
-/// [`FtiError::EncodingId`] for a scheme that is not ours, [`FtiError::Length`].
+/// [`FtiError::EncodingId`] and [`FtiError::InstanceId`] for a scheme that is not ours,
+/// [`FtiError::Length`].
 pub fn parse(encoding_id: u8, content: &[u8]) -> Result<Oti, FtiError> {
-    let length = FtiError::Length { encoding_id, expected: CONTENT_LENGTH, actual: content.len() };
+    // After type and length.
+    let expected = 4 * usize::from(words(encoding_id)) - 2;
+    let length = FtiError::Length { encoding_id, expected, actual: content.len() };
     let mut reader = Reader::new(content);
     let oti = match encoding_id {
         0 => parse_no_code(&mut reader),
+        5 => parse_rfc5510(&mut reader),
         6 => parse_raptorq(&mut reader),
+        129 => match parse_small_block(&mut reader).ok_or(length)? {
+            Ok(oti) => Some(oti),
+            Err(instance_id) => return Err(FtiError::InstanceId(instance_id)),
+        },
         _ => return Err(FtiError::EncodingId(encoding_id)),
     };
     oti.filter(|_| reader.is_empty()).ok_or(length)
+}
+
+fn parse_rfc5510(reader: &mut Reader<'_>) -> Option<Oti> {
+    let transfer_length = reader.uint(6)? as u64;
+    let symbol_size = reader.u16()?;
+    let scheme = FecScheme::ReedSolomon {
+        code: ReedSolomonCode::Rfc5510,
+        max_source_block_length: reader.u8()?.into(),
+        max_encoding_symbols: reader.u8()?.into(),
+    };
+    Some(Oti { transfer_length, symbol_size, scheme })
+}
+
+/// Or the FEC Instance ID, if it is not one of ours.
+fn parse_small_block(reader: &mut Reader<'_>) -> Option<Result<Oti, u16>> {
+    let transfer_length = reader.uint(6)? as u64;
+    let instance_id = reader.u16()?;
+    let symbol_size = reader.u16()?;
+    let (max_source_block_length, max_encoding_symbols) = (reader.u16()?, reader.u16()?);
+    Some(ReedSolomonCode::of_instance(instance_id).ok_or(instance_id).map(|code| Oti {
+        transfer_length,
+        symbol_size,
+        scheme: FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols },
+    }))
 }
 
 fn parse_no_code(reader: &mut Reader<'_>) -> Option<Oti> {
@@ -87,13 +133,18 @@ fn parse_raptorq(reader: &mut Reader<'_>) -> Option<Oti> {
 /// Bytes of the transfer length.
 const fn length_size(scheme: FecScheme) -> usize {
     match scheme {
-        FecScheme::NoCode { .. } => 6,
+        FecScheme::NoCode { .. } | FecScheme::ReedSolomon { .. } => 6,
         FecScheme::RaptorQ { .. } => 5,
+        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => 6,
     }
 }
 
-/// Checks that the transfer length fits its field, as that of every valid object does.
+/// Checks that the scheme has an extension and that the transfer length fits its field, as that of
+/// every valid object does.
 pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
+    if matches!(oti.scheme, FecScheme::Tornado { .. } | FecScheme::Lt { .. }) {
+        return Err(FtiError::EncodingId(oti.scheme.encoding_id()));
+    }
     let bits = 8 * length_size(oti.scheme) as u32;
     if oti.transfer_length >> bits != 0 {
         return Err(FtiError::TransferLength { actual: oti.transfer_length, bits });
@@ -103,7 +154,7 @@ pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
 
 /// Appends the whole extension, type and length included, of an object that has been checked.
 pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
-    out.extend([HET_FTI, WORDS]);
+    out.extend([HET_FTI, words(oti.scheme.encoding_id())]);
     put_uint(oti.transfer_length.into(), length_size(oti.scheme), out);
     match oti.scheme {
         FecScheme::NoCode { max_source_block_length } => {
@@ -117,6 +168,18 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
             out.push(source_blocks);
             out.extend(sub_blocks.to_be_bytes());
             out.extend([alignment, 0, 0]);
+        }
+        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => {
+            debug_assert!(false, "{:?} was not checked", oti.scheme);
+            out.extend([0; 8]);
+        }
+        FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols } => {
+            out.extend(code.instance_id().into_iter().flat_map(u16::to_be_bytes));
+            out.extend(oti.symbol_size.to_be_bytes());
+            // ID 5 has 8 bits for each; a valid object's numbers fit.
+            let skipped = usize::from(code.instance_id().is_none());
+            out.extend(max_source_block_length.to_be_bytes().into_iter().skip(skipped));
+            out.extend(max_encoding_symbols.to_be_bytes().into_iter().skip(skipped));
         }
     }
 }

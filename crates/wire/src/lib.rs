@@ -36,7 +36,9 @@ mod stream;
 mod ticket;
 mod varint;
 
-pub use alc::{PAYLOAD_ID_SIZE, Packet, PacketError, Payload, emit_payload_id};
+pub use alc::{
+    PAYLOAD_ID_SIZE, Packet, PacketError, Payload, emit_payload_id, emit_small_block_payload_id,
+};
 pub use content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded};
 pub use extension::{
     AuthExtension, Extension, Extensions, ExtensionsIter, FdtExtension, TimeExtension,

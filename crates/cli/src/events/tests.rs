@@ -51,6 +51,7 @@ fn every_event_is_documented_with_exactly_its_fields() {
     check::<ResumeEvent>("fontana resume");
     check::<DemoEvent>("fontana demo");
     check::<DoctorEvent>("fontana doctor");
+    check::<LabEvent>("fontana lab");
     check::<Notice>("Every command");
 }
 
@@ -62,6 +63,7 @@ fn every_documented_field_is_explained() {
         "fontana resume",
         "fontana demo",
         "fontana doctor",
+        "fontana lab",
         "Every command",
     ] {
         for example in examples(heading) {

@@ -1,5 +1,6 @@
 //! Why a reception did not succeed, and the way out, in words.
 
+use crate::args::ReceiveArguments;
 use crate::console::Failure;
 use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
@@ -50,6 +51,22 @@ pub(super) fn error(error: &Error) -> Failure {
 }
 
 impl Circumstances {
+    pub(super) fn new(
+        place: String,
+        group: SocketAddr,
+        arguments: &ReceiveArguments,
+        offered: bool,
+    ) -> Self {
+        Self {
+            place,
+            is_group: group.ip().is_multicast(),
+            group,
+            max_size: arguments.max_size,
+            flute: arguments.flute,
+            offered,
+        }
+    }
+
     /// Why nothing was completed when no single error says so.
     pub(super) fn explain(&self, summary: &ReceiveSummary) -> Failure {
         let (message, way_out) = match summary.verdict {
@@ -116,6 +133,17 @@ impl Circumstances {
             let way_out = format!(
                 "{heard} arrived and none was believed; compare the ticket with what the sender \
                  printed, and with the publisher"
+            );
+            return (message, way_out);
+        }
+        if was(Rejection::OldVersion) {
+            let message = format!(
+                "the session on {} is older than what this directory has had of the publisher",
+                self.place
+            );
+            let way_out = format!(
+                "{heard} arrived and none was believed: somebody may be sending an old version \
+                 again; if it is what you want, take it: --any-version"
             );
             return (message, way_out);
         }

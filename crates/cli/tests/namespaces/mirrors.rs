@@ -1,6 +1,6 @@
 //! Several senders of one manifest.
 
-use crate::scene::{Scene, same_file};
+use crate::scene::{Scene, Summary, same_file};
 use std::time::{Duration, Instant};
 
 /// Issue: two senders of one manifest, one killed and started again, a receiver at 20 % loss.
@@ -24,20 +24,31 @@ fn mirrors_add_up_whoever_of_them_is_started_again() {
     let away = killed.elapsed().as_secs_f64();
     assert_eq!(first.ticket, second.ticket, "in every life");
 
+    reception.receiver.wait_for("heard_enough", Duration::from_secs(60));
+    let enough = Instant::now();
     let summary = reception.complete();
+    let heard_for = summary.number("seconds") - enough.elapsed().as_secs_f64();
     assert!(same_file(&file, &scene.received(2).join("image.raw")));
+    let (first, second) = (first.end(), second.end());
+    assert!(first.number("source_symbols") > 0.0);
+    assert_eq!(second.number("source_symbols"), 0.0);
     let distinctness =
         (summary.number("fresh") + summary.number("duplicates")) / summary.number("fresh");
-    // One sender with the sum of the rates, 80 % of whose packets arrive; half of it was away for a
-    // moment.
-    let packet_bytes = summary.number("payload_bytes") / summary.number("datagrams") + 28.0;
-    let ideal = summary.number("packets") * packet_bytes * 8.0 / (0.8 * 40e6) + away / 2.0;
-    let ratio = summary.number("seconds") / ideal;
-    println!("distinctness inefficiency {distinctness:.4}, time {ratio:.3} of one sender's");
+    println!("distinctness inefficiency {distinctness:.4}");
     assert!(distinctness < 1.0005, "{distinctness}");
     assert!(summary.reception_inefficiency() < 1.03);
-    // Until the file is on the disk, and on two cores for all.
-    assert!(ratio < 1.1, "{ratio}");
-    assert!(first.end().number("source_symbols") > 0.0);
-    assert_eq!(second.end().number("source_symbols"), 0.0);
+
+    // One sender with the sum of the rates would have to send what the file takes at this loss; one
+    // half of it was away for a moment. A sender that wakes up late on a busy machine does not catch
+    // up, whoever else there is: what it really sent in a second counts.
+    let rate = |sender: &Summary| sender.number("wire_bytes") / sender.number("seconds");
+    let (came, dropped) = scene.bench.losses(2);
+    let packet_bytes = summary.number("payload_bytes") / summary.number("datagrams") + 28.0;
+    let wire_bytes =
+        summary.number("source_symbols") * packet_bytes * came as f64 / (came - dropped) as f64;
+    let ideal = (wire_bytes + away * rate(&second)) / (rate(&first) + rate(&second));
+    let ratio = heard_for / ideal;
+    let rates = [&first, &second].map(|sender| rate(sender) * 8e-6);
+    println!("{rates:.2?} Mbit/s; heard for {heard_for:.2} s, {ratio:.3} of one sender's time");
+    assert!(ratio < 1.05, "{ratio}");
 }

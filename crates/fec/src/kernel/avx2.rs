@@ -1,7 +1,6 @@
 //! AVX2: two registers to a lane; products by table look-up in halves of a byte (`pshufb`), or by
 //! bit matrices where there is GFNI.
 
-use super::product::Accumulators;
 use super::{Kernel, Lane, MATRICES, run_lanes};
 use crate::gf256::{REDUCTION, mul};
 use crate::stripes::{LINE, Line};
@@ -57,7 +56,7 @@ impl<const GFNI: bool> Lane for Avx2<GFNI> {
     type Factor = [__m256i; 2];
     /// The low halves of the bytes, and the high ones; or, with GFNI, twice the bytes.
     type Operand = [[__m256i; 2]; 2];
-    const ACCUMULATORS: Accumulators = if GFNI { Accumulators::Six } else { Accumulators::Four };
+    const ACCUMULATORS: usize = if GFNI { 6 } else { 4 };
 
     #[inline(always)]
     fn zero() -> Self {

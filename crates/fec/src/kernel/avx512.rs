@@ -2,7 +2,6 @@
 //!
 //! See [`MATRICES`] for the products.
 
-use super::product::Accumulators;
 use super::{Kernel, Lane, MATRICES, run_lanes};
 use crate::stripes::{LINE, Line};
 use std::arch::x86_64::{
@@ -32,7 +31,7 @@ impl Lane for Avx512 {
     /// The matrix, in each of the eight words.
     type Factor = __m512i;
     type Operand = Self;
-    const ACCUMULATORS: Accumulators = Accumulators::TwentyFive;
+    const ACCUMULATORS: usize = 25;
 
     #[inline(always)]
     fn zero() -> Self {

@@ -1,7 +1,6 @@
 //! The reference: eight bytes at a time in ordinary registers.
 
 use super::Lane;
-use super::product::Accumulators;
 use crate::gf256::REDUCTION;
 use crate::stripes::{LINE, Line};
 
@@ -17,7 +16,7 @@ const fn each(byte: u8) -> u64 {
 impl Lane for Plain {
     type Factor = u8;
     type Operand = Self;
-    const ACCUMULATORS: Accumulators = Accumulators::Four;
+    const ACCUMULATORS: usize = 4;
 
     #[inline(always)]
     fn zero() -> Self {

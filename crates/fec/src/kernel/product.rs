@@ -1,4 +1,4 @@
-//! Matrix times symbols: `outputs[i] += sum over j of coefficients[i][j] * inputs[j]` in GF(256).
+//! Matrix times symbols: `outputs[i] = sum over j of coefficients[i][j] * inputs[j]` in GF(256).
 //!
 //! A product of `m` outputs and `n` inputs has `m * n` multiplications for each byte, and done pair
 //! by pair each of them would read and write an output. Here a tile of several outputs stays in
@@ -7,7 +7,8 @@
 //! ([`Lane::ACCUMULATORS`]); the sum octet by octet is the reference in the tests.
 
 use super::{Kernel, Lane, Row};
-use crate::stripes::Line;
+use crate::stripes::{LINE, Line};
+use std::ops::Range;
 
 /// Inputs that pass by at a time: 64 rows of at most 320 bytes and the outputs of a tile fit the
 /// first-level cache (32 KB at least), so all tiles but the first read from there.
@@ -41,40 +42,111 @@ impl<'a> Coefficients<'a> {
     }
 }
 
-/// Adds the product to `outputs`, one row for each row of `coefficients`. `input` gives the row for
-/// each of its columns.
+/// Where a product goes.
+pub(crate) trait Outputs {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// `M` lanes of output `row`, from lane `lane * M` on. Always inlined, as all that runs on lanes.
+    fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M>;
+    /// Replaces what [`load`](Self::load) reads.
+    fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>);
+}
+
+/// Rows of a stripe.
+impl<const N: usize> Outputs for [[Line; N]] {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline(always)]
+    fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M> {
+        Row::load(&self[row].as_chunks::<M>().0[lane])
+    }
+
+    #[inline(always)]
+    fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>) {
+        sum.store(&mut self[row].as_chunks_mut::<M>().0[lane]);
+    }
+}
+
+/// Some columns of symbols that lie one after the other.
+pub(crate) struct Symbols<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    /// Bytes of a symbol.
+    pub(crate) width: usize,
+    /// The columns: as many as a row has bytes, or fewer at the end of the symbols.
+    pub(crate) columns: Range<usize>,
+}
+
+impl Symbols<'_> {
+    /// The bytes of `lanes` lanes of a symbol.
+    #[inline(always)]
+    fn range(&self, row: usize, lane: usize, lanes: usize) -> Range<usize> {
+        let start = (self.columns.start + lane * lanes * LINE).min(self.columns.end);
+        let end = (start + lanes * LINE).min(self.columns.end);
+        row * self.width + start..row * self.width + end
+    }
+}
+
+impl Outputs for Symbols<'_> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.bytes.len().checked_div(self.width).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M> {
+        Row::load_bytes(&self.bytes[self.range(row, lane, M)])
+    }
+
+    #[inline(always)]
+    fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>) {
+        let range = self.range(row, lane, M);
+        sum.store_bytes(&mut self.bytes[range]);
+    }
+}
+
+/// What becomes of the outputs' old bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// The product is added to them.
+    Added,
+    /// The product replaces them.
+    Replaced,
+}
+
+/// Multiplies. `coefficients` has one row for each output; `input` gives the row of bytes for each
+/// of its columns.
 #[inline(always)]
-pub(crate) fn multiply_add<'a, V: Lane, const N: usize>(
+pub(crate) fn multiply<'a, V: Lane, const N: usize>(
     coefficients: Coefficients<'_>,
     input: impl Fn(usize) -> &'a [Line; N] + Copy,
-    outputs: &mut [[Line; N]],
+    outputs: &mut (impl Outputs + ?Sized),
+    mut before: Before,
 ) {
-    for from in (0..coefficients.columns()).step_by(INPUT_ROWS) {
+    debug_assert_eq!(coefficients.rows, outputs.count());
+    let mut from = 0;
+    loop {
         let to = coefficients.columns().min(from + INPUT_ROWS);
-        let pass = Pass { coefficients, from, to, input };
+        let pass = Pass { coefficients, from, to, input, before };
         match V::ACCUMULATORS {
-            Accumulators::TwentyFive => match N {
+            // Of 32 registers, one to a lane.
+            25 => match N {
                 1 => pass.run::<V, N, 8, 1>(outputs),
                 2 => pass.run::<V, N, 8, 2>(outputs),
                 3 => pass.run::<V, N, 8, 3>(outputs),
                 4 => pass.run::<V, N, 6, 4>(outputs),
                 _ => pass.run::<V, N, 5, 5>(outputs),
             },
-            Accumulators::Six => pass.run::<V, N, 6, 1>(outputs),
-            Accumulators::Four => pass.run::<V, N, 4, 1>(outputs),
+            6 => pass.run::<V, N, 6, 1>(outputs),
+            _ => pass.run::<V, N, 4, 1>(outputs),
+        }
+        (from, before) = (to, Before::Added);
+        if to == coefficients.columns() {
+            break;
         }
     }
-}
-
-/// How many lanes of sums an instruction set has registers for, beside what is being added.
-#[derive(Clone, Copy)]
-pub(crate) enum Accumulators {
-    /// Of 32 registers.
-    TwentyFive,
-    /// Of 16 registers of half a lane.
-    Six,
-    /// Of the same, where an operand takes twice the room.
-    Four,
 }
 
 /// Some columns of the coefficients.
@@ -84,28 +156,30 @@ struct Pass<'a, F> {
     from: usize,
     to: usize,
     input: F,
+    before: Before,
 }
 
 impl<'a, F> Pass<'_, F> {
     /// Tiles of `G` outputs and `M` lanes, and smaller ones for the last outputs.
     #[inline(always)]
-    fn run<V: Lane, const N: usize, const G: usize, const M: usize>(self, outputs: &mut [[Line; N]])
-    where
+    fn run<V: Lane, const N: usize, const G: usize, const M: usize>(
+        self,
+        outputs: &mut (impl Outputs + ?Sized),
+    ) where
         F: Fn(usize) -> &'a [Line; N] + Copy,
     {
-        let (tiles, rest) = outputs.as_chunks_mut::<G>();
+        let count = outputs.count();
         let mut first = 0;
-        for tile in tiles {
-            self.tile::<V, N, G, M>(first, tile);
+        while first + G <= count {
+            self.tile::<V, N, G, M>(first, outputs);
             first += G;
         }
-        let (pairs, rest) = rest.as_chunks_mut::<2>();
-        for pair in pairs {
-            self.tile::<V, N, 2, M>(first, pair);
+        while first + 2 <= count {
+            self.tile::<V, N, 2, M>(first, outputs);
             first += 2;
         }
-        if let [last] = rest {
-            self.tile::<V, N, 1, M>(first, std::array::from_mut(last));
+        if first < count {
+            self.tile::<V, N, 1, M>(first, outputs);
         }
     }
 
@@ -114,14 +188,16 @@ impl<'a, F> Pass<'_, F> {
     fn tile<V: Lane, const N: usize, const G: usize, const M: usize>(
         self,
         first: usize,
-        outputs: &mut [[Line; N]; G],
+        outputs: &mut (impl Outputs + ?Sized),
     ) where
         F: Fn(usize) -> &'a [Line; N] + Copy,
     {
         for lane in 0..N / M {
             let mut sums = [Row::<V, M>::zero(); G];
-            for (sum, output) in sums.iter_mut().zip(&*outputs) {
-                *sum = Row::load(&output.as_chunks::<M>().0[lane]);
+            if self.before == Before::Added {
+                for (row, sum) in (first..).zip(&mut sums) {
+                    *sum = outputs.load(row, lane);
+                }
             }
             for j in self.from..self.to {
                 let input = self.operands::<V, N, M>(j, lane);
@@ -133,8 +209,8 @@ impl<'a, F> Pass<'_, F> {
                     }
                 }
             }
-            for (sum, output) in sums.into_iter().zip(&mut *outputs) {
-                sum.store(&mut output.as_chunks_mut::<M>().0[lane]);
+            for (row, sum) in (first..).zip(sums) {
+                outputs.store(row, lane, sum);
             }
         }
     }
@@ -160,20 +236,39 @@ impl<'a, F> Pass<'_, F> {
     }
 }
 
-/// [`multiply_add`] on rows of a number of lanes that is known at run time only.
-pub(crate) struct MultiplyAdd<'a> {
+/// [`multiply`] on rows of a number of lanes that is known at run time only, from a stripe to a
+/// stripe.
+pub(crate) struct MultiplyRows<'a> {
     pub(crate) coefficients: Coefficients<'a>,
     /// One row of lines after the other.
     pub(crate) inputs: &'a [Line],
     pub(crate) outputs: &'a mut [Line],
+    pub(crate) before: Before,
 }
 
-impl Kernel for MultiplyAdd<'_> {
+impl Kernel for MultiplyRows<'_> {
     #[inline(always)]
     fn run<V: Lane, const N: usize>(self) {
         let inputs = self.inputs.as_chunks::<N>().0;
         let outputs = self.outputs.as_chunks_mut::<N>().0;
-        multiply_add::<V, N>(self.coefficients, |j| &inputs[j], outputs);
+        multiply::<V, N>(self.coefficients, |j| &inputs[j], outputs, self.before);
+    }
+}
+
+/// [`MultiplyRows`] from a stripe to symbols.
+pub(crate) struct MultiplyOut<'a> {
+    pub(crate) coefficients: Coefficients<'a>,
+    /// One row of lines after the other.
+    pub(crate) inputs: &'a [Line],
+    pub(crate) outputs: Symbols<'a>,
+}
+
+impl Kernel for MultiplyOut<'_> {
+    #[inline(always)]
+    fn run<V: Lane, const N: usize>(mut self) {
+        let inputs = self.inputs.as_chunks::<N>().0;
+        let outputs = &mut self.outputs;
+        multiply::<V, N>(self.coefficients, |j| &inputs[j], outputs, Before::Replaced);
     }
 }
 
@@ -222,11 +317,42 @@ mod tests {
                 reference(coefficients, &inputs, &mut expected, lanes);
                 for instructions in InstructionSet::available() {
                     let mut outputs = before.clone();
-                    let outputs_at = &mut outputs;
-                    let kernel = MultiplyAdd { coefficients, inputs: &inputs, outputs: outputs_at };
-                    instructions.dispatch(lanes, kernel);
+                    instructions.dispatch(
+                        lanes,
+                        MultiplyRows {
+                            coefficients,
+                            inputs: &inputs,
+                            outputs: &mut outputs,
+                            before: Before::Added,
+                        },
+                    );
                     let same = outputs.iter().zip(&expected).all(|(a, b)| a.0 == b.0);
                     assert!(same, "{instructions:?}: {m} outputs, {n} inputs, {lanes} lanes");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn symbols_may_end_at_any_byte_and_keep_what_is_beside_the_columns() {
+        let (m, n, lanes) = (7, INPUT_ROWS + 1, 2);
+        let bytes = octets(m * n, m);
+        let coefficients = Coefficients::new(m, &bytes);
+        let inputs = lines(n * lanes, n);
+        let mut expected = vec![Line::ZERO; m * lanes];
+        reference(coefficients, &inputs, &mut expected, lanes);
+        for instructions in InstructionSet::available() {
+            for end in (0..=lanes * LINE).step_by(13) {
+                let width = end + 9;
+                let mut out = vec![0xAA; m * width];
+                let outputs = Symbols { bytes: &mut out, width, columns: 5..5 + end };
+                let kernel = MultiplyOut { coefficients, inputs: &inputs, outputs };
+                instructions.dispatch(lanes, kernel);
+                for (row, out) in out.chunks(width).enumerate() {
+                    let expected = expected[row * lanes..][..lanes].iter().flat_map(|line| line.0);
+                    let expected: Vec<u8> =
+                        [0xAA; 5].into_iter().chain(expected.take(end)).chain([0xAA; 4]).collect();
+                    assert_eq!(out, expected, "{instructions:?}, {end} bytes, row {row}");
                 }
             }
         }
@@ -248,12 +374,15 @@ mod tests {
                     for _ in 0..15 {
                         let start = std::time::Instant::now();
                         for _ in 0..runs {
-                            let kernel = MultiplyAdd {
-                                coefficients,
-                                inputs: &inputs,
-                                outputs: &mut outputs,
-                            };
-                            instructions.dispatch(lanes, kernel);
+                            instructions.dispatch(
+                                lanes,
+                                MultiplyRows {
+                                    coefficients,
+                                    inputs: &inputs,
+                                    outputs: &mut outputs,
+                                    before: Before::Added,
+                                },
+                            );
                         }
                         best = best.min(start.elapsed().as_secs_f64() / runs as f64);
                     }

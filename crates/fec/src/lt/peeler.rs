@@ -14,9 +14,19 @@ pub struct Peeler {
     links: Vec<Link>,
     /// The rows that wait for more than one symbol, or did.
     sums: Vec<Sum>,
-    recovered: usize,
-    /// Symbols that are known and not yet taken out of their rows.
-    fresh: Vec<u32>,
+    /// The encoding symbol of each of them.
+    esis: Vec<Esi>,
+    /// What rows that miss one symbol only can recover, and has not been looked at.
+    ready: Vec<Step>,
+    steps: Vec<Step>,
+}
+
+/// A source symbol and the encoding symbol that recovered it: steps come in an order in which all
+/// others that it is the sum of were recovered before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) symbol: u32,
+    pub(super) esi: Esi,
 }
 
 /// A row that a source symbol is part of, and where the next one is.
@@ -51,8 +61,9 @@ impl Peeler {
             waiting: vec![END; source_symbols as usize],
             links: Vec::new(),
             sums: Vec::new(),
-            recovered: 0,
-            fresh: Vec::new(),
+            esis: Vec::new(),
+            ready: Vec::new(),
+            steps: Vec::new(),
         })
     }
 
@@ -61,15 +72,68 @@ impl Peeler {
         self.waiting.fill(END);
         self.links.clear();
         self.sums.clear();
-        self.recovered = 0;
+        self.esis.clear();
+        self.ready.clear();
+        self.steps.clear();
     }
 
     /// Notes that encoding symbol `esi` is at hand, and what follows from it. Returns how many source
     /// symbols are known.
     pub fn push(&mut self, esi: Esi) -> usize {
+        self.insert(esi);
+        self.advance(&mut { u64::MAX });
+        self.recovered()
+    }
+
+    /// Source symbols that are known.
+    pub fn recovered(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// True if all source symbols are known.
+    pub fn is_complete(&self) -> bool {
+        self.recovered() == self.waiting.len()
+    }
+
+    /// `k`: source symbols of the block.
+    pub fn source_symbols(&self) -> u32 {
+        self.rows.source_symbols()
+    }
+
+    /// The sums of the code.
+    pub fn rows(&mut self) -> &mut Rows {
+        &mut self.rows
+    }
+
+    /// What was recovered, in order.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Terms that rows have waited for: what the memory is proportional to.
+    pub(super) fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    /// True if source symbol `symbol` is known.
+    pub(super) fn knows(&self, symbol: u32) -> bool {
+        self.waiting[symbol as usize] == KNOWN
+    }
+
+    /// The encoding symbols that still miss source symbols, two at least once all that follows from
+    /// what is at hand has been found, and how many.
+    pub(super) fn unused(&self) -> impl Iterator<Item = (Esi, u32)> {
+        let missing = self.sums.iter().map(|sum| sum.missing);
+        self.esis.iter().copied().zip(missing).filter(|&(_, missing)| missing > 0)
+    }
+
+    /// Notes that encoding symbol `esi` is at hand, without looking what follows from it. Returns the
+    /// number of its terms.
+    pub(super) fn insert(&mut self, esi: Esi) -> usize {
         let row = self.sums.len() as u32;
         let (start, mut sum, mut missing) = (self.links.len(), 0, 0);
-        for &term in self.rows.row(esi) {
+        let terms = self.rows.row(esi);
+        for &term in terms {
             let first = &mut self.waiting[term as usize];
             if *first != KNOWN {
                 let next = std::mem::replace(first, self.links.len() as u32);
@@ -84,41 +148,41 @@ impl Peeler {
                 // Its only link is the last one.
                 self.waiting[sum as usize] = self.links[start].next;
                 self.links.truncate(start);
-                self.learn(sum);
+                self.ready.push(Step { symbol: sum, esi });
             }
-            _ => self.sums.push(Sum { missing, sum }),
+            _ => {
+                self.sums.push(Sum { missing, sum });
+                self.esis.push(esi);
+            }
         }
-        self.recovered
+        terms.len()
     }
 
-    /// Source symbols that are known.
-    pub fn recovered(&self) -> usize {
-        self.recovered
-    }
-
-    /// True if all source symbols are known.
-    pub fn is_complete(&self) -> bool {
-        self.recovered == self.waiting.len()
-    }
-
-    /// Takes `symbol`, and all that follows from it, out of the waiting rows.
-    fn learn(&mut self, symbol: u32) {
-        self.fresh.push(symbol);
-        while let Some(symbol) = self.fresh.pop() {
-            let mut link = std::mem::replace(&mut self.waiting[symbol as usize], KNOWN);
-            if link == KNOWN {
-                continue;
+    /// Finds what follows from what is at hand, for one unit of `budget` a waiting row and one a
+    /// symbol. False if the budget did not last.
+    pub(super) fn advance(&mut self, budget: &mut u64) -> bool {
+        while let Some(step) = self.ready.pop() {
+            if *budget == 0 {
+                self.ready.push(step);
+                return false;
             }
-            self.recovered += 1;
+            let mut spent = 1;
+            let mut link = std::mem::replace(&mut self.waiting[step.symbol as usize], KNOWN);
+            if link != KNOWN {
+                self.steps.push(step);
+            }
             while let Some(&Link { row, next }) = self.links.get(link as usize) {
                 let sum = &mut self.sums[row as usize];
                 sum.missing -= 1;
-                sum.sum ^= symbol;
+                sum.sum ^= step.symbol;
                 if sum.missing == 1 {
-                    self.fresh.push(sum.sum);
+                    self.ready.push(Step { symbol: sum.sum, esi: self.esis[row as usize] });
                 }
                 link = next;
+                spent += 1;
             }
+            *budget = budget.saturating_sub(spent);
         }
+        true
     }
 }

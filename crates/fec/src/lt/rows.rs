@@ -16,7 +16,8 @@ pub struct Rows {
     source_symbols: u32,
     degrees: Arc<Degrees>,
     row: Vec<u32>,
-    /// One bit for each source symbol, all zero between rows: what a heavy row has already.
+    /// What a heavy row has already: one bit for each source symbol, all zero between rows. Empty
+    /// before the first one.
     seen: Vec<u64>,
 }
 
@@ -30,13 +31,7 @@ impl Rows {
     /// [`BlockLengthError`] if that is not 1 to 2^20.
     pub fn new(code: Lt, source_symbols: u32) -> Result<Self, BlockLengthError> {
         let degrees = Arc::new(Degrees::new(code, source_symbols)?);
-        Ok(Self {
-            seed: code.seed,
-            source_symbols,
-            seen: vec![0; (source_symbols as usize).div_ceil(64)],
-            row: Vec::with_capacity(degrees.max() as usize),
-            degrees,
-        })
+        Ok(Self { seed: code.seed, source_symbols, degrees, row: Vec::new(), seen: Vec::new() })
     }
 
     /// `k`: source symbols of a block.
@@ -70,6 +65,7 @@ impl Rows {
                 }
             }
         } else {
+            self.seen.resize((self.source_symbols as usize).div_ceil(64), 0);
             while self.row.len() < degree as usize {
                 let term = random.below(self.source_symbols);
                 let (word, bit) = (&mut self.seen[term as usize / 64], 1 << (term % 64));

@@ -1,8 +1,11 @@
 //! Which symbols of a RaptorQ block are at hand, and whether they suffice.
 
+use super::direct::{self, DirectPlan};
 use super::params::Params;
 use super::planner::{Planned, plan};
-use super::{ENCODING_SYMBOLS, isi_of};
+use super::program::Program;
+use super::{ENCODING_SYMBOLS, full_program, isi_of};
+use crate::kernel::InstructionSet;
 use crate::{Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -29,11 +32,13 @@ pub(crate) struct RaptorQDecoder {
     /// Symbols that were at hand when the last attempt showed a lack of rank, and that lack.
     shown: (usize, u32),
     solved: bool,
+    /// The program of a block of this length that is full, when somebody has made it.
+    full: Arc<OnceLock<Arc<Program>>>,
 }
 
 impl RaptorQDecoder {
     /// `source_symbols` is within the code's limits.
-    pub(crate) fn new(source_symbols: u32) -> Self {
+    pub(crate) fn new(source_symbols: u32, full: Arc<OnceLock<Arc<Program>>>) -> Self {
         Self {
             params: Params::covering(source_symbols),
             source: vec![false; source_symbols as usize],
@@ -42,6 +47,7 @@ impl RaptorQDecoder {
             room: source_symbols as usize + SURPLUS,
             shown: (0, source_symbols),
             solved: false,
+            full,
         }
     }
 
@@ -53,6 +59,27 @@ impl RaptorQDecoder {
     fn make_room(&mut self, lack: u32) {
         let most = 2 * self.source.len() + SURPLUS;
         self.room = self.room.max(self.at_hand() + lack as usize + SURPLUS).min(most);
+    }
+
+    fn lost(&self) -> Vec<Esi> {
+        let source = (0..).zip(&self.source);
+        source.filter_map(|(esi, &here)| (!here).then_some(Esi(esi))).collect()
+    }
+
+    /// The direct way, if it is the faster one, `budget` allows for it and the first repair symbols
+    /// suffice.
+    fn solve_directly(&self, budget: Work) -> Option<Plan> {
+        let count = self.source.len() - self.source_count;
+        let instructions = InstructionSet::best();
+        let affordable = direct::work(&self.params, count) <= budget;
+        if !affordable || !direct::is_faster(instructions, count) || self.repair.len() < count {
+            return None;
+        }
+        let k = self.source.len() as u32;
+        let full = self.full.get_or_init(|| Arc::new(full_program(&self.params)));
+        let (lost, repair) = (self.lost(), || self.repair.iter().take(count).map(|&esi| Esi(esi)));
+        let direct = DirectPlan::new(instructions, full, k, &lost, repair())?;
+        Some(Plan::raptorq_direct(k, lost, repair(), direct))
     }
 
     /// Internal symbol ids of all that is known: source, padding and repair symbols, ascending.
@@ -100,15 +127,11 @@ impl Decoder for RaptorQDecoder {
         let k = self.source.len() as u32;
         let found = if self.source_count == self.source.len() {
             Plan::raptorq_source(k, OnceLock::new())
+        } else if let Some(plan) = self.solve_directly(budget) {
+            plan
         } else {
             match plan(&self.params, &self.isis(), budget) {
-                Planned::Solved(program) => {
-                    let lost = (0..)
-                        .zip(&self.source)
-                        .filter_map(|(esi, &here)| (!here).then_some(Esi(esi)))
-                        .collect();
-                    Plan::raptorq(k, lost, *program)
-                }
+                Planned::Solved(program) => Plan::raptorq(k, self.lost(), *program),
                 Planned::Wanting(lack) => {
                     self.shown = (self.at_hand(), lack);
                     self.make_room(lack);

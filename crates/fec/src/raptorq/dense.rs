@@ -127,9 +127,9 @@ impl ColumnBits {
             }
         }
         let mut sum = vec![0; words];
-        for (column, solved, inactive) in pivots.iter() {
+        for (column, solved, terms) in pivots.iter() {
             sum.fill(0);
-            for &other in inactive {
+            for &other in &terms[solved.len()..] {
                 this.add_inactive(other, peeling, &mut sum);
             }
             for &other in solved {

@@ -81,9 +81,8 @@ impl Kernel for RunStripe<'_> {
         }
 
         // Step 7.
-        for (slot, solved, inactive) in program.pivots.iter() {
-            let sum = Row::<V, N>::load(&slots[slot]).add_all(slots, solved);
-            sum.add_all(slots, inactive).store(&mut slots[slot]);
+        for (slot, _, terms) in program.pivots.iter() {
+            Row::<V, N>::load(&slots[slot]).add_all(slots, terms).store(&mut slots[slot]);
         }
     }
 }

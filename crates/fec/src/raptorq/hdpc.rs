@@ -53,6 +53,31 @@ pub(super) fn multiply<V: Lane, const N: usize>(
     }
 }
 
+/// [`multiply`] backwards, for some columns: adds what the rows `products` contribute to the columns
+/// of `slots`, each in the row of `vector` that its slot says.
+#[inline(always)]
+pub(super) fn multiply_transposed<V: Lane, const N: usize>(
+    pairs: &[[u8; 2]],
+    products: &[[Line; N]],
+    slots: &[u32],
+    vector: &mut [[Line; N]],
+) {
+    let mut sum = Row::<V, N>::zero();
+    for (i, product) in products.iter().enumerate() {
+        sum = sum.add_product(V::factor(alpha_power(i)), Row::load(product));
+    }
+    // The last column comes first.
+    for j in (0..=pairs.len()).rev() {
+        if let Some(&[a, b]) = pairs.get(j) {
+            sum = sum.double().add(&products[a as usize]).add(&products[b as usize]);
+        }
+        if let Some(&slot) = slots.get(j) {
+            let row = &mut vector[slot as usize];
+            sum.add(row).store(row);
+        }
+    }
+}
+
 /// Symbols: one for each of some columns, the others being zero.
 pub(super) struct Symbols<'a> {
     /// The lines of one row after the other.

@@ -95,16 +95,47 @@ impl Pivots {
         self.pivots.iter().map(|pivot| pivot.column as usize)
     }
 
-    /// For each pivot its column, the pivots before it in its row, and the inactive columns; slots
-    /// instead of columns after [`look_up`](Self::look_up).
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &[u32], &[u32])> {
-        let mut terms = self.terms.as_slice();
-        self.pivots.iter().map(move |pivot| {
-            let (own, rest) = terms.split_at(pivot.terms.into());
-            terms = rest;
-            let (solved, inactive) = own.split_at(pivot.solved.into());
-            (pivot.column as usize, solved, inactive)
-        })
+    /// For each pivot its column, the pivots before it in its row, and all other columns of the row:
+    /// those pivots first, then the inactive ones; slots instead of columns after
+    /// [`look_up`](Self::look_up).
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, &[u32], &[u32])> {
+        PivotIter { pivots: self.pivots.iter(), terms: &self.terms }
+    }
+}
+
+/// See [`Pivots::iter`].
+struct PivotIter<'a> {
+    pivots: std::slice::Iter<'a, Pivot>,
+    /// Those of the pivots that are left.
+    terms: &'a [u32],
+}
+
+impl Pivot {
+    #[inline(always)]
+    fn with(self, terms: &[u32]) -> (usize, &[u32], &[u32]) {
+        (self.column as usize, &terms[..self.solved.into()], terms)
+    }
+}
+
+impl<'a> Iterator for PivotIter<'a> {
+    type Item = (usize, &'a [u32], &'a [u32]);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let pivot = self.pivots.next()?;
+        let (own, rest) = self.terms.split_at(pivot.terms.into());
+        self.terms = rest;
+        Some(pivot.with(own))
+    }
+}
+
+impl DoubleEndedIterator for PivotIter<'_> {
+    #[inline(always)]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let pivot = self.pivots.next_back()?;
+        let (rest, own) = self.terms.split_at(self.terms.len() - usize::from(pivot.terms));
+        self.terms = rest;
+        Some(pivot.with(own))
     }
 }
 

@@ -9,14 +9,14 @@ use crate::splitmix::{SplitMix64, shuffle};
 /// Encoding symbols are numbered layer by layer: `k` source symbols, then the first checks, each a
 /// sum of source symbols, then the last checks, each a sum of first checks. With stretch factor `c`:
 ///
-/// - The first graph has `k (c-1)/c` checks (rounded down): as many as there are source symbols
-///   missing when `k` of the `c k` symbols are at hand.
+/// - The first graph has about `k (c-1)/c` checks.
 ///   - *G1* leads to all but a fiftieth of them. The degrees of source symbols have a heavy tail:
 ///     the share of degree `i` is `(D+1) / (D i (i-1))` for `i` from 2 to `D+1`, `D = 200`; each
 ///     edge ends anywhere. `D` is less for blocks of under 5 000: `k / 25`, and at least 20.
 ///   - *G2* leads to that fiftieth: each source symbol has two edges, evenly spread.
-/// - The second graph is between the first checks and `c - 1` times as many last checks. Degrees on
-///   the left are `6 c`, and on the right as the paper's linear program found them.
+/// - The second graph is between the first checks and all the others, `c - 1` times as many. Degrees
+///   on the left are about `6 c`, so that six edges lead to checks that are at hand, and on the
+///   right as the paper's linear program found them.
 ///
 /// For `k = 16 000` and `c = 2` these are the printed 7 840 + 160 and 8 000 checks, and 94 516 +
 /// 32 000 + 96 000 edges. Everything is computed in integers.
@@ -56,8 +56,10 @@ impl Graph {
             of_firsts[(check - k) as usize] = list;
         }
         let mut of_lasts = vec![Vec::new(); last_checks as usize];
-        let degrees = last_degrees(last_checks, 6 * c * first_checks);
-        for (&check, list) in lasts.iter().zip(deal(&firsts, 6 * c, degrees, &mut random)) {
+        // A little less than six where there are many checks: tried.
+        let degree = 6 * c - (c - 2) / 4;
+        let degrees = last_degrees(last_checks, degree * first_checks);
+        for (&check, list) in lasts.iter().zip(deal(&firsts, degree, degrees, &mut random)) {
             of_lasts[check as usize] = list;
         }
 
@@ -111,8 +113,12 @@ impl Graph {
 }
 
 /// How many checks the first graph has.
+///
+/// As many as there are source symbols missing when `k` of `c k` symbols are at hand would do if no
+/// symbol were wasted. What is wasted is the same share of the checks for each stretch factor, so
+/// with a larger one it takes more checks: tried, a 28th of `1 - 2/c` needs the fewest symbols.
 fn first_checks(k: u32, c: u32) -> u32 {
-    k * (c - 1) / c
+    k * (c - 1) / c + k * (c - 2) / (28 * c)
 }
 
 /// `start..start + count` in random order.

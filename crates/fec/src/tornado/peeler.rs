@@ -28,6 +28,17 @@ pub struct Peeler {
     recovered: usize,
     /// Symbols that are known and not yet taken out of their checks.
     fresh: Vec<u32>,
+    steps: Vec<Step>,
+}
+
+/// A symbol that was not at hand when it was recovered, and the check that recovered it: they come
+/// in an order in which all that a step needs is at hand or recovered by a step before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// ESI of the symbol.
+    pub(super) symbol: u32,
+    /// Index of the check; if it is the symbol itself, that is the sum of its terms.
+    pub(super) check: u32,
 }
 
 /// What is still unknown of a check and the symbols that it is the sum of.
@@ -51,7 +62,8 @@ impl Peeler {
         let untouched: Vec<Check> = (0..n - k).map(check).collect();
         let checks = untouched.clone();
         let known = vec![false; n as usize];
-        Self { graph, peeling, known, checks, untouched, recovered: 0, fresh: Vec::new() }
+        let (fresh, steps) = (Vec::new(), Vec::new());
+        Self { graph, peeling, known, checks, untouched, recovered: 0, fresh, steps }
     }
 
     /// Forgets all symbols, in the memory that there is.
@@ -59,6 +71,8 @@ impl Peeler {
         self.known.fill(false);
         self.checks.copy_from_slice(&self.untouched);
         self.recovered = 0;
+        self.fresh.clear();
+        self.steps.clear();
     }
 
     /// Notes that encoding symbol `esi` is at hand, and what follows from it. Returns how many source
@@ -72,12 +86,7 @@ impl Peeler {
             return Err(EsiError { esi, encoding_symbols });
         }
         self.learn(esi.0);
-        if !self.fresh.is_empty() {
-            let graph = Arc::clone(&self.graph);
-            while let Some(symbol) = self.fresh.pop() {
-                self.take_out(&graph, symbol);
-            }
-        }
+        self.advance(&mut { u64::MAX });
         Ok(self.recovered)
     }
 
@@ -101,33 +110,62 @@ impl Peeler {
         &self.graph
     }
 
-    fn learn(&mut self, symbol: u32) {
-        if !std::mem::replace(&mut self.known[symbol as usize], true) {
+    /// True if all that follows from what is known has been found.
+    pub(super) fn is_idle(&self) -> bool {
+        self.fresh.is_empty()
+    }
+
+    /// What was recovered, in order.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Notes that symbol `symbol` is known, without looking what follows from it.
+    pub(super) fn learn(&mut self, symbol: u32) -> bool {
+        let is_new = !std::mem::replace(&mut self.known[symbol as usize], true);
+        if is_new {
             self.recovered += usize::from(symbol < self.graph.source_symbols());
             self.fresh.push(symbol);
         }
+        is_new
     }
 
-    /// Takes a known symbol out of the checks that it is part of, and out of itself if it is one.
-    fn take_out(&mut self, graph: &Graph, symbol: u32) {
-        for &check in graph.checks_of(symbol) {
-            self.reduce(graph, check, symbol);
+    /// Finds what follows from what is known, for one unit of `budget` an edge. False if the budget
+    /// did not last.
+    pub(super) fn advance(&mut self, budget: &mut u64) -> bool {
+        if self.fresh.is_empty() {
+            return true;
         }
-        if let Some(own) = symbol.checked_sub(graph.source_symbols()) {
-            self.reduce(graph, own, symbol);
+        let graph = Arc::clone(&self.graph);
+        while let Some(symbol) = self.fresh.pop() {
+            let checks = graph.checks_of(symbol);
+            let Some(rest) = budget.checked_sub(checks.len() as u64 + 1) else {
+                self.fresh.push(symbol);
+                return false;
+            };
+            *budget = rest;
+            for &check in checks {
+                self.reduce(check, symbol);
+            }
+            if let Some(own) = symbol.checked_sub(graph.source_symbols()) {
+                self.reduce(own, symbol);
+            }
         }
+        true
     }
 
+    /// Takes a known symbol out of a check: one that it is part of, or itself.
     #[inline(always)]
-    fn reduce(&mut self, graph: &Graph, index: u32, symbol: u32) {
+    fn reduce(&mut self, index: u32, symbol: u32) {
         let check = &mut self.checks[index as usize];
         check.missing -= 1;
         check.sum ^= symbol;
         if check.missing == 1 {
             let last = check.sum;
             // If it is the check itself, that helps to recover others only with joint peeling.
-            if last != graph.source_symbols() + index || self.peeling == Peeling::Joint {
-                self.learn(last);
+            let is_own = last == self.graph.source_symbols() + index;
+            if (!is_own || self.peeling == Peeling::Joint) && self.learn(last) {
+                self.steps.push(Step { symbol: last, check: index });
             }
         }
     }

@@ -49,7 +49,11 @@ impl Block {
     }
 
     pub(crate) fn encoder(&self) -> Intermediate {
-        let plan = Arc::new(Plan::source(RAPTORQ, self.k).unwrap());
+        self.encoder_of(RAPTORQ)
+    }
+
+    pub(crate) fn encoder_of(&self, scheme: FecScheme) -> Intermediate {
+        let plan = Arc::new(Plan::source(scheme, self.k).unwrap());
         execute(&plan, self.width, |esi, out| out.copy_from_slice(self.symbol(esi)))
     }
 

@@ -8,5 +8,6 @@ mod failure;
 mod fuzz;
 mod hostile;
 mod peer;
+mod recover;
 mod reference;
 mod vectors;

@@ -1,6 +1,7 @@
 //! The work on files: making room, bringing verified files to their names. Slow (it waits for the
 //! medium), so it has a thread of its own.
 
+use crate::watch::KeptMark;
 use crate::{Error, ReceiveOptions, ReceivedPart, Stop};
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::ObjectLayout;
@@ -80,6 +81,10 @@ pub(super) struct Disk {
     pub(super) options: StagingOptions,
     /// Which of a manifest's files are received.
     selection: Selection,
+    /// What the directory remembers of the publisher.
+    mark: Option<KeptMark>,
+    /// Version of what is received.
+    version: u64,
     /// Files that are there already are not received.
     skip_existing: bool,
     workers: usize,
@@ -132,6 +137,7 @@ impl Disk {
         target: Arc<TargetDirectory>,
         options: &ReceiveOptions,
         selection: Selection,
+        mark: Option<KeptMark>,
         abandoned: Stop,
         tell: Box<dyn FnMut(u64, u64) + Send>,
     ) -> Self {
@@ -142,6 +148,8 @@ impl Disk {
             target,
             options,
             selection,
+            mark,
+            version: 0,
             skip_existing,
             workers,
             abandoned,
@@ -242,6 +250,10 @@ impl Disk {
             staging.commit(&std::mem::take(&mut self.left))?;
             staging.put_right(&std::mem::take(&mut self.to_put_right))?;
             staging.commit_directories()?;
+            // Before success is said, and after everything that it speaks of.
+            if let Some(mark) = &mut self.mark {
+                mark.raise(&self.target, self.version)?;
+            }
             staging.remove()?;
         }
         Ok(())
@@ -256,7 +268,10 @@ impl Disk {
     /// Removes what was not committed, where nobody can ever go on with it. If that fails, whoever
     /// receives the session next removes it.
     pub(super) fn discard(&mut self) {
-        let _ = self.staging.take().map(|staging| staging.remove());
+        let _ = self.staging.take().map(|staging| {
+            let _ = staging.finish_directories();
+            staging.remove()
+        });
     }
 
     fn open_plain(
@@ -268,17 +283,22 @@ impl Disk {
         let name = || file.content_location.clone();
         let path = parse_content_location(&file.content_location)
             .map_err(|error| Error::Name { name: name(), error })?;
-        // Directories are not made here: the last component is the name.
-        let last: Vec<_> = path.components().next_back().into_iter().collect();
-        let target = TargetName::new(&last).map_err(StagingError::from)?;
+        let components: Vec<_> = path.components().collect();
+        let target = TargetName::new(&components).map_err(StagingError::from)?;
         self.target.check_free(&target, self.options.overwrite)?;
         let SessionKey { source, tsi } = session;
         let tag = format!("flute-{source}-{tsi}").replace(['.', ':'], "-");
         let staging = match &self.staging {
             Some(staging) => Arc::clone(staging),
             None => {
-                let target = Arc::clone(&self.target);
-                let (staging, _) = Staging::create(target, &tag, self.options)?;
+                let create = || Staging::create(Arc::clone(&self.target), &tag, self.options);
+                let (mut staging, kept) = create()?;
+                if kept != fontana_store::Kept::default() {
+                    // Files come in any order: what a killed receiver noted means nothing here.
+                    staging.remove()?;
+                    drop(staging);
+                    staging = create()?.0;
+                }
                 Arc::clone(self.staging.insert(Arc::new(staging)))
             }
         };

@@ -10,7 +10,7 @@ use super::syncer;
 use super::worker::{self, Attempt, Task, Tasks};
 use super::{
     Command, ObjectReport, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE,
-    SimulatedLoss,
+    SimulatedLoss, Versions,
 };
 use crate::resume::known_manifest;
 use crate::{Error, Stop};
@@ -35,6 +35,9 @@ const OBSERVE_EVERY: Duration = Duration::from_millis(200);
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Bytes of one receive batch.
 const BATCH_BYTES: usize = 256 << 10;
+/// How long a receiver that follows versions listens when it has heard an old one: a newer one may
+/// be sent beside it.
+const LOOK: Duration = Duration::from_secs(1);
 /// Lists of tasks that may wait for one worker: then the deciding thread waits, and the receive
 /// thread throws away and counts.
 const WORKER_QUEUE: usize = 64;
@@ -45,7 +48,8 @@ pub(super) fn run(
     observe: &mut dyn FnMut(ReceiveEvent<'_>),
 ) -> Result<ReceiveSummary, Error> {
     let (shares, limits) = (session.shares(), session.limits());
-    let ReceiveSession { options, socket, target, selection, commands, sink, device, .. } = session;
+    let ReceiveSession { options, socket, target, selection, mark, commands, sink, device, .. } =
+        session;
     let (keep_open, commands) = commands;
     let pipe = sink.map(Pipe::new).transpose()?;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -78,7 +82,8 @@ pub(super) fn run(
         // Nobody listens any more when it is over.
         let _ = compared.send(disk::Report::Compared { bytes, of });
     });
-    let mut disk = Disk::new(Arc::clone(&target), &options, selection, abandoned.clone(), tell);
+    let mut disk =
+        Disk::new(Arc::clone(&target), &options, selection, mark, abandoned.clone(), tell);
     disk.piped = pipe.is_some();
     disk.device = device.clone().map(OnDevice::new);
     let summary = std::thread::scope(|scope| {
@@ -108,6 +113,8 @@ pub(super) fn run(
             group: options.reach.address().ip(),
             sources: options.expectation.sources.clone(),
             only_one_manifest: options.expectation.manifest.is_some(),
+            follows: options.versions == Versions::Newer,
+            old_version_heard: None,
             workers,
             solver,
             disk: disk_tasks,
@@ -157,6 +164,10 @@ struct Driver<'a, 'b> {
     sources: Vec<IpAddr>,
     /// The manifest's hash is known: no other manifest will do.
     only_one_manifest: bool,
+    /// Nothing but newer versions is wanted.
+    follows: bool,
+    /// Since when only versions have been heard that are not newer.
+    old_version_heard: Option<Duration>,
     workers: Vec<WorkerQueue>,
     solver: Sender<Attempt>,
     disk: Sender<disk::Task>,
@@ -229,6 +240,8 @@ impl Driver<'_, '_> {
                 Some(Over::Interrupted)
             } else if silent || options.timeout.is_some_and(|timeout| elapsed >= timeout) {
                 Some(Over::TimeUp)
+            } else if self.old_version_heard.is_some_and(|since| elapsed >= since + LOOK) {
+                Some(Over::NothingNew)
             } else {
                 None
             };
@@ -515,10 +528,20 @@ impl Driver<'_, '_> {
                 if hopeless && self.only_one_manifest {
                     self.outcome.over = Some(Over::Hopeless);
                 }
+                if reason == Rejection::OldVersion && self.follows {
+                    self.old_version_heard.get_or_insert(elapsed);
+                }
                 self.outcome.rejections.push((session, reason));
                 (self.observe)(ReceiveEvent::Rejected { session, reason });
             }
+            Event::Superseded { .. } => {
+                if self.follows {
+                    self.outcome.over.get_or_insert(Over::Superseded);
+                }
+            }
             Event::Accepted { session, manifest, hash, verified } => {
+                self.old_version_heard = None;
+                self.outcome.manifest = Some((hash, manifest.version()));
                 self.outcome.accepted = Some(verified);
                 let manifest = &*manifest;
                 if let Some(pipe) = &mut self.pipe {

@@ -1,10 +1,10 @@
 //! How a reception ends: what has happened, and the verdict on it.
 
 use super::pipe::Pipe;
-use super::{Delivery, ObjectReport, ReceiveProgress, ReceiveSummary};
+use super::{Delivery, Ended, ObjectReport, ReceiveProgress, ReceiveSummary};
 use crate::{Error, Verdict};
 use fontana_proto::{Rejection, SessionKey, StreamBreak, Verified};
-use fontana_wire::Toi;
+use fontana_wire::{Hash, Toi};
 use std::collections::BTreeMap;
 
 /// Why the loop ended.
@@ -16,6 +16,8 @@ pub(super) enum Over {
     Hopeless,
     TimeUp,
     Interrupted,
+    NothingNew,
+    Superseded,
     /// The consumer has closed its end.
     ConsumerGone,
 }
@@ -25,6 +27,8 @@ pub(super) enum Over {
 pub(super) struct Outcome {
     pub(super) over: Option<Over>,
     pub(super) accepted: Option<Verified>,
+    /// Hash and version of the manifest that was accepted.
+    pub(super) manifest: Option<(Hash, u64)>,
     pub(super) objects: Vec<ObjectReport>,
     pub(super) bytes: u64,
     pub(super) poisoned: bool,
@@ -45,7 +49,17 @@ impl Outcome {
     ) -> ReceiveSummary {
         let closed = over == Over::ConsumerGone;
         let delivery = pipe.map(|pipe| Delivery { bytes: pipe.end(), closed });
-        let Outcome { accepted, objects, bytes, poisoned, broken, failures, rejections, .. } = self;
+        let Outcome {
+            accepted,
+            manifest,
+            objects,
+            bytes,
+            poisoned,
+            broken,
+            failures,
+            rejections,
+            ..
+        } = self;
         let mut failures: Vec<_> = failures.into_values().collect();
         let delivered = delivery.map_or(0, |delivery| delivery.bytes);
         failures.extend(
@@ -54,7 +68,8 @@ impl Outcome {
                 .map(|(missing, reason)| Error::StreamBroken { delivered, missing, reason }),
         );
         let start = match over {
-            Over::Complete => Verdict::Complete,
+            Over::Complete | Over::NothingNew => Verdict::Complete,
+            Over::Superseded => Verdict::Incomplete,
             Over::Interrupted | Over::ConsumerGone => Verdict::Interrupted,
             Over::TimeUp if accepted.is_some() => Verdict::Incomplete,
             Over::TimeUp | Over::Hopeless => verdict_of_silence(&rejections),
@@ -63,8 +78,17 @@ impl Outcome {
             Over::GivenUp => Verdict::Complete,
         };
         let verdict = failures.iter().fold(start, |verdict, e| verdict.worst(e.verdict()));
+        let ended = match over {
+            Over::Complete | Over::GivenUp => Ended::Done,
+            Over::TimeUp | Over::Hopeless => Ended::TimeUp,
+            Over::Interrupted | Over::ConsumerGone => Ended::Stopped,
+            Over::NothingNew => Ended::NothingNew,
+            Over::Superseded => Ended::Superseded,
+        };
         ReceiveSummary {
             verdict,
+            ended,
+            manifest,
             progress,
             objects,
             bytes,
@@ -80,7 +104,9 @@ impl Outcome {
 fn verdict_of_silence(rejections: &[(SessionKey, Rejection)]) -> Verdict {
     rejections.iter().fold(Verdict::NothingHeard, |verdict, (_, reason)| {
         verdict.worst(match reason {
-            Rejection::WrongKey | Rejection::Expired => Verdict::Authentication,
+            Rejection::WrongKey | Rejection::Expired | Rejection::OldVersion => {
+                Verdict::Authentication
+            }
             Rejection::BadManifest => Verdict::VerificationFailed,
             Rejection::TooLarge => Verdict::Refused,
             Rejection::OtherSession | Rejection::OtherManifest => Verdict::NothingHeard,

@@ -25,7 +25,7 @@ fn assert_complete(received: &Received, files: &Files) {
 #[test]
 fn a_lossy_receiver_completes_with_either_code_in_either_order() {
     let files = files_of(&[0, 1, 3 * MIB]);
-    for code in [Code::None, Code::RaptorQ] {
+    for code in [Code::None, Code::ReedSolomon, Code::RaptorQ] {
         for ordering in [Ordering::Even, Ordering::Sequential { repair_permille: 200 }] {
             let received = transfer(&files, 0.1, |options| {
                 (options.code, options.ordering) = (code, ordering);
@@ -39,6 +39,13 @@ fn a_lossy_receiver_completes_with_either_code_in_either_order() {
 #[test]
 fn more_files_than_a_packet_can_name_arrive_with_empty_ones_among_them() {
     let files = (0..300).map(|n| (format!("file {n}"), vec![n as u8; n % 3])).collect();
+    assert_complete(&transfer(&files, 0.1, |_| {}), &files);
+}
+
+#[test]
+fn a_tree_arrives_with_its_directories() {
+    let names = ["tree/a/b/c", "tree/a/d", "tree/e", "beside"];
+    let files = names.map(|name| (name.to_owned(), name.repeat(500).into_bytes())).into();
     assert_complete(&transfer(&files, 0.1, |_| {}), &files);
 }
 

@@ -69,21 +69,37 @@ pub(crate) fn files_of(sizes: &[usize]) -> Files {
     sizes.iter().map(|size| (name(size), noise(*size, *size as u64))).collect()
 }
 
-/// Writes files into a directory; their paths.
+/// Writes files into a directory and directories below it; what to name to a sender.
 pub(crate) fn write(files: &Files, directory: &Path) -> Vec<PathBuf> {
     let write = |(name, bytes): (&String, &Vec<u8>)| {
         let path = directory.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, bytes).unwrap();
-        path
+        directory.join(name.split('/').next().unwrap())
     };
-    files.iter().map(write).collect()
+    let mut paths: Vec<_> = files.iter().map(write).collect();
+    paths.dedup();
+    paths
 }
 
-/// Every entry of a directory, staging included.
+/// Every file in a directory and below it, staging included.
 pub(crate) fn read(directory: &Path) -> Files {
-    let entries = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
-    let name = |entry: &std::fs::DirEntry| entry.file_name().into_string().unwrap();
-    entries.map(|entry| (name(&entry), std::fs::read(entry.path()).unwrap())).collect()
+    let mut files = Files::new();
+    let mut waiting = vec![directory.to_owned()];
+    while let Some(here) = waiting.pop() {
+        for entry in std::fs::read_dir(&here).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            match entry.file_type().unwrap() {
+                kind if kind.is_dir() => waiting.push(path),
+                kind if kind.is_file() => {
+                    let name = path.strip_prefix(directory).unwrap().to_str().unwrap();
+                    files.insert(name.to_owned(), std::fs::read(&path).unwrap());
+                }
+                _ => {}
+            }
+        }
+    }
+    files
 }
 
 /// Compares without printing megabytes.

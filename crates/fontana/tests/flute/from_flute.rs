@@ -5,8 +5,8 @@ use super::fontana_side::{
     text,
 };
 use super::peer::{
-    Background, Sending, carousel, config, no_code, object, packets, raptorq, send, sender,
-    sender_of,
+    Background, Sending, carousel, config, no_code, object, packets, raptorq, reed_solomon, send,
+    sender, sender_of, small_block,
 };
 use flute::core::{Oti, lct::Cenc};
 use flute::sender::{Config, FdtXmlProfile, Profile, TOIMaxLength, TransferConfig};
@@ -47,12 +47,31 @@ fn every_size_arrives_with_raptorq() {
 }
 
 #[test]
+fn every_size_arrives_with_reed_solomon_under_either_number() {
+    let files = files_of(&[0, 1, 100_000, 5 * MIB]);
+    for oti in [reed_solomon(), small_block()] {
+        let received = transfer(&files, &oti, &config(), Cenc::Null, Losing::permille(0));
+        assert_complete(&received, &files);
+    }
+}
+
+#[test]
 fn a_tenth_of_the_datagrams_is_lost_and_everything_arrives() {
     let files = files_of(&[0, 1, 5 * MIB]);
-    for oti in [no_code(), raptorq(1)] {
+    for oti in [no_code(), reed_solomon(), small_block(), raptorq(1)] {
         let received = transfer(&files, &oti, &config(), Cenc::Null, Losing::permille(100));
         assert_complete(&received, &files);
     }
+}
+
+#[test]
+fn directories_of_a_location_are_made() {
+    let names = ["a/b/c/deep", "a/b/flat", "with blank/\u{fc}ml\u{e4}ut", "top"];
+    let files = names.map(|name| (name.to_owned(), noise(20_000, name.len() as u64))).into();
+    let received = transfer(&files, &no_code(), &config(), Cenc::Null, Losing::permille(50));
+    assert_complete(&received, &files);
+    let received = transfer(&files, &raptorq(1), &config(), Cenc::Gzip, Losing::permille(0));
+    assert_complete(&received, &files);
 }
 
 #[test]
@@ -115,7 +134,7 @@ fn object_numbers_may_have_any_width() {
 #[test]
 fn transmission_information_in_the_table_alone_is_enough() {
     let files = files_of(&[0, 1, 100_000]);
-    for oti in [no_code(), raptorq(1)] {
+    for oti in [no_code(), reed_solomon(), small_block(), raptorq(1)] {
         let oti = Oti { inband_fti: false, ..oti };
         let received = transfer(&files, &oti, &config(), Cenc::Null, Losing::permille(0));
         assert_complete(&received, &files);
@@ -215,9 +234,9 @@ fn a_file_whose_code_is_not_known_is_refused_and_the_one_beside_it_arrives() {
     let reach = reach();
     let receiver = FontanaReceiver::join(&reach, |_| {});
     let mut sender = sender_of(&reach, &files, &no_code(), &config(), Cenc::Null);
-    let oti = Oti::new_reed_solomon_rs28(1400, 60, 4).unwrap();
+    let oti = Oti::new_raptor(1400, 60, 4, 1, 4).unwrap();
     let transfer = TransferConfig { oti: Some(oti), ..carousel(Cenc::Null) };
-    sender.add_object(0, object("with Reed-Solomon", &noise(100_000, 1), transfer)).unwrap();
+    sender.add_object(0, object("with Raptor", &noise(100_000, 1), transfer)).unwrap();
     sender.publish(SystemTime::now()).unwrap();
     let _sender = send(&reach, sender, Losing::permille(0));
     let received = receiver.run();
@@ -225,8 +244,8 @@ fn a_file_whose_code_is_not_known_is_refused_and_the_one_beside_it_arrives() {
     assert_same(&received.files, &files);
     assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
     let failure = &received.summary.failures[0];
-    assert!(failure.to_string().contains("FEC Encoding ID 5"), "{failure}");
-    assert_eq!(received.failed, ["file:///with%20Reed-Solomon"]);
+    assert!(failure.to_string().contains("FEC Encoding ID 1"), "{failure}");
+    assert_eq!(received.failed, ["file:///with%20Raptor"]);
 }
 
 #[test]

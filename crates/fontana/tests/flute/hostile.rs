@@ -6,6 +6,7 @@ use super::handmade::{Session, described, oti, table, without_oti};
 use fontana::wire::{ContentEncoding, FdtContentEncoding, FdtFile, Toi};
 use fontana::{ReceiveOptions, Rejection};
 use fontana_fec::{FecScheme, Oti};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const HONEST: u128 = 100;
@@ -96,6 +97,8 @@ fn names_that_lead_elsewhere_are_refused() {
     let bytes = noise(2_000, 1);
     let up = "../".repeat(20);
     let into_outside = format!("{up}{}/x", outside.path().display());
+    let deep = "d/".repeat(32) + "x";
+    let long = format!("a/{}", "x".repeat(256));
     for location in [
         "../x",
         "a/../../x",
@@ -112,6 +115,12 @@ fn names_that_lead_elsewhere_are_refused() {
         "/",
         "http://example.org/",
         ".fontana-flute-127-0-0-1-4660",
+        ".fontana-flute-127-0-0-1-4660/0",
+        "a/b/../../../x",
+        "a/nul.txt/x",
+        "a /x",
+        deep.as_str(),
+        long.as_str(),
         "%ff",
     ] {
         let session = beside_an_honest_file(described(1, location, &bytes), &bytes);
@@ -126,30 +135,89 @@ fn names_that_lead_elsewhere_are_refused() {
 fn an_absolute_name_stays_in_the_target() {
     let outside = tempfile::tempdir().unwrap();
     let bytes = noise(2_000, 1);
-    for location in [
-        format!("{}/x", outside.path().display()),
-        format!("file://{}/x", outside.path().display()),
-    ] {
+    let absolute = format!("{}/x", outside.path().display());
+    for location in [absolute.clone(), format!("file://{absolute}")] {
         let session = beside_an_honest_file(described(1, &location, &bytes), &bytes);
         let received = receive(session, |_| {});
         assert_eq!(received.code(), 0, "{location:?}: {:?}", received.summary);
         let mut files = honest_files();
-        files.insert("x".to_owned(), bytes.clone());
+        files.insert(absolute[1..].to_owned(), bytes.clone());
         assert_same(&received.files, &files);
     }
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
 #[test]
+fn a_link_in_the_target_is_never_a_way_out_of_it() {
+    let outside = tempfile::tempdir().unwrap();
+    let bytes = noise(2_000, 1);
+    for overwrite in [false, true] {
+        let _air = air();
+        let reach = reach();
+        let receiver = FontanaReceiver::join(&reach, |options| options.overwrite = overwrite);
+        std::os::unix::fs::symlink(outside.path(), receiver.target().join("way")).unwrap();
+        let session = beside_an_honest_file(described(1, "way/out/x", &bytes), &bytes);
+        let _sender = session.repeat(&reach);
+        let received = receiver.run();
+        assert_eq!(received.code(), 6, "{:?}", received.summary);
+        assert_same(&received.files, &honest_files());
+    }
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_directory_that_is_there_keeps_its_mode_and_a_new_one_has_the_usual_one() {
+    let bytes = noise(2_000, 1);
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    // Complete, and with a file that never comes.
+    for code in [0, 3] {
+        let _air = air();
+        let reach = reach();
+        let receiver = FontanaReceiver::join(&reach, |options| {
+            options.overwrite = true;
+            options.timeout = Some(Duration::from_secs(if code == 0 { 60 } else { 3 }));
+        });
+        let target = receiver.target().to_owned();
+        let (private, usual) = (target.join("private"), target.join("usual"));
+        std::fs::create_dir(&usual).unwrap();
+        std::fs::create_dir(&private).unwrap();
+        std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let missing = (code == 3).then(|| described(7, "private/never/y", &bytes));
+        let table = [described(1, "private/new/x", &bytes)].into_iter().chain(missing);
+        let session = Session::default().table(table).file(1, &bytes);
+        let _sender = session.repeat(&reach);
+        let received = receiver.run();
+        assert_eq!(received.code(), code, "{:?}", received.summary);
+        assert_eq!(received.files["private/new/x"], bytes);
+        assert_eq!((mode(&private), mode(&private.join("new"))), (0o700, mode(&usual)));
+        assert!(!private.join("never").exists());
+    }
+}
+
+#[test]
 fn two_files_with_one_name_are_not_mixed() {
     let (first, second) = (noise(2_000, 1), noise(2_000, 2));
     let session = Session::default()
-        .table([described(1, "a/name", &first), described(2, "b/name", &second)])
+        .table([described(1, "a/name", &first), described(2, "/a//./name", &second)])
         .file(1, &first)
         .file(2, &second);
     let received = receive(session, |_| {});
     assert_eq!(received.code(), 6);
-    assert_same(&received.files, &Files::from([("name".to_owned(), first)]));
+    assert_same(&received.files, &Files::from([("a/name".to_owned(), first)]));
+}
+
+#[test]
+fn nothing_lies_below_a_file_and_no_file_takes_the_place_of_a_directory() {
+    let (first, second) = (noise(2_000, 1), noise(2_000, 2));
+    for [one, other] in [["a", "a/b"], ["a/b", "a"]] {
+        let session = Session::default()
+            .table([described(1, one, &first), described(2, other, &second)])
+            .file(2, &second)
+            .file(1, &first);
+        let received = receive(session, |_| {});
+        assert_eq!(received.code(), 6);
+        assert_same(&received.files, &Files::from([(one.to_owned(), first.clone())]));
+    }
 }
 
 #[test]

@@ -83,6 +83,16 @@ pub(crate) fn no_code() -> Oti {
     Oti::new_no_code(1424, 64)
 }
 
+/// RFC 5510: blocks of 60 symbols with 12 repair symbols.
+pub(crate) fn reed_solomon() -> Oti {
+    Oti::new_reed_solomon_rs28(1400, 60, 12).unwrap()
+}
+
+/// The same under FEC Encoding ID 129.
+pub(crate) fn small_block() -> Oti {
+    Oti::new_reed_solomon_rs28_under_specified(1400, 60, 12).unwrap()
+}
+
 /// Blocks of 1 000 symbols with 20 % repair symbols.
 pub(crate) fn raptorq(sub_blocks: u16) -> Oti {
     Oti::new_raptorq(1400, 1000, 200, sub_blocks, 4).unwrap()

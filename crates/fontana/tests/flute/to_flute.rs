@@ -119,6 +119,20 @@ fn a_peer_that_loses_a_tenth_completes_without_a_code_when_the_carousel_comes_ro
 }
 
 #[test]
+fn a_peer_that_loses_a_tenth_completes_with_reed_solomon() {
+    lossy_peer_completes(4 * MIB, |o| o.code = Code::ReedSolomon, with_a_large_cache());
+}
+
+#[test]
+fn a_peer_with_its_defaults_takes_reed_solomon_block_by_block() {
+    let send = |options: &mut SendOptions| {
+        options.code = Code::ReedSolomon;
+        options.ordering = Ordering::Sequential { repair_permille: 250 };
+    };
+    lossy_peer_completes(16 * MIB, send, flute::receiver::Config::default());
+}
+
+#[test]
 fn a_peer_that_joins_late_completes_without_the_first_pass() {
     let _air = air();
     let directory = tempfile::tempdir().unwrap();

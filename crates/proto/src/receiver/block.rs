@@ -1,7 +1,9 @@
 //! One source block on its way: collecting, solving, recovering, verified.
 
 use crate::{BlockId, DecodePolicy, Job, KeptBlock, Placement, Recipe, SymbolBytes};
-use fontana_fec::{Decoder, Esi, FecScheme, Novelty, Plan, Progress, Work};
+use fontana_fec::{
+    BlockLengthError, Decoder, Esi, FecScheme, Novelty, Plan, PlanCache, Progress, Work,
+};
 use std::sync::Arc;
 
 /// A receiver's view of one source block.
@@ -10,6 +12,8 @@ pub(super) struct Block {
     id: BlockId,
     scheme: FecScheme,
     source_symbols: u32,
+    /// What decoders share.
+    plans: Arc<PlanCache>,
     state: State,
     /// Repair symbols in the spool, in the order of their slots.
     spool: Vec<Esi>,
@@ -71,11 +75,17 @@ pub const fn repair_slots(source_symbols: u32) -> u32 {
 const SURE_SURPLUS: u32 = 3;
 
 impl Block {
-    pub(super) fn new(id: BlockId, scheme: FecScheme, source_symbols: u32) -> Self {
+    pub(super) fn new(
+        id: BlockId,
+        scheme: FecScheme,
+        source_symbols: u32,
+        plans: Arc<PlanCache>,
+    ) -> Self {
         Self {
             id,
             scheme,
             source_symbols,
+            plans,
             state: State::Untouched,
             spool: Vec::new(),
             fresh: 0,
@@ -95,9 +105,13 @@ impl Block {
         }
     }
 
+    fn decoder(&self) -> Result<Box<dyn Decoder>, BlockLengthError> {
+        self.plans.decoder(self.scheme, self.source_symbols)
+    }
+
     /// Takes up what an earlier life of the receiver left.
     pub(super) fn restore(&mut self, kept: &KeptBlock) {
-        let Ok(mut decoder) = self.scheme.decoder(self.source_symbols) else { return };
+        let Ok(mut decoder) = self.decoder() else { return };
         if !matches!(self.state, State::Untouched) {
             return;
         }
@@ -125,7 +139,7 @@ impl Block {
     /// Takes a symbol of the right size. The job that places it, if it is worth keeping.
     pub(super) fn take(&mut self, esi: Esi, symbol: SymbolBytes) -> (Taken, Option<Job>) {
         if matches!(self.state, State::Untouched) {
-            match self.scheme.decoder(self.source_symbols) {
+            match self.decoder() {
                 Ok(decoder) => self.state = State::Collecting(decoder),
                 Err(_) => return (Taken::Invalid, None),
             }

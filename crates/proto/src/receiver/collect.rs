@@ -1,6 +1,6 @@
 //! Control objects on the receiving side: collected in memory, decoded on the spot.
 
-use fontana_fec::{Decoder, Encoder, Esi, Novelty, ObjectLayout, Oti, Progress, Sbn};
+use fontana_fec::{Decoder, Esi, Novelty, ObjectLayout, Oti, Progress, Sbn};
 use std::collections::BTreeMap;
 
 /// Collects the symbols of one control object.
@@ -59,27 +59,22 @@ impl Collector {
             return None;
         }
         let Progress::Solved(plan) = decoder.solve(oti.scheme.work(k)) else { return None };
-        let intermediate = if plan.lost().is_empty() {
-            None
-        } else {
+        if !plan.lost().is_empty() {
             let load = |esi: Esi, out: &mut [u8]| {
                 let symbol = symbols.get(&esi).ok_or(())?;
                 out.copy_from_slice(symbol);
                 Ok::<(), ()>(())
             };
-            Some(plan.execute(size, load).ok()?)
-        };
+            let recovered = plan.recover(size, load).ok()?;
+            for (index, &esi) in plan.lost().iter().enumerate() {
+                let mut symbol = vec![0; size];
+                recovered.write_symbols(index..index + 1, &mut symbol);
+                symbols.insert(esi, symbol);
+            }
+        }
         self.bytes.resize(oti.transfer_length as usize, 0);
-        let mut recovered = vec![0; size];
         for esi in (0..k).map(Esi) {
-            let symbol = match (symbols.get(&esi), &intermediate) {
-                (Some(symbol), _) => symbol,
-                (None, Some(intermediate)) => {
-                    intermediate.write_symbol(esi, &mut recovered);
-                    &recovered
-                }
-                (None, None) => return None,
-            };
+            let symbol = symbols.get(&esi)?;
             for piece in self.layout.symbol_pieces(sbn, esi) {
                 let to = piece.in_object.start as usize..piece.in_object.end as usize;
                 let from = piece.in_symbol.start..piece.in_symbol.start + to.len();

@@ -30,6 +30,8 @@ pub struct Expectation {
     pub manifest: Option<Hash>,
     /// The key that signs its head.
     pub publisher: Option<PublicKey>,
+    /// Only versions above this one.
+    pub newer_than: Option<u64>,
 }
 
 /// What to do with a session that meets the expectation.

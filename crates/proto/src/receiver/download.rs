@@ -3,7 +3,7 @@
 use super::block::{Block, Taken};
 use super::collect::symbol_fits;
 use crate::{BlockId, DecodePolicy, Event, Job, Kept, Output, SymbolBytes, Verified};
-use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, Progress, Sbn};
+use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, PlanCache, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -50,6 +50,7 @@ pub(super) struct Download {
     refused: BTreeSet<Toi>,
     /// Objects of the manifest that nobody here wants.
     pub(super) left_out: BTreeSet<Toi>,
+    plans: Arc<PlanCache>,
     policy: DecodePolicy,
     max_recoveries: usize,
     max_poisonings: u32,
@@ -62,12 +63,17 @@ pub(super) struct Download {
     pub(super) unheard: usize,
 }
 
+/// Block lengths whose plans are kept: an object has two at most, and one follows the other. Each
+/// takes 5 MB at most, and is made when a block of that length lacks only a few symbols.
+const PLANS: usize = 2;
+
 impl Download {
     pub(super) fn new(policy: DecodePolicy, max_recoveries: usize, max_poisonings: u32) -> Self {
         Self {
             objects: BTreeMap::new(),
             refused: BTreeSet::new(),
             left_out: BTreeSet::new(),
+            plans: Arc::new(PlanCache::new(PLANS)),
             policy,
             max_recoveries: max_recoveries.max(1),
             max_poisonings,
@@ -101,7 +107,7 @@ impl Download {
             .map(Sbn)
             .map(|sbn| {
                 let k = layout.source_symbols(sbn).unwrap_or(0);
-                Block::new(BlockId { toi, sbn }, scheme, k)
+                Block::new(BlockId { toi, sbn }, scheme, k, Arc::clone(&self.plans))
             })
             .collect();
         let count = blocks.len() as u32;

@@ -22,6 +22,8 @@ pub(super) struct Feed {
     pub(super) last_heard: Instant,
     /// The head as it arrived, so that its repetitions cost a comparison.
     head_bytes: Vec<u8>,
+    /// The head that was refused last, for the same reason.
+    pub(super) refused_head: Vec<u8>,
     pub(super) head: Option<Arc<SessionHead>>,
     pub(super) manifest: Option<(Hash, Arc<Manifest>)>,
     /// Who signed the head, if it is a stream's, and the index that is on offer.
@@ -71,6 +73,7 @@ impl Feed {
             left_out: 0,
             last_heard: now,
             head_bytes: Vec::new(),
+            refused_head: Vec::new(),
             head: None,
             manifest: None,
             signer: None,
@@ -81,9 +84,9 @@ impl Feed {
         }
     }
 
-    /// Whether these bytes are the head that was taken last.
+    /// Whether these bytes are the head that was taken or refused last.
     pub(super) fn knows_head(&self, bytes: &[u8]) -> bool {
-        self.head.is_some() && self.head_bytes == bytes
+        self.head.is_some() && self.head_bytes == bytes || self.refused_head == bytes
     }
 
     /// Takes a head. What was collected of another manifest is dropped.

@@ -365,8 +365,8 @@ mod tests {
         assert_eq!(tables.admit(&file(1), &limits), Ok(None));
         assert_eq!(tables.admit(&with_code(2, 0), &limits), Ok(None));
         assert_eq!(tables.admit(&with_code(3, 6), &limits), Ok(None));
-        assert_eq!(tables.admit(&with_code(4, 5), &limits), Err(FileRefusal::Code(5)));
-        let empty = FdtFile { transfer_length: Some(0), ..with_code(5, 5) };
+        assert_eq!(tables.admit(&with_code(4, 7), &limits), Err(FileRefusal::Code(7)));
+        let empty = FdtFile { transfer_length: Some(0), ..with_code(5, 7) };
         assert!(tables.admit(&empty, &limits).unwrap().is_some());
         tables.on_fti(Toi(6), blocks(3));
         let layout = tables.admit(&file(6), &limits).unwrap().unwrap();

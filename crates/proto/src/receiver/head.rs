@@ -29,8 +29,15 @@ impl Receiver {
             Ok(None) => self.stats.malformed += 1,
             // A forger cannot have an honest session refused: only one that has not shown a good
             // head yet.
-            Err(reason) if feed.head.is_none() => self.reject(session, reason),
-            Err(_) => {}
+            Err(reason) => {
+                let is_new = feed.head.is_none();
+                if let Some(feed) = self.feeds.get_mut(&session) {
+                    feed.refused_head = symbol.to_vec();
+                }
+                if is_new {
+                    self.reject(session, reason);
+                }
+            }
         }
     }
 
@@ -50,6 +57,10 @@ impl Receiver {
         let now_unix = self.config.started_at_unix_seconds + now.as_nanos() / 1_000_000_000;
         if head.has_expired(now_unix) {
             return Err(Rejection::Expired);
+        }
+        let newer_than = self.config.expectation.newer_than;
+        if newer_than.is_some_and(|version| head.manifest_version <= version) {
+            return Err(Rejection::OldVersion);
         }
         Ok(Some((head, signer)))
     }
@@ -79,13 +90,17 @@ impl Receiver {
             // Anybody can write a head of a manifest in a stream's name.
             return self.tell_rejection(session, Rejection::OtherManifest);
         }
+        let version = head.manifest_version;
         feed.set_head(symbol, head, max_bytes);
         match self.chosen {
             Some(Chosen::Manifest(chosen, _)) if chosen == hash => {
                 feed.state = FeedState::Chosen;
                 self.replay();
             }
-            Some(_) => self.reject(session, Rejection::OtherManifest),
+            Some(_) => {
+                self.reject(session, Rejection::OtherManifest);
+                self.tell_if_newer(session, version);
+            }
             // On offer already; its sender has started again.
             None if feed.manifest.is_some() => {}
             None => match known {

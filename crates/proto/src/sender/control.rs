@@ -2,7 +2,7 @@
 
 use crate::random::SplitMix64;
 use crate::schedule::SymbolStream;
-use fontana_fec::{Encoder, Esi, Oti, OtiError, PlanCache, Sbn};
+use fontana_fec::{Encoder, Esi, FecScheme, Oti, OtiError, PlanCache, Sbn};
 use fontana_wire::{Cci, FdtExtension, HeaderFields, Toi, Tsi, emit_payload_id};
 use std::sync::Arc;
 
@@ -183,7 +183,7 @@ impl ControlCarousel {
         if let (Some(encoder), Some(symbol)) = (encoder, out.get_mut(at..)) {
             encoder.write_symbol(esi, symbol);
         }
-        if !oti.scheme.is_rateless() {
+        if matches!(oti.scheme, FecScheme::NoCode { .. }) {
             // The last source symbol need not be padded (RFC 5445, section 3.2.1).
             let left = oti.transfer_length.saturating_sub(u64::from(esi.0) * size as u64);
             out.truncate(at + size.min(left as usize));

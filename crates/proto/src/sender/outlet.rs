@@ -2,8 +2,8 @@
 
 use super::SenderStats;
 use super::control::ControlCarousel;
-use crate::{ChannelId, Destination, Instant, Output, Pacer, SymbolId};
-use fontana_wire::{Cci, HeaderFields, Tsi, emit_payload_id};
+use crate::{BlockId, ChannelId, Destination, Instant, Output, Pacer, SymbolId};
+use fontana_wire::{Cci, HeaderFields, Tsi, emit_payload_id, emit_small_block_payload_id};
 
 /// Emits a sender's packets, as fast as the rate allows.
 #[derive(Debug)]
@@ -77,7 +77,12 @@ impl Outlet {
             ..HeaderFields::new(self.tsi, Some(symbol.block.toi))
         };
         fields.emit(out);
-        emit_payload_id(encoding_id, symbol.block.sbn, symbol.esi, out);
+        let BlockId { sbn, .. } = symbol.block;
+        if encoding_id == 129 {
+            emit_small_block_payload_id(sbn, source_symbols, symbol.esi, out);
+        } else {
+            emit_payload_id(encoding_id, sbn, symbol.esi, out);
+        }
         let bytes = (out.len() - at) as u32 + u32::from(symbol_size);
         self.pass(now, bytes, at, out)?;
         if symbol.esi.0 < source_symbols {

@@ -47,6 +47,10 @@ pub struct Content {
 impl Content {
     /// One object of so many blocks for each entry of `shapes`: (bytes, blocks).
     pub fn new(shapes: &[(usize, u8)], seed: u64) -> Self {
+        Self::versioned(shapes, seed, 1)
+    }
+
+    pub fn versioned(shapes: &[(usize, u8)], seed: u64, version: u64) -> Self {
         let mut objects = BTreeMap::new();
         let (mut described, mut entries) = (Vec::new(), Vec::new());
         for (index, &(bytes, blocks)) in shapes.iter().enumerate() {
@@ -68,7 +72,7 @@ impl Content {
             entries.push(Entry::File(file));
             objects.insert(Toi::from(toi), (layout, Arc::new(data)));
         }
-        let manifest = Manifest::new(1, "test", described, entries).unwrap();
+        let manifest = Manifest::new(version, "test", described, entries).unwrap();
         let manifest_bytes = Arc::new(manifest.emit());
         Self { objects, manifest: Arc::new(manifest), manifest_bytes }
     }
@@ -132,7 +136,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
     let manifest_oti = oti(manifest.len(), symbol_size);
     let head = SessionHead {
         instance: InstanceId([setup.seed as u8; 16]),
-        manifest_version: 1,
+        manifest_version: content.manifest.version(),
         kind: ContentKind::Manifest,
         manifest: ObjectRef {
             toi: Toi::MANIFEST.0 as u32,
@@ -185,6 +189,8 @@ pub struct SenderDriver {
     /// Objects whose source fails from now on.
     pub failing: Vec<Toi>,
     pub most_batches: usize,
+    /// When it sends its first packet.
+    pub starts_at: Instant,
 }
 
 impl SenderDriver {
@@ -197,11 +203,15 @@ impl SenderDriver {
             events: Vec::new(),
             failing: Vec::new(),
             most_batches: 0,
+            starts_at: Instant::ZERO,
         }
     }
 
     /// Everything that may leave at `now`.
     pub fn poll(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        if now < self.starts_at {
+            return Vec::new();
+        }
         if self.sender.poll_timeout().is_some_and(|due| due <= now) {
             self.sender.handle_timeout(now);
         }
@@ -290,6 +300,8 @@ pub struct ReceiverDriver {
     pub joins_at: Instant,
     /// What an earlier life left.
     pub kept: Kept,
+    /// What is left when everything is committed fails.
+    pub cannot_finish: bool,
     /// Objects that it has no use for.
     pub left_out: Vec<Toi>,
     /// Attempts to solve are put aside instead of being made.
@@ -334,6 +346,7 @@ impl ReceiverDriver {
             random: SplitMix64::new(seed, 99),
             joins_at: Instant::ZERO,
             kept: Kept::default(),
+            cannot_finish: false,
             left_out: Vec::new(),
             solver_is_slow: false,
             put_aside: Vec::new(),
@@ -458,14 +471,16 @@ impl ReceiverDriver {
                     Ok::<(), ()>(())
                 };
                 let k = layout.source_symbols(block.sbn).unwrap();
-                let intermediate =
-                    (!plan.lost().is_empty()).then(|| plan.execute(usize::from(T), load).unwrap());
-                let mut bytes = vec![0; k as usize * usize::from(T)];
-                for (esi, out) in (0..k).map(Esi).zip(bytes.chunks_exact_mut(usize::from(T))) {
-                    match (placed.get(&esi), &intermediate) {
-                        (Some(symbol), _) => out.copy_from_slice(symbol),
-                        (None, Some(intermediate)) => intermediate.write_symbol(esi, out),
-                        (None, None) => panic!("{esi:?} is nowhere"),
+                let size = usize::from(T);
+                let mut bytes = vec![0; k as usize * size];
+                for (esi, out) in (0..k).map(Esi).zip(bytes.chunks_exact_mut(size)) {
+                    placed.get(&esi).inspect(|symbol| out.copy_from_slice(symbol));
+                }
+                if !plan.lost().is_empty() {
+                    let recovered = plan.recover(size, load).unwrap();
+                    for (index, esi) in plan.lost().iter().enumerate() {
+                        let out = &mut bytes[esi.0 as usize * size..][..size];
+                        recovered.write_symbols(index..index + 1, out);
                     }
                 }
                 let range = layout.block_range(block.sbn).unwrap();
@@ -483,6 +498,7 @@ impl ReceiverDriver {
                 self.committed.push(toi);
                 Some(Done::Committed { toi })
             }
+            Job::Finish if self.cannot_finish => Some(Done::Failed { toi: Toi::MANIFEST }),
             Job::Finish => Some(Done::Finished),
             Job::Prepare { .. } | Job::Release { .. } => panic!("not a receiver's job"),
         }

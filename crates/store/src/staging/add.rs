@@ -6,6 +6,7 @@ use crate::failure::{Room, failed};
 use crate::{Device, FileAttributes, FileIndex, NameError, Staging, StagingError, TargetName};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,6 +22,12 @@ struct NewFile {
 }
 
 impl Staging {
+    /// Allows files and links of these names to be replaced, whatever the options say: components
+    /// with slashes between them. To be called once, before anything is added.
+    pub fn allow_replacing(&self, names: BTreeSet<Vec<u8>>) {
+        let _ = self.replaceable.set(names);
+    }
+
     /// Adds a file of `length` bytes that will be committed as `name`.
     ///
     /// # Errors
@@ -49,7 +56,7 @@ impl Staging {
         holes: Vec<Range<u64>>,
         attributes: FileAttributes,
     ) -> Result<FileIndex, StagingError> {
-        self.target().check_free(&name, self.overwrite())?;
+        self.check_place(&name)?;
         self.directories().add_above(&name, self.made());
         let new = NewFile { target: Some(name), attributes, holes, ..NewFile::default() };
         self.append(new, length, State::Absent)
@@ -60,7 +67,7 @@ impl Staging {
     /// # Errors
     /// As [`add_file`](Self::add_file).
     pub fn add_link(&self, name: TargetName, leads_to: Vec<u8>) -> Result<FileIndex, StagingError> {
-        self.target().check_free(&name, self.overwrite())?;
+        self.check_place(&name)?;
         self.directories().add_above(&name, self.made());
         let link = Some(leads_to);
         self.append(NewFile { target: Some(name), link, ..NewFile::default() }, 0, State::Absent)
@@ -133,6 +140,19 @@ impl Staging {
     pub fn pass_over(&self, name: &TargetName) -> Result<FileIndex, StagingError> {
         self.directories().pass_over_above(name, self.made());
         self.append(NewFile::default(), 0, State::Gone)
+    }
+
+    /// Refuses a name that is taken, on the disk or among what was added.
+    fn check_place(&self, name: &TargetName) -> Result<(), StagingError> {
+        self.target().check_free(name, self.overwrites(name))?;
+        if self.directories().contains(name) {
+            return Err(StagingError::IsDirectory { path: self.target().path_of(name) });
+        }
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        match name.parents().into_iter().find(|parent| files.names.contains(parent)) {
+            None => Ok(()),
+            Some(file) => Err(StagingError::NotADirectory { path: self.target().path_of(&file) }),
+        }
     }
 
     /// Refuses two names that differ in letter case only, if the target's file system takes them

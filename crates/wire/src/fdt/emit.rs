@@ -45,13 +45,20 @@ fn emit_file(file: &FdtFile, xml: &mut Element) {
     if let Some(oti) = file.oti {
         xml.attribute("FEC-OTI-Encoding-Symbol-Length", oti.symbol_size);
         match oti.scheme {
-            FecScheme::NoCode { max_source_block_length } => {
+            FecScheme::NoCode { max_source_block_length }
+            | FecScheme::Tornado { max_source_block_length, .. }
+            | FecScheme::Lt { max_source_block_length, .. } => {
                 xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
             }
             FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
                 let [n0, n1] = sub_blocks.to_be_bytes();
                 let info = BASE64.encode(&[source_blocks, n0, n1, alignment]);
                 xml.attribute("FEC-OTI-Scheme-Specific-Info", info);
+            }
+            FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols } => {
+                xml.optional("FEC-OTI-FEC-Instance-ID", code.instance_id());
+                xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
+                xml.attribute("FEC-OTI-Max-Number-of-Encoding-Symbols", max_encoding_symbols);
             }
         }
     }

@@ -5,7 +5,7 @@
 use super::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
 use crate::{ContentEncoding, DecodeLimits, NtpSeconds, Toi, decode_bounded};
 use data_encoding::BASE64;
-use fontana_fec::{FecScheme, Oti};
+use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
@@ -236,6 +236,12 @@ impl Attributes {
             "FEC-OTI-Maximum-Source-Block-Length" => {
                 self.fec.max_source_block_length = Some(number(token).ok_or_else(invalid)?);
             }
+            "FEC-OTI-Max-Number-of-Encoding-Symbols" => {
+                self.fec.max_encoding_symbols = Some(number(token).ok_or_else(invalid)?);
+            }
+            "FEC-OTI-FEC-Instance-ID" => {
+                self.fec.instance_id = Some(number(token).ok_or_else(invalid)?);
+            }
             "FEC-OTI-Scheme-Specific-Info" => {
                 let info = BASE64.decode(token.as_bytes()).map_err(|_| invalid())?;
                 self.fec.scheme_specific_info = Some(info);
@@ -252,7 +258,7 @@ impl Attributes {
 const MAX_INHERITED_SIZE: usize = 255;
 
 /// Names of the attributes that are read.
-const OWN: [&str; 14] = [
+const OWN: [&str; 16] = [
     "Expires",
     "Complete",
     "TOI",
@@ -267,6 +273,8 @@ const OWN: [&str; 14] = [
     "FEC-OTI-FEC-Encoding-ID",
     "FEC-OTI-Encoding-Symbol-Length",
     "FEC-OTI-Maximum-Source-Block-Length",
+    "FEC-OTI-Max-Number-of-Encoding-Symbols",
+    "FEC-OTI-FEC-Instance-ID",
     "FEC-OTI-Scheme-Specific-Info",
 ];
 
@@ -276,6 +284,8 @@ struct FecAttributes {
     encoding_id: Option<u8>,
     symbol_size: Option<u64>,
     max_source_block_length: Option<u64>,
+    max_encoding_symbols: Option<u64>,
+    instance_id: Option<u64>,
     scheme_specific_info: Option<Vec<u8>>,
 }
 
@@ -288,6 +298,8 @@ impl FecAttributes {
             max_source_block_length: self
                 .max_source_block_length
                 .or(instance.max_source_block_length),
+            max_encoding_symbols: self.max_encoding_symbols.or(instance.max_encoding_symbols),
+            instance_id: self.instance_id.or(instance.instance_id),
             scheme_specific_info: self
                 .scheme_specific_info
                 .or_else(|| instance.scheme_specific_info.clone()),
@@ -317,6 +329,12 @@ impl FecAttributes {
                     value: format!("{} bytes", info.len()),
                 }),
             }),
+            5 => self.reed_solomon(ReedSolomonCode::Rfc5510),
+            // Without an instance, the one that is registered (RFC 5510, section 7).
+            129 => u16::try_from(self.instance_id.unwrap_or(0))
+                .ok()
+                .and_then(ReedSolomonCode::of_instance)
+                .and_then(|code| self.reed_solomon(code)),
             // The numbers of other schemes may be larger than ours; they are not looked at.
             _ => None,
         };
@@ -325,6 +343,18 @@ impl FecAttributes {
         };
         let symbol_size = narrow("FEC-OTI-Encoding-Symbol-Length", symbol_size)?;
         Ok(Some(Oti { transfer_length, symbol_size, scheme }))
+    }
+
+    fn reed_solomon(&self, code: ReedSolomonCode) -> Option<Result<FecScheme, FdtError>> {
+        let (length, n) = (self.max_source_block_length?, self.max_encoding_symbols?);
+        let scheme = |max_source_block_length, max_encoding_symbols| FecScheme::ReedSolomon {
+            code,
+            max_source_block_length,
+            max_encoding_symbols,
+        };
+        Some(narrow("FEC-OTI-Maximum-Source-Block-Length", length).and_then(|length| {
+            Ok(scheme(length, narrow("FEC-OTI-Max-Number-of-Encoding-Symbols", n)?))
+        }))
     }
 }
 

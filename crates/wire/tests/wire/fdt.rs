@@ -2,7 +2,7 @@
 
 use crate::content::encode;
 use crate::{flips, truncations};
-use fontana_fec::{FecScheme, Oti};
+use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 use fontana_wire::{
     ContentEncoding, Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, NtpSeconds, Toi,
 };
@@ -102,6 +102,27 @@ fn transmission_information_is_there_when_all_of_it_was_given() {
     assert_eq!(file(r#"FEC-OTI-FEC-Encoding-ID="5""#).unwrap().fec_encoding_id, Some(5));
     let short = file(&format!(r#"{raptorq} FEC-OTI-Scheme-Specific-Info="AgAB""#));
     assert!(is_value(&short, "FEC-OTI-Scheme-Specific-Info"));
+    // Reed-Solomon has an instance under ID 129; the one without a number is that of RFC 5510.
+    let limits = r#"FEC-OTI-Maximum-Source-Block-Length="60" FEC-OTI-Encoding-Symbol-Length="64""#;
+    let n = r#"FEC-OTI-Max-Number-of-Encoding-Symbols="64""#;
+    for (id, code) in [
+        (r#""5""#, Some(ReedSolomonCode::Rfc5510)),
+        (r#""129""#, Some(ReedSolomonCode::SmallBlock)),
+        (r#""129" FEC-OTI-FEC-Instance-ID="0""#, Some(ReedSolomonCode::SmallBlock)),
+        (r#""129" FEC-OTI-FEC-Instance-ID="1""#, Some(ReedSolomonCode::Cauchy)),
+        (r#""129" FEC-OTI-FEC-Instance-ID="2""#, None),
+        (r#""129" FEC-OTI-FEC-Instance-ID="65536""#, None),
+    ] {
+        let id = format!("FEC-OTI-FEC-Encoding-ID={id}");
+        let (max_source_block_length, max_encoding_symbols) = (60, 64);
+        let oti = code.map(|code| Oti {
+            transfer_length: 700,
+            symbol_size: 64,
+            scheme: FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols },
+        });
+        assert_eq!(file(&format!("{id} {limits} {n}")).unwrap().oti, oti, "{id}");
+        assert_eq!(file(&format!("{id} {limits}")).unwrap().oti, None, "{id}");
+    }
     let large = r#"FEC-OTI-FEC-Encoding-ID="6" FEC-OTI-Encoding-Symbol-Length="65536""#;
     assert!(is_value(&file(&format!("{large} {info}")), "FEC-OTI-Encoding-Symbol-Length"));
 }
@@ -297,6 +318,9 @@ fn characters_that_xml_cannot_carry_are_replaced() {
     assert_eq!(read.files[0].content_location, "a\u{fffd}\u{fffd}b\t\n");
 }
 
+const REED_SOLOMON: [ReedSolomonCode; 3] =
+    [ReedSolomonCode::Rfc5510, ReedSolomonCode::SmallBlock, ReedSolomonCode::Cauchy];
+
 fn tables() -> impl Strategy<Value = Fdt> {
     let oti = prop_oneof![
         (any::<u64>(), any::<u16>(), any::<u32>()).prop_map(|(length, size, blocks)| Oti {
@@ -309,6 +333,17 @@ fn tables() -> impl Strategy<Value = Fdt> {
                 transfer_length: length,
                 symbol_size: size,
                 scheme: FecScheme::RaptorQ { source_blocks, sub_blocks, alignment },
+            }
+        ),
+        (any::<u64>(), any::<u16>(), any::<(u16, u16)>(), 0..3_usize).prop_map(
+            |(length, size, (max_source_block_length, max_encoding_symbols), code)| Oti {
+                transfer_length: length,
+                symbol_size: size,
+                scheme: FecScheme::ReedSolomon {
+                    code: REED_SOLOMON[code],
+                    max_source_block_length,
+                    max_encoding_symbols,
+                },
             }
         ),
     ];

@@ -1,7 +1,7 @@
 //! LCT headers, extensions and payload ids, built by hand from RFC 5651 and 5775.
 
 use crate::{flips, hex, truncations};
-use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+use fontana_fec::{Esi, FecScheme, Oti, ReedSolomonCode, Sbn};
 use fontana_wire::{
     AuthExtension, Cci, ContentEncoding, Extension, FdtExtension, FtiError, HeaderError,
     HeaderFields, IdWidths, NtpSeconds, Packet, PacketError, ReservedBits, TimeExtension, Toi, Tsi,
@@ -154,7 +154,7 @@ fn transmission_information_is_read_in_its_own_length_only() {
         let expected = FtiError::Length { encoding_id: 0, expected: 14, actual: length };
         assert_eq!(fti::parse(0, &wrong), Err(expected));
     }
-    assert_eq!(fti::parse(5, &content), Err(FtiError::EncodingId(5)));
+    assert_eq!(fti::parse(7, &content), Err(FtiError::EncodingId(7)));
 }
 
 #[test]
@@ -271,13 +271,29 @@ fn a_payload_is_nothing_or_at_least_a_payload_id() {
     assert_eq!(no_code.symbol, b"");
     let raptorq = packet.payload(6).unwrap().unwrap();
     assert_eq!((raptorq.sbn, raptorq.esi), (Sbn(0xFF), Esi(0xFF_FFFE)));
-    assert_eq!(packet.payload(5), Err(PacketError::EncodingId(5)));
+    let rfc5510 = packet.payload(5).unwrap().unwrap();
+    assert_eq!((rfc5510.sbn, rfc5510.esi), (Sbn(0xFF_FFFF), Esi(0xFE)));
+    assert_eq!(packet.payload(7), Err(PacketError::EncodingId(7)));
+    // A word more: the block's length, and 16 bits of the symbol's number.
+    assert_eq!(packet.payload(129), Err(PacketError::PayloadId { actual: 4 }));
+    let datagram = with("fffffffe 0040ffff 07");
+    let small_block = Packet::parse(&datagram).unwrap().payload(129).unwrap().unwrap();
+    assert_eq!((small_block.sbn, small_block.esi), (Sbn(0xFFFF_FFFE), Esi(0xFFFF)));
+    assert_eq!(small_block.symbol, [7]);
 }
 
 #[test]
 #[should_panic(expected = "no room")]
 fn a_symbol_number_that_would_spill_into_the_block_number_is_not_sent() {
     emit_payload_id(6, Sbn(0), Esi(1 << 24), &mut Vec::new());
+}
+
+fn reed_solomon(
+    code: ReedSolomonCode,
+    max_source_block_length: u16,
+    max_encoding_symbols: u16,
+) -> FecScheme {
+    FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols }
 }
 
 fn header_fields() -> impl Strategy<Value = HeaderFields> {
@@ -292,6 +308,17 @@ fn header_fields() -> impl Strategy<Value = HeaderFields> {
             symbol_size,
             scheme: RAPTORQ,
         }),
+        (0..1_u64 << 48, any::<u16>(), any::<[u16; 2]>()).prop_map(
+            |(transfer_length, symbol_size, [b, n])| Oti {
+                transfer_length,
+                symbol_size,
+                scheme: match b % 3 {
+                    0 => reed_solomon(ReedSolomonCode::Rfc5510, b % 256, n % 256),
+                    1 => reed_solomon(ReedSolomonCode::SmallBlock, b, n),
+                    _ => reed_solomon(ReedSolomonCode::Cauchy, b, n),
+                },
+            },
+        ),
     ];
     let time = (any::<Option<u64>>(), any::<Option<u32>>(), any::<Option<u32>>());
     let ids = (0..48_u32, any::<u64>(), 0..112_u32, any::<u128>(), any::<bool>());
@@ -359,8 +386,11 @@ proptest! {
     }
 
     #[test]
-    fn payload_ids_are_read_back(sbn: u32, esi: u32, raptorq: bool) {
-        let (id, bits) = if raptorq { (6, 24) } else { (0, 16) };
+    fn payload_ids_are_read_back(
+        sbn: u32,
+        esi: u32,
+        (id, bits) in prop::sample::select(&[(0, 16), (5, 8), (6, 24)][..]),
+    ) {
         let (sbn, esi) = (Sbn(sbn >> bits), Esi(esi >> (32 - bits)));
         let mut datagram = emitted(&HeaderFields::new(Tsi(1), Some(Toi(1))));
         emit_payload_id(id, sbn, esi, &mut datagram);

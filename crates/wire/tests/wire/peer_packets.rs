@@ -1,10 +1,10 @@
 //! Packets of another implementation: the crate flute 1.11.7.
 
 use crate::{flips, hex, truncations};
-use fontana_fec::{FecScheme, ObjectLayout, Oti};
+use fontana_fec::{FecScheme, ObjectLayout, Oti, ReedSolomonCode};
 use fontana_wire::{
     ContentEncoding, Extension, Fdt, FdtExtension, FdtFile, IdWidths, NtpSeconds, Packet,
-    PacketError, Toi, Tsi, fti,
+    PacketError, Toi, Tsi, emit_payload_id, emit_small_block_payload_id, fti,
 };
 
 const VECTORS: &str = include_str!("../data/flute_1.11.7_packets.txt");
@@ -130,6 +130,16 @@ fn objects_and_tables_put_together_from_the_packets_are_what_was_sent() {
             name if name.starts_with("raptorq") => {
                 (6, FecScheme::RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 }, 700)
             }
+            name if name.starts_with("rs28 ") => {
+                let (id, code) = match name.contains("id5") {
+                    true => (5, ReedSolomonCode::Rfc5510),
+                    false => (129, ReedSolomonCode::SmallBlock),
+                };
+                let (max_source_block_length, max_encoding_symbols) = (4, 6);
+                let scheme =
+                    FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols };
+                (id, scheme, 500)
+            }
             _ => {
                 assert!(packets.iter().all(|packet| matches!(
                     packet.payload(packet.header.codepoint),
@@ -149,7 +159,7 @@ fn objects_and_tables_put_together_from_the_packets_are_what_was_sent() {
         let closing = packets.iter().filter(|packet| packet.header.close_object).count();
         assert_eq!(closing, 1, "the last packet of the object says so");
     }
-    assert_eq!(seen, 3);
+    assert_eq!(seen, 5);
 }
 
 #[test]
@@ -159,7 +169,12 @@ fn the_tables_are_read_whatever_code_they_name() {
         assert_eq!(fdt.expires.to_unix_seconds(NOW), NOW + 3600);
         assert!(!fdt.complete);
         let FdtFile { oti, fec_encoding_id, .. } = fdt.files[0];
-        assert_eq!(oti.is_some(), matches!(fec_encoding_id, Some(0 | 6)), "{}", case.name);
+        assert_eq!(
+            oti.is_some(),
+            matches!(fec_encoding_id, Some(0 | 5 | 6 | 129)),
+            "{}",
+            case.name
+        );
         let length = if case.name.starts_with("raptor") { 700 } else { 500 };
         let expected = FdtFile {
             toi: Toi(1),
@@ -179,9 +194,12 @@ fn the_tables_are_read_whatever_code_they_name() {
 
 #[test]
 fn headers_of_ours_in_the_narrowest_form_are_the_same_bytes_as_theirs() {
-    let case = cases().into_iter().find(|case| case.name.starts_with("raptorq")).unwrap();
-    for datagram in &case.packets {
+    let of_ours = |case: &Case| ["id5", "id6", "id129"].iter().any(|id| case.name.contains(id));
+    let cases: Vec<Case> = cases().into_iter().filter(of_ours).collect();
+    assert_eq!(cases.len(), 3);
+    for datagram in cases.iter().flat_map(|case| &case.packets) {
         let header = Packet::parse(datagram).unwrap().header;
+        let id = header.codepoint;
         let fields = fontana_wire::HeaderFields {
             widths: IdWidths::Narrowest,
             codepoint: header.codepoint,
@@ -189,13 +207,18 @@ fn headers_of_ours_in_the_narrowest_form_are_the_same_bytes_as_theirs() {
             fdt: header.extensions.fdt(),
             content_encoding: header.extensions.cenc().and_then(ContentEncoding::from_cenc),
             time: header.extensions.time(),
-            fti: header.extensions.fti().map(|content| fti::parse(6, content).unwrap()),
+            fti: header.extensions.fti().map(|content| fti::parse(id, content).unwrap()),
             ..fontana_wire::HeaderFields::new(header.tsi, header.toi)
         };
         let mut ours = Vec::new();
         fields.emit(&mut ours);
-        let payload = Packet::parse(datagram).unwrap().payload(6).unwrap().unwrap();
-        fontana_wire::emit_payload_id(6, payload.sbn, payload.esi, &mut ours);
+        let payload = Packet::parse(datagram).unwrap().payload(id).unwrap().unwrap();
+        if id == 129 {
+            let k = u32::from(datagram[ours.len() + 4]) << 8 | u32::from(datagram[ours.len() + 5]);
+            emit_small_block_payload_id(payload.sbn, k, payload.esi, &mut ours);
+        } else {
+            emit_payload_id(id, payload.sbn, payload.esi, &mut ours);
+        }
         ours.extend(payload.symbol);
         assert_eq!(&ours, datagram);
     }
@@ -206,7 +229,7 @@ fn read_all(datagram: &[u8]) {
     if let Ok(packet) = Packet::parse(datagram) {
         for extension in packet.header.extensions {
             if let Extension::Fti(content) = extension {
-                for id in [0, 6] {
+                for id in [0, 5, 6, 129] {
                     let _ = fti::parse(id, content).map(|oti| oti.layout());
                 }
             }

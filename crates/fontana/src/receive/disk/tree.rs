@@ -33,12 +33,23 @@ impl Disk {
         let tag = manifest_hash(&description).to_string();
         let (staging, kept) = Staging::create(Arc::clone(&self.target), &tag, self.options)?;
         let staging = Arc::new(staging);
+        if let Some(mark) = &self.mark {
+            staging.allow_replacing(mark.replaceable());
+        }
+        self.version = manifest.version();
         let fresh = kept == fontana_store::Kept::default();
         let opened = staging
             .describe(&description)
             .and_then(|()| staging.check_case_clash(|| manifest.case_clash()))
             .map_err(Error::from)
-            .and_then(|()| self.open_entries(manifest, &wanted, entries, &staging, kept));
+            .and_then(|()| self.open_entries(manifest, &wanted, entries, &staging, kept))
+            .and_then(|opened| {
+                // Before any of them gets its name.
+                if let Some(mark) = &mut self.mark {
+                    mark.add_names(&self.target, wanted.names(manifest))?;
+                }
+                Ok(opened)
+            });
         match &opened {
             Ok(_) => self.staging = Some(staging),
             // Nothing has been received: what was begun is of no use to anybody.

@@ -56,6 +56,12 @@ impl<'a> Wanted<'a> {
         objects_of(file).iter().any(|toi| self.objects.contains(toi))
     }
 
+    /// The files and links.
+    pub(super) fn names<'m>(&self, manifest: &'m Manifest) -> impl Iterator<Item = &'m [u8]> {
+        let named = |entry: &&Entry| !matches!(entry, Entry::Directory(_)) && self.takes(entry);
+        manifest.entries().iter().filter(named).map(|entry| entry.path().as_bytes())
+    }
+
     /// What the protocol need not receive.
     pub(super) fn left_out(&self, manifest: &Manifest) -> Vec<Toi> {
         let objects = manifest.objects().iter().map(|object| object.toi);

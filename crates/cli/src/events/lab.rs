@@ -1,0 +1,41 @@
+//! Events of `fontana lab`.
+
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(serde::Deserialize))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum LabEvent {
+    Experiment {
+        id: String,
+        source: String,
+        what: String,
+        claims: Vec<String>,
+    },
+    Verdict {
+        id: String,
+        claim: String,
+        text: String,
+        paper: f64,
+        relation: String,
+        ours: Option<f64>,
+        tolerance: f64,
+        verdict: String,
+        reason: Option<String>,
+        expected: bool,
+        seed: u64,
+    },
+    Summary {
+        experiments: u64,
+        rows: u64,
+        claims: u64,
+        differing: u64,
+        unexpected: u64,
+        digest: String,
+        seed: u64,
+        quick: bool,
+        version: String,
+        seconds: f64,
+        code: u8,
+    },
+}

@@ -1,0 +1,100 @@
+//! A program that is run when something is complete (`--exec`).
+//!
+//! It gets its arguments as they were typed: there is no shell, and nothing that came from the network
+//! is ever an argument. What was received is told in the environment, in raw bytes. Its standard input
+//! is empty, and what it prints goes to standard error, so that standard output stays ours. It is
+//! waited for, for as long as it takes.
+
+use crate::console::Failure;
+use fontana::{ReceiveSummary, SessionKey, Verdict, wire::Manifest};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What is run.
+pub(crate) struct Hook<'a> {
+    program: &'a OsStr,
+    arguments: &'a [OsString],
+    directory: &'a Path,
+}
+
+/// What a session is called, for the hook.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Described {
+    session: String,
+    label: Vec<u8>,
+    files: u64,
+}
+
+impl Described {
+    pub(crate) fn new(session: SessionKey, manifest: &Manifest) -> Self {
+        Self {
+            session: format!("{}/{}", session.source, session.tsi),
+            // An environment has no NUL in it.
+            label: manifest.label().bytes().filter(|&byte| byte != 0).collect(),
+            files: manifest.files().count() as u64,
+        }
+    }
+
+    /// Of these files only some are received.
+    pub(crate) fn select(&mut self, files: u64) {
+        self.files = files;
+    }
+}
+
+impl<'a> Hook<'a> {
+    /// `words`: the program, and its arguments. `None` if there is none.
+    pub(crate) fn new(words: &'a [OsString], directory: &'a Path) -> Option<Self> {
+        let (program, arguments) = words.split_first()?;
+        Some(Self { program, arguments, directory })
+    }
+
+    /// Runs it for what was completed, and waits for its end.
+    ///
+    /// # Errors
+    /// A failure with exit code 5 if it cannot be started or does not succeed.
+    pub(crate) fn run(
+        &self,
+        summary: &ReceiveSummary,
+        described: &Described,
+    ) -> Result<(), Failure> {
+        let (hash, version) = summary.manifest.unzip();
+        let text = |value: Option<String>| value.unwrap_or_default();
+        let directory = std::path::absolute(self.directory);
+        let directory = directory.as_deref().unwrap_or(self.directory);
+        let status = Command::new(self.program)
+            .args(self.arguments)
+            .env("FONTANA_DIRECTORY", directory)
+            .env("FONTANA_MANIFEST", text(hash.map(|hash| hash.to_string())))
+            .env("FONTANA_VERSION", text(version.map(|version| version.to_string())))
+            .env("FONTANA_VERIFIED", summary.verified.map_or("", crate::events::verified))
+            .env("FONTANA_FILES", described.files.to_string())
+            .env("FONTANA_BYTES", summary.bytes.to_string())
+            .env("FONTANA_SESSION", &described.session)
+            .env("FONTANA_LABEL", OsStr::from_bytes(&described.label))
+            .stdin(Stdio::null())
+            .stdout(Stdio::from(io::stderr()))
+            .status();
+        let kept = "what was received is there and verified";
+        let failed = |message, way_out| Err(Failure::new(Verdict::Io, message, way_out));
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => {
+                let how = match (status.code(), status.signal()) {
+                    (Some(code), _) => format!("exit code {code}"),
+                    (None, Some(signal)) => format!("ended by signal {signal}"),
+                    (None, None) => "no exit code".to_owned(),
+                };
+                let message = format!("--exec {:?} failed: {how}", self.program);
+                failed(message, format!("{kept}; only the program was not content"))
+            }
+            Err(error) => {
+                let message = format!("--exec {:?} cannot be started: {error}", self.program);
+                failed(message, format!("{kept}; name a program that can be run, with its path"))
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! `fontana lab`: runs experiments, shows what became of their claims, and leaves pages and rows.
+
+use crate::args::{LabArguments, LabCommand, LabMergeArguments, LabRunArguments};
+use crate::console::{Console, Failure};
+use crate::events::{LabEvent as Line, seconds};
+use crate::progress;
+use fontana::Verdict;
+use fontana_lab::{
+    Experiment, Finding, MergeError, Outcome, Plan, Printed, Scale, Slice, digest, judge, merge,
+    registry,
+};
+use std::path::Path;
+use std::time::Instant;
+
+pub(crate) fn run(arguments: &LabArguments, console: &Console) -> Result<Verdict, Failure> {
+    match &arguments.command {
+        LabCommand::List(_) => Ok(list(console)),
+        LabCommand::Run(arguments) => run_experiments(arguments, console),
+        LabCommand::Merge(arguments) => join(arguments, console),
+    }
+}
+
+fn list(console: &Console) -> Verdict {
+    for experiment in registry::EXPERIMENTS {
+        let Experiment { id, paper, what, .. } = **experiment;
+        let claims: Vec<String> = (experiment.claims)()
+            .iter()
+            .map(|claim| format!("{}: {}", claim.name, claim.text))
+            .collect();
+        console.result(format_args!("{id:14} {paper}"));
+        console.event(&Line::Experiment {
+            id: id.into(),
+            source: paper.into(),
+            what: what.into(),
+            claims,
+        });
+    }
+    Verdict::Complete
+}
+
+fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Verdict, Failure> {
+    let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
+    let mut plan = Plan::new(chosen(&arguments.ids)?, scale);
+    plan.seed = arguments.seed;
+    if let (Some(case), Some(of)) = (arguments.case, arguments.of) {
+        plan.slice = Slice::new(case, of).ok_or_else(|| {
+            let message = format!("there is no slice {case} of {of}");
+            Failure::new(
+                Verdict::Usage,
+                message,
+                format!("--case is from 0 to {}", of.saturating_sub(1)),
+            )
+        })?;
+    }
+    // Before an hour of work, not after it.
+    if let Some(out) = &arguments.out {
+        std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
+    }
+    let began = Instant::now();
+    let bar = console.bar(progress::cases());
+    let outcomes = fontana_lab::run(&plan, &|progress| {
+        bar.set_length(progress.cases as u64);
+        bar.set_position(progress.done as u64);
+    });
+    bar.finish_and_clear();
+    leave(&outcomes, arguments.out.as_deref(), began, console)
+}
+
+/// The experiments that the words mean, each once, in the order of the registry.
+fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
+    let means = |word: &str, id: &str| {
+        word == "all" || word == id || id.split_once('.').is_some_and(|(paper, _)| paper == word)
+    };
+    let all = registry::EXPERIMENTS;
+    if let Some(unknown) = ids.iter().find(|word| !all.iter().any(|known| means(word, known.id))) {
+        let message = format!("no experiment is called {unknown:?}");
+        return Err(Failure::new(Verdict::Usage, message, "see which there are: fontana lab list"));
+    }
+    let wanted = |experiment: &&&Experiment| ids.iter().any(|word| means(word, experiment.id));
+    Ok(all.iter().filter(wanted).copied().collect())
+}
+
+fn join(arguments: &LabMergeArguments, console: &Console) -> Result<Verdict, Failure> {
+    let began = Instant::now();
+    let outcomes = merge(&arguments.directories).map_err(|error| {
+        let (verdict, way_out) = match &error {
+            MergeError::Read { .. } => {
+                (Verdict::Io, "is it what --out of `fontana lab run` named?")
+            }
+            MergeError::Missing { .. } | MergeError::Twice { .. } => {
+                (Verdict::Usage, "name the directory of each slice of one run, once")
+            }
+            _ => (Verdict::Usage, "run that slice again, with the same version and options"),
+        };
+        Failure::new(verdict, error.to_string(), way_out)
+    })?;
+    leave(&outcomes, arguments.out.as_deref(), began, console)
+}
+
+/// Writes and says what was found.
+fn leave(
+    outcomes: &[Outcome],
+    out: Option<&Path>,
+    began: Instant,
+    console: &Console,
+) -> Result<Verdict, Failure> {
+    if let Some(out) = out {
+        let written = fontana_lab::write_to(out, outcomes, &command(outcomes));
+        written.map_err(|error| not_written(out, &error))?;
+    }
+    let whole = outcomes.iter().all(|outcome| outcome.slice == Slice::WHOLE);
+    let mut findings = Vec::new();
+    if whole {
+        for outcome in outcomes {
+            let found = judge(outcome);
+            found.iter().for_each(|finding| show(finding, outcome.seed, console));
+            findings.extend(found);
+        }
+    }
+    let unexpected = findings.iter().filter(|finding| !finding.as_expected).count();
+    let differing = findings.iter().filter(|f| f.verdict == fontana_lab::Verdict::Differs).count();
+    let rows: usize = outcomes.iter().map(|outcome| outcome.table.rows.len()).sum();
+    let verdict = if unexpected == 0 { Verdict::Complete } else { Verdict::VerificationFailed };
+    let digest = digest(outcomes);
+    console.event(&Line::Summary {
+        experiments: outcomes.len() as u64,
+        rows: rows as u64,
+        claims: findings.len() as u64,
+        differing: differing as u64,
+        unexpected: unexpected as u64,
+        digest: digest.clone(),
+        seed: outcomes.first().map_or(0, |outcome| outcome.seed),
+        quick: outcomes.first().is_some_and(|outcome| outcome.scale == Scale::Quick),
+        version: env!("CARGO_PKG_VERSION").into(),
+        seconds: seconds(began.elapsed()),
+        code: verdict.code(),
+    });
+    if whole {
+        let claims = findings.len();
+        console.result(format_args!(
+            "{claims} claims, {differing} differ, {unexpected} other than expected; digest {digest}"
+        ));
+    } else {
+        console.result(format_args!("{rows} rows; join the slices: fontana lab merge DIR..."));
+    }
+    if unexpected > 0 {
+        return Err(Failure::new(
+            verdict,
+            format!("{unexpected} claims came out other than expected"),
+            "those marked with !; known differences are in docs/errata.md",
+        ));
+    }
+    Ok(verdict)
+}
+
+/// What a page says it was made with: the command that does it again.
+fn command(outcomes: &[Outcome]) -> String {
+    let mut words = vec!["fontana lab run".to_owned()];
+    if outcomes.len() == registry::EXPERIMENTS.len() {
+        words.push("all".into());
+    } else {
+        words.extend(outcomes.iter().map(|outcome| outcome.experiment.id.into()));
+    }
+    if let Some(outcome) = outcomes.first() {
+        if outcome.scale == Scale::Quick {
+            words.push("--quick".into());
+        }
+        if outcome.seed != fontana_lab::DEFAULT_SEED {
+            words.push(format!("--seed {}", outcome.seed));
+        }
+    }
+    words.push("--out DIR".into());
+    words.join(" ")
+}
+
+fn show(finding: &Finding, seed: u64, console: &Console) {
+    let Finding { experiment, claim, text, paper, ours, tolerance, verdict, .. } = finding;
+    let mark = if finding.as_expected { ' ' } else { '!' };
+    let reason = finding.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let id = format!("{experiment} {claim}");
+    console.result(format_args!("{mark} {id:28} {verdict}{reason}: ours {ours}, paper {paper}"));
+    console.event(&Line::Verdict {
+        id: (*experiment).into(),
+        claim: claim.clone(),
+        text: text.clone(),
+        paper: paper.number(),
+        relation: relation(*paper).into(),
+        ours: Some(*ours).filter(|ours| ours.is_finite()),
+        tolerance: *tolerance,
+        verdict: verdict.to_string(),
+        reason: finding.reason.map(str::to_owned),
+        expected: finding.as_expected,
+        seed,
+    });
+}
+
+const fn relation(paper: Printed) -> &'static str {
+    match paper {
+        Printed::Equal(_) => "equal",
+        Printed::AtMost(_) => "at_most",
+        Printed::AtLeast(_) => "at_least",
+    }
+}
+
+fn not_written(out: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("cannot write to {out:?}: {error}");
+    Failure::new(Verdict::Io, message, "choose a directory that this user may write to")
+}

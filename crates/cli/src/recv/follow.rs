@@ -1,0 +1,121 @@
+//! `fontana recv --watch`: one version after the other.
+
+use super::explain::{self, Circumstances};
+use super::{Watch, begin};
+use crate::args::ReceiveArguments;
+use crate::console::{Console, Failure};
+use crate::events::{ReceiveEvent as Line, rounded, seconds};
+use crate::hook::{Described, Hook};
+use crate::progress::OncePerSecond;
+use crate::signal::stop_on_signals;
+use fontana::{Ended, ReceiveOptions, ReceiveSummary, ReceiveWatch, Stop, Verdict, WatchEvent};
+use std::collections::BTreeSet;
+
+pub(super) fn run(
+    arguments: &ReceiveArguments,
+    mut receive: ReceiveOptions,
+    console: &Console,
+    stop: &Stop,
+) -> Result<Verdict, Failure> {
+    if receive.expectation.manifest.take().is_some() {
+        // The ticket of one version: its number follows from its content.
+        receive.expectation.tsi = None;
+    }
+    let address = receive.reach.address();
+    let silence = receive.give_up_after_silence.filter(|_| arguments.silence.is_some());
+    let mut options = ReceiveWatch::new(receive);
+    options.receive.give_up_after_silence = silence;
+    options.look_every = arguments.look_every;
+    options.count = arguments.count;
+    stop_on_signals(stop)?;
+    let mut place = None;
+    let mut watch = Watch {
+        console,
+        stop,
+        chooser: None,
+        bar: None,
+        gate: OncePerSecond::default(),
+        files: 0,
+        offers_told: 0,
+        lists: false,
+        told: BTreeSet::new(),
+        poisoned: false,
+        described: Described::default(),
+        hook: Hook::new(&arguments.exec, &arguments.output),
+    };
+    // What the hook made of the last version that was taken.
+    let mut content = Verdict::Complete;
+    let summary = fontana::watch(&options, stop, &mut |event| match event {
+        WatchEvent::Joined(session) => {
+            place.get_or_insert_with(|| begin(session, arguments, address, console));
+            // Sessions' clocks begin anew.
+            watch.gate = OncePerSecond::default();
+        }
+        WatchEvent::Receiving(event) => watch.observe(&event),
+        WatchEvent::Taken(summary) => {
+            watch.taken(summary);
+            content = watch.run_hook(summary);
+        }
+        WatchEvent::GivenUp(summary) => watch.given_up(summary),
+        WatchEvent::Waiting => {
+            console.event(&Line::Waiting {});
+            console.note("nothing newer is being sent; looking again from time to time");
+        }
+    });
+    watch.clear();
+    let summary = summary?;
+    let last = &summary.last;
+    let at_rest = last.ended == Ended::Done || last.manifest.is_none() && summary.taken > 0;
+    if summary.verdict != Verdict::Complete && !at_rest && !console.is_closed() {
+        let place = place.unwrap_or_else(|| address.to_string());
+        let offered = watch.offers_told > 0;
+        watch.tell(&Circumstances::new(place, address, arguments, offered).explain(last));
+    }
+    let mut line = Line::summary(last);
+    let verdict = summary.verdict.worst(content);
+    line.set_verdict(verdict);
+    console.event(&line);
+    Ok(verdict)
+}
+
+impl Watch<'_> {
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.clear();
+        }
+        // What is told once is told once of every version.
+        self.told.clear();
+        self.poisoned = false;
+        self.offers_told = 0;
+    }
+
+    fn taken(&mut self, summary: &ReceiveSummary) {
+        let files = self.files;
+        self.clear();
+        if let Some((hash, version)) = summary.manifest {
+            self.console.event(&Line::Taken {
+                version,
+                manifest: hash.to_string(),
+                bytes: summary.bytes,
+                seconds: seconds(summary.progress.elapsed),
+                reception_inefficiency: summary.progress.reception_inefficiency().map(rounded),
+            });
+            let received = crate::progress::received(&summary.progress, summary.bytes, files);
+            self.console.note(format_args!("version {version}: {received}"));
+        }
+    }
+
+    fn given_up(&mut self, summary: &ReceiveSummary) {
+        for error in &summary.failures {
+            self.tell(&explain::error(error));
+        }
+        self.clear();
+        let superseded = summary.ended == Ended::Superseded;
+        let version = summary.manifest.map(|(_, version)| version);
+        let code = summary.verdict.code();
+        self.console.event(&Line::GivenUp { version, superseded, code });
+        if superseded {
+            self.console.note("a newer version is being sent: going on with that");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `fontana lab`.
+
+use crate::support::{arguments, documented, fields, run};
+
+#[test]
+fn experiments_are_listed_run_and_judged() {
+    let listed = run(&["lab", "list", "--json"]).expect(0);
+    let ids: Vec<_> = listed.events().iter().map(|event| event["id"].clone()).collect();
+    assert!(ids.contains(&"ms.series".into()) && ids.contains(&"ms.eq2".into()), "{ids:?}");
+
+    let ran = run(&["lab", "run", "--quick", "ms.slow", "ms.series", "--json"]).expect(0);
+    let documented = documented("fontana lab");
+    for event in ran.events() {
+        assert_eq!(fields(&event), documented[event["event"].as_str().unwrap()]);
+    }
+    let verdicts = ran.events().iter().filter(|event| event["event"] == "verdict").count();
+    let summary = ran.event("summary");
+    assert_eq!((verdicts, summary["experiments"].as_u64()), (4, Some(2)));
+    assert_eq!((summary["claims"].as_u64(), summary["unexpected"].as_u64()), (Some(4), Some(0)));
+
+    let shown = run(&["lab", "run", "--quick", "ms.series"]).expect(0).stdout;
+    assert!(shown.contains("ms.series order") && shown.contains("holds within 0.1"), "{shown}");
+}
+
+#[test]
+fn slices_of_a_run_are_joined_to_the_same_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name);
+    let command = "lab run ms.slow ms.series --quick --json --out";
+    let whole = run(&arguments(command, &[&place("whole")])).expect(0);
+    for case in 0..2 {
+        let words = format!("lab run ms.slow ms.series --quick --case {case} --of 2 --out");
+        let part = run(&arguments(&words, &[&place(&format!("part{case}"))])).expect(0);
+        assert!(part.stdout.contains("lab merge"), "{}", part.stdout);
+    }
+    let joined =
+        arguments("lab merge --json --out", &[&place("joined"), &place("part1"), &place("part0")]);
+    let joined = run(&joined).expect(0);
+    assert_eq!(joined.event("summary")["digest"], whole.event("summary")["digest"]);
+    let page = |name: &str| std::fs::read_to_string(place(name).join("lab.md")).unwrap();
+    assert_eq!(page("joined"), page("whole"));
+    assert!(place("whole/lab/ms.series.svg").exists());
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let unknown = run(&["lab", "run", "df.fig99"]).expect(2);
+    assert!(unknown.stderr.contains("df.fig99") && unknown.stderr.contains("fontana lab list"));
+    let words = "lab run ms.series --case 2 --of 2 --out";
+    let no_slice = run(&arguments(words, &[directory.path()])).expect(2);
+    assert!(no_slice.stderr.contains("from 0 to 1"), "{}", no_slice.stderr);
+    run(&["lab", "run", "ms.series", "--case", "0", "--of", "2"]).expect(2);
+    let nothing = run(&arguments("lab merge", &[directory.path()])).expect(5);
+    assert!(nothing.stderr.contains("--out"), "{}", nothing.stderr);
+}

@@ -1,0 +1,76 @@
+//! Following a publisher: `recv --watch`, in words and exit codes.
+
+use crate::support::{Running, Sender, arguments, noise, place, run};
+use std::fs;
+use std::path::Path;
+
+/// A key, and a directory with one file.
+fn plant(directory: &Path) -> (String, std::path::PathBuf) {
+    let key = directory.join("key");
+    run(&["keygen", key.to_str().unwrap()]).expect(0);
+    let folder = directory.join("folder");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("image"), noise(200_000, 1)).unwrap();
+    (key.to_str().unwrap().to_owned(), folder)
+}
+
+#[test]
+fn versions_are_taken_as_they_come_and_old_ones_refused_with_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, folder) = plant(directory.path());
+    let (place, into) = (place(), directory.path().join("into"));
+    let send = |version: u32| {
+        Sender::start(&format!("--to {place} --sign {key} --content-version {version}"), &[&folder])
+    };
+    let sender = send(7);
+    let ticket = sender.ticket.clone();
+    let watch = format!("recv {ticket} --watch --look-every 200ms --json -o");
+    let mut watching = Running::start(&arguments(&watch, &[&into]));
+    let await_event = |watching: &mut Running, name: &str| loop {
+        let event: serde_json::Value = serde_json::from_str(&watching.line()).unwrap();
+        if event["event"] == name {
+            return event;
+        }
+    };
+    assert_eq!(await_event(&mut watching, "taken")["version"], 7);
+    await_event(&mut watching, "waiting");
+    sender.finish();
+    fs::write(folder.join("image"), noise(200_000, 2)).unwrap();
+    let sender = send(8);
+    assert_eq!(await_event(&mut watching, "taken")["version"], 8);
+    assert!(fs::read(into.join("folder/image")).unwrap() == noise(200_000, 2));
+    let ended = watching.stop().expect(0);
+    assert_eq!(ended.event("summary")["verdict"], "complete", "{}", ended.stdout);
+    sender.finish();
+
+    let sender = send(7);
+    let older = format!("recv {} --timeout 1 -o", sender.ticket);
+    let refused = run(&arguments(&older, &[&into])).expect(7).stderr;
+    assert!(refused.contains("is older than what this directory has had"), "{refused}");
+    assert!(refused.contains("--any-version"), "{refused}");
+    let any = format!("recv {} --timeout 20 --any-version --overwrite -o", sender.ticket);
+    run(&arguments(&any, &[&into])).expect(0);
+    sender.finish();
+}
+
+#[test]
+fn following_nobody_is_refused_with_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let refused = run(&arguments("recv --watch -i lo -o", &[directory.path()])).expect(2).stderr;
+    assert!(refused.contains("needs the publisher's key"), "{refused}");
+    assert!(refused.contains("fontana keygen") && refused.contains("--key"), "{refused}");
+    let (key, folder) = plant(directory.path());
+    let sender = Sender::start(&format!("--to {} --sign {key}", place()), &[&folder]);
+    let other = fontana::generate_key().unwrap().public_key();
+    let words = format!("recv {} --key {other} -o", sender.ticket);
+    let refused = run(&arguments(&words, &[directory.path()])).expect(2).stderr;
+    assert!(refused.contains("--key is another one"), "{refused}");
+    let named = sender.ticket.split("key=").nth(1).unwrap().split('&').next().unwrap();
+    let mark = directory.path().join(format!(".fontana-mark-{named}"));
+    fs::write(&mark, "nonsense").unwrap();
+    let words = format!("recv {} -o", sender.ticket);
+    let refused = run(&arguments(&words, &[directory.path()])).expect(7).stderr;
+    assert!(refused.contains("which versions are old is not known"), "{refused}");
+    assert!(refused.contains("remove the file"), "{refused}");
+    sender.finish();
+}

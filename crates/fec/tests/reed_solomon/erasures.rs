@@ -1,0 +1,127 @@
+//! Any `k` symbols, in any order, however often; and ids that do not exist.
+
+use crate::block::{Block, Random, execute, symbol};
+use crate::{CODES, scheme, with_limits};
+use fontana_fec::{Encoder, Esi, EsiError, Novelty, Plan, Progress, ReedSolomonCode, Work};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn encoder(code: ReedSolomonCode, block: &Block) -> impl Encoder {
+    let plan = Arc::new(Plan::source(scheme(code), block.k).unwrap());
+    execute(&plan, block.width, |esi, out| out.copy_from_slice(block.symbol(esi)))
+}
+
+/// Decodes a random block from `esis`, which are `k` different ones at least.
+fn decode(code: ReedSolomonCode, k: u32, width: usize, esis: &[u32]) {
+    let block = Block::random(k, width, k.into());
+    let encoder = encoder(code, &block);
+    let mut decoder = scheme(code).decoder(k).unwrap();
+    let mut kept: Vec<u32> = Vec::new();
+    for &esi in esis {
+        let novelty = decoder.push(Esi(esi)).unwrap();
+        let fresh = !kept.contains(&esi) && kept.len() < k as usize;
+        assert_eq!(novelty == Novelty::Fresh, fresh, "{esi} after {kept:?}");
+        if fresh {
+            kept.push(esi);
+        }
+        assert_eq!(decoder.symbols_wanted(), k - kept.len() as u32);
+    }
+    let Progress::Solved(plan) = decoder.solve(scheme(code).work(k)) else { panic!("enough") };
+    kept.sort_unstable();
+    assert!(plan.inputs().iter().map(|esi| esi.0).eq(kept.iter().copied()), "sorted, and all");
+    assert!(plan.lost().iter().map(|esi| esi.0).eq((0..k).filter(|esi| !kept.contains(esi))));
+    let decoded = execute(&plan, width, |esi, out| out.copy_from_slice(&symbol(&encoder, esi)));
+    block.assert_recovered(&decoded);
+    // It serves as an encoder, too.
+    for esi in [k, 200, 254] {
+        assert_eq!(symbol(&decoded, Esi(esi)), symbol(&encoder, Esi(esi)), "{esi}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_k_symbols_recover_the_block(
+        k in 1_u32..=254,
+        code in prop::sample::select(&CODES[..]),
+        width in prop::sample::select(&[1_usize, 64, 333][..]),
+        seed: u64,
+    ) {
+        let mut random = Random(seed);
+        // Every symbol once, in random order, some of them twice.
+        let mut esis: Vec<u32> = (0..255).collect();
+        for i in 0..esis.len() {
+            let other = i + random.below((esis.len() - i) as u32) as usize;
+            esis.swap(i, other);
+        }
+        esis.truncate(k as usize);
+        let again: Vec<u32> = esis.iter().copied().filter(|esi| esi % 3 == 0).collect();
+        esis.splice(0..0, again);
+        esis.extend([0, 254]);
+        decode(code, k, width, &esis);
+    }
+}
+
+#[test]
+fn the_ends_of_the_code_can_be_used() {
+    for code in CODES {
+        decode(code, 1, 5, &[254]);
+        decode(code, 254, 5, &(1..255).collect::<Vec<_>>());
+        decode(code, 127, 5, &(128..255).collect::<Vec<_>>());
+        // Nothing but source symbols: there is nothing to compute.
+        decode(code, 255 - 1, 5, &(0..254).collect::<Vec<_>>());
+    }
+    let scheme = scheme(ReedSolomonCode::Cauchy);
+    assert!(scheme.decoder(255).is_ok() && scheme.decoder(256).is_err());
+    assert!(scheme.decoder(0).is_err());
+}
+
+#[test]
+fn ids_end_where_the_scheme_says() {
+    for code in CODES {
+        let scheme = with_limits(code, 10, 20);
+        assert_eq!((scheme.max_source_symbols(), scheme.encoding_symbols(10)), (10, 20));
+        assert!(scheme.decoder(10).is_ok() && scheme.decoder(11).is_err());
+        let mut decoder = scheme.decoder(10).unwrap();
+        assert_eq!(decoder.push(Esi(19)), Ok(Novelty::Fresh));
+        for esi in [20, 255, 256, u32::MAX] {
+            let refused = EsiError { esi: Esi(esi), encoding_symbols: 20 };
+            assert_eq!(decoder.push(Esi(esi)), Err(refused));
+        }
+        assert!(matches!(decoder.solve(Work::UNBOUNDED), Progress::Wanting(9)));
+        // A block that is shorter than the longest one is sent with the same rate.
+        let cycle = [1, 5, 9, 10].map(|k| with_limits(code, 10, 25).symbols_per_cycle(k));
+        assert_eq!(cycle, [2, 12, 22, 25]);
+        // More symbols than the code has are none.
+        assert_eq!(with_limits(code, 10, 300).encoding_symbols(10), 255);
+        // More source symbols in a block than there are symbols.
+        assert!(with_limits(code, 30, 20).decoder(21).is_err());
+    }
+}
+
+#[test]
+fn a_symbol_that_does_not_exist_is_zeros() {
+    let block = Block::random(10, 40, 1);
+    for code in CODES {
+        let encoder = encoder(code, &block);
+        for esi in [255, 256, 1 << 24, u32::MAX] {
+            assert_eq!(symbol(&encoder, Esi(esi)), [0; 40]);
+        }
+        let mut out = vec![0xAA; 5 * 40];
+        encoder.write_symbols(&[12, 3, 300, 11, 4].map(Esi), &mut out);
+        for (esi, out) in [12, 3, 300, 11, 4].into_iter().zip(out.chunks(40)) {
+            assert_eq!(out, symbol(&encoder, Esi(esi)), "{esi}");
+        }
+    }
+}
+
+#[test]
+fn no_work_beyond_the_budget() {
+    let scheme = scheme(ReedSolomonCode::Rfc5510);
+    let mut decoder = scheme.decoder(100).unwrap();
+    (100..200).for_each(|esi| assert_eq!(decoder.push(Esi(esi)), Ok(Novelty::Fresh)));
+    let Work(enough) = scheme.work(100);
+    assert!(matches!(decoder.solve(Work(enough - 1)), Progress::OutOfBudget));
+    assert!(matches!(decoder.solve(Work(enough)), Progress::Solved(_)));
+}

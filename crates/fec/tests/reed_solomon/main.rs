@@ -1,0 +1,28 @@
+//! Reed-Solomon codes from outside: published vectors, any erasures in any order, and plain
+//! elimination for comparison.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[path = "../raptorq/block.rs"]
+#[allow(dead_code, reason = "shared with the tests of RaptorQ")]
+mod block;
+mod dispersal;
+mod erasures;
+mod reference;
+mod vectors;
+mod xor_cauchy;
+
+use fontana_fec::{FecScheme, ReedSolomonCode};
+
+/// All codes of the family.
+const CODES: [ReedSolomonCode; 3] =
+    [ReedSolomonCode::Rfc5510, ReedSolomonCode::SmallBlock, ReedSolomonCode::Cauchy];
+
+/// Blocks of at most 255 source symbols, and as many encoding symbols.
+fn scheme(code: ReedSolomonCode) -> FecScheme {
+    with_limits(code, 255, 255)
+}
+
+fn with_limits(code: ReedSolomonCode, b: u16, max_n: u16) -> FecScheme {
+    FecScheme::ReedSolomon { code, max_source_block_length: b, max_encoding_symbols: max_n }
+}

@@ -1,0 +1,1 @@
+//! The integers behind LT's rows, frozen.

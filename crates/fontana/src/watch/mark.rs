@@ -1,0 +1,168 @@
+//! The high-water mark: the newest version of a publisher that a directory holds, so that nobody who
+//! sends an old one again has it taken for news; and which names its versions have brought, so that
+//! a newer one may replace them.
+//!
+//! It is the file `.fontana-mark-KEY` of the target directory, `KEY` being the publisher's public key:
+//!
+//! ```text
+//! "FONTMRK" and the format version, 1
+//! 32 bytes: public key of the publisher
+//! u8: 1 if a version is complete, else 0; u64 that version
+//! names, ascending, each: u32 bytes, then the path with slashes
+//! 32 bytes: BLAKE3 of everything before
+//! ```
+//! Numbers are big-endian. The hash finds what was torn or changed by accident; whoever may write to
+//! the directory as this user needs no mark to do harm.
+
+use crate::Error;
+use fontana_store::TargetDirectory;
+use fontana_wire::{PublicKey, RelativePath};
+use std::collections::BTreeSet;
+
+const MAGIC: &[u8; 8] = b"FONTMRK\x01";
+const HASH_SIZE: usize = 32;
+/// Longest file that is read and written: a million names of 60 bytes. Beyond that, names are
+/// forgotten; what has them is then not replaced without being asked for.
+const MAX_SIZE: usize = 64 << 20;
+
+/// What a directory remembers of a publisher.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The newest version that was completed.
+    pub(crate) version: Option<u64>,
+    /// Files and links that its versions have brought.
+    pub(crate) names: BTreeSet<Vec<u8>>,
+}
+
+impl Mark {
+    /// Reads the mark of a publisher; `None` if the directory has none.
+    ///
+    /// # Errors
+    /// [`Error::Mark`] if it is not a whole one of this publisher, [`Error::Staging`].
+    pub(crate) fn read(
+        target: &TargetDirectory,
+        publisher: &PublicKey,
+    ) -> Result<Option<Self>, Error> {
+        let name = name(publisher);
+        let Some(bytes) = target.read_memo(&name, MAX_SIZE)? else { return Ok(None) };
+        let wrong = || Error::Mark { path: target.memo_path(&name) };
+        parse(&bytes, publisher).map(Some).ok_or_else(wrong)
+    }
+
+    /// Writes it; it would survive a power failure then.
+    ///
+    /// # Errors
+    /// [`Error::Staging`].
+    pub(crate) fn write(
+        &self,
+        target: &TargetDirectory,
+        publisher: &PublicKey,
+    ) -> Result<(), Error> {
+        Ok(target.write_memo(&name(publisher), &self.emit(publisher))?)
+    }
+
+    fn emit(&self, publisher: &PublicKey) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(publisher.to_bytes());
+        bytes.push(u8::from(self.version.is_some()));
+        bytes.extend(self.version.unwrap_or(0).to_be_bytes());
+        for name in &self.names {
+            if bytes.len() + 4 + name.len() + HASH_SIZE > MAX_SIZE {
+                break;
+            }
+            bytes.extend((name.len() as u32).to_be_bytes());
+            bytes.extend(name);
+        }
+        let hash = blake3::hash(&bytes);
+        bytes.extend(hash.as_bytes());
+        bytes
+    }
+}
+
+fn name(publisher: &PublicKey) -> String {
+    format!("mark-{publisher}")
+}
+
+fn parse(bytes: &[u8], publisher: &PublicKey) -> Option<Mark> {
+    let (bytes, hash) = bytes.split_last_chunk::<HASH_SIZE>()?;
+    if blake3::hash(bytes) != blake3::Hash::from_bytes(*hash) {
+        return None;
+    }
+    let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&publisher.to_bytes())?;
+    let (&[is_complete], rest) = rest.split_first_chunk::<1>()?;
+    let (&version, mut rest) = rest.split_first_chunk::<8>()?;
+    let version = u64::from_be_bytes(version);
+    let version = match is_complete {
+        0 if version == 0 => None,
+        1 => Some(version),
+        _ => return None,
+    };
+    let mut names = BTreeSet::new();
+    while let Some((&length, tail)) = rest.split_first_chunk::<4>() {
+        let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
+        let (name, tail) = tail.split_at_checked(length)?;
+        RelativePath::new(name).ok()?;
+        names.insert(name.to_vec());
+        rest = tail;
+    }
+    rest.is_empty().then_some(Mark { version, names })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_wire::SecretKey;
+
+    fn key(seed: u8) -> PublicKey {
+        SecretKey::from_seed(&[seed; 32]).public_key()
+    }
+
+    fn mark() -> Mark {
+        let names = [&b"a"[..], b"d/\xff\n", b"d/e"].map(<[u8]>::to_vec);
+        Mark { version: Some(u64::MAX), names: names.into() }
+    }
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written_and_by_its_publisher_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = TargetDirectory::open(directory.path()).unwrap();
+        assert_eq!(Mark::read(&target, &key(1)).unwrap(), None);
+        for mark in [mark(), Mark::default(), Mark { version: Some(0), ..Mark::default() }] {
+            mark.write(&target, &key(1)).unwrap();
+            assert_eq!(Mark::read(&target, &key(1)).unwrap(), Some(mark));
+        }
+        assert_eq!(Mark::read(&target, &key(2)).unwrap(), None);
+        let file = |seed| target.memo_path(&name(&key(seed)));
+        std::fs::rename(file(1), file(2)).unwrap();
+        assert!(matches!(Mark::read(&target, &key(2)), Err(Error::Mark { .. })));
+    }
+
+    #[test]
+    fn nothing_but_a_whole_mark_is_believed() {
+        let bytes = mark().emit(&key(1));
+        for length in 0..bytes.len() {
+            assert_eq!(parse(&bytes[..length], &key(1)), None, "{length}");
+        }
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x40;
+            assert_eq!(parse(&changed, &key(1)), None, "{at}");
+        }
+        // Rightly hashed, and still nonsense.
+        let hashed = |mut bytes: Vec<u8>| {
+            let hash = blake3::hash(&bytes);
+            bytes.extend(hash.as_bytes());
+            parse(&bytes, &key(1))
+        };
+        let head = |flag: u8, version: u64| {
+            [&MAGIC[..], &key(1).to_bytes(), &[flag], &version.to_be_bytes()].concat()
+        };
+        assert!(hashed(head(1, 7)).is_some() && hashed(head(0, 0)).is_some());
+        assert_eq!(hashed(head(0, 7)), None);
+        assert_eq!(hashed(head(2, 7)), None);
+        for name in [&b"\0\0\0\x02a"[..], b"\0\0\0\x02..", b"\0\0\0\0", b"\xff\xff\xff\xffa", b"\0"]
+        {
+            assert_eq!(hashed([&head(1, 7)[..], name].concat()), None, "{name:?}");
+        }
+    }
+}

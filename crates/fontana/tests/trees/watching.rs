@@ -1,0 +1,180 @@
+//! Receivers that follow a publisher: newer versions, and never an old one.
+
+use super::*;
+use fontana::wire::{PublicKey, SecretKey, Tsi};
+use fontana::{Ended, ReceiveWatch, Rejection, Versions, WatchEvent, WatchSummary, watch};
+
+fn key() -> SecretKey {
+    SecretKey::from_seed(&[9; 32])
+}
+
+/// Sends a tree as a version of the publisher, under one session number.
+fn publish(root: &Path, reach: &Reach, version: u64) -> Sending {
+    let mut options = send_options(vec![root.to_owned()], reach);
+    options.block_symbols = 500;
+    options.signer = Some(key());
+    options.manifest_version = version;
+    options.tsi = Some(Tsi(77));
+    Sending::start(options)
+}
+
+fn follow_options(sending: &Sending, reach: &Reach, into: &Path) -> ReceiveOptions {
+    let mut options = receive_options(&sending.ticket, reach, into);
+    options.expectation.manifest = None;
+    options
+}
+
+fn follow(receive: ReceiveOptions, count: u64) -> (WatchSummary, Vec<String>) {
+    let mut options = ReceiveWatch::new(receive);
+    (options.look_every, options.count) = (Duration::from_millis(100), Some(count));
+    let mut told = Vec::new();
+    let summary = watch(&options, &Stop::new(), &mut |event| {
+        told.push(match event {
+            WatchEvent::Taken(summary) => format!("taken {}", summary.manifest.unwrap().1),
+            WatchEvent::GivenUp(summary) => format!("given up {:?}", summary.ended),
+            WatchEvent::Waiting => "waiting".into(),
+            WatchEvent::Receiving(fontana::ReceiveEvent::Rejected { reason, .. }) => {
+                format!("rejected {reason:?}")
+            }
+            _ => return,
+        });
+    });
+    (summary.unwrap(), told)
+}
+
+fn mark_path(into: &Path, key: &PublicKey) -> PathBuf {
+    into.join(format!(".fontana-mark-{key}"))
+}
+
+#[test]
+fn versions_are_followed_and_an_old_one_is_never_taken_again() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let (old, new) = (directory.path().join("1/tree"), directory.path().join("2/tree"));
+    for root in [&old, &new] {
+        fs::create_dir_all(root).unwrap();
+        fs::write(root.join("image"), noise(2_000_000, 1)).unwrap();
+    }
+    fs::write(old.join("gone"), "gone").unwrap();
+    fs::write(new.join("added"), "added").unwrap();
+    let file = fs::OpenOptions::new().write(true).open(new.join("image")).unwrap();
+    file.write_all_at(b"changed", 1_000_000).unwrap();
+    let (reach, into) = (reach(40), directory.path().join("into"));
+
+    let sending = publish(&old, &reach, 1);
+    let options = follow_options(&sending, &reach, &into);
+    // While it waits for the third version, the second takes over; then the first comes back.
+    let follower = std::thread::spawn({
+        let options = options.clone();
+        move || follow(options, 2)
+    });
+    let appears = |name: &str| {
+        for _ in 0..3_000 {
+            if into.join("tree").join(name).exists() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{name} does not appear");
+    };
+    appears("gone");
+    std::thread::sleep(Duration::from_millis(1_500)); // it looks again, and finds nothing new
+    sending.end();
+    let sending = publish(&new, &reach, 2);
+    let (summary, told) = follower.join().unwrap();
+    sending.end();
+    assert_eq!((summary.verdict, summary.taken), (Verdict::Complete, 2), "{told:?}");
+    let expected = ["taken 1", "rejected OldVersion", "waiting", "taken 2"];
+    assert_eq!(told, expected, "each once");
+    assert!(fs::read(into.join("tree/image")).unwrap() == fs::read(new.join("image")).unwrap());
+    assert_eq!(fs::read(into.join("tree/added")).unwrap(), b"added");
+    assert_eq!(fs::read(into.join("tree/gone")).unwrap(), b"gone", "what vanished stays");
+    let fresh = summary.last.progress.stats.fresh;
+    assert!(fresh <= 520, "one block of three, and a small one: {fresh}");
+    assert_eq!(fs::read_dir(&into).unwrap().count(), 2, "the tree and the mark");
+
+    // Somebody sends the first version again, rightly signed.
+    let sending = publish(&old, &reach, 1);
+    let timed = ReceiveOptions { timeout: Some(Duration::from_millis(1_600)), ..options.clone() };
+    let (summary, told) = follow(timed.clone(), 1);
+    assert_eq!((summary.verdict, summary.taken), (Verdict::Complete, 0), "nothing newer is there");
+    assert_eq!(told, ["rejected OldVersion", "waiting"]);
+    let refused = receive(timed.clone());
+    assert_eq!(refused.verdict, Verdict::Authentication);
+    assert!(refused.rejections.iter().all(|(_, reason)| *reason == Rejection::OldVersion));
+    assert_eq!(fs::read(into.join("tree/added")).unwrap(), b"added");
+    let any = ReceiveOptions { versions: Versions::Any, overwrite: true, ..options };
+    assert_eq!(receive(any).verdict, Verdict::Complete, "whoever insists");
+    // That lowers no mark; and a mark that is torn is not passed over.
+    assert_eq!(receive(timed.clone()).verdict, Verdict::Authentication);
+    let mark = mark_path(&into, &key().public_key());
+    let bytes = fs::read(&mark).unwrap();
+    fs::write(&mark, &bytes[..bytes.len() - 1]).unwrap();
+    for versions in [Versions::NotOlder, Versions::Newer] {
+        let error =
+            ReceiveSession::open(ReceiveOptions { versions, ..timed.clone() }).err().unwrap();
+        assert_eq!(error.verdict(), Verdict::Authentication, "{error}");
+        assert!(error.to_string().contains("which versions are old is not known"), "{error}");
+    }
+    sending.end();
+}
+
+#[test]
+fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
+    fs::create_dir_all(&root).unwrap();
+    fs::write(root.join("mine"), "theirs").unwrap();
+    let (reach, into) = (reach(41), directory.path().join("into"));
+    fs::create_dir_all(into.join("tree")).unwrap();
+    fs::write(into.join("tree/mine"), "mine").unwrap();
+    let sending = publish(&root, &reach, 5);
+    let mut options = follow_options(&sending, &reach, &into);
+    options.timeout = Some(Duration::from_millis(2_500));
+    let (summary, told) = follow(options.clone(), 1);
+    assert_eq!((summary.verdict, summary.taken), (Verdict::Refused, 0), "{told:?}");
+    assert_eq!(told, ["given up Done", "rejected OldVersion", "waiting"], "not again and again");
+    assert_eq!(fs::read(into.join("tree/mine")).unwrap(), b"mine");
+    // What cannot be remembered is not received.
+    fs::remove_file(into.join("tree/mine")).unwrap();
+    let mark = mark_path(&into, &key().public_key());
+    fs::create_dir(mark.with_extension("new")).unwrap();
+    let (summary, told) = follow(options.clone(), 1);
+    assert_eq!((summary.verdict, summary.taken), (Verdict::Refused, 0), "{told:?}");
+    assert!(!into.join("tree/mine").exists());
+    fs::remove_dir(mark.with_extension("new")).unwrap();
+    assert_eq!(follow(options.clone(), 1).0.taken, 1);
+    let no_key = ReceiveOptions {
+        versions: Versions::Newer,
+        expectation: fontana::Expectation { publisher: None, ..options.expectation.clone() },
+        ..options
+    };
+    let error = ReceiveSession::open(no_key).err().unwrap();
+    assert_eq!(error.verdict(), Verdict::Usage);
+    sending.end();
+}
+
+#[test]
+fn a_version_that_is_superseded_is_left_for_the_newer_one() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let (old, new) = (directory.path().join("1/tree"), directory.path().join("2/tree"));
+    for (root, bytes) in [(&old, 30_000_000), (&new, 300_000)] {
+        fs::create_dir_all(root).unwrap();
+        fs::write(root.join("image"), noise(bytes, 1)).unwrap();
+    }
+    let (reach, into) = (reach(42), directory.path().join("into"));
+    let sending = publish(&old, &reach, 1);
+    let options = follow_options(&sending, &reach, &into);
+    let follower = std::thread::spawn(move || follow(options, 1));
+    std::thread::sleep(Duration::from_millis(700));
+    sending.end();
+    let sending = publish(&new, &reach, 2);
+    let (summary, told) = follower.join().unwrap();
+    sending.end();
+    assert_eq!(told, [format!("given up {:?}", Ended::Superseded), "taken 2".into()]);
+    assert_eq!(summary.taken, 1);
+    assert!(fs::read(into.join("tree/image")).unwrap() == noise(300_000, 1));
+    assert_eq!(fs::read_dir(&into).unwrap().count(), 2, "nothing is left of the first");
+}

@@ -1,0 +1,74 @@
+//! Rows as files. The first line says what they are, so that slices can be joined: see
+//! [`Heading`].
+
+use crate::experiment::{Experiment, Scale};
+use crate::run::Slice;
+use crate::table::{Row, Table, Value};
+use std::fmt::Write;
+
+/// What a file of rows says of itself, in its first line:
+/// `# fontana lab ms.fig1 seed=1998 scale=quick case=0 of=1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Heading<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) seed: u64,
+    pub(crate) scale: Scale,
+    pub(crate) slice: Slice,
+}
+
+pub(crate) fn write(heading: &Heading<'_>, table: &Table) -> String {
+    let Heading { id, seed, scale, slice } = heading;
+    let (scale, case, of) = (scale.name(), slice.index(), slice.count());
+    let mut text = format!("# fontana lab {id} seed={seed} scale={scale} case={case} of={of}\n");
+    text.push_str("case");
+    for column in table.columns {
+        text.push(',');
+        text.push_str(column);
+    }
+    text.push('\n');
+    for (case, row) in &table.rows {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{case}");
+        for value in row {
+            let _ = write!(text, ",{value}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The first line of a file; `None` if it is not one of ours.
+pub(crate) fn heading(text: &str) -> Option<Heading<'_>> {
+    let mut words = text.lines().next()?.strip_prefix("# fontana lab ")?.split(' ');
+    let id = words.next()?;
+    let mut field = |name: &str| words.next()?.strip_prefix(name)?.strip_prefix('=');
+    let seed = field("seed")?.parse().ok()?;
+    let scale = match field("scale")? {
+        "quick" => Scale::Quick,
+        "full" => Scale::Full,
+        _ => return None,
+    };
+    let slice = Slice::new(field("case")?.parse().ok()?, field("of")?.parse().ok()?)?;
+    Some(Heading { id, seed, scale, slice })
+}
+
+/// The rows of a file; the error is the number of the first line that is not what it should be,
+/// counted from 1.
+pub(crate) fn rows(text: &str, experiment: &Experiment) -> Result<Vec<(u32, Row)>, usize> {
+    let mut lines = text.lines().enumerate().skip(1);
+    let names = lines.next().map(|(_, line)| line.split(',').collect::<Vec<_>>());
+    let expected = ["case"].iter().chain(experiment.columns).copied().collect::<Vec<_>>();
+    if names != Some(expected) {
+        return Err(2);
+    }
+    lines
+        .map(|(number, line)| {
+            let mut values = line.split(',');
+            let case = values.next().and_then(|case| case.parse().ok());
+            let row: Row = values.map(Value::parse).collect();
+            case.filter(|_| row.len() == experiment.columns.len())
+                .map(|case| (case, row))
+                .ok_or(number + 1)
+        })
+        .collect()
+}

@@ -1,0 +1,216 @@
+//! `df.table5`: into how many blocks an interleaved file may be cut.
+
+use super::interleaved::Interleaved;
+use super::loss::Loss;
+use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind};
+use crate::table::{Row, Table, row};
+
+/// Loss probabilities: the columns of the paper's table.
+const LOSSES: [f64; 5] = [0.01, 0.05, 0.10, 0.20, 0.50];
+
+/// The rows of the paper's table: file size in packets of 1 KB, printed decoding time of Tornado Z
+/// in seconds (table IV), printed speed-ups.
+const PRINTED: [(u32, f64, [f64; 5]); 7] = [
+    (250, 0.18, [1.37, 2.05, 5.55, 11.1, 11.1]),
+    (500, 0.24, [2.29, 5.51, 8.33, 16.7, 33.3]),
+    (1000, 0.31, [4.12, 10.3, 17.1, 25.8, 51.6]),
+    (2000, 0.44, [6.34, 16.9, 26.2, 48.4, 96.8]),
+    (4000, 0.74, [7.87, 22.3, 34.6, 62.7, 115.0]),
+    (8000, 1.28, [11.1, 28.2, 46.9, 80.0, 182.0]),
+    (16_000, 2.27, [14.2, 34.9, 56.4, 100.0, 212.0]),
+];
+
+/// Seconds that the paper's Cauchy decoder takes for a block of `k` packets are `k^2` over this.
+const CAUCHY: f64 = 31_250.0;
+
+/// The inefficiency that Tornado Z exceeds less than 1 % of the time.
+const LIMIT: f64 = 1.076;
+
+/// "Less than 1 % of the time."
+const RARE: f64 = 0.01;
+
+/// Trials between two looks at the share of failures: too few looks to be misled by one failure.
+const CHECK_EVERY: u32 = 500;
+
+/// Receivers for each number of blocks that is tried. At the limit the standard error of the share
+/// of failures is 0.16 % (quick) and 0.07 % of all, and the share doubles within a few blocks.
+const RECEIVERS: [u32; 2] = [4000, 20_000];
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "df.table5",
+    paper: "digital fountain, table V",
+    what: "The most blocks that a file may be cut into so that less than 1 % of the receivers need \
+           more than 1.076 k packets, and the speed-up of Tornado Z over the interleaved code that \
+           follows by the paper's rule K^2 / (31 250 B t), t the paper's Tornado time. The \
+           paper's own number of blocks is read back from the printed speed-up.",
+    kind: Kind::Counted,
+    columns: &["packets", "loss", "printed_blocks", "blocks", "speedup"],
+    cases: |_| (PRINTED.len() * LOSSES.len()) as u32,
+    run,
+    claims,
+    exhibits: |table| vec![grid(table), curves(table)],
+};
+
+fn run(case: &Case) -> Vec<Row> {
+    // Long files first: they take longest.
+    let line = PRINTED.len() - 1 - case.index as usize / LOSSES.len();
+    let column = case.index as usize % LOSSES.len();
+    let (packets, tornado, speedups) = PRINTED[line];
+    let limit = (LIMIT * f64::from(packets)) as u32;
+    let receivers = case.scale.pick(RECEIVERS[0], RECEIVERS[1]);
+    let loss = Loss::random(LOSSES[column]);
+    let blocks = most_blocks(packets, |blocks| {
+        // The same receivers for each number of blocks: their share of failures then grows as
+        // smoothly as it can.
+        let mut random = case.stream(0);
+        let mut file = Interleaved::new(packets, blocks);
+        rarely(receivers, || file.receive(loss.clone(), limit, &mut random).is_none())
+    });
+    let speedup = |blocks: f64| f64::from(packets).powi(2) / (CAUCHY * blocks * tornado);
+    let printed_blocks = speedup(1.0) / speedups[column];
+    let speedup = speedup(f64::from(blocks));
+    vec![row![packets, LOSSES[column], printed_blocks, blocks, speedup]]
+}
+
+/// The most blocks that are good enough. One block always is.
+///
+/// Whether fewer are when more are is true only roughly: numbers that divide the file better do
+/// better. So beyond the first number that fails a twelfth more are looked at, from above.
+fn most_blocks(packets: u32, mut good: impl FnMut(u32) -> bool) -> u32 {
+    let (mut most, mut too_many) = (1, 2);
+    while too_many < packets && good(too_many) {
+        most = too_many;
+        too_many *= 2;
+    }
+    too_many = too_many.min(packets);
+    while most + 1 < too_many {
+        let middle = most.midpoint(too_many);
+        if good(middle) { most = middle } else { too_many = middle }
+    }
+    let beyond = most + 2..packets.min(most + 3 + most / 12);
+    beyond.rev().find(|&blocks| good(blocks)).unwrap_or(most)
+}
+
+/// Whether something happens in less than 1 % of the trials. Ends early where that is clear: when
+/// the share so far is three standard errors away from the limit.
+fn rarely(trials: u32, mut happens: impl FnMut() -> bool) -> bool {
+    let mut count = 0;
+    for trial in 1..=trials {
+        count += u32::from(happens());
+        let above = f64::from(count) / f64::from(trial) - RARE;
+        let clear = above.abs() > 3.0 * (RARE * (1.0 - RARE) / f64::from(trial)).sqrt();
+        if trial == trials || (clear && trial % CHECK_EVERY == 0) {
+            return above < 0.0;
+        }
+    }
+    true
+}
+
+fn claims() -> Vec<Claim> {
+    let mut claims: Vec<Claim> = Vec::new();
+    for (packets, _, _) in PRINTED {
+        for loss in LOSSES {
+            let at = [("packets", packets.into()), ("loss", loss.into())];
+            let printed = printed_blocks(packets, loss);
+            // Chosen beforehand: a block or a tenth, a quarter where few blocks are left.
+            let share = if loss == 0.5 { 0.25 } else { 0.1 };
+            claims.push(Claim::new(
+                format!("{packets}@{loss}"),
+                format!("blocks for {packets} packets at a loss of {loss}"),
+                Printed::Equal((printed * 100.0).round() / 100.0),
+                ((share * printed).max(1.0) * 100.0).round() / 100.0,
+                move |table| table.number("blocks", &at),
+            ));
+        }
+    }
+    claims
+}
+
+fn printed_blocks(packets: u32, loss: f64) -> f64 {
+    let line = PRINTED.iter().find(|line| line.0 == packets);
+    let cell = LOSSES.iter().position(|&column| column == loss);
+    line.zip(cell).map_or(f64::NAN, |((packets, tornado, speedups), cell)| {
+        f64::from(*packets).powi(2) / (CAUCHY * tornado * speedups[cell])
+    })
+}
+
+/// The paper's table, ours in each cell before the printed value.
+fn grid(table: &Table) -> Exhibit {
+    let cell = |packets: u32, loss: f64, printed: f64| {
+        let ours = table.number("speedup", &[("packets", packets.into()), ("loss", loss.into())]);
+        format!("{} ({printed})", three_digits(ours))
+    };
+    Exhibit::Grid(Grid {
+        title: "Speed-up of Tornado Z over interleaved codes, ours (and printed)".into(),
+        columns: ["packets".to_owned()]
+            .into_iter()
+            .chain(LOSSES.iter().map(|loss| format!("loss {loss}")))
+            .collect(),
+        rows: PRINTED
+            .iter()
+            .map(|&(packets, _, speedups)| {
+                let cells = LOSSES.iter().zip(speedups);
+                [packets.to_string()]
+                    .into_iter()
+                    .chain(cells.map(|(&loss, printed)| cell(packets, loss, printed)))
+                    .collect()
+            })
+            .collect(),
+    })
+}
+
+fn three_digits(number: f64) -> String {
+    let digits = if number < 10.0 { 2 } else { usize::from(number < 100.0) };
+    format!("{number:.digits$}")
+}
+
+fn curves(table: &Table) -> Exhibit {
+    let curve = |&loss: &f64| {
+        let mut points = table.points("packets", "blocks", &[("loss", loss.into())]);
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Series::new(format!("loss {loss}"), points)
+    };
+    Exhibit::Chart(Chart {
+        name: "",
+        title: "Most blocks with an inefficiency below 1.076 in 99 %".into(),
+        x: Axis::logarithmic("packets of the file"),
+        y: Axis::logarithmic("blocks"),
+        series: LOSSES.iter().map(curve).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_good_number_of_blocks_is_found() {
+        for last in [1, 2, 3, 4, 5, 63, 64, 65, 99] {
+            assert_eq!(most_blocks(100, |blocks| blocks <= last), last);
+        }
+        assert_eq!(most_blocks(100, |_| true), 99);
+        // A better number just beyond one that fails.
+        assert_eq!(most_blocks(100, |blocks| blocks <= 48 || blocks == 51), 51);
+    }
+
+    #[test]
+    fn rare_is_less_than_one_in_a_hundred() {
+        let every = |period: u32| {
+            let mut trial = 0;
+            move || {
+                trial += 1;
+                trial % period == 0
+            }
+        };
+        assert!(rarely(4000, every(101)) && !rarely(4000, every(100)));
+        // Clear cases end early.
+        assert!(rarely(u32::MAX, || false) && !rarely(u32::MAX, || true));
+    }
+
+    #[test]
+    fn the_example_of_the_text_is_read_back() {
+        assert_eq!(printed_blocks(2000, 0.10).round(), 11.0);
+    }
+}

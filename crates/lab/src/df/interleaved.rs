@@ -1,0 +1,105 @@
+//! Interleaved Reed-Solomon codes: a file in blocks, each of which any `k` of its `2k` packets
+//! recover, sent round robin, one packet of each block in turn, for ever.
+
+use super::carousel::Reception;
+use super::loss::Loss;
+use fontana_proto::SplitMix64;
+
+/// A receiver of an interleaved carousel; one after the other, in the same memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Interleaved {
+    /// Source packets of each block; they differ by one at most.
+    lengths: Vec<u32>,
+    /// For each slot of the carousel the block of its packet.
+    slots: Vec<u32>,
+    /// Which slots' packets are at hand.
+    got: Vec<bool>,
+    /// Packets that each block still needs; below 0 are those that it did not need.
+    needed: Vec<i32>,
+}
+
+impl Interleaved {
+    /// A file of `source_symbols` packets in `blocks` blocks as equal as can be.
+    pub(crate) fn new(source_symbols: u32, blocks: u32) -> Self {
+        let (length, longer) = (source_symbols / blocks, source_symbols % blocks);
+        let lengths: Vec<u32> = (0..blocks).map(|b| length + u32::from(b < longer)).collect();
+        let rounds = 2 * (length + u32::from(longer > 0));
+        // The last rounds have packets of the longer blocks only.
+        let slots: Vec<u32> = (0..rounds)
+            .flat_map(|round| (0..blocks).zip(&lengths).filter(move |(_, k)| round < 2 * **k))
+            .map(|(block, _)| block)
+            .collect();
+        let (got, needed) = (vec![false; slots.len()], Vec::new());
+        Self { lengths, slots, got, needed }
+    }
+
+    /// A receiver that joins at any time. `None` if it needs more than `limit` distinct packets.
+    pub(crate) fn receive(
+        &mut self,
+        mut loss: Loss,
+        limit: u32,
+        random: &mut SplitMix64,
+    ) -> Option<Reception> {
+        self.got.fill(false);
+        self.needed.clear();
+        self.needed.extend(self.lengths.iter().map(|&length| length as i32));
+        let (mut distinct, mut sent, mut incomplete) = (0, 0, self.lengths.len());
+        let mut slot = random.below(self.slots.len() as u32) as usize;
+        while distinct <= limit {
+            sent += 1;
+            // Whether a packet arrives cannot be predicted, so nothing branches on it alone.
+            let fresh = !loss.next(random) & !self.got[slot];
+            self.got[slot] |= fresh;
+            distinct += u32::from(fresh);
+            let needed = &mut self.needed[self.slots[slot] as usize];
+            *needed -= i32::from(fresh);
+            if *needed == 0 && fresh {
+                incomplete -= 1;
+                if incomplete == 0 {
+                    return Some(Reception { distinct, sent }).filter(|got| got.distinct <= limit);
+                }
+            }
+            slot = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_loss_everything_arrives_in_the_first_half() {
+        let mut random = SplitMix64::new(1, 1);
+        for (source_symbols, blocks) in [(100, 1), (100, 10), (100, 100)] {
+            let mut file = Interleaved::new(source_symbols, blocks);
+            let got = file.receive(Loss::random(0.0), u32::MAX, &mut random);
+            assert_eq!(got, Some(Reception { distinct: 100, sent: 100 }));
+        }
+        // In unequal blocks the carousel's end may bring more of the longer ones.
+        let mut file = Interleaved::new(101, 10);
+        let got = file.receive(Loss::random(0.0), u32::MAX, &mut random);
+        assert!((101..=110).contains(&got.unwrap().distinct), "{got:?}");
+    }
+
+    #[test]
+    fn one_block_needs_exactly_its_length_whatever_is_lost() {
+        let mut random = SplitMix64::new(1, 1);
+        let mut file = Interleaved::new(50, 1);
+        for share in [0.1, 0.5, 0.9] {
+            let got = file.receive(Loss::random(share), 50, &mut random);
+            assert_eq!(got.map(|got| got.distinct), Some(50));
+            assert_eq!(file.receive(Loss::random(share), 49, &mut random), None);
+        }
+    }
+
+    #[test]
+    fn every_block_has_twice_its_length_of_slots() {
+        let file = Interleaved::new(23, 5);
+        for (block, length) in file.lengths.iter().enumerate() {
+            let slots = file.slots.iter().filter(|slot| **slot as usize == block).count();
+            assert_eq!(slots as u32, 2 * length);
+        }
+    }
+}

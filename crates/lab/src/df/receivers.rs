@@ -1,0 +1,211 @@
+//! `df.fig4` and `df.fig5`: many receivers, and large files.
+
+use super::carousel::Code;
+use super::loss::Loss;
+use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::statistics::{Histogram, exponent, largest};
+use crate::table::{Table, Value, row};
+
+/// Codes and loss probabilities of both figures. What Tornado Z needs does not depend on losses
+/// (`df.loss`), so one will do.
+const CURVES: [(Code, f64); 4] = [
+    (Code::Interleaved(20), 0.5),
+    (Code::Interleaved(20), 0.1),
+    (Code::Interleaved(50), 0.5),
+    (Code::Interleaved(50), 0.1),
+];
+
+/// The file of figure 4: 1 MB.
+const SOURCE_SYMBOLS: u32 = 1000;
+
+/// Receivers of a case of figure 4: the largest crowd.
+const CROWD: u32 = 10_000;
+
+/// Numbers of receivers of figure 4.
+const RECEIVERS: [u32; 9] = [1, 3, 10, 30, 100, 300, 1000, 3000, CROWD];
+
+pub(crate) const FIGURE_4: Experiment = Experiment {
+    id: "df.fig4",
+    paper: "digital fountain, figure 4",
+    what: "Decoding inefficiency of the worst of 1 to 10 000 receivers of a 1 MB file that is \
+           stretched to 2 MB, as codes of about the same decoding time need it. The worst is the \
+           expectation by a pool of 1 000 000 receivers (100 trials of 10 000; quick: 100 000, of \
+           Tornado Z 20 000).",
+    kind: Kind::Counted,
+    columns: &["code", "loss", "distinct", "receivers"],
+    cases: |scale| CURVES.len() as u32 * batches(scale),
+    run: |case| {
+        let Some(&(code, loss)) = CURVES.get((case.index / batches(case.scale)) as usize) else {
+            return Vec::new();
+        };
+        let pool = receive(code, loss, SOURCE_SYMBOLS, CROWD, case);
+        pool.entries()
+            .map(|(distinct, receivers)| row![code.name().as_str(), loss, distinct, receivers])
+            .collect()
+    },
+    claims: figure_4_claims,
+    exhibits: |table| {
+        let curve = |&(code, loss): &(Code, f64)| {
+            let pool = pool(table, code, loss);
+            let worst = |receivers| pool.expected_worst(receivers) / f64::from(SOURCE_SYMBOLS);
+            let points =
+                RECEIVERS.iter().map(|&receivers| (f64::from(receivers), worst(receivers)));
+            Series::new(label(code, loss), points.collect())
+        };
+        vec![Exhibit::Chart(Chart {
+            name: "",
+            title: "The worst receiver of a 1 MB file".into(),
+            x: Axis::logarithmic("receivers"),
+            y: Axis::linear("decoding inefficiency"),
+            series: CURVES.iter().map(curve).collect(),
+        })]
+    },
+};
+
+const fn batches(scale: Scale) -> u32 {
+    scale.pick(10, 100)
+}
+
+fn figure_4_claims() -> Vec<Claim> {
+    let average = |code, loss| move |table: &Table| worst_of(table, code, loss, 1);
+    vec![
+        Claim::new(
+            "grows",
+            "the worst receiver's inefficiency grows with interleaved codes: of 10 000 over one, \
+             k = 20 at a loss of 0.5 (no number in the text; the bound is ours)",
+            Printed::AtLeast(0.2),
+            0.0,
+            |table| {
+                let of = |receivers| worst_of(table, Code::Interleaved(20), 0.5, receivers);
+                of(CROWD) - of(1)
+            },
+        ),
+        Claim::new(
+            "loss",
+            "it rises dramatically with the loss: average at k = 50 of 0.5 over 0.1 (no number in \
+             the text; the bound is ours)",
+            Printed::AtLeast(0.05),
+            0.0,
+            move |table| {
+                average(Code::Interleaved(50), 0.5)(table)
+                    - average(Code::Interleaved(50), 0.1)(table)
+            },
+        ),
+        Claim::new(
+            "blocks",
+            "and with smaller blocks: average at a loss of 0.5, k = 20 over 50 (no number in the \
+             text; the bound is ours)",
+            Printed::AtLeast(0.05),
+            0.0,
+            move |table| {
+                average(Code::Interleaved(20), 0.5)(table)
+                    - average(Code::Interleaved(50), 0.5)(table)
+            },
+        ),
+    ]
+}
+
+fn pool(table: &Table, code: Code, loss: f64) -> Histogram {
+    let mut pool = Histogram::default();
+    let condition = [("code", code.name().as_str().into()), ("loss", Value::from(loss))];
+    for (distinct, receivers) in table.points("distinct", "receivers", &condition) {
+        pool.add_many(distinct as u32, receivers as u64);
+    }
+    pool
+}
+
+fn worst_of(table: &Table, code: Code, loss: f64, receivers: u32) -> f64 {
+    pool(table, code, loss).expected_worst(receivers) / f64::from(SOURCE_SYMBOLS)
+}
+
+/// File sizes of figure 5, in packets, the longest first: they take longest.
+const SIZES: [u32; 7] = [16_000, 8000, 4000, 2000, 1000, 500, 250];
+
+/// The text does not say of how many receivers the worst was taken.
+const WORST_OF: u32 = 500;
+
+pub(crate) const FIGURE_5: Experiment = Experiment {
+    id: "df.fig5",
+    paper: "digital fountain, figure 5",
+    what: "Decoding inefficiency as the file grows: average, and worst of 500 receivers (the text \
+           does not give their number), of pools of 20 000 (quick: 1000).",
+    kind: Kind::Counted,
+    columns: &["packets", "code", "loss", "average", "worst"],
+    cases: |_| (SIZES.len() * CURVES.len()) as u32,
+    run: |case| {
+        let index = case.index as usize;
+        let (Some(&packets), Some(&(code, loss))) =
+            (SIZES.get(index / CURVES.len()), CURVES.get(index % CURVES.len()))
+        else {
+            return Vec::new();
+        };
+        let pool = receive(code, loss, packets, case.scale.pick(1000, 20_000), case);
+        let k = f64::from(packets);
+        let worst = pool.expected_worst(WORST_OF) / k;
+        vec![row![packets, code.name().as_str(), loss, pool.mean() / k, worst]]
+    },
+    claims: figure_5_claims,
+    exhibits: |table| {
+        let chart = |name: &'static str, title: &str| {
+            let curve = |&(code, loss): &(Code, f64)| {
+                Series::new(label(code, loss), sizes(table, name, code, loss))
+            };
+            Exhibit::Chart(Chart {
+                name,
+                title: title.into(),
+                x: Axis::logarithmic("packets of the file"),
+                y: Axis::linear("decoding inefficiency"),
+                series: CURVES.iter().map(curve).collect(),
+            })
+        };
+        vec![chart("average", "The average receiver"), chart("worst", "The worst of 500 receivers")]
+    },
+};
+
+fn figure_5_claims() -> Vec<Claim> {
+    vec![Claim::new(
+        "coupons",
+        "interleaved, the packets needed grow faster than the file: smallest exponent, average \
+             and worst (no number in the text; above 1)",
+        Printed::AtLeast(1.001),
+        0.0,
+        |table| {
+            let interleaved = CURVES.iter().filter(|curve| matches!(curve.0, Code::Interleaved(_)));
+            let exponents = interleaved.flat_map(|&(code, loss)| {
+                ["average", "worst"].map(|column| {
+                    let points = sizes(table, column, code, loss);
+                    exponent(&points.iter().map(|(k, eta)| (*k, k * eta)).collect::<Vec<_>>())
+                })
+            });
+            -largest(exponents.map(|exponent| -exponent))
+        },
+    )]
+}
+
+/// A column against the size of the file, from small to large.
+fn sizes(table: &Table, column: &str, code: Code, loss: f64) -> Vec<(f64, f64)> {
+    let condition = [("code", code.name().as_str().into()), ("loss", Value::from(loss))];
+    let mut points = table.points("packets", column, &condition);
+    points.reverse();
+    points
+}
+
+/// How many packets each of `receivers` needs.
+fn receive(code: Code, loss: f64, packets: u32, receivers: u32, case: &Case) -> Histogram {
+    let mut carousel = code.carousel(packets);
+    let loss = Loss::random(loss);
+    let mut random = case.stream(0);
+    let mut pool = Histogram::default();
+    for _ in 0..receivers {
+        pool.add(carousel.receive(&loss, &mut random).distinct);
+    }
+    pool
+}
+
+fn label(code: Code, loss: f64) -> String {
+    match code {
+        Code::Interleaved(_) => format!("{}, loss {loss}", code.name()),
+    }
+}

@@ -1,0 +1,45 @@
+//! Every table and figure of the papers that Fontana builds on: run, compare, plot.
+//!
+//! An [`Experiment`] is a sweep of cases, each a function that returns rows, and a list of
+//! [`Claim`]s: a number that the paper prints, how to read ours off the rows, and how far apart the
+//! two may be. Pages, figures and verdicts are made from the rows, elsewhere, so that rows computed
+//! in slices on many machines and joined afterwards ([`merge`]) give the same page as one run.
+//!
+//! ```
+//! use fontana_lab::{Plan, Scale, judge, registry, run};
+//!
+//! let experiment = registry::find("ms.series").expect("a registered id");
+//! let plan = Plan::new(vec![experiment], Scale::Quick);
+//! for outcome in run(&plan, &|_| ()) {
+//!     assert!(judge(&outcome).iter().all(|finding| finding.as_expected));
+//! }
+//! ```
+//!
+//! Rows are a function of the experiment, the scale and the seed, whatever the number of threads or
+//! slices; the exceptions are experiments that measure time ([`Kind::Timed`]).
+
+mod chart;
+mod claim;
+mod csv;
+mod experiment;
+mod page;
+mod plot;
+pub mod registry;
+mod run;
+mod slices;
+mod statistics;
+mod table;
+
+mod df;
+mod ms;
+
+pub use chart::{Axis, Chart, Exhibit, Grid, Series};
+pub use claim::{Claim, Finding, Printed, Verdict, judge};
+pub use experiment::{Case, Experiment, Kind, Scale};
+pub use page::{contents, write_to};
+pub use run::{Outcome, Plan, Progress, Slice, digest, run};
+pub use slices::{MergeError, merge};
+pub use table::{Row, Table, Value};
+
+/// The seed of runs that are not given another one: the year of the first digital fountain.
+pub const DEFAULT_SEED: u64 = 1998;

@@ -1,0 +1,283 @@
+//! `ms.slow` and `ms.offsets`: section V-C, with a little control information.
+
+use super::mirrors::turn;
+use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
+use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind};
+use crate::statistics::largest;
+use crate::table::{Row, row};
+use fontana_proto::SplitMix64;
+use std::ops::Range;
+
+/// How much faster the first sender is than all others.
+const RATIOS: [u32; 6] = [1, 2, 4, 8, 16, 64];
+
+/// Receptions of a case.
+const TRIALS: u32 = 200;
+
+/// What a sender does with the offsets that the receiver has asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Enhancement {
+    /// Begins at its offset into the order that all share, and goes on from there.
+    Offset,
+    /// Sends its share of the order, and then all packets in a random order of its own.
+    Range,
+    /// Sends its share of the order, and then what the receiver names: packets that it has from
+    /// nobody, from the end of the share that has most of them left.
+    Renegotiated,
+}
+
+const ENHANCEMENTS: [(&str, Enhancement); 3] = [
+    ("offsets", Enhancement::Offset),
+    ("ranges", Enhancement::Range),
+    ("renegotiated", Enhancement::Renegotiated),
+];
+
+pub(crate) const OFFSETS: Experiment = Experiment {
+    id: "ms.offsets",
+    paper: "mirror sites, section V-C",
+    what: "Two senders at stretch factor 2 that share one order of the packets, the receiver \
+           asking each for its half: offsets only (enhancement 1), start and end offsets and then \
+           a random order, ranges that are renegotiated (enhancement 2); the first sender faster \
+           than the second by a ratio.",
+    kind: Kind::Counted,
+    columns: &["enhancement", "ratio", "inefficiency", "distinctness"],
+    cases: |_| (ENHANCEMENTS.len() * RATIOS.len()) as u32,
+    run: offsets,
+    claims: || {
+        let distinctness = |name: &'static str, ratio: u32| {
+            move |table: &crate::Table| {
+                table.number(
+                    "distinctness",
+                    &[("enhancement", name.into()), ("ratio", ratio.into())],
+                )
+            }
+        };
+        vec![
+            Claim::new(
+                "equal",
+                "offsets spread evenly: no duplicates at equal rates",
+                Printed::Equal(1.0),
+                0.0,
+                distinctness("offsets", 1),
+            ),
+            Claim::new(
+                "lapped",
+                "distinctness drops once one sender laps another: it does at a ratio of 64 (no \
+                 number in the text; above 1)",
+                Printed::AtLeast(1.0001),
+                0.0,
+                distinctness("offsets", 64),
+            ),
+            Claim::new(
+                "renegotiated",
+                "renegotiated ranges: no duplicates at any ratio",
+                Printed::Equal(1.0),
+                0.0,
+                |table| {
+                    let condition = [("enhancement", "renegotiated".into())];
+                    largest(table.numbers("distinctness", &condition))
+                },
+            ),
+        ]
+    },
+    exhibits: |table| {
+        let curve = |&(name, _): &(&str, Enhancement)| {
+            let points = table.points("ratio", "inefficiency", &[("enhancement", name.into())]);
+            Series::new(name, points)
+        };
+        vec![Exhibit::Chart(Chart {
+            name: "",
+            title: "Two senders that share one order of the packets, c = 2".into(),
+            x: Axis::logarithmic("rate of the first sender over the second"),
+            y: Axis::linear("reception inefficiency"),
+            series: ENHANCEMENTS.iter().map(curve).collect(),
+        })]
+    },
+};
+
+fn offsets(case: &Case) -> Vec<Row> {
+    let index = case.index as usize;
+    let (Some(&(name, enhancement)), Some(&ratio)) =
+        (ENHANCEMENTS.get(index / RATIOS.len()), RATIOS.get(index % RATIOS.len()))
+    else {
+        return Vec::new();
+    };
+    let mut random = case.stream(0);
+    let packets: u32 = (0..TRIALS)
+        .map(|_| receive(enhancement, &[ratio, 1], 2 * SOURCE_SYMBOLS, &mut random))
+        .sum();
+    let packets = f64::from(packets) / f64::from(TRIALS);
+    let inefficiency = packets / f64::from(SOURCE_SYMBOLS);
+    vec![row![name, ratio, inefficiency, packets / f64::from(NEEDED)]]
+}
+
+/// Stretch factors over `eps s`, in hundredths, and numbers of senders of `ms.slow`.
+const MARGINS: [u32; 3] = [90, 100, 105];
+const SENDERS: [u32; 3] = [2, 3, 4];
+
+pub(crate) const SLOW: Experiment = Experiment {
+    id: "ms.slow",
+    paper: "mirror sites, section V-C",
+    what: "The senders share the packets evenly, each with its range, and all but the first are \
+           slower by a ratio: duplicates that the receiver gets, at stretch factors just below, at \
+           and just above eps s.",
+    kind: Kind::Counted,
+    columns: &["senders", "margin", "ratio", "distinctness"],
+    cases: |_| (SENDERS.len() * MARGINS.len()) as u32,
+    run: slow,
+    claims: || {
+        vec![
+            Claim::new(
+                "enough",
+                "with c >= eps s any one sender suffices, however slow the others: most copies of \
+                 a packet",
+                Printed::Equal(1.0),
+                0.0,
+                |table| {
+                    largest([100_u32, 105].into_iter().flat_map(|margin| {
+                        table.numbers("distinctness", &[("margin", margin.into())])
+                    }))
+                },
+            ),
+            Claim::new(
+                "necessary",
+                "with 10 % less one sender does not suffice at a ratio of 64: fewest copies of a \
+                 packet (no number in the text; above 1)",
+                Printed::AtLeast(1.0001),
+                0.0,
+                |table| {
+                    let below = [("margin", 90_u32.into()), ("ratio", 64_u32.into())];
+                    -largest(table.numbers("distinctness", &below).into_iter().map(|d| -d))
+                },
+            ),
+        ]
+    },
+    exhibits: |_| Vec::new(),
+};
+
+fn slow(case: &Case) -> Vec<Row> {
+    let index = case.index as usize;
+    let (Some(&senders), Some(&margin)) =
+        (SENDERS.get(index / MARGINS.len()), MARGINS.get(index % MARGINS.len()))
+    else {
+        return Vec::new();
+    };
+    let stretch = EPSILON * f64::from(senders) * f64::from(margin) / 100.0;
+    // Each sender has its full share: a whole number of packets for each.
+    let share = (stretch * f64::from(SOURCE_SYMBOLS) / f64::from(senders)).round() as u32;
+    let mut random = case.stream(0);
+    RATIOS
+        .iter()
+        .map(|&ratio| {
+            let mut rates = vec![1; senders as usize];
+            rates[0] = ratio;
+            let packets: u32 = (0..TRIALS)
+                .map(|_| receive(Enhancement::Range, &rates, share * senders, &mut random))
+                .sum();
+            let needed = f64::from(NEEDED * TRIALS);
+            row![senders, margin, ratio, f64::from(packets) / needed]
+        })
+        .collect()
+}
+
+/// Packets that a receiver gets until [`NEEDED`] of `encoding_symbols` are distinct, from senders of
+/// these rates that share one order.
+fn receive(
+    enhancement: Enhancement,
+    rates: &[u32],
+    encoding_symbols: u32,
+    random: &mut SplitMix64,
+) -> u32 {
+    let mut shared = Shared::new(rates.len(), encoding_symbols);
+    let (mut packets, mut distinct) = (0, 0);
+    for &sender in turn(rates).iter().cycle() {
+        if distinct >= NEEDED.min(encoding_symbols) {
+            break;
+        }
+        let place = shared.next(enhancement, sender, random);
+        packets += 1;
+        distinct += u32::from(!std::mem::replace(&mut shared.seen[place as usize], true));
+    }
+    packets
+}
+
+/// Senders that share one order. The order being random, packets are named by their place in it.
+struct Shared {
+    seen: Vec<bool>,
+    /// Packets that each sender has sent.
+    sent: Vec<u32>,
+    /// For each sender an order of its own, for when it is through with its share.
+    own: Vec<Vec<u32>>,
+}
+
+impl Shared {
+    fn new(senders: usize, encoding_symbols: u32) -> Self {
+        Self {
+            seen: vec![false; encoding_symbols as usize],
+            sent: vec![0; senders],
+            own: vec![(0..encoding_symbols).collect(); senders],
+        }
+    }
+
+    /// The share of a sender: equal parts of the order.
+    fn share(&self, sender: usize) -> Range<u32> {
+        let start = |sender: usize| (sender * self.seen.len() / self.sent.len()) as u32;
+        start(sender)..start(sender + 1)
+    }
+
+    /// The packet that a sender sends next.
+    fn next(&mut self, enhancement: Enhancement, sender: usize, random: &mut SplitMix64) -> u32 {
+        let encoding_symbols = self.seen.len() as u32;
+        let share = self.share(sender);
+        let next = share.start + self.sent[sender];
+        self.sent[sender] += 1;
+        match enhancement {
+            Enhancement::Offset => next % encoding_symbols,
+            Enhancement::Range if share.contains(&next) => next,
+            Enhancement::Range => {
+                let at = (next - share.end) % encoding_symbols;
+                let other = at + random.below(encoding_symbols - at);
+                let order = &mut self.own[sender];
+                order.swap(at as usize, other as usize);
+                order[at as usize]
+            }
+            Enhancement::Renegotiated if share.contains(&next) && !self.seen[next as usize] => next,
+            Enhancement::Renegotiated => self.wanted(),
+        }
+    }
+
+    /// The last packet that the receiver lacks of the share that is farthest from being sent.
+    fn wanted(&self) -> u32 {
+        let left =
+            |sender: usize| (self.share(sender).len() as u32).saturating_sub(self.sent[sender]);
+        let slowest = (0..self.sent.len()).max_by_key(|&sender| left(sender)).unwrap_or(0);
+        let lacking = |place: &u32| !self.seen[*place as usize];
+        let wanted = self.share(slowest).rev().find(lacking);
+        wanted.or_else(|| (0..self.seen.len() as u32).find(lacking)).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renegotiation_never_brings_a_packet_twice_even_if_all_are_needed() {
+        for rates in [[1, 1], [7, 1], [64, 1]] {
+            let mut random = SplitMix64::new(1, 1);
+            let packets = receive(Enhancement::Renegotiated, &rates, NEEDED, &mut random);
+            assert_eq!(packets, NEEDED, "{rates:?}");
+        }
+    }
+
+    #[test]
+    fn a_sender_that_begins_in_the_middle_comes_to_the_beginning() {
+        let mut shared = Shared::new(2, 10);
+        let mut random = SplitMix64::new(1, 1);
+        let places: Vec<_> =
+            (0..7).map(|_| shared.next(Enhancement::Offset, 1, &mut random)).collect();
+        assert_eq!(places, [5, 6, 7, 8, 9, 0, 1]);
+    }
+}

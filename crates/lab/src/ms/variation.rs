@@ -1,0 +1,111 @@
+//! `ms.fig4`: how much the decoding inefficiency matters.
+
+use super::SOURCE_SYMBOLS;
+use super::mirrors::Mirrors;
+use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Experiment, Kind};
+use crate::statistics::{Line, largest, mean};
+use crate::table::{Table, row};
+
+/// The text does not say which stretch factor figure 4 has: these.
+const STRETCHES: [u32; 3] = [2, 3, 4];
+
+/// Distinct packets needed of 1000: decoding inefficiencies 1.00 to 1.10.
+const NEEDED: [u32; 11] = [1000, 1010, 1020, 1030, 1040, 1050, 1060, 1070, 1080, 1090, 1100];
+
+/// The standard error of a mean is 0.0002 in the quick run, well below what a curve would have to
+/// bend to be seen.
+const TRIALS: [u32; 2] = [3000, 10_000];
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "ms.fig4",
+    paper: "mirror sites, figure 4",
+    what: "Reception inefficiency and speed-up of two equal senders as the decoding inefficiency \
+           varies; 10 000 receptions for each point (quick: 3000). The text does not give the stretch factor.",
+    kind: Kind::Counted,
+    columns: &["stretch", "decoding_inefficiency", "inefficiency", "speedup"],
+    cases: |_| (STRETCHES.len() * NEEDED.len()) as u32,
+    run: |case| {
+        let index = case.index as usize;
+        let (Some(&stretch), Some(&needed)) =
+            (STRETCHES.get(index / NEEDED.len()), NEEDED.get(index % NEEDED.len()))
+        else {
+            return Vec::new();
+        };
+        let k = f64::from(SOURCE_SYMBOLS);
+        let mut mirrors = Mirrors::new(&[1, 1], SOURCE_SYMBOLS * stretch, needed);
+        let trials = case.scale.pick(TRIALS[0], TRIALS[1]);
+        let mean = mirrors.mean(trials, &mut case.stream(0));
+        let speedup = f64::from(needed) / mean.first;
+        vec![row![stretch, f64::from(needed) / k, mean.packets / k, speedup]]
+    },
+    claims: || {
+        vec![
+            Claim::new(
+                "inefficiency",
+                "the reception inefficiency is roughly linear: farthest point from a straight line \
+                 (no number in the text; the bound is ours)",
+                Printed::AtMost(0.002),
+                0.0,
+                |table| bend(table, "inefficiency"),
+            ),
+            Claim::new("speedup", "so is the speed-up", Printed::AtMost(0.002), 0.0, |table| {
+                bend(table, "speedup")
+            }),
+            Claim::new(
+                "average",
+                "so the inefficiency at the average decoding inefficiency is the average: \
+                 difference over the whole range, from 1.00 to 1.10",
+                Printed::AtMost(0.002),
+                0.0,
+                |table| {
+                    largest(STRETCHES.iter().map(|&stretch| {
+                        let of = |condition| {
+                            table.numbers("inefficiency", &[("stretch", stretch.into()), condition])
+                        };
+                        let all = table.numbers("inefficiency", &[("stretch", stretch.into())]);
+                        let middle = of(("decoding_inefficiency", 1.05.into()));
+                        (mean(&all) - mean(&middle)).abs()
+                    }))
+                },
+            ),
+        ]
+    },
+    exhibits: |table| {
+        let series = |column: &str| {
+            let curve = |&stretch: &u32| {
+                let condition = [("stretch", stretch.into())];
+                let points = table.points("decoding_inefficiency", column, &condition);
+                Series::new(format!("c = {stretch}"), points)
+            };
+            STRETCHES.iter().map(curve).collect()
+        };
+        let x = Axis::linear("decoding inefficiency");
+        vec![
+            Exhibit::Chart(Chart {
+                name: "inefficiency",
+                title: "Reception inefficiency of two equal senders".into(),
+                x,
+                y: Axis::linear("reception inefficiency"),
+                series: series("inefficiency"),
+            }),
+            Exhibit::Chart(Chart {
+                name: "speedup",
+                title: "Speed-up of two equal senders".into(),
+                x,
+                y: Axis::linear("speed-up"),
+                series: series("speedup"),
+            }),
+        ]
+    },
+};
+
+/// Largest distance of a point from the straight line through those of its stretch factor.
+fn bend(table: &Table, column: &str) -> f64 {
+    largest(STRETCHES.iter().map(|&stretch| {
+        let condition = [("stretch", stretch.into())];
+        let points = table.points("decoding_inefficiency", column, &condition);
+        Line::through(&points).farthest(&points)
+    }))
+}

@@ -1,0 +1,98 @@
+//! `ms.fig5`: the worst of many receivers.
+
+use super::mirrors::Mirrors;
+use super::model::equal_senders;
+use super::{EPSILON, NEEDED, SOURCE_SYMBOLS};
+use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind};
+use crate::statistics::{largest, mean};
+use crate::table::{Row, Table, row};
+
+/// As in the paper.
+const STRETCH: u32 = 3;
+
+/// As in the paper.
+const TRIALS: u32 = 3;
+
+/// Numbers of senders.
+const SENDERS: [u32; 3] = [2, 3, 4];
+
+/// Numbers of receivers of the paper; the quick run stops before the last.
+const RECEIVERS: [u32; 7] = [100, 300, 1000, 3000, 10_000, 30_000, 100_000];
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "ms.fig5",
+    paper: "mirror sites, figure 5",
+    what: "The worst of 100 to 100 000 receivers of several equal senders at stretch factor 3: its \
+           reception inefficiency and speed-up, mean of three trials (quick: to 30 000).",
+    kind: Kind::Counted,
+    columns: &["senders", "trial", "receivers", "inefficiency", "speedup"],
+    cases: |_| SENDERS.len() as u32 * TRIALS,
+    run,
+    claims: || {
+        vec![Claim::new(
+            "close",
+            "the worst is not markedly different from the average: its inefficiency over equation \
+             (2), at most (no number in the text; the bound is ours: a normal distribution with \
+             the standard deviation of one receiver puts the worst of 100 000 at 1.04 to 1.05)",
+            Printed::AtMost(1.06),
+            0.0,
+            |table| {
+                largest(SENDERS.iter().flat_map(|&senders| {
+                    let average = equal_senders(senders, f64::from(STRETCH), EPSILON);
+                    let worst = worst(table, senders, "inefficiency");
+                    worst.into_iter().map(move |(_, worst)| worst / average)
+                }))
+            },
+        )]
+    },
+    exhibits: |table| {
+        let chart = |column: &'static str, label: &'static str, title: &str| {
+            let curve = |&senders: &u32| {
+                Series::new(format!("{senders} senders"), worst(table, senders, column))
+            };
+            Exhibit::Chart(Chart {
+                name: column,
+                title: title.into(),
+                x: Axis::logarithmic("receivers"),
+                y: Axis::linear(label),
+                series: SENDERS.iter().map(curve).collect(),
+            })
+        };
+        vec![
+            chart("inefficiency", "reception inefficiency", "The least efficient receiver"),
+            chart("speedup", "speed-up", "The slowest receiver"),
+        ]
+    },
+};
+
+/// One trial: the first of its receivers are also the smaller crowds.
+fn run(case: &Case) -> Vec<Row> {
+    let Some(&senders) = SENDERS.get((case.index / TRIALS) as usize) else { return Vec::new() };
+    let mut mirrors = Mirrors::new(&vec![1; senders as usize], SOURCE_SYMBOLS * STRETCH, NEEDED);
+    let mut random = case.stream(0);
+    let (mut rows, mut so_far, mut packets, mut time) = (Vec::new(), 0, 0, 0);
+    let most = case.scale.pick(30_000, 100_000);
+    for receivers in RECEIVERS.into_iter().filter(|&receivers| receivers <= most) {
+        while so_far < receivers {
+            let got = mirrors.receive(&mut random);
+            packets = got.packets.max(packets);
+            time = got.first.max(time);
+            so_far += 1;
+        }
+        let inefficiency = f64::from(packets) / f64::from(SOURCE_SYMBOLS);
+        let speedup = f64::from(NEEDED) / f64::from(time);
+        rows.push(row![senders, case.index % TRIALS, receivers, inefficiency, speedup]);
+    }
+    rows
+}
+
+/// The mean of the trials against the number of receivers.
+fn worst(table: &Table, senders: u32, column: &str) -> Vec<(f64, f64)> {
+    let of = |receivers: u32| {
+        table.numbers(column, &[("senders", senders.into()), ("receivers", receivers.into())])
+    };
+    let known = RECEIVERS.iter().filter(|&&receivers| !of(receivers).is_empty());
+    known.map(|&receivers| (f64::from(receivers), mean(&of(receivers)))).collect()
+}

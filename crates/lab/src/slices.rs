@@ -1,0 +1,167 @@
+//! Joining slices that were computed apart.
+
+use crate::csv::{self, Heading};
+use crate::registry;
+use crate::run::{Outcome, Slice};
+use crate::table::Table;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Why rows cannot be joined.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// A directory or a file could not be read.
+    #[error("cannot read {path:?}: {error}")]
+    Read {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// There was no file of rows.
+    #[error("no rows in {0:?}: expected files such as lab/ms.fig1.csv")]
+    Empty(PathBuf),
+    /// Not a file that a run has written.
+    #[error("{path:?} is not what `fontana lab run` writes: line {line} does not fit")]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// The first line that does not fit, from 1.
+        line: usize,
+    },
+    /// Rows of an experiment that this version does not have.
+    #[error("{path:?} holds rows of {id:?}, which this version does not know")]
+    Unknown {
+        /// Which file.
+        path: PathBuf,
+        /// The experiment.
+        id: String,
+    },
+    /// Slices of different runs.
+    #[error("{path:?} has another seed, scale or number of slices than the files before it")]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The same slice twice.
+    #[error("slice {index} of {count} of {id} is there twice, again in {path:?}")]
+    Twice {
+        /// The second file.
+        path: PathBuf,
+        /// The experiment.
+        id: &'static str,
+        /// Which slice.
+        index: u32,
+        /// Of how many.
+        count: u32,
+    },
+    /// A slice that none of the directories holds.
+    #[error("slice {index} of {count} of {id} is missing")]
+    Missing {
+        /// The experiment.
+        id: &'static str,
+        /// Which slice.
+        index: u32,
+        /// Of how many.
+        count: u32,
+    },
+    /// A row of a case that its slice does not hold, or that the sweep does not have.
+    #[error("{path:?} holds a row of case {case}, which is not in its slice")]
+    Case {
+        /// Which file.
+        path: PathBuf,
+        /// The case.
+        case: u32,
+    },
+}
+
+/// Reads what runs of slices have written to `directories` and joins it: the rows are those of one
+/// run of everything.
+///
+/// # Errors
+/// [`MergeError`] if they are not all the slices of one run.
+pub fn merge(directories: &[PathBuf]) -> Result<Vec<Outcome>, MergeError> {
+    let mut joined = Joined::default();
+    for directory in directories {
+        for path in files(directory)? {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| MergeError::Read { path: path.clone(), error })?;
+            joined.add(path, &text)?;
+        }
+    }
+    joined.finish()
+}
+
+/// The files of rows below an output directory, in the order of their names.
+fn files(directory: &Path) -> Result<Vec<PathBuf>, MergeError> {
+    let lab = directory.join("lab");
+    let read = |error| MergeError::Read { path: lab.clone(), error };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&lab).map_err(read)? {
+        let path = entry.map_err(read)?.path();
+        if path.extension().is_some_and(|extension| extension == "csv") {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        return Err(MergeError::Empty(directory.to_owned()));
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[derive(Default)]
+struct Joined {
+    /// Seed, scale and number of slices: the same in all files.
+    run: Option<(u64, crate::Scale, u32)>,
+    /// By the experiment's place in the registry: its rows so far, and which slices they are from.
+    parts: BTreeMap<usize, (Table, Vec<u32>)>,
+}
+
+impl Joined {
+    fn add(&mut self, path: PathBuf, text: &str) -> Result<(), MergeError> {
+        let Some(Heading { id, seed, scale, slice }) = csv::heading(text) else {
+            return Err(MergeError::Malformed { path, line: 1 });
+        };
+        let Some(position) = registry::EXPERIMENTS.iter().position(|known| known.id == id) else {
+            return Err(MergeError::Unknown { path, id: id.to_owned() });
+        };
+        let experiment = registry::EXPERIMENTS[position];
+        if *self.run.get_or_insert((seed, scale, slice.count())) != (seed, scale, slice.count()) {
+            return Err(MergeError::Foreign { path });
+        }
+        let rows = match csv::rows(text, experiment) {
+            Ok(rows) => rows,
+            Err(line) => return Err(MergeError::Malformed { path, line }),
+        };
+        let cases = (experiment.cases)(scale);
+        let fits = |case: u32| case < cases && slice.contains(case);
+        if let Some(&(case, _)) = rows.iter().find(|(case, _)| !fits(*case)) {
+            return Err(MergeError::Case { path, case });
+        }
+        let empty = || (Table::new(experiment.columns), Vec::new());
+        let (table, slices) = self.parts.entry(position).or_insert_with(empty);
+        let (index, count) = (slice.index(), slice.count());
+        if slices.contains(&index) {
+            return Err(MergeError::Twice { path, id: experiment.id, index, count });
+        }
+        slices.push(index);
+        table.rows.extend(rows);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<Outcome>, MergeError> {
+        let Some((seed, scale, count)) = self.run else { return Ok(Vec::new()) };
+        let mut outcomes = Vec::new();
+        for (position, (mut table, slices)) in self.parts {
+            let experiment = registry::EXPERIMENTS[position];
+            if let Some(index) = (0..count).find(|index| !slices.contains(index)) {
+                return Err(MergeError::Missing { id: experiment.id, index, count });
+            }
+            // Stable: rows of one case keep their order.
+            table.rows.sort_by_key(|(case, _)| *case);
+            outcomes.push(Outcome { experiment, scale, seed, slice: Slice::WHOLE, table });
+        }
+        Ok(outcomes)
+    }
+}

@@ -1,0 +1,134 @@
+//! Means, quantiles, worst of many, and straight lines.
+
+use std::collections::BTreeMap;
+
+/// How often each value occurred. Values are counts of packets, so a pool of a million receivers is
+/// a few hundred entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Histogram(BTreeMap<u32, u64>);
+
+impl Histogram {
+    pub(crate) fn add(&mut self, value: u32) {
+        self.add_many(value, 1);
+    }
+
+    pub(crate) fn add_many(&mut self, value: u32, count: u64) {
+        *self.0.entry(value).or_default() += count;
+    }
+
+    /// Values and how often they occurred, in increasing order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.0.iter().map(|(&value, &count)| (value, count))
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    pub(crate) fn mean(&self) -> f64 {
+        let sum: f64 = self.entries().map(|(value, count)| f64::from(value) * count as f64).sum();
+        sum / self.count() as f64
+    }
+
+    pub(crate) fn standard_deviation(&self) -> f64 {
+        let mean = self.mean();
+        let square = |(value, count): (u32, u64)| (f64::from(value) - mean).powi(2) * count as f64;
+        (self.entries().map(square).sum::<f64>() / (self.count() as f64 - 1.0)).sqrt()
+    }
+
+    /// Expected largest of `receivers` values drawn from the pool: the sum of
+    /// `x * (F(x)^r - F(x-)^r)`.
+    pub(crate) fn expected_worst(&self, receivers: u32) -> f64 {
+        let total = self.count() as f64;
+        let (mut below, mut worst, mut before) = (0, 0.0, 0.0);
+        for (value, count) in self.entries() {
+            below += count;
+            let power = (below as f64 / total).powf(f64::from(receivers));
+            worst += f64::from(value) * (power - before);
+            before = power;
+        }
+        worst
+    }
+}
+
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The largest value; `NAN` of none, or if any is.
+pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().reduce(|a, b| if a >= b || a.is_nan() { a } else { b }).unwrap_or(f64::NAN)
+}
+
+/// The straight line of least squares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) slope: f64,
+    pub(crate) intercept: f64,
+}
+
+impl Line {
+    pub(crate) fn through(points: &[(f64, f64)]) -> Self {
+        let count = points.len() as f64;
+        let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / count;
+        let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / count;
+        let covariance: f64 = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+        let variance: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
+        let slope = covariance / variance;
+        Self { slope, intercept: mean_y - slope * mean_x }
+    }
+
+    /// Largest distance of a point from the line.
+    pub(crate) fn farthest(&self, points: &[(f64, f64)]) -> f64 {
+        largest(points.iter().map(|(x, y)| (y - self.slope * x - self.intercept).abs()))
+    }
+}
+
+/// `b` of the power law `y = a x^b` that fits best: the slope on doubly logarithmic paper.
+pub(crate) fn exponent(points: &[(f64, f64)]) -> f64 {
+    let logarithms: Vec<_> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
+    Line::through(&logarithms).slope
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(values: &[u32]) -> Histogram {
+        let mut pool = Histogram::default();
+        values.iter().for_each(|&value| pool.add(value));
+        pool
+    }
+
+    #[test]
+    fn a_pool_knows_its_moments() {
+        let pool = pool(&[2, 4, 4, 4, 5, 5, 7, 9]);
+        assert_eq!(pool.mean(), 5.0);
+        assert!((pool.standard_deviation() - 32.0_f64.sqrt() / 7.0_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_expected_worst_of_one_is_the_mean_and_of_many_the_maximum() {
+        let pool = pool(&[1, 1, 2, 6]);
+        assert!((pool.expected_worst(1) - pool.mean()).abs() < 1e-12);
+        // Two draws: 1 with (2/4)^2, 2 with (3/4)^2 - (2/4)^2, 6 otherwise.
+        assert!((pool.expected_worst(2) - (0.25 + 2.0 * 0.3125 + 6.0 * 0.4375)).abs() < 1e-12);
+        assert!((pool.expected_worst(1000) - 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn fits_find_what_was_put_in() {
+        let cubic: Vec<_> = [1.0, 2.0, 5.0, 9.0].map(|x: f64| (x, 4.0 * x.powi(3))).into();
+        assert!((exponent(&cubic) - 3.0).abs() < 1e-12);
+        let line = Line::through(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]);
+        assert!((line.slope - 2.0).abs() < 1e-12 && (line.intercept - 1.0).abs() < 1e-12);
+        assert!((line.farthest(&[(1.0, 3.5)]) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_largest_of_nothing_or_of_the_unknown_is_unknown() {
+        assert!(largest([]).is_nan());
+        assert!(largest([1.0, f64::NAN, 2.0]).is_nan());
+        assert_eq!(largest([1.0, 3.0, 2.0]), 3.0);
+    }
+}

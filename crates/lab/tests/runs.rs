@@ -1,0 +1,128 @@
+//! Runs: the same rows whatever the threads and slices, and what they leave on disk.
+#![allow(clippy::unwrap_used)]
+
+use fontana_lab::{
+    Experiment, MergeError, Outcome, Plan, Scale, Slice, contents, digest, judge, merge, registry,
+    run, write_to,
+};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// Of the cheap ones some that draw at random and one that does not, in the order of the registry.
+const IDS: [&str; 3] = ["ms.series", "ms.slow", "ms.offsets"];
+
+fn experiments() -> Vec<&'static Experiment> {
+    IDS.iter().map(|id| registry::find(id).unwrap()).collect()
+}
+
+fn plan() -> Plan {
+    Plan::new(experiments(), Scale::Quick)
+}
+
+fn slice(index: u32, count: u32) -> Vec<Outcome> {
+    run(&Plan { slice: Slice::new(index, count).unwrap(), ..plan() }, &|_| ())
+}
+
+/// Slices as a job array would leave them.
+fn slices(directory: &Path, count: u32) -> Vec<PathBuf> {
+    let write = |index| {
+        let out = directory.join(format!("slice{index}"));
+        write_to(&out, &slice(index, count), "test").unwrap();
+        out
+    };
+    (0..count).map(write).collect()
+}
+
+#[test]
+fn rows_do_not_depend_on_threads_and_do_on_the_seed() {
+    let threads =
+        |threads| run(&Plan { threads: NonZeroUsize::new(threads).unwrap(), ..plan() }, &|_| ());
+    let (one, four) = (threads(1), threads(4));
+    assert_eq!(digest(&one), digest(&four));
+    let other = run(&Plan { seed: 2, ..plan() }, &|_| ());
+    assert_ne!(digest(&one), digest(&other));
+    assert!(other.iter().flat_map(judge).all(|finding| finding.as_expected), "another seed");
+}
+
+#[test]
+fn slices_joined_are_one_run() {
+    let whole = run(&plan(), &|_| ());
+    let directory = tempfile::tempdir().unwrap();
+    let mut parts = slices(directory.path(), 3);
+    parts.reverse();
+    let joined = merge(&parts).unwrap();
+    assert_eq!(digest(&joined), digest(&whole));
+    assert_eq!(
+        joined.iter().map(judge).collect::<Vec<_>>(),
+        whole.iter().map(judge).collect::<Vec<_>>()
+    );
+    // And so are the pages.
+    let (a, b) = (directory.path().join("a"), directory.path().join("b"));
+    write_to(&a, &joined, "test").unwrap();
+    write_to(&b, &whole, "test").unwrap();
+    for file in ["lab.md", "lab/ms.offsets.csv", "lab/ms.series.svg"] {
+        assert_eq!(std::fs::read(a.join(file)).unwrap(), std::fs::read(b.join(file)).unwrap());
+    }
+}
+
+#[test]
+fn a_slice_alone_makes_no_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let parts = slices(directory.path(), 2);
+    assert!(parts[0].join("lab/ms.offsets.csv").exists());
+    assert!(!parts[0].join("lab.md").exists());
+}
+
+#[test]
+fn what_cannot_be_joined_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let parts = slices(directory.path(), 2);
+    let file = parts[1].join("lab/ms.offsets.csv");
+    let original = std::fs::read_to_string(&file).unwrap();
+    let after = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        merge(&parts).unwrap_err()
+    };
+    let first_row = original.lines().nth(2).unwrap();
+    assert!(matches!(after(""), MergeError::Malformed { line: 1, .. }));
+    assert!(matches!(after("\0\u{fffd},,,"), MergeError::Malformed { line: 1, .. }));
+    assert!(matches!(
+        after(&original.replace("of=2", "of=0")),
+        MergeError::Malformed { line: 1, .. }
+    ));
+    assert!(matches!(
+        after(&original.replace("enhancement,", "")),
+        MergeError::Malformed { line: 2, .. }
+    ));
+    assert!(matches!(
+        after(&original.replace(first_row, "1,2")),
+        MergeError::Malformed { line: 3, .. }
+    ));
+    assert!(matches!(
+        after(&original.replace("lab ms.offsets", "lab ms.eq9")),
+        MergeError::Unknown { .. }
+    ));
+    assert!(matches!(after(&original.replace("seed=1998", "seed=1")), MergeError::Foreign { .. }));
+    assert!(matches!(
+        after(&original.replace("case=1", "case=0")),
+        MergeError::Case { case: 1, .. }
+    ));
+    let emptied =
+        original.lines().take(2).collect::<Vec<_>>().join("\n").replace("case=1", "case=0");
+    assert!(matches!(after(&emptied), MergeError::Twice { index: 0, count: 2, .. }));
+    std::fs::remove_file(&file).unwrap();
+    assert!(matches!(merge(&parts), Err(MergeError::Missing { index: 1, count: 2, .. })));
+    let empty = directory.path().join("empty");
+    assert!(matches!(merge(std::slice::from_ref(&empty)), Err(MergeError::Read { .. })));
+    std::fs::create_dir_all(empty.join("lab")).unwrap();
+    assert!(matches!(merge(&[empty]), Err(MergeError::Empty(_))));
+}
+
+#[test]
+fn the_page_that_is_checked_in_is_about_the_experiments_there_are() {
+    let page = include_str!("../../../docs/lab.md");
+    let (_, rest) = page.split_once("## Contents\n\n").unwrap();
+    let (listed, _) = rest.split_once("\n\n").unwrap();
+    let all = registry::EXPERIMENTS.iter().map(|experiment| experiment.id);
+    assert_eq!(listed.trim_end(), contents(all).trim_end());
+}

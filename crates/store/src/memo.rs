@@ -1,0 +1,111 @@
+//! Small files of our own in a target directory, which outlive receptions: written whole or not at
+//! all, and on the medium when that is said.
+//!
+//! Their names begin as those of staging directories do, so nothing that is received can have them.
+
+use crate::failure::failed;
+use crate::target::{STAGING_PREFIX, sync_directory};
+use crate::{StagingError, TargetDirectory, sys};
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::path::PathBuf;
+
+impl TargetDirectory {
+    /// The path of a memo.
+    pub fn memo_path(&self, name: &str) -> PathBuf {
+        self.path().join(file_name(name))
+    }
+
+    /// Reads a memo of at most `limit` bytes; `None` if there is none. What it says may be torn or
+    /// anybody's: the caller checks.
+    ///
+    /// # Errors
+    /// [`StagingError::NotOurs`] if something else has its name, or it is longer;
+    /// [`StagingError::System`].
+    pub fn read_memo(&self, name: &str, limit: usize) -> Result<Option<Vec<u8>>, StagingError> {
+        let path = self.memo_path(name);
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let open = || rustix::fs::openat(self.as_fd(), file_name(name), flags, Mode::empty());
+        let file = match sys::retry(open) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(StagingError::NotOurs { path }),
+            Err(errno) => return Err(failed(&path, "read")(errno)),
+        };
+        let stat = rustix::fs::fstat(&file).map_err(failed(&path, "examine"))?;
+        let is_ours = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && stat.st_uid == rustix::process::geteuid().as_raw();
+        let length = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
+        if !is_ours || length > limit {
+            return Err(StagingError::NotOurs { path });
+        }
+        let mut bytes = vec![0; length];
+        let count = sys::read_full_at(&file, 0, &mut bytes).map_err(failed(&path, "read"))?;
+        bytes.truncate(count);
+        Ok(Some(bytes))
+    }
+
+    /// Writes a memo in the place of the one that was there, and waits until it would survive a
+    /// power failure.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`], [`StagingError::System`]: the one that was there is still there.
+    pub fn write_memo(&self, name: &str, bytes: &[u8]) -> Result<(), StagingError> {
+        let path = self.memo_path(name);
+        let (new, last) = (format!("{}.new", file_name(name)), file_name(name));
+        // Somebody may have died while writing it, or put something in its place.
+        match rustix::fs::unlinkat(self.as_fd(), &new, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(failed(&path, "write")(errno)),
+        }
+        let flags = OFlags::WRONLY
+            | OFlags::CREATE
+            | OFlags::EXCL
+            | OFlags::NOFOLLOW
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        sys::retry(|| rustix::fs::openat(self.as_fd(), &new, flags, mode))
+            .and_then(|file| {
+                sys::write_all_at(&file, 0, bytes)?;
+                sys::retry(|| rustix::fs::fsync(&file))
+            })
+            .and_then(|()| rustix::fs::renameat(self.as_fd(), &new, self.as_fd(), &last))
+            .and_then(|()| sync_directory(self.as_fd()))
+            .map_err(failed(&path, "write"))
+    }
+}
+
+fn file_name(name: &str) -> String {
+    format!("{}{name}", String::from_utf8_lossy(STAGING_PREFIX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_memo_is_what_was_written_last_and_never_somebody_elses() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = TargetDirectory::open(directory.path()).unwrap();
+        assert_eq!(target.read_memo("mark", 9), Ok(None));
+        for words in [&b"first"[..], b"", b"the third"] {
+            target.write_memo("mark", words).unwrap();
+            assert_eq!(target.read_memo("mark", 9).unwrap().as_deref(), Some(words));
+        }
+        assert!(matches!(target.read_memo("mark", 8), Err(StagingError::NotOurs { .. })));
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        let path = target.memo_path("mark");
+        std::fs::rename(&path, directory.path().join("elsewhere")).unwrap();
+        symlink("elsewhere", &path).unwrap();
+        assert!(matches!(target.read_memo("mark", 9), Err(StagingError::NotOurs { .. })));
+        target.write_memo("mark", b"new").unwrap();
+        assert_eq!(std::fs::read(directory.path().join("elsewhere")).unwrap(), b"the third");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(target.read_memo("mark", 9).is_err() && target.write_memo("mark", b"").is_err());
+    }
+}
