@@ -287,6 +287,9 @@ fn overlapping<'p>(pieces: &'p [Piece], range: &Range<u64>) -> &'p [Piece] {
     pieces.get(first..last).unwrap_or_default()
 }
 
+/// Takes bytes of an object and where they begin; false when it has seen enough.
+type Show<'a> = dyn FnMut(u64, &[u8]) -> Result<bool, StagingError> + 'a;
+
 /// Reads blocks out of existing files; the file that was read last stays open.
 struct BlockReader<'a> {
     target: &'a TargetDirectory,
@@ -316,7 +319,7 @@ impl<'a> BlockReader<'a> {
         &mut self,
         range: &Range<u64>,
         pieces: &[Piece],
-        show: &mut dyn FnMut(u64, &[u8]) -> Result<bool, StagingError>,
+        show: &mut Show<'_>,
     ) -> Result<bool, StagingError> {
         let mut at = range.start;
         for piece in pieces {
