@@ -207,9 +207,13 @@ impl<V: Lane, const N: usize> Row<V, N> {
     #[inline(always)]
     pub(crate) fn load_bytes(from: &[u8]) -> Self {
         let mut row = Self::zero();
-        for (lane, from) in row.0.iter_mut().zip(from.chunks(LINE)) {
+        let (lines, rest) = from.as_chunks::<LINE>();
+        for (lane, line) in row.0.iter_mut().zip(lines) {
+            *lane = V::load(line);
+        }
+        if let Some(lane) = row.0.get_mut(lines.len()) {
             let mut line = [0; LINE];
-            line[..from.len()].copy_from_slice(from);
+            line[..rest.len()].copy_from_slice(rest);
             *lane = V::load(&line);
         }
         row

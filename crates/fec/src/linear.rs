@@ -115,29 +115,44 @@ impl Linear {
         esis: &[Esi],
         out: &mut [u8],
     ) {
-        let factors = self.factors(esis);
+        let gathered;
+        let coefficients = match self.run_of_repair(esis) {
+            Some(coefficients) => coefficients,
+            None => {
+                gathered = self.factors(esis);
+                Coefficients::new(esis.len(), &gathered)
+            }
+        };
         for index in 0..symbols.count() {
             let outputs =
                 Symbols { bytes: out, width: symbols.width(), columns: symbols.bytes(index) };
-            let coefficients = Coefficients::new(esis.len(), &factors);
             let kernel = MultiplyOut { coefficients, inputs: symbols.stripe(index), outputs };
             instructions.dispatch(symbols.lines(index), kernel);
         }
     }
 
+    /// The factors of repair symbols that follow one another, as senders ask for them: they are
+    /// somewhere as they are.
+    fn run_of_repair(&self, esis: &[Esi]) -> Option<Coefficients<'_>> {
+        let Generator::ReedSolomon { code, repair } = &self.generator else { return None };
+        let k = self.source_symbols;
+        let first = esis.first()?.0 - k;
+        let range = first as usize..first as usize + esis.len();
+        let rows = repair_rows(k);
+        if range.end > rows || !esis.iter().map(|esi| esi.0).eq((k + first..).take(range.len())) {
+            return None;
+        }
+        Some(Coefficients::new(rows, all_repair(*code, k, repair)).rows(range))
+    }
+
     /// The factors of these symbols: one row for each, column by column; zeros for those that the
     /// code does not have.
     fn factors(&self, esis: &[Esi]) -> Vec<u8> {
+        let k = self.source_symbols;
         match &self.generator {
             Generator::ReedSolomon { code, repair } => {
-                let k = self.source_symbols;
-                let rows = (MAX_ENCODING_SYMBOLS - k) as usize;
-                let all = repair.get_or_init(|| {
-                    let targets: Vec<u32> = (k..MAX_ENCODING_SYMBOLS).collect();
-                    code.interpolation(k, &[], &[], &targets)
-                });
                 let mut factors = Vec::with_capacity(esis.len() * k as usize);
-                for column in all.chunks_exact(rows.max(1)) {
+                for column in all_repair(*code, k, repair).chunks_exact(repair_rows(k).max(1)) {
                     let factor = |esi: &Esi| column.get((esi.0 - k) as usize);
                     factors.extend(esis.iter().map(|esi| factor(esi).copied().unwrap_or(0)));
                 }
@@ -146,12 +161,23 @@ impl Linear {
             }
             Generator::Dispersal(code) => {
                 let vectors: Vec<Vec<u8>> = esis.iter().map(|&esi| code.vector(esi)).collect();
-                (0..self.source_symbols as usize)
-                    .flat_map(|j| vectors.iter().map(move |vector| vector[j]))
-                    .collect()
+                (0..k as usize).flat_map(|j| vectors.iter().map(move |vector| vector[j])).collect()
             }
         }
     }
+}
+
+/// Repair symbols of a block.
+fn repair_rows(source_symbols: u32) -> usize {
+    MAX_ENCODING_SYMBOLS.saturating_sub(source_symbols) as usize
+}
+
+/// The factors of all of them.
+fn all_repair(code: ReedSolomonCode, source_symbols: u32, made: &OnceLock<Vec<u8>>) -> &[u8] {
+    made.get_or_init(|| {
+        let targets: Vec<u32> = (source_symbols..MAX_ENCODING_SYMBOLS).collect();
+        code.interpolation(source_symbols, &[], &[], &targets)
+    })
 }
 
 fn copy(to: &mut [Line], from: &[Line]) {

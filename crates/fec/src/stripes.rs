@@ -44,6 +44,10 @@ pub(crate) struct Stripes {
     rows: usize,
     width: usize,
     stripes: usize,
+    /// Lines of the last stripes; the first `wide` ones have one more. Kept, because a division for
+    /// each row and stripe is what copying small blocks in would mostly be.
+    narrow: usize,
+    wide: usize,
     memory: Memory,
 }
 
@@ -69,7 +73,9 @@ impl Stripes {
             memory.lines.reserve_exact(rows * lines);
         }
         memory.lines.resize(rows * lines, Line::ZERO);
-        Self { rows, width, stripes, memory }
+        let narrow = lines.checked_div(stripes).unwrap_or(0);
+        let wide = lines - narrow * stripes;
+        Self { rows, width, stripes, narrow, wide, memory }
     }
 
     pub(crate) fn into_memory(self) -> Memory {
@@ -88,9 +94,7 @@ impl Stripes {
 
     /// The columns of stripe `index`, in lines.
     fn columns(&self, index: usize) -> Range<usize> {
-        let lines = self.width.div_ceil(LINE);
-        let (narrow, wide) = (lines / self.stripes, lines % self.stripes);
-        let start = |i: usize| i * narrow + i.min(wide);
+        let start = |i: usize| i * self.narrow + i.min(self.wide);
         start(index)..start(index + 1)
     }
 

@@ -18,6 +18,10 @@ const INPUT_ROWS: usize = 64;
 /// place.
 #[derive(Clone, Copy)]
 pub(crate) struct Coefficients<'a> {
+    /// Octets in a column.
+    stride: usize,
+    /// The rows of a column that count, and how many.
+    first: usize,
     rows: usize,
     bytes: &'a [u8],
 }
@@ -26,19 +30,25 @@ impl<'a> Coefficients<'a> {
     /// `bytes` holds one column of `rows` octets after the other.
     pub(crate) fn new(rows: usize, bytes: &'a [u8]) -> Self {
         debug_assert!(bytes.len().is_multiple_of(rows.max(1)), "whole columns");
-        Self { rows, bytes }
+        Self { stride: rows, first: 0, rows, bytes }
+    }
+
+    /// Some of the rows: none that are not there.
+    pub(crate) fn rows(self, rows: Range<usize>) -> Self {
+        debug_assert!(rows.end <= self.rows);
+        Self { first: self.first + rows.start, rows: rows.len(), ..self }
     }
 
     /// One column for each input.
     pub(crate) fn columns(self) -> usize {
-        self.bytes.len() / self.rows.max(1)
+        self.bytes.len() / self.stride.max(1)
     }
 
     /// Of column `j` the rows from `first` on.
     #[inline(always)]
     fn column<const G: usize>(self, j: usize, first: usize) -> &'a [u8; G] {
         const { assert!(G > 0) };
-        self.bytes[j * self.rows + first..].first_chunk().unwrap_or(&[0; G])
+        self.bytes[j * self.stride + self.first + first..].first_chunk().unwrap_or(&[0; G])
     }
 }
 
