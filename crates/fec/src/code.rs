@@ -199,7 +199,8 @@ impl FecScheme {
 
     /// A budget for [`Decoder::solve`] that symbols chosen by an honest sender practically never
     /// exhaust, and that still ends a hostile choice soon: four to ten times the usual work, well
-    /// under a second for the longest block there is.
+    /// under a second for the longest block of most codes, and about a second for a million symbols
+    /// of LT.
     pub fn work(self, source_symbols: u32) -> Work {
         match self {
             // Nothing is ever computed.

@@ -99,7 +99,11 @@ impl Kernel for RunStripe<'_> {
         let slots = self.slots.as_chunks_mut::<N>().0;
         let scratch = self.scratch.as_chunks_mut::<N>().0;
         let mut rest = self.program.terms.as_slice();
+        let mut ahead = Ahead::new(self.program);
         for step in &self.program.steps {
+            for &slot in ahead.next_slots() {
+                Row::<V, N>::prefetch(&slots[slot as usize]);
+            }
             let (terms, after) = rest.split_at(step.terms as usize);
             rest = after;
             let (of_slots, of_scratch) = terms.split_at(step.slots as usize);
@@ -107,6 +111,33 @@ impl Kernel for RunStripe<'_> {
             let rows = if step.is_scratch { &mut *scratch } else { &mut *slots };
             sum.store(&mut rows[step.row as usize]);
         }
+    }
+}
+
+/// The slots of the steps that come a little later: rows lie all over memory, and those of a block
+/// larger than the caches are worth fetching before their turn.
+struct Ahead<'a> {
+    steps: std::slice::Iter<'a, Step>,
+    terms: &'a [u32],
+}
+
+impl<'a> Ahead<'a> {
+    fn new(program: &'a XorProgram) -> Self {
+        /// A step takes some tens of nanoseconds, memory about a hundred.
+        const STEPS: usize = 4;
+        let (before, after) = program.steps.split_at(STEPS.min(program.steps.len()));
+        let skipped: usize = before.iter().map(|step| step.terms as usize).sum();
+        Self { steps: after.iter(), terms: &program.terms[skipped..] }
+    }
+
+    /// Some of the slots of the next step: of a long one the processor itself fetches the rest ahead.
+    #[inline(always)]
+    fn next_slots(&mut self) -> &'a [u32] {
+        const AT_MOST: usize = 16;
+        let Some(step) = self.steps.next() else { return &[] };
+        let (terms, after) = self.terms.split_at(step.terms as usize);
+        self.terms = after;
+        &terms[..(step.slots as usize).min(AT_MOST)]
     }
 }
 

@@ -13,10 +13,9 @@ pub(crate) struct LtDecoder {
     profile: Profile,
     peeler: Peeler,
     at_hand: BTreeSet<u32>,
-    /// Symbols pushed, and how many of them the peeler knows of.
-    pushed: Vec<Esi>,
-    peeled: usize,
-    /// Symbols that were at hand when the last elimination showed a lack of rank, and that lack.
+    /// Symbols that the peeler does not know of.
+    waiting: Vec<Esi>,
+    /// Symbols that were at hand when the last attempt showed a lack, and that lack.
     shown: (usize, u32),
     plan: Option<Arc<Plan>>,
 }
@@ -51,8 +50,7 @@ impl LtDecoder {
             profile: code.profile,
             peeler: Peeler::new(code, source_symbols)?,
             at_hand: BTreeSet::new(),
-            pushed: Vec::new(),
-            peeled: 0,
+            waiting: Vec::new(),
             shown: (0, 0),
             plan: None,
         })
@@ -62,15 +60,17 @@ impl LtDecoder {
         self.peeler.source_symbols()
     }
 
-    /// Lets the peeler see all symbols. False if the budget did not last.
+    /// Lets the peeler see all symbols, the lightest first: when it comes to a heavy one most of its
+    /// terms are known, and cost nothing any more. False if the budget did not last.
     fn peel(&mut self, budget: &mut u64) -> bool {
         let max_links = MAX_MEAN_TERMS * room(self.source_symbols());
+        let rows = self.peeler.rows();
+        self.waiting.sort_by_cached_key(|&esi| std::cmp::Reverse(rows.degree(esi)));
         while !self.peeler.is_complete() {
-            if !self.peeler.advance(budget) {
+            if !self.peeler.advance(budget) || *budget == 0 {
                 return false;
             }
-            let Some(&esi) = self.pushed.get(self.peeled) else { break };
-            self.peeled += 1;
+            let Some(esi) = self.waiting.pop() else { break };
             if self.peeler.links() < max_links {
                 let terms = self.peeler.insert(esi);
                 *budget = budget.saturating_sub(terms as u64);
@@ -93,14 +93,14 @@ impl Decoder for LtDecoder {
         if esi.0 == u32::MAX {
             return Err(EsiError { esi, encoding_symbols: u32::MAX });
         }
-        let has_room = self.pushed.len() < room(self.source_symbols());
+        let has_room = self.at_hand.len() < room(self.source_symbols());
         if self.plan.is_some() || self.peeler.is_complete() || !has_room {
             return Ok(Novelty::Duplicate);
         }
         if !self.at_hand.insert(esi.0) {
             return Ok(Novelty::Duplicate);
         }
-        self.pushed.push(esi);
+        self.waiting.push(esi);
         Ok(Novelty::Fresh)
     }
 
@@ -108,10 +108,10 @@ impl Decoder for LtDecoder {
         if self.plan.is_some() || self.peeler.is_complete() {
             return 0;
         }
-        let pushed = self.pushed.len();
-        let missing = (self.source_symbols() as usize).saturating_sub(pushed);
+        let at_hand = self.at_hand.len();
+        let missing = (self.source_symbols() as usize).saturating_sub(at_hand);
         let (then, lack) = self.shown;
-        missing.max((lack as usize).saturating_sub(pushed - then)) as u32
+        missing.max((lack as usize).saturating_sub(at_hand - then)) as u32
     }
 
     fn solve(&mut self, budget: Work) -> Progress {
@@ -140,7 +140,7 @@ impl Decoder for LtDecoder {
                 self.found(recovery, inputs)
             }
             Eliminated::Wanting(lack) => {
-                self.shown = (self.pushed.len(), lack);
+                self.shown = (self.at_hand.len(), lack);
                 Progress::Wanting(lack)
             }
             Eliminated::OutOfBudget => Progress::OutOfBudget,

@@ -25,11 +25,11 @@ impl Lt {
     /// symbols and 31 for a million.
     pub fn strict(source_symbols: u32, seed: u64) -> Self {
         let (k, ripple) = ripple(source_symbols);
-        let spike = (STRICT_SPIKE * k / ripple).round().clamp(1.0, (k / 2.0).max(1.0));
+        let spike = (STRICT_SPIKE * k / ripple).round().clamp(2.0, (k / 2.0).max(2.0));
         let mean = Self::mean_for_coverage(k);
         // Weights and their first moment without what is added to the spike.
         let (weight, moment) = (1..spike as u32).map(f64::from).fold(
-            (2.0 / spike, 2.0),
+            (1.0 / (spike - 1.0), spike / (spike - 1.0)),
             |(weight, moment), degree| {
                 let soliton = if degree == 1.0 { 1.0 / k } else { 1.0 / (degree * (degree - 1.0)) };
                 let here = soliton + ripple / (degree * k);

@@ -44,6 +44,14 @@ impl Rows {
         &self.degrees
     }
 
+    /// How many source symbols encoding symbol `esi` is the sum of.
+    pub fn degree(&self, esi: Esi) -> u32 {
+        if esi.0 < self.source_symbols {
+            return 1;
+        }
+        self.degrees.degree(SplitMix64::member(self.seed, esi.0).next_u32())
+    }
+
     /// The source symbols that encoding symbol `esi` is the sum of, distinct, in the order they were
     /// drawn.
     #[inline]

@@ -105,7 +105,7 @@ fn reference_symbol(scheme: FecScheme, block: &Block, esi: Esi) -> Vec<u8> {
 fn decoders() {
     bolero::check!()
         .with_type::<(u8, u8, u8, Vec<u32>)>()
-        .with_iterations(2_000)
+        .with_iterations(1_000)
         .for_each(|(kind, k, seed, ids)| decode(*kind, *k, *seed, ids));
 }
 
@@ -113,7 +113,7 @@ fn decoders() {
 #[test]
 fn decoders_at_the_edge() {
     let mut random = Random(7);
-    for round in 0..2_000 {
+    for round in 0..1_000 {
         let k = random.below(256) as u8;
         let needed = u32::from(k) % MAX_SOURCE_SYMBOLS + 1;
         let count = needed + random.below(needed + 10);

@@ -77,3 +77,32 @@ fn blocks_and_stretch_factors_end_where_the_rule_ends() {
         assert!(fits || code == Err(StretchError { actual: stretch_factor }));
     }
 }
+
+/// FNV-1a over the bytes of `numbers`, least significant first.
+pub(crate) fn digest(numbers: impl IntoIterator<Item = u32>) -> u64 {
+    let bytes = numbers.into_iter().flat_map(u32::to_le_bytes);
+    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+    })
+}
+
+/// A change here is a change of the code: no older receiver would understand it.
+#[test]
+fn graphs_are_frozen() {
+    const GOLDEN: [(u32, u8, u64, u64); 5] = [
+        (16_000, 2, 0, 0x174E_F91F_F2D6_E4C9),
+        (250, 2, 0, 0x4013_53C1_C71E_6083),
+        (4_001, 3, 7, 0x8BB0_9282_0BF4_859E),
+        (64_000, 2, 1, 0x2620_4C14_BE16_595D),
+        (999, 10, u64::MAX, 0x8D2C_FE91_8C74_EAA4),
+    ];
+    for (k, stretch_factor, seed, golden) in GOLDEN {
+        let graph = Tornado::new(stretch_factor, seed).unwrap().graph(k).unwrap();
+        let checks = 0..graph.encoding_symbols() - k;
+        let numbers = checks.flat_map(|check| {
+            let terms = graph.terms(check);
+            std::iter::once(terms.len() as u32).chain(terms.iter().copied())
+        });
+        assert_eq!(digest(numbers), golden, "k = {k}, stretched {stretch_factor} times");
+    }
+}
