@@ -19,7 +19,7 @@ use contest::{Contestant, contest};
 use fontana_fec::lt::{Lt, Profile};
 use fontana_fec::tornado::Tornado;
 use fontana_fec::{Encoder, Esi, FecScheme, Intermediate, Memory, Plan, PlanCache, Progress, Work};
-use limit::AddingRows;
+use limit::ReadingRows;
 use std::convert::Infallible;
 use std::sync::Arc;
 use workload::{SYMBOL_SIZE, Workload, symbol};
@@ -58,20 +58,16 @@ fn main() {
 fn measure(name: &str, scheme: FecScheme, workload: &Workload) {
     let k = workload.k;
     let reception = Reception::new(scheme, workload);
-    let limit = AddingRows::new(k);
-    let bytes_read = limit.bytes_read();
     let mut contestants: [Box<dyn Contestant + '_>; 4] = [
         Box::new(Encoding::new(scheme, workload)),
         Box::new(Planning(&reception)),
         Box::new(Decoding::new(&reception)),
-        Box::new(limit),
+        Box::new(ReadingRows::new(k)),
     ];
-    let times: Vec<f64> =
-        contest(&mut contestants).iter().map(|outcome| outcome.median.as_secs_f64()).collect();
+    let times: Vec<f64> = contest(&mut contestants).iter().map(|outcome| outcome.seconds).collect();
     let [encode, ids, decode, limit] = times[..] else { return };
-    let bandwidth = bytes_read as f64 / limit;
     let bytes = workload.block.len() as f64;
-    let rows = |time: f64| bandwidth * time / bytes;
+    let rows = |time: f64| time / limit;
     println!(
         "{name:18} {:.4} k symbols  encode {:5.2} GB/s ({:4.1} rows)  decode {:5.2} GB/s ({:4.1} \
          rows), {:4.1} % of it ids  (rows at {:.0} GB/s)",
@@ -81,7 +77,7 @@ fn measure(name: &str, scheme: FecScheme, workload: &Workload) {
         bytes / decode / 1e9,
         rows(decode),
         100.0 * ids / decode,
-        bandwidth / 1e9,
+        bytes / limit / 1e9,
     );
 }
 

@@ -57,7 +57,7 @@ fn five_random_vectors_are_dependent_once_in_255_groups() {
     let dependent = (0..GROUPS)
         .filter(|&seed| {
             let mut decoder = Dispersal::new(5, seed).unwrap().decoder();
-            (5..10).for_each(|esi| drop(decoder.push(Esi(esi))));
+            (5..10).for_each(|esi| _ = decoder.push(Esi(esi)));
             decoder.symbols_wanted() > 0
         })
         .count() as f64;
