@@ -10,6 +10,7 @@
 #[allow(dead_code, reason = "names, where contestants are peers")]
 mod contest;
 #[path = "../../bench/src/limit.rs"]
+#[allow(dead_code, reason = "its name, as above")]
 mod limit;
 #[path = "../../bench/src/workload.rs"]
 #[allow(dead_code, reason = "the scenarios of other codes")]
@@ -64,7 +65,8 @@ fn measure(name: &str, scheme: FecScheme, workload: &Workload) {
         Box::new(Decoding::new(&reception)),
         Box::new(ReadingRows::new(k)),
     ];
-    let times: Vec<f64> = contest(&mut contestants).iter().map(|outcome| outcome.seconds).collect();
+    let outcomes = contest(&mut contestants);
+    let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.seconds).collect();
     let [encode, ids, decode, limit] = times[..] else { return };
     let bytes = workload.block.len() as f64;
     let rows = |time: f64| time / limit;
