@@ -86,6 +86,7 @@ pub(crate) struct Talk {
   fontana send image.raw --manifest image.manifest    goes on after a restart; on other hosts: mirrors
   tar c photos | fontana send - --name photos.tar    send it while it is made, once
   tar c photos | fontana send - --spool      read it all, then pour it for ever
+  fontana send folder --watch --sign key     every state of it that has come to rest
   fontana send image.raw --sign key          receivers check the signature (fontana keygen key)
   fontana send image.raw --to 10.0.0.7:7701,10.0.0.8:7701    no multicast: a copy for each host")]
 pub(crate) struct SendArguments {
@@ -205,6 +206,22 @@ pub(crate) struct SendArguments {
     /// it.
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub(crate) sign: Option<PathBuf>,
+    /// Send the directories as they change: a new version whenever they have come to rest
+    ///
+    /// Needs --sign: receivers follow the key (fontana recv --watch). The ticket names the key and no
+    /// manifest, and stays valid; so does the session's number, which follows from the key. The old
+    /// version is sent until the new one is ready. Several such senders with one key need different
+    /// --tsi. See docs/watch.md.
+    #[arg(long, conflicts_with_all = ["flute", "manifest", "mirror", "dry_run", "content_version"])]
+    pub(crate) watch: bool,
+    /// With --watch: how long nothing may have changed before a version is made
+    #[arg(long, value_name = "TIME", default_value = "2", value_parser = parse_duration, requires = "watch")]
+    pub(crate) settle: Duration,
+    /// With --watch: look for changes every so often, where the system's word does not reach
+    ///
+    /// Network file systems tell of nobody's changes but this host's.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "watch")]
+    pub(crate) poll: Option<Duration>,
     /// Version of the content
     ///
     /// Raise it when the same publisher sends newer content, so that the newer one can be told.

@@ -17,6 +17,7 @@ use standard_input::Input;
 use std::path::Path;
 use std::time::Duration;
 
+mod folder;
 pub(crate) mod listing;
 mod manifest_file;
 mod standard_input;
@@ -35,6 +36,9 @@ pub(crate) fn run(
         Input::Spool(directory) => Some(standard_input::spool(directory, &mut options, console)?),
     };
     let outline = Outline::of(arguments, &options)?;
+    if arguments.watch {
+        return folder::run(arguments, options, &outline, console, stop);
+    }
     let is_new = options.manifest.is_none();
     // Hashing a large file takes a while. Nothing is to be tidied then: a signal just ends it.
     let session = SendSession::prepare(options)?;
@@ -44,7 +48,7 @@ pub(crate) fn run(
     if !is_new {
         console.note("going on with the manifest: repair symbols of the objects that it describes");
     }
-    outline.announce(&session, arguments, console);
+    outline.announce(&session, session.ticket(), arguments, console);
     if arguments.dry_run {
         return Ok(Verdict::Complete);
     }
@@ -163,15 +167,20 @@ impl Outline {
         })
     }
 
-    fn announce(&self, session: &SendSession, arguments: &SendArguments, console: &Console) {
+    fn announce(
+        &self,
+        session: &SendSession,
+        ticket: &Ticket,
+        arguments: &SendArguments,
+        console: &Console,
+    ) {
         let manifest = session.manifest();
         let to: Vec<_> = self.reach.to.iter().map(ToString::to_string).collect();
-        let tickets: Vec<_> =
-            self.tickets(session.ticket()).iter().map(Ticket::to_string).collect();
+        let tickets: Vec<_> = self.tickets(ticket).iter().map(Ticket::to_string).collect();
         let files = manifest.files().count() as u64;
         let symbol_size = manifest.objects().first().map_or(0, |object| object.oti.symbol_size);
         console.event(&SendEvent::Session {
-            ticket: session.ticket().to_string(),
+            ticket: ticket.to_string(),
             tickets: tickets.clone(),
             to: to.clone(),
             interface: self.interface.clone(),

@@ -75,6 +75,9 @@ pub enum Error {
     /// Newer versions were asked for, and nobody whose word counts for what is newer.
     #[error("to follow versions needs the publisher's key: anybody could send a newer one")]
     NoPublisher,
+    /// A directory is to be followed, and receivers would have no way to tell versions.
+    #[error("to send a directory as it changes needs a key: receivers follow whoever signs")]
+    NoSigner,
     /// A number is outside its range.
     #[error("{what} is {actual}; it must be {allowed}")]
     Range {
@@ -230,6 +233,7 @@ impl Error {
             | Self::NotOneFile { .. }
             | Self::NothingToSend
             | Self::NoPublisher
+            | Self::NoSigner
             | Self::NothingSelected { .. }
             | Self::Range { .. }
             | Self::TooMuch(_) => Verdict::Usage,
@@ -286,6 +290,7 @@ impl Error {
                 "have the sender sign (fontana keygen KEYFILE; fontana send --sign KEYFILE) and use the \
                  ticket that it prints, or give the publisher's key: --key"
             }
+            Self::NoSigner => "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE",
             Self::NothingSelected { .. } => "change the patterns",
             Self::TooMuch(_) => "send fewer files in one session",
             Self::Content { .. } => {

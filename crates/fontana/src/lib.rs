@@ -44,6 +44,7 @@ pub use send::{
 pub use spool::Spool;
 pub use stop::Stop;
 pub use verdict::Verdict;
+pub use watch::{FolderEvent, FolderSummary, SendFolder, lasting_ticket, send_folder};
 pub use watch::{ReceiveWatch, WatchEvent, WatchSummary, watch};
 
 /// Threads for work on blocks: more than four rarely have anything to do.

@@ -51,7 +51,7 @@ pub enum Ordering {
 }
 
 /// What to send, and how. Everything has a safe default.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SendOptions {
     /// Files, and directories with all that is in them. Receivers see the last component of each.
     pub files: Vec<PathBuf>,

@@ -20,7 +20,10 @@
 //! that a watcher with nothing new to take costs the network and this host a tenth of a stream. While
 //! nothing is sent at all, the group stays joined: what is sent once is not missed.
 
+mod folder;
 mod mark;
+
+pub use folder::{FolderEvent, FolderSummary, SendFolder, lasting_ticket, send_folder};
 
 use crate::{Ended, Error, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary};
 use crate::{Rejection, SessionKey, Stop, Verdict, Versions};

@@ -18,6 +18,8 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+#[path = "trees/folder.rs"]
+mod folder;
 #[path = "trees/parts.rs"]
 mod parts;
 #[path = "trees/skipping.rs"]

@@ -1,6 +1,6 @@
 //! The numbers that name things in a packet header: session, object, congestion control.
 
-use crate::Hash;
+use crate::{Hash, PublicKey};
 use std::fmt;
 
 /// Transport session identifier: with the sender's address it names a session (RFC 5651,
@@ -23,6 +23,12 @@ impl Tsi {
         let [a, b, c, d, ..] = hash.0;
         let number = u32::from_be_bytes([a, b, c, d]) as u64;
         Self(if number == 0 { 1 } else { number })
+    }
+
+    /// The session number of a sender whose content changes and whose publisher does not: the first
+    /// 32 bits of the BLAKE3 hash of the key, or 1 if they are 0.
+    pub fn of_publisher(key: &PublicKey) -> Self {
+        Self::of_manifest(&Hash(*blake3::hash(&key.to_bytes()).as_bytes()))
     }
 }
 

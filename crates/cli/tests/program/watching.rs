@@ -74,3 +74,30 @@ fn following_nobody_is_refused_with_the_way_out() {
     assert!(refused.contains("remove the file"), "{refused}");
     sender.finish();
 }
+
+#[test]
+fn a_folder_is_sent_as_it_changes_under_one_ticket() {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, folder) = plant(directory.path());
+    let words = format!("--watch --settle 300ms --rate 20M --to {} --sign {key}", place());
+    let sender = Sender::start(&words, &[&folder]);
+    assert!(sender.ticket.contains("key=") && !sender.ticket.contains("manifest="));
+    let into = directory.path().join("into");
+    let watch = format!("recv {} --watch --look-every 200ms --count 2 --json -o", sender.ticket);
+    let mut line = arguments(&watch, &[&into]);
+    // Every version that is taken leads to the next one.
+    let script = format!("echo $FONTANA_VERSION > {}/more", folder.display());
+    line.extend(["--exec", "sh", "-c", &script].map(str::to_owned));
+    let ended = run(&line).expect(0);
+    let taken: Vec<_> = ended.events().into_iter().filter(|e| e["event"] == "taken").collect();
+    let version = |index: usize| taken[index]["version"].as_u64().unwrap();
+    assert!(version(1) > version(0), "{taken:?}");
+    let more = fs::read_to_string(into.join("folder/more")).unwrap();
+    assert_eq!(more.trim(), version(0).to_string());
+    sender.finish();
+
+    let refused = run(&arguments("send -i lo --watch", &[&folder])).expect(2).stderr;
+    assert!(refused.contains("needs a key") && refused.contains("fontana keygen"), "{refused}");
+    let missing = directory.path().join("missing");
+    run(&arguments(&format!("send -i lo --watch --sign {key}"), &[&missing])).expect(6);
+}

@@ -1,0 +1,78 @@
+//! `fontana send --watch`: directories as they change.
+
+use super::{Outline, Watch};
+use crate::args::SendArguments;
+use crate::console::{Console, Failure};
+use crate::progress::{OncePerSecond, SendBar};
+use crate::signal::stop_on_signals;
+use fontana::{FolderEvent, SendFolder, SendOptions, Stop, Verdict, lasting_ticket, send_folder};
+use std::time::Instant;
+
+pub(super) fn run(
+    arguments: &SendArguments,
+    send: SendOptions,
+    outline: &Outline,
+    console: &Console,
+    stop: &Stop,
+) -> Result<Verdict, Failure> {
+    if send.signer.is_none() {
+        return Err(fontana::Error::NoSigner.into());
+    }
+    let options =
+        SendFolder { settle: arguments.settle, poll: arguments.poll, ..SendFolder::new(send) };
+    stop_on_signals(stop)?;
+    let started = Instant::now();
+    let (mut watch, mut source_symbols, mut announced) = (None::<Watch<'_>>, 0, false);
+    let mut time_is_up = false;
+    let summary = send_folder(&options, stop, &mut |event| {
+        match event {
+            FolderEvent::Polling { reason, every } => {
+                let message = format!("the system does not tell of changes: {reason}");
+                let way_out = format!("they are looked for every {} s", every.as_secs());
+                console.warning(&message, &way_out);
+            }
+            FolderEvent::Version(session) => {
+                let ticket = lasting_ticket(session);
+                if announced && !console.is_json() {
+                    let files = super::listing::counts(session.manifest());
+                    console.note(format_args!("a new version: {files}"));
+                } else {
+                    outline.announce(session, &ticket, arguments, console);
+                }
+                announced = true;
+                source_symbols = session.source_symbols();
+                watch = Some(Watch {
+                    console,
+                    stop,
+                    duration: None,
+                    copies: outline.reach.to.len() as u64,
+                    objects: session.manifest().objects().len(),
+                    bar: SendBar::new(console, None),
+                    gate: OncePerSecond::default(),
+                    failures_told: 0,
+                    time_is_up: false,
+                });
+            }
+            FolderEvent::Progress(progress) => {
+                if let Some(watch) = &mut watch {
+                    watch.observe(progress);
+                }
+            }
+            FolderEvent::Ended(sent) => {
+                if let Some(watch) = watch.take() {
+                    watch.bar.clear();
+                    watch.conclude(sent, source_symbols);
+                }
+            }
+            FolderEvent::Failed(error) => console.failure(&Failure::from(error)),
+        }
+        if arguments.duration.is_some_and(|duration| started.elapsed() >= duration) {
+            time_is_up = true;
+            stop.set();
+        }
+    })?;
+    Ok(match summary.verdict {
+        Verdict::Interrupted if time_is_up => Verdict::Complete,
+        other => other,
+    })
+}
