@@ -114,8 +114,13 @@ impl Kernel for RunStripe<'_> {
     }
 }
 
-/// The slots of the steps that come a little later: rows lie all over memory, and those of a block
-/// larger than the caches are worth fetching before their turn.
+/// Rows lie all over memory, and those of a block larger than the caches are worth fetching this many
+/// sums before their turn: a sum takes some tens of nanoseconds, memory about a hundred.
+const AHEAD: usize = 4;
+/// Of a long sum the processor itself fetches the rest ahead.
+const MOST_AHEAD: usize = 16;
+
+/// The slots of the steps that come a little later.
 struct Ahead<'a> {
     steps: std::slice::Iter<'a, Step>,
     terms: &'a [u32],
@@ -123,21 +128,18 @@ struct Ahead<'a> {
 
 impl<'a> Ahead<'a> {
     fn new(program: &'a XorProgram) -> Self {
-        /// A step takes some tens of nanoseconds, memory about a hundred.
-        const STEPS: usize = 4;
-        let (before, after) = program.steps.split_at(STEPS.min(program.steps.len()));
+        let (before, after) = program.steps.split_at(AHEAD.min(program.steps.len()));
         let skipped: usize = before.iter().map(|step| step.terms as usize).sum();
         Self { steps: after.iter(), terms: &program.terms[skipped..] }
     }
 
-    /// Some of the slots of the next step: of a long one the processor itself fetches the rest ahead.
+    /// Some of the slots of the next step.
     #[inline(always)]
     fn next_slots(&mut self) -> &'a [u32] {
-        const AT_MOST: usize = 16;
         let Some(step) = self.steps.next() else { return &[] };
         let (terms, after) = self.terms.split_at(step.terms as usize);
         self.terms = after;
-        &terms[..(step.slots as usize).min(AT_MOST)]
+        &terms[..(step.slots as usize).min(MOST_AHEAD)]
     }
 }
 
@@ -176,7 +178,11 @@ impl Kernel for SumStripe<'_> {
     fn run<V: Lane, const N: usize>(self) {
         debug_assert!(self.bytes.len() <= N * LINE);
         let rows = self.rows.as_chunks::<N>().0;
+        let mut ahead = self.sums.iter().skip(AHEAD);
         for (terms, out) in self.sums.iter().zip(self.out.chunks_exact_mut(self.width)) {
+            for &row in ahead.next().into_iter().flatten().take(MOST_AHEAD) {
+                Row::<V, N>::prefetch(&rows[row as usize]);
+            }
             Row::<V, N>::zero().add_all(rows, terms).store_bytes(&mut out[self.bytes.clone()]);
         }
     }
