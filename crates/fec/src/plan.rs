@@ -403,6 +403,8 @@ enum Key {
     RaptorQ(u32),
     /// The graph of a code, by `k`, and the sums of its first checks.
     Tornado(Tornado, u32),
+    /// The factors of a code's repair symbols, by `k`.
+    ReedSolomon(ReedSolomonCode, u32),
 }
 
 #[derive(Default)]
@@ -458,7 +460,11 @@ impl PlanCache {
             }
             // Cheap to make: what is large about an LT code is its rows, and nobody keeps them.
             FecScheme::Lt { code, .. } => Arc::new(Plan::lt_source(code, source_symbols)?),
-            FecScheme::ReedSolomon { .. } => Arc::new(Plan::source(scheme, source_symbols)?),
+            FecScheme::ReedSolomon { code, .. } => {
+                let make = || Plan::reed_solomon(code, source_symbols, Vec::new(), &[]);
+                let made = self.made(Key::ReedSolomon(code, source_symbols));
+                Arc::clone(made.plan.get_or_init(|| Arc::new(make())))
+            }
         })
     }
 

@@ -200,7 +200,9 @@ impl XorProduct<'_> {
         for (actual, symbols) in
             [(inputs.len(), self.inputs.len()), (outputs.len(), self.outputs.len())]
         {
-            if part == 0 || width % bits as usize != 0 || Some(actual) != symbols.checked_mul(width)
+            if part == 0
+                || !width.is_multiple_of(bits as usize)
+                || Some(actual) != symbols.checked_mul(width)
             {
                 return Err(XorCauchyError::Size { actual, symbols, width, bits });
             }
