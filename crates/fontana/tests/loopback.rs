@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use fontana::{
-    Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession, SendSummary,
-    SimulatedLoss, Stop, Verdict, Verified, wire::Ticket,
+    Code, Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession,
+    SendSummary, SimulatedLoss, Stop, Verdict, Verified, wire::Ticket,
 };
 use fontana_testing::noise;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -67,17 +67,27 @@ fn options(ticket: &Ticket, reach: &Reach, directory: &Path) -> ReceiveOptions {
 
 #[test]
 fn several_files_arrive_bit_exact_at_clean_and_lossy_receivers() {
-    let directory = tempfile::tempdir().unwrap();
     let sizes = [0, 1, 1343, 1344, 1345, 700_000, 30_000_000];
+    files_arrive(reach(1), Code::RaptorQ, &sizes);
+}
+
+/// Two cycles for the receiver that loses most: a block has 255 symbols for 128.
+#[test]
+fn reed_solomon_blocks_arrive_at_clean_and_lossy_receivers() {
+    files_arrive(reach(4), Code::ReedSolomon, &[1, 1345, 5_000_000]);
+}
+
+fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
+    let directory = tempfile::tempdir().unwrap();
     let mut files = Vec::new();
     for (number, &size) in sizes.iter().enumerate() {
         let path = directory.path().join(format!("file {number}"));
         std::fs::write(&path, noise(size, number as u64)).unwrap();
         files.push(path);
     }
-    let reach = reach(1);
     let mut send = SendOptions::new(files.clone());
     send.reach = reach.clone();
+    send.code = code;
     send.rate_bytes_per_second = 40_000_000;
     let (ticket, stop, thread) = sender(send);
     let receivers: Vec<_> = [0.0, 0.1, 0.4]
