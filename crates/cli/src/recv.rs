@@ -252,6 +252,11 @@ impl Watch<'_> {
                     return;
                 }
                 console.event(&Line::stream_offered(*session, index));
+                if std::mem::take(&mut self.lists) {
+                    // A stream has no list of names.
+                    console.result(format_args!("{}  a stream", Printable(index.name.as_bytes())));
+                    self.stop.set();
+                }
                 if let Some(chooser) = &mut self.chooser {
                     chooser.offer_stream(*session, index, console);
                 }
