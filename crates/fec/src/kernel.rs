@@ -3,7 +3,7 @@
 //! Work on bytes is written once, as a [`Kernel`] over a [`Lane`] of 64 bytes and a const number of
 //! lanes per row; [`InstructionSet::dispatch`] runs it with the best lane that the processor has.
 //! The plain lane is the reference that the others are tested against, and what every other
-//! processor gets: its loops are simple enough for a compiler to vectorise (SSE2, NEON).
+//! processor gets: its loops are simple enough for a compiler to vectorise (SSE2).
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "vector instructions")]
@@ -11,12 +11,15 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "vector instructions")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+#[allow(unsafe_code, reason = "vector instructions")]
+mod neon;
 mod plain;
 mod product;
 
 pub(crate) use product::{Before, Coefficients, MultiplyOut, MultiplyRows, Symbols};
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::gf256::mul;
 use crate::stripes::{LINE, Line, MAX_STRIPE_LINES};
 
@@ -74,6 +77,9 @@ enum Set {
     /// AVX2.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     Plain,
 }
 
@@ -87,6 +93,8 @@ impl InstructionSet {
             avx2::has_gfni().then_some(Self(Set::Avx2Gfni)),
             #[cfg(target_arch = "x86_64")]
             is_x86_feature_detected!("avx2").then_some(Self(Set::Avx2)),
+            #[cfg(target_arch = "aarch64")]
+            Some(Self(Set::Neon)),
             Some(Self(Set::Plain)),
         ]
         .into_iter()
@@ -108,6 +116,9 @@ impl InstructionSet {
             Set::Avx2Gfni => 14,
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => 4,
+            // By its instructions, not measured.
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => 4,
             Set::Plain => 0,
         }
     }
@@ -127,6 +138,9 @@ impl InstructionSet {
             #[allow(unsafe_code, reason = "vector instructions")]
             // SAFETY: as above.
             Set::Avx2 => unsafe { avx2::run(lanes, kernel) },
+            // Every processor of this architecture has it, so it needs no function of its own.
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => run_lanes::<neon::Neon>(lanes, kernel),
             Set::Plain => run_lanes::<plain::Plain>(lanes, kernel),
         }
     }
@@ -146,10 +160,28 @@ fn run_lanes<V: Lane>(lanes: usize, kernel: impl Kernel) {
     }
 }
 
+/// For each constant the products with 0, 1, ... 15, then with 0, 16, ... 240: for look-up in halves
+/// of a byte.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+static PRODUCTS: [[u8; 32]; 256] = {
+    let mut products = [[0; 32]; 256];
+    let mut c = 0;
+    while c < 256 {
+        let mut i = 0;
+        while i < 16 {
+            products[c][i] = mul(c as u8, i as u8);
+            products[c][16 + i] = mul(c as u8, (i as u8) << 4);
+            i += 1;
+        }
+        c += 1;
+    }
+    products
+};
+
 /// For each constant the matrix of its multiplication, for GFNI. The instruction for products
 /// (`gf2p8mulb`) is tied to another polynomial than the RFC's, so the one for bit matrices
-/// (`gf2p8affineqb`) is used: multiplication by a constant is linear in the bits. Byte `7 - i` selects the input bits whose
-/// sum is output bit `i`.
+/// (`gf2p8affineqb`) is used: multiplication by a constant is linear in the bits. Byte `7 - i` selects
+/// the input bits whose sum is output bit `i`.
 #[cfg(target_arch = "x86_64")]
 static MATRICES: [u64; 256] = {
     let mut matrices = [0; 256];

@@ -1,8 +1,8 @@
 //! AVX2: two registers to a lane; products by table look-up in halves of a byte (`pshufb`), or by
 //! bit matrices where there is GFNI.
 
-use super::{Kernel, Lane, MATRICES, run_lanes};
-use crate::gf256::{REDUCTION, mul};
+use super::{Kernel, Lane, MATRICES, PRODUCTS, run_lanes};
+use crate::gf256::REDUCTION;
 use crate::stripes::{LINE, Line};
 use std::arch::x86_64::{
     __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi8,
@@ -33,22 +33,6 @@ pub(super) fn run_gfni(lanes: usize, kernel: impl Kernel) {
 /// instructions available.
 #[derive(Clone, Copy)]
 struct Avx2<const GFNI: bool>([__m256i; 2]);
-
-/// For each constant the products with 0, 1, ... 15, then with 0, 16, ... 240.
-static PRODUCTS: [[u8; 32]; 256] = {
-    let mut products = [[0; 32]; 256];
-    let mut c = 0;
-    while c < 256 {
-        let mut i = 0;
-        while i < 16 {
-            products[c][i] = mul(c as u8, i as u8);
-            products[c][16 + i] = mul(c as u8, (i as u8) << 4);
-            i += 1;
-        }
-        c += 1;
-    }
-    products
-};
 
 impl<const GFNI: bool> Lane for Avx2<GFNI> {
     /// Products with the low and with the high half of a byte, the same in both halves of the
