@@ -33,6 +33,9 @@ pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
             (None, None) => Ok(Input::Files),
         };
     }
+    if arguments.watch {
+        return usage("standard input (-) does not change: --watch is for directories", "name one");
+    }
     if arguments.files.len() > 1 {
         return usage("standard input (-) beside other files", "send them in two sessions");
     }

@@ -98,6 +98,9 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
 
     let refused = run(&arguments("send -i lo --watch", &[&folder])).expect(2).stderr;
     assert!(refused.contains("needs a key") && refused.contains("fontana keygen"), "{refused}");
+    let refused =
+        run(&arguments(&format!("send -i lo --watch --sign {key} -"), &[])).expect(2).stderr;
+    assert!(refused.contains("--watch is for directories"), "{refused}");
     let missing = directory.path().join("missing");
     run(&arguments(&format!("send -i lo --watch --sign {key}"), &[&missing])).expect(6);
 }
