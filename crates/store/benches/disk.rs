@@ -235,7 +235,49 @@ impl Block {
     }
 }
 
+/// Files that are committed together, beside the same files written, synced and renamed one by one.
+fn commit_small_files() {
+    const FILES: u32 = 2000;
+    let bytes = [7; 4000];
+    let dir = tempfile::tempdir().unwrap();
+    let (mut ours, mut plain) = (Vec::new(), Vec::new());
+    for run in 0..5 {
+        let into = dir.path().join(format!("plain {run}"));
+        std::fs::create_dir(&into).unwrap();
+        let begin = Instant::now();
+        for number in 0..FILES {
+            let staged = into.join("staged");
+            let file = std::fs::File::create(&staged).unwrap();
+            file.write_all_at(&bytes, 0).unwrap();
+            file.sync_all().unwrap();
+            std::fs::rename(staged, into.join(number.to_string())).unwrap();
+        }
+        plain.push(begin.elapsed().as_secs_f64() * 1e3);
+
+        let target = TargetDirectory::open(dir.path().join(format!("ours {run}"))).unwrap();
+        let staging =
+            Staging::create(Arc::new(target), "bench", StagingOptions::default()).unwrap().0;
+        let begin = Instant::now();
+        let add = |number: u32| {
+            let name = TargetName::new(&[number.to_string()]).unwrap();
+            let length = bytes.len() as u64;
+            let file = staging.add_file(name, length, FileAttributes::default()).unwrap();
+            staging.write_file(file, 0, &bytes).unwrap();
+            file
+        };
+        let files: Vec<FileIndex> = (0..FILES).map(add).collect();
+        staging.commit(&files).unwrap();
+        ours.push(begin.elapsed().as_secs_f64() * 1e3);
+    }
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    report(&format!("write and commit {FILES} files of 4 kB"), median(ours), median(plain));
+}
+
 fn main() {
+    commit_small_files();
     println!("{:<58} {:>11} {:>6}", "symbols of 1280 bytes", "time", "ratio");
     for source_symbols in [1_000, 10_000] {
         let block = Block::new(source_symbols);

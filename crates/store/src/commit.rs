@@ -1,6 +1,7 @@
 //! What makes a verified file appear under its name. The crate's page tells the order and why.
 
 use crate::directories::Changed;
+use crate::failure::failed;
 use crate::staging::{StagedFile, State};
 use crate::{FileIndex, Staging, StagingError, TargetName, Timestamp, sys};
 use rustix::fd::{AsFd, OwnedFd};
@@ -9,6 +10,10 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// More files than this that are settled together are first synced with everything else on their file
+/// system: then none of them waits for a journal commit of the file system of its own (milliseconds).
+const MANY_FILES: usize = 64;
 
 /// What a file is given when it is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +54,15 @@ impl Staging {
         let batch = self.batch(files)?;
         for name in batch.values().filter_map(|file| file.target.as_ref()) {
             self.target().check_free(name, self.overwrites(name))?;
+        }
+        batch.values().try_for_each(|file| self.close_for_symbols(file))?;
+        if batch.len() > MANY_FILES {
+            // A head start, all at once; what became of each file is asked below. But a descriptor
+            // that is opened only then need not be told of an error that came now.
+            if let Err(errno) = rustix::fs::syncfs(self.directory()) {
+                batch.values().for_each(|file| file.refused.store(true, Ordering::SeqCst));
+                return Err(failed(&self.path(), "sync")(errno));
+            }
         }
         batch.values().try_for_each(|file| self.settle_one(file))
     }
@@ -95,8 +109,8 @@ impl Staging {
         Ok(batch)
     }
 
-    /// Gives a file its length, mode and time and waits until the medium has all of it.
-    fn settle_one(&self, file: &StagedFile) -> Result<(), StagingError> {
+    /// Gives a file its length, mode and time.
+    fn close_for_symbols(&self, file: &StagedFile) -> Result<(), StagingError> {
         if let Some(leads_to) = &file.link {
             return self.settle_link(file, leads_to);
         }
@@ -108,7 +122,7 @@ impl Staging {
         match *state {
             State::Staged => {}
             State::Doubtful => return Err(self.doubtful(file)),
-            State::Absent | State::Settled | State::Gone => return Ok(()),
+            State::Absent | State::Closed | State::Settled | State::Gone => return Ok(()),
         }
         let open = self.open(file)?;
         set_attributes(&open, file.length, &file.attributes).map_err(self.failed(
@@ -116,6 +130,22 @@ impl Staging {
             "finish",
             file.length,
         ))?;
+        *state = State::Closed;
+        Ok(())
+    }
+
+    /// Waits until the medium has all of a file.
+    fn settle_one(&self, file: &StagedFile) -> Result<(), StagingError> {
+        let mut state = file.write();
+        match *state {
+            State::Closed if !file.refused.load(Ordering::SeqCst) => {}
+            State::Closed | State::Staged | State::Doubtful => {
+                *state = State::Doubtful;
+                return Err(self.doubtful(file));
+            }
+            State::Absent | State::Settled | State::Gone => return Ok(()),
+        }
+        let open = self.open(file)?;
         if let Err(errno) = sys::retry(|| rustix::fs::fsync(&open)) {
             *state = State::Doubtful;
             return Err(self.failed(file, "sync", file.length)(errno));

@@ -80,8 +80,9 @@
 //!
 //! A commit runs in this order:
 //!
-//! 1. every staged file of the batch is given its length, mode and modification time, and then
-//!    `fsync`ed: bytes and inode are on the medium, still under a number;
+//! 1. every staged file of the batch is given its length, mode and modification time; then each is
+//!    `fsync`ed (many of them after a `syncfs`, which leaves less to do for each): bytes and inode
+//!    are on the medium, still under a number;
 //! 2. each is renamed to its final name, atomically, without replacing anything unless asked to;
 //!    directories that are missing are made for it, with mode 0700;
 //! 3. the directories that were changed are `fsync`ed: from here on the names survive a power

@@ -133,6 +133,8 @@ pub(crate) enum State {
     Absent,
     /// In staging, open for symbols.
     Staged,
+    /// In staging, closed for symbols, perhaps not on the medium yet.
+    Closed,
     /// In staging and on the medium: ready to be renamed, closed for symbols.
     Settled,
     /// In staging, but the medium may not have all of it: syncing failed.
@@ -421,7 +423,7 @@ impl Staging {
         match *state {
             State::Staged => {}
             State::Doubtful => return Err(self.doubtful(file)),
-            State::Absent | State::Settled | State::Gone => {
+            State::Absent | State::Closed | State::Settled | State::Gone => {
                 return Err(StagingError::Committed { path: self.path_of(file) });
             }
         }

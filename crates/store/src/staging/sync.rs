@@ -144,7 +144,7 @@ impl Staging {
 
     fn sync_file(&self, file: &Arc<StagedFile>) -> Result<(), StagingError> {
         let state = file.read();
-        if *state != State::Staged {
+        if !matches!(*state, State::Staged | State::Closed) {
             return Ok(()); // it has been synced under another lock, or is not there any more
         }
         let open = self.open(file)?;
