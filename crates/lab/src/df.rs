@@ -6,8 +6,12 @@
 
 pub(crate) mod block_counts;
 pub(crate) mod carousel;
+pub(crate) mod costs;
+pub(crate) mod download;
 pub(crate) mod interleaved;
 pub(crate) mod loss;
+pub(crate) mod lt;
 pub(crate) mod patterns;
 pub(crate) mod receivers;
+pub(crate) mod tornado;
 pub(crate) mod xors;

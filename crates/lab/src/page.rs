@@ -65,8 +65,9 @@ fn page(outcomes: &[Outcome], command: &str) -> String {
     );
     text.push_str(
         "*Paper* is the number that the paper prints, *ours* what the rows say, *tolerance* how far \
-         apart the two may be, chosen before the run. Seconds are never compared, only their \
-         ratios and exponents.\n\n## Contents\n\n",
+         apart the two may be; for printed numbers it was chosen before the run. Statements \
+         without a number are judged by bounds of our own, which say so. Seconds are never \
+         compared, only their ratios and exponents.\n\n## Contents\n\n",
     );
     text.push_str(&contents(outcomes.iter().map(|outcome| outcome.experiment.id)));
     for (outcome, findings) in outcomes.iter().zip(&findings) {

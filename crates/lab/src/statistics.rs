@@ -36,6 +36,16 @@ impl Histogram {
         (self.entries().map(square).sum::<f64>() / (self.count() as f64 - 1.0)).sqrt()
     }
 
+    pub(crate) fn max(&self) -> f64 {
+        self.0.last_key_value().map_or(f64::NAN, |(&value, _)| f64::from(value))
+    }
+
+    /// Share of the values above `limit`.
+    pub(crate) fn share_above(&self, limit: f64) -> f64 {
+        let above = self.entries().filter(|&(value, _)| f64::from(value) > limit);
+        above.map(|(_, count)| count).sum::<u64>() as f64 / self.count() as f64
+    }
+
     /// Expected largest of `receivers` values drawn from the pool: the sum of
     /// `x * (F(x)^r - F(x-)^r)`.
     pub(crate) fn expected_worst(&self, receivers: u32) -> f64 {
@@ -103,8 +113,9 @@ mod tests {
     #[test]
     fn a_pool_knows_its_moments() {
         let pool = pool(&[2, 4, 4, 4, 5, 5, 7, 9]);
-        assert_eq!(pool.mean(), 5.0);
+        assert_eq!((pool.mean(), pool.max()), (5.0, 9.0));
         assert!((pool.standard_deviation() - 32.0_f64.sqrt() / 7.0_f64.sqrt()).abs() < 1e-12);
+        assert_eq!(pool.share_above(5.0), 0.25);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use super::interleaved::Interleaved;
 use super::loss::Loss;
+use super::tornado;
+use fontana_fec::Esi;
+use fontana_fec::tornado::{Peeler, Peeling};
 use fontana_proto::SplitMix64;
 
 /// What a receiver has seen of a carousel when it has the file.
@@ -16,6 +19,8 @@ pub(crate) struct Reception {
 /// The codes that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
+    /// Tornado Z, decoded as in the paper.
+    Tornado,
     /// Reed-Solomon codes over blocks of about so many source packets.
     Interleaved(u32),
 }
@@ -23,13 +28,15 @@ pub(crate) enum Code {
 impl Code {
     pub(crate) fn name(self) -> String {
         match self {
+            Self::Tornado => "Tornado Z".into(),
             Self::Interleaved(length) => format!("interleaved k = {length}"),
         }
     }
 
-    /// A carousel of a file of `source_symbols` with this code.
-    pub(crate) fn carousel(self, source_symbols: u32) -> Carousel {
+    /// A carousel of a file of `source_symbols` with this code; what is random about it is drawn.
+    pub(crate) fn carousel(self, source_symbols: u32, random: &mut SplitMix64) -> Carousel {
         match self {
+            Self::Tornado => Carousel::Tornado(Box::new(Shuffled::new(source_symbols, random))),
             Self::Interleaved(length) => {
                 Carousel::Interleaved(Interleaved::new(source_symbols, source_symbols / length))
             }
@@ -40,6 +47,7 @@ impl Code {
 /// A carousel, and the memory of one receiver after the other.
 #[derive(Debug)]
 pub(crate) enum Carousel {
+    Tornado(Box<Shuffled>),
     Interleaved(Interleaved),
 }
 
@@ -47,9 +55,89 @@ impl Carousel {
     /// A receiver that joins at any time.
     pub(crate) fn receive(&mut self, loss: &Loss, random: &mut SplitMix64) -> Reception {
         let got = match self {
+            Self::Tornado(file) => return file.receive(loss.clone(), random),
             Self::Interleaved(file) => file.receive(loss.clone(), u32::MAX, random),
         };
         // Without a limit every receiver ends.
         got.unwrap_or(Reception { distinct: u32::MAX, sent: u32::MAX })
+    }
+}
+
+/// Tornado Z of 16 000 source nodes, whatever the length of the file: a packet of a shorter file
+/// holds several nodes ("in our simulations each packet may hold values for several variables",
+/// section V-A). Packets are sent in a random order, for ever.
+#[derive(Debug)]
+pub(crate) struct Shuffled {
+    peeler: Peeler,
+    /// For each packet its nodes, one packet after the other.
+    nodes: Vec<Esi>,
+    /// Nodes of a packet.
+    each: usize,
+    order: Vec<u32>,
+    got: Vec<bool>,
+}
+
+impl Shuffled {
+    fn new(source_symbols: u32, random: &mut SplitMix64) -> Self {
+        let graph = tornado::graph(tornado::SOURCE_SYMBOLS);
+        let mut nodes: Vec<Esi> = (0..graph.encoding_symbols()).map(Esi).collect();
+        shuffle(&mut nodes, random);
+        let each = (tornado::SOURCE_SYMBOLS / source_symbols).max(1) as usize;
+        let packets = nodes.len() / each;
+        Self {
+            peeler: Peeler::new(graph, Peeling::OneDirectional),
+            nodes,
+            each,
+            order: (0..packets as u32).collect(),
+            got: vec![false; packets],
+        }
+    }
+
+    fn receive(&mut self, mut loss: Loss, random: &mut SplitMix64) -> Reception {
+        self.peeler.reset();
+        self.got.fill(false);
+        // Another order for each receiver: with few losses, receivers of the same one would get
+        // much the same packets.
+        shuffle(&mut self.order, random);
+        let (mut distinct, mut sent) = (0, 0);
+        for &packet in self.order.iter().cycle() {
+            if self.peeler.is_complete() {
+                break;
+            }
+            sent += 1;
+            if !loss.next(random) && !std::mem::replace(&mut self.got[packet as usize], true) {
+                distinct += 1;
+                for &node in &self.nodes[packet as usize * self.each..][..self.each] {
+                    // All of these are encoding symbols of the block.
+                    let _ = self.peeler.push(node);
+                }
+            }
+        }
+        Reception { distinct, sent }
+    }
+}
+
+fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, random.below(last as u32 + 1) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_carousel_that_comes_round_brings_duplicates_only_of_what_arrived() {
+        let mut random = SplitMix64::new(1, 1);
+        for code in [Code::Tornado, Code::Interleaved(20)] {
+            let mut carousel = code.carousel(500, &mut random);
+            for share in [0.0, 0.5, 0.9] {
+                let got = carousel.receive(&Loss::random(share), &mut random);
+                assert!((500..=1000).contains(&got.distinct), "{code:?} {share} {got:?}");
+                let expected = f64::from(got.distinct) / (1.0 - share);
+                assert!(f64::from(got.sent) > 0.8 * expected, "{code:?} {share} {got:?}");
+            }
+        }
     }
 }

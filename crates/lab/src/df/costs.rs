@@ -1,0 +1,155 @@
+//! `df.table1` and `df.table2`: how costs grow, counted and not timed.
+
+use super::tornado::graph;
+use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind};
+use crate::statistics::{Line, exponent};
+use crate::table::{Row, Table, row};
+use fontana_fec::lt::{Degrees, Lt};
+
+/// Lengths of blocks of table I. From 5000 on the graphs differ in nothing but their size.
+const LENGTHS: [u32; 7] = [1000, 2000, 4000, 8000, 16_000, 32_000, 64_000];
+
+/// Truncations of the heavy tail, `D`: a code for an inefficiency of `1 + 1/D`.
+const TAILS: [u32; 5] = [100, 200, 500, 1000, 2000];
+
+pub(crate) const TABLE_1: Experiment = Experiment {
+    id: "df.table1",
+    paper: "digital fountain, table I",
+    what: "Exclusive-ors that it takes to make k redundant packets from k source packets: those of \
+           a Reed-Solomon code, k (n-k) A/2, and the edges of Tornado graphs; and the mean degree \
+           of a heavy tail that is cut at D = 1/epsilon.",
+    kind: Kind::Counted,
+    columns: &["code", "x", "xors"],
+    cases: |_| 1,
+    run: table_1,
+    claims: || {
+        let growth = |code: &'static str| {
+            move |table: &Table| exponent(&table.points("x", "xors", &[("code", code.into())]))
+        };
+        vec![
+            Claim::new(
+                "reed-solomon",
+                "Reed-Solomon: k (n - k) A, as a power of k",
+                Printed::Equal(2.0),
+                1e-9,
+                growth("Reed-Solomon"),
+            ),
+            Claim::new(
+                "tornado",
+                "Tornado: n ln(1/epsilon), as a power of k",
+                Printed::Equal(1.0),
+                0.1,
+                growth("Tornado"),
+            ),
+            Claim::new(
+                "tail",
+                "and linear in ln(1/epsilon): edges that a source packet gains in the heavy tail \
+                 for each unit of ln D",
+                Printed::Equal(1.0),
+                0.05,
+                |table| {
+                    let points = table.points("x", "xors", &[("code", "heavy tail".into())]);
+                    Line::through(
+                        &points.iter().map(|(d, degree)| (d.ln(), *degree)).collect::<Vec<_>>(),
+                    )
+                    .slope
+                },
+            ),
+        ]
+    },
+    exhibits: |table| {
+        let curve =
+            |code: &str| Series::new(code, table.points("x", "xors", &[("code", code.into())]));
+        vec![Exhibit::Chart(Chart {
+            name: "",
+            title: "Exclusive-ors of packets to encode a file at stretch 2".into(),
+            x: Axis::logarithmic("source packets"),
+            y: Axis::logarithmic("exclusive-ors"),
+            series: vec![curve("Reed-Solomon"), curve("Tornado")],
+        })]
+    },
+};
+
+fn table_1(_: &Case) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for k in LENGTHS {
+        // A = 16 for all lengths: the field is one that has room for the longest.
+        rows.push(row!["Reed-Solomon", k, u64::from(k) * u64::from(k) * 8]);
+        rows.push(row!["Tornado", k, graph(k).edges() as u64]);
+    }
+    for d in TAILS {
+        // Shares (D+1) / (D i (i-1)) of degree i from 2 to D+1: the mean is (D+1)/D times the D-th
+        // harmonic number.
+        let harmonic: f64 = (1..=d).map(|i| 1.0 / f64::from(i)).sum();
+        rows.push(row!["heavy tail", d, f64::from(d + 1) / f64::from(d) * harmonic]);
+    }
+    rows
+}
+
+pub(crate) const TABLE_2: Experiment = Experiment {
+    id: "df.table2",
+    paper: "digital fountain, table II",
+    what: "Exclusive-ors of a packet of an LT code, which is its mean degree, against k; a \
+           Reed-Solomon packet that is made on the fly takes k A/2.",
+    kind: Kind::Counted,
+    columns: &["profile", "k", "degree"],
+    cases: |_| 1,
+    run: |_| {
+        [1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
+            .into_iter()
+            .flat_map(|k| {
+                [("fast", Lt::fast(k, 1)), ("strict", Lt::strict(k, 1))].map(|(profile, code)| {
+                    let degrees = Degrees::new(code, k);
+                    let mean = degrees.map_or(f64::NAN, |degrees| degrees.mean() as f64);
+                    row![profile, k, mean / 2_f64.powi(32)]
+                })
+            })
+            .collect()
+    },
+    claims: || {
+        let straight = |profile: &'static str| {
+            move |table: &Table| {
+                let points = logarithmic(table, profile);
+                let line = Line::through(&points);
+                line.farthest(&points) / (line.slope * 1000_f64.ln())
+            }
+        };
+        vec![
+            Claim::new(
+                "fast",
+                "ln(k) exclusive-ors for each packet: farthest point from a straight line over \
+                 ln k, as a share of what degrees grow from 1000 to 1 000 000 (no number in the \
+                 text; the bound is ours)",
+                Printed::AtMost(0.1),
+                0.0,
+                straight("fast"),
+            ),
+            Claim::new(
+                "strict",
+                "the same for the strict profile, whose degrees are ln(2e8 k)/1.05",
+                Printed::AtMost(0.1),
+                0.0,
+                straight("strict"),
+            ),
+        ]
+    },
+    exhibits: |table| {
+        let curve = |profile: &str| {
+            Series::new(profile, table.points("k", "degree", &[("profile", profile.into())]))
+        };
+        vec![Exhibit::Chart(Chart {
+            name: "",
+            title: "Mean degree of LT codes".into(),
+            x: Axis::logarithmic("source symbols"),
+            y: Axis::linear("exclusive-ors of an encoding symbol"),
+            series: vec![curve("fast"), curve("strict")],
+        })]
+    },
+};
+
+fn logarithmic(table: &Table, profile: &str) -> Vec<(f64, f64)> {
+    let points = table.points("k", "degree", &[("profile", profile.into())]);
+    points.into_iter().map(|(k, degree)| (k.ln(), degree)).collect()
+}

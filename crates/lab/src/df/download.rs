@@ -1,0 +1,75 @@
+//! `df.download`: a whole download, reception and decoding.
+
+use super::carousel::Code;
+use super::loss::Loss;
+use crate::chart::Exhibit;
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Experiment, Kind};
+use crate::table::{Table, row};
+
+/// 16 MB in packets of 1 KB.
+const SOURCE_SYMBOLS: u32 = 16_000;
+
+/// Packets of 1 KB that 1 Mbit/s are.
+const PACKETS_PER_SECOND: f64 = 125.0;
+
+/// Tornado Z, and an interleaved code of as many blocks as `df.table5` allows: the printed 212 means
+/// 17, of 941 packets.
+const CODES: [Code; 2] = [Code::Tornado, Code::Interleaved(941)];
+const BLOCKS: f64 = 17.0;
+
+const LOSS: f64 = 0.5;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "df.download",
+    paper: "digital fountain, section VI-A",
+    what: "16 MB at 1 Mbit/s and a loss of 50 %: seconds of reception from a carousel at stretch 2, \
+           mean of 400 receivers (quick: 100), and seconds of decoding by the paper's rule for its \
+           own machine.",
+    kind: Kind::Counted,
+    columns: &["code", "reception_seconds"],
+    cases: |_| CODES.len() as u32,
+    run: |case| {
+        let Some(&code) = CODES.get(case.index as usize) else { return Vec::new() };
+        let mut random = case.stream(0);
+        let mut carousel = code.carousel(SOURCE_SYMBOLS, &mut random);
+        let receivers = case.scale.pick(100, 400);
+        let sent: f64 = (0..receivers)
+            .map(|_| f64::from(carousel.receive(&Loss::random(LOSS), &mut random).sent))
+            .sum();
+        vec![row![code.name().as_str(), sent / f64::from(receivers) / PACKETS_PER_SECOND]]
+    },
+    claims: || {
+        let reception = |code: Code| {
+            move |table: &Table| {
+                table.number("reception_seconds", &[("code", code.name().as_str().into())])
+            }
+        };
+        let text = "just over 4 minutes: 16 000 packets arrive in 256 s, and it takes some more";
+        vec![
+            Claim::new(
+                "tornado",
+                format!("Tornado Z: {text}"),
+                Printed::Equal(256.0),
+                30.0,
+                reception(Code::Tornado),
+            ),
+            Claim::new(
+                "interleaved",
+                format!("interleaved: {text}"),
+                Printed::Equal(256.0),
+                30.0,
+                reception(CODES[1]),
+            ),
+            Claim::new(
+                "decoding",
+                "the interleaved code is then decoded for almost 8 minutes: K^2/(31 250 B), with \
+                 the 17 blocks of table V",
+                Printed::Equal(481.0),
+                1.0,
+                |_| f64::from(SOURCE_SYMBOLS).powi(2) / (31_250.0 * BLOCKS),
+            ),
+        ]
+    },
+    exhibits: |_| -> Vec<Exhibit> { Vec::new() },
+};
