@@ -49,15 +49,36 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
 }
 
 /// Reserves blocks for `length` bytes of a file from `offset` on. A file system that cannot (NFS before
-/// 4.2, FAT) is left alone: there, a full disk shows itself while writing.
+/// 4.2, FAT) is left alone: there, a full disk shows itself while writing. So it is on tmpfs, but for
+/// what is too much from the beginning: to reserve memory it clears every page of it, which for a file
+/// of gigabytes takes seconds in which nothing can be received.
 pub(crate) fn reserve(file: impl AsFd, offset: u64, length: u64) -> Result<()> {
     if length == 0 {
         return Ok(()); // which fallocate would refuse
+    }
+    if let Some(free) = free_memory(&file)? {
+        return if length <= free { Ok(()) } else { Err(Errno::NOSPC) };
     }
     match retry(|| fs::fallocate(file.as_fd(), FallocateFlags::empty(), offset, length)) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
         result => result,
     }
+}
+
+/// Free bytes of the file system, if it is one in memory.
+#[cfg(target_os = "linux")]
+fn free_memory(file: impl AsFd) -> Result<Option<u64>> {
+    let stat = retry(|| fs::fstatfs(file.as_fd()))?;
+    // `TMPFS_MAGIC` of linux/magic.h. A tmpfs without a limit has no blocks at all.
+    let is_tmpfs = stat.f_type == 0x0102_1994;
+    let is_bounded = stat.f_blocks > 0;
+    let free = stat.f_bavail.saturating_mul(u64::try_from(stat.f_bsize).unwrap_or(0));
+    Ok(is_tmpfs.then_some(if is_bounded { free } else { u64::MAX }))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn free_memory(_file: impl AsFd) -> Result<Option<u64>> {
+    Ok(None)
 }
 
 /// Gives the blocks of a byte range back to the file system, where that is possible.

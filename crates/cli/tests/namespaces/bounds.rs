@@ -64,11 +64,11 @@ fn transfer_within(
     memory: &str,
     limit_mib: u64,
 ) {
-    let mut session = scene.send(0, &format!("{rate} {memory}"), file);
+    let session = scene.send(0, &format!("{rate} {memory}"), file);
     let receive =
         |&host| (host, scene.receive(host, &session.ticket, &format!("{memory} --timeout 150")));
     let receptions: Vec<_> = hosts.iter().map(receive).collect();
-    let mut peaks = vec![session.sender.peak_memory() >> 20];
+    let mut peaks = Vec::new();
     for (host, mut reception) in receptions {
         let summary = reception.complete();
         let name = file.file_name().unwrap();

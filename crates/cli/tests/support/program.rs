@@ -5,6 +5,8 @@ use super::bench::sh;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A running program: ended when dropped.
@@ -12,7 +14,8 @@ pub struct Program {
     child: Child,
     lines: std::sync::mpsc::Receiver<String>,
     errors: Option<std::thread::JoinHandle<String>>,
-    peak: u64,
+    /// Peak resident memory when it was last looked at, in bytes.
+    peak: Arc<AtomicU64>,
     pub seen: Vec<Value>,
 }
 
@@ -21,8 +24,12 @@ impl Program {
         let mut child = command.spawn().unwrap();
         let (send, lines) = std::sync::mpsc::channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (peak, pid) = (Arc::new(AtomicU64::new(0)), child.id());
+        let seen_peak = Arc::clone(&peak);
         std::thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
+                // Several times a second, whoever else the test is waiting for.
+                seen_peak.fetch_max(peak_memory(pid), Ordering::Relaxed);
                 if send.send(line).is_err() {
                     return;
                 }
@@ -34,7 +41,7 @@ impl Program {
             let _ = stderr.read_to_string(&mut text);
             text
         });
-        Self { child, lines, errors: Some(errors), peak: 0, seen: Vec::new() }
+        Self { child, lines, errors: Some(errors), peak, seen: Vec::new() }
     }
 
     /// The next event of this kind.
@@ -56,16 +63,10 @@ impl Program {
         }
     }
 
-    /// Peak resident memory so far, in bytes (`VmHWM`). `ip netns exec` replaces itself by the
-    /// program, so the child's numbers are the program's.
-    pub fn peak_memory(&mut self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let kilobytes = status.ok().and_then(|status| {
-            let line = status.lines().find(|line| line.starts_with("VmHWM"))?.to_owned();
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
-        });
-        self.peak = self.peak.max(kilobytes.unwrap_or(0) * 1024);
-        self.peak
+    /// Peak resident memory so far, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let now = peak_memory(self.child.id());
+        self.peak.fetch_max(now, Ordering::Relaxed).max(now)
     }
 
     pub fn interrupt(&self) {
@@ -98,6 +99,15 @@ impl Program {
     pub fn last(&self, event: &str) -> Option<&Value> {
         self.seen.iter().rev().find(|value| value["event"] == event)
     }
+}
+
+/// `VmHWM` of a process, in bytes; 0 when it is over. `ip netns exec` replaces itself by the program,
+/// so the child's numbers are the program's.
+fn peak_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
 }
 
 impl Drop for Program {
