@@ -85,8 +85,9 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
     let into = directory.path().join("into");
     let watch = format!("recv {} --watch --look-every 200ms --count 2 --json -o", sender.ticket);
     let mut line = arguments(&watch, &[&into]);
-    // Every version that is taken leads to the next one.
-    let script = format!("echo $FONTANA_VERSION > {}/more", folder.display());
+    // The first version that is taken leads to the next one.
+    let more = folder.join("more").display().to_string();
+    let script = format!("test -e {more} || echo $FONTANA_VERSION > {more}");
     line.extend(["--exec", "sh", "-c", &script].map(str::to_owned));
     let ended = run(&line).expect(0);
     let taken: Vec<_> = ended.events().into_iter().filter(|e| e["event"] == "taken").collect();
