@@ -12,6 +12,7 @@ mod binary_field;
 mod code;
 mod csr;
 pub mod dispersal;
+mod equations;
 mod gf256;
 mod kernel;
 mod layout;

@@ -3,6 +3,7 @@
 use super::elimination::{self, Eliminated};
 use super::recovery::Recovery;
 use super::{Lt, Peeler, Profile};
+use crate::equations::Budget;
 use crate::{BlockLengthError, Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -132,7 +133,7 @@ impl Decoder for LtDecoder {
         }
         let outcome = match self.profile {
             Profile::Fast => Eliminated::Wanting(1),
-            Profile::Strict => elimination::eliminate(&mut self.peeler, &mut budget),
+            Profile::Strict => elimination::eliminate(&mut self.peeler, Budget(budget)),
         };
         match outcome {
             Eliminated::Solved(solution) => {

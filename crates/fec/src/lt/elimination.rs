@@ -9,6 +9,7 @@
 use super::Peeler;
 use crate::Esi;
 use crate::csr::Lists;
+use crate::equations::{Basis, Budget, Stop, ones, xor_into};
 
 /// How the symbols that peeling did not recover are computed.
 pub(super) struct Solution {
@@ -41,12 +42,6 @@ pub(super) enum Eliminated {
     OutOfBudget,
 }
 
-/// Why elimination ended early.
-enum Stop {
-    Wanting(u32),
-    OutOfBudget,
-}
-
 /// A budget for [`eliminate`]. With exactly `k` honest symbols there are 3 to 5 times the root of `k`
 /// inactive ones, with 1.05 `k` a dozen; a long block of just `k` symbols is not worth what it costs.
 pub(super) fn work(source_symbols: u32) -> u64 {
@@ -59,17 +54,13 @@ pub(super) fn work(source_symbols: u32) -> u64 {
 }
 
 /// Solves for the symbols that `peeler`, which has found all that it can, does not know.
-pub(super) fn eliminate(peeler: &mut Peeler, budget: &mut u64) -> Eliminated {
-    match System::new(peeler, budget).and_then(|system| system.solve(budget)) {
+pub(super) fn eliminate(peeler: &mut Peeler, mut budget: Budget) -> Eliminated {
+    let solution = System::new(peeler, &mut budget).and_then(|system| system.solve(&mut budget));
+    match solution {
         Ok(solution) => Eliminated::Solved(solution),
         Err(Stop::Wanting(lack)) => Eliminated::Wanting(lack),
         Err(Stop::OutOfBudget) => Eliminated::OutOfBudget,
     }
-}
-
-fn spend(budget: &mut u64, units: usize) -> Result<(), Stop> {
-    *budget = budget.checked_sub(units as u64).ok_or(Stop::OutOfBudget)?;
-    Ok(())
 }
 
 /// The encoding symbols that peeling could not use, in terms of the source symbols that it does not
@@ -82,7 +73,7 @@ struct System {
 }
 
 impl System {
-    fn new(peeler: &mut Peeler, budget: &mut u64) -> Result<Self, Stop> {
+    fn new(peeler: &mut Peeler, budget: &mut Budget) -> Result<Self, Stop> {
         let k = peeler.source_symbols();
         let symbols: Vec<u32> = (0..k).filter(|&symbol| !peeler.knows(symbol)).collect();
         let mut esis: Vec<(u32, Esi)> =
@@ -92,7 +83,7 @@ impl System {
             return Err(Stop::Wanting(lack as u32));
         }
         let terms = esis.iter().map(|&(missing, _)| missing as usize).sum();
-        spend(budget, terms)?;
+        budget.spend(terms)?;
         // The light ones first: they are the first to be left over, and the cheapest.
         esis.sort_unstable();
         let mut index = vec![u32::MAX; k as usize];
@@ -108,7 +99,7 @@ impl System {
         Ok(Self { esis: esis.into_iter().map(|(_, esi)| esi).collect(), symbols, rows, columns })
     }
 
-    fn solve(&self, budget: &mut u64) -> Result<Solution, Stop> {
+    fn solve(&self, budget: &mut Budget) -> Result<Solution, Stop> {
         let order = Order::new(self, budget)?;
         let bits = ColumnBits::new(self, &order, budget)?;
         let mut basis = Basis::new(order.inactive.len());
@@ -165,7 +156,7 @@ struct Active {
 const LIGHT: usize = 16;
 
 impl Order {
-    fn new(system: &System, budget: &mut u64) -> Result<Self, Stop> {
+    fn new(system: &System, budget: &mut Budget) -> Result<Self, Stop> {
         let mut rows: Vec<Active> = (system.rows.iter())
             .map(|row| Active {
                 degree: row.len() as u32,
@@ -212,7 +203,7 @@ impl Order {
             };
             is_active[column as usize] = false;
             let of_column = system.columns.list(column as usize);
-            spend(budget, of_column.len() + 1)?;
+            budget.spend(of_column.len() + 1)?;
             for &index in of_column {
                 let row = &mut rows[index as usize];
                 if row.degree > 0 {
@@ -247,14 +238,14 @@ fn most_useful(
     system: &System,
     rows: &[Active],
     candidates: impl Iterator<Item = u32>,
-    budget: &mut u64,
+    budget: &mut Budget,
 ) -> Result<u32, Stop> {
     /// Worth of a row of degree 2 against that of any other.
     const PIVOT_WORTH: u32 = 8;
     let mut best = (0, 0);
     for column in candidates {
         let of_column = system.columns.list(column as usize);
-        spend(budget, of_column.len())?;
+        budget.spend(of_column.len())?;
         let worth = |&row: &u32| match rows[row as usize].degree {
             0 => 0,
             2 => PIVOT_WORTH,
@@ -272,10 +263,10 @@ struct ColumnBits {
 }
 
 impl ColumnBits {
-    fn new(system: &System, order: &Order, budget: &mut u64) -> Result<Self, Stop> {
+    fn new(system: &System, order: &Order, budget: &mut Budget) -> Result<Self, Stop> {
         let words = order.inactive.len().div_ceil(64);
         // Before anything is allocated.
-        spend(budget, words.saturating_mul(system.symbols.len()))?;
+        budget.spend(words.saturating_mul(system.symbols.len()))?;
         let mut this = Self { words, bits: vec![0; words * system.symbols.len()] };
         for (index, &column) in order.inactive.iter().enumerate() {
             this.bits[column as usize * words + index / 64] |= 1 << (index % 64);
@@ -283,7 +274,7 @@ impl ColumnBits {
         let mut sum = vec![0; words];
         for &(row, column) in &order.pivots {
             let terms = system.rows.list(row as usize);
-            spend(budget, words * terms.len())?;
+            budget.spend(words * terms.len())?;
             sum.fill(0);
             // Its own bits are still zero.
             this.add_row(terms, &mut sum);
@@ -297,106 +288,5 @@ impl ColumnBits {
         for &column in terms {
             xor_into(sum, &self.bits[column as usize * self.words..][..self.words]);
         }
-    }
-}
-
-fn xor_into(to: &mut [u64], from: &[u64]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to ^= from;
-    }
-}
-
-/// Indices of the ones, ascending.
-fn ones(bits: &[u64]) -> impl Iterator<Item = u32> {
-    (0..).step_by(64).zip(bits).flat_map(|(base, &word)| {
-        std::iter::successors(Some(word), |word| Some(word & word.wrapping_sub(1)))
-            .take_while(|&word| word != 0)
-            .map(move |word| base + word.trailing_zeros())
-    })
-}
-
-/// Independent equations in the inactive columns, in echelon form, each with the way it came about.
-struct Basis {
-    columns: usize,
-    /// Words for the columns; as many again say which inserted rows were summed.
-    words: usize,
-    bits: Vec<u64>,
-    /// For each equation its row and its leading column.
-    rows: Vec<(u32, u32)>,
-    /// For each column the equation that leads with it.
-    leaders: Vec<Option<u32>>,
-}
-
-impl Basis {
-    fn new(columns: usize) -> Self {
-        let words = columns.div_ceil(64);
-        Self { columns, words, bits: Vec::new(), rows: Vec::new(), leaders: vec![None; columns] }
-    }
-
-    fn is_full(&self) -> bool {
-        self.rows.len() == self.columns
-    }
-
-    fn equation(&self, index: usize) -> &[u64] {
-        &self.bits[index * 2 * self.words..][..2 * self.words]
-    }
-
-    /// Which inserted rows an equation is the sum of.
-    fn history(&self, index: usize) -> &[u64] {
-        &self.equation(index)[self.words..]
-    }
-
-    /// Adds the equation that `fill` writes, if it is independent of those before.
-    fn insert(
-        &mut self,
-        row: u32,
-        fill: impl FnOnce(&mut [u64]),
-        budget: &mut u64,
-    ) -> Result<(), Stop> {
-        let words = self.words;
-        let start = self.bits.len();
-        spend(budget, 2 * words)?;
-        self.bits.resize(start + 2 * words, 0);
-        let (before, this) = self.bits.split_at_mut(start);
-        fill(&mut this[..words]);
-        let mut word = 0;
-        while word < words {
-            if this[word] == 0 {
-                word += 1;
-                continue;
-            }
-            let column = word * 64 + this[word].trailing_zeros() as usize;
-            let Some(leader) = self.leaders[column] else {
-                let index = self.rows.len();
-                self.leaders[column] = Some(index as u32);
-                self.rows.push((row, column as u32));
-                this[words + index / 64] |= 1 << (index % 64);
-                return Ok(());
-            };
-            let leader = &before[leader as usize * 2 * words..][..2 * words];
-            spend(budget, 2 * words - word)?;
-            xor_into(&mut this[word..], &leader[word..]);
-        }
-        self.bits.truncate(start);
-        Ok(())
-    }
-
-    /// Solves: leaves in each equation its leading column only.
-    fn reduce(&mut self, budget: &mut u64) -> Result<(), Stop> {
-        let words = self.words;
-        let mut sum = vec![0; 2 * words];
-        for index in self.leaders.iter().rev().flatten().map(|&index| index as usize) {
-            let (_, lead) = self.rows[index];
-            sum.copy_from_slice(self.equation(index));
-            // Equations that lead with a later column are reduced already.
-            for column in ones(&self.equation(index)[..words]).filter(|&column| column != lead) {
-                if let Some(leader) = self.leaders[column as usize] {
-                    spend(budget, 2 * words)?;
-                    xor_into(&mut sum, self.equation(leader as usize));
-                }
-            }
-            self.bits[index * 2 * words..][..2 * words].copy_from_slice(&sum);
-        }
-        Ok(())
     }
 }

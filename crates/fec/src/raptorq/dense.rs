@@ -10,8 +10,8 @@ use super::hdpc::{self, BitRows, Coefficients};
 use super::matrix::Matrix;
 use super::params::Params;
 use super::peeling::{Peeling, Place};
-use super::planner::{Budget, Stop};
 use super::program::Pivots;
+use crate::equations::{Basis, Budget, Stop, flip, is_set, ones, xor_into};
 use crate::gf256::{self, mul};
 
 /// How the inactive columns follow from the left-over rows and the HDPC rows.
@@ -76,30 +76,7 @@ pub(super) fn solve(
         let pairs = hdpc::pairs(params);
         (solve_free(params, peeling, &columns, &basis, &free, &pairs, budget)?, pairs)
     };
-    Ok(DenseSolution { rows: basis.into_rows(&free), free: solved_free, hdpc_pairs })
-}
-
-fn xor_into(to: &mut [u64], from: &[u64]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to ^= from;
-    }
-}
-
-fn flip(bits: &mut [u64], index: u32) {
-    bits[index as usize / 64] ^= 1 << (index % 64);
-}
-
-fn is_set(bits: &[u64], index: u32) -> bool {
-    bits[index as usize / 64] >> (index % 64) & 1 == 1
-}
-
-/// Indices of the ones, ascending.
-fn ones(bits: &[u64]) -> impl Iterator<Item = u32> {
-    (0..).step_by(64).zip(bits).flat_map(|(base, &word)| {
-        std::iter::successors(Some(word), |word| Some(word & word.wrapping_sub(1)))
-            .take_while(|&word| word != 0)
-            .map(move |word| base + word.trailing_zeros())
-    })
+    Ok(DenseSolution { rows: solved_rows(&basis, &free), free: solved_free, hdpc_pairs })
 }
 
 /// For each column but the last `H`, the inactive columns that it depends on.
@@ -163,113 +140,23 @@ impl ColumnBits {
     }
 }
 
-/// Independent binary equations in the inactive columns, in echelon form, each with the way it came
-/// about.
-struct Basis {
-    columns: usize,
-    /// Words for the inactive columns; as many again say which inserted rows were summed.
-    words: usize,
-    bits: Vec<u64>,
-    /// For each equation its matrix row and its leading column.
-    rows: Vec<(u32, u32)>,
-    /// For each column the equation that leads with it.
-    leaders: Vec<Option<u32>>,
-}
-
-impl Basis {
-    fn new(columns: usize) -> Self {
-        let words = columns.div_ceil(64);
-        Self { columns, words, bits: Vec::new(), rows: Vec::new(), leaders: vec![None; columns] }
-    }
-
-    fn is_full(&self) -> bool {
-        self.rows.len() == self.columns
-    }
-
-    fn equation(&self, index: usize) -> &[u64] {
-        &self.bits[index * 2 * self.words..][..2 * self.words]
-    }
-
-    /// Adds the equation that `fill` writes, if it is independent of those before.
-    fn insert(
-        &mut self,
-        row: u32,
-        fill: impl FnOnce(&mut [u64]),
-        budget: &mut Budget,
-    ) -> Result<(), Stop> {
-        let words = self.words;
-        let start = self.bits.len();
-        budget.spend(2 * words)?;
-        self.bits.resize(start + 2 * words, 0);
-        let (before, this) = self.bits.split_at_mut(start);
-        fill(&mut this[..words]);
-        let mut word = 0;
-        while word < words {
-            if this[word] == 0 {
-                word += 1;
-                continue;
+/// The reduced equations as lists.
+fn solved_rows(basis: &Basis, free: &[u32]) -> Vec<SolvedRow> {
+    (basis.rows.iter().enumerate())
+        .map(|(index, &(row, inactive))| {
+            let (columns, summed) = (basis.equation(index), basis.history(index));
+            SolvedRow {
+                row,
+                inactive,
+                rows: ones(summed).collect(),
+                free: (0..)
+                    .zip(free)
+                    .filter_map(|(i, &column)| is_set(columns, column).then_some(i))
+                    .collect(),
             }
-            let column = word as u32 * 64 + this[word].trailing_zeros();
-            let Some(leader) = self.leaders[column as usize] else {
-                let index = self.rows.len() as u32;
-                self.leaders[column as usize] = Some(index);
-                self.rows.push((row, column));
-                flip(&mut this[words..], index);
-                return Ok(());
-            };
-            let leader = &before[leader as usize * 2 * words..][..2 * words];
-            budget.spend(2 * words - word)?;
-            xor_into(&mut this[word..], &leader[word..]);
-        }
-        self.bits.truncate(start);
-        Ok(())
-    }
-
-    /// The columns that no equation leads with.
-    fn free_columns(&self) -> Vec<u32> {
-        let free = |(column, leader): (u32, &Option<u32>)| leader.is_none().then_some(column);
-        (0..).zip(&self.leaders).filter_map(free).collect()
-    }
-
-    /// Solves: leaves in each equation its leading column and free columns only.
-    fn reduce(&mut self, budget: &mut Budget) -> Result<(), Stop> {
-        let words = self.words;
-        let mut sum = vec![0; 2 * words];
-        for index in self.leaders.iter().rev().flatten().map(|&index| index as usize) {
-            let (_, lead) = self.rows[index];
-            sum.copy_from_slice(self.equation(index));
-            // Equations that lead with a later column are reduced already: adding one changes no
-            // other leading column.
-            for column in ones(&self.equation(index)[..words]).filter(|&column| column != lead) {
-                if let Some(leader) = self.leaders[column as usize] {
-                    budget.spend(2 * words)?;
-                    xor_into(&mut sum, self.equation(leader as usize));
-                }
-            }
-            self.bits[index * 2 * words..][..2 * words].copy_from_slice(&sum);
-        }
-        Ok(())
-    }
-
-    /// The reduced equations as lists.
-    fn into_rows(self, free: &[u32]) -> Vec<SolvedRow> {
-        (self.rows.iter().enumerate())
-            .map(|(index, &(row, inactive))| {
-                let (columns, summed) = self.equation(index).split_at(self.words);
-                SolvedRow {
-                    row,
-                    inactive,
-                    rows: ones(summed).collect(),
-                    free: (0..)
-                        .zip(free)
-                        .filter_map(|(i, &column)| is_set(columns, column).then_some(i))
-                        .collect(),
-                }
-            })
-            .collect()
-    }
+        })
+        .collect()
 }
-
 /// Most HDPC rows of any block: `H` of RFC 6330, table 2.
 const MAX_HDPC_ROWS: usize = 16;
 

@@ -7,7 +7,7 @@
 
 use super::matrix::Matrix;
 use super::params::Params;
-use super::planner::{Budget, Stop};
+use crate::equations::{Budget, Stop};
 
 /// What became of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use super::params::Params;
 use super::peeling::{Peeling, peel};
 use super::program::{DenseRow, FreeColumn, Pivots, Program};
 use crate::Work;
+use crate::equations::{Budget, Stop};
 
 /// What planning came to.
 pub(super) enum Planned {
@@ -13,23 +14,6 @@ pub(super) enum Planned {
     /// The symbols lack this much rank at least.
     Wanting(u32),
     OutOfBudget,
-}
-
-/// Why planning ended early.
-pub(super) enum Stop {
-    Wanting(u32),
-    OutOfBudget,
-}
-
-/// What is left of the [`Work`] that may be done.
-pub(super) struct Budget(u64);
-
-impl Budget {
-    /// Takes `units` for what is about to be done, or has just been done.
-    pub(super) fn spend(&mut self, units: usize) -> Result<(), Stop> {
-        self.0 = self.0.checked_sub(units as u64).ok_or(Stop::OutOfBudget)?;
-        Ok(())
-    }
 }
 
 /// Finds a program that computes the intermediate symbols from the encoding symbols with internal
