@@ -20,6 +20,15 @@ impl BinaryField {
     /// `None` for `bits` that are not 2 to 16.
     pub(crate) fn new(bits: u32) -> Option<Self> {
         let polynomial = *POLYNOMIALS.get(bits.checked_sub(2)? as usize)?;
+        Some(Self::modulo(bits, polynomial))
+    }
+
+    /// The field of 65 536 elements.
+    pub(crate) fn of_16_bits() -> Self {
+        Self::modulo(16, POLYNOMIALS[14])
+    }
+
+    fn modulo(bits: u32, polynomial: u32) -> Self {
         let order = (1_u32 << bits) - 1;
         let (mut log, mut exp) = (vec![0; 1 << bits], vec![0; 2 * order as usize]);
         let mut power = 1_u32;
@@ -32,7 +41,7 @@ impl BinaryField {
                 power ^= polynomial;
             }
         }
-        Some(Self { bits, log, exp })
+        Self { bits, log, exp }
     }
 
     /// `w`.

@@ -208,7 +208,7 @@ impl FecScheme {
             Self::RaptorQ { .. } => Params::covering(source_symbols).work(),
             Self::Tornado { code, .. } => code.work(source_symbols),
             Self::Lt { code, .. } => code.work(source_symbols),
-            Self::ReedSolomon { .. } => ReedSolomonDecoder::work(source_symbols),
+            Self::ReedSolomon { code, .. } => ReedSolomonDecoder::work(code, source_symbols),
         }
     }
 }

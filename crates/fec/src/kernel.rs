@@ -16,10 +16,11 @@ mod avx512;
 mod neon;
 mod plain;
 mod product;
+mod wide;
 
 pub(crate) use product::{Before, Coefficients, MultiplyOut, MultiplyRows, Symbols};
+pub(crate) use wide::{MultiplyWide, WIDE_ROW};
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::gf256::mul;
 use crate::stripes::{LINE, Line, MAX_STRIPE_LINES};
 
@@ -29,6 +30,8 @@ pub(crate) trait Lane: Copy {
     type Factor: Copy;
     /// Made ready to be multiplied by several factors.
     type Operand: Copy;
+    /// A bit matrix as it lies in memory until it is a [`Factor`](Self::Factor).
+    type Matrix: Copy;
     /// Lanes of sums that there are registers for, beside what is being added: see [`product`].
     const ACCUMULATORS: usize;
 
@@ -44,6 +47,10 @@ pub(crate) trait Lane: Copy {
     /// `self * alpha`.
     fn double(self) -> Self;
     fn factor(constant: u8) -> Self::Factor;
+    /// A matrix of 8 x 8 bits, in the form that [`MATRICES`] has.
+    fn matrix(rows: u64) -> Self::Matrix;
+    /// The product with a matrix instead of a constant.
+    fn matrix_factor(matrix: Self::Matrix) -> Self::Factor;
     /// `self * factor`.
     #[inline(always)]
     fn times(self, factor: Self::Factor) -> Self {
@@ -60,6 +67,11 @@ pub(crate) trait Lane: Copy {
 /// `#[inline(always)]`: that is how they come to be compiled for the lane's instruction set.
 pub(crate) trait Kernel {
     fn run<V: Lane, const N: usize>(self);
+}
+
+/// A piece of work on lanes. What is said of [`Kernel`] holds here too.
+pub(crate) trait LaneKernel {
+    fn run<V: Lane>(self);
 }
 
 /// An instruction set that this processor has: the others cannot be named.
@@ -125,39 +137,77 @@ impl InstructionSet {
 
     /// Runs `kernel` on rows of `lanes` lanes, 1 to [`MAX_STRIPE_LINES`].
     pub(crate) fn dispatch(self, lanes: usize, kernel: impl Kernel) {
+        self.run(OnRows { lanes, kernel });
+    }
+
+    /// Runs `kernel`.
+    pub(crate) fn run(self, kernel: impl LaneKernel) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "vector instructions")]
             // SAFETY: an `InstructionSet` is made by `available` only, which asked the processor.
-            Set::Avx512 => unsafe { avx512::run(lanes, kernel) },
+            Set::Avx512 => unsafe { avx512::run(kernel) },
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "vector instructions")]
             // SAFETY: as above.
-            Set::Avx2Gfni => unsafe { avx2::run_gfni(lanes, kernel) },
+            Set::Avx2Gfni => unsafe { avx2::run_gfni(kernel) },
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "vector instructions")]
             // SAFETY: as above.
-            Set::Avx2 => unsafe { avx2::run(lanes, kernel) },
+            Set::Avx2 => unsafe { avx2::run(kernel) },
             // Every processor of this architecture has it, so it needs no function of its own.
             #[cfg(target_arch = "aarch64")]
-            Set::Neon => run_lanes::<neon::Neon>(lanes, kernel),
-            Set::Plain => run_lanes::<plain::Plain>(lanes, kernel),
+            Set::Neon => kernel.run::<neon::Neon>(),
+            Set::Plain => kernel.run::<plain::Plain>(),
         }
     }
 }
 
-/// From a number of lanes to a constant one.
-#[inline(always)]
-fn run_lanes<V: Lane>(lanes: usize, kernel: impl Kernel) {
-    const { assert!(MAX_STRIPE_LINES == 5, "the match below has one arm for each width") };
-    match lanes {
-        1 => kernel.run::<V, 1>(),
-        2 => kernel.run::<V, 2>(),
-        3 => kernel.run::<V, 3>(),
-        4 => kernel.run::<V, 4>(),
-        5 => kernel.run::<V, 5>(),
-        _ => debug_assert!(false, "rows of {lanes} lanes"),
+/// A kernel on rows of a number of lanes that is known at run time only.
+struct OnRows<K> {
+    lanes: usize,
+    kernel: K,
+}
+
+impl<K: Kernel> LaneKernel for OnRows<K> {
+    #[inline(always)]
+    fn run<V: Lane>(self) {
+        const { assert!(MAX_STRIPE_LINES == 5, "the match below has one arm for each width") };
+        let Self { lanes, kernel } = self;
+        match lanes {
+            1 => kernel.run::<V, 1>(),
+            2 => kernel.run::<V, 2>(),
+            3 => kernel.run::<V, 3>(),
+            4 => kernel.run::<V, 4>(),
+            5 => kernel.run::<V, 5>(),
+            _ => debug_assert!(false, "rows of {lanes} lanes"),
+        }
     }
+}
+
+/// The columns of a bit matrix, input bit 0 first, from its form in [`MATRICES`].
+fn columns_of(rows: u64) -> [u8; 8] {
+    // Output bit i in byte i, then transposed by exchanging ever larger squares.
+    let mut bits = rows.swap_bytes();
+    for (distance, mask) in
+        [(7, 0x00AA_00AA_00AA_00AA), (14, 0x0000_CCCC_0000_CCCC), (28, 0x0000_0000_F0F0_F0F0)]
+    {
+        let exchanged = (bits ^ (bits >> distance)) & mask;
+        bits ^= exchanged ^ (exchanged << distance);
+    }
+    bits.to_le_bytes()
+}
+
+/// The products of a bit matrix with 0, 1, ... 15, then with 0, 16, ... 240, eight octets to a word,
+/// the first one lowest.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn products_of(rows: u64) -> [u64; 4] {
+    /// Which of eight numbers have bit 0, 1, 2.
+    const SET: [u64; 3] = [0xFF00_FF00_FF00_FF00, 0xFFFF_0000_FFFF_0000, 0xFFFF_FFFF_0000_0000];
+    let each = columns_of(rows).map(|column| u64::from(column) * 0x0101_0101_0101_0101);
+    let eight = |of: &[u64]| of.iter().zip(SET).fold(0, |sum, (each, set)| sum ^ (each & set));
+    let (low, high) = (eight(&each[..3]), eight(&each[4..7]));
+    [low, low ^ each[3], high, high ^ each[7]]
 }
 
 /// For each constant the products with 0, 1, ... 15, then with 0, 16, ... 240: for look-up in halves
@@ -182,7 +232,6 @@ static PRODUCTS: [[u8; 32]; 256] = {
 /// (`gf2p8mulb`) is tied to another polynomial than the RFC's, so the one for bit matrices
 /// (`gf2p8affineqb`) is used: multiplication by a constant is linear in the bits. Byte `7 - i` selects
 /// the input bits whose sum is output bit `i`.
-#[cfg(target_arch = "x86_64")]
 static MATRICES: [u64; 256] = {
     let mut matrices = [0; 256];
     let mut c = 0;

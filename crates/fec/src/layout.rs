@@ -103,6 +103,10 @@ impl ObjectLayout {
                         limit: max_encoding_symbols.into(),
                     });
                 }
+                let (symbol_size, alignment) = (oti.symbol_size, code.symbol_alignment());
+                if !symbol_size.is_multiple_of(alignment.into()) {
+                    return Err(OtiError::Alignment { symbol_size, sub_blocks: 1, alignment });
+                }
                 let blocks = total.div_ceil(u64::from(max_source_block_length));
                 let limit = max_encoding_symbols.into();
                 (blocks, limit, REED_SOLOMON_MAX_BLOCKS, MAX_TRANSFER_LENGTH)

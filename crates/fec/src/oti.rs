@@ -99,7 +99,8 @@ pub enum OtiError {
     /// A parameter that divides something is zero.
     #[error("{0} is 0")]
     Zero(&'static str),
-    /// RaptorQ's symbols must be a whole number of alignment units, and sub-symbols at least one.
+    /// RaptorQ's symbols must be a whole number of alignment units, and sub-symbols at least one;
+    /// those of Reed-Solomon over GF(2^16) a whole number of elements.
     #[error(
         "{symbol_size}-byte symbols cannot hold {sub_blocks} sub-symbols aligned to {alignment}"
     )]

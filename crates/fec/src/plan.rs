@@ -3,6 +3,7 @@
 use crate::dispersal::Dispersal;
 use crate::kernel::InstructionSet;
 use crate::linear::Linear;
+use crate::linear16::{self, Linear16};
 use crate::raptorq::{self, DirectPlan, Params, Program, RaptorQDecoder};
 use crate::reed_solomon::ReedSolomonCode;
 use crate::stripes::{LINE, MAX_STRIPE_LINES, Memory, Stripes};
@@ -42,6 +43,7 @@ enum Code {
     Tornado(tornado::Recovery),
     Lt(lt::Recovery),
     Linear(Linear),
+    Linear16(Linear16),
 }
 
 impl Plan {
@@ -142,12 +144,19 @@ impl Plan {
         lost: Vec<u32>,
         repair: &[u32],
     ) -> Self {
-        let recovery = code.interpolation(source_symbols, &lost, repair, &lost);
         let at_hand = (0..source_symbols).filter(|esi| lost.binary_search(esi).is_err());
         let inputs = at_hand.chain(repair.iter().copied()).map(Esi).collect();
         let lost_esis = lost.iter().copied().map(Esi).collect();
-        let linear = Linear::reed_solomon(code, source_symbols, lost, recovery);
-        Self { source_symbols, inputs, lost: lost_esis, code: Code::Linear(linear) }
+        let code = match code {
+            ReedSolomonCode::Cauchy16 => {
+                Code::Linear16(Linear16::new(source_symbols, lost, repair))
+            }
+            ReedSolomonCode::Rfc5510 | ReedSolomonCode::SmallBlock | ReedSolomonCode::Cauchy => {
+                let recovery = code.interpolation(source_symbols, &lost, repair, &lost);
+                Code::Linear(Linear::reed_solomon(code, source_symbols, lost, recovery))
+            }
+        };
+        Self { source_symbols, inputs, lost: lost_esis, code }
     }
 
     /// Rows `rows` hold packets in place of the source symbols `lost`.
@@ -208,13 +217,15 @@ impl Plan {
             Code::Tornado(recovery) => recovery.rows(),
             Code::Lt(recovery) => recovery.rows(),
             Code::Linear(linear) => (self.source_symbols as usize, linear.scratch_rows()),
+            Code::Linear16(linear) => return linear.memory(width) + width,
         };
         (rows * lines + scratch_rows * lines.min(MAX_STRIPE_LINES)) * LINE + width
     }
 
     /// Computes the intermediate symbols of `width` columns: of whole symbols, or of any slice of
     /// their bytes (the codes are linear in every byte position, so a caller short of memory can
-    /// make several passes over parts of the symbols).
+    /// make several passes over parts of the symbols). Of [`ReedSolomonCode::Cauchy16`] two bytes are
+    /// one position, so there the slice starts and ends at an even byte.
     ///
     /// `load` is called once for each of [`inputs`](Self::inputs), in order, with `width` bytes of
     /// zeros to put the symbol's bytes into.
@@ -251,10 +262,14 @@ impl Plan {
         mut load: impl FnMut(Esi, &mut [u8]) -> Result<(), E>,
     ) -> Result<Intermediate, E> {
         let mut bounce = vec![0; width];
+        let write = match &self.code {
+            Code::Linear16(_) => linear16::write_symbol,
+            _ => Stripes::write_row,
+        };
         let mut load_into = |symbols: &mut Stripes, esi: Esi, row: usize| {
             bounce.fill(0);
             load(esi, &mut bounce)?;
-            symbols.write_row(row, &bounce);
+            write(symbols, row, &bounce);
             Ok(())
         };
         let symbols = match &self.code {
@@ -304,8 +319,16 @@ impl Plan {
                 linear.run(instructions, &mut symbols);
                 symbols
             }
+            Code::Linear16(linear) => {
+                let mut symbols = linear.rows(memory, width);
+                for (&esi, row) in self.inputs.iter().zip(linear.input_rows()) {
+                    load_into(&mut symbols, esi, row)?;
+                }
+                linear.run(instructions, &mut symbols);
+                symbols
+            }
         };
-        Ok(Intermediate { plan: Arc::clone(self), instructions, symbols })
+        Ok(Intermediate { plan: Arc::clone(self), instructions, width, symbols })
     }
 }
 
@@ -324,6 +347,8 @@ impl std::fmt::Debug for Plan {
 pub struct Intermediate {
     plan: Arc<Plan>,
     instructions: InstructionSet,
+    /// Bytes of a symbol.
+    width: usize,
     symbols: Stripes,
 }
 
@@ -341,7 +366,7 @@ impl Intermediate {
 
 impl Encoder for Intermediate {
     fn width(&self) -> usize {
-        self.symbols.width()
+        self.width
     }
 
     fn write_symbol(&self, esi: Esi, out: &mut [u8]) {
@@ -372,6 +397,9 @@ impl Encoder for Intermediate {
             }
             Code::Lt(recovery) => recovery.encode(self.instructions, &self.symbols, esis, out),
             Code::Linear(linear) => linear.encode(self.instructions, &self.symbols, esis, out),
+            Code::Linear16(linear) => {
+                linear.encode(self.instructions, &self.symbols, width, esis, out);
+            }
         }
     }
 }
@@ -380,7 +408,7 @@ impl std::fmt::Debug for Intermediate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Intermediate")
             .field("plan", &self.plan)
-            .field("width", &self.symbols.width())
+            .field("width", &self.width)
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Reed-Solomon codes over GF(256): any `k` encoding symbols of a block recover it.
+//! Reed-Solomon codes over GF(256) and GF(65 536): any `k` encoding symbols of a block recover it.
 //!
 //! A block's `k` symbols are values of a polynomial `P` of degree below `k`, one polynomial for each
 //! byte position, and every encoding symbol `p` is one more value: `c_p = g_p P(z_p)`, where the
@@ -40,10 +40,13 @@ pub enum ReedSolomonCode {
     SmallBlock,
     /// Cauchy matrices over GF(2^8), FEC Encoding ID 129, FEC Instance ID 1: Fontana's own.
     Cauchy,
+    /// Cauchy matrices over GF(2^16), FEC Encoding ID 129, FEC Instance ID 2: Fontana's own. Symbols
+    /// have an even number of bytes; `l` lost symbols cost `k l` multiplications for each position,
+    /// so above about `l = 1000` other codes are better.
+    Cauchy16,
 }
 
-/// Most encoding symbols of a block: RFC 5510 has 255, and the Cauchy code keeps to
-/// it.
+/// Most encoding symbols of a block over GF(256): RFC 5510 has 255, and the Cauchy code keeps to it.
 pub(crate) const MAX_ENCODING_SYMBOLS: u32 = 255;
 
 /// Elements of the field that are not 0.
@@ -52,7 +55,19 @@ const ORDER: u32 = 255;
 impl ReedSolomonCode {
     /// Most encoding symbols of a block, source symbols included.
     pub const fn max_encoding_symbols(self) -> u16 {
-        MAX_ENCODING_SYMBOLS as u16
+        match self {
+            Self::Rfc5510 | Self::SmallBlock | Self::Cauchy => MAX_ENCODING_SYMBOLS as u16,
+            // The field has one point more, which the 16 bits of `max_n` cannot say.
+            Self::Cauchy16 => u16::MAX,
+        }
+    }
+
+    /// What the number of bytes of a symbol is a multiple of.
+    pub const fn symbol_alignment(self) -> u8 {
+        match self {
+            Self::Rfc5510 | Self::SmallBlock | Self::Cauchy => 1,
+            Self::Cauchy16 => 2,
+        }
     }
 
     /// The FEC Instance ID beside FEC Encoding ID 129; `None` for a code that has an ID of its own.
@@ -61,6 +76,7 @@ impl ReedSolomonCode {
             Self::Rfc5510 => None,
             Self::SmallBlock => Some(0),
             Self::Cauchy => Some(1),
+            Self::Cauchy16 => Some(2),
         }
     }
 
@@ -69,15 +85,16 @@ impl ReedSolomonCode {
         match id {
             0 => Some(Self::SmallBlock),
             1 => Some(Self::Cauchy),
+            2 => Some(Self::Cauchy16),
             _ => None,
         }
     }
 
-    /// The point of an encoding symbol.
+    /// The point of an encoding symbol of a code over GF(256).
     const fn point(self, esi: u32) -> u8 {
         match self {
             Self::Rfc5510 | Self::SmallBlock => rfc5510_point(esi),
-            Self::Cauchy => esi as u8,
+            Self::Cauchy | Self::Cauchy16 => esi as u8,
         }
     }
 
@@ -87,13 +104,14 @@ impl ReedSolomonCode {
             Self::Rfc5510 | Self::SmallBlock => {
                 u32::from(RFC5510_WEIGHTS[source_symbols as usize][esi as usize])
             }
-            Self::Cauchy => 0,
+            Self::Cauchy | Self::Cauchy16 => 0,
         }
     }
 
     /// The matrix that makes the encoding symbols `targets` of what is at hand, column by column: in
     /// column `j` are the factors of source symbol `j`, or, if that is `lost[i]`, of repair symbol
-    /// `repair[i]`. No target is at hand, and all ESIs are below [`MAX_ENCODING_SYMBOLS`].
+    /// `repair[i]`. No target is at hand, and all ESIs are below [`MAX_ENCODING_SYMBOLS`]. For the
+    /// codes over GF(256); [`linear16`](crate::linear16) has no such matrix.
     pub(crate) fn interpolation(
         self,
         source_symbols: u32,

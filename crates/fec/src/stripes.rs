@@ -82,6 +82,11 @@ impl Stripes {
         self.memory
     }
 
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Bytes in a row.
     pub(crate) fn width(&self) -> usize {
         self.width
@@ -162,6 +167,18 @@ impl Stripes {
             if let Some(line) = to.get_mut(count) {
                 *line = Line::ZERO;
                 line.0[..rest.len()].copy_from_slice(rest);
+            }
+        }
+    }
+
+    /// Replaces row `row` by row `from_row` of `from`, which is as wide and in the same stripes.
+    pub(crate) fn copy_row(&mut self, row: usize, from: &Self, from_row: usize) {
+        debug_assert_eq!(from.columns(0), self.columns(0));
+        for index in 0..self.stripes {
+            let lines = from.lines(index);
+            let from = &from.stripe(index)[from_row * lines..][..lines];
+            for (to, from) in self.row_mut(index, row).iter_mut().zip(from) {
+                to.0 = from.0;
             }
         }
     }

@@ -1,21 +1,21 @@
 //! AVX2: two registers to a lane; products by table look-up in halves of a byte (`pshufb`), or by
 //! bit matrices where there is GFNI.
 
-use super::{Kernel, Lane, MATRICES, PRODUCTS, run_lanes};
+use super::{Lane, LaneKernel, MATRICES, PRODUCTS, products_of};
 use crate::gf256::REDUCTION;
 use crate::stripes::{LINE, Line};
 use std::arch::x86_64::{
     __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi8,
     _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
-    _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_set1_epi32,
-    _mm256_set1_epi64x, _mm256_setr_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8,
-    _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
+    _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256, _mm256_permute2x128_si256, _mm256_set1_epi8,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi64x, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
 /// Runs `kernel` compiled for AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) fn run(lanes: usize, kernel: impl Kernel) {
-    run_lanes::<Avx2<false>>(lanes, kernel);
+pub(super) fn run(kernel: impl LaneKernel) {
+    kernel.run::<Avx2<false>>();
 }
 
 /// True if this processor runs [`run_gfni`].
@@ -25,8 +25,8 @@ pub(super) fn has_gfni() -> bool {
 
 /// Runs `kernel` compiled for AVX2 and GFNI.
 #[target_feature(enable = "avx2,gfni")]
-pub(super) fn run_gfni(lanes: usize, kernel: impl Kernel) {
-    run_lanes::<Avx2<true>>(lanes, kernel);
+pub(super) fn run_gfni(kernel: impl LaneKernel) {
+    kernel.run::<Avx2<true>>();
 }
 
 /// 64 bytes. Used inside [`run`] only, or [`run_gfni`] if `GFNI`, which is what makes its
@@ -40,6 +40,8 @@ impl<const GFNI: bool> Lane for Avx2<GFNI> {
     type Factor = [__m256i; 2];
     /// The low halves of the bytes, and the high ones; or, with GFNI, twice the bytes.
     type Operand = [[__m256i; 2]; 2];
+    /// The same products, or the matrix four times, for one register.
+    type Matrix = [u64; 4];
     const ACCUMULATORS: usize = if GFNI { 6 } else { 4 };
 
     #[inline(always)]
@@ -125,6 +127,27 @@ impl<const GFNI: bool> Lane for Avx2<GFNI> {
             [
                 _mm256_broadcastsi128_si256(_mm_loadu_si128(at)),
                 _mm256_broadcastsi128_si256(_mm_loadu_si128(at.add(1))),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn matrix(rows: u64) -> [u64; 4] {
+        if GFNI { [rows; 4] } else { products_of(rows) }
+    }
+
+    #[inline(always)]
+    fn matrix_factor(matrix: [u64; 4]) -> Self::Factor {
+        // SAFETY: AVX2 is there; an unaligned load of 32 bytes from an array of 32.
+        let products = unsafe { _mm256_loadu_si256(matrix.as_ptr().cast()) };
+        if GFNI {
+            return [products; 2];
+        }
+        // SAFETY: AVX2 is there. Each half of the register in both halves.
+        unsafe {
+            [
+                _mm256_permute2x128_si256::<0x00>(products, products),
+                _mm256_permute2x128_si256::<0x11>(products, products),
             ]
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! See [`MATRICES`] for the products.
 
-use super::{Kernel, Lane, MATRICES, run_lanes};
+use super::{Lane, LaneKernel, MATRICES};
 use crate::stripes::{LINE, Line};
 use std::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512,
@@ -19,8 +19,8 @@ pub(super) fn is_available() -> bool {
 
 /// Runs `kernel` compiled for AVX-512 and GFNI.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
-pub(super) fn run(lanes: usize, kernel: impl Kernel) {
-    run_lanes::<Avx512>(lanes, kernel);
+pub(super) fn run(kernel: impl LaneKernel) {
+    kernel.run::<Avx512>();
 }
 
 /// 64 bytes. Used inside [`run`] only, which is what makes its instructions available.
@@ -31,6 +31,7 @@ impl Lane for Avx512 {
     /// The matrix, in each of the eight words.
     type Factor = __m512i;
     type Operand = Self;
+    type Matrix = u64;
     const ACCUMULATORS: usize = 25;
 
     #[inline(always)]
@@ -78,8 +79,18 @@ impl Lane for Avx512 {
 
     #[inline(always)]
     fn factor(constant: u8) -> __m512i {
+        Self::matrix_factor(MATRICES[constant as usize])
+    }
+
+    #[inline(always)]
+    fn matrix(rows: u64) -> u64 {
+        rows
+    }
+
+    #[inline(always)]
+    fn matrix_factor(matrix: u64) -> __m512i {
         // SAFETY: AVX-512 is there.
-        unsafe { _mm512_set1_epi64(MATRICES[constant as usize] as i64) }
+        unsafe { _mm512_set1_epi64(matrix as i64) }
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! NEON, which every 64-bit ARM has: four registers to a lane; products by table look-up in halves of
 //! a byte (`tbl`).
 
-use super::{Lane, PRODUCTS, plain::Plain};
+use super::{Lane, PRODUCTS, plain::Plain, products_of};
 use crate::gf256::REDUCTION;
 use crate::stripes::{LINE, Line};
 use std::arch::aarch64::{
@@ -18,6 +18,8 @@ impl Lane for Neon {
     type Factor = [uint8x16_t; 2];
     /// The low and the high halves of the bytes.
     type Operand = [[uint8x16_t; 4]; 2];
+    /// The same products.
+    type Matrix = [u64; 4];
 
     // 32 registers of a quarter of a lane, where an operand takes eight and a factor two.
     const ACCUMULATORS: usize = 4;
@@ -84,6 +86,18 @@ impl Lane for Neon {
     #[inline(always)]
     fn factor(constant: u8) -> Self::Factor {
         let at = PRODUCTS[constant as usize].as_ptr();
+        // SAFETY: two unaligned loads of 16 bytes from an array of 32.
+        unsafe { [vld1q_u8(at), vld1q_u8(at.add(16))] }
+    }
+
+    #[inline(always)]
+    fn matrix(rows: u64) -> [u64; 4] {
+        products_of(rows)
+    }
+
+    #[inline(always)]
+    fn matrix_factor(matrix: [u64; 4]) -> Self::Factor {
+        let at = matrix.as_ptr().cast::<u8>();
         // SAFETY: two unaligned loads of 16 bytes from an array of 32.
         unsafe { [vld1q_u8(at), vld1q_u8(at.add(16))] }
     }

@@ -1,6 +1,6 @@
 //! The reference: eight bytes at a time in ordinary registers.
 
-use super::Lane;
+use super::{Lane, MATRICES, columns_of};
 use crate::gf256::REDUCTION;
 use crate::stripes::{LINE, Line};
 
@@ -14,8 +14,10 @@ const fn each(byte: u8) -> u64 {
 }
 
 impl Lane for Plain {
-    type Factor = u8;
+    /// The columns of the bit matrix: the products with 1, 2, ... 128.
+    type Factor = [u8; 8];
     type Operand = Self;
+    type Matrix = [u8; 8];
     const ACCUMULATORS: usize = 4;
 
     #[inline(always)]
@@ -76,8 +78,18 @@ impl Lane for Plain {
     }
 
     #[inline(always)]
-    fn factor(constant: u8) -> u8 {
-        constant
+    fn factor(constant: u8) -> [u8; 8] {
+        columns_of(MATRICES[constant as usize])
+    }
+
+    #[inline(always)]
+    fn matrix(rows: u64) -> [u8; 8] {
+        columns_of(rows)
+    }
+
+    #[inline(always)]
+    fn matrix_factor(matrix: [u8; 8]) -> [u8; 8] {
+        matrix
     }
 
     #[inline(always)]
@@ -86,13 +98,14 @@ impl Lane for Plain {
     }
 
     #[inline(always)]
-    fn product(operand: Self, factor: u8) -> Self {
-        // Horner's rule over the bits of the constant.
+    fn product(operand: Self, factor: [u8; 8]) -> Self {
         let mut product = Self::zero();
-        for bit in (0..8).rev() {
-            product = product.double();
-            if factor >> bit & 1 == 1 {
-                product = product.xor(operand);
+        for (bit, column) in factor.into_iter().enumerate() {
+            for (sum, word) in product.0.iter_mut().zip(operand.0) {
+                let bits = (word >> bit) & each(1);
+                // 0xFF in each byte that had the bit set.
+                let is_set = (bits << 8).wrapping_sub(bits);
+                *sum ^= is_set & each(column);
             }
         }
         product

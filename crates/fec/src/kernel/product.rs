@@ -14,21 +14,32 @@ use std::ops::Range;
 /// first-level cache (32 KB at least), so all tiles but the first read from there.
 const INPUT_ROWS: usize = 64;
 
-/// A matrix over GF(256), one column after the other: a tile finds its factors for an input in one
-/// place.
+/// What is multiplied by: an element of GF(256), or a bit matrix.
+pub(crate) trait Coefficient<V: Lane>: Copy {
+    fn factor(self) -> V::Factor;
+}
+
+impl<V: Lane> Coefficient<V> for u8 {
+    #[inline(always)]
+    fn factor(self) -> V::Factor {
+        V::factor(self)
+    }
+}
+
+/// A matrix, one column after the other: a tile finds its factors for an input in one place.
 #[derive(Clone, Copy)]
-pub(crate) struct Coefficients<'a> {
-    /// Octets in a column.
+pub(crate) struct Coefficients<'a, C = u8> {
+    /// Coefficients in a column.
     stride: usize,
     /// The rows of a column that count, and how many.
     first: usize,
     rows: usize,
-    bytes: &'a [u8],
+    bytes: &'a [C],
 }
 
-impl<'a> Coefficients<'a> {
-    /// `bytes` holds one column of `rows` octets after the other.
-    pub(crate) fn new(rows: usize, bytes: &'a [u8]) -> Self {
+impl<'a, C: Copy> Coefficients<'a, C> {
+    /// `bytes` holds one column of `rows` coefficients after the other.
+    pub(crate) fn new(rows: usize, bytes: &'a [C]) -> Self {
         debug_assert!(bytes.len().is_multiple_of(rows.max(1)), "whole columns");
         Self { stride: rows, first: 0, rows, bytes }
     }
@@ -46,9 +57,9 @@ impl<'a> Coefficients<'a> {
 
     /// Of column `j` the rows from `first` on.
     #[inline(always)]
-    fn column<const G: usize>(self, j: usize, first: usize) -> &'a [u8; G] {
+    fn column<const G: usize>(self, j: usize, first: usize) -> Option<&'a [C; G]> {
         const { assert!(G > 0) };
-        self.bytes[j * self.stride + self.first + first..].first_chunk().unwrap_or(&[0; G])
+        self.bytes[j * self.stride + self.first + first..].first_chunk()
     }
 }
 
@@ -130,7 +141,7 @@ pub(crate) enum Before {
 /// of its columns.
 #[inline(always)]
 pub(crate) fn multiply<'a, V: Lane, const N: usize>(
-    coefficients: Coefficients<'_>,
+    coefficients: Coefficients<'_, impl Coefficient<V>>,
     input: impl Fn(usize) -> &'a [Line; N] + Copy,
     outputs: &mut (impl Outputs + ?Sized),
     mut before: Before,
@@ -161,21 +172,22 @@ pub(crate) fn multiply<'a, V: Lane, const N: usize>(
 
 /// Some columns of the coefficients.
 #[derive(Clone, Copy)]
-struct Pass<'a, F> {
-    coefficients: Coefficients<'a>,
+struct Pass<'a, C, F> {
+    coefficients: Coefficients<'a, C>,
     from: usize,
     to: usize,
     input: F,
     before: Before,
 }
 
-impl<'a, F> Pass<'_, F> {
+impl<'a, C: Copy, F> Pass<'_, C, F> {
     /// Tiles of `G` outputs and `M` lanes, and smaller ones for the last outputs.
     #[inline(always)]
     fn run<V: Lane, const N: usize, const G: usize, const M: usize>(
         self,
         outputs: &mut (impl Outputs + ?Sized),
     ) where
+        C: Coefficient<V>,
         F: Fn(usize) -> &'a [Line; N] + Copy,
     {
         let count = outputs.count();
@@ -200,6 +212,7 @@ impl<'a, F> Pass<'_, F> {
         first: usize,
         outputs: &mut (impl Outputs + ?Sized),
     ) where
+        C: Coefficient<V>,
         F: Fn(usize) -> &'a [Line; N] + Copy,
     {
         for lane in 0..N / M {
@@ -211,9 +224,10 @@ impl<'a, F> Pass<'_, F> {
             }
             for j in self.from..self.to {
                 let input = self.operands::<V, N, M>(j, lane);
-                let factors = self.coefficients.column::<G>(j, first);
+                // There is one for every input and output.
+                let Some(factors) = self.coefficients.column::<G>(j, first) else { continue };
                 for (sum, &factor) in sums.iter_mut().zip(factors) {
-                    let factor = V::factor(factor);
+                    let factor = factor.factor();
                     for (sum, &input) in sum.0.iter_mut().zip(&input) {
                         *sum = sum.xor(V::product(input, factor));
                     }
@@ -226,7 +240,7 @@ impl<'a, F> Pass<'_, F> {
     }
 }
 
-impl<'a, F> Pass<'_, F> {
+impl<'a, C: Copy, F> Pass<'_, C, F> {
     /// `M` lanes of an input.
     #[inline(always)]
     fn operands<V: Lane, const N: usize, const M: usize>(

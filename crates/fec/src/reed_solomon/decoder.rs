@@ -1,6 +1,7 @@
 //! Which symbols of a Reed-Solomon block are at hand: any `k` suffice.
 
 use super::ReedSolomonCode;
+use crate::linear16::Linear16;
 use crate::{Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,14 +26,17 @@ impl ReedSolomonDecoder {
     }
 
     /// What the weights and the matrix take.
-    fn work_for(source_symbols: u32, lost: usize) -> Work {
+    fn work_for(code: ReedSolomonCode, source_symbols: u32, lost: usize) -> Work {
+        if code == ReedSolomonCode::Cauchy16 {
+            return Linear16::work(source_symbols, lost);
+        }
         let (k, l) = (u64::from(source_symbols), lost as u64);
         Work((k + l) * 2 * l + k * l)
     }
 
     /// What no block exceeds: ids cannot be chosen to make it harder.
-    pub(crate) fn work(source_symbols: u32) -> Work {
-        Self::work_for(source_symbols, source_symbols as usize)
+    pub(crate) fn work(code: ReedSolomonCode, source_symbols: u32) -> Work {
+        Self::work_for(code, source_symbols, source_symbols as usize)
     }
 }
 
@@ -61,7 +65,7 @@ impl Decoder for ReedSolomonDecoder {
         let lost: Vec<u32> =
             (0..).zip(&self.source).filter_map(|(esi, &here)| (!here).then_some(esi)).collect();
         let k = self.source.len() as u32;
-        if budget < Self::work_for(k, lost.len()) {
+        if budget < Self::work_for(self.code, k, lost.len()) {
             return Progress::OutOfBudget;
         }
         let repair: Vec<u32> = self.repair.iter().copied().collect();

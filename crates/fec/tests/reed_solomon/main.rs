@@ -6,6 +6,7 @@
 #[path = "../raptorq/block.rs"]
 #[allow(dead_code, reason = "shared with the tests of RaptorQ")]
 mod block;
+mod cauchy16;
 mod dispersal;
 mod erasures;
 mod reference;
@@ -14,7 +15,7 @@ mod xor_cauchy;
 
 use fontana_fec::{FecScheme, ReedSolomonCode};
 
-/// All codes of the family.
+/// All codes over GF(256).
 const CODES: [ReedSolomonCode; 3] =
     [ReedSolomonCode::Rfc5510, ReedSolomonCode::SmallBlock, ReedSolomonCode::Cauchy];
 

@@ -110,7 +110,8 @@ fn transmission_information_is_there_when_all_of_it_was_given() {
         (r#""129""#, Some(ReedSolomonCode::SmallBlock)),
         (r#""129" FEC-OTI-FEC-Instance-ID="0""#, Some(ReedSolomonCode::SmallBlock)),
         (r#""129" FEC-OTI-FEC-Instance-ID="1""#, Some(ReedSolomonCode::Cauchy)),
-        (r#""129" FEC-OTI-FEC-Instance-ID="2""#, None),
+        (r#""129" FEC-OTI-FEC-Instance-ID="2""#, Some(ReedSolomonCode::Cauchy16)),
+        (r#""129" FEC-OTI-FEC-Instance-ID="3""#, None),
         (r#""129" FEC-OTI-FEC-Instance-ID="65536""#, None),
     ] {
         let id = format!("FEC-OTI-FEC-Encoding-ID={id}");
@@ -318,8 +319,12 @@ fn characters_that_xml_cannot_carry_are_replaced() {
     assert_eq!(read.files[0].content_location, "a\u{fffd}\u{fffd}b\t\n");
 }
 
-const REED_SOLOMON: [ReedSolomonCode; 3] =
-    [ReedSolomonCode::Rfc5510, ReedSolomonCode::SmallBlock, ReedSolomonCode::Cauchy];
+const REED_SOLOMON: [ReedSolomonCode; 4] = [
+    ReedSolomonCode::Rfc5510,
+    ReedSolomonCode::SmallBlock,
+    ReedSolomonCode::Cauchy,
+    ReedSolomonCode::Cauchy16,
+];
 
 fn tables() -> impl Strategy<Value = Fdt> {
     let oti = prop_oneof![
@@ -335,7 +340,7 @@ fn tables() -> impl Strategy<Value = Fdt> {
                 scheme: FecScheme::RaptorQ { source_blocks, sub_blocks, alignment },
             }
         ),
-        (any::<u64>(), any::<u16>(), any::<(u16, u16)>(), 0..3_usize).prop_map(
+        (any::<u64>(), any::<u16>(), any::<(u16, u16)>(), 0..4_usize).prop_map(
             |(length, size, (max_source_block_length, max_encoding_symbols), code)| Oti {
                 transfer_length: length,
                 symbol_size: size,

@@ -312,10 +312,11 @@ fn header_fields() -> impl Strategy<Value = HeaderFields> {
             |(transfer_length, symbol_size, [b, n])| Oti {
                 transfer_length,
                 symbol_size,
-                scheme: match b % 3 {
+                scheme: match b % 4 {
                     0 => reed_solomon(ReedSolomonCode::Rfc5510, b % 256, n % 256),
                     1 => reed_solomon(ReedSolomonCode::SmallBlock, b, n),
-                    _ => reed_solomon(ReedSolomonCode::Cauchy, b, n),
+                    2 => reed_solomon(ReedSolomonCode::Cauchy, b, n),
+                    _ => reed_solomon(ReedSolomonCode::Cauchy16, b, n),
                 },
             },
         ),
