@@ -5,11 +5,17 @@
 //! buffer: [`HeaderFields::emit`](crate::HeaderFields::emit), [`emit_payload_id`], then the symbol.
 
 use crate::bytes::Reader;
+use crate::instance::{EXPANDABLE, SMALL_BLOCK};
 use crate::{Header, ReservedBits};
 use fontana_fec::{Esi, Sbn};
 
-/// Bytes of a payload id, for every scheme that is ours but FEC Encoding ID 129, which has 8.
-pub const PAYLOAD_ID_SIZE: usize = 4;
+/// Bytes of a payload id of FEC Encoding ID `encoding_id`, one of ours.
+pub const fn payload_id_size(encoding_id: u8) -> usize {
+    match encoding_id {
+        EXPANDABLE | SMALL_BLOCK => 8,
+        _ => 4,
+    }
+}
 
 /// Why a datagram is not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -118,13 +124,15 @@ impl<'a> Packet<'a> {
         let mut reader = Reader::new(self.rest);
         let truncated = PacketError::PayloadId { actual: self.rest.len() };
         let word = reader.u32().ok_or(truncated)?;
-        let (sbn, esi) = if encoding_id == SMALL_BLOCK {
+        let (sbn, esi) = match encoding_id {
+            EXPANDABLE => (word, reader.u32().ok_or(truncated)?),
             // The block's length stands first; it is known from the object's transmission
             // information.
-            (word, reader.u32().ok_or(truncated)? & 0xFFFF)
-        } else {
-            let esi_bits = esi_bits(encoding_id).ok_or(PacketError::EncodingId(encoding_id))?;
-            (word >> esi_bits, word & ((1 << esi_bits) - 1))
+            SMALL_BLOCK => (word, reader.u32().ok_or(truncated)? & 0xFFFF),
+            _ => {
+                let esi_bits = esi_bits(encoding_id).ok_or(PacketError::EncodingId(encoding_id))?;
+                (word >> esi_bits, word & ((1 << esi_bits) - 1))
+            }
         };
         Ok(Some(Payload { sbn: Sbn(sbn), esi: Esi(esi), symbol: reader.rest() }))
     }
@@ -140,14 +148,20 @@ const fn esi_bits(encoding_id: u8) -> Option<u32> {
     }
 }
 
-/// Appends the payload id of a symbol: [`PAYLOAD_ID_SIZE`] bytes.
+/// Appends the payload id of a symbol: [`payload_id_size`] bytes.
 ///
 /// # Panics
 /// If `encoding_id` is not one of ours, or the numbers do not fit: FEC Encoding ID 0 has 16 bits
-/// for each, ID 5 has 24 for the block and 8 for the symbol, ID 6 has 8 and 24. Those of a valid
+/// for each, ID 5 has 24 for the block and 8 for the symbol, ID 6 has 8 and 24, ID 128 has 32 for
+/// each. Those of a valid
 /// [`ObjectLayout`](fontana_fec::ObjectLayout) fit. For ID 129 there is
 /// [`emit_small_block_payload_id`].
 pub fn emit_payload_id(encoding_id: u8, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
+    if encoding_id == EXPANDABLE {
+        out.extend(sbn.0.to_be_bytes());
+        out.extend(esi.0.to_be_bytes());
+        return;
+    }
     let esi_bits = esi_bits(encoding_id).unwrap_or(0);
     assert!(esi_bits > 0, "FEC Encoding ID {encoding_id} is not supported");
     assert!(
@@ -156,9 +170,6 @@ pub fn emit_payload_id(encoding_id: u8, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
     );
     out.extend((sbn.0 << esi_bits | esi.0).to_be_bytes());
 }
-
-/// "Small Block Systematic FEC Codes" (RFC 5445, section 5).
-const SMALL_BLOCK: u8 = 129;
 
 /// Appends the payload id of a symbol of FEC Encoding ID 129, which tells how many source symbols
 /// its block has: 8 bytes. The numbers of a valid [`ObjectLayout`](fontana_fec::ObjectLayout) fit;

@@ -1,6 +1,6 @@
 //! EXT_FTI: FEC Object Transmission Information in a header (RFC 5775, section 4.2; contents from
 //! RFC 5445, section 3.2.2 for Compact No-Code, RFC 6330, section 3.3 for RaptorQ, and RFC 5510
-//! and RFC 5445, section 5.2.2 for Reed-Solomon).
+//! and RFC 5445, section 5.2.2 for Reed-Solomon, and the latter for Tornado and LT too).
 //!
 //! ```text
 //!  FEC ID 0                                FEC ID 6
@@ -22,25 +22,40 @@
 //! +-----------------------------------+   |        B        |      max_n      |
 //!                                         +-----------------------------------+
 //! ```
+//!
+//! ```text
+//!  FEC ID 128: Tornado (L = 3, 7 words), LT (L = 6, 10 words)
+//! +--------+--------+-----------------+
+//! |   64   | 4 + L  |  transfer       |
+//! |       length, 48 bits             |
+//! | FEC Instance ID |        E        |
+//! |                 B                 |
+//! |   L    |  information on the code |   L words, zeros at the end
+//! |                ...                |
+//! +-----------------------------------+
+//! ```
 
 use crate::bytes::{Reader, put_uint};
 use crate::extension::HET_FTI;
+use crate::instance::{self, CodeError, EXPANDABLE, SMALL_BLOCK};
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 
-/// Words of the whole extension.
+/// Words of the extension without what FEC Encoding ID 128 adds.
 const fn words(encoding_id: u8) -> u8 {
     if encoding_id == 5 { 3 } else { 4 }
+}
+
+/// Words that FEC Encoding ID 128 adds: a byte that counts them, and the information.
+const fn instance_words(information_size: usize) -> u8 {
+    (1 + information_size).div_ceil(4) as u8
 }
 
 /// Why EXT_FTI cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FtiError {
-    /// No scheme of ours.
-    #[error("FEC Encoding ID {0} is not supported")]
-    EncodingId(u8),
-    /// No code of ours under FEC Encoding ID 129.
-    #[error("FEC Instance ID {0} of FEC Encoding ID 129 is not supported")]
-    InstanceId(u16),
+    /// No code of ours.
+    #[error(transparent)]
+    Code(#[from] CodeError),
     /// The extension's length is not that of the scheme.
     #[error("EXT_FTI has {actual} bytes, {expected} are right for FEC Encoding ID {encoding_id}")]
     Length {
@@ -65,8 +80,7 @@ pub enum FtiError {
 /// Encoding ID. The numbers are what the packet says: [`Oti::layout`] tells whether they make sense.
 ///
 /// # Errors
-/// [`FtiError::EncodingId`] and [`FtiError::InstanceId`] for a scheme that is not ours,
-/// [`FtiError::Length`].
+/// [`FtiError::Code`] for a code that is not ours, [`FtiError::Length`].
 pub fn parse(encoding_id: u8, content: &[u8]) -> Result<Oti, FtiError> {
     // After type and length.
     let expected = 4 * usize::from(words(encoding_id)) - 2;
@@ -76,11 +90,9 @@ pub fn parse(encoding_id: u8, content: &[u8]) -> Result<Oti, FtiError> {
         0 => parse_no_code(&mut reader),
         5 => parse_rfc5510(&mut reader),
         6 => parse_raptorq(&mut reader),
-        129 => match parse_small_block(&mut reader).ok_or(length)? {
-            Ok(oti) => Some(oti),
-            Err(instance_id) => return Err(FtiError::InstanceId(instance_id)),
-        },
-        _ => return Err(FtiError::EncodingId(encoding_id)),
+        SMALL_BLOCK => Some(parse_small_block(&mut reader).ok_or(length)??),
+        EXPANDABLE => return parse_expandable(content),
+        _ => return Err(CodeError::EncodingId(encoding_id).into()),
     };
     oti.filter(|_| reader.is_empty()).ok_or(length)
 }
@@ -96,17 +108,39 @@ fn parse_rfc5510(reader: &mut Reader<'_>) -> Option<Oti> {
     Some(Oti { transfer_length, symbol_size, scheme })
 }
 
-/// Or the FEC Instance ID, if it is not one of ours.
-fn parse_small_block(reader: &mut Reader<'_>) -> Option<Result<Oti, u16>> {
+fn parse_small_block(reader: &mut Reader<'_>) -> Option<Result<Oti, CodeError>> {
     let transfer_length = reader.uint(6)? as u64;
     let instance_id = reader.u16()?;
     let symbol_size = reader.u16()?;
     let (max_source_block_length, max_encoding_symbols) = (reader.u16()?, reader.u16()?);
-    Some(ReedSolomonCode::of_instance(instance_id).ok_or(instance_id).map(|code| Oti {
+    let code = ReedSolomonCode::of_instance(instance_id);
+    Some(code.ok_or(CodeError::instance(SMALL_BLOCK, instance_id)).map(|code| Oti {
         transfer_length,
         symbol_size,
         scheme: FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols },
     }))
+}
+
+fn parse_expandable(content: &[u8]) -> Result<Oti, FtiError> {
+    let (encoding_id, actual) = (EXPANDABLE, content.len());
+    // Until the instance is known, what all instances have.
+    let shortest = 4 * usize::from(words(EXPANDABLE)) - 2;
+    let length = |expected| FtiError::Length { encoding_id, expected, actual };
+    let mut reader = Reader::new(content);
+    let mut parse_common = || {
+        let transfer_length = reader.uint(6)? as u64;
+        Some((transfer_length, reader.u16()?, reader.u16()?, reader.u32()?))
+    };
+    let (transfer_length, instance_id, symbol_size, max_source_block_length) =
+        parse_common().ok_or(length(shortest))?;
+    let size = instance::size(instance_id).ok_or(CodeError::instance(EXPANDABLE, instance_id))?;
+    let words = instance_words(size);
+    let length = length(shortest + 4 * usize::from(words));
+    if reader.u8() != Some(words) || reader.rest().len() != 4 * usize::from(words) - 1 {
+        return Err(length);
+    }
+    let scheme = instance::parse(instance_id, max_source_block_length, &mut reader);
+    Ok(Oti { transfer_length, symbol_size, scheme: scheme.ok_or(length)?? })
 }
 
 fn parse_no_code(reader: &mut Reader<'_>) -> Option<Oti> {
@@ -133,18 +167,16 @@ fn parse_raptorq(reader: &mut Reader<'_>) -> Option<Oti> {
 /// Bytes of the transfer length.
 const fn length_size(scheme: FecScheme) -> usize {
     match scheme {
-        FecScheme::NoCode { .. } | FecScheme::ReedSolomon { .. } => 6,
         FecScheme::RaptorQ { .. } => 5,
-        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => 6,
+        FecScheme::NoCode { .. }
+        | FecScheme::ReedSolomon { .. }
+        | FecScheme::Tornado { .. }
+        | FecScheme::Lt { .. } => 6,
     }
 }
 
-/// Checks that the scheme has an extension and that the transfer length fits its field, as that of
-/// every valid object does.
+/// Checks that the transfer length fits its field, as that of every valid object does.
 pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
-    if matches!(oti.scheme, FecScheme::Tornado { .. } | FecScheme::Lt { .. }) {
-        return Err(FtiError::EncodingId(oti.scheme.encoding_id()));
-    }
     let bits = 8 * length_size(oti.scheme) as u32;
     if oti.transfer_length >> bits != 0 {
         return Err(FtiError::TransferLength { actual: oti.transfer_length, bits });
@@ -154,7 +186,11 @@ pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
 
 /// Appends the whole extension, type and length included, of an object that has been checked.
 pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
-    out.extend([HET_FTI, words(oti.scheme.encoding_id())]);
+    let encoding_id = oti.scheme.encoding_id();
+    let mut information = Vec::new();
+    instance::emit(oti.scheme, &mut information);
+    let more = if encoding_id == EXPANDABLE { instance_words(information.len()) } else { 0 };
+    out.extend([HET_FTI, words(encoding_id) + more]);
     put_uint(oti.transfer_length.into(), length_size(oti.scheme), out);
     match oti.scheme {
         FecScheme::NoCode { max_source_block_length } => {
@@ -169,9 +205,14 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
             out.extend(sub_blocks.to_be_bytes());
             out.extend([alignment, 0, 0]);
         }
-        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => {
-            debug_assert!(false, "{:?} was not checked", oti.scheme);
-            out.extend([0; 8]);
+        FecScheme::Tornado { max_source_block_length, .. }
+        | FecScheme::Lt { max_source_block_length, .. } => {
+            out.extend(instance::id_of(oti.scheme).into_iter().flat_map(u16::to_be_bytes));
+            out.extend(oti.symbol_size.to_be_bytes());
+            out.extend(max_source_block_length.to_be_bytes());
+            out.push(more);
+            information.resize(4 * usize::from(more) - 1, 0);
+            out.extend(information);
         }
         FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols } => {
             out.extend(code.instance_id().into_iter().flat_map(u16::to_be_bytes));

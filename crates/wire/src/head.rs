@@ -20,17 +20,17 @@
 //!     49      1  channel count, at least 1
 //!     50      1  what describes the content: 0 = a manifest, 1 = a stream index
 //!     51      4  its TOI
-//!     55     15  its object transmission information
-//!     70     32  its hash
-//!    102      1  0 = not signed, 1 = signed
-//!    103     32  public key       } when signed
-//!    135     64  signature        }
+//!     55      n  its object transmission information: 15 with No-Code, RFC 5510 and RaptorQ
+//!   55+n     32  its hash
+//!   87+n      1  0 = not signed, 1 = signed
+//!   88+n     32  public key       } when signed
+//!  120+n     64  signature        }
 //! ```
-//! The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and bytes 0 to 134.
+//! The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and all before it.
 
 use crate::bytes::Reader;
 use crate::key::Signature;
-use crate::{Hash, KeyError, PublicKey, SecretKey, oti};
+use crate::{CodeError, Hash, KeyError, PublicKey, SecretKey, oti};
 use fontana_fec::{Oti, OtiError};
 use std::fmt;
 
@@ -38,7 +38,8 @@ const MAGIC: &[u8; 7] = b"FONTANA";
 const FORMAT_VERSION: u8 = 1;
 /// Keeps a signature over a head from being one over anything else.
 const SIGNATURE_DOMAIN: &[u8] = b"fontana session head v1\0";
-/// Bytes of a head without a signature.
+/// Bytes of a head without a signature whose manifest is sent with RaptorQ, or without a code, as
+/// Fontana's are.
 const UNSIGNED_SIZE: usize = 103;
 
 /// A random number that a sending process draws when it starts. Two lives of one sender, or two
@@ -112,8 +113,8 @@ pub struct SessionHead {
 }
 
 impl SessionHead {
-    /// Bytes of a signed head; an unsigned one is 96 shorter. Symbols of a session must be at least
-    /// this long.
+    /// Bytes of a signed head whose manifest is sent with RaptorQ, or without a code; an unsigned one
+    /// is 96 shorter. Symbols of a session must be at least this long.
     pub const MAX_SIZE: usize = UNSIGNED_SIZE + PublicKey::SIZE + size_of::<Signature>();
 
     /// True if the publisher's word no longer holds at the given time.
@@ -267,11 +268,11 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<SessionHead, HeadError
     let channel_count = reader.u8()?;
     let kind = reader.u8()?;
     let toi = reader.u32()?;
-    let (encoding_id, oti) = oti::parse(reader)?;
-    let hash = Hash(reader.array()?);
-    let Some(oti) = oti else {
-        return Some(Err(HeadError::EncodingId(encoding_id)));
+    let oti = match oti::parse(reader)? {
+        Ok(oti) => oti,
+        Err(error) => return Some(Err(error.into())),
     };
+    let hash = Hash(reader.array()?);
     if let Err(error) = oti.layout() {
         return Some(Err(error.into()));
     }
@@ -308,8 +309,8 @@ pub enum HeadError {
         actual: usize,
     },
     /// The manifest comes with a code that is not ours.
-    #[error("FEC Encoding ID {0} is not supported")]
-    EncodingId(u8),
+    #[error(transparent)]
+    Code(#[from] CodeError),
     /// The manifest's transmission information makes no sense.
     #[error(transparent)]
     Oti(#[from] OtiError),

@@ -24,6 +24,7 @@ pub mod fti;
 mod hash;
 mod head;
 mod id;
+mod instance;
 mod key;
 mod lct;
 mod location;
@@ -37,7 +38,7 @@ mod ticket;
 mod varint;
 
 pub use alc::{
-    PAYLOAD_ID_SIZE, Packet, PacketError, Payload, emit_payload_id, emit_small_block_payload_id,
+    Packet, PacketError, Payload, emit_payload_id, emit_small_block_payload_id, payload_id_size,
 };
 pub use content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded};
 pub use extension::{
@@ -52,6 +53,7 @@ pub use head::{
     CongestionControl, ContentKind, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead,
 };
 pub use id::{Cci, Toi, Tsi};
+pub use instance::CodeError;
 pub use key::{KeyError, PublicKey, SecretKey};
 pub use lct::{Header, HeaderError, HeaderFields, IdWidths, ReservedBits};
 pub use location::{emit_content_location, parse_content_location};

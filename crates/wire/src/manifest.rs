@@ -30,7 +30,7 @@ mod check;
 mod emit;
 mod parse;
 
-use crate::{Hash, PathError, RelativePath, object_hash, tree_hash};
+use crate::{CodeError, Hash, PathError, RelativePath, object_hash, tree_hash};
 use fontana_fec::{Oti, OtiError};
 use std::ops::Range;
 
@@ -336,12 +336,12 @@ pub enum ManifestError {
     #[error("TOI {0} cannot be that of an object here")]
     Toi(u64),
     /// An object comes with a code that is not ours.
-    #[error("object {toi}: FEC Encoding ID {encoding_id} is not supported")]
-    EncodingId {
+    #[error("object {toi}: {error}")]
+    Code {
         /// The object.
         toi: u32,
-        /// The code.
-        encoding_id: u8,
+        /// What is not ours.
+        error: CodeError,
     },
     /// An object's transmission information makes no sense.
     #[error("object {toi}: {error}")]

@@ -1,61 +1,69 @@
-//! Object transmission information as session head and manifest write it: 15 bytes.
+//! Object transmission information as session head and manifest write it: 15 bytes or more, as many
+//! as the code needs.
 //!
 //! ```text
 //! u8 FEC Encoding ID, u64 transfer length, u16 symbol size, then for
-//!   ID 0: u32 maximum source block length
-//!   ID 5: u16 maximum source block length, u16 maximum number of encoding symbols
-//!   ID 6: u8 source blocks, u16 sub-blocks, u8 alignment
-//!   ID 129: as ID 5, and the first two bytes of the transfer length are the FEC Instance ID
+//!   ID 0:   u32 maximum source block length
+//!   ID 5:   u16 maximum source block length, u16 maximum number of encoding symbols
+//!   ID 6:   u8 source blocks, u16 sub-blocks, u8 alignment
+//!   ID 128: u16 FEC Instance ID, u32 maximum source block length, then what the instance needs
+//!   ID 129: u16 FEC Instance ID, then as ID 5
 //! ```
 
 use crate::bytes::Reader;
+use crate::instance::{self, CodeError, EXPANDABLE, SMALL_BLOCK};
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 
-/// Bytes of the encoding.
-pub(crate) const SIZE: usize = 15;
+/// Fewest bytes of the encoding: those of FEC Encoding IDs 0, 5 and 6.
+pub(crate) const MIN_SIZE: usize = 15;
 
-/// The FEC Encoding ID, and what it says if it is one of ours; `None` if the bytes end too early.
-pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<(u8, Option<Oti>)> {
+/// `None` if the bytes end too early. Nothing can be read after a code that is not ours: how long its
+/// information is, is not known.
+pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<Result<Oti, CodeError>> {
     let encoding_id = reader.u8()?;
-    let mut transfer_length = reader.u64()?;
+    let transfer_length = reader.u64()?;
     let symbol_size = reader.u16()?;
-    let [a, b, c, d] = reader.array()?;
-    let reed_solomon = |code| FecScheme::ReedSolomon {
-        code,
-        max_source_block_length: u16::from_be_bytes([a, b]),
-        max_encoding_symbols: u16::from_be_bytes([c, d]),
-    };
     let scheme = match encoding_id {
-        0 => FecScheme::NoCode { max_source_block_length: u32::from_be_bytes([a, b, c, d]) },
-        6 => FecScheme::RaptorQ {
-            source_blocks: a,
-            sub_blocks: u16::from_be_bytes([b, c]),
-            alignment: d,
-        },
-        5 => reed_solomon(ReedSolomonCode::Rfc5510),
-        129 => {
-            let instance_id = (transfer_length >> 48) as u16;
-            transfer_length &= (1 << 48) - 1;
-            let Some(code) = ReedSolomonCode::of_instance(instance_id) else {
-                return Some((encoding_id, None));
-            };
-            reed_solomon(code)
+        0 => Ok(FecScheme::NoCode { max_source_block_length: reader.u32()? }),
+        6 => Ok(FecScheme::RaptorQ {
+            source_blocks: reader.u8()?,
+            sub_blocks: reader.u16()?,
+            alignment: reader.u8()?,
+        }),
+        5 => Ok(parse_reed_solomon(ReedSolomonCode::Rfc5510, reader)?),
+        SMALL_BLOCK => {
+            let id = reader.u16()?;
+            match ReedSolomonCode::of_instance(id) {
+                Some(code) => Ok(parse_reed_solomon(code, reader)?),
+                None => Err(CodeError::instance(SMALL_BLOCK, id)),
+            }
         }
-        _ => return Some((encoding_id, None)),
+        EXPANDABLE => {
+            let (id, max_source_block_length) = (reader.u16()?, reader.u32()?);
+            instance::parse(id, max_source_block_length, reader)?
+        }
+        other => Err(CodeError::EncodingId(other)),
     };
-    Some((encoding_id, Some(Oti { transfer_length, symbol_size, scheme })))
+    Some(scheme.map(|scheme| Oti { transfer_length, symbol_size, scheme }))
+}
+
+fn parse_reed_solomon(code: ReedSolomonCode, reader: &mut Reader<'_>) -> Option<FecScheme> {
+    Some(FecScheme::ReedSolomon {
+        code,
+        max_source_block_length: reader.u16()?,
+        max_encoding_symbols: reader.u16()?,
+    })
 }
 
 pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
     out.push(oti.scheme.encoding_id());
-    let instance_id = match oti.scheme {
-        FecScheme::ReedSolomon { code, .. } => code.instance_id().unwrap_or(0),
-        _ => 0,
-    };
-    out.extend((u64::from(instance_id) << 48 | oti.transfer_length).to_be_bytes());
+    out.extend(oti.transfer_length.to_be_bytes());
     out.extend(oti.symbol_size.to_be_bytes());
+    out.extend(instance::id_of(oti.scheme).into_iter().flat_map(u16::to_be_bytes));
     match oti.scheme {
-        FecScheme::NoCode { max_source_block_length } => {
+        FecScheme::NoCode { max_source_block_length }
+        | FecScheme::Tornado { max_source_block_length, .. }
+        | FecScheme::Lt { max_source_block_length, .. } => {
             out.extend(max_source_block_length.to_be_bytes());
         }
         FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
@@ -63,11 +71,10 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
             out.extend(sub_blocks.to_be_bytes());
             out.push(alignment);
         }
-        // Their parameters have no place here: a receiver refuses the FEC Encoding ID.
-        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => out.extend([0; 4]),
         FecScheme::ReedSolomon { max_source_block_length, max_encoding_symbols, .. } => {
             out.extend(max_source_block_length.to_be_bytes());
             out.extend(max_encoding_symbols.to_be_bytes());
         }
     }
+    instance::emit(oti.scheme, out);
 }

@@ -15,7 +15,7 @@ use super::{Chosen, Receiver, ReceiverLimits, SessionKey};
 use crate::{Event, Job, Opening, Output, Rejection};
 use fontana_fec::{FecScheme, ObjectLayout, Oti, OtiError};
 use fontana_wire::{
-    ContentEncoding, Fdt, FdtError, FdtFile, FdtLimits, FtiError, Packet, Payload, Toi, fti,
+    CodeError, ContentEncoding, Fdt, FdtError, FdtFile, FdtLimits, Packet, Payload, Toi, fti,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -133,7 +133,8 @@ impl Tables {
             _ if file.transfer_length == Some(0) => EMPTY,
             (Some(oti), _) | (None, Some(oti)) => oti,
             (None, None) => {
-                let is_ours = |&id: &u8| fti::parse(id, &[]) != Err(FtiError::EncodingId(id));
+                let is_ours =
+                    |&id: &u8| fti::parse(id, &[]) != Err(CodeError::EncodingId(id).into());
                 return match file.fec_encoding_id.filter(|id| !is_ours(id)) {
                     Some(id) => Err(FileRefusal::Code(id)),
                     None => Ok(None),

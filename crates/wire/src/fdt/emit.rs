@@ -1,6 +1,7 @@
 //! Writing an FDT instance in the form of RFC 6726 (FLUTE version 2).
 
 use super::{Fdt, FdtFile};
+use crate::instance;
 use data_encoding::BASE64;
 use fontana_fec::FecScheme;
 use std::fmt::Display;
@@ -44,19 +45,24 @@ fn emit_file(file: &FdtFile, xml: &mut Element) {
     xml.optional("FEC-OTI-FEC-Encoding-ID", encoding_id);
     if let Some(oti) = file.oti {
         xml.attribute("FEC-OTI-Encoding-Symbol-Length", oti.symbol_size);
+        xml.optional("FEC-OTI-FEC-Instance-ID", instance::id_of(oti.scheme));
         match oti.scheme {
-            FecScheme::NoCode { max_source_block_length }
-            | FecScheme::Tornado { max_source_block_length, .. }
+            FecScheme::NoCode { max_source_block_length } => {
+                xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
+            }
+            FecScheme::Tornado { max_source_block_length, .. }
             | FecScheme::Lt { max_source_block_length, .. } => {
                 xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
+                let mut info = Vec::new();
+                instance::emit(oti.scheme, &mut info);
+                xml.attribute("FEC-OTI-Scheme-Specific-Info", BASE64.encode(&info));
             }
             FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
                 let [n0, n1] = sub_blocks.to_be_bytes();
                 let info = BASE64.encode(&[source_blocks, n0, n1, alignment]);
                 xml.attribute("FEC-OTI-Scheme-Specific-Info", info);
             }
-            FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols } => {
-                xml.optional("FEC-OTI-FEC-Instance-ID", code.instance_id());
+            FecScheme::ReedSolomon { max_source_block_length, max_encoding_symbols, .. } => {
                 xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
                 xml.attribute("FEC-OTI-Max-Number-of-Encoding-Symbols", max_encoding_symbols);
             }

@@ -3,7 +3,8 @@
 //! none.
 
 use super::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
-use crate::{ContentEncoding, DecodeLimits, NtpSeconds, Toi, decode_bounded};
+use crate::instance::{self, EXPANDABLE, SMALL_BLOCK};
+use crate::{ContentEncoding, DecodeLimits, NtpSeconds, Toi, bytes, decode_bounded};
 use data_encoding::BASE64;
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 use quick_xml::Reader;
@@ -324,17 +325,15 @@ impl FecAttributes {
                     let sub_blocks = u16::from_be_bytes([n0, n1]);
                     Ok(FecScheme::RaptorQ { source_blocks, sub_blocks, alignment })
                 }
-                _ => Err(FdtError::Value {
-                    attribute: "FEC-OTI-Scheme-Specific-Info",
-                    value: format!("{} bytes", info.len()),
-                }),
+                _ => Err(information(info)),
             }),
             5 => self.reed_solomon(ReedSolomonCode::Rfc5510),
             // Without an instance, the one that is registered (RFC 5510, section 7).
-            129 => u16::try_from(self.instance_id.unwrap_or(0))
+            SMALL_BLOCK => u16::try_from(self.instance_id.unwrap_or(0))
                 .ok()
                 .and_then(ReedSolomonCode::of_instance)
                 .and_then(|code| self.reed_solomon(code)),
+            EXPANDABLE => self.expandable(),
             // The numbers of other schemes may be larger than ours; they are not looked at.
             _ => None,
         };
@@ -343,6 +342,18 @@ impl FecAttributes {
         };
         let symbol_size = narrow("FEC-OTI-Encoding-Symbol-Length", symbol_size)?;
         Ok(Some(Oti { transfer_length, symbol_size, scheme }))
+    }
+
+    /// Tornado or LT.
+    fn expandable(&self) -> Option<Result<FecScheme, FdtError>> {
+        let id = u16::try_from(self.instance_id?).ok()?;
+        instance::size(id)?;
+        let (length, info) = (self.max_source_block_length?, self.scheme_specific_info.as_deref()?);
+        Some(narrow("FEC-OTI-Maximum-Source-Block-Length", length).and_then(|length| {
+            let mut reader = bytes::Reader::new(info);
+            let scheme = instance::parse(id, length, &mut reader).and_then(Result::ok);
+            scheme.filter(|_| reader.is_empty()).ok_or_else(|| information(info))
+        }))
     }
 
     fn reed_solomon(&self, code: ReedSolomonCode) -> Option<Result<FecScheme, FdtError>> {
@@ -356,6 +367,12 @@ impl FecAttributes {
             Ok(scheme(length, narrow("FEC-OTI-Max-Number-of-Encoding-Symbols", n)?))
         }))
     }
+}
+
+/// Scheme-specific information that is none of the scheme.
+fn information(info: &[u8]) -> FdtError {
+    let attribute = "FEC-OTI-Scheme-Specific-Info";
+    FdtError::Value { attribute, value: excerpt(&BASE64.encode(info)) }
 }
 
 /// The number in the type of its field, or an error that names the attribute.

@@ -15,7 +15,7 @@ pub(super) const DIRECTORY: u8 = 1;
 pub(super) const SYMLINK: u8 = 2;
 
 /// Fewest bytes of an object: TOI, transmission information, content encoding.
-const MIN_OBJECT_SIZE: usize = 1 + oti::SIZE + 1;
+const MIN_OBJECT_SIZE: usize = 1 + oti::MIN_SIZE + 1;
 /// Fewest bytes of an entry: a link with a name and a target of one byte each.
 const MIN_ENTRY_SIZE: usize = 5;
 /// Fewest bytes of a segment: a short hole.
@@ -91,8 +91,9 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn object(&mut self, toi: u32) -> Result<ManifestObject, ManifestError> {
-        let (encoding_id, oti) = oti::parse(&mut self.reader).ok_or(self.malformed())?;
-        let oti = oti.ok_or(ManifestError::EncodingId { toi, encoding_id })?;
+        let malformed = self.malformed();
+        let oti = oti::parse(&mut self.reader).ok_or(malformed)?;
+        let oti = oti.map_err(|error| ManifestError::Code { toi, error })?;
         let cenc = self.u8()?;
         if cenc != 0 {
             return Err(ManifestError::ContentEncoding { toi, cenc });

@@ -1,6 +1,6 @@
 //! `docs/wire.md` must say what the code does: its worked example is made here.
 
-use crate::{hex, stream};
+use crate::{codes, hex, stream};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     BlockHasher, Cci, CongestionControl, ContentKind, Entry, FdtExtension, FileEntry, HeaderFields,
@@ -97,6 +97,10 @@ fn the_pages_worked_example_is_what_the_code_writes() {
         ("head-packet", packet(Toi::HEAD, 0, control_oti(1388), true, 0)),
         ("fdt-packet", packet(Toi::FDT, 2, table, true, 0)),
         ("source-packet", packet(Toi(1), 3, content_oti(), false, 0)),
+        ("tornado-record", codes::record(codes::TORNADO)),
+        ("lt-record", codes::record(codes::LT)),
+        ("lt-extension", codes::extension(codes::LT)),
+        ("lt-packet", packet(Toi(1), 5, codes::LT, false, 12_345)),
         ("repair-packet", packet(Toi(1), 4, content_oti(), false, 0x5E_C0DE)),
     ];
     for (name, bytes) in examples {

@@ -1,5 +1,6 @@
 //! The file delivery table in the dialects that are in use, and in none.
 
+use crate::codes::{self, LT};
 use crate::content::encode;
 use crate::{flips, truncations};
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
@@ -351,6 +352,9 @@ fn tables() -> impl Strategy<Value = Fdt> {
                 },
             }
         ),
+        (any::<u64>(), any::<u16>(), codes::schemes()).prop_map(
+            |(transfer_length, symbol_size, scheme)| Oti { transfer_length, symbol_size, scheme },
+        ),
     ];
     let encoding = prop_oneof![
         Just(FdtContentEncoding::Known(ContentEncoding::Gzip)),
@@ -386,6 +390,28 @@ fn tables() -> impl Strategy<Value = Fdt> {
             Fdt { expires: NtpSeconds(expires), complete, files }
         },
     )
+}
+
+/// An LT object is known by instance, block length and scheme-specific information.
+#[test]
+fn a_table_describes_tornado_and_lt_by_instance_and_information() {
+    let file = FdtFile { toi: Toi(1), oti: Some(LT), ..FdtFile::default() };
+    let xml = Fdt { files: vec![file], ..Fdt::default() }.emit();
+    let xml = String::from_utf8(xml).unwrap();
+    let information = r#"FEC-OTI-Scheme-Specific-Info="AAAAAAAAAAAHAAABUQAdtb8DGyQl""#;
+    assert!(xml.contains(information) && xml.contains(r#"FEC-OTI-FEC-Instance-ID="2""#), "{xml}");
+    assert_eq!(parse(&xml).unwrap().files[0].oti, Some(LT));
+    let read = |from: &str, to: &str| parse(&xml.replace(from, to)).map(|fdt| fdt.files[0].oti);
+    assert_eq!(read(information, ""), Ok(None));
+    assert_eq!(read(r#"FEC-OTI-FEC-Instance-ID="2""#, ""), Ok(None));
+    assert_eq!(read(r#"Instance-ID="2""#, r#"Instance-ID="3""#), Ok(None));
+    // That of the other code, and a profile that there is not.
+    for (from, to) in
+        [(r#"Instance-ID="2""#, r#"Instance-ID="1""#), (r#"Info="AAAA"#, r#"Info="AgAA"#)]
+    {
+        let Err(FdtError::Value { attribute, .. }) = read(from, to) else { panic!("{to}") };
+        assert_eq!(attribute, "FEC-OTI-Scheme-Specific-Info");
+    }
 }
 
 proptest! {

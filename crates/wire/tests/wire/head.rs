@@ -3,8 +3,8 @@
 use crate::{flips, truncations};
 use fontana_fec::{FecScheme, Oti, OtiError};
 use fontana_wire::{
-    CongestionControl, ContentKind, Hash, HeadError, InstanceId, ObjectRef, SecretKey, SessionHead,
-    UnverifiedHead,
+    CodeError, CongestionControl, ContentKind, Hash, HeadError, InstanceId, ObjectRef, SecretKey,
+    SessionHead, UnverifiedHead,
 };
 use proptest::prelude::*;
 
@@ -132,7 +132,7 @@ fn what_is_not_a_head_is_called_by_its_name() {
     assert_eq!(with(49, 255), Ok(()));
     assert_eq!(with(50, 1), Ok(()));
     assert_eq!(with(50, 2), Err(HeadError::ContentKind(2)));
-    assert_eq!(with(55, 7), Err(HeadError::EncodingId(7)));
+    assert_eq!(with(55, 7), Err(HeadError::Code(CodeError::EncodingId(7))));
     assert_eq!(with(66, 0), Err(HeadError::Oti(OtiError::Zero("the number of source blocks"))));
     assert_eq!(with(102, 2), Err(HeadError::SignedFlag(2)));
     assert!(matches!(with(102, 1), Err(HeadError::Truncated { .. })));

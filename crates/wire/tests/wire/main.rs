@@ -1,6 +1,7 @@
 //! Tests of the whole crate through its public face, in one binary.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
+mod codes;
 mod content;
 mod documentation;
 mod fdt;

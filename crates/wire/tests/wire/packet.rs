@@ -1,9 +1,9 @@
 //! LCT headers, extensions and payload ids, built by hand from RFC 5651 and 5775.
 
-use crate::{flips, hex, truncations};
+use crate::{codes, flips, hex, truncations};
 use fontana_fec::{Esi, FecScheme, Oti, ReedSolomonCode, Sbn};
 use fontana_wire::{
-    AuthExtension, Cci, ContentEncoding, Extension, FdtExtension, FtiError, HeaderError,
+    AuthExtension, Cci, CodeError, ContentEncoding, Extension, FdtExtension, FtiError, HeaderError,
     HeaderFields, IdWidths, NtpSeconds, Packet, PacketError, ReservedBits, TimeExtension, Toi, Tsi,
     emit_payload_id, fti,
 };
@@ -154,7 +154,7 @@ fn transmission_information_is_read_in_its_own_length_only() {
         let expected = FtiError::Length { encoding_id: 0, expected: 14, actual: length };
         assert_eq!(fti::parse(0, &wrong), Err(expected));
     }
-    assert_eq!(fti::parse(7, &content), Err(FtiError::EncodingId(7)));
+    assert_eq!(fti::parse(7, &content), Err(CodeError::EncodingId(7).into()));
 }
 
 #[test]
@@ -319,6 +319,9 @@ fn header_fields() -> impl Strategy<Value = HeaderFields> {
                     _ => reed_solomon(ReedSolomonCode::Cauchy16, b, n),
                 },
             },
+        ),
+        (0..1_u64 << 48, any::<u16>(), codes::schemes()).prop_map(
+            |(transfer_length, symbol_size, scheme)| Oti { transfer_length, symbol_size, scheme },
         ),
     ];
     let time = (any::<Option<u64>>(), any::<Option<u32>>(), any::<Option<u32>>());
