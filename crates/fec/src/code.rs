@@ -197,6 +197,28 @@ impl FecScheme {
         })
     }
 
+    /// Bytes that a decoder of a block of `source_symbols` takes before it has its plan: what the
+    /// symbols of an honest sender make it grow to. `None` for codes whose decoders only note which
+    /// symbols are at hand. Numbers that a hostile sender chose make it four times as much at most.
+    pub fn decoder_memory(self, source_symbols: u32) -> Option<u64> {
+        match self {
+            Self::Tornado { code, .. } => Some(code.decoder_memory(source_symbols)),
+            Self::Lt { code, .. } => Some(code.decoder_memory(source_symbols)),
+            Self::NoCode { .. } | Self::RaptorQ { .. } | Self::ReedSolomon { .. } => None,
+        }
+    }
+
+    /// Most symbols that a decoder of a block of `source_symbols` has a use for, other than source
+    /// symbols: `k` of any code that needs no more than a few beyond, all there are of a Tornado
+    /// code, and of an LT code what its decoder keeps.
+    pub fn max_repair_symbols(self, source_symbols: u32) -> u32 {
+        match self {
+            Self::Tornado { .. } => self.encoding_symbols(source_symbols) - source_symbols,
+            Self::Lt { .. } => lt::symbols_kept(source_symbols),
+            Self::NoCode { .. } | Self::RaptorQ { .. } | Self::ReedSolomon { .. } => source_symbols,
+        }
+    }
+
     /// A budget for [`Decoder::solve`] that symbols chosen by an honest sender practically never
     /// exhaust, and that still ends a hostile choice soon: four to ten times the usual work, well
     /// under a second for the longest block of most codes, and about a second for a million symbols

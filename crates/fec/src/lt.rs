@@ -35,7 +35,7 @@ mod profile;
 mod recovery;
 mod rows;
 
-pub(crate) use decoder::LtDecoder;
+pub(crate) use decoder::{LtDecoder, symbols_kept};
 pub use degrees::Degrees;
 pub use peeler::Peeler;
 pub(crate) use recovery::Recovery;

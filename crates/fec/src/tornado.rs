@@ -116,6 +116,16 @@ impl Tornado {
         drawn
     }
 
+    /// See [`FecScheme::decoder_memory`](crate::FecScheme::decoder_memory).
+    pub(crate) fn decoder_memory(self, source_symbols: u32) -> u64 {
+        /// An edge of the graph: from both ends, and once more while it is drawn.
+        const EDGE: u64 = 16;
+        /// What is noted of an encoding symbol.
+        const SYMBOL: u64 = 32;
+        let n = u64::from(source_symbols) * u64::from(self.stretch_factor);
+        EDGE * self.work(source_symbols).0 + SYMBOL * n
+    }
+
     /// A bound of the work to decode a block: each edge is used once.
     pub(crate) fn work(self, source_symbols: u32) -> Work {
         /// Edges of G1 and G2 for each source symbol, and of the second graph for each of those and

@@ -50,6 +50,8 @@ pub(crate) struct ReceiverMemory {
     pub(crate) worker_bytes: usize,
     /// Bytes of symbols kept until it is known what they belong to.
     pub(crate) spool_bytes: usize,
+    /// Bytes of decoders that hold more than the numbers of symbols: Tornado's and LT's.
+    pub(crate) decoder_bytes: u64,
 }
 
 impl ReceiverMemory {
@@ -59,6 +61,7 @@ impl ReceiverMemory {
             datagram_bytes: (usable / 4).min(64 << 20),
             worker_bytes: usable / 2 / workers.max(1),
             spool_bytes: (usable / 8).min(16 << 20),
+            decoder_bytes: (usable / 8) as u64,
         }
     }
 }
@@ -80,9 +83,11 @@ mod tests {
                 let SenderMemory { round_bytes, worker_bytes, kept_bytes } =
                     SenderMemory::of(memory, workers);
                 assert!(2 * round_bytes + workers * worker_bytes + kept_bytes <= whole);
-                let ReceiverMemory { datagram_bytes, worker_bytes, spool_bytes } =
-                    ReceiverMemory::of(memory, workers);
-                assert!(datagram_bytes + workers * worker_bytes + spool_bytes <= whole);
+                let shares = ReceiverMemory::of(memory, workers);
+                let ReceiverMemory { datagram_bytes, worker_bytes, .. } = shares;
+                let decoder_bytes = shares.decoder_bytes as usize;
+                let others = shares.spool_bytes + decoder_bytes;
+                assert!(datagram_bytes + workers * worker_bytes + others <= whole);
             }
         }
     }

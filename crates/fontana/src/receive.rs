@@ -499,6 +499,7 @@ impl ReceiveSession {
         let bytes = defaults.manifest.bytes.min(self.options.memory / share);
         ReceiverLimits {
             max_spool_bytes: self.shares().spool_bytes,
+            max_decoder_bytes: self.shares().decoder_bytes,
             max_transfer_bytes: self.options.max_bytes,
             max_stream_window_bytes: self.options.window,
             manifest: ManifestLimits { bytes, ..defaults.manifest },

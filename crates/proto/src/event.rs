@@ -32,7 +32,7 @@ pub enum Rejection {
     /// Its manifest, or its file delivery table, does not parse or asks for more than the limits
     /// allow.
     BadManifest,
-    /// Its objects have more bytes than the limits allow.
+    /// Its objects have more bytes, or blocks that take more memory to decode, than the limits allow.
     TooLarge,
 }
 

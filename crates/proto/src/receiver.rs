@@ -99,7 +99,7 @@ impl Receiver {
     /// A receiver that has not joined anything yet.
     pub fn new(config: ReceiverConfig, control: Box<dyn SubscriptionControl>) -> Self {
         let limits = &config.limits;
-        let download = Download::new(config.policy, limits.max_recoveries, limits.max_poisonings);
+        let download = Download::new(config.policy, limits);
         Self {
             config,
             control,
@@ -245,7 +245,10 @@ impl Receiver {
         if manifest.version() != head.manifest_version {
             return self.reject(session, Rejection::BadManifest);
         }
-        if manifest.transfer_length() > self.config.limits.max_transfer_bytes {
+        let limits = &self.config.limits;
+        if manifest.transfer_length() > limits.max_transfer_bytes
+            || !manifest.objects().iter().all(|object| limits.have_room_to_decode(object.oti))
+        {
             return self.reject(session, Rejection::TooLarge);
         }
         feed.manifest = Some((expected, Arc::clone(&manifest)));
@@ -410,6 +413,7 @@ impl ReceiverStats {
             Taken::Duplicate => self.duplicates += 1,
             Taken::Late => self.late += 1,
             Taken::Invalid => self.invalid += 1,
+            Taken::NoRoom => self.unspooled += 1,
             // Counted with their session.
             Taken::LeftOut => {}
         }

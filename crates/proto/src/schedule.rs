@@ -43,7 +43,8 @@ impl Default for TransmissionSchedule {
 /// starting point drawn at random so that several senders of one object rarely meet. A code that
 /// has only so many symbols repeats them in their order: source symbols, then repair symbols. One
 /// who leaves the source pass to another starts at random in that cycle, and goes on to the source
-/// symbols too.
+/// symbols too. Tornado's cycle mixes source and repair symbols, and starts at random for everybody: its
+/// graphs are made for receivers that have about the same share of every layer.
 #[derive(Clone, Debug)]
 pub(crate) struct SymbolStream {
     scheme: FecScheme,
@@ -80,12 +81,25 @@ impl SymbolStream {
             FecScheme::RaptorQ { .. } | FecScheme::Lt { .. } => {
                 k + (u64::from(self.first_repair) + (i - source)) % n.saturating_sub(k).max(1)
             }
-            FecScheme::Tornado { .. } | FecScheme::ReedSolomon { .. } => {
+            FecScheme::Tornado { .. } => {
+                (u64::from(self.first_repair) + i % n.max(1) * golden_step(n)) % n.max(1)
+            }
+            FecScheme::ReedSolomon { .. } => {
                 let start = if self.source_pass { 0 } else { k + u64::from(self.first_repair) };
                 (start + i) % n.max(1)
             }
         } as u32)
     }
+}
+
+/// The least number from the golden section of `n` on that has no divisor in common with it: with
+/// steps of this length round a cycle of `n`, any run of them is spread evenly over the cycle, and all
+/// of it is visited.
+fn golden_step(n: u64) -> u64 {
+    const fn gcd(a: u64, b: u64) -> u64 {
+        if b == 0 { a } else { gcd(b, a % b) }
+    }
+    (n * 618 / 1000..n).find(|&step| gcd(n, step) == 1).unwrap_or(1)
 }
 
 /// One turn: block `block` (an index into the sender's list) sends number `i` of its stream.
@@ -343,11 +357,16 @@ mod tests {
             (0..40).map(|i| stream.esi(i).0).collect::<Vec<_>>()
         };
         let tornado = FecScheme::Tornado { max_source_block_length: 10, code: Tornado::Z };
-        assert_eq!(stream(tornado, true), (0..20).chain(0..20).collect::<Vec<_>>());
-        let mut second = stream(tornado, false);
-        assert!(second[0] >= 10 && second[..20] == second[20..], "starts with a repair symbol");
-        second[..20].sort_unstable();
-        assert_eq!(second[..20], (0..20).collect::<Vec<_>>());
+        for source_pass in [true, false] {
+            let mut esis = stream(tornado, source_pass);
+            assert_eq!(esis[..20], esis[20..]);
+            // As many of either half in any run, give or take.
+            for run in esis.windows(6) {
+                assert!((2..=4).contains(&run.iter().filter(|&&esi| esi < 10).count()), "{run:?}");
+            }
+            esis[..20].sort_unstable();
+            assert_eq!(esis[..20], (0..20).collect::<Vec<_>>());
+        }
         let lt = FecScheme::Lt { max_source_block_length: 10, code: Lt::fast(10, 1) };
         assert!(stream(lt, true).iter().all(|&esi| esi >= 10));
         assert_eq!(stream(lt, true), stream(lt, false));

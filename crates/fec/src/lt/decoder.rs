@@ -23,15 +23,33 @@ pub(crate) struct LtDecoder {
 
 /// Symbols that are kept. Peeling needs twice as many as the block has once in ten thousand blocks of
 /// a thousand; short blocks need more, of which there is no memory to save.
-const fn room(source_symbols: u32) -> usize {
-    3 * source_symbols as usize + 1024
+pub(crate) const fn symbols_kept(source_symbols: u32) -> u32 {
+    3 * source_symbols + 1024
 }
 
-/// Terms that are kept for each symbol that there is room for. No good code has half as many on
-/// average; a hostile one may have a million.
+/// Terms that are kept for each source symbol, and for a thousand more. No good code has half as many
+/// on average; a hostile one may have a million.
 const MAX_MEAN_TERMS: usize = 64;
 
 impl Lt {
+    /// See [`FecScheme::decoder_memory`](crate::FecScheme::decoder_memory).
+    pub(crate) fn decoder_memory(self, source_symbols: u32) -> u64 {
+        /// A term, and as much again where a list has just grown.
+        const TERM: u64 = 16;
+        /// What is noted of a symbol besides.
+        const SYMBOL: u64 = 64;
+        /// The look-up table of degrees; and their thresholds.
+        const TABLE: u64 = 16 << 10;
+        const THRESHOLD: u64 = 8;
+        // A little more than the mean degrees of good codes: 17 and 31 for a million symbols.
+        let terms = match self.profile {
+            Profile::Fast => 18,
+            Profile::Strict => 32,
+        };
+        let k = u64::from(source_symbols);
+        TABLE + THRESHOLD * k.min(self.spike.into()) + (SYMBOL + TERM * terms) * k
+    }
+
     /// A bound of the work to peel a block that honest symbols do not reach, and in addition what
     /// elimination takes at `k` symbols: see the tests.
     pub(crate) fn work(self, source_symbols: u32) -> Work {
@@ -64,7 +82,7 @@ impl LtDecoder {
     /// Lets the peeler see all symbols, the lightest first: when it comes to a heavy one most of its
     /// terms are known, and cost nothing any more. False if the budget did not last.
     fn peel(&mut self, budget: &mut u64) -> bool {
-        let max_links = MAX_MEAN_TERMS * room(self.source_symbols());
+        let max_links = MAX_MEAN_TERMS * (self.source_symbols() as usize + 1024);
         let rows = self.peeler.rows();
         self.waiting.sort_by_cached_key(|&esi| std::cmp::Reverse(rows.degree(esi)));
         while !self.peeler.is_complete() {
@@ -94,7 +112,7 @@ impl Decoder for LtDecoder {
         if esi.0 == u32::MAX {
             return Err(EsiError { esi, encoding_symbols: u32::MAX });
         }
-        let has_room = self.at_hand.len() < room(self.source_symbols());
+        let has_room = self.at_hand.len() < symbols_kept(self.source_symbols()) as usize;
         if self.plan.is_some() || self.peeler.is_complete() || !has_room {
             return Ok(Novelty::Duplicate);
         }

@@ -305,7 +305,7 @@ impl Disk {
         let length = layout.oti().transfer_length;
         let (index, plain) = plain::open(&staging, file, target, length)?;
         let extents = Extents::whole_file(index, length);
-        let slots = repair_slots(layout.max_source_symbols());
+        let slots = repair_slots(layout.oti().scheme, layout.max_source_symbols());
         let staged = StagedObject::new(staging, layout, extents, slots)?;
         let (names, files) = (vec![path.to_string()], vec![index]);
         let (plain, journal) = (Some(plain), None);

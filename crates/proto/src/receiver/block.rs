@@ -55,6 +55,8 @@ pub(super) enum Taken {
     Invalid,
     /// Nobody here wants the object.
     LeftOut,
+    /// Decoders of other blocks have all the memory there is for them.
+    NoRoom,
 }
 
 /// A slot of the spool that holds nothing, because a life ended while it was being written. No
@@ -64,15 +66,24 @@ const EMPTY_SLOT: Esi = Esi(u32::MAX);
 /// Symbols kept for a block while its decoder is away: a solver takes milliseconds.
 const MEANWHILE_SYMBOLS: usize = 1024;
 
-/// Slots in the spool of a block of `source_symbols`: all its symbols may be repair symbols, a few
-/// may be needed in excess, and some may arrive twice while a solver is busy.
-pub const fn repair_slots(source_symbols: u32) -> u32 {
-    source_symbols.saturating_add(2 * MEANWHILE_SYMBOLS as u32)
+/// Slots in the spool of a block of `source_symbols`: as many repair symbols as its decoder has a use
+/// for; a few may be needed in excess, and some may arrive twice while a solver is busy.
+pub fn repair_slots(scheme: FecScheme, source_symbols: u32) -> u32 {
+    scheme.max_repair_symbols(source_symbols).saturating_add(2 * MEANWHILE_SYMBOLS as u32)
 }
 
-/// Symbols beyond `k` with which a RaptorQ block fails less than once in 10^6 times: two (RFC 6330,
-/// section 1), and one for a symbol that may have arrived twice while the solver was busy.
-const SURE_SURPLUS: u32 = 3;
+/// Symbols beyond `k` with which a block hardly ever fails: of RaptorQ less than once in 10^6 times
+/// with two (RFC 6330, section 1), and one for a symbol that may have arrived twice while the solver
+/// was busy; Reed-Solomon needs none. `None` if nobody can tell before the solver is back: how many
+/// symbols a block of Tornado or LT takes varies by per cents.
+const fn sure_surplus(scheme: FecScheme) -> Option<u32> {
+    match scheme {
+        FecScheme::NoCode { .. } | FecScheme::RaptorQ { .. } | FecScheme::ReedSolomon { .. } => {
+            Some(3)
+        }
+        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => None,
+    }
+}
 
 impl Block {
     pub(super) fn new(
@@ -96,6 +107,23 @@ impl Block {
         }
     }
 
+    /// Bytes that the block's decoder will take, if it has not begun.
+    pub(super) fn memory_to_begin(&self) -> u64 {
+        if matches!(self.state, State::Untouched) { self.decoder_memory() } else { 0 }
+    }
+
+    /// Bytes that are set aside for the block's decoder and what comes of it.
+    pub(super) fn memory(&self) -> u64 {
+        match self.state {
+            State::Untouched | State::Verified => 0,
+            _ => self.decoder_memory(),
+        }
+    }
+
+    fn decoder_memory(&self) -> u64 {
+        self.scheme.decoder_memory(self.source_symbols).unwrap_or(0)
+    }
+
     /// Symbols that are still missing before the block can be recovered, as far as is known.
     pub(super) fn symbols_wanted(&self) -> u32 {
         match &self.state {
@@ -115,7 +143,7 @@ impl Block {
         if !matches!(self.state, State::Untouched) {
             return;
         }
-        let slots = repair_slots(self.source_symbols);
+        let slots = repair_slots(self.scheme, self.source_symbols);
         let all = (0..self.source_symbols).map(Esi).filter(|_| kept.whole);
         let in_place = kept.in_place.iter().copied().filter(|esi| esi.0 < self.source_symbols);
         for esi in all.chain(in_place) {
@@ -145,7 +173,8 @@ impl Block {
             }
         }
         let is_repair = esi.0 >= self.source_symbols;
-        if is_repair && self.spool.len() >= repair_slots(self.source_symbols) as usize {
+        if is_repair && self.spool.len() >= repair_slots(self.scheme, self.source_symbols) as usize
+        {
             return (Taken::Duplicate, None);
         }
         self.heard += 1;
@@ -247,8 +276,8 @@ impl Block {
         match self.state {
             State::Untouched | State::Collecting(_) => false,
             State::Solving { .. } => {
-                self.spool.is_empty()
-                    || self.fresh >= self.source_symbols.saturating_add(SURE_SURPLUS)
+                let sure = sure_surplus(self.scheme).map(|s| self.source_symbols.saturating_add(s));
+                self.spool.is_empty() || sure.is_some_and(|sure| self.fresh >= sure)
             }
             State::Solved(_) | State::Recovering | State::Verified => true,
         }
@@ -266,6 +295,14 @@ impl Block {
 
     pub(super) fn on_verified(&mut self) {
         self.state = State::Verified;
+    }
+
+    /// The block is not wanted any more: its decoder goes, unless somebody is at work on it.
+    pub(super) fn give_up(&mut self) {
+        if matches!(self.state, State::Collecting(_)) {
+            self.state = State::Untouched;
+            self.spool = Vec::new();
+        }
     }
 
     /// The block's bytes are wrong: everything that was heard of it is worthless. Returns how

@@ -19,11 +19,14 @@ enum Block {
 }
 
 impl Collector {
-    /// `None` if `oti` describes no object or one of more than `max_bytes`. Memory grows with
+    /// `None` if `oti` describes no object or one of more than `max_bytes`, or one with a code that no
+    /// control object needs and whose decoders are expensive.
+    /// Memory grows with
     /// what arrives, not with what is promised.
     pub(super) fn new(oti: Oti, max_bytes: u64) -> Option<Self> {
         let layout = oti.layout().ok()?;
-        (oti.transfer_length <= max_bytes).then(|| Self {
+        let cheap = oti.scheme.decoder_memory(1).is_none();
+        (cheap && oti.transfer_length <= max_bytes).then(|| Self {
             layout,
             blocks: BTreeMap::new(),
             blocks_missing: layout.block_count(),

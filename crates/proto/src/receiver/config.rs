@@ -1,5 +1,6 @@
 //! What a receiver is told beforehand, what it may spend, and what it counts.
 
+use fontana_fec::{ObjectLayout, Oti};
 use fontana_wire::{FdtLimits, Hash, Manifest, ManifestLimits, PublicKey, Tsi};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -66,6 +67,10 @@ pub struct ReceiverLimits {
     pub max_stream_window_bytes: u64,
     /// Blocks being recovered at the same time.
     pub max_recoveries: usize,
+    /// Bytes of the decoders of Tornado and LT blocks that have begun
+    /// ([`FecScheme::decoder_memory`](fontana_fec::FecScheme::decoder_memory)). Symbols of other blocks
+    /// are dropped until there is room, and objects of which not even one block has room are refused.
+    pub max_decoder_bytes: u64,
     /// Times that the bytes of one block may turn out wrong before its object is given up.
     pub max_poisonings: u32,
     /// Signatures and manifests that are checked in any second.
@@ -87,10 +92,20 @@ impl Default for ReceiverLimits {
             // 40 fragments of the default length: 40 s at 100 Mbit/s.
             max_stream_window_bytes: 512 << 20,
             max_recoveries: 4,
+            // 16 blocks of the default length: 200 MB of content at a time.
+            max_decoder_bytes: 64 << 20,
             max_poisonings: 8,
             // 50 µs each: half a per cent of a core.
             max_head_checks_per_second: 100,
         }
+    }
+}
+
+impl ReceiverLimits {
+    /// Whether a block of the object can be decoded.
+    pub(super) fn have_room_to_decode(&self, oti: Oti) -> bool {
+        let memory = |layout: ObjectLayout| oti.scheme.decoder_memory(layout.max_source_symbols());
+        oti.layout().ok().and_then(memory).is_none_or(|bytes| bytes <= self.max_decoder_bytes)
     }
 }
 
@@ -144,7 +159,8 @@ pub struct ReceiverStats {
     pub late: u64,
     /// Of these: symbols that their object does not have, or of the wrong size.
     pub invalid: u64,
-    /// Of these: symbols that came before it was known where they go and found the spool full.
+    /// Of these: symbols that came before it was known where they go and found the spool full, or
+    /// decoders without room for another block.
     pub unspooled: u64,
     /// Packets of the wanted sessions that the network lost, from their sequence numbers.
     pub lost: u64,

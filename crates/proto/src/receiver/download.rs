@@ -2,7 +2,9 @@
 
 use super::block::{Block, Taken};
 use super::collect::symbol_fits;
-use crate::{BlockId, DecodePolicy, Event, Job, Kept, Output, SymbolBytes, Verified};
+use crate::{
+    BlockId, DecodePolicy, Event, Job, Kept, Output, ReceiverLimits, SymbolBytes, Verified,
+};
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, PlanCache, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -54,6 +56,9 @@ pub(super) struct Download {
     policy: DecodePolicy,
     max_recoveries: usize,
     max_poisonings: u32,
+    max_decoder_bytes: u64,
+    /// Sum of [`Block::memory`].
+    decoder_bytes: u64,
     recovering: usize,
     /// Solved blocks that wait until fewer are being recovered.
     waiting: VecDeque<BlockId>,
@@ -68,15 +73,17 @@ pub(super) struct Download {
 const PLANS: usize = 2;
 
 impl Download {
-    pub(super) fn new(policy: DecodePolicy, max_recoveries: usize, max_poisonings: u32) -> Self {
+    pub(super) fn new(policy: DecodePolicy, limits: &ReceiverLimits) -> Self {
         Self {
             objects: BTreeMap::new(),
             refused: BTreeSet::new(),
             left_out: BTreeSet::new(),
             plans: Arc::new(PlanCache::new(PLANS)),
             policy,
-            max_recoveries: max_recoveries.max(1),
-            max_poisonings,
+            max_recoveries: limits.max_recoveries.max(1),
+            max_poisonings: limits.max_poisonings,
+            max_decoder_bytes: limits.max_decoder_bytes,
+            decoder_bytes: 0,
             recovering: 0,
             waiting: VecDeque::new(),
             source_symbols: 0,
@@ -138,16 +145,20 @@ impl Download {
 
     /// Changes a block, and counts what that changes in the symbols still wanted.
     fn change_block<T>(&mut self, id: BlockId, change: impl FnOnce(&mut Block) -> T) -> Option<T> {
-        let (wanted_before, wanted, result) = self.change(id.toi, |object| {
-            let block = object.blocks.get_mut(id.sbn.0 as usize)?;
-            let (wanted_before, enough_before) = (block.symbols_wanted(), block.has_enough());
-            let result = change(block);
-            object.enough += usize::from(block.has_enough());
-            object.enough -= usize::from(enough_before);
-            Some((wanted_before, block.symbols_wanted(), result))
-        })??;
+        let ([memory_before, memory], wanted_before, wanted, result) =
+            self.change(id.toi, |object| {
+                let memory_before = object.blocks.get(id.sbn.0 as usize)?.memory();
+                let block = object.blocks.get_mut(id.sbn.0 as usize)?;
+                let (wanted_before, enough_before) = (block.symbols_wanted(), block.has_enough());
+                let result = change(block);
+                object.enough += usize::from(block.has_enough());
+                object.enough -= usize::from(enough_before);
+                let memory = [memory_before, block.memory()];
+                Some((memory, wanted_before, block.symbols_wanted(), result))
+            })??;
         self.symbols_wanted += u64::from(wanted);
         self.symbols_wanted = self.symbols_wanted.saturating_sub(u64::from(wanted_before));
+        self.decoder_bytes = (self.decoder_bytes + memory).saturating_sub(memory_before);
         Some(result)
     }
 
@@ -210,6 +221,7 @@ impl Download {
         if let Some(object) = self.objects.remove(&toi) {
             self.unheard -= object.unheard();
             self.symbols_wanted = self.symbols_wanted.saturating_sub(object.symbols_wanted());
+            self.decoder_bytes = self.decoder_bytes.saturating_sub(object.decoder_bytes());
         }
     }
 
@@ -253,6 +265,10 @@ impl Download {
         }
         if object.state != ObjectState::Receiving {
             return Taken::Late;
+        }
+        let more = self.block(block).map_or(0, |block| block.memory_to_begin());
+        if more > 0 && self.decoder_bytes.saturating_add(more) > self.max_decoder_bytes {
+            return Taken::NoRoom;
         }
         let policy = self.policy;
         let taken = self.change_block(block, |block| {
@@ -357,14 +373,20 @@ impl Download {
 
     /// Gives up an object.
     pub(super) fn fail(&mut self, toi: Toi, poisoned: bool, out: &mut VecDeque<Output>) {
+        let mut released = 0;
         let wanted = self.change(toi, |object| {
             if matches!(object.state, ObjectState::Failed | ObjectState::Done) {
                 return 0;
             }
             object.state = ObjectState::Failed;
             out.push_back(Output::Event(Event::ObjectFailed { toi, poisoned }));
-            object.symbols_wanted()
+            let wanted = object.symbols_wanted();
+            let before = object.decoder_bytes();
+            object.blocks.iter_mut().for_each(Block::give_up);
+            released = before - object.decoder_bytes();
+            wanted
         });
+        self.decoder_bytes = self.decoder_bytes.saturating_sub(released);
         self.symbols_wanted = self.symbols_wanted.saturating_sub(wanted.unwrap_or(0));
     }
 
@@ -422,6 +444,11 @@ impl Object {
 
     pub(super) fn symbols_wanted(&self) -> u64 {
         self.blocks.iter().map(|block| u64::from(block.symbols_wanted())).sum()
+    }
+
+    /// Sum of [`Block::memory`].
+    fn decoder_bytes(&self) -> u64 {
+        self.blocks.iter().map(Block::memory).sum()
     }
 
     fn commit_if_verified(&mut self, toi: Toi, out: &mut VecDeque<Output>) {

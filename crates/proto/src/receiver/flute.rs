@@ -151,6 +151,7 @@ impl Tables {
             (demand.files > limits.max_files, "files"),
             (demand.bytes > limits.max_transfer_bytes, "bytes"),
             (demand.blocks > limits.max_blocks, "source blocks"),
+            (!limits.have_room_to_decode(oti), "bytes of memory to decode a block"),
         ] {
             if too_much {
                 return Err(FileRefusal::Limit(what));

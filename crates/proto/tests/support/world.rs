@@ -51,12 +51,26 @@ impl Content {
     }
 
     pub fn versioned(shapes: &[(usize, u8)], seed: u64, version: u64) -> Self {
+        Self::coded(shapes, seed, version, &|blocks, _| FecScheme::RaptorQ {
+            source_blocks: blocks,
+            sub_blocks: 1,
+            alignment: 4,
+        })
+    }
+
+    /// With the scheme that is made of an object's blocks and source symbols.
+    pub fn coded(
+        shapes: &[(usize, u8)],
+        seed: u64,
+        version: u64,
+        scheme: &dyn Fn(u8, u32) -> FecScheme,
+    ) -> Self {
         let mut objects = BTreeMap::new();
         let (mut described, mut entries) = (Vec::new(), Vec::new());
         for (index, &(bytes, blocks)) in shapes.iter().enumerate() {
             let toi = index as u32 + 1;
             let data = noise(bytes, seed + u64::from(toi));
-            let scheme = FecScheme::RaptorQ { source_blocks: blocks, sub_blocks: 1, alignment: 4 };
+            let scheme = scheme(blocks, bytes.div_ceil(T.into()) as u32);
             let oti = Oti { transfer_length: bytes as u64, symbol_size: T, scheme };
             let layout = oti.layout().unwrap();
             let block_hashes = (0..layout.block_count())

@@ -102,7 +102,7 @@ impl Disk {
             let layout = object.oti.layout().map_err(ControlError::from)?;
             let extents = Extents::new(parts.iter().map(|(_, extent, _)| *extent))
                 .map_err(StagingError::from)?;
-            let slots = repair_slots(layout.max_source_symbols());
+            let slots = repair_slots(layout.oti().scheme, layout.max_source_symbols());
             let open = Arc::new(OpenObject {
                 staged: StagedObject::new(Arc::clone(&staging), layout, extents, slots)?,
                 names: vec![file.path.to_string()],

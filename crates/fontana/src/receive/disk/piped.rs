@@ -41,7 +41,7 @@ impl Disk {
         let offset = u64::from(slot) * u64::from(slot_length);
         let extent = Extent { file, offset, length: layout.oti().transfer_length };
         let extents = Extents::new([extent]).map_err(StagingError::from)?;
-        let slots = repair_slots(layout.max_source_symbols());
+        let slots = repair_slots(layout.oti().scheme, layout.max_source_symbols());
         Ok(OpenObject {
             staged: StagedObject::new(staging, layout, extents, slots)?,
             names: Vec::new(),
@@ -65,7 +65,7 @@ impl Disk {
             let length = object.oti.transfer_length;
             let index = staging.add_scratch(length)?;
             let extents = Extents::whole_file(index, length);
-            let slots = repair_slots(layout.max_source_symbols());
+            let slots = repair_slots(layout.oti().scheme, layout.max_source_symbols());
             let open = OpenObject {
                 staged: StagedObject::new(Arc::clone(&staging), layout, extents, slots)?,
                 names: manifest.files().map(|file| file.path.to_string()).collect(),

@@ -128,7 +128,7 @@ impl Disk {
             let layout = object.oti.layout().map_err(ControlError::from)?;
             let extents = Extents::new(parts.iter().map(|(_, extent, _)| *extent))
                 .map_err(StagingError::from)?;
-            let slots = repair_slots(layout.max_source_symbols());
+            let slots = repair_slots(layout.oti().scheme, layout.max_source_symbols());
             let files = parts.iter().map(|(_, extent, _)| extent.file).collect();
             let mut names: Vec<_> = parts.into_iter().filter_map(|(.., name)| name).collect();
             names.dedup(); // a file with holes has several parts
