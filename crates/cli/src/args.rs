@@ -186,7 +186,9 @@ pub(crate) struct SendArguments {
     /// Code to protect the symbols with
     ///
     /// raptorq (RFC 6330) makes as many different symbols as anybody wants; rs (Reed-Solomon, RFC
-    /// 5510) makes 255 for a block of 128 and repeats them; none repeats the source symbols.
+    /// 5510) makes 255 for a block of 128 and repeats them; tornado makes two for each source symbol
+    /// and repeats them; lt is a fountain that is decoded fast and takes some per cent more symbols;
+    /// lt-strict takes hardly more, and longer; none repeats the source symbols.
     #[arg(long, value_name = "CODE", value_enum, default_value_t = Fec::Raptorq)]
     pub(crate) fec: Fec,
     /// Source symbols per block, about
@@ -266,6 +268,9 @@ fn parse_wait(text: &str) -> Result<Duration, String> {
 pub(crate) enum Fec {
     Raptorq,
     Rs,
+    Tornado,
+    Lt,
+    LtStrict,
     None,
 }
 

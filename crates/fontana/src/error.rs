@@ -55,6 +55,11 @@ pub enum Error {
         /// What is different.
         what: String,
     },
+    /// A plain FLUTE session with Tornado or LT.
+    #[error(
+        "other programs know neither Tornado nor LT, FEC Encoding ID 128 is what each makes of it"
+    )]
+    FluteCode,
     /// Nothing to send.
     #[error("no file to send")]
     NothingToSend,
@@ -231,6 +236,7 @@ impl Error {
             | Self::Mtu(_)
             | Self::SameName { .. }
             | Self::NotOneFile { .. }
+            | Self::FluteCode
             | Self::NothingToSend
             | Self::NoPublisher
             | Self::NoSigner
@@ -282,6 +288,7 @@ impl Error {
                 "the device is broken, or somebody else writes to it: use another one"
             }
             Self::NotOneFile { .. } => "receive into a directory",
+            Self::FluteCode => "leave out --flute, or send with --fec raptorq, rs or none",
             Self::NothingToSend => "name at least one file",
             Self::Mark { .. } => {
                 "if you trust what is being sent, remove the file: then any version is taken once"

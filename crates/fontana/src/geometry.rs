@@ -5,6 +5,8 @@
 //! symbols, z(B) being the normal quantile of the worst of B. Long blocks are therefore better
 //! until they fall out of the processor's caches; 10 000 symbols cost 0.6 % at 10 % loss.
 
+use fontana_fec::lt::Lt;
+use fontana_fec::tornado::Tornado;
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 
 /// Source symbols that a block is given where nothing else decides.
@@ -28,6 +30,18 @@ const REED_SOLOMON_BLOCK_SYMBOLS: u64 = 128;
 /// Block numbers have 24 bits; as many as No-Code has are enough for 11 GB, and no more than a
 /// receiver is ready to keep account of.
 const REED_SOLOMON_MAX_BLOCKS: u64 = 1 << 16;
+/// Block numbers have 32 bits with Tornado and LT; receivers keep account of no more.
+const SPARSE_MAX_BLOCKS: u64 = 1 << 16;
+/// Longest blocks of the two.
+const TORNADO_MAX_BLOCK_SYMBOLS: u64 = 64_000;
+const LT_MAX_BLOCK_SYMBOLS: u64 = 1 << 20;
+/// Their transfer lengths have 48 bits (RFC 5445, section 5).
+const SPARSE_MAX_TRANSFER_LENGTH: u64 = (1 << 48) - 1;
+/// Fewer source symbols than this take so many more in Tornado or LT (a tenth at a thousand, as many
+/// again at twenty) that the one short block would keep all receivers waiting.
+const SPARSE_MIN_SYMBOLS: u32 = 1_000;
+/// Which graphs, and which sums: any number is as good, and senders of one object have to agree.
+const SPARSE_SEED: u64 = 0;
 /// Symbol alignment: the recommendation of RFC 6330, section 4.3, and what deployed decoders
 /// expect.
 const ALIGNMENT: u8 = 4;
@@ -41,8 +55,37 @@ pub enum Code {
     /// Reed-Solomon (RFC 5510, FEC Encoding ID 5): blocks of at most 254 symbols, 255 encoding
     /// symbols to the longest, again and again.
     ReedSolomon,
+    /// Tornado, stretched twice: source symbols and as many checks, again and again.
+    Tornado,
+    /// LT for receivers that only peel: a fountain, the fastest to decode.
+    Lt,
+    /// LT for receivers that eliminate too: a fountain that needs hardly more than `k` symbols.
+    LtStrict,
     /// None (RFC 5445): source symbols, again and again.
     None,
+}
+
+impl Code {
+    /// Most source symbols that a block may be asked to have.
+    pub(crate) const fn max_block_symbols(self) -> u32 {
+        match self {
+            // Longer ones than Reed-Solomon's own are taken as a wish for its default.
+            Self::RaptorQ | Self::ReedSolomon => RAPTORQ_MAX_BLOCK_SYMBOLS as u32,
+            Self::Tornado => TORNADO_MAX_BLOCK_SYMBOLS as u32,
+            Self::Lt | Self::LtStrict => LT_MAX_BLOCK_SYMBOLS as u32,
+            Self::None => NO_CODE_MAX_BLOCK_SYMBOLS as u32,
+        }
+    }
+
+    /// FEC Encoding ID.
+    pub(crate) const fn encoding_id(self) -> u8 {
+        match self {
+            Self::RaptorQ => 6,
+            Self::ReedSolomon => 5,
+            Self::Tornado | Self::Lt | Self::LtStrict => 128,
+            Self::None => 0,
+        }
+    }
 }
 
 /// Most bytes that one object can have.
@@ -50,16 +93,22 @@ pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
     let symbols = match code {
         Code::RaptorQ => RAPTORQ_MAX_BLOCKS * RAPTORQ_MAX_BLOCK_SYMBOLS,
         Code::ReedSolomon => REED_SOLOMON_MAX_BLOCKS * REED_SOLOMON_MAX_BLOCK_SYMBOLS,
+        Code::Tornado => SPARSE_MAX_BLOCKS * TORNADO_MAX_BLOCK_SYMBOLS,
+        Code::Lt | Code::LtStrict => SPARSE_MAX_BLOCKS * LT_MAX_BLOCK_SYMBOLS,
         Code::None => NO_CODE_MAX_BLOCKS * NO_CODE_MAX_BLOCK_SYMBOLS,
     };
-    symbols * u64::from(symbol_size)
+    let size = u64::from(symbol_size);
+    (symbols * size).min(SPARSE_MAX_TRANSFER_LENGTH / size.max(1) * size)
 }
 
 /// The parameters of an object of `length` bytes, at most [`max_object_size`], whose blocks have
 /// about `block_symbols` source symbols: more if there would be too many blocks, and with
-/// Reed-Solomon 128 if that is more than its blocks can have.
+/// Reed-Solomon 128 if that is more than its blocks can have. Objects too short for a block of Tornado
+/// or LT are sent with RaptorQ.
 pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbols: u32) -> Oti {
     let total = length.div_ceil(u64::from(symbol_size.max(1)));
+    let is_short = total < SPARSE_MIN_SYMBOLS.min(block_symbols).into();
+    let code = if code.encoding_id() == 128 && is_short { Code::RaptorQ } else { code };
     let scheme = match code {
         Code::RaptorQ => {
             let wanted = u64::from(block_symbols).clamp(1, RAPTORQ_MAX_BLOCK_SYMBOLS);
@@ -83,6 +132,7 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
                 max_encoding_symbols: REED_SOLOMON_MAX_ENCODING_SYMBOLS,
             }
         }
+        Code::Tornado | Code::Lt | Code::LtStrict => sparse(code, total, block_symbols),
         Code::None => {
             let least = total.div_ceil(NO_CODE_MAX_BLOCKS).max(1);
             let length = u64::from(block_symbols).max(least).min(NO_CODE_MAX_BLOCK_SYMBOLS);
@@ -90,6 +140,23 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
         }
     };
     Oti { transfer_length: length, symbol_size, scheme }
+}
+
+/// Tornado or LT for `total` source symbols.
+fn sparse(code: Code, total: u64, block_symbols: u32) -> FecScheme {
+    let least = total.div_ceil(SPARSE_MAX_BLOCKS).max(1);
+    let longest = u64::from(code.max_block_symbols());
+    let max_source_block_length = u64::from(block_symbols).max(least).min(longest) as u32;
+    // Blocks are of equal length: what the sums are made for is that, not the limit.
+    let blocks = total.div_ceil(max_source_block_length.into()).max(1);
+    let k = total.div_ceil(blocks) as u32;
+    match code {
+        Code::Lt => FecScheme::Lt { max_source_block_length, code: Lt::fast(k, SPARSE_SEED) },
+        Code::LtStrict => {
+            FecScheme::Lt { max_source_block_length, code: Lt::strict(k, SPARSE_SEED) }
+        }
+        _ => FecScheme::Tornado { max_source_block_length, code: Tornado::Z },
+    }
 }
 
 /// The parameters of a control object: one block, and no code where one packet holds it.
@@ -159,8 +226,34 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_object_of_either_code_is_possible_and_a_byte_more_is_not() {
-        for code in [Code::RaptorQ, Code::None] {
+    fn tornado_and_lt_have_equal_blocks_and_codes_that_suit_them() {
+        let oti = |code, length| object_oti(code, length, 1344, 10_000);
+        for code in [Code::Tornado, Code::Lt, Code::LtStrict] {
+            for (length, shape) in
+                [(0, (0, 0)), (1, (1, 1)), (13_440_000, (1, 10_000)), (13_440_001, (2, 5_001))]
+            {
+                let layout = oti(code, length).layout().unwrap();
+                assert_eq!((layout.block_count(), layout.max_source_symbols()), shape, "{code:?}");
+            }
+        }
+        let FecScheme::Lt { code, .. } = oti(Code::Lt, 13_440_001).scheme else { panic!() };
+        assert_eq!(code, Lt::fast(5_001, 0));
+        let FecScheme::Lt { code, .. } = oti(Code::LtStrict, 1_000 * 1344).scheme else { panic!() };
+        assert_eq!(code, Lt::strict(1_000, 0));
+        // A symbol less, and a code that is of no use for so few; unless such blocks were asked for.
+        let ids = |length, block_symbols| {
+            [Code::Tornado, Code::Lt]
+                .map(|code| object_oti(code, length, 1344, block_symbols).scheme.encoding_id())
+        };
+        assert_eq!(ids(999 * 1344, 10_000), [6, 6]);
+        assert_eq!(ids(1_000 * 1344, 10_000), [128, 128]);
+        assert_eq!(ids(99 * 1344, 100), [6, 6]);
+        assert_eq!(ids(100 * 1344, 100), [128, 128]);
+    }
+
+    #[test]
+    fn the_largest_object_of_any_code_is_possible_and_a_byte_more_is_not() {
+        for code in [Code::RaptorQ, Code::Tornado, Code::Lt, Code::None] {
             for block_symbols in [1, 10_000] {
                 let largest = max_object_size(code, 1344);
                 assert!(object_oti(code, largest, 1344, block_symbols).layout().is_ok());

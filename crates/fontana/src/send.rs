@@ -171,8 +171,8 @@ pub struct SendSession {
     worker_bytes: usize,
 }
 
-/// Bytes of our packet header: LCT with 32-bit TSI and TOI, and the FEC payload id.
-const HEADER_BYTES: usize = 20;
+/// Bytes of our packets' LCT header, with 32-bit TSI and TOI; the FEC payload id follows.
+const LCT_HEADER_BYTES: usize = 16;
 /// Bytes kept free in every packet for authentication (RFC 6584: 4 + 4 + 16, or an AEAD tag and a
 /// counter), so that switching it on does not change the geometry of the content.
 const AUTHENTICATION_BYTES: usize = 36;
@@ -196,7 +196,7 @@ impl SendSession {
         }
         check(&options)?;
         let way = Way::of(&options.reach)?;
-        let symbol_size = way.symbol_size(options.symbol_size)?;
+        let symbol_size = way.symbol_size(options.symbol_size, options.code)?;
         let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
         let content_options = ContentOptions {
             files: &options.files,
@@ -332,11 +332,12 @@ impl Way {
     }
 
     /// Bytes of a symbol: those that were asked for, or what fits a packet.
-    fn symbol_size(&self, wanted: Option<u16>) -> Result<u16, Error> {
+    fn symbol_size(&self, wanted: Option<u16>, code: Code) -> Result<u16, Error> {
         wanted.map_or_else(
             || {
+                let header = LCT_HEADER_BYTES + fontana_wire::payload_id_size(code.encoding_id());
                 let (mtu, reserved) = (self.interface.mtu, AUTHENTICATION_BYTES);
-                let size = fontana_net::symbol_size_for(mtu, self.version, HEADER_BYTES, reserved)?;
+                let size = fontana_net::symbol_size_for(mtu, self.version, header, reserved)?;
                 Ok(size as u16)
             },
             Ok,
@@ -365,11 +366,9 @@ fn check(options: &SendOptions) -> Result<(), Error> {
     if options.files.is_empty() {
         return Err(Error::NothingToSend);
     }
-    let longest = match options.code {
-        // Longer ones than its own are taken as a wish for its default.
-        Code::RaptorQ | Code::ReedSolomon => 56_403,
-        Code::None => 65_536,
-    };
+    if options.flute && options.code.encoding_id() == 128 {
+        return Err(Error::FluteCode);
+    }
     Numbers {
         rate_bytes_per_second: options.rate_bytes_per_second,
         tsi: options.tsi,
@@ -377,7 +376,7 @@ fn check(options: &SendOptions) -> Result<(), Error> {
         symbol_size: options.symbol_size,
         block_symbols: options.block_symbols,
     }
-    .check(longest)
+    .check(options.code.max_block_symbols())
 }
 
 /// Numbers that any sender is given.
@@ -413,7 +412,8 @@ impl Numbers {
             return range("the symbol size", u64::from(size), allowed);
         }
         if !(1..=longest).contains(&self.block_symbols) {
-            let allowed = "1 to 56403, or to 65536 without a code";
+            let allowed =
+                "1 to 56403; to 64000 with Tornado, 65536 without a code, 1048576 with LT";
             return range("the block length", u64::from(self.block_symbols), allowed);
         }
         Ok(())

@@ -77,6 +77,15 @@ fn reed_solomon_blocks_arrive_at_clean_and_lossy_receivers() {
     files_arrive(reach(4), Code::ReedSolomon, &[1, 1345, 5_000_000]);
 }
 
+/// Two blocks of 7 813 symbols, and files that are too short for these codes.
+#[test]
+fn tornado_and_lt_blocks_arrive_at_clean_and_lossy_receivers() {
+    let sizes = [1, 1345, 20_000_000];
+    files_arrive(reach(5), Code::Tornado, &sizes);
+    files_arrive(reach(6), Code::Lt, &sizes);
+    files_arrive(reach(7), Code::LtStrict, &sizes);
+}
+
 fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
     let directory = tempfile::tempdir().unwrap();
     let mut files = Vec::new();

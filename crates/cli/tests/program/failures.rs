@@ -39,6 +39,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
     for (words, message, way_out) in [
         ("--to 239.1.2.3:5,10.0.0.1:5", "one of them is a group", "only hosts"),
         ("--no-source --fec none", "nothing to send", "leave one"),
+        ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
         ("--to 239.1.2.3:x", "no address", "GROUP:PORT"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);

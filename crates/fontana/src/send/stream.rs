@@ -12,7 +12,7 @@
 
 use super::train::Train;
 use super::{FTI_BYTES, Numbers, SendProgress, SendSummary, Way};
-use crate::{Error, Reach, Stop, Verdict, geometry, memory};
+use crate::{Code, Error, Reach, Stop, Verdict, geometry, memory};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use cut::{Cutter, Prepared};
 use fontana_net::{Clock, SendSocket};
@@ -106,7 +106,7 @@ impl StreamSession {
         numbers.check(56_403)?;
         let name = single_component(&options.name)?;
         let way = Way::of(&options.reach)?;
-        let symbol_size = way.symbol_size(options.symbol_size)?;
+        let symbol_size = way.symbol_size(options.symbol_size, Code::RaptorQ)?;
         let version = way.version;
         let socket = way.socket(options.reach.hop_limit)?;
         let signer = options.signer.map_or_else(crate::generate_key, Ok)?;
