@@ -29,6 +29,7 @@ mod run;
 mod slices;
 mod statistics;
 mod table;
+mod timing;
 
 mod df;
 mod ms;

@@ -45,6 +45,19 @@ fn rows_do_not_depend_on_threads_and_do_on_the_seed() {
 }
 
 #[test]
+fn times_are_no_part_of_the_digest() {
+    let timed = registry::find("df.patient").unwrap();
+    let counted = registry::find("ms.series").unwrap();
+    let run = |experiments| run(&Plan::new(experiments, Scale::Quick), &|_| ());
+    let both = run(vec![timed, counted]);
+    assert_eq!(digest(&both), digest(&run(vec![counted])));
+    // And what it counts comes out as known, whatever the time.
+    let counts = ["redundant", "patience"];
+    let findings = judge(&both[0]).into_iter().filter(|f| counts.contains(&f.claim.as_str()));
+    assert_eq!(findings.filter(|finding| finding.as_expected).count(), 2);
+}
+
+#[test]
 fn slices_joined_are_one_run() {
     let whole = run(&plan(), &|_| ());
     let directory = tempfile::tempdir().unwrap();

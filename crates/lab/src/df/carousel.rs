@@ -117,7 +117,8 @@ impl Shuffled {
     }
 }
 
-fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+/// Another order, any as likely as any other.
+pub(crate) fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.below(last as u32 + 1) as usize);
     }

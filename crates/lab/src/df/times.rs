@@ -1,0 +1,260 @@
+//! `df.table3` and `df.table4`: how long it takes to encode and to decode.
+//!
+//! The paper's Cauchy code is [`XorCauchy`](fontana_fec::xor_cauchy::XorCauchy) over the whole file as
+//! one block. 16 MB would take it a minute a turn, so long files are not coded with it: their time is
+//! that of a block of 250 packets, taken in the same turns as the times of the others, by the counted
+//! exclusive-ors of either. That favors it, if anything: the short block is in the caches.
+
+use super::tornado;
+use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind};
+use crate::statistics::{exponent, largest};
+use crate::table::{Row, Table, Value, row};
+use crate::timing::{Work, medians};
+use coder::{Cauchy, Direction, Fountain};
+
+mod coder;
+
+/// Files of the paper's tables, in packets of 1 KB, with the printed seconds of Cauchy and of
+/// Tornado Z to encode and to decode.
+const PRINTED: [(u32, [f64; 2], [f64; 2]); 7] = [
+    (250, [4.6, 0.11], [2.06, 0.18]),
+    (500, [19.0, 0.18], [8.4, 0.24]),
+    (1000, [93.0, 0.29], [40.5, 0.31]),
+    (2000, [442.0, 0.57], [199.0, 0.44]),
+    (4000, [1717.0, 1.01], [800.0, 0.74]),
+    (8000, [6994.0, 1.99], [3166.0, 1.28]),
+    (16_000, [30_802.0, 3.93], [13_629.0, 2.27]),
+];
+
+/// 16 MB.
+const LONGEST: u32 = tornado::SOURCE_SYMBOLS;
+
+/// The longest file that is coded with the Cauchy code itself, quick and full: a quarter of a second
+/// of work, and four seconds.
+const LONGEST_TIMED: [u32; 2] = [1000, 4000];
+
+/// The block whose time stands for those of longer ones: some ten milliseconds of work, like what it
+/// is compared with.
+const STAND_IN: u32 = 250;
+
+/// The interleaved file of `df.download`: 17 blocks.
+const INTERLEAVED: (u32, u32) = (17, 941);
+
+/// Turns, quick and full: odd numbers. More of them change the second digit no more.
+const ROUNDS: [u32; 2] = [5, 9];
+
+const CAUCHY: &str = "Cauchy";
+const TORNADO: &str = "Tornado Z";
+const INTERLEAVED_NAME: &str = "17 blocks";
+
+/// `timed_k` is the block that was timed; `times_stand_in` is, of Cauchy, the time over that of the
+/// stand-in in the same turns if it is the file itself, and the counted factor if it is not.
+const COLUMNS: &[&str] = &["code", "k", "seconds", "timed_k", "times_stand_in"];
+
+pub(crate) const TABLE_3: Experiment = Experiment {
+    id: "df.table3",
+    paper: "digital fountain, table III",
+    what: "Processor time to make k redundant packets of 1024 bytes from k source packets: the \
+           paper's Cauchy code (exclusive-ors of parts of packets, over GF(2^16), the whole file as \
+           one block) beside Tornado Z, LT codes and RaptorQ of ours, by turns, medians. Of files \
+           beyond 1 MB (full: 4 MB) the time of the Cauchy code is not taken but counted: \
+           exclusive-ors over those of a file of 250 KB that is timed in the same turns.",
+    kind: Kind::Timed,
+    columns: COLUMNS,
+    cases: |_| PRINTED.len() as u32,
+    run: |case| times(case, Direction::Encode),
+    claims: || claims(Direction::Encode),
+    exhibits: |table| exhibits(table, Direction::Encode),
+};
+
+pub(crate) const TABLE_4: Experiment = Experiment {
+    id: "df.table4",
+    paper: "digital fountain, table IV",
+    what: "Processor time to recover a file from as many source packets as redundant ones, \
+           planning included, as table III; LT codes are decoded from redundant packets alone, \
+           there being no others. And the 17 interleaved Cauchy blocks of 941 packets that a file \
+           of 16 MB may be cut into at a loss of 50 % (`df.download`, table V).",
+    kind: Kind::Timed,
+    columns: COLUMNS,
+    cases: |_| PRINTED.len() as u32,
+    run: |case| times(case, Direction::Decode),
+    claims: || claims(Direction::Decode),
+    exhibits: |table| exhibits(table, Direction::Decode),
+};
+
+/// Printed time of Cauchy over that of Tornado Z.
+fn printed_ratio(direction: Direction, k: u32) -> f64 {
+    let line = PRINTED.iter().find(|line| line.0 == k);
+    line.map_or(f64::NAN, |&(_, encode, decode)| {
+        let [cauchy, tornado] = if direction == Direction::Encode { encode } else { decode };
+        cauchy / tornado
+    })
+}
+
+fn times(case: &Case, direction: Direction) -> Vec<Row> {
+    let Some(&(k, ..)) = PRINTED.get(case.index as usize) else { return Vec::new() };
+    let mut random = case.stream(0);
+    let is_timed = k <= case.scale.pick(LONGEST_TIMED[0], LONGEST_TIMED[1]);
+    let lengths = if is_timed && k != STAND_IN { vec![STAND_IN, k] } else { vec![STAND_IN] };
+    let mut cauchy: Vec<Cauchy> =
+        lengths.iter().filter_map(|&length| Cauchy::new(length, &mut random)).collect();
+    let mut fountains: Vec<Fountain> = Fountain::all(k, direction, &mut random);
+    let names: Vec<&str> = fountains.iter().map(Fountain::name).collect();
+
+    let mut works: Vec<Work<'_>> = Vec::new();
+    works.extend(cauchy.iter_mut().map(|code| -> Work<'_> { Box::new(|| code.run(direction)) }));
+    works.extend(fountains.iter_mut().map(|code| -> Work<'_> { Box::new(|| code.run(direction)) }));
+    let seconds = medians(case.scale.pick(ROUNDS[0], ROUNDS[1]), &mut works);
+    drop(works);
+
+    // Who computed something else took no time that means anything.
+    let right = cauchy.iter().map(|code| code.is_right(direction));
+    let right = right.chain(fountains.iter().map(|code| code.is_right(direction)));
+    let seconds: Vec<f64> =
+        seconds.into_iter().zip(right).map(|(s, right)| if right { s } else { f64::NAN }).collect();
+    let (of_cauchy, of_fountains) = seconds.split_at(cauchy.len());
+    let (Some(&stand_in), Some(&last)) = (of_cauchy.first(), of_cauchy.last()) else {
+        return Vec::new();
+    };
+    let xors = |k: u32| coder::cauchy_xors(k, direction).map_or(f64::NAN, |xors| xors as f64);
+    let counted = |name: &str, factor: f64| row![name, k, stand_in * factor, STAND_IN, factor];
+    let mut rows = vec![if is_timed {
+        row![CAUCHY, k, last, k, last / stand_in]
+    } else {
+        counted(CAUCHY, xors(k) / xors(STAND_IN))
+    }];
+    if k == LONGEST && direction == Direction::Decode {
+        let (blocks, length) = INTERLEAVED;
+        rows.push(counted(INTERLEAVED_NAME, f64::from(blocks) * xors(length) / xors(STAND_IN)));
+    }
+    let fountains = names.into_iter().zip(of_fountains);
+    rows.extend(fountains.map(|(name, &seconds)| row![name, k, seconds, k, seconds / stand_in]));
+    rows
+}
+
+fn claims(direction: Direction) -> Vec<Claim> {
+    // What a table prints on one machine is the order of magnitude on another: a third of it.
+    let printed = printed_ratio(direction, LONGEST).round();
+    let mut claims = vec![
+        Claim::new(
+            "cauchy",
+            "Cauchy: time as a power of k, of the files that are timed",
+            Printed::Equal(2.0),
+            0.1,
+            |table| exponent(&timed_cauchy(table)),
+        ),
+        Claim::new(
+            "tornado",
+            "Tornado Z: time as a power of k (beyond the caches a packet costs two or three times \
+             as much, which from 250 to 16 000 packets are 0.26)",
+            Printed::Equal(1.0),
+            0.3,
+            |table| exponent(&table.points("k", "seconds", &[("code", TORNADO.into())])),
+        ),
+        Claim::new(
+            "ratio",
+            "16 MB: Cauchy over Tornado Z",
+            Printed::AtLeast(printed),
+            (printed * 2.0 / 3.0).round(),
+            |table| over_tornado(table, CAUCHY, LONGEST),
+        ),
+    ];
+    if direction == Direction::Decode {
+        claims.push(Claim::new(
+            "interleaved",
+            "16 MB at a loss of 50 %, interleaved, over Tornado Z: 481 s over 2.27 s",
+            Printed::AtLeast(212.0),
+            141.0,
+            |table| over_tornado(table, INTERLEAVED_NAME, LONGEST),
+        ));
+        claims.push(Claim::new(
+            "lt",
+            "LT codes have strictly faster decoding time than Tornado Z: ours (fast) over Tornado \
+             Z, largest of all files",
+            Printed::AtMost(1.0),
+            0.0,
+            |table| largest(PRINTED.map(|(k, ..)| over_tornado(table, "LT (fast)", k))),
+        ));
+    }
+    claims
+}
+
+/// Time over that of the stand-in against `k`, where it was taken.
+fn timed_cauchy(table: &Table) -> Vec<(f64, f64)> {
+    let points = |k: &Value| {
+        let conditions = [("code", CAUCHY.into()), ("k", k.clone()), ("timed_k", k.clone())];
+        table.points("k", "times_stand_in", &conditions)
+    };
+    table.values("k").iter().flat_map(points).collect()
+}
+
+fn over_tornado(table: &Table, code: &str, k: u32) -> f64 {
+    let seconds = |code: &str| table.number("seconds", &[("code", code.into()), ("k", k.into())]);
+    seconds(code) / seconds(TORNADO)
+}
+
+fn exhibits(table: &Table, direction: Direction) -> Vec<Exhibit> {
+    let mut codes = table.values("code");
+    codes.retain(|code| code.to_string() != INTERLEAVED_NAME);
+    let curve = |code: &Value| {
+        let points = table.points("k", "seconds", &[("code", code.clone())]);
+        Series::new(code.to_string(), points)
+    };
+    let chart = Chart {
+        name: "",
+        title: match direction {
+            Direction::Encode => "Encoding at stretch 2".into(),
+            Direction::Decode => "Decoding, half of the packets redundant".into(),
+        },
+        x: Axis::logarithmic("packets of the file"),
+        y: Axis::logarithmic("seconds of processor time"),
+        series: codes.iter().map(curve).collect(),
+    };
+    let others: Vec<String> =
+        codes.iter().map(Value::to_string).filter(|code| code != TORNADO).collect();
+    let cell = |code: &String, k: u32| {
+        let ours = over_tornado(table, code, k);
+        match code.as_str() {
+            CAUCHY => format!("{ours:.0} ({:.0})", printed_ratio(direction, k)),
+            _ => format!("{ours:.2}"),
+        }
+    };
+    let line = |&(k, ..): &(u32, _, _)| {
+        let cells = others.iter().map(|code| cell(code, k));
+        [k.to_string()].into_iter().chain(cells).collect()
+    };
+    let grid = Grid {
+        title: "Time over that of Tornado Z, ours (and printed)".into(),
+        columns: ["packets".to_owned()].into_iter().chain(others.iter().cloned()).collect(),
+        rows: PRINTED.iter().map(line).collect(),
+    };
+    vec![Exhibit::Grid(grid), Exhibit::Chart(chart)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Scale;
+
+    #[test]
+    fn every_code_has_a_time_in_both_directions() {
+        for experiment in [&TABLE_3, &TABLE_4] {
+            let case = Case { index: 0, scale: Scale::Quick, seed: 1, experiment: experiment.id };
+            let mut table = Table::new(COLUMNS);
+            table.rows.extend((experiment.run)(&case).into_iter().map(|row| (0, row)));
+            let seconds = table.numbers("seconds", &[("k", STAND_IN.into())]);
+            assert_eq!(seconds.len(), 5);
+            // Who computed something wrong has none.
+            assert!(seconds.iter().all(|&seconds| seconds > 0.0), "{seconds:?}");
+        }
+    }
+
+    #[test]
+    fn the_printed_ratios_are_those_of_the_summary() {
+        assert_eq!(printed_ratio(Direction::Encode, LONGEST).round(), 7838.0);
+        assert_eq!(printed_ratio(Direction::Decode, LONGEST).round(), 6004.0);
+        assert_eq!(INTERLEAVED.0 * INTERLEAVED.1, LONGEST - 3);
+    }
+}
