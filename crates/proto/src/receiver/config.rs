@@ -1,6 +1,6 @@
 //! What a receiver is told beforehand, what it may spend, and what it counts.
 
-use fontana_fec::{ObjectLayout, Oti};
+use fontana_fec::{FecScheme, Oti};
 use fontana_wire::{FdtLimits, Hash, Manifest, ManifestLimits, PublicKey, Tsi};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -71,6 +71,9 @@ pub struct ReceiverLimits {
     /// ([`FecScheme::decoder_memory`](fontana_fec::FecScheme::decoder_memory)). Symbols of other blocks
     /// are dropped until there is room, and objects of which not even one block has room are refused.
     pub max_decoder_bytes: u64,
+    /// Multiplications of octets that a Reed-Solomon block may cost: a stranger's block of 32 000
+    /// symbols and as many lost ones would keep a core busy for hours.
+    pub max_block_products: u64,
     /// Times that the bytes of one block may turn out wrong before its object is given up.
     pub max_poisonings: u32,
     /// Signatures and manifests that are checked in any second.
@@ -94,6 +97,9 @@ impl Default for ReceiverLimits {
             max_recoveries: 4,
             // 16 blocks of the default length: 200 MB of content at a time.
             max_decoder_bytes: 64 << 20,
+            // A few seconds of a core at worst; 4 900 symbols and as many lost ones of 1 400 bytes, and
+            // every block of RFC 5510.
+            max_block_products: 1 << 35,
             max_poisonings: 8,
             // 50 µs each: half a per cent of a core.
             max_head_checks_per_second: 100,
@@ -102,11 +108,22 @@ impl Default for ReceiverLimits {
 }
 
 impl ReceiverLimits {
-    /// Whether a block of the object can be decoded.
+    /// Whether a block of the object can be decoded, within memory and time.
     pub(super) fn have_room_to_decode(&self, oti: Oti) -> bool {
-        let memory = |layout: ObjectLayout| oti.scheme.decoder_memory(layout.max_source_symbols());
-        oti.layout().ok().and_then(memory).is_none_or(|bytes| bytes <= self.max_decoder_bytes)
+        let Ok(layout) = oti.layout() else { return true };
+        let k = layout.max_source_symbols();
+        let bytes = oti.scheme.decoder_memory(k).unwrap_or(0);
+        bytes <= self.max_decoder_bytes && products(oti, k) <= self.max_block_products
     }
+}
+
+/// Multiplications of octets that the worst loss of a block of `k` source symbols costs: of
+/// Reed-Solomon codes, as many for every byte position as there are symbols at hand for each lost one.
+/// The other codes are bounded by [`Work`](fontana_fec::Work).
+fn products(oti: Oti, k: u32) -> u64 {
+    let FecScheme::ReedSolomon { max_encoding_symbols, .. } = oti.scheme else { return 0 };
+    let lost = u32::from(max_encoding_symbols).saturating_sub(k).min(k);
+    u64::from(k) * u64::from(lost) * u64::from(oti.symbol_size)
 }
 
 /// Everything a receiver needs to know.
@@ -170,4 +187,30 @@ pub struct ReceiverStats {
     pub local_drops: u64,
     /// Blocks whose bytes turned out wrong.
     pub poisoned_blocks: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_fec::ReedSolomonCode;
+
+    #[test]
+    fn reed_solomon_blocks_that_would_take_hours_are_refused() {
+        let limits = ReceiverLimits::default();
+        let can = |code, k: u16, n, symbol_size| {
+            let scheme = FecScheme::ReedSolomon {
+                code,
+                max_source_block_length: k,
+                max_encoding_symbols: n,
+            };
+            let transfer_length = u64::from(k) * u64::from(symbol_size);
+            limits.have_room_to_decode(Oti { transfer_length, symbol_size, scheme })
+        };
+        let wide = ReedSolomonCode::Cauchy16;
+        assert!(can(ReedSolomonCode::Rfc5510, 127, 255, u16::MAX));
+        assert!(can(wide, 4_900, 9_800, 1400));
+        assert!(!can(wide, 5_000, 10_000, 1400));
+        assert!(can(wide, 5_000, 5_100, 1400), "few can be lost");
+        assert!(!can(wide, 32_000, 64_000, 64));
+    }
 }
