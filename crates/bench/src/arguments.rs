@@ -9,7 +9,7 @@ const USAGE: &str = "\
 usage: fontana-bench codes [--json] [--code NAME] [--k K] [--scenario NAME] [--alone]
 
   codes   speed of the codes beside their peers, or alone (for a profile)
-          scenarios: plan, encode, decode50, decode5, decode1
+          scenarios: plan, encode, decode50, decode5, decode1, receive, receive-ids
   failures [--json] [--k K]
           how often K, K + 1, K + 2 random RaptorQ symbols fail, on all cores; K is 10 if not given";
 

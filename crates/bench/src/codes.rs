@@ -6,34 +6,67 @@ use crate::limit::{self, ReadingRows};
 use crate::ours;
 use crate::peers::{self, Peer};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload};
+use fontana_fec::lt::Lt;
+use fontana_fec::tornado::Tornado;
 use fontana_fec::{FecScheme, ReedSolomonCode};
 use serde::Serialize;
 
 /// One of our codes, the blocks it is measured with, and whom it is compared with.
 struct Code {
     name: &'static str,
-    scheme: FecScheme,
+    /// Of blocks of so many source symbols.
+    scheme: fn(u32) -> FecScheme,
     source_symbols: &'static [u32],
+    scenarios: &'static [Scenario],
     peers: &'static [Peer],
 }
+
+/// Longest block that is measured without being asked for: one of a million symbols takes 5 GB.
+const LONG: u32 = 100_000;
+
+/// Of codes whose plans cost nothing and that take more than `k` symbols, or never a source symbol.
+const SPARSE: &[Scenario] = &[Scenario::Encode, Scenario::Receive, Scenario::ReceiveIds];
 
 /// A new code is a new line here.
 const CODES: &[Code] = &[
     Code {
         name: "raptorq",
-        scheme: FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 },
+        scheme: |_| FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 },
         source_symbols: &[1_000, 10_000, 50_000],
+        scenarios: &Scenario::ALL,
         peers: &[peers::raptorq, peers::reed_solomon_simd],
     },
     Code {
         name: "rs",
-        scheme: FecScheme::ReedSolomon {
+        scheme: |_| FecScheme::ReedSolomon {
             code: ReedSolomonCode::Rfc5510,
             max_source_block_length: 127,
             max_encoding_symbols: 255,
         },
         source_symbols: &[32, 127],
+        scenarios: &Scenario::ALL,
         peers: &[peers::reed_solomon_simd],
+    },
+    Code {
+        name: "tornado",
+        scheme: |k| FecScheme::Tornado { max_source_block_length: k, code: Tornado::Z },
+        source_symbols: &[1_000, 16_000],
+        scenarios: SPARSE,
+        peers: &[],
+    },
+    Code {
+        name: "lt-fast",
+        scheme: |k| FecScheme::Lt { max_source_block_length: k, code: Lt::fast(k, 1) },
+        source_symbols: &[1_000, 10_000, 100_000, 1_000_000],
+        scenarios: SPARSE,
+        peers: &[],
+    },
+    Code {
+        name: "lt-strict",
+        scheme: |k| FecScheme::Lt { max_source_block_length: k, code: Lt::strict(k, 1) },
+        source_symbols: &[1_000, 10_000, 100_000, 1_000_000],
+        scenarios: SPARSE,
+        peers: &[],
     },
 ];
 
@@ -59,7 +92,7 @@ impl Row {
     fn print(&self) {
         let Self { code, k, scenario, mbytes_per_second: speed, .. } = self;
         let milliseconds = f64::from(*k) * self.symbol_size as f64 / 1e3 / speed;
-        print!("{code:8} {k:6} {scenario:9} {milliseconds:8.3} ms {speed:6.0} MB/s");
+        print!("{code:9} {k:7} {scenario:11} {milliseconds:8.3} ms {speed:6.0} MB/s");
         match (&self.peer, self.ratio) {
             (Some(peer), Some(ratio)) if peer == limit::NAME => {
                 println!("  = reading {:.1} rows a symbol", 1.0 / ratio);
@@ -77,9 +110,9 @@ pub(crate) fn run(selection: &Selection, json: bool) {
     let wanted = |code: &&Code| selection.code.as_ref().is_none_or(|name| name == code.name);
     for code in CODES.iter().filter(wanted) {
         let ks = code.source_symbols.iter().copied();
-        for k in ks.filter(|&k| selection.k.is_none_or(|wanted| wanted == k)) {
+        for k in ks.filter(|&k| selection.k.map_or(k <= LONG, |wanted| wanted == k)) {
             let workload = Workload::new(k);
-            let scenarios = Scenario::ALL.into_iter();
+            let scenarios = code.scenarios.iter().copied();
             for scenario in scenarios.filter(|&s| selection.scenario.is_none_or(|w| w == s)) {
                 let print = if json { Row::print_json } else { Row::print };
                 measure(code, scenario, &workload, selection.alone).iter().for_each(print);
@@ -89,7 +122,7 @@ pub(crate) fn run(selection: &Selection, json: bool) {
 }
 
 fn measure(code: &Code, scenario: Scenario, workload: &Workload, alone: bool) -> Vec<Row> {
-    let mut contestants = vec![ours::contestant(code.scheme, scenario, workload)];
+    let mut contestants = vec![ours::contestant((code.scheme)(workload.k), scenario, workload)];
     if !alone {
         contestants.extend(code.peers.iter().filter_map(|peer| peer(scenario, workload)));
         contestants.push(Box::new(ReadingRows::new(workload.k)));

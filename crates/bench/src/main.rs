@@ -23,6 +23,7 @@ mod failures;
 mod limit;
 mod ours;
 mod peers;
+mod reception;
 mod workload;
 
 use arguments::{Arguments, Command};

@@ -1,12 +1,13 @@
 //! Fontana's codes, all through the same contract.
 
 use crate::contest::Contestant;
+use crate::reception::{OnIds, Receiving, Reception};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload, symbol};
 use fontana_fec::{Encoder, Esi, FecScheme, Memory, Plan, PlanCache, Progress, Work};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-const NAME: &str = "fontana";
+pub(crate) const NAME: &str = "fontana";
 
 /// One of our codes at work on `workload`, whose repair symbols have the ESIs from `k` on.
 pub(crate) fn contestant<'a>(
@@ -18,6 +19,8 @@ pub(crate) fn contestant<'a>(
         Scenario::Plan => Box::new(Planning { scheme, k: workload.k }),
         Scenario::Encode => Box::new(Encoding::new(scheme, workload)),
         Scenario::Decode { lost } => Box::new(Decoding::new(scheme, workload, lost)),
+        Scenario::Receive => Box::new(Receiving::new(Reception::new(scheme, workload))),
+        Scenario::ReceiveIds => Box::new(OnIds(Reception::new(scheme, workload))),
     }
 }
 

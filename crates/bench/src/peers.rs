@@ -21,6 +21,7 @@ pub(crate) fn raptorq(scenario: Scenario, workload: &Workload) -> Option<Box<dyn
             Box::new(RaptorQEncoding { workload, plan })
         }
         Scenario::Decode { lost } => Box::new(RaptorQDecoding::new(workload, lost)),
+        Scenario::Receive | Scenario::ReceiveIds => return None,
     })
 }
 
@@ -35,7 +36,7 @@ pub(crate) fn reed_solomon_simd(
         return None;
     }
     match scenario {
-        Scenario::Plan => None,
+        Scenario::Plan | Scenario::Receive | Scenario::ReceiveIds => None,
         Scenario::Encode => Some(Box::new(ReedSolomonEncoding {
             workload,
             encoder: ReedSolomonEncoder::new(k, k, SYMBOL_SIZE).unwrap(),

@@ -15,15 +15,22 @@ pub(crate) enum Scenario {
     /// All source symbols, of which `lost` in a hundred, evenly spread, are replaced by repair
     /// symbols; planning included.
     Decode { lost: u32 },
+    /// From as many symbols as it takes: for codes of which no `k` symbols suffice, or without source
+    /// symbols. Planning included.
+    Receive,
+    /// Of this, planning.
+    ReceiveIds,
 }
 
 impl Scenario {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Plan,
         Self::Encode,
         Self::Decode { lost: 50 },
         Self::Decode { lost: 5 },
         Self::Decode { lost: 1 },
+        Self::Receive,
+        Self::ReceiveIds,
     ];
 
     pub(crate) fn name(self) -> String {
@@ -31,6 +38,8 @@ impl Scenario {
             Self::Plan => "plan".to_owned(),
             Self::Encode => "encode".to_owned(),
             Self::Decode { lost } => format!("decode{lost}"),
+            Self::Receive => "receive".to_owned(),
+            Self::ReceiveIds => "receive-ids".to_owned(),
         }
     }
 

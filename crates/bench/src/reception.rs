@@ -1,0 +1,147 @@
+//! Our codes as a receiver meets them: from as many symbols as it takes.
+
+use crate::contest::Contestant;
+use crate::workload::{SYMBOL_SIZE, Workload, symbol};
+use fontana_fec::lt::{Lt, Profile};
+use fontana_fec::{Encoder, Esi, FecScheme, Intermediate, Memory, Plan, PlanCache, Progress, Work};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// Recovered symbols are written this many at a time, as a receiver does.
+const BATCH: usize = 16_000;
+
+/// Of a Tornado code any symbols, of LT repair symbols, of others half of the source symbols and then
+/// repair symbols.
+pub(crate) struct Reception<'a> {
+    scheme: FecScheme,
+    workload: &'a Workload,
+    esis: Vec<Esi>,
+    repair: Vec<u8>,
+    /// For each repair symbol, by number, where it is in `repair`.
+    places: Vec<u32>,
+    /// Keeps what decoders share while no decoder is there.
+    _plan: Arc<Plan>,
+}
+
+impl<'a> Reception<'a> {
+    pub(crate) fn new(scheme: FecScheme, workload: &'a Workload) -> Self {
+        let k = workload.k;
+        let plan = PlanCache::new(1).source_plan(scheme, k).unwrap();
+        let esis = sufficient(scheme, k);
+        let source = esis.partition_point(|esi| esi.0 < k);
+        let last = esis.last().map_or(0, |esi| esi.0);
+        let mut places = vec![0; (last + 1).saturating_sub(k) as usize];
+        for (place, esi) in (0..).zip(&esis[source..]) {
+            places[(esi.0 - k) as usize] = place;
+        }
+        let block = load(&plan, Memory::default(), |esi, out| {
+            out.copy_from_slice(workload.symbol(esi));
+        });
+        let mut repair = vec![0; (esis.len() - source) * SYMBOL_SIZE];
+        block.write_symbols(&esis[source..], &mut repair);
+        Self { scheme, workload, esis, repair, places, _plan: plan }
+    }
+
+    fn symbol(&self, esi: Esi) -> &[u8] {
+        match esi.0.checked_sub(self.workload.k) {
+            None => self.workload.symbol(esi),
+            Some(repair) => symbol(&self.repair, self.places[repair as usize]),
+        }
+    }
+
+    fn plan(&self) -> Arc<Plan> {
+        let mut decoder = self.scheme.decoder(self.workload.k).unwrap();
+        for &esi in &self.esis {
+            decoder.push(esi).unwrap();
+        }
+        let Progress::Solved(plan) = decoder.solve(Work::UNBOUNDED) else { panic!("they suffice") };
+        plan
+    }
+}
+
+/// In ascending order.
+fn sufficient(scheme: FecScheme, k: u32) -> Vec<Esi> {
+    let candidates: Vec<u32> = match scheme {
+        // An order that is no walk through the layers.
+        FecScheme::Tornado { .. } => {
+            let n = u64::from(scheme.encoding_symbols(k));
+            (0..n).map(|i| (i * 7_919 % n) as u32).collect()
+        }
+        FecScheme::Lt { .. } => (k..4 * k).collect(),
+        _ => (0..k).filter(|esi| esi % 2 == 0).chain(k..2 * k).collect(),
+    };
+    let mut decoder = scheme.decoder(k).unwrap();
+    let mut esis = Vec::new();
+    while !matches!(decoder.solve(Work::UNBOUNDED), Progress::Solved(_)) {
+        let wanted = decoder.symbols_wanted() as usize;
+        let next = &candidates[esis.len()..][..wanted];
+        next.iter().for_each(|&esi| assert!(decoder.push(Esi(esi)).is_ok()));
+        esis.extend(next.iter().copied().map(Esi));
+    }
+    // What strict codes promise is with 1.05 k symbols.
+    let at_least = if is_strict(scheme) { k as usize + k as usize / 20 } else { 0 };
+    let more = candidates.iter().copied().map(Esi).skip(esis.len());
+    esis.extend(more.take(at_least.saturating_sub(esis.len())));
+    esis.sort_unstable();
+    esis
+}
+
+fn is_strict(scheme: FecScheme) -> bool {
+    matches!(scheme, FecScheme::Lt { code: Lt { profile: Profile::Strict, .. }, .. })
+}
+
+fn load(plan: &Arc<Plan>, memory: Memory, symbol: impl Fn(Esi, &mut [u8])) -> Intermediate {
+    let load = |esi: Esi, out: &mut [u8]| {
+        symbol(esi, out);
+        Ok::<_, Infallible>(())
+    };
+    let Ok(block) = plan.execute_in(memory, SYMBOL_SIZE, load);
+    block
+}
+
+/// The part of it that is done on ids.
+pub(crate) struct OnIds<'a>(pub(crate) Reception<'a>);
+
+impl Contestant for OnIds<'_> {
+    fn name(&self) -> &str {
+        crate::ours::NAME
+    }
+
+    fn run(&mut self) {
+        self.0.plan();
+    }
+}
+
+/// All of it.
+pub(crate) struct Receiving<'a> {
+    reception: Reception<'a>,
+    memory: Memory,
+    out: Vec<u8>,
+}
+
+impl<'a> Receiving<'a> {
+    pub(crate) fn new(reception: Reception<'a>) -> Self {
+        let out = vec![0; BATCH.min(reception.workload.k as usize) * SYMBOL_SIZE];
+        Self { reception, memory: Memory::default(), out }
+    }
+}
+
+impl Contestant for Receiving<'_> {
+    fn name(&self) -> &str {
+        crate::ours::NAME
+    }
+
+    fn run(&mut self) {
+        let plan = self.reception.plan();
+        let block = load(&plan, std::mem::take(&mut self.memory), |esi, out| {
+            out.copy_from_slice(self.reception.symbol(esi));
+        });
+        for lost in plan.lost().chunks(BATCH) {
+            let out = &mut self.out[..lost.len() * SYMBOL_SIZE];
+            block.write_symbols(lost, out);
+            let first = self.reception.workload.symbol(lost[0]);
+            assert!(&out[..SYMBOL_SIZE] == first, "{:?}", lost[0]);
+        }
+        self.memory = block.into_memory();
+    }
+}
