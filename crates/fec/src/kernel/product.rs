@@ -381,39 +381,4 @@ mod tests {
             }
         }
     }
-
-    /// `cargo test -p fontana-fec --release -- --ignored --nocapture products_per_second`
-    #[test]
-    #[ignore = "a measurement"]
-    #[allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a measurement")]
-    fn products_per_second() {
-        for (m, n) in [(32, 32), (16, 32), (48, 1_000), (48, 10_000)] {
-            for lanes in 1..=MAX_STRIPE_LINES {
-                let bytes = octets(m * n, m);
-                let coefficients = Coefficients::new(m, &bytes);
-                let (inputs, mut outputs) = (lines(n * lanes, n), lines(m * lanes, 77));
-                for instructions in InstructionSet::available() {
-                    let mut best = f64::MAX;
-                    let runs = 40_000_000 / (m * n * lanes * LINE) + 1;
-                    for _ in 0..15 {
-                        let start = std::time::Instant::now();
-                        for _ in 0..runs {
-                            instructions.dispatch(
-                                lanes,
-                                MultiplyRows {
-                                    coefficients,
-                                    inputs: &inputs,
-                                    outputs: &mut outputs,
-                                    before: Before::Added,
-                                },
-                            );
-                        }
-                        best = best.min(start.elapsed().as_secs_f64() / runs as f64);
-                    }
-                    let rate = (m * n * lanes * LINE) as f64 / best / 1e9;
-                    println!("{m} x {n}, {lanes} lanes, {instructions:?}: {rate:.0} GB/s");
-                }
-            }
-        }
-    }
 }
