@@ -3,8 +3,8 @@
 
 use fontana::wire::{Entry, Manifest, Segment, Ticket};
 use fontana::{
-    Filter, Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession,
-    SendSummary, SimulatedLoss, Stop, Verdict,
+    Filter, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions,
+    SendSession, SendSummary, SimulatedLoss, Stop, Verdict,
 };
 use fontana_testing::noise;
 use std::collections::BTreeMap;
@@ -77,8 +77,23 @@ fn receive_options(ticket: &Ticket, reach: &Reach, into: &Path) -> ReceiveOption
 }
 
 fn receive(options: ReceiveOptions) -> ReceiveSummary {
+    receive_what_is_missing(options).0
+}
+
+/// And how many source symbols had to be received. That many *were* received at least: how many more
+/// arrive before it is known what is there already depends on the machine.
+fn receive_what_is_missing(options: ReceiveOptions) -> (ReceiveSummary, u64) {
+    let mut kept = 0;
     let session = ReceiveSession::open(options).unwrap();
-    session.run(&Stop::new(), &mut |_| {}).unwrap()
+    let summary = session
+        .run(&Stop::new(), &mut |event| {
+            if let ReceiveEvent::Resumed { symbols, .. } = event {
+                kept = symbols;
+            }
+        })
+        .unwrap();
+    let missing = summary.progress.source_symbols - kept;
+    (summary, missing)
 }
 
 /// What there is to compare of one name.

@@ -1,7 +1,7 @@
 //! A part of a tree: what was asked for is there, and nothing else was received.
 
 use super::*;
-use fontana::{Error, ReceiveEvent, ReceivedPart};
+use fontana::{Error, ReceivedPart};
 
 /// Small pictures and notes in one object, and two large files with an object each.
 fn plant_parts(root: &Path) {
