@@ -444,8 +444,7 @@ fn control_objects(
             },
             expires_unix_seconds: 0,
             rate_bytes_per_second: options.rate_bytes_per_second,
-            congestion_control: CongestionControl::FIXED_RATE,
-            channel_count: 1,
+            congestion_control: CongestionControl::FixedRate,
         };
         let mut bytes = head.emit(options.signer.as_ref());
         bytes.resize(usize::from(size), 0);

@@ -72,8 +72,7 @@ fn packets(tsi: Tsi, manifest: &[u8]) -> Vec<Vec<u8>> {
         manifest: ObjectRef { toi, oti: oti(manifest.len()), hash: manifest_hash(manifest) },
         expires_unix_seconds: 0,
         rate_bytes_per_second: 1_000_000,
-        congestion_control: CongestionControl::FIXED_RATE,
-        channel_count: 1,
+        congestion_control: CongestionControl::FixedRate,
     };
     let mut head = head.emit(None);
     head.resize(usize::from(SYMBOL_SIZE), 0);

@@ -1,7 +1,12 @@
-//! Which channels a receiver is subscribed to.
+//! Congestion control: when a sender's packets leave on which channel ([`ChannelClock`]), and which
+//! channels a receiver is subscribed to ([`SubscriptionControl`]).
 
 use crate::{ChannelId, Instant};
 use fontana_wire::Cci;
+
+mod clock;
+
+pub use clock::{ChannelClock, Emission};
 
 /// A change of subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

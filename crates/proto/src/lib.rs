@@ -21,7 +21,9 @@ mod schedule;
 mod sender;
 mod time;
 
-pub use congestion::{FixedChannels, Membership, PacketSeen, SubscriptionControl};
+pub use congestion::{
+    ChannelClock, Emission, FixedChannels, Membership, PacketSeen, SubscriptionControl,
+};
 pub use endpoint::{
     BatchId, BlockId, ChannelId, Datagram, Destination, Endpoint, Output, SymbolId, drain,
 };

@@ -18,19 +18,22 @@
 //!     40      8  rate, bytes per second; 0 = not said
 //!     48      1  congestion control; 0 = fixed rate
 //!     49      1  channel count, at least 1
-//!     50      1  what describes the content: 0 = a manifest, 1 = a stream index
-//!     51      4  its TOI
-//!     55      n  its object transmission information: 15 with No-Code, RFC 5510 and RaptorQ
-//!   55+n     32  its hash
-//!   87+n      1  0 = not signed, 1 = signed
-//!   88+n     32  public key       } when signed
-//!  120+n     64  signature        }
+//!     50      c  parameters of congestion control; none with fixed rate on one channel
+//!   50+c      1  what describes the content: 0 = a manifest, 1 = a stream index
+//!   51+c      4  its TOI
+//!   55+c      n  its object transmission information: 15 with No-Code, RFC 5510 and RaptorQ
+//! 55+c+n     32  its hash
+//! 87+c+n      1  0 = not signed, 1 = signed
+//! 88+c+n     32  public key       } when signed
+//!120+c+n     64  signature        }
 //! ```
 //! The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and all before it.
 
 use crate::bytes::Reader;
 use crate::key::Signature;
-use crate::{CodeError, Hash, KeyError, PublicKey, SecretKey, oti};
+use crate::{
+    CodeError, CongestionControl, CongestionError, Hash, KeyError, PublicKey, SecretKey, oti,
+};
 use fontana_fec::{Oti, OtiError};
 use std::fmt;
 
@@ -70,16 +73,6 @@ pub struct ObjectRef {
     pub hash: Hash,
 }
 
-/// How the rate of a session is controlled, and what its packets' [`Cci`](crate::Cci) means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CongestionControl(pub u8);
-
-impl CongestionControl {
-    /// A constant rate that the sender's operator answers for. The CCI is one word that counts the
-    /// packets of its channel, modulo 2^32, so that receivers see losses.
-    pub const FIXED_RATE: Self = Self(0);
-}
-
 /// What describes the content of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentKind {
@@ -106,15 +99,15 @@ pub struct SessionHead {
     pub expires_unix_seconds: u64,
     /// Most bytes per second that the sender will send on all channels; 0 = not said.
     pub rate_bytes_per_second: u64,
-    /// What the CCI of the session's packets means.
+    /// On which channels it comes, and what the CCI of its packets means.
     pub congestion_control: CongestionControl,
-    /// Channels of the session: at least 1.
-    pub channel_count: u8,
 }
 
 impl SessionHead {
-    /// Bytes of a signed head whose manifest is sent with RaptorQ, or without a code; an unsigned one
-    /// is 96 shorter. Symbols of a session must be at least this long.
+    /// Bytes of a signed head of a session on one channel whose manifest is sent with RaptorQ, or
+    /// without a code; an unsigned one is 96 shorter, and others are longer by the
+    /// [parameters](CongestionControl::parameter_size) of their congestion control. Symbols of a
+    /// session must be at least this long.
     pub const MAX_SIZE: usize = UNSIGNED_SIZE + PublicKey::SIZE + size_of::<Signature>();
 
     /// True if the publisher's word no longer holds at the given time.
@@ -131,7 +124,7 @@ impl SessionHead {
         out.extend(self.manifest_version.to_be_bytes());
         out.extend(self.expires_unix_seconds.to_be_bytes());
         out.extend(self.rate_bytes_per_second.to_be_bytes());
-        out.extend([self.congestion_control.0, self.channel_count]);
+        self.congestion_control.emit(&mut out);
         out.push(match self.kind {
             ContentKind::Manifest => 0,
             ContentKind::StreamIndex => 1,
@@ -179,9 +172,6 @@ impl UnverifiedHead {
             version => return Err(HeadError::FormatVersion(version)),
         }
         let head = parse_fields(&mut reader).ok_or(truncated)??;
-        if head.channel_count == 0 {
-            return Err(HeadError::ChannelCount);
-        }
         let signed = match reader.u8().ok_or(truncated)? {
             0 => None,
             1 => {
@@ -264,8 +254,10 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<SessionHead, HeadError
     let manifest_version = reader.u64()?;
     let expires_unix_seconds = reader.u64()?;
     let rate_bytes_per_second = reader.u64()?;
-    let congestion_control = CongestionControl(reader.u8()?);
-    let channel_count = reader.u8()?;
+    let congestion_control = match CongestionControl::parse(reader)? {
+        Ok(control) => control,
+        Err(error) => return Some(Err(error.into())),
+    };
     let kind = reader.u8()?;
     let toi = reader.u32()?;
     let oti = match oti::parse(reader)? {
@@ -289,7 +281,6 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<SessionHead, HeadError
         expires_unix_seconds,
         rate_bytes_per_second,
         congestion_control,
-        channel_count,
     }))
 }
 
@@ -314,9 +305,9 @@ pub enum HeadError {
     /// The manifest's transmission information makes no sense.
     #[error(transparent)]
     Oti(#[from] OtiError),
-    /// No channels.
-    #[error("a session without channels")]
-    ChannelCount,
+    /// No congestion control that there is.
+    #[error(transparent)]
+    CongestionControl(#[from] CongestionError),
     /// Neither a manifest nor a stream index.
     #[error("content of the unknown kind {0}")]
     ContentKind(u8),

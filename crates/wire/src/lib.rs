@@ -7,6 +7,7 @@
 //! | file delivery table | [`Fdt`] | RFC 6726, RFC 3926 |
 //! | content encodings | [`decode_bounded`] | RFC 1950 to 1952 |
 //! | session head, manifest, stream index | [`SessionHead`], [`Manifest`], [`StreamIndex`] | `docs/wire.md` |
+//! | congestion control | [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`] | RFC 3738; `docs/wire.md` |
 //! | hashes, keys | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
 //! | tickets | [`Ticket`] | `docs/wire.md` |
 //!
@@ -17,6 +18,8 @@
 
 mod alc;
 mod bytes;
+mod cci;
+mod congestion;
 mod content;
 mod extension;
 mod fdt;
@@ -40,6 +43,10 @@ mod varint;
 pub use alc::{
     Packet, PacketError, Payload, emit_payload_id, emit_small_block_payload_id, payload_id_size,
 };
+pub use cci::{FlidCci, RlcCci, WebrcCci};
+pub use congestion::{
+    CongestionControl, CongestionError, FlidSl, LayerRates, MAX_CHANNELS, Rlc, SyncSpacing, Webrc,
+};
 pub use content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded};
 pub use extension::{
     AuthExtension, Extension, Extensions, ExtensionsIter, FdtExtension, TimeExtension,
@@ -49,9 +56,7 @@ pub use fti::FtiError;
 pub use hash::{
     BlockHasher, Hash, HexError, manifest_hash, object_hash, stream_index_hash, tree_hash,
 };
-pub use head::{
-    CongestionControl, ContentKind, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead,
-};
+pub use head::{ContentKind, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead};
 pub use id::{Cci, Toi, Tsi};
 pub use instance::CodeError;
 pub use key::{KeyError, PublicKey, SecretKey};

@@ -277,8 +277,7 @@ impl StreamSender {
             },
             expires_unix_seconds: 0,
             rate_bytes_per_second: self.config.rate_bytes_per_second,
-            congestion_control: CongestionControl::FIXED_RATE,
-            channel_count: 1,
+            congestion_control: CongestionControl::FixedRate,
         };
         let mut bytes = head.emit(Some(&self.config.signer));
         bytes.resize(usize::from(size), 0);

@@ -159,8 +159,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         },
         expires_unix_seconds: setup.expires,
         rate_bytes_per_second: setup.rate,
-        congestion_control: CongestionControl::FIXED_RATE,
-        channel_count: 1,
+        congestion_control: CongestionControl::FixedRate,
     };
     let mut bytes = head.emit(signer);
     bytes.resize(usize::from(symbol_size), 0);

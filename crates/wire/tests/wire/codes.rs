@@ -62,8 +62,7 @@ fn head(oti: Oti) -> SessionHead {
         manifest: ObjectRef { toi: 1, oti, hash: Hash([9; 32]) },
         expires_unix_seconds: 0,
         rate_bytes_per_second: 0,
-        congestion_control: CongestionControl::FIXED_RATE,
-        channel_count: 1,
+        congestion_control: CongestionControl::FixedRate,
     }
 }
 

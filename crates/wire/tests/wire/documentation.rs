@@ -56,8 +56,7 @@ fn session_head() -> SessionHead {
         },
         expires_unix_seconds: 0,
         rate_bytes_per_second: 12_500_000,
-        congestion_control: CongestionControl::FIXED_RATE,
-        channel_count: 1,
+        congestion_control: CongestionControl::FixedRate,
     }
 }
 

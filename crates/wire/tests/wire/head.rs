@@ -1,10 +1,10 @@
 //! The session head: one encoding, and three ways to trust it.
 
-use crate::{flips, truncations};
+use crate::{congestion, flips, truncations};
 use fontana_fec::{FecScheme, Oti, OtiError};
 use fontana_wire::{
-    CodeError, CongestionControl, ContentKind, Hash, HeadError, InstanceId, ObjectRef, SecretKey,
-    SessionHead, UnverifiedHead,
+    CodeError, CongestionControl, ContentKind, FlidSl, Hash, HeadError, InstanceId, LayerRates,
+    ObjectRef, Rlc, SecretKey, SessionHead, UnverifiedHead,
 };
 use proptest::prelude::*;
 
@@ -24,8 +24,7 @@ pub(crate) fn sample() -> SessionHead {
         },
         expires_unix_seconds: 1_800_000_000,
         rate_bytes_per_second: 12_500_000,
-        congestion_control: CongestionControl::FIXED_RATE,
-        channel_count: 1,
+        congestion_control: CongestionControl::FixedRate,
     }
 }
 
@@ -128,8 +127,8 @@ fn what_is_not_a_head_is_called_by_its_name() {
     };
     assert_eq!(with(0, b'f'), Err(HeadError::Magic));
     assert_eq!(with(7, 2), Err(HeadError::FormatVersion(2)));
-    assert_eq!(with(49, 0), Err(HeadError::ChannelCount));
-    assert_eq!(with(49, 255), Ok(()));
+    assert!(matches!(with(48, 9), Err(HeadError::CongestionControl(_))));
+    assert!(matches!(with(49, 0), Err(HeadError::CongestionControl(_))));
     assert_eq!(with(50, 1), Ok(()));
     assert_eq!(with(50, 2), Err(HeadError::ContentKind(2)));
     assert_eq!(with(55, 7), Err(HeadError::Code(CodeError::EncodingId(7))));
@@ -162,29 +161,29 @@ fn heads() -> impl Strategy<Value = SessionHead> {
     ];
     let oti = oti.prop_filter("describes an object", |oti| oti.layout().is_ok());
     let kind = prop_oneof![Just(ContentKind::Manifest), Just(ContentKind::StreamIndex)];
-    (
-        any::<[u8; 16]>(),
-        any::<[u64; 3]>(),
-        (kind, any::<u8>()),
-        1..=u8::MAX,
-        any::<u32>(),
-        oti,
-        any::<[u8; 32]>(),
-    )
-        .prop_map(
-            |(instance, [version, expires, rate], (kind, control), channels, toi, oti, hash)| {
-                SessionHead {
-                    instance: InstanceId(instance),
-                    manifest_version: version,
-                    kind,
-                    manifest: ObjectRef { toi, oti, hash: Hash(hash) },
-                    expires_unix_seconds: expires,
-                    rate_bytes_per_second: rate,
-                    congestion_control: CongestionControl(control),
-                    channel_count: channels,
-                }
-            },
-        )
+    let layers = prop::collection::vec(1..=1_u32 << 20, 1..=64)
+        .prop_map(|rates| LayerRates::listed(rates).unwrap());
+    let control = prop_oneof![
+        Just(CongestionControl::FixedRate),
+        Just(CongestionControl::Webrc(congestion::webrc())),
+        layers.clone().prop_map(CongestionControl::FixedLayers),
+        (layers.clone(), 1..=u16::MAX).prop_map(|(layers, slot_milliseconds)| {
+            CongestionControl::FlidSl(FlidSl { layers, slot_milliseconds })
+        }),
+        layers.prop_map(|layers| CongestionControl::Rlc(Rlc { layers, ..congestion::rlc() })),
+    ];
+    (any::<[u8; 16]>(), any::<[u64; 3]>(), (kind, control), any::<u32>(), oti, any::<[u8; 32]>())
+        .prop_map(|(instance, [version, expires, rate], (kind, control), toi, oti, hash)| {
+            SessionHead {
+                instance: InstanceId(instance),
+                manifest_version: version,
+                kind,
+                manifest: ObjectRef { toi, oti, hash: Hash(hash) },
+                expires_unix_seconds: expires,
+                rate_bytes_per_second: rate,
+                congestion_control: control,
+            }
+        })
 }
 
 proptest! {

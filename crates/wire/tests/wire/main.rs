@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod codes;
+mod congestion;
 mod content;
 mod documentation;
 mod fdt;

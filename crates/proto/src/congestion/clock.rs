@@ -1,0 +1,126 @@
+//! When a sender's next packet leaves, on which channel, and what its CCI says.
+//!
+//! [`ChannelClock::peek`] says it, [`advance`](ChannelClock::advance) goes on to the packet after it,
+//! and [`skip_to`](ChannelClock::skip_to) tells the clock the time, so that a sender that woke late
+//! does not send in one train what it has missed. Packets have the same size on the wire and leave
+//! evenly spaced, at the rate of the session, whatever the channels do to each other: what one
+//! channel gains, another loses. A clone goes its own way: a sender lays its rounds out with one.
+
+use crate::{ChannelId, Instant, Pacer};
+use fontana_wire::{Cci, CongestionControl, CongestionError};
+use layers::LayerClock;
+use std::time::Duration;
+
+mod layers;
+
+/// A packet that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emission {
+    /// When it may leave.
+    pub at: Instant,
+    /// Where to.
+    pub channel: ChannelId,
+    /// What its header says.
+    pub cci: Cci,
+}
+
+/// The pace of a session, without end.
+#[derive(Clone, Debug)]
+pub struct ChannelClock(Scheme);
+
+#[derive(Clone, Debug)]
+enum Scheme {
+    Layers(LayerClock),
+}
+
+impl ChannelClock {
+    /// The clock of a session that starts at `start` and whose packets have `packet_bytes` on the
+    /// wire, IP and UDP headers included. `rate_bytes_per_second` is that of a session at a
+    /// [fixed rate](CongestionControl::FixedRate); others say their rates themselves. Numbers of
+    /// packets start at places that follow from `seed`.
+    ///
+    /// # Errors
+    /// [`CongestionError`] if the parameters are none that a session could have.
+    pub fn new(
+        control: &CongestionControl,
+        rate_bytes_per_second: u64,
+        packet_bytes: u16,
+        start: Instant,
+        seed: u64,
+    ) -> Result<Self, CongestionError> {
+        let control = control.clone().checked()?;
+        let rates = match &control {
+            CongestionControl::FixedRate => vec![rate_bytes_per_second.max(1)],
+            CongestionControl::FixedLayers(layers) => layers.cumulative().collect(),
+            _ => return Err(CongestionError::Scheme(u8::MAX)),
+        };
+        Ok(Self(Scheme::Layers(LayerClock::new(&rates, packet_bytes, start, seed))))
+    }
+
+    /// The next packet.
+    pub fn peek(&self) -> Emission {
+        match &self.0 {
+            Scheme::Layers(clock) => clock.peek(),
+        }
+    }
+
+    /// The packet that [`peek`](Self::peek) speaks of has left, or was left out.
+    pub fn advance(&mut self) {
+        match &mut self.0 {
+            Scheme::Layers(clock) => clock.advance(),
+        }
+    }
+
+    /// It is `now`: what is overdue by more than a burst is late for good, and the rest is put off
+    /// by as much. A burst is two packets, or what the rate allows in 2 ms if that is more.
+    pub fn skip_to(&mut self, now: Instant) {
+        match &mut self.0 {
+            Scheme::Layers(clock) => clock.skip_to(now),
+        }
+    }
+}
+
+/// Evenly spaced moments at which a packet may leave, as exact as nanoseconds are.
+#[derive(Clone, Debug)]
+struct Comb {
+    origin: Instant,
+    ticks: u64,
+    rate_bytes_per_second: u64,
+    packet_bytes: u64,
+}
+
+impl Comb {
+    fn new(start: Instant, rate_bytes_per_second: u64, packet_bytes: u16) -> Self {
+        let rate_bytes_per_second = rate_bytes_per_second.max(1);
+        let packet_bytes = u64::from(packet_bytes.max(1));
+        Self { origin: start, ticks: 0, rate_bytes_per_second, packet_bytes }
+    }
+
+    /// The moment of the current tick: rounded up, so that rounding makes nobody faster.
+    fn at(&self) -> Instant {
+        self.origin + self.time_of(self.ticks)
+    }
+
+    fn time_of(&self, ticks: u64) -> Duration {
+        let bytes = u128::from(ticks) * u128::from(self.packet_bytes);
+        let nanos = (bytes * 1_000_000_000).div_ceil(self.rate_bytes_per_second.into());
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    fn advance(&mut self) {
+        self.ticks += 1;
+    }
+
+    /// Leaves out what is overdue by more than a burst, of which the packet that is due is a part.
+    fn skip_to(&mut self, now: Instant) {
+        let packet = self.time_of(1);
+        let slack = Pacer::BURST_WINDOW.saturating_sub(packet).max(packet);
+        let earliest = now - slack;
+        if self.at() < earliest {
+            (self.origin, self.ticks) = (earliest, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
