@@ -256,6 +256,7 @@ impl SendSession {
                 / options.reach.copies().max(1) as u64,
             packet_overhead: version.header_size() as u32,
             round_symbols: round.symbols,
+            channels: None,
             sequence_in_cci: !options.flute,
             seed,
         });

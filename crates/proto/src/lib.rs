@@ -37,7 +37,8 @@ pub use receiver::{
 };
 pub use schedule::TransmissionSchedule;
 pub use sender::{
-    ControlError, ControlObject, SendMode, SendObject, Sender, SenderConfig, SenderStats,
-    StreamSender, StreamSenderConfig, repair_symbols,
+    ChannelClock, ChannelStats, ControlError, ControlObject, Emission, FixedClock, SendMode,
+    SendObject, Sender, SenderConfig, SenderStats, StreamSender, StreamSenderConfig,
+    repair_symbols,
 };
 pub use time::Instant;

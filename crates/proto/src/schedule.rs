@@ -190,6 +190,16 @@ impl Order {
         Self { kind, source_symbols, limit_permille }
     }
 
+    /// Queues of the order: one, whatever the channel that a symbol is sent on.
+    pub(crate) fn queue_count(&self) -> usize {
+        1
+    }
+
+    /// The next turn of a queue.
+    pub(crate) fn turn(&mut self, _queue: usize) -> Option<Turn> {
+        self.next()
+    }
+
     /// Takes a block out of the order.
     pub(crate) fn withdraw(&mut self, block: usize) {
         if let Some(k) = self.source_symbols.get_mut(block) {

@@ -7,22 +7,25 @@
 //! as the session lasts, so that a receiver may join at any time.
 
 use crate::random::SplitMix64;
-use crate::schedule::{Order, SymbolStream, Turn};
+use crate::schedule::{Order, SymbolStream};
 use crate::{
-    BatchId, BlockId, Datagram, Done, Endpoint, Event, Instant, Job, Output, SymbolId,
-    TransmissionSchedule,
+    BlockId, ChannelId, Datagram, Done, Endpoint, Event, Instant, Output, TransmissionSchedule,
 };
 use control::ControlCarousel;
 use fontana_fec::{ObjectLayout, Sbn};
 use fontana_wire::{Toi, Tsi};
-use outlet::{DataPacket, Outlet};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Range;
+use outlet::{DataPacket, Outlet, Slot};
+use rounds::{Block, Missing, Planned, Rounds};
+use std::collections::VecDeque;
+use std::time::Duration;
 
+mod clock;
 mod control;
 mod outlet;
+mod rounds;
 mod stream;
 
+pub use clock::{ChannelClock, Emission, FixedClock};
 pub use control::{ControlError, ControlObject};
 pub use stream::{StreamSender, StreamSenderConfig, repair_symbols};
 
@@ -63,13 +66,16 @@ pub struct SenderConfig {
     pub mode: SendMode,
     /// In which order.
     pub schedule: TransmissionSchedule,
-    /// Cap on the bytes on the wire, IP and UDP headers included.
+    /// Channels that take turns by a clock; `None`: one channel, as fast as the cap allows.
+    pub channels: Option<ChannelClock>,
+    /// Cap on the bytes on the wire, IP and UDP headers included, of all channels together.
     pub rate_bytes_per_second: u64,
     /// Bytes of IP and UDP header that the rate counts for each datagram: 28 for IPv4, 48 for IPv6.
     pub packet_overhead: u32,
     /// Symbols that are laid out and prepared at a time. Two rounds of them are held in memory.
     pub round_symbols: u32,
-    /// Number the packets in the CCI, so that receivers can tell loss. Plain FLUTE peers expect 0.
+    /// Number the packets of a session of one channel in the CCI, so that receivers can tell loss.
+    /// Plain FLUTE peers expect 0. Of several channels, the clock writes the CCI.
     pub sequence_in_cci: bool,
     /// Draws the first repair symbol of each block and the first sequence number.
     pub seed: u64,
@@ -94,23 +100,26 @@ pub struct SenderStats {
     pub underruns: u64,
 }
 
-/// Pours the encoding symbols of a session's objects onto its channel.
+/// Counters of one channel, never reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelStats {
+    /// Datagrams handed to the driver.
+    pub packets: u64,
+    /// Of these: control objects.
+    pub control_packets: u64,
+    /// Bytes on the wire, IP and UDP headers included.
+    pub wire_bytes: u64,
+}
+
+/// Pours the encoding symbols of a session's objects onto its channels.
 #[derive(Debug)]
 pub struct Sender {
     outlet: Outlet,
-    round_symbols: u32,
-    /// Symbols of the next round, while rounds grow.
-    next_round: u32,
     mode: SendMode,
-    schedule: TransmissionSchedule,
-    order: Order,
-    blocks: Vec<Block>,
-    rounds: VecDeque<Round>,
-    next_batch: u64,
-    /// Every batch that has been asked for and not answered.
-    preparing: BTreeSet<BatchId>,
+    rounds: Rounds,
     control: Vec<ControlCarousel>,
-    withdrawn: BTreeSet<Toi>,
+    /// The last packet on channel 0 was a control packet.
+    control_on_base: bool,
     outputs: VecDeque<Output>,
     state: State,
     /// Nothing of the content has been sent since the symbols for it were found missing.
@@ -127,30 +136,11 @@ enum State {
     Finished,
 }
 
-#[derive(Debug)]
-struct Block {
-    id: BlockId,
-    encoding_id: u8,
-    stream: SymbolStream,
-    symbol_size: u16,
-}
-
-/// A stretch of the order of symbols, prepared as a whole.
-#[derive(Debug)]
-struct Round {
-    symbols: Vec<(SymbolId, usize)>,
-    next: usize,
-    batches: Range<u64>,
-}
-
 /// Control packets are one in so many at most; a receiver that joins late waits for about twice
 /// that for the head, a fifteenth of a second at 100 Mbit/s.
 const CONTROL_INTERVAL: u64 = 256;
 /// On slow links they are one in so many at least, even if the head comes less than once a second.
 const MIN_CONTROL_INTERVAL: u64 = 50;
-/// Rounds double from this length on, so that the first packet need not wait for a large one to be
-/// prepared.
-const FIRST_ROUND: u32 = 1024;
 /// What a session that only has control objects sends: one in so many nanoseconds.
 const IDLE_INTERVAL_NANOS: u64 = 20_000_000;
 /// How many symbols of each control object a push session without any data sends, at least: one
@@ -184,6 +174,7 @@ impl Sender {
             SendMode::Push { repair_permille } => Some(repair_permille.saturating_add(1000)),
         };
         let lengths = blocks.iter().map(|b| b.stream.source_symbols()).collect();
+        let order = Order::new(config.schedule, lengths, limit);
         let mut random = SplitMix64::new(config.seed, u64::MAX);
         let outlet = Outlet::new(
             config.tsi,
@@ -191,24 +182,19 @@ impl Sender {
             config.rate_bytes_per_second,
             config.packet_overhead,
             max_symbol,
-        );
+        )
+        .over_channels(config.channels);
+        let channel_count = outlet.channels.len();
         let interval = outlet.packets_per_second().clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL);
         Self {
-            round_symbols: config.round_symbols.max(1),
-            next_round: FIRST_ROUND.min(config.round_symbols.max(1)),
             mode: config.mode,
-            schedule: config.schedule,
-            order: Order::new(config.schedule, lengths, limit),
+            rounds: Rounds::new(blocks, order, config.schedule, config.round_symbols),
             control: config
                 .control
                 .into_iter()
-                .map(|object| ControlCarousel::new(object, interval, &mut random))
+                .map(|object| ControlCarousel::new(object, interval, channel_count, &mut random))
                 .collect(),
-            blocks,
-            rounds: VecDeque::new(),
-            next_batch: 0,
-            preparing: BTreeSet::new(),
-            withdrawn: BTreeSet::new(),
+            control_on_base: false,
             outputs: VecDeque::new(),
             outlet: outlet.starting_at(random.next_u64() as u32),
             state: State::Sending,
@@ -221,86 +207,39 @@ impl Sender {
         self.outlet.stats
     }
 
-    /// Lays out the next round and asks for its batches; false if there is nothing left to send.
-    fn plan_round(&mut self) -> bool {
-        let turns: Vec<Turn> = self.order.by_ref().take(self.next_round as usize).collect();
-        self.next_round = self.next_round.saturating_mul(2).min(self.round_symbols);
-        if turns.is_empty() {
-            return false;
-        }
-        let first_batch = self.next_batch;
-        let mut batches: BTreeMap<usize, (BatchId, Vec<_>)> = BTreeMap::new();
-        let mut symbols = Vec::with_capacity(turns.len());
-        for Turn { block, i } in turns {
-            let Some(b) = self.blocks.get(block) else { continue };
-            let esi = b.stream.esi(i);
-            let (batch, esis) = batches.entry(block).or_insert_with(|| {
-                self.next_batch += 1;
-                (BatchId(self.next_batch - 1), Vec::new())
-            });
-            let index = esis.len() as u32;
-            esis.push(esi);
-            symbols.push((SymbolId { block: b.id, esi, batch: *batch, index }, block));
-        }
-        // Within the round the blocks take turns symbol by symbol, whatever the grain.
-        let share = |&(symbol, block): &(SymbolId, usize)| {
-            let length = batches.get(&block).map_or(1, |(_, esis)| esis.len() as u64);
-            ((2 * u64::from(symbol.index) + 1) << 31) / length
-        };
-        if matches!(self.schedule, TransmissionSchedule::Interleaved { .. }) {
-            symbols.sort_by_key(share);
-        }
-        for (block, (batch, esis)) in batches {
-            let Some(b) = self.blocks.get(block) else { continue };
-            self.preparing.insert(batch);
-            self.outputs.push_back(Output::Job(Job::Prepare { batch, block: b.id, esis }));
-        }
-        self.rounds.push_back(Round { symbols, next: 0, batches: first_batch..self.next_batch });
-        true
-    }
-
-    /// Moves to the next symbol that can be sent. `Err` says why there is none.
-    fn next_symbol(&mut self) -> Result<(SymbolId, usize), State> {
-        loop {
-            let Some(round) = self.rounds.front_mut() else { return Err(State::Finished) };
-            let Some(&(symbol, block)) = round.symbols.get(round.next) else {
-                for batch in round.batches.clone().map(BatchId) {
-                    self.outputs.push_back(Output::Job(Job::Release { batch }));
-                }
-                self.rounds.pop_front();
-                self.plan_round();
-                continue;
-            };
-            if self.withdrawn.contains(&symbol.block.toi) {
-                round.next += 1;
-                continue;
-            }
-            // A round begins when all of it is ready: neighbours in it are of different batches.
-            let batches = BatchId(round.batches.start)..BatchId(round.batches.end);
-            if round.next == 0 && self.preparing.range(batches).next().is_some() {
-                return Err(State::Starved);
-            }
-            return Ok((symbol, block));
-        }
+    /// Counters of each channel so far.
+    pub fn channel_stats(&self) -> &[ChannelStats] {
+        &self.outlet.channels
     }
 
     /// Gives up an object whose source failed.
     fn withdraw(&mut self, toi: Toi) {
-        if self.withdrawn.insert(toi) {
-            for (index, _) in self.blocks.iter().enumerate().filter(|(_, b)| b.id.toi == toi) {
-                self.order.withdraw(index);
-            }
+        if self.rounds.withdraw(toi) {
             self.outputs.push_back(Output::Event(Event::Withdrawn { toi }));
         }
+    }
+
+    /// The control object whose turn it is on a channel.
+    fn control_turn(&self, now: Instant, channel: ChannelId) -> Option<usize> {
+        let in_rhythm =
+            ControlCarousel::pick(&self.control, channel, self.outlet.packets_on(channel));
+        // However slow channel 0 is, every second packet of it is content.
+        let has_room =
+            self.outlet.channels.len() > 1 && channel == ChannelId::BASE && !self.control_on_base;
+        in_rhythm.or_else(|| {
+            has_room.then(|| ControlCarousel::missing_on_base(&self.control, now)).flatten()
+        })
     }
 
     fn data_packet(
         &mut self,
         now: Instant,
-        (symbol, block): (SymbolId, usize),
+        slot: Slot,
+        queue: usize,
+        Planned { symbol, turn }: Planned,
         out: &mut Vec<u8>,
     ) -> Option<Output> {
-        let block = self.blocks.get(block)?;
+        let block = self.rounds.block(turn.block)?;
         let packet = DataPacket {
             encoding_id: block.encoding_id,
             symbol,
@@ -308,17 +247,25 @@ impl Sender {
             source_symbols: block.stream.source_symbols(),
         };
         let output =
-            self.outlet.data(now, &packet, out).map_err(|wake| self.wait_until(wake)).ok()?;
-        if let Some(round) = self.rounds.front_mut() {
-            round.next += 1;
-        }
+            self.outlet.data(now, slot, &packet, out).map_err(|wake| self.wait_until(wake)).ok()?;
+        self.rounds.take(queue, &mut self.outputs);
         self.starving = false;
+        self.control_on_base &= slot.channel != ChannelId::BASE;
         Some(output)
     }
 
-    fn control_packet(&mut self, now: Instant, which: usize, out: &mut Vec<u8>) -> Option<Output> {
+    fn control_packet(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        which: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Output> {
         let carousel = self.control.get_mut(which)?;
-        self.outlet.control(now, carousel, out).map_err(|wake| self.wait_until(wake)).ok()
+        let output =
+            self.outlet.control(now, slot, carousel, out).map_err(|wake| self.wait_until(wake));
+        self.control_on_base |= output.is_ok() && slot.channel == ChannelId::BASE;
+        output.ok()
     }
 
     fn wait_until(&mut self, wake: Instant) {
@@ -326,7 +273,7 @@ impl Sender {
     }
 
     /// The packet of a session that has nothing but control objects to send.
-    fn idle_packet(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Output> {
+    fn idle_packet(&mut self, now: Instant, slot: Slot, out: &mut Vec<u8>) -> Option<Output> {
         let enough = |carousel: &ControlCarousel| {
             carousel.sent() >= IDLE_PUSH_SYMBOLS.max(2 * carousel.source_symbols())
         };
@@ -337,9 +284,38 @@ impl Sender {
             return self.outputs.pop_front();
         }
         let which = (self.outlet.stats.packets % self.control.len() as u64) as usize;
-        let output = self.control_packet(now, which, out)?;
-        self.state = State::Paced(now + std::time::Duration::from_nanos(IDLE_INTERVAL_NANOS));
+        let output = self.control_packet(now, slot, which, out)?;
+        self.wait_until(now + Duration::from_nanos(IDLE_INTERVAL_NANOS));
         Some(output)
+    }
+
+    /// The packet of a slot; `None` if there is none now, or none on this channel any more.
+    fn content_packet(&mut self, now: Instant, slot: Slot, out: &mut Vec<u8>) -> Option<Output> {
+        let queue = self.rounds.queue_of(slot.channel);
+        let next = self.rounds.peek(queue, self.outlet.clock(), &mut self.outputs);
+        if !matches!(next, Err(Missing::Over))
+            && let Some(which) = self.control_turn(now, slot.channel)
+        {
+            return self.control_packet(now, slot, which, out);
+        }
+        match next {
+            Ok(planned) => self.data_packet(now, slot, queue, planned, out),
+            Err(Missing::Over) if self.rounds.are_over() => {
+                self.finish();
+                None
+            }
+            Err(Missing::Over) => {
+                self.outlet.pass_over();
+                None
+            }
+            Err(Missing::Unprepared) => {
+                self.state = State::Starved;
+                let begun = self.outlet.stats.source_symbols + self.outlet.stats.repair_symbols > 0;
+                self.outlet.stats.underruns += u64::from(begun && !self.starving);
+                self.starving = true;
+                None
+            }
+        }
     }
 
     fn finish(&mut self) {
@@ -356,18 +332,10 @@ impl Endpoint for Sender {
 
     fn handle_done(&mut self, _now: Instant, done: Done) {
         match done {
-            Done::Prepared { batch } => {
-                self.preparing.remove(&batch);
-            }
+            Done::Prepared { batch } => self.rounds.on_prepared(batch),
             Done::PrepareFailed { batch } => {
-                self.preparing.remove(&batch);
-                let failed = self
-                    .rounds
-                    .iter()
-                    .flat_map(|round| &round.symbols)
-                    .find(|(symbol, _)| symbol.batch == batch);
-                if let Some(&(symbol, _)) = failed {
-                    self.withdraw(symbol.block.toi);
+                if let Some(toi) = self.rounds.on_prepare_failed(batch) {
+                    self.withdraw(toi);
                 }
             }
             _ => {}
@@ -384,43 +352,27 @@ impl Endpoint for Sender {
     }
 
     fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output> {
-        if let Some(output) = self.outputs.pop_front() {
-            return Some(output);
-        }
-        if self.state != State::Sending {
-            return None;
-        }
-        if self.blocks.is_empty() {
-            return self.idle_packet(now, header);
-        }
-        while self.rounds.len() < 2 && self.plan_round() {}
-        if let Some(output) = self.outputs.pop_front() {
-            return Some(output);
-        }
-        let next = self.next_symbol();
-        // Letting go of a round asks for another one.
-        if let Some(output) = self.outputs.pop_front() {
-            return Some(output);
-        }
-        if next != Err(State::Finished)
-            && let Some(which) = ControlCarousel::pick(&self.control, self.outlet.stats.packets)
-        {
-            return self.control_packet(now, which, header);
-        }
-        match next {
-            Ok(symbol) => self.data_packet(now, symbol, header),
-            Err(State::Finished) => {
-                self.finish();
-                self.outputs.pop_front()
+        while self.outputs.is_empty() && self.state == State::Sending {
+            let slot = match self.outlet.next_slot(now) {
+                Ok(slot) => slot,
+                Err(wake) => {
+                    self.wait_until(wake);
+                    break;
+                }
+            };
+            if self.rounds.is_empty() {
+                return self.idle_packet(now, slot, header);
             }
-            Err(_) => {
-                self.state = State::Starved;
-                let begun = self.outlet.stats.source_symbols + self.outlet.stats.repair_symbols > 0;
-                self.outlet.stats.underruns += u64::from(begun && !self.starving);
-                self.starving = true;
-                None
+            self.rounds.plan_ahead(self.outlet.clock(), &mut self.outputs);
+            // What is asked for first is prepared first.
+            if !self.outputs.is_empty() {
+                break;
+            }
+            if let Some(output) = self.content_packet(now, slot, header) {
+                return Some(output);
             }
         }
+        self.outputs.pop_front()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

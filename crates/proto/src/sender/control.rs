@@ -2,9 +2,11 @@
 
 use crate::random::SplitMix64;
 use crate::schedule::SymbolStream;
+use crate::{ChannelId, Instant};
 use fontana_fec::{Encoder, Esi, FecScheme, Oti, OtiError, PlanCache, Sbn};
 use fontana_wire::{Cci, FdtExtension, HeaderFields, Toi, Tsi, emit_payload_id};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An object that a session repeats beside its content: session head, manifest or file delivery
 /// table. One source block; every packet carries its OTI (EXT_FTI). Or empty files.
@@ -121,19 +123,32 @@ pub(super) struct ControlCarousel {
     object: ControlObject,
     stream: SymbolStream,
     sent: u64,
-    /// Packets of the session from one symbol to the next.
+    /// Packets of a channel from one symbol to the next.
     period: u64,
-    /// Number of the session's packet that the next symbol should be.
-    due: u64,
+    /// For each channel, the number of its packet that the next symbol should be.
+    due: Vec<u64>,
+    /// When a symbol was last sent on channel 0.
+    on_base_at: Option<Instant>,
 }
 
+/// Of several channels, the slowest receivers hear only channel 0, which may be much slower than the
+/// session: every control object has a symbol there at least this often. That is 2 % of a channel of
+/// 100 packets a second with two control objects.
+const BASE_PERIOD: Duration = Duration::from_secs(2);
+
 impl ControlCarousel {
-    pub(super) fn new(object: ControlObject, interval: u64, random: &mut SplitMix64) -> Self {
+    pub(super) fn new(
+        object: ControlObject,
+        interval: u64,
+        channel_count: usize,
+        random: &mut SplitMix64,
+    ) -> Self {
         let k = object.source_symbols;
         let relaxed = interval * u64::from(object.intervals.max(1));
         let period = relaxed.min((SPOOLED_PACKETS / u64::from(k.max(1))).max(MIN_PERIOD));
         let stream = SymbolStream::new(object.oti.scheme, k, true, random);
-        Self { object, stream, sent: 0, period, due: 0 }
+        let due = vec![0; channel_count.max(1)];
+        Self { object, stream, sent: 0, period, due, on_base_at: None }
     }
 
     /// Symbols that were sent so far.
@@ -146,13 +161,25 @@ impl ControlCarousel {
         self.object.source_symbols.into()
     }
 
-    /// The object whose turn it is when `packets` have been sent: at first every symbol of each in
-    /// their order, afterwards the one that is most overdue.
-    pub(super) fn pick(all: &[Self], packets: u64) -> Option<usize> {
+    /// The object whose turn it is on a channel when `packets` have been sent there: at first every
+    /// symbol of each in their order, on whatever channel, afterwards the one that is most overdue.
+    pub(super) fn pick(all: &[Self], channel: ChannelId, packets: u64) -> Option<usize> {
         all.iter()
             .enumerate()
-            .filter(|(_, carousel)| carousel.due <= packets)
-            .min_by_key(|(index, carousel)| (carousel.due, *index))
+            .filter_map(|(index, carousel)| {
+                Some((*carousel.due.get(usize::from(channel.0))?, index))
+            })
+            .filter(|&(due, _)| due <= packets)
+            .min()
+            .map(|(_, index)| index)
+    }
+
+    /// The object that channel 0 has been without for longest, if that is too long.
+    pub(super) fn missing_on_base(all: &[Self], now: Instant) -> Option<usize> {
+        all.iter()
+            .enumerate()
+            .filter(|(_, carousel)| carousel.on_base_at.is_none_or(|at| at + BASE_PERIOD <= now))
+            .min_by_key(|(index, carousel)| (carousel.on_base_at, *index))
             .map(|(index, _)| index)
     }
 
@@ -190,11 +217,16 @@ impl ControlCarousel {
         }
     }
 
-    /// The packet was sent; it was the session's number `packets`.
-    pub(super) fn advance(&mut self, packets: u64) {
+    /// The packet was sent; it was the channel's number `packets`.
+    pub(super) fn advance(&mut self, now: Instant, channel: ChannelId, packets: u64) {
         self.sent += 1;
-        if self.sent >= u64::from(self.object.source_symbols) {
-            self.due = packets + self.period;
+        if self.sent >= u64::from(self.object.source_symbols)
+            && let Some(due) = self.due.get_mut(usize::from(channel.0))
+        {
+            *due = packets + self.period;
+        }
+        if channel == ChannelId::BASE {
+            self.on_base_at = Some(now);
         }
     }
 }
@@ -206,7 +238,7 @@ mod tests {
     use fontana_wire::Packet;
 
     fn carousel(object: ControlObject) -> ControlCarousel {
-        ControlCarousel::new(object, 100, &mut SplitMix64::new(1, 1))
+        ControlCarousel::new(object, 100, 1, &mut SplitMix64::new(1, 1))
     }
 
     #[test]
@@ -220,7 +252,7 @@ mod tests {
             for toi in tois.into_iter().chain(tois) {
                 let mut bytes = Vec::new();
                 carousel.emit(Tsi(1), Cci::default(), &mut bytes);
-                carousel.advance(0);
+                carousel.advance(Instant::ZERO, ChannelId::BASE, 0);
                 let packet = Packet::parse(&bytes).unwrap();
                 assert_eq!(packet.header.toi, Some(toi));
                 assert_eq!(packet.header.codepoint, scheme.encoding_id());
@@ -241,8 +273,8 @@ mod tests {
             let mut control = 0;
             let packets = 100 * u64::from(count);
             for packet in 0..packets {
-                if let Some(which) = ControlCarousel::pick(&all, packet) {
-                    all[which].advance(packet);
+                if let Some(which) = ControlCarousel::pick(&all, ChannelId::BASE, packet) {
+                    all[which].advance(Instant::ZERO, ChannelId::BASE, packet);
                     control += 1;
                 }
             }

@@ -1,7 +1,8 @@
 //! The way out of a sender: packets are numbered, kept to the rate, and counted.
 
-use super::SenderStats;
+use super::clock::{ChannelClock, Emission};
 use super::control::ControlCarousel;
+use super::{ChannelStats, SenderStats};
 use crate::{BlockId, ChannelId, Destination, Instant, Output, Pacer, SymbolId};
 use fontana_wire::{Cci, HeaderFields, Tsi, emit_payload_id, emit_small_block_payload_id};
 
@@ -14,8 +15,18 @@ pub(super) struct Outlet {
     rate_bytes_per_second: u64,
     max_packet: u32,
     pacer: Pacer,
+    /// With several channels, their turns; without, the packets of the one are numbered here.
+    clock: Option<ChannelClock>,
     sequence: u32,
     pub(super) stats: SenderStats,
+    pub(super) channels: Vec<ChannelStats>,
+}
+
+/// The next packet's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) channel: ChannelId,
+    cci: Cci,
 }
 
 /// What a packet of content says.
@@ -47,14 +58,48 @@ impl Outlet {
             rate_bytes_per_second,
             max_packet,
             pacer: Pacer::new(rate_bytes_per_second, max_packet),
+            clock: None,
             sequence: 0,
             stats: SenderStats::default(),
+            channels: vec![ChannelStats::default()],
         }
     }
 
     /// The number of the first packet.
     pub(super) fn starting_at(self, sequence: u32) -> Self {
         Self { sequence, ..self }
+    }
+
+    /// Over channels that take turns by a clock.
+    pub(super) fn over_channels(self, clock: Option<ChannelClock>) -> Self {
+        let count = clock.as_ref().map_or(1, ChannelClock::channel_count);
+        Self { clock, channels: vec![ChannelStats::default(); count], ..self }
+    }
+
+    pub(super) fn clock(&self) -> Option<&ChannelClock> {
+        self.clock.as_ref()
+    }
+
+    /// Where the next packet goes; or when to ask again.
+    pub(super) fn next_slot(&mut self, now: Instant) -> Result<Slot, Instant> {
+        let Some(clock) = &mut self.clock else {
+            let cci = Cci::from_u32(if self.sequence_in_cci { self.sequence } else { 0 });
+            return Ok(Slot { channel: ChannelId::BASE, cci });
+        };
+        clock.skip_to(now);
+        let Emission { at, channel, cci } = clock.peek();
+        // Packets leave in trains: what is due within a moment leaves after it.
+        if at > now { Err(at + Pacer::BURST_WINDOW / 4) } else { Ok(Slot { channel, cci }) }
+    }
+
+    /// Leaves the next packet's place empty: its channel has nothing left to send.
+    pub(super) fn pass_over(&mut self) {
+        self.clock.iter_mut().for_each(ChannelClock::advance);
+    }
+
+    /// Packets sent on a channel.
+    pub(super) fn packets_on(&self, channel: ChannelId) -> u64 {
+        self.channels.get(usize::from(channel.0)).map_or(0, |stats| stats.packets)
     }
 
     /// Full packets that the rate allows.
@@ -66,13 +111,14 @@ impl Outlet {
     pub(super) fn data(
         &mut self,
         now: Instant,
+        slot: Slot,
         packet: &DataPacket,
         out: &mut Vec<u8>,
     ) -> Result<Output, Instant> {
         let DataPacket { encoding_id, symbol, symbol_size, source_symbols } = *packet;
         let at = out.len();
         let fields = HeaderFields {
-            cci: self.cci(),
+            cci: slot.cci,
             codepoint: encoding_id,
             ..HeaderFields::new(self.tsi, Some(symbol.block.toi))
         };
@@ -90,27 +136,27 @@ impl Outlet {
         } else {
             self.stats.repair_symbols += 1;
         }
-        Ok(self.transmit(bytes, Some(symbol)))
+        Ok(self.transmit(slot, bytes, Some(symbol)))
     }
 
     /// Appends a control packet; or says when the rate allows it.
     pub(super) fn control(
         &mut self,
         now: Instant,
+        slot: Slot,
         carousel: &mut ControlCarousel,
         out: &mut Vec<u8>,
     ) -> Result<Output, Instant> {
         let at = out.len();
-        carousel.emit(self.tsi, self.cci(), out);
+        carousel.emit(self.tsi, slot.cci, out);
         let bytes = (out.len() - at) as u32;
         self.pass(now, bytes, at, out)?;
-        carousel.advance(self.stats.packets);
+        carousel.advance(now, slot.channel, self.packets_on(slot.channel));
         self.stats.control_packets += 1;
-        Ok(self.transmit(bytes, None))
-    }
-
-    fn cci(&self) -> Cci {
-        Cci::from_u32(if self.sequence_in_cci { self.sequence } else { 0 })
+        if let Some(channel) = self.channels.get_mut(usize::from(slot.channel.0)) {
+            channel.control_packets += 1;
+        }
+        Ok(self.transmit(slot, bytes, None))
     }
 
     /// Takes a packet's bytes off the rate. If it has to wait, nothing of it stays in `out`.
@@ -128,11 +174,17 @@ impl Outlet {
         Err(self.pacer.next_wake())
     }
 
-    fn transmit(&mut self, payload_bytes: u32, symbol: Option<SymbolId>) -> Output {
+    fn transmit(&mut self, slot: Slot, payload_bytes: u32, symbol: Option<SymbolId>) -> Output {
         self.sequence = self.sequence.wrapping_add(1);
+        self.clock.iter_mut().for_each(ChannelClock::advance);
+        let wire_bytes = u64::from(payload_bytes + self.packet_overhead);
         self.stats.packets += 1;
         self.stats.payload_bytes += u64::from(payload_bytes);
-        self.stats.wire_bytes += u64::from(payload_bytes + self.packet_overhead);
-        Output::Transmit { to: Destination::Channel(ChannelId(0)), symbol }
+        self.stats.wire_bytes += wire_bytes;
+        if let Some(channel) = self.channels.get_mut(usize::from(slot.channel.0)) {
+            channel.packets += 1;
+            channel.wire_bytes += wire_bytes;
+        }
+        Output::Transmit { to: Destination::Channel(slot.channel), symbol }
     }
 }

@@ -13,7 +13,8 @@ use super::control::{ControlCarousel, ControlObject};
 use super::outlet::{DataPacket, Outlet};
 use super::{SenderStats, control::ControlError};
 use crate::{
-    BatchId, BlockId, Datagram, Done, Endpoint, Event, Instant, Job, Output, SplitMix64, SymbolId,
+    BatchId, BlockId, ChannelId, Datagram, Done, Endpoint, Event, Instant, Job, Output, SplitMix64,
+    SymbolId,
 };
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
@@ -287,7 +288,7 @@ impl StreamSender {
             ControlObject::new(Toi::HEAD, oti(bytes.len()), &bytes, None, 2)?,
             ControlObject::new(Toi::MANIFEST, index_oti, &index, None, 2)?,
         ];
-        let carousel = |object| ControlCarousel::new(object, CONTROL_INTERVAL, &mut random);
+        let carousel = |object| ControlCarousel::new(object, CONTROL_INTERVAL, 1, &mut random);
         Ok(objects.into_iter().map(carousel).collect())
     }
 
@@ -312,7 +313,8 @@ impl StreamSender {
 
     /// The control object whose turn it is.
     fn control_turn(&self, now: Instant) -> Option<usize> {
-        ControlCarousel::pick(&self.control, self.outlet.stats.packets).or_else(|| {
+        let packets = self.outlet.stats.packets;
+        ControlCarousel::pick(&self.control, ChannelId::BASE, packets).or_else(|| {
             let turns = self.control.iter().enumerate().filter(|_| now >= self.control_due);
             let least = turns.min_by_key(|(_, object)| object.sent() / object.source_symbols());
             least.map(|(index, _)| index)
@@ -344,7 +346,9 @@ impl StreamSender {
             symbol_size: self.config.symbol_size,
             source_symbols: k,
         };
-        match self.outlet.data(now, &packet, out) {
+        let sent =
+            self.outlet.next_slot(now).and_then(|slot| self.outlet.data(now, slot, &packet, out));
+        match sent {
             Err(wake) => {
                 self.wake = wake;
                 None
@@ -368,7 +372,8 @@ impl StreamSender {
 
     fn control_packet(&mut self, now: Instant, turn: usize, out: &mut Vec<u8>) -> Option<Output> {
         let carousel = self.control.get_mut(turn)?;
-        match self.outlet.control(now, carousel, out) {
+        let slot = self.outlet.next_slot(now);
+        match slot.and_then(|slot| self.outlet.control(now, slot, carousel, out)) {
             Ok(output) => {
                 self.control_due = now + self.control_period;
                 Some(output)

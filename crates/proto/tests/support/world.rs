@@ -185,6 +185,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         mode: setup.mode,
         schedule: setup.schedule,
         rate_bytes_per_second: setup.rate,
+        channels: None,
         packet_overhead: 28,
         round_symbols: setup.round_symbols,
         sequence_in_cci: true,
