@@ -37,8 +37,7 @@ pub use receiver::{
 };
 pub use schedule::TransmissionSchedule;
 pub use sender::{
-    ChannelClock, ChannelStats, ControlError, ControlObject, Emission, FixedClock, SendMode,
-    SendObject, Sender, SenderConfig, SenderStats, StreamSender, StreamSenderConfig,
-    repair_symbols,
+    ChannelStats, ControlError, ControlObject, SendMode, SendObject, Sender, SenderConfig,
+    SenderStats, StreamSender, StreamSenderConfig, repair_symbols,
 };
 pub use time::Instant;

@@ -9,7 +9,8 @@
 use crate::random::SplitMix64;
 use crate::schedule::{Order, SymbolStream};
 use crate::{
-    BlockId, ChannelId, Datagram, Done, Endpoint, Event, Instant, Output, TransmissionSchedule,
+    BlockId, ChannelClock, ChannelId, Datagram, Done, Endpoint, Event, Instant, Output,
+    TransmissionSchedule,
 };
 use control::ControlCarousel;
 use fontana_fec::{ObjectLayout, Sbn};
@@ -19,13 +20,11 @@ use rounds::{Block, Missing, Planned, Rounds};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-mod clock;
 mod control;
 mod outlet;
 mod rounds;
 mod stream;
 
-pub use clock::{ChannelClock, Emission, FixedClock};
 pub use control::{ControlError, ControlObject};
 pub use stream::{StreamSender, StreamSenderConfig, repair_symbols};
 

@@ -57,6 +57,13 @@ impl ChannelClock {
         Ok(Self(Scheme::Layers(LayerClock::new(&rates, packet_bytes, start, seed))))
     }
 
+    /// Channels that take turns.
+    pub fn channel_count(&self) -> usize {
+        match &self.0 {
+            Scheme::Layers(clock) => clock.channel_count(),
+        }
+    }
+
     /// The next packet.
     pub fn peek(&self) -> Emission {
         match &self.0 {

@@ -1,9 +1,10 @@
 //! The way out of a sender: packets are numbered, kept to the rate, and counted.
 
-use super::clock::{ChannelClock, Emission};
 use super::control::ControlCarousel;
 use super::{ChannelStats, SenderStats};
-use crate::{BlockId, ChannelId, Destination, Instant, Output, Pacer, SymbolId};
+use crate::{
+    BlockId, ChannelClock, ChannelId, Destination, Emission, Instant, Output, Pacer, SymbolId,
+};
 use fontana_wire::{Cci, HeaderFields, Tsi, emit_payload_id, emit_small_block_payload_id};
 
 /// Emits a sender's packets, as fast as the rate allows.

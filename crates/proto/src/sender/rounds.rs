@@ -6,9 +6,10 @@
 //! a few symbols are then left when the next round begins. They are held for one more round, and handed
 //! back to the order if they are not gone by then.
 
-use super::clock::ChannelClock;
 use crate::schedule::{Order, SymbolStream, Turn};
-use crate::{BatchId, BlockId, ChannelId, Job, Output, SymbolId, TransmissionSchedule};
+use crate::{
+    BatchId, BlockId, ChannelClock, ChannelId, Job, Output, SymbolId, TransmissionSchedule,
+};
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;

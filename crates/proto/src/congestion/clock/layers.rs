@@ -37,6 +37,10 @@ impl LayerClock {
         clock
     }
 
+    pub(super) fn channel_count(&self) -> usize {
+        self.layers.len()
+    }
+
     pub(super) fn peek(&self) -> Emission {
         let sequence = self.layers.get(self.next).map_or(0, |layer| layer.sequence);
         Emission {
