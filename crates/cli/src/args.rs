@@ -152,9 +152,16 @@ pub(crate) struct SendArguments {
     pub(crate) rate: u64,
     /// Routers that packets may pass, plus one
     ///
-    /// The default keeps them on this network: a mistake stays small.
+    /// The default keeps them on this network: a mistake stays small. More needs
+    /// --controlled-network.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) ttl: u8,
+    /// All networks that the packets can reach are yours, and have room for the rate
+    ///
+    /// A session without congestion control yields to nobody. It leaves this network (--ttl) only if
+    /// this is said (RFC 8085, section 4.1).
+    #[arg(long)]
+    pub(crate) controlled_network: bool,
     /// Number of the session
     ///
     /// By default it follows from the content, so that a ticket stays valid when the sender is

@@ -228,6 +228,10 @@ pub(crate) enum ReceiveEvent {
         seconds: f64,
         ever_since_start: bool,
     },
+    ChannelRefused {
+        channel: u8,
+        reason: String,
+    },
     HeardEnough {},
     ObjectDone {
         object: u64,

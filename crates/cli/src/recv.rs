@@ -301,6 +301,12 @@ impl Watch<'_> {
                 console.event(&Line::Silence { seconds, ever_since_start });
                 console.note(format_args!("silent for {seconds} s; joined anew"));
             }
+            ReceiveEvent::ChannelRefused { channel, error } => {
+                let failure = Failure::from(*error);
+                let message = format!("channel {channel} cannot be joined: {}", failure.message);
+                console.warning(&message, "it goes on more slowly without");
+                console.event(&Line::ChannelRefused { channel: *channel, reason: failure.message });
+            }
             ReceiveEvent::HeardEnough => {
                 console.event(&Line::HeardEnough {});
             }

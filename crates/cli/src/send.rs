@@ -97,7 +97,9 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
             to,
             interface: arguments.interface.interface.clone(),
             hop_limit: arguments.ttl,
+            ..Reach::default()
         },
+        controlled_network: arguments.controlled_network,
         rate_bytes_per_second: arguments.rate / 8,
         tsi: arguments.tsi.map(Tsi),
         mode: match arguments.push {

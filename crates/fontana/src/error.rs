@@ -5,6 +5,7 @@ use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError};
 use fontana_proto::{ControlError, StreamBreak};
 use fontana_store::{EncodeError, ScanError, SourceError, StagingError};
 use fontana_wire::{HeadError, PathError};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// An error, with a [verdict](Error::verdict) and a [way out](Error::way_out).
@@ -60,6 +61,26 @@ pub enum Error {
         "other programs know neither Tornado nor LT, FEC Encoding ID 128 is what each makes of it"
     )]
     FluteCode,
+    /// Several channels where there is no multicast.
+    #[error("several channels need a multicast group for each, and this is broadcast or unicast")]
+    ChannelsWithoutGroups,
+    /// Not all channels can be on consecutive groups from this one on.
+    #[error("{count} channels from {first} on leave the range of groups that it is in")]
+    ChannelsBeyondGroups {
+        /// The group of channel 0.
+        first: IpAddr,
+        /// Number of channels.
+        count: u8,
+    },
+    /// Packets that leave this network, at a rate that yields to nobody.
+    #[error(
+        "TTL {hop_limit} sends beyond this network without congestion control, which RFC 8085 \
+         (section 4.1) leaves to networks that are under one control"
+    )]
+    UncontrolledNetwork {
+        /// The TTL or hop limit that was asked for.
+        hop_limit: u8,
+    },
     /// Nothing to send.
     #[error("no file to send")]
     NothingToSend,
@@ -237,6 +258,9 @@ impl Error {
             | Self::SameName { .. }
             | Self::NotOneFile { .. }
             | Self::FluteCode
+            | Self::ChannelsWithoutGroups
+            | Self::ChannelsBeyondGroups { .. }
+            | Self::UncontrolledNetwork { .. }
             | Self::NothingToSend
             | Self::NoPublisher
             | Self::NoSigner
@@ -289,6 +313,12 @@ impl Error {
             }
             Self::NotOneFile { .. } => "receive into a directory",
             Self::FluteCode => "leave out --flute, or send with --fec raptorq, rs or none",
+            Self::ChannelsWithoutGroups => "send to a multicast group, or over one channel",
+            Self::ChannelsBeyondGroups { .. } => "begin at a lower group, or list all of them",
+            Self::UncontrolledNetwork { .. } => {
+                "if all networks on the way are yours and have room for the rate, say so: \
+                 --controlled-network; otherwise leave out --ttl"
+            }
             Self::NothingToSend => "name at least one file",
             Self::Mark { .. } => {
                 "if you trust what is being sent, remove the file: then any version is taken once"

@@ -1,7 +1,10 @@
 //! Where a session's packets go, and through which interface.
 
 use crate::Error;
-use fontana_net::{Destination, Interface, InterfaceSelector, Interfaces, ReceiveConfig};
+use fontana_net::{
+    Destination, Interface, InterfaceSelector, Interfaces, ReceiveConfig, Reception,
+};
+use fontana_wire::ChannelGroups;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
 /// Group and port where nothing else is said: administratively scoped, this site only (RFC 2365).
@@ -13,6 +16,9 @@ pub const DEFAULT_GROUP: SocketAddr =
 pub struct Reach {
     /// A multicast group and port; or a broadcast address; or hosts that get a copy each.
     pub to: Vec<SocketAddr>,
+    /// The groups of the session's channels, that of channel 0 being the one in `to`. For a receiver:
+    /// the only groups that it will join.
+    pub channels: ChannelGroups,
     /// The interface; chosen by the routing table if not named.
     pub interface: Option<InterfaceSelector>,
     /// TTL or hop limit of multicast. 1: this network only.
@@ -21,7 +27,8 @@ pub struct Reach {
 
 impl Default for Reach {
     fn default() -> Self {
-        Self { to: vec![DEFAULT_GROUP], interface: None, hop_limit: 1 }
+        let (to, channels) = (vec![DEFAULT_GROUP], ChannelGroups::default());
+        Self { to, channels, interface: None, hop_limit: 1 }
     }
 }
 
@@ -66,23 +73,39 @@ impl Reach {
         })
     }
 
-    pub(crate) fn for_sending(&self) -> Result<(Interface, Destination), Error> {
+    /// Where the packets of each channel go.
+    pub(crate) fn for_sending(&self) -> Result<(Interface, Vec<Destination>), Error> {
         let interface = self.interface()?;
-        let destination = match self.to.as_slice() {
-            [group] if group.ip().is_multicast() => Destination::Multicast(*group),
+        let destinations = match self.to.as_slice() {
+            [group] if group.ip().is_multicast() => self.groups(*group)?,
+            _ if self.channels.count() > 1 => return Err(Error::ChannelsWithoutGroups),
             [SocketAddr::V4(to)] if is_broadcast(*to.ip(), &interface) => {
-                Destination::Broadcast(SocketAddrV4::new(*to.ip(), to.port()))
+                vec![Destination::Broadcast(SocketAddrV4::new(*to.ip(), to.port()))]
             }
-            hosts => Destination::Unicast(hosts.to_vec()),
+            hosts => vec![Destination::Unicast(hosts.to_vec())],
         };
-        Ok((interface, destination))
+        Ok((interface, destinations))
+    }
+
+    fn groups(&self, first: SocketAddr) -> Result<Vec<Destination>, Error> {
+        let groups: Vec<_> = self.channels.groups(first.ip()).collect();
+        // A receiver joins all of them in one way, from any source or from the one.
+        let is_ssm = fontana_net::is_source_specific(first.ip());
+        let count = self.channels.count();
+        if groups.len() < usize::from(count)
+            || groups.iter().any(|&group| fontana_net::is_source_specific(group) != is_ssm)
+        {
+            return Err(Error::ChannelsBeyondGroups { first: first.ip(), count });
+        }
+        let to = |group| Destination::Multicast(SocketAddr::new(group, first.port()));
+        Ok(groups.into_iter().map(to).collect())
     }
 
     pub(crate) fn for_receiving(
         &self,
         sources: &[IpAddr],
         receive_buffer: usize,
-    ) -> Result<ReceiveConfig, Error> {
+    ) -> Result<Listening, Error> {
         let interface = self.interface()?;
         let address = self.address();
         let config = match address.ip() {
@@ -94,7 +117,31 @@ impl Reach {
             }
             _ => ReceiveConfig::unicast(address),
         };
-        Ok(ReceiveConfig { sources: sources.to_vec(), receive_buffer, ..config })
+        let base = ReceiveConfig { sources: sources.to_vec(), receive_buffer, ..config };
+        Ok(Listening { base, channels: self.channels.clone() })
+    }
+}
+
+/// Where a receiver may listen.
+#[derive(Clone, Debug)]
+pub(crate) struct Listening {
+    base: ReceiveConfig,
+    channels: ChannelGroups,
+}
+
+impl Listening {
+    /// How to listen to channel 0.
+    pub(crate) fn base(&self) -> &ReceiveConfig {
+        &self.base
+    }
+
+    /// How to listen to a channel's group; `None` if the channel is not on the list, or is no group
+    /// that could be joined and left.
+    pub(crate) fn group(&self, channel: u8) -> Option<ReceiveConfig> {
+        let Reception::Group { group, interface } = &self.base.reception else { return None };
+        let group = self.channels.group(*group, channel)?;
+        let reception = Reception::Group { group, interface: interface.clone() };
+        Some(ReceiveConfig { reception, ..self.base.clone() })
     }
 }
 

@@ -12,6 +12,7 @@
 //! ```
 
 use crate::memory::ReceiverMemory;
+use crate::reach::Listening;
 use crate::watch::KeptMark;
 use crate::{Error, Reach, Stop, Verdict, memory};
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender as ChannelSender, unbounded};
@@ -64,7 +65,8 @@ pub enum Versions {
 /// What to receive, and where to. Everything has a safe default.
 #[derive(Clone, Debug)]
 pub struct ReceiveOptions {
-    /// Where to listen. Several addresses make no sense here: the first one counts.
+    /// Where to listen. Several addresses make no sense here: the first one counts. Without a ticket,
+    /// its channels are the only ones that a session may have, if it has several.
     pub reach: Reach,
     /// Which session.
     pub expectation: Expectation,
@@ -137,7 +139,10 @@ impl ReceiveOptions {
     /// Receives what a ticket says into `directory`.
     pub fn from_ticket(ticket: &Ticket, directory: impl Into<PathBuf>) -> Self {
         Self {
-            reach: Reach::to(SocketAddr::new(ticket.group, ticket.port)),
+            reach: Reach {
+                channels: ticket.channels.clone(),
+                ..Reach::to(SocketAddr::new(ticket.group, ticket.port))
+            },
             expectation: Expectation {
                 tsi: Some(ticket.tsi),
                 sources: ticket.sources.clone(),
@@ -234,6 +239,13 @@ pub enum ReceiveEvent<'a> {
         duration: Duration,
         /// True if nothing of a session has ever arrived.
         ever_since_start: bool,
+    },
+    /// A channel of the session could not be joined; it goes on without. Told once for each.
+    ChannelRefused {
+        /// The channel.
+        channel: u8,
+        /// Why.
+        error: &'a Error,
     },
     /// Enough was heard of everything; the group was left.
     HeardEnough,
@@ -383,7 +395,8 @@ impl ReceiveHandle {
 /// A receiver that has joined its group.
 pub struct ReceiveSession {
     options: ReceiveOptions,
-    socket: ReceiveSocket,
+    sockets: Vec<ReceiveSocket>,
+    listening: Listening,
     target: Arc<TargetDirectory>,
     selection: Selection,
     mark: Option<KeptMark>,
@@ -413,13 +426,14 @@ impl ReceiveSession {
         let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
         options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
         let sources = &options.expectation.sources;
-        let config = options.reach.for_receiving(sources, options.receive_buffer)?;
+        let listening = options.reach.for_receiving(sources, options.receive_buffer)?;
         let interface = options.reach.interface()?.name;
-        let socket = ReceiveSocket::open(&config)?;
+        let sockets = ReceiveSocket::open_all(listening.base())?;
         let commands = unbounded();
         Ok(Self {
             options,
-            socket,
+            sockets,
+            listening,
             target,
             selection,
             mark,
@@ -470,7 +484,7 @@ impl ReceiveSession {
 
     /// Set if the kernel gave less receive buffer than asked for: what it gave, and the remedy.
     pub fn buffer_shortfall(&self) -> Option<&BufferShortfall> {
-        self.socket.buffer_shortfall()
+        self.sockets.first()?.buffer_shortfall()
     }
 
     /// Receives until everything is on disk, nothing more can be done, the time is up, or `stop`

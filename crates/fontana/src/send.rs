@@ -64,6 +64,10 @@ pub struct SendOptions {
     /// Cap on the bytes per second on the wire, IP and UDP headers included. With several unicast
     /// hosts their copies share it.
     pub rate_bytes_per_second: u64,
+    /// All networks that the packets can reach are the operator's, and have room for the rate: without
+    /// congestion control, a session goes beyond this network (`reach.hop_limit`) only if this is said
+    /// (RFC 8085, section 4.1).
+    pub controlled_network: bool,
     /// Transport session identifier; if not given, that of the manifest ([`Tsi::of_manifest`]), and
     /// for plain FLUTE one drawn at random.
     pub tsi: Option<Tsi>,
@@ -109,6 +113,7 @@ impl SendOptions {
             filter: Filter::default(),
             reach: Reach::default(),
             rate_bytes_per_second: 100_000_000 / 8,
+            controlled_network: false,
             tsi: None,
             mode: SendMode::OnDemand,
             ordering: Ordering::Even,
@@ -230,6 +235,7 @@ impl SendSession {
             tsi,
             key: options.signer.as_ref().map(SecretKey::public_key),
             manifest: (!options.flute).then_some(manifest_hash),
+            channels: options.reach.channels.clone(),
         };
         let shares = SenderMemory::of(options.memory, options.workers);
         let round = round(&content, shares.round_bytes, symbol_size);
@@ -322,14 +328,15 @@ impl SendSession {
 /// Where packets leave this host.
 struct Way {
     interface: Interface,
-    destination: Destination,
+    /// Of each channel.
+    destinations: Vec<Destination>,
     version: IpVersion,
 }
 
 impl Way {
     fn of(reach: &Reach) -> Result<Self, Error> {
-        let (interface, destination) = reach.for_sending()?;
-        Ok(Self { interface, destination, version: IpVersion::of(reach.address().ip()) })
+        let (interface, destinations) = reach.for_sending()?;
+        Ok(Self { interface, destinations, version: IpVersion::of(reach.address().ip()) })
     }
 
     /// Bytes of a symbol: those that were asked for, or what fits a packet.
@@ -346,9 +353,9 @@ impl Way {
     }
 
     fn socket(self, hop_limit: u8) -> Result<SendSocket, Error> {
-        let config = match self.destination {
-            Destination::Unicast(hosts) => SendConfig::unicast(vec![hosts]),
-            other => SendConfig::new(&self.interface, vec![other]),
+        let config = match &self.destinations[..] {
+            [Destination::Unicast(hosts)] => SendConfig::unicast(vec![hosts.clone()]),
+            _ => SendConfig::new(&self.interface, self.destinations),
         };
         Ok(SendSocket::new(&SendConfig { hop_limit, ..config })?)
     }
@@ -370,6 +377,7 @@ fn check(options: &SendOptions) -> Result<(), Error> {
     if options.flute && options.code.encoding_id() == 128 {
         return Err(Error::FluteCode);
     }
+    check_reach(&options.reach, options.controlled_network)?;
     Numbers {
         rate_bytes_per_second: options.rate_bytes_per_second,
         tsi: options.tsi,
@@ -378,6 +386,16 @@ fn check(options: &SendOptions) -> Result<(), Error> {
         block_symbols: options.block_symbols,
     }
     .check(options.code.max_block_symbols())
+}
+
+/// Whether packets may go as far as they are to. Hosts that get a copy each were named one by one,
+/// and the hop limit is not for them.
+fn check_reach(reach: &Reach, controlled_network: bool) -> Result<(), Error> {
+    let Reach { hop_limit, .. } = *reach;
+    if hop_limit > 1 && reach.address().ip().is_multicast() && !controlled_network {
+        return Err(Error::UncontrolledNetwork { hop_limit });
+    }
+    Ok(())
 }
 
 /// Numbers that any sender is given.

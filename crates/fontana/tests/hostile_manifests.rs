@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fontana::wire::{
-    CongestionControl, ContentKind, DirectoryEntry, Entry, FileEntry, Hash, HeaderFields,
-    InstanceId, Manifest, Metadata, ObjectRef, RelativePath, SessionHead, SymlinkEntry, Ticket,
-    Toi, Tsi, emit_payload_id, manifest_hash,
+    ChannelGroups, CongestionControl, ContentKind, DirectoryEntry, Entry, FileEntry, Hash,
+    HeaderFields, InstanceId, Manifest, Metadata, ObjectRef, RelativePath, SessionHead,
+    SymlinkEntry, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
 };
 use fontana::{Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, Rejection, Stop, Verdict};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
@@ -92,8 +92,15 @@ fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> Re
     // A port that is free for the moment.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let here = SocketAddr::from(([127, 0, 0, 1], port));
-    let ticket =
-        Ticket { sources: Vec::new(), group: here.ip(), port, tsi: TSI, key: None, manifest: hash };
+    let ticket = Ticket {
+        sources: Vec::new(),
+        group: here.ip(),
+        port,
+        tsi: TSI,
+        key: None,
+        manifest: hash,
+        channels: ChannelGroups::default(),
+    };
     let mut options = ReceiveOptions::from_ticket(&ticket, into);
     options.reach = Reach::to(here);
     options.reach.interface = Some("127.0.0.1".parse().unwrap());

@@ -41,7 +41,7 @@ fn rate(offload: bool) -> Result<(), Box<dyn Error>> {
     let mut config = SendConfig::new(lo, vec![to]);
     config.offload = offload;
     let mut sender = SendSocket::new(&config)?;
-    let thread = ReceiveThread::spawn(socket, ReceiveThreadConfig::default())?;
+    let thread = ReceiveThread::spawn(vec![socket], ReceiveThreadConfig::default())?;
     let batches = thread.batches().clone();
     let consumer = std::thread::spawn(move || {
         batches

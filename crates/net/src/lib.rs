@@ -12,7 +12,8 @@
 //! | [`sender`] | sending trains of equal datagrams with segmentation offload |
 //! | [`receiver`] | joining, receiving in batches, counting what the kernel dropped |
 //! | [`membership`] | joining and leaving while another thread receives |
-//! | [`rx_thread`] | a thread that drains the socket and never waits for its consumer |
+//! | [`channels`] | the sockets of a session's channels, which come and go |
+//! | [`rx_thread`] | a thread that drains the sockets and never waits for its consumer |
 //! | [`doctor`] | does multicast work here, and if not, what to do |
 //!
 //! Linux is the system this is made for. On other Unix systems the crate is meant to compile and
@@ -43,17 +44,20 @@
 //! # }
 //! ```
 
+pub mod channels;
 pub mod clock;
 pub mod doctor;
 pub mod group;
 pub mod interface;
 pub mod membership;
 pub mod mtu;
+mod readiness;
 pub mod receiver;
 pub mod rx_thread;
 pub mod sender;
 mod sys;
 
+pub use channels::Channels;
 pub use clock::{Alarm, Clock, Wake};
 pub use group::{GroupError, check_group, is_source_specific};
 pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces};

@@ -1,12 +1,11 @@
-//! Joining and leaving groups, also while another thread receives on the same socket.
+//! Joining and leaving the group of a socket, also while another thread receives on it.
 //!
-//! A [`Membership`] is a second handle to the socket of a [`crate::ReceiveSocket`]: a subscription
-//! control adds and drops channels with it while the receive thread owns the socket itself. It has
-//! no way to send.
+//! A [`Membership`] is a second handle to the socket of a [`crate::ReceiveSocket`]. It has no way to
+//! send. To add and drop the channels of a session is the business of [`crate::Channels`].
 //!
-//! The kernel bounds what one socket may join: 20 IPv4 groups (`net.ipv4.igmp_max_memberships`) and
-//! 10 sources per group (`net.ipv4.igmp_max_msf`; IPv6: 64, `net.ipv6.mld_max_msf`). A session with
-//! more channels opens several sockets.
+//! The kernel bounds the sources that one socket may join a group from: 10
+//! (`net.ipv4.igmp_max_msf`; IPv6: 64, `net.ipv6.mld_max_msf`), and with
+//! `net.core.optmem_max` the memory for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -86,8 +85,8 @@ pub struct Membership {
     socket: Socket,
     interface_name: String,
     interface_index: u32,
-    /// A socket bound to a group hears only that one.
-    bound_to: Option<IpAddr>,
+    /// The group that the socket is bound to: it hears no other.
+    bound_to: IpAddr,
     /// What is joined: for each group its sources, `None` being any. Shared by all handles; the
     /// kernel's limits bound it. The kernel's own answers would not do: it calls a join from any
     /// source "already there" when one source is joined, and turns the opposite case into a
@@ -98,7 +97,7 @@ pub struct Membership {
 type Joined = BTreeMap<IpAddr, BTreeSet<Option<IpAddr>>>;
 
 impl Membership {
-    pub(crate) fn new(socket: Socket, interface: &Interface, bound_to: Option<IpAddr>) -> Self {
+    pub(crate) fn new(socket: Socket, interface: &Interface, bound_to: IpAddr) -> Self {
         Self {
             socket,
             interface_name: interface.name.clone(),
@@ -182,7 +181,8 @@ impl Membership {
 
     fn check(&self, group: IpAddr, source: Option<IpAddr>) -> Result<(), MembershipError> {
         check_group(group)?;
-        if let Some(bound) = self.bound_to.filter(|&bound| bound != group) {
+        let bound = self.bound_to;
+        if bound != group {
             return Err(MembershipError::BoundElsewhere { bound, group });
         }
         match source {

@@ -4,6 +4,8 @@
 //!   udp(7), Linux 5.0) a run of equal datagrams of one sender costs one system call.
 //! - What the kernel threw away because nobody read in time is counted ([`ReceiveSocket::drops`]),
 //!   so that it is not mistaken for loss in the network.
+//! - More sources than the kernel allows one socket of a group are shared out to several
+//!   ([`ReceiveSocket::open_all`]); [`crate::Channels`] drains them together.
 //! - The size of the receive buffer is read back: the kernel gives less than asked without a word
 //!   ([`ReceiveSocket::buffer_shortfall`] says so, with the command that mends it).
 //! - A receiver cannot send: there is no function for it, and the socket is shut down for sending,
@@ -14,6 +16,7 @@ mod batch;
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
@@ -24,7 +27,6 @@ pub use batch::{Batch, Datagram, Datagrams, Ecn, MAX_TRAINS};
 use crate::group::{GroupError, check_group};
 use crate::interface::{Interface, scoped};
 use crate::membership::{Membership, MembershipError};
-use crate::mtu::IpVersion;
 use crate::sys;
 
 /// The receive buffer to ask for: 67 ms at 1 Gbit/s, which covers a reader that lost the processor
@@ -41,14 +43,6 @@ pub enum Reception {
         /// Where it is joined.
         interface: Interface,
     },
-    /// Several groups on one port, none at first: they are joined and left one by one through
-    /// [`ReceiveSocket::membership`] (the channels of a layered session; at most 20 IPv4 groups).
-    Channels {
-        /// IPv4 or IPv6 groups.
-        version: IpVersion,
-        /// Where they are joined.
-        interface: Interface,
-    },
     /// Datagrams to this broadcast address (255.255.255.255 or a network's).
     Broadcast(Ipv4Addr),
     /// Datagrams to this address of this host, or to any of its addresses (unspecified).
@@ -63,8 +57,7 @@ pub struct ReceiveConfig {
     /// UDP port; 0 lets the system choose ([`ReceiveSocket::port`] tells).
     pub port: u16,
     /// Only datagrams from these senders; empty: from anyone. With [`Reception::Group`] the group
-    /// is joined for each of them (source-specific, at most 10 by Linux's default). With
-    /// [`Reception::Channels`] each join names its source and this is not looked at.
+    /// is joined for each of them (source-specific; one socket takes 10 by Linux's default).
     pub sources: Vec<IpAddr>,
     /// Bytes of kernel receive buffer to ask for.
     pub receive_buffer: usize,
@@ -149,10 +142,10 @@ pub struct ReceiveSocket {
     offload: UdpSocketState,
     membership: Option<Membership>,
     port: u16,
+    /// What its datagrams are said to have come on.
+    channel: u8,
     /// Checked here for broadcast and unicast; for multicast the kernel keeps others out.
     sources: Vec<IpAddr>,
-    /// Bound to the wildcard address for groups only: unicast datagrams are not for us.
-    multicast_only: bool,
     shortfall: Option<BufferShortfall>,
     drops: WrappingCounter,
     foreign: u64,
@@ -169,9 +162,6 @@ impl ReceiveSocket {
             Reception::Group { group, interface } => {
                 check_group(*group)?;
                 (*group, Some(interface), true)
-            }
-            Reception::Channels { version, interface } => {
-                (version.unspecified(), Some(interface), true)
             }
             Reception::Broadcast(address) => (IpAddr::V4(*address), None, true),
             // A unicast datagram goes to one socket only: sharing the port would let a second
@@ -203,12 +193,11 @@ impl ReceiveSocket {
         // (inet_shutdown); systems that do neither are left with "no function sends".
         let _ = socket.shutdown(std::net::Shutdown::Write);
 
-        let is_channels = matches!(config.reception, Reception::Channels { .. });
         let membership = match interface {
             None => None,
             Some(interface) => {
                 let handle = step("duplicate the socket", socket.try_clone())?;
-                Some(Membership::new(handle, interface, (!is_channels).then_some(bind_ip)))
+                Some(Membership::new(handle, interface, bind_ip))
             }
         };
         if let (Reception::Group { group, .. }, Some(membership)) = (&config.reception, &membership)
@@ -230,10 +219,49 @@ impl ReceiveSocket {
             sources: if membership.is_some() { Vec::new() } else { config.sources.clone() },
             membership,
             port,
-            multicast_only: is_channels,
+            channel: 0,
             shortfall: BufferShortfall::between(config.receive_buffer, got),
             foreign: 0,
         })
+    }
+
+    /// As [`open`](Self::open), with several sockets where the sources are more than the kernel
+    /// lets one socket join a group from (`net.ipv4.igmp_max_msf`, `net.ipv6.mld_max_msf`). No
+    /// datagram comes to two of them.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_all(config: &ReceiveConfig) -> Result<Vec<Self>, ReceiveError> {
+        let Reception::Group { group, .. } = &config.reception else {
+            return Ok(vec![Self::open(config)?]);
+        };
+        let most = most_sources(*group);
+        if config.sources.len() <= most {
+            return Ok(vec![Self::open(config)?]);
+        }
+        let mut sockets: Vec<Self> = Vec::new();
+        for sources in config.sources.chunks(most) {
+            // Where the system chooses the port, it chooses once.
+            let port = sockets.first().map_or(config.port, Self::port);
+            let sources = sources.to_vec();
+            sockets.push(Self::open(&ReceiveConfig { port, sources, ..config.clone() })?);
+        }
+        Ok(sockets)
+    }
+
+    /// Its datagrams will be said to have come on `channel`.
+    pub(crate) fn on_channel(self, channel: u8) -> Self {
+        Self { channel, ..self }
+    }
+
+    /// For waiting for several sockets at once.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The channel that its datagrams are said to come on.
+    pub(crate) fn channel(&self) -> u8 {
+        self.channel
     }
 
     /// The UDP port it listens on.
@@ -251,8 +279,8 @@ impl ReceiveSocket {
         self.shortfall.as_ref()
     }
 
-    /// Datagrams that came to this socket but were not for it: other senders than those asked for
-    /// (broadcast, unicast), or unicast to a socket that is for groups.
+    /// Datagrams that came to this socket from other senders than those asked for (broadcast,
+    /// unicast).
     pub fn foreign(&self) -> u64 {
         self.foreign
     }
@@ -307,7 +335,7 @@ impl ReceiveSocket {
                 Ok(_) => {
                     let [meta] = meta;
                     if self.is_for_us(&meta) {
-                        batch.keep(&meta);
+                        batch.keep(self.channel, &meta);
                     } else {
                         self.foreign += datagrams_in(&meta);
                     }
@@ -338,10 +366,18 @@ impl ReceiveSocket {
     }
 
     fn is_for_us(&self, meta: &RecvMeta) -> bool {
-        let from_asked = self.sources.is_empty() || self.sources.contains(&meta.addr.ip());
-        let to_group = !self.multicast_only || meta.dst_ip.is_none_or(|ip| ip.is_multicast());
-        from_asked && to_group
+        self.sources.is_empty() || self.sources.contains(&meta.addr.ip())
     }
+}
+
+/// How many sources one socket can join a group from.
+fn most_sources(group: IpAddr) -> usize {
+    // What to think where the system does not say: Linux's defaults.
+    let (name, default) = match group {
+        IpAddr::V4(_) => ("net.ipv4.igmp_max_msf", 10),
+        IpAddr::V6(_) => ("net.ipv6.mld_max_msf", 64),
+    };
+    sys::setting(name).unwrap_or(default).max(1)
 }
 
 fn datagrams_in(meta: &RecvMeta) -> u64 {

@@ -1,7 +1,7 @@
-//! A thread that drains a receiving socket and never waits for its consumer.
+//! A thread that drains the receiving sockets of a session and never waits for its consumer.
 //!
 //! ```text
-//!  socket ──▶ receive thread ──▶ full batches (bounded) ──▶ consumer
+//!  sockets ─▶ receive thread ──▶ full batches (bounded) ──▶ consumer
 //!                   ▲                                          │ drop
 //!                   └───────────── empty batches ◀─────────────┘
 //! ```
@@ -9,9 +9,10 @@
 //! All memory is allocated at the start: `batches` buffers that go round. When the consumer is
 //! behind, single datagrams collect in one batch before it is handed over, so slow traffic uses
 //! the memory as well as fast traffic. When it holds all batches, the thread goes on draining the
-//! socket, throws away and counts: the consumer learns exactly how many datagrams it missed, which
+//! sockets, throws away and counts: the consumer learns exactly how many datagrams it missed, which
 //! the kernel's counter would not tell, and does not mistake them for loss in the network.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -21,17 +22,25 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::membership::Membership;
+use crate::channels::{Change, Changes, Channels};
+use crate::readiness::Readiness;
 use crate::receiver::{Batch, ReceiveSocket};
 
-/// How long the thread sleeps in the kernel at most, and so how late it may notice a stop request.
-const STOP_LATENCY: Duration = Duration::from_millis(100);
+/// How long the thread sleeps in the kernel at most: it is woken for whatever there is, so this is
+/// only how late it would notice that it was not.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// After an error of a socket.
+const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long datagrams may wait for company in a batch after the consumer has caught up.
 const HAND_OVER_LATENCY: Duration = Duration::from_millis(1);
 
+/// The number under which it is told that there are changes; those of sockets come after it.
+const CHANGES: u64 = 0;
+
 /// Errors of the socket in a row, without one datagram between, after which it is given up. Each is
-/// followed by a pause of [`STOP_LATENCY`]: about a second.
+/// followed by a pause of [`ERROR_PAUSE`]: about a second.
 const MAX_ERRORS: u32 = 10;
 
 /// The memory of a [`ReceiveThread`].
@@ -58,7 +67,7 @@ impl ReceiveThreadConfig {
     }
 }
 
-/// What was lost inside this host since the socket was opened, as of the end of a batch.
+/// What was lost inside this host since the sockets were opened, as of the end of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LocalLoss {
     /// Packets thrown away by the kernel: a lower bound in datagrams
@@ -106,17 +115,18 @@ impl Drop for ReceivedBatch {
 #[derive(Debug)]
 pub struct ReceiveThread {
     batches: Receiver<ReceivedBatch>,
-    membership: Option<Membership>,
+    channels: Channels,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<LocalLoss>>>,
 }
 
 impl ReceiveThread {
-    /// Starts the thread and hands the socket over to it.
+    /// Starts the thread and hands the sockets of channel 0 over to it: usually one
+    /// ([`ReceiveSocket::open_all`]).
     ///
     /// # Errors
     /// Out of threads or file descriptors.
-    pub fn spawn(socket: ReceiveSocket, config: ReceiveThreadConfig) -> io::Result<Self> {
+    pub fn spawn(base: Vec<ReceiveSocket>, config: ReceiveThreadConfig) -> io::Result<Self> {
         let count = config.batches.max(2);
         // Every batch has a place in either channel: neither side ever finds its channel full.
         let (full, batches) = bounded(count);
@@ -126,10 +136,16 @@ impl ReceiveThread {
                 unreachable!("the channel has room for all batches");
             }
         }
-        let membership = socket.membership().map(Membership::try_clone).transpose()?;
+        let (channels, changes) = Channels::new(base)?;
+        let mut readiness = Readiness::new()?;
+        readiness.add(changes.descriptor(), CHANGES)?;
         let stop = Arc::new(AtomicBool::new(false));
         let drain = Drain {
-            socket,
+            sockets: BTreeMap::new(),
+            last_number: CHANGES,
+            ready: Vec::new(),
+            readiness,
+            changes,
             full,
             empty,
             home,
@@ -140,7 +156,7 @@ impl ReceiveThread {
         let thread = std::thread::Builder::new()
             .name("fontana-receive".to_owned())
             .spawn(move || drain.run())?;
-        Ok(Self { batches, membership, stop, thread: Some(thread) })
+        Ok(Self { batches, channels, stop, thread: Some(thread) })
     }
 
     /// Where the batches come out, in the order of arrival. It is disconnected when the thread has
@@ -149,12 +165,12 @@ impl ReceiveThread {
         &self.batches
     }
 
-    /// Joins and leaves while the thread receives; `None` for broadcast and unicast.
-    pub fn membership(&self) -> Option<&Membership> {
-        self.membership.as_ref()
+    /// Joins and leaves channels while the thread receives.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
     }
 
-    /// Stops the thread, which takes about 100 ms at the most, and returns all that was lost inside
+    /// Stops the thread, which takes as long as it reads what it is reading, and returns all that was lost inside
     /// this host. Datagrams that were not taken from [`Self::batches`] are gone.
     ///
     /// # Errors
@@ -165,6 +181,7 @@ impl ReceiveThread {
 
     fn join(&mut self) -> io::Result<LocalLoss> {
         self.stop.store(true, Ordering::Relaxed);
+        self.channels.ring();
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(io::Error::other("the receive thread panicked")),
@@ -182,7 +199,14 @@ impl Drop for ReceiveThread {
 
 /// What the thread owns.
 struct Drain {
-    socket: ReceiveSocket,
+    sockets: BTreeMap<u64, Drained>,
+    /// The number of the socket that came last.
+    last_number: u64,
+    changes: Changes,
+    readiness: Readiness,
+    /// What is readable and was not read: first what the last batch had no room for, so that a busy
+    /// socket keeps no other waiting.
+    ready: Vec<u64>,
     full: Sender<ReceivedBatch>,
     empty: Receiver<Batch>,
     /// Goes with each batch to bring it back.
@@ -205,7 +229,7 @@ impl Drain {
                     if errors_in_a_row == MAX_ERRORS {
                         return Err(error);
                     }
-                    std::thread::sleep(STOP_LATENCY);
+                    std::thread::sleep(ERROR_PAUSE);
                 }
             }
             if let Some(batch) = filling.take_if(|batch| self.should_hand_over(batch)) {
@@ -217,28 +241,67 @@ impl Drain {
                 }
             }
         }
+        self.sockets.values_mut().for_each(|drained| drained.was_read = true);
         self.update_loss();
         Ok(self.loss)
     }
 
     /// Waits for datagrams and puts them into `filling`, or away.
     fn turn(&mut self, filling: &mut Option<Batch>) -> io::Result<()> {
-        let someone_waits = filling.as_ref().is_some_and(|batch| !batch.is_empty());
-        let timeout = if someone_waits { HAND_OVER_LATENCY } else { STOP_LATENCY };
-        if !self.socket.wait(timeout)? {
-            return Ok(());
+        if self.ready.is_empty() {
+            let someone_waits = filling.as_ref().is_some_and(|batch| !batch.is_empty());
+            let timeout = if someone_waits { HAND_OVER_LATENCY } else { LONGEST_WAIT };
+            self.readiness.wait(timeout, &mut self.ready)?;
         }
         // Only now, so that a batch that came home during the wait is used.
         if filling.is_none() {
             *filling = self.empty.try_recv().ok();
         }
-        match filling {
-            Some(batch) => {
-                self.socket.recv_more(Duration::ZERO, batch)?;
+        while let Some(number) = self.ready.pop() {
+            if number == CHANGES {
+                self.change()?;
             }
-            None => {
-                let missed = self.socket.recv_batch(Duration::ZERO, &mut self.spare)?;
-                self.loss.local_drops += missed as u64;
+            // It may have been closed by a change.
+            let Some(drained) = self.sockets.get_mut(&number) else { continue };
+            drained.was_read = true;
+            match filling {
+                Some(batch) => {
+                    drained.socket.recv_more(Duration::ZERO, batch)?;
+                    if batch.is_full() {
+                        break;
+                    }
+                }
+                None => {
+                    let missed = drained.socket.recv_batch(Duration::ZERO, &mut self.spare)?;
+                    self.loss.local_drops += missed as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes new sockets over, and closes those of channels that were left.
+    fn change(&mut self) -> io::Result<()> {
+        for change in self.changes.take() {
+            match change {
+                Change::Join(sockets) => {
+                    for socket in sockets {
+                        self.last_number += 1;
+                        self.readiness.add(socket.descriptor(), self.last_number)?;
+                        self.sockets.insert(self.last_number, Drained::new(socket));
+                    }
+                }
+                Change::Leave(channel) => {
+                    let Self { sockets, readiness, loss, .. } = self;
+                    sockets.retain(|&number, drained| {
+                        let stays = drained.socket.channel() != channel;
+                        if !stays {
+                            drained.count(loss);
+                            readiness.remove(drained.socket.descriptor(), number);
+                        }
+                        stays
+                    });
+                }
             }
         }
         Ok(())
@@ -250,7 +313,31 @@ impl Drain {
     }
 
     fn update_loss(&mut self) {
-        self.loss.kernel_drops = self.socket.drops();
-        self.loss.foreign = self.socket.foreign();
+        for drained in self.sockets.values_mut().filter(|drained| drained.was_read) {
+            drained.was_read = false;
+            drained.count(&mut self.loss);
+        }
+    }
+}
+
+/// A socket, and what of its counters is in the [`LocalLoss`] already.
+struct Drained {
+    socket: ReceiveSocket,
+    kernel_drops: u64,
+    foreign: u64,
+    /// Since it was counted: where nothing was read, no queue was full.
+    was_read: bool,
+}
+
+impl Drained {
+    fn new(socket: ReceiveSocket) -> Self {
+        Self { socket, kernel_drops: 0, foreign: 0, was_read: false }
+    }
+
+    fn count(&mut self, loss: &mut LocalLoss) {
+        let (kernel_drops, foreign) = (self.socket.drops(), self.socket.foreign());
+        loss.kernel_drops += kernel_drops - self.kernel_drops;
+        loss.foreign += foreign - self.foreign;
+        (self.kernel_drops, self.foreign) = (kernel_drops, foreign);
     }
 }

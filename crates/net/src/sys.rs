@@ -135,20 +135,51 @@ pub(crate) fn interface_mtu(_name: &str) -> io::Result<u32> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Waits until the socket has something to read. `false`: nothing came, or a signal cut the wait.
-///
-/// Rounded up to whole milliseconds, so that a wait of 100 microseconds is not a busy loop.
-pub(crate) fn wait_readable(socket: &Socket, timeout: Duration) -> io::Result<bool> {
-    let milliseconds = timeout.as_nanos().div_ceil(1_000_000);
-    let mut wanted = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one pollfd is passed, and it is valid for the whole call.
-    let ready =
-        unsafe { libc::poll(&mut wanted, 1, i32::try_from(milliseconds).unwrap_or(i32::MAX)) };
-    if ready >= 0 {
-        return Ok(ready > 0);
+/// Descriptors that are waited for together with poll(2), which is on every system.
+pub(crate) struct PollSet(Vec<libc::pollfd>);
+
+impl PollSet {
+    pub(crate) fn new(descriptors: impl Iterator<Item = RawFd>) -> Self {
+        let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        Self(descriptors.map(wanted).collect())
     }
-    let error = io::Error::last_os_error();
-    if error.kind() == io::ErrorKind::Interrupted { Ok(false) } else { Err(error) }
+
+    /// Waits until one of them has something to read. `false`: nothing came, or a signal cut the
+    /// wait.
+    ///
+    /// Rounded up to whole milliseconds, so that a wait of 100 microseconds is not a busy loop.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
+        let milliseconds = timeout.as_nanos().div_ceil(1_000_000);
+        let milliseconds = i32::try_from(milliseconds).unwrap_or(i32::MAX);
+        // SAFETY: the pointer and the number are those of one live vector of pollfd.
+        let ready =
+            unsafe { libc::poll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, milliseconds) };
+        if ready >= 0 {
+            return Ok(ready > 0);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() == io::ErrorKind::Interrupted {
+            return Ok(false);
+        }
+        Err(error)
+    }
+
+    /// Whether the one with this index had something to read, or an error, when the wait ended so.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) fn is_ready(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|polled| polled.revents != 0)
+    }
+}
+
+/// Waits until the socket has something to read; see [`PollSet::wait`].
+pub(crate) fn wait_readable(socket: &Socket, timeout: Duration) -> io::Result<bool> {
+    PollSet::new(std::iter::once(socket.as_raw_fd())).wait(timeout)
+}
+
+/// What a setting of this host says (`/proc/sys`, proc(5)), if there is such a setting here.
+pub(crate) fn setting(name: &str) -> Option<usize> {
+    let path = format!("/proc/sys/{}", name.replace('.', "/"));
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// Sets a socket option whose value is any plain C structure or number.

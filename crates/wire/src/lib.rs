@@ -19,6 +19,7 @@
 mod alc;
 mod bytes;
 mod cci;
+mod channels;
 mod congestion;
 mod content;
 mod extension;
@@ -44,6 +45,7 @@ pub use alc::{
     Packet, PacketError, Payload, emit_payload_id, emit_small_block_payload_id, payload_id_size,
 };
 pub use cci::{FlidCci, RlcCci, WebrcCci};
+pub use channels::ChannelGroups;
 pub use congestion::{
     CongestionControl, CongestionError, FlidSl, LayerRates, MAX_CHANNELS, Rlc, SyncSpacing, Webrc,
 };

@@ -1,10 +1,11 @@
 //! Tickets: everything a receiver needs to know, in one line of text.
 //!
 //! ```text
-//! fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX]
+//! fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&channels=N|&groups=GROUP{,GROUP}]
 //! ```
-//! `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits. The exact
-//! grammar is in `docs/wire.md`.
+//! `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits; a session of
+//! several channels says how many there are on consecutive groups, or the groups of the others. The
+//! exact grammar is in `docs/wire.md`.
 //!
 //! ```
 //! use fontana_wire::{Ticket, Tsi};
@@ -15,14 +16,15 @@
 //! # Ok::<(), fontana_wire::TicketError>(())
 //! ```
 
-use crate::{Hash, HexError, KeyError, PublicKey, Tsi};
+use crate::{ChannelGroups, Hash, HexError, KeyError, MAX_CHANNELS, PublicKey, Tsi};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 const SCHEME: &str = "fontana://";
-/// A ticket with the most sources there may be has some 1 000 characters.
-const MAX_SIZE: usize = 2048;
+/// A ticket with the most sources and groups there may be has some 3 700 characters.
+const MAX_SIZE: usize = 4096;
 
 /// Where a session is and whom to believe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +43,9 @@ pub struct Ticket {
     pub key: Option<PublicKey>,
     /// The manifest, if it is to be this one and no other.
     pub manifest: Option<Hash>,
+    /// The groups of all channels; of more than one only where `group` is multicast. A receiver joins
+    /// no others, whatever the session says of itself.
+    pub channels: ChannelGroups,
 }
 
 impl Ticket {
@@ -57,23 +62,37 @@ impl Ticket {
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(SCHEME)?;
-        for (index, source) in self.sources.iter().enumerate() {
-            f.write_str(if index == 0 { "" } else { "," })?;
-            match source {
-                IpAddr::V4(source) => write!(f, "{source}")?,
-                IpAddr::V6(source) => write!(f, "[{source}]")?,
-            }
-        }
+        write_addresses(f, &self.sources)?;
         f.write_str(if self.sources.is_empty() { "" } else { "@" })?;
         write!(f, "{}/{}", self.destination(), self.tsi)?;
+        let mut separators = std::iter::once('?').chain(std::iter::repeat('&'));
+        let mut separator = move || separators.next().unwrap_or('&');
         if let Some(key) = self.key {
-            write!(f, "?key={key}")?;
+            write!(f, "{}key={key}", separator())?;
         }
         if let Some(manifest) = self.manifest {
-            write!(f, "{}manifest={manifest}", if self.key.is_some() { '&' } else { '?' })?;
+            write!(f, "{}manifest={manifest}", separator())?;
         }
-        Ok(())
+        match &self.channels {
+            ChannelGroups::Consecutive(..=1) => Ok(()),
+            ChannelGroups::Consecutive(count) => write!(f, "{}channels={count}", separator()),
+            ChannelGroups::Listed(others) => {
+                write!(f, "{}groups=", separator())?;
+                write_addresses(f, others)
+            }
+        }
     }
+}
+
+fn write_addresses(f: &mut fmt::Formatter<'_>, addresses: &[IpAddr]) -> fmt::Result {
+    for (index, address) in addresses.iter().enumerate() {
+        f.write_str(if index == 0 { "" } else { "," })?;
+        match address {
+            IpAddr::V4(address) => write!(f, "{address}")?,
+            IpAddr::V6(address) => write!(f, "[{address}]")?,
+        }
+    }
+    Ok(())
 }
 
 impl FromStr for Ticket {
@@ -101,6 +120,7 @@ impl FromStr for Ticket {
             tsi: parse_tsi(tsi)?,
             key: None,
             manifest: None,
+            channels: ChannelGroups::default(),
         };
         for source in sources.into_iter().flat_map(|sources| sources.split(',')) {
             ticket.add_source(source)?;
@@ -140,11 +160,53 @@ impl Ticket {
             "manifest" if self.manifest.is_none() => {
                 self.manifest = Some(value.parse().map_err(TicketError::Manifest)?);
             }
+            "channels" if self.channels.count() == 1 => {
+                self.channels = ChannelGroups::Consecutive(parse_channel_count(value)?);
+                self.check_groups()?;
+            }
+            "groups" if self.channels.count() == 1 => {
+                // One too many is enough to tell.
+                let most = usize::from(MAX_CHANNELS);
+                let others = value.split(',').take(most).map(parse_address);
+                self.channels = ChannelGroups::Listed(others.collect::<Result<_, _>>()?);
+                self.check_groups()?;
+            }
+            "channels" | "groups" => return Err(TicketError::RepeatedChannels),
             "key" | "manifest" => return Err(TicketError::RepeatedParameter(name.to_owned())),
             _ => return Err(TicketError::UnknownParameter(excerpt(name))),
         }
         Ok(())
     }
+}
+
+impl Ticket {
+    /// Whether several channels can be on these groups.
+    fn check_groups(&self) -> Result<(), TicketError> {
+        let (count, limit) = (self.channels.count(), MAX_CHANNELS);
+        if count > limit {
+            return Err(TicketError::ChannelCount(excerpt(&count.to_string())));
+        }
+        let mut seen = BTreeSet::new();
+        for group in self.channels.groups(self.group) {
+            if !group.is_multicast() || group.is_ipv4() != self.group.is_ipv4() {
+                return Err(TicketError::NotAGroup { group, first: self.group });
+            }
+            if !seen.insert(group) {
+                return Err(TicketError::RepeatedGroup(group));
+            }
+        }
+        // Fewer only where the addresses come to their end.
+        let all = seen.len() == usize::from(count);
+        all.then_some(()).ok_or(TicketError::BeyondTheLastGroup { first: self.group, count })
+    }
+}
+
+/// One channel needs no saying.
+fn parse_channel_count(text: &str) -> Result<u8, TicketError> {
+    let count = decimal(text).and_then(|count| u8::try_from(count).ok());
+    count
+        .filter(|count| (2..=MAX_CHANNELS).contains(count))
+        .ok_or_else(|| TicketError::ChannelCount(excerpt(text)))
 }
 
 fn parse_destination(text: &str) -> Result<(IpAddr, u16), TicketError> {
@@ -258,6 +320,33 @@ pub enum TicketError {
     /// The value of `manifest`.
     #[error("in manifest=: {0}")]
     Manifest(HexError),
+    /// Not a number of channels, or too many groups.
+    #[error("{0:?} is not a number of channels (2 to 64)")]
+    ChannelCount(String),
+    /// Channels on addresses that are not groups, or of another family.
+    #[error(
+        "{group} cannot be a channel's group beside {first}: channels are multicast groups of one family"
+    )]
+    NotAGroup {
+        /// The address.
+        group: IpAddr,
+        /// That of channel 0.
+        first: IpAddr,
+    },
+    /// A group twice.
+    #[error("two channels are on the group {0}")]
+    RepeatedGroup(IpAddr),
+    /// There are no such addresses.
+    #[error("there are no {count} addresses from {first} on")]
+    BeyondTheLastGroup {
+        /// That of channel 0.
+        first: IpAddr,
+        /// Channels asked for.
+        count: u8,
+    },
+    /// Channels said twice, or in both ways.
+    #[error("the ticket says more than once what channels there are")]
+    RepeatedChannels,
     /// A parameter twice.
     #[error("the parameter {0:?} appears twice")]
     RepeatedParameter(String),

@@ -27,6 +27,7 @@ pub(super) fn run(
     let session = StreamSession::prepare(StreamOptions {
         reach: options.reach,
         rate_bytes_per_second: options.rate_bytes_per_second,
+        controlled_network: options.controlled_network,
         tsi: options.tsi,
         block_symbols: options.block_symbols,
         symbol_size: options.symbol_size,

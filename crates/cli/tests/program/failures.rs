@@ -41,9 +41,14 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--no-source --fec none", "nothing to send", "leave one"),
         ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
         ("--to 239.1.2.3:x", "no address", "GROUP:PORT"),
+        ("--to 239.1.2.3:5 --ttl 2", "RFC 8085", "--controlled-network"),
+        ("- --to 239.1.2.3:5 --ttl 2", "RFC 8085", "--controlled-network"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);
         assert_says(&refused, message, way_out);
+    }
+    for words in ["--ttl 1", "--ttl 2 --controlled-network"] {
+        run(&arguments(&format!("send --dry-run {words}"), &[&path])).expect(0);
     }
     for (words, part) in [
         ("-i nosuch0", "lo (127.0.0.1"),

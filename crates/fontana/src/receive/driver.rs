@@ -12,19 +12,19 @@ use super::{
     Command, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE, SimulatedLoss,
     Versions,
 };
+use crate::reach::Listening;
 use crate::resume::known_manifest;
 use crate::{Error, Stop};
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender, bounded, select_biased, unbounded};
 use fontana_net::rx_thread::LocalLoss;
-use fontana_net::{Clock, Ecn, Membership, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
+use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
     ChannelId, Datagram, Done, Endpoint, FixedChannels, Instant, Job, Output, Receiver,
     ReceiverConfig, SplitMix64, SymbolBytes, Verified, drain,
 };
 use fontana_store::{Device, Staging, StagingOptions, TargetDirectory};
 use fontana_wire::{StreamIndex, Toi};
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -50,8 +50,18 @@ pub(super) fn run(
     observe: &mut dyn FnMut(ReceiveEvent<'_>),
 ) -> Result<ReceiveSummary, Error> {
     let (shares, limits) = (session.shares(), session.limits());
-    let ReceiveSession { options, socket, target, selection, mark, commands, sink, device, .. } =
-        session;
+    let ReceiveSession {
+        options,
+        sockets,
+        listening,
+        target,
+        selection,
+        mark,
+        commands,
+        sink,
+        device,
+        ..
+    } = session;
     let (keep_open, commands) = commands;
     let pipe = sink.map(Pipe::new).transpose()?;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -72,8 +82,9 @@ pub(super) fn run(
         Box::new(FixedChannels::new(1)),
     );
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
-    let rx = ReceiveThread::spawn(socket, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
-        .map_err(|error| Error::System { doing: "start the receive thread", error })?;
+    let rx =
+        ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
+            .map_err(|error| Error::System { doing: "start the receive thread", error })?;
 
     let (reports, done) = unbounded();
     let (disk_reports, disk_done) = unbounded();
@@ -111,9 +122,9 @@ pub(super) fn run(
         let mut driver = Driver {
             clock: Clock::start(),
             receiver,
-            membership: rx.membership(),
-            group: options.reach.address().ip(),
-            sources: options.expectation.sources.clone(),
+            channels: rx.channels(),
+            listening,
+            refused: BTreeSet::new(),
             only_one_manifest: options.expectation.manifest.is_some(),
             follows: options.versions == Versions::Newer,
             old_version_heard: None,
@@ -161,9 +172,10 @@ impl WorkerQueue {
 struct Driver<'a, 'b> {
     clock: Clock,
     receiver: Receiver,
-    membership: Option<&'a Membership>,
-    group: IpAddr,
-    sources: Vec<IpAddr>,
+    channels: &'a Channels,
+    listening: Listening,
+    /// Channels that could not be joined.
+    refused: BTreeSet<u8>,
     /// The manifest's hash is known: no other manifest will do.
     only_one_manifest: bool,
     /// Nothing but newer versions is wanted.
@@ -301,7 +313,7 @@ impl Driver<'_, '_> {
                 now,
                 &Datagram {
                     source: datagram.source.ip().to_canonical(),
-                    channel: ChannelId(0),
+                    channel: ChannelId(datagram.channel),
                     congestion_experienced: datagram.ecn == Ecn::CongestionExperienced,
                     dropped_before: std::mem::take(&mut dropped_before),
                     payload: datagram.payload,
@@ -325,28 +337,32 @@ impl Driver<'_, '_> {
             match output {
                 Output::Job(job) => self.on_job(job, current),
                 Output::Event(event) => self.on_event(event),
-                Output::Join(_) => self.membership(Membership::join)?,
-                Output::Leave(_) => self.membership(Membership::leave)?,
+                Output::Join(ChannelId(channel)) => self.join(channel)?,
+                Output::Leave(ChannelId(channel)) => self.leave(channel),
                 Output::Transmit { .. } => {}
             }
         }
         Ok(())
     }
 
-    fn membership(
-        &self,
-        change: impl Fn(&Membership, IpAddr, Option<IpAddr>) -> Result<(), fontana_net::MembershipError>,
-    ) -> Result<(), Error> {
-        let Some(membership) = self.membership else { return Ok(()) };
-        let all = if self.sources.is_empty() {
-            vec![None]
-        } else {
-            self.sources.iter().copied().map(Some).collect()
-        };
-        for source in all {
-            change(membership, self.group, source).map_err(fontana_net::ReceiveError::from)?;
+    /// A session goes on without a channel that cannot be joined, but not without channel 0.
+    fn join(&mut self, channel: u8) -> Result<(), Error> {
+        // More channels than the ticket says, by whoever wrote the head: they do not exist for us.
+        let Some(config) = self.listening.group(channel) else { return Ok(()) };
+        match self.channels.join(channel, &config).map_err(Error::from) {
+            Err(error) if channel == 0 => return Err(error),
+            Err(error) if self.refused.insert(channel) => {
+                (self.observe)(ReceiveEvent::ChannelRefused { channel, error: &error });
+            }
+            _ => {}
         }
         Ok(())
+    }
+
+    fn leave(&mut self, channel: u8) {
+        if self.listening.group(channel).is_some() {
+            self.channels.leave(channel);
+        }
     }
 
     fn on_job(&mut self, job: Job, current: Option<&[u8]>) {

@@ -1,14 +1,14 @@
 //! Drives a [`Sender`](fontana_proto::Sender): workers read and encode ahead of need, one thread
 //! keeps the pace and waits for nobody.
 
-use super::train::Train;
+use super::train::Trains;
 use super::{SendProgress, SendSession, SendSummary};
 use crate::{Error, Stop, Verdict};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender as ChannelSender, unbounded};
 use fontana_fec::Esi;
 use fontana_net::Clock;
 use fontana_proto::{
-    BatchId, BlockId, Done, Endpoint, Event, Instant, Job, Output, SymbolId, drain,
+    BatchId, BlockId, Destination, Done, Endpoint, Event, Instant, Job, Output, SymbolId, drain,
 };
 use fontana_store::ObjectEncoder;
 use fontana_wire::Toi;
@@ -51,7 +51,7 @@ pub(super) fn run(
         drop((queue, finished));
         let mut driver = Driver {
             clock: Clock::start(),
-            train: Train::new(socket),
+            trains: Trains::new(socket),
             batches: BTreeMap::new(),
             tasks,
             failed: BTreeSet::new(),
@@ -71,12 +71,12 @@ pub(super) fn run(
             if let ControlFlow::Break(error) = result {
                 return Err(error);
             }
-            driver.train.leave()?;
+            driver.trains.leave()?;
             let elapsed = Duration::from_nanos(now.as_nanos());
             let over = driver.ended || stop.is_set();
             if over || elapsed >= last_observed + OBSERVE_EVERY {
                 last_observed = elapsed;
-                let (lost, failures) = (driver.train.lost, &driver.failures[..]);
+                let (lost, failures) = (driver.trains.lost, &driver.failures[..]);
                 let stats = sender.stats();
                 observe(&SendProgress { elapsed, stats, source_symbols, lost, failures });
             }
@@ -128,7 +128,7 @@ fn prepare(
 
 struct Driver {
     clock: Clock,
-    train: Train,
+    trains: Trains,
     /// Prepared symbols, one after the other, and the size of each.
     batches: BTreeMap<BatchId, Batch>,
     tasks: ChannelSender<Task>,
@@ -149,13 +149,13 @@ impl Driver {
 
     fn act(&mut self, output: Output, header: &[u8]) -> Result<(), Error> {
         match output {
-            Output::Transmit { to: _, symbol } => {
+            Output::Transmit { to: Destination::Channel(channel), symbol } => {
                 let bytes = match symbol {
                     None => Some(&[][..]),
                     Some(symbol) => symbol_bytes(&self.batches, symbol),
                 };
                 if let Some(bytes) = bytes {
-                    self.train.push(header, bytes)?;
+                    self.trains.push(channel, header, bytes)?;
                 }
             }
             Output::Job(Job::Prepare { batch, block, esis }) => {
@@ -199,7 +199,7 @@ impl Driver {
     ) -> SendSummary {
         let start = if interrupted { Verdict::Interrupted } else { Verdict::Complete };
         let verdict = self.failures.iter().fold(start, |v, error| v.worst(error.verdict()));
-        SendSummary { verdict, elapsed, stats, lost: self.train.lost, failures: self.failures }
+        SendSummary { verdict, elapsed, stats, lost: self.trains.lost, failures: self.failures }
     }
 }
 

@@ -10,16 +10,16 @@
 //! # Ok::<(), fontana::Error>(())
 //! ```
 
-use super::train::Train;
-use super::{FTI_BYTES, Numbers, SendProgress, SendSummary, Way};
+use super::train::Trains;
+use super::{FTI_BYTES, Numbers, SendProgress, SendSummary, Way, check_reach};
 use crate::{Code, Error, Reach, Stop, Verdict, geometry, memory};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use cut::{Cutter, Prepared};
 use fontana_net::{Clock, SendSocket};
 use fontana_proto::{
-    BatchId, Event, Instant, Job, Output, StreamSender, StreamSenderConfig, drain,
+    BatchId, Destination, Event, Instant, Job, Output, StreamSender, StreamSenderConfig, drain,
 };
-use fontana_wire::{InstanceId, RelativePath, SecretKey, Ticket, Tsi};
+use fontana_wire::{ChannelGroups, InstanceId, RelativePath, SecretKey, Ticket, Tsi};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -36,6 +36,8 @@ pub struct StreamOptions {
     pub reach: Reach,
     /// Cap on the bytes per second on the wire, IP and UDP headers included.
     pub rate_bytes_per_second: u64,
+    /// As [`SendOptions::controlled_network`](crate::SendOptions::controlled_network).
+    pub controlled_network: bool,
     /// Transport session identifier; drawn at random if not given.
     pub tsi: Option<Tsi>,
     /// Source symbols per fragment, at most.
@@ -62,6 +64,7 @@ impl StreamOptions {
             name: name.into(),
             reach: Reach::default(),
             rate_bytes_per_second: 100_000_000 / 8,
+            controlled_network: false,
             tsi: None,
             block_symbols: geometry::DEFAULT_BLOCK_SYMBOLS,
             symbol_size: None,
@@ -104,6 +107,7 @@ impl StreamSession {
             block_symbols: options.block_symbols,
         };
         numbers.check(56_403)?;
+        check_reach(&options.reach, options.controlled_network)?;
         let name = single_component(&options.name)?;
         let way = Way::of(&options.reach)?;
         let symbol_size = way.symbol_size(options.symbol_size, Code::RaptorQ)?;
@@ -122,6 +126,7 @@ impl StreamSession {
             tsi,
             key: Some(signer.public_key()),
             manifest: None,
+            channels: ChannelGroups::default(),
         };
         let most = memory::fragment_bytes(options.memory) / usize::from(symbol_size);
         let max_symbols = options.block_symbols.min(most.max(1) as u32);
@@ -168,7 +173,7 @@ impl StreamSession {
         let fragments = self.cutter.spawn(reader)?;
         let mut driver = Driver {
             clock: Clock::start(),
-            train: Train::new(self.socket),
+            trains: Trains::new(self.socket),
             sender: self.sender,
             symbol_size,
             batches: BTreeMap::new(),
@@ -184,7 +189,7 @@ impl StreamSession {
             if driver.ended || elapsed >= last_observed + OBSERVE_EVERY {
                 last_observed = elapsed;
                 let stats = driver.sender.stats();
-                let (source_symbols, lost) = (stats.source_symbols, driver.train.lost);
+                let (source_symbols, lost) = (stats.source_symbols, driver.trains.lost);
                 let failures = &driver.failures;
                 observe(&SendProgress { elapsed, stats, source_symbols, lost, failures });
             }
@@ -214,7 +219,7 @@ fn single_component(name: &[u8]) -> Result<RelativePath, Error> {
 /// Keeps the pace, and waits for nobody but a producer that has nothing to send.
 struct Driver {
     clock: Clock,
-    train: Train,
+    trains: Trains,
     sender: StreamSender,
     symbol_size: usize,
     /// Symbols of the fragments that are being sent, one after the other.
@@ -234,10 +239,10 @@ impl Driver {
     /// Sends what may be sent now.
     fn send(&mut self) -> Result<(), Error> {
         let now = self.now();
-        let Self { sender, train, batches, symbol_size, ended, .. } = self;
+        let Self { sender, trains, batches, symbol_size, ended, .. } = self;
         let result = drain(sender, now, &mut Vec::with_capacity(2048), |output, header| {
             match output {
-                Output::Transmit { symbol, .. } => {
+                Output::Transmit { to: Destination::Channel(channel), symbol } => {
                     let bytes = match symbol {
                         None => Some(&[][..]),
                         Some(symbol) => batches.get(&symbol.batch).and_then(|batch| {
@@ -245,7 +250,8 @@ impl Driver {
                             batch.get(at..at + *symbol_size)
                         }),
                     };
-                    if let Some(Err(error)) = bytes.map(|bytes| train.push(header, bytes)) {
+                    if let Some(Err(error)) = bytes.map(|bytes| trains.push(channel, header, bytes))
+                    {
                         return ControlFlow::Break(error);
                     }
                 }
@@ -257,7 +263,7 @@ impl Driver {
         });
         match result {
             ControlFlow::Break(error) => Err(error),
-            ControlFlow::Continue(()) => self.train.leave(),
+            ControlFlow::Continue(()) => self.trains.leave(),
         }
     }
 
@@ -310,6 +316,6 @@ impl Driver {
         let start = if self.interrupted { Verdict::Interrupted } else { Verdict::Complete };
         let verdict = self.failures.iter().fold(start, |v, error| v.worst(error.verdict()));
         let stats = self.sender.stats();
-        SendSummary { verdict, elapsed, stats, lost: self.train.lost, failures: self.failures }
+        SendSummary { verdict, elapsed, stats, lost: self.trains.lost, failures: self.failures }
     }
 }

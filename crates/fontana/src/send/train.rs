@@ -2,15 +2,63 @@
 
 use crate::Error;
 use fontana_net::SendSocket;
+use fontana_proto::ChannelId;
+
+/// The trains of a session's channels. They leave when they are full, and all together when the sender
+/// has nothing more that may leave now: so a train is never older than the burst that the rate allows,
+/// and channels that take turns packet by packet have trains all the same.
+pub(super) struct Trains {
+    socket: SendSocket,
+    /// One for each channel that has been sent to: the memory of the others is not needed.
+    trains: Vec<Train>,
+    /// Datagrams that this host could not send.
+    pub(super) lost: u64,
+}
+
+impl Trains {
+    pub(super) fn new(socket: SendSocket) -> Self {
+        Self { socket, trains: Vec::new(), lost: 0 }
+    }
+
+    /// Adds a datagram to a channel's train.
+    pub(super) fn push(
+        &mut self,
+        channel: ChannelId,
+        header: &[u8],
+        symbol: &[u8],
+    ) -> Result<(), Error> {
+        let channel = usize::from(channel.0);
+        if self.trains.len() <= channel {
+            self.trains.resize_with(channel + 1, Train::default);
+        }
+        let Some(train) = self.trains.get_mut(channel) else { return Ok(()) };
+        if train.must_leave_before(header.len() + symbol.len()) {
+            self.lost += train.leave(&mut self.socket, channel)?;
+        }
+        train.push(header, symbol);
+        if train.is_complete() {
+            self.lost += train.leave(&mut self.socket, channel)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is waiting.
+    pub(super) fn leave(&mut self) -> Result<(), Error> {
+        for (channel, train) in self.trains.iter_mut().enumerate() {
+            self.lost += train.leave(&mut self.socket, channel)?;
+        }
+        Ok(())
+    }
+}
 
 /// Datagrams of one size on their way to the kernel in one piece.
-pub(super) struct Train {
-    socket: SendSocket,
+#[derive(Default)]
+struct Train {
     bytes: Vec<u8>,
     segment_size: usize,
     segments: usize,
-    /// Datagrams that this host could not send.
-    pub(super) lost: u64,
+    /// The last datagram was shorter than the others: none can follow.
+    is_closed: bool,
 }
 
 /// What one call hands to the kernel: its own limits for segmentation offload.
@@ -18,34 +66,36 @@ const TRAIN_SEGMENTS: usize = 64;
 const TRAIN_BYTES: usize = 65_000;
 
 impl Train {
-    pub(super) fn new(socket: SendSocket) -> Self {
-        let bytes = Vec::with_capacity(TRAIN_BYTES);
-        Self { socket, bytes, segment_size: 0, segments: 0, lost: 0 }
+    /// Whether a datagram of this size has no place any more. All have the size of the first one, but
+    /// the last may be shorter.
+    fn must_leave_before(&self, size: usize) -> bool {
+        self.segments > 0 && (self.bytes.len() + size > TRAIN_BYTES || size > self.segment_size)
     }
 
-    /// Adds a datagram. All have the size of the first one, but the last may be shorter.
-    pub(super) fn push(&mut self, header: &[u8], symbol: &[u8]) -> Result<(), Error> {
+    fn is_complete(&self) -> bool {
+        self.is_closed || self.segments == TRAIN_SEGMENTS
+    }
+
+    fn push(&mut self, header: &[u8], symbol: &[u8]) {
         let size = header.len() + symbol.len();
-        let full = self.segments == TRAIN_SEGMENTS || self.bytes.len() + size > TRAIN_BYTES;
-        if self.segments > 0 && (full || size > self.segment_size) {
-            self.leave()?;
-        }
         if self.segments == 0 {
             self.segment_size = size;
         }
         self.bytes.extend_from_slice(header);
         self.bytes.extend_from_slice(symbol);
         self.segments += 1;
-        if size < self.segment_size { self.leave() } else { Ok(()) }
+        self.is_closed = size < self.segment_size;
     }
 
-    pub(super) fn leave(&mut self) -> Result<(), Error> {
-        if self.segments > 0 {
-            let sent = self.socket.send_batch(0, &self.bytes, self.segment_size)?;
-            self.lost += sent.lost;
-            self.bytes.clear();
-            self.segments = 0;
+    /// How many datagrams this host could not send.
+    fn leave(&mut self, socket: &mut SendSocket, channel: usize) -> Result<u64, Error> {
+        if self.segments == 0 {
+            return Ok(0);
         }
-        Ok(())
+        let sent = socket.send_batch(channel, &self.bytes, self.segment_size)?;
+        self.bytes.clear();
+        self.segments = 0;
+        self.is_closed = false;
+        Ok(sent.lost)
     }
 }

@@ -42,6 +42,8 @@ pub struct Datagram<'a> {
     pub source: SocketAddr,
     /// The group or address it was sent to, where the system tells.
     pub destination: Option<IpAddr>,
+    /// The channel whose socket it came to ([`crate::Channels::join`]); 0 where there is only one.
+    pub channel: u8,
     /// Congestion mark.
     pub ecn: Ecn,
     /// UDP payload, 0 to 65 507 bytes (65 527 with IPv6).
@@ -53,6 +55,7 @@ pub struct Datagram<'a> {
 struct Train {
     source: SocketAddr,
     destination: Option<IpAddr>,
+    channel: u8,
     ecn: Ecn,
     start: usize,
     size: usize,
@@ -155,11 +158,12 @@ impl Batch {
     }
 
     /// Keeps what the receive call wrote to [`Self::room`].
-    pub(super) fn keep(&mut self, meta: &RecvMeta) {
+    pub(super) fn keep(&mut self, channel: u8, meta: &RecvMeta) {
         let size = meta.len.min(self.buffer.len() - self.used);
         self.trains.push(Train {
             source: canonical(meta.addr),
             destination: meta.dst_ip,
+            channel,
             ecn: match meta.ecn {
                 None => Ecn::NotEct,
                 Some(EcnCodepoint::Ect0) => Ecn::Ect0,
@@ -215,6 +219,7 @@ impl<'a> Iterator for Datagrams<'a> {
         Some(Datagram {
             source: train.source,
             destination: train.destination,
+            channel: train.channel,
             ecn: train.ecn,
             payload,
         })
@@ -232,7 +237,7 @@ mod tests {
         meta.addr = "192.0.2.1:7".parse().unwrap();
         meta.len = bytes.len();
         meta.stride = stride;
-        batch.keep(&meta);
+        batch.keep(0, &meta);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The crate on the real loopback interface: unprivileged, in parallel, without fixed ports.
 #![allow(clippy::unwrap_used)]
 
+mod channels;
 mod delivery;
 mod hostile;
 mod membership;

@@ -1,33 +1,12 @@
 //! Joining and leaving while running, and the kernel's limits.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 
-use fontana_net::{
-    IpVersion, MembershipError, ReceiveConfig, ReceiveSocket, Reception, SendConfig, SendSocket,
+use fontana_net::{MembershipError, ReceiveConfig, ReceiveSocket};
+
+use crate::support::{
+    hears_nothing, loopback, payloads, random_group, receiver, sender_to, setting,
 };
-
-use crate::support::{hears_nothing, loopback, payloads, random_group, receiver, sender_to};
-
-fn channels() -> ReceiveSocket {
-    let reception = Reception::Channels { version: IpVersion::V4, interface: loopback() };
-    ReceiveSocket::open(&ReceiveConfig {
-        reception,
-        port: 0,
-        sources: Vec::new(),
-        receive_buffer: 1 << 20,
-    })
-    .unwrap()
-}
-
-/// 239.254.x.y: groups that are joined but never sent to.
-fn silent_group(number: usize) -> IpAddr {
-    Ipv4Addr::new(239, 254, (number / 256) as u8, (number % 256) as u8).into()
-}
-
-fn setting(name: &str) -> usize {
-    let path = format!("/proc/sys/{}", name.replace('.', "/"));
-    std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
-}
 
 #[test]
 fn a_left_group_is_not_heard_and_a_joined_one_is_heard_again() {
@@ -65,16 +44,13 @@ fn joining_twice_and_leaving_what_is_not_joined_change_nothing() {
 #[test]
 fn a_group_is_joined_from_anyone_or_from_named_sources_but_not_both() {
     let source = Some(IpAddr::from([127, 0, 0, 2]));
-    let receiver = channels();
+    let (group, receiver) = receiver();
     let membership = receiver.membership().unwrap();
-    let (any, named) = (random_group(), silent_group(0));
-    membership.join(any, None).unwrap();
-    membership.join(named, source).unwrap();
-    assert!(matches!(membership.join(any, source), Err(MembershipError::AnyAndOne { .. })));
-    assert!(matches!(membership.join(named, None), Err(MembershipError::AnyAndOne { .. })));
-    // After the last source is left the other way is open.
-    membership.leave(named, source).unwrap();
-    membership.join(named, None).unwrap();
+    assert!(matches!(membership.join(group, source), Err(MembershipError::AnyAndOne { .. })));
+    // After it is left the other way is open.
+    membership.leave(group, None).unwrap();
+    membership.join(group, source).unwrap();
+    assert!(matches!(membership.join(group, None), Err(MembershipError::AnyAndOne { .. })));
 }
 
 #[test]
@@ -90,44 +66,6 @@ fn joins_that_could_never_be_heard_are_refused() {
     assert!(matches!(join(&group, Some("::1")), MembershipError::MixedVersions { .. }));
     assert!(matches!(join(&group, Some("239.1.2.3")), MembershipError::NotASource(_)));
     assert!(matches!(join(&group, Some("0.0.0.0")), MembershipError::NotASource(_)));
-}
-
-#[test]
-fn channels_are_heard_when_joined_and_unicast_to_their_port_is_not() {
-    let mut receiver = channels();
-    let port = receiver.port();
-    let (first, second) = (random_group(), random_group());
-    let to_both = |text: &[u8]| {
-        sender_to(first, port).send_batch(0, text, 8).unwrap();
-        sender_to(second, port).send_batch(0, text, 8).unwrap();
-    };
-    receiver.membership().unwrap().join(first, None).unwrap();
-    to_both(b"one");
-    assert_eq!(payloads(&mut receiver, 1), [b"one"]);
-    receiver.membership().unwrap().join(second, None).unwrap();
-    to_both(b"two");
-    assert_eq!(payloads(&mut receiver, 2), [b"two", b"two"]);
-
-    let unicast = vec![vec![SocketAddr::from(([127, 0, 0, 1], port))]];
-    SendSocket::new(&SendConfig::unicast(unicast)).unwrap().send_batch(0, b"me", 2).unwrap();
-    hears_nothing(&mut receiver);
-    assert_eq!(receiver.foreign(), 1);
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn the_last_allowed_group_is_joined_and_the_next_one_names_the_setting() {
-    let receiver = channels();
-    let membership = receiver.membership().unwrap();
-    let limit = setting("net.ipv4.igmp_max_memberships");
-    for number in 0..limit {
-        membership.join(silent_group(number), None).unwrap();
-    }
-    let error = membership.join(silent_group(limit), None).unwrap_err();
-    assert!(error.to_string().contains("sysctl -w net.ipv4.igmp_max_memberships="), "{error}");
-    // A group that is left makes room for another.
-    membership.leave(silent_group(0), None).unwrap();
-    membership.join(silent_group(limit), None).unwrap();
 }
 
 #[test]

@@ -66,6 +66,12 @@ pub(crate) fn hears_nothing(receiver: &mut ReceiveSocket) {
     assert_eq!(receiver.recv_batch(SILENCE, &mut batch).unwrap(), 0, "{batch:?}");
 }
 
+/// A number of this host's, from `/proc/sys`.
+pub(crate) fn setting(name: &str) -> usize {
+    let path = format!("/proc/sys/{}", name.replace('.', "/"));
+    std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}
+
 /// Says on the terminal (past the test harness, which swallows what passing tests print) that a
 /// test could not do its work. Where skipping is not acceptable it fails.
 pub(crate) fn skip(reason: &str) {

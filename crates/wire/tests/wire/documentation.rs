@@ -3,9 +3,10 @@
 use crate::{codes, hex, stream};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
-    BlockHasher, Cci, CongestionControl, ContentKind, Entry, FdtExtension, FileEntry, HeaderFields,
-    InstanceId, Manifest, ManifestObject, Metadata, ObjectRef, RelativePath, SecretKey,
-    SessionHead, Ticket, Toi, Tsi, emit_payload_id, manifest_hash, object_hash, stream_index_hash,
+    BlockHasher, Cci, ChannelGroups, CongestionControl, ContentKind, Entry, FdtExtension,
+    FileEntry, HeaderFields, InstanceId, Manifest, ManifestObject, Metadata, ObjectRef,
+    RelativePath, SecretKey, SessionHead, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
+    object_hash, stream_index_hash,
 };
 
 const PAGE: &str = include_str!("../../../../docs/wire.md");
@@ -119,6 +120,7 @@ fn the_pages_hashes_keys_and_ticket_are_what_the_code_makes() {
         tsi: TSI,
         key: Some(key().public_key()),
         manifest: Some(manifest_hash),
+        channels: ChannelGroups::default(),
     };
     assert_eq!(object.hash(), object_hash(13, &object.block_hashes));
     let values = [

@@ -1,7 +1,7 @@
 //! Tickets: one text for one ticket, and errors that say what to change.
 
 use crate::truncations;
-use fontana_wire::{Hash, SecretKey, Ticket, TicketError, Tsi};
+use fontana_wire::{ChannelGroups, Hash, MAX_CHANNELS, SecretKey, Ticket, TicketError, Tsi};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -29,6 +29,10 @@ fn tickets_survive_as_they_are_written() {
         format!("fontana://239.255.77.1:7701/1?key={KEY}"),
         format!("fontana://239.255.77.1:7701/1?manifest={HASH}"),
         format!("fontana://239.255.77.1:7701/1?key={KEY}&manifest={HASH}"),
+        "fontana://239.255.77.1:7701/1?channels=2".to_owned(),
+        format!("fontana://[ff15::1]:7701/1?manifest={HASH}&channels=64"),
+        "fontana://239.255.77.1:7701/1?groups=239.1.2.3".to_owned(),
+        format!("fontana://[ff15::1]:7701/1?key={KEY}&groups=[ff15::8],[ff15::2]"),
     ];
     for text in texts {
         assert_eq!(parse(&text).unwrap().to_string(), text);
@@ -45,6 +49,7 @@ fn a_ticket_holds_what_its_text_says() {
         tsi: Tsi(5),
         key: Some(SecretKey::from_seed(&[7; 32]).public_key()),
         manifest: Some(Hash([0x22; 32])),
+        channels: ChannelGroups::Consecutive(1),
     };
     assert_eq!(expected.destination(), "232.1.2.3:7701".parse().unwrap());
     assert_eq!(parse(&text), Ok(expected));
@@ -115,6 +120,30 @@ fn errors_say_what_is_wrong() {
             "fontana://232.1.2.3:7701/1?cert=1",
             "the parameter \"cert\" is unknown: this ticket is for a later version",
         ),
+        (
+            "fontana://239.1.2.3:7701/1?channels=many",
+            "\"many\" is not a number of channels (2 to 64)",
+        ),
+        (
+            "fontana://10.0.0.7:7701/1?channels=2",
+            "10.0.0.7 cannot be a channel's group beside 10.0.0.7: channels are multicast groups of one family",
+        ),
+        (
+            "fontana://239.1.2.3:7701/1?groups=[ff15::1]",
+            "ff15::1 cannot be a channel's group beside 239.1.2.3: channels are multicast groups of one family",
+        ),
+        (
+            "fontana://239.1.2.3:7701/1?groups=239.1.2.4,239.1.2.3",
+            "two channels are on the group 239.1.2.3",
+        ),
+        (
+            "fontana://239.1.2.3:7701/1?groups=",
+            "\"\" is neither an IPv4 address nor an IPv6 address in brackets",
+        ),
+        (
+            "fontana://239.1.2.3:7701/1?channels=2&groups=239.1.2.4",
+            "the ticket says more than once what channels there are",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(message(text), expected, "{text}");
@@ -143,16 +172,53 @@ fn twenty_sources_are_a_ticket_and_one_more_is_not() {
     assert_eq!(parse(&text(20)).unwrap().sources.len(), Ticket::MAX_SOURCES);
     assert_eq!(parse(&text(21)), Err(TicketError::SourceCount { limit: 20 }));
     let endless = format!("fontana://{}", "x".repeat(1 << 20));
-    assert_eq!(parse(&endless), Err(TicketError::Size { limit: 2048 }));
+    assert_eq!(parse(&endless), Err(TicketError::Size { limit: 4096 }));
+}
+
+#[test]
+fn sixty_four_channels_are_a_ticket_and_one_more_is_not() {
+    let counted = |count: u32| parse(&format!("fontana://239.1.2.250:7701/1?channels={count}"));
+    let ticket = counted(64).unwrap();
+    assert_eq!(ticket.channels.group(ticket.group, 5), Some([239, 1, 2, 255].into()));
+    assert_eq!(ticket.channels.group(ticket.group, 6), Some([239, 1, 3, 0].into()));
+    assert_eq!(ticket.channels.groups(ticket.group).count(), 64);
+    for count in [0, 1, 65, 257] {
+        assert_eq!(counted(count), Err(TicketError::ChannelCount(count.to_string())));
+    }
+    let listed = |count: usize| {
+        let others: Vec<_> = (1..count).map(|i| format!("239.9.9.{i}")).collect();
+        parse(&format!("fontana://239.1.2.3:7701/1?groups={}", others.join(",")))
+    };
+    assert_eq!(listed(64).unwrap().channels.count(), 64);
+    assert_eq!(listed(65), Err(TicketError::ChannelCount("65".to_owned())));
+}
+
+#[test]
+fn channels_end_with_the_last_group() {
+    let ticket = |text: &str| parse(&format!("fontana://{text}"));
+    assert!(ticket("239.255.255.254:1/1?channels=2").is_ok());
+    // The next address is the broadcast's range.
+    assert_eq!(
+        ticket("239.255.255.254:1/1?channels=3"),
+        Err(TicketError::NotAGroup {
+            group: [240, 0, 0, 0].into(),
+            first: [239, 255, 255, 254].into()
+        })
+    );
+    let last = "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:1/1?channels=2";
+    assert!(matches!(ticket(last), Err(TicketError::BeyondTheLastGroup { count: 2, .. })));
 }
 
 #[test]
 fn the_longest_ticket_is_shorter_than_the_limit() {
     let long = "[2001:db8:1111:2222:3333:4444:5555:66";
     let sources: Vec<_> = (10..30).map(|i| format!("{long}{i}]")).collect();
+    let others: Vec<_> =
+        (10..73).map(|i| format!("[ff3e:1111:1111:1111:1111:1111:1111:22{i}]")).collect();
     let text = format!(
-        "fontana://{}@[ff3e:1111:1111:1111:1111:1111:1111:1111]:65535/281474976710655?key={KEY}&manifest={HASH}",
-        sources.join(",")
+        "fontana://{}@[ff3e:1111:1111:1111:1111:1111:1111:1111]:65535/281474976710655?key={KEY}&manifest={HASH}&groups={}",
+        sources.join(","),
+        others.join(",")
     );
     assert_eq!(parse(&text).unwrap().to_string(), text);
     for cut in truncations(text.as_bytes()) {
@@ -172,6 +238,8 @@ proptest! {
         tsi in 0..=Tsi::MAX.0,
         seed: Option<[u8; 32]>,
         manifest: Option<[u8; 32]>,
+        channel_count in 1..=MAX_CHANNELS,
+        listed: bool,
     ) {
         let address = |bits: u128| if v6 {
             IpAddr::V6(bits.into())
@@ -186,6 +254,16 @@ proptest! {
                 unique.push(source);
             }
         }
+        let channels = match ChannelGroups::Consecutive(channel_count) {
+            all if all.groups(group).any(|group| !group.is_multicast()) => ChannelGroups::default(),
+            // In an order of their own.
+            all if listed && channel_count > 1 => {
+                let mut others: Vec<_> = all.groups(group).skip(1).collect();
+                others.reverse();
+                ChannelGroups::Listed(others)
+            }
+            all => all,
+        };
         let ticket = Ticket {
             sources: unique,
             group,
@@ -193,6 +271,7 @@ proptest! {
             tsi: Tsi(tsi),
             key: seed.map(|seed| SecretKey::from_seed(&seed).public_key()),
             manifest: manifest.map(Hash),
+            channels,
         };
         prop_assert_eq!(parse(&ticket.to_string()), Ok(ticket));
     }

@@ -1,0 +1,153 @@
+//! Channels that come and go under a running receive thread.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use fontana_net::{
+    Destination, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, SendConfig,
+    SendSocket,
+};
+
+use crate::support::{PATIENCE, SILENCE, loopback, random_group, sender_with};
+
+/// What a session may have, three times the groups that the kernel lets one socket join.
+const CHANNELS: u8 = 64;
+
+/// A sender of as many channels, and the receiver of the first one.
+struct Session {
+    groups: Vec<IpAddr>,
+    port: u16,
+    sender: SendSocket,
+    thread: ReceiveThread,
+}
+
+impl Session {
+    fn new() -> Self {
+        let groups: Vec<IpAddr> = (0..CHANNELS).map(|_| random_group()).collect();
+        let base = ReceiveConfig::multicast(groups[0], 0, &loopback());
+        let base = ReceiveSocket::open_all(&base).unwrap();
+        let port = base[0].port();
+        let to = |&group| Destination::Multicast(SocketAddr::new(group, port));
+        let config = SendConfig::new(&loopback(), groups.iter().map(to).collect());
+        let sender = SendSocket::new(&config).unwrap();
+        let thread = ReceiveThread::spawn(base, ReceiveThreadConfig::default()).unwrap();
+        Self { groups, port, sender, thread }
+    }
+
+    fn join(&self, channel: u8) {
+        let group = self.groups[usize::from(channel)];
+        let config = ReceiveConfig::multicast(group, self.port, &loopback());
+        self.thread.channels().join(channel, &config).unwrap();
+    }
+
+    /// Each channel's number, twice, to each of them.
+    fn send_to_all(&mut self) {
+        for channel in 0..CHANNELS {
+            self.sender.send_batch(usize::from(channel), &[channel; 2], 1).unwrap();
+        }
+    }
+
+    /// How many datagrams come on each channel until there are `count`, each on its own channel.
+    fn heard(&self, count: usize) -> BTreeMap<u8, usize> {
+        let mut heard = BTreeMap::new();
+        while heard.values().sum::<usize>() < count {
+            let batch = self.thread.batches().recv_timeout(PATIENCE).unwrap();
+            for datagram in batch.datagrams() {
+                assert_eq!(datagram.payload, [datagram.channel]);
+                *heard.entry(datagram.channel).or_default() += 1;
+            }
+        }
+        heard
+    }
+}
+
+#[test]
+fn sixty_four_channels_are_told_apart_and_only_the_joined_ones_are_heard() {
+    let mut session = Session::new();
+    session.send_to_all();
+    assert_eq!(session.heard(2), BTreeMap::from([(0, 2)]));
+    (1..CHANNELS).for_each(|channel| session.join(channel));
+    session.send_to_all();
+    let every = (0..CHANNELS).map(|channel| (channel, 2)).collect();
+    assert_eq!(session.heard(2 * usize::from(CHANNELS)), every);
+    // Joined twice is joined once.
+    session.join(63);
+    (0..63).for_each(|channel| session.thread.channels().leave(channel));
+    session.thread.channels().leave(0);
+    wait_for_closed_sockets();
+    session.send_to_all();
+    assert_eq!(session.heard(2), BTreeMap::from([(63, 2)]));
+    session.join(0);
+    session.send_to_all();
+    assert_eq!(session.heard(4), BTreeMap::from([(0, 2), (63, 2)]));
+    assert!(session.thread.batches().recv_timeout(SILENCE).is_err());
+}
+
+/// For the receive thread to have looked at what was asked for.
+fn wait_for_closed_sockets() {
+    std::thread::sleep(SILENCE);
+}
+
+#[test]
+fn joins_and_leaves_of_other_channels_lose_nothing_of_one_that_is_received() {
+    let mut session = Session::new();
+    let (group, port) = (session.groups[0], session.port);
+    let sending = std::thread::spawn(move || {
+        let mut sender = sender_with(group, port, |c| c.offload = false);
+        // Slow enough for a receiver that shares its processor, fast enough for many to be under
+        // way at each join.
+        for number in 0..4000_u32 {
+            sender.send_batch(0, &number.to_be_bytes(), 4).unwrap();
+            if number % 10 == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    let mut next = 0_u32;
+    for channel in (1..CHANNELS).cycle() {
+        if next == 4000 {
+            break;
+        }
+        session.thread.channels().leave(channel);
+        session.join(channel % (CHANNELS - 1) + 1);
+        let batch = session.thread.batches().recv_timeout(PATIENCE).unwrap();
+        for datagram in batch.datagrams().filter(|datagram| datagram.channel == 0) {
+            assert_eq!(datagram.payload, next.to_be_bytes());
+            next += 1;
+        }
+    }
+    sending.join().unwrap();
+    session.send_to_all();
+    session.heard(2);
+    let loss = session.thread.stop().unwrap();
+    assert_eq!((loss.kernel_drops, loss.local_drops), (0, 0));
+}
+
+/// One more than the kernel lets a socket join a group from, and a stranger.
+#[test]
+#[cfg(target_os = "linux")]
+fn more_sources_than_one_socket_takes_are_heard_once_each_and_strangers_are_not() {
+    let most = crate::support::setting("net.ipv4.igmp_max_msf");
+    let group = random_group();
+    let source = |number: usize| IpAddr::from([127, 7, (number / 256) as u8, (number % 256) as u8]);
+    let mut config = ReceiveConfig::multicast(group, 0, &loopback());
+    for (sources, sockets) in [(most, 1), (most + 1, 2)] {
+        config.sources = (1..=sources).map(source).collect();
+        let base = ReceiveSocket::open_all(&config).unwrap();
+        assert_eq!(base.len(), sockets);
+        let port = base[0].port();
+        assert!(base.iter().all(|socket| socket.port() == port));
+        let thread = ReceiveThread::spawn(base, ReceiveThreadConfig::default()).unwrap();
+        for number in 1..=sources + 1 {
+            let mut sender = sender_with(group, port, |c| c.source = Some(source(number)));
+            sender.send_batch(0, b"x", 1).unwrap();
+        }
+        let mut heard = Vec::new();
+        while let Ok(batch) = thread.batches().recv_timeout(SILENCE) {
+            heard.extend(batch.datagrams().map(|datagram| datagram.source.ip()));
+        }
+        heard.sort_unstable();
+        assert_eq!(heard, config.sources);
+    }
+}
