@@ -5,6 +5,7 @@
 //! | packets | [`Packet`], [`HeaderFields`], [`emit_payload_id`] | RFC 5651, RFC 5775 |
 //! | object transmission information | [`fti`] | RFC 5445, RFC 6330 |
 //! | file delivery table | [`Fdt`] | RFC 6726, RFC 3926 |
+//! | compound objects, carousel instances | [`Compound`], [`CarouselInstance`] | RFC 6968 |
 //! | content encodings | [`decode_bounded`] | RFC 1950 to 1952 |
 //! | session head, manifest, stream index | [`SessionHead`], [`Manifest`], [`StreamIndex`] | `docs/wire.md` |
 //! | congestion control | [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`] | RFC 3738; `docs/wire.md` |
@@ -23,6 +24,7 @@ mod channels;
 mod congestion;
 mod content;
 mod extension;
+mod fcast;
 mod fdt;
 pub mod fti;
 mod hash;
@@ -52,6 +54,10 @@ pub use congestion::{
 pub use content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded};
 pub use extension::{
     AuthExtension, Extension, Extensions, ExtensionsIter, FdtExtension, TimeExtension,
+};
+pub use fcast::{
+    CarouselInstance, Compound, CompoundHeader, CompoundMetadata, Equivalence, FcastError,
+    InternetChecksum, Slice,
 };
 pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
 pub use fti::FtiError;

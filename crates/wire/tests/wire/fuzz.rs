@@ -1,11 +1,11 @@
 //! Fuzz targets. Under `cargo test` each runs a second or so on random and mutated input; with
 //! `cargo bolero test` as long as one likes.
 
-use crate::{head, manifest, stream};
+use crate::{fcast, head, manifest, stream};
 use fontana_wire::{
-    ContentEncoding, DecodeLimits, Extension, Fdt, Manifest, ManifestLimits, Packet, Printable,
-    ReservedBits, SecretKey, StreamIndex, Ticket, UnverifiedHead, decode_bounded, fti,
-    parse_content_location,
+    CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
+    Extension, Fdt, Manifest, ManifestLimits, Packet, Printable, ReservedBits, SecretKey,
+    StreamIndex, Ticket, UnverifiedHead, decode_bounded, fti, parse_content_location,
 };
 
 #[test]
@@ -60,6 +60,48 @@ fn fdt_attributes() {
         let name = names[usize::from(*which) % names.len()];
         let xml = format!("<FDT-Instance Expires='1'><File {name}='{value}'/></FDT-Instance>");
         let _ = Fdt::parse(xml.as_bytes());
+    });
+}
+
+#[test]
+fn compound_object() {
+    let good = CompoundHeader::Object(fcast::full()).with_data(b"some bytes");
+    bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
+        let mut bytes = patched(&good, *at, *cut, patch);
+        // Without the checksum over everything, which would leave nothing to look at.
+        for global in [0x02, 0] {
+            if let Some(flags) = bytes.first_mut() {
+                *flags = *flags & !0x02 | global;
+            }
+            match Compound::parse_header(&bytes, bytes.len() as u64) {
+                Ok(compound) => {
+                    assert!(compound.data_offset <= bytes.len());
+                    let object = compound.header.with_data(&bytes[compound.data_offset..]);
+                    assert_eq!(Compound::parse(&object).unwrap().header, compound.header);
+                }
+                Err(error) => assert!(!error.to_string().contains(char::is_control)),
+            }
+        }
+    });
+}
+
+#[test]
+fn object_list() {
+    let alphabet = b"0123456789,-()=/";
+    bolero::check!().for_each(|bytes: &[u8]| {
+        let likely: Vec<u8> = bytes.iter().map(|byte| alphabet[usize::from(byte % 16)]).collect();
+        for list in [bytes, &likely] {
+            match CarouselInstance::parse(&CompoundMetadata::default(), list) {
+                Ok(instance) => {
+                    let object = instance.emit();
+                    let compound = Compound::parse(&object).unwrap();
+                    let list = &object[compound.data_offset..];
+                    let again = CarouselInstance::parse(compound.header.metadata(), list);
+                    assert_eq!(again, Ok(instance));
+                }
+                Err(error) => assert!(!error.to_string().contains(char::is_control)),
+            }
+        }
     });
 }
 

@@ -5,6 +5,7 @@ mod codes;
 mod congestion;
 mod content;
 mod documentation;
+mod fcast;
 mod fdt;
 mod fuzz;
 mod head;
