@@ -13,9 +13,6 @@ pub struct ChannelId(pub u8);
 impl ChannelId {
     /// The one that every receiver is on first, and the slowest.
     pub const BASE: Self = Self(0);
-    /// Channels of a session, at most: with WEBRC at its defaults, which keeps thirty channels quiet
-    /// (RFC 3738), enough for four gigabits a second.
-    pub const MAX_COUNT: usize = 64;
 }
 
 /// Where a datagram goes.

@@ -198,6 +198,14 @@ pub enum Event {
     Complete,
     /// Receiver: every object is done or given up, and at least one is given up.
     GivenUp,
+    /// Receiver: the congestion control of the session has joined or left channels.
+    Level {
+        /// Channels that are joined now.
+        channels: u16,
+        /// Bytes of UDP payload of wanted sessions that arrived, per second, since the level changed
+        /// last.
+        received_bytes_per_second: u64,
+    },
     /// Receiver: nothing of a session has arrived for a while; the channels were joined anew.
     Silence {
         /// True if nothing has ever arrived.

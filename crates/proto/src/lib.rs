@@ -33,7 +33,7 @@ pub use pacer::Pacer;
 pub use random::SplitMix64;
 pub use receiver::{
     Acceptance, DecodePolicy, Expectation, FileRefusal, ObjectProgress, Receiver, ReceiverConfig,
-    ReceiverLimits, ReceiverStats, SessionKey, repair_slots,
+    ReceiverLimits, ReceiverStats, SessionKey, Subscription, SubscriptionLimits, repair_slots,
 };
 pub use schedule::TransmissionSchedule;
 pub use sender::{

@@ -1,11 +1,44 @@
 //! How many packets of a session were lost on the way, from their sequence numbers.
 
+use crate::ChannelId;
+
+/// Loss on each channel of a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChannelLoss {
+    /// By channel, as far as any was heard: 256 at most.
+    meters: Vec<LossMeter>,
+}
+
+impl ChannelLoss {
+    pub(crate) fn on_sequence(&mut self, channel: ChannelId, sequence: u32) {
+        let index = usize::from(channel.0);
+        if self.meters.len() <= index {
+            self.meters.resize(index + 1, LossMeter::default());
+        }
+        if let Some(meter) = self.meters.get_mut(index) {
+            meter.on_sequence(sequence);
+        }
+    }
+
+    /// The channel was not joined for a while: what was sent meanwhile was not lost.
+    pub(crate) fn on_join(&mut self, channel: ChannelId) {
+        self.meters.get_mut(usize::from(channel.0)).into_iter().for_each(LossMeter::interrupt);
+    }
+
+    /// Of each channel, the packets that were sent and those of them that never arrived.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.meters.iter().map(|meter| (meter.expected(), meter.lost()))
+    }
+}
+
 /// Counts a channel's 32-bit sequence numbers, which start anywhere and wrap around.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LossMeter {
+struct LossMeter {
     /// First and highest number seen, unwrapped: the very first counts as `2^32` more than it is.
     span: Option<(u64, u64)>,
     received: u64,
+    /// Packets sent and lost before the span.
+    before: (u64, u64),
 }
 
 /// A jump by more than this is a sender that started again, not a gap: more than a minute of
@@ -13,7 +46,7 @@ pub(crate) struct LossMeter {
 const LARGEST_GAP: i64 = 1 << 23;
 
 impl LossMeter {
-    pub(crate) fn on_sequence(&mut self, sequence: u32) {
+    fn on_sequence(&mut self, sequence: u32) {
         let Some((first, highest)) = self.span else {
             let start = (1 << 32) + u64::from(sequence);
             self.span = Some((start, start));
@@ -34,14 +67,24 @@ impl LossMeter {
         self.received += 1;
     }
 
+    /// The next number says nothing about those before.
+    fn interrupt(&mut self) {
+        self.before = (self.expected(), self.lost());
+        (self.span, self.received) = (None, 0);
+    }
+
     /// Packets that were sent since the first one heard, as far as is known.
-    pub(crate) fn expected(&self) -> u64 {
-        self.span.map_or(0, |(first, highest)| highest - first + 1)
+    fn expected(&self) -> u64 {
+        self.before.0 + self.in_span()
     }
 
     /// Packets that never arrived. A duplicate on the network hides one loss.
-    pub(crate) fn lost(&self) -> u64 {
-        self.expected().saturating_sub(self.received)
+    fn lost(&self) -> u64 {
+        self.before.1 + self.in_span().saturating_sub(self.received)
+    }
+
+    fn in_span(&self) -> u64 {
+        self.span.map_or(0, |(first, highest)| highest - first + 1)
     }
 }
 
@@ -73,5 +116,19 @@ mod tests {
     fn a_sender_that_starts_again_is_not_a_loss_of_millions() {
         assert_eq!(counted([10, 11, 2_000_000_000, 2_000_000_001]), (4, 0));
         assert_eq!(counted([4_000_000_000, 10, 12]), (4, 1));
+    }
+
+    #[test]
+    fn what_is_sent_while_a_channel_is_not_joined_is_not_lost() {
+        let mut loss = ChannelLoss::default();
+        let hear = |loss: &mut ChannelLoss, channel, sequences: &[u32]| {
+            sequences.iter().for_each(|&s| loss.on_sequence(ChannelId(channel), s));
+        };
+        hear(&mut loss, 0, &[1, 2, 4]);
+        hear(&mut loss, 2, &[7, 8]);
+        loss.on_join(ChannelId(2));
+        loss.on_join(ChannelId(9));
+        hear(&mut loss, 2, &[1000, 1002]);
+        assert_eq!(loss.channels().collect::<Vec<_>>(), [(4, 1), (0, 0), (5, 1)]);
     }
 }

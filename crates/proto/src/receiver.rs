@@ -7,12 +7,13 @@
 //!
 //! Receivers send nothing.
 
-use crate::congestion::{Membership, PacketSeen};
+use crate::congestion::PacketSeen;
 use crate::{
     BlockId, ChannelId, Datagram, Done, Endpoint, Event, Instant, Job, Offer, Opening, Output,
-    Rejection, SubscriptionControl, SymbolBytes, Verified,
+    Rejection, SymbolBytes, Verified,
 };
 use block::Taken;
+use channels::Channels;
 use collect::Collector;
 use download::Download;
 use feed::{Feed, FeedState, Spooled};
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use stream::Stream;
 
 mod block;
+mod channels;
 mod collect;
 mod config;
 mod download;
@@ -34,6 +36,7 @@ mod selection;
 mod stream;
 
 pub use block::repair_slots;
+pub use channels::{Subscription, SubscriptionLimits};
 pub use config::{
     Acceptance, DecodePolicy, Expectation, ReceiverConfig, ReceiverLimits, ReceiverStats,
 };
@@ -53,8 +56,7 @@ pub struct SessionKey {
 #[derive(Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
-    control: Box<dyn SubscriptionControl>,
-    joined: BTreeSet<ChannelId>,
+    channels: Channels,
     feeds: BTreeMap<SessionKey, Feed>,
     /// The manifest that was accepted, or the plain FLUTE session that was chosen.
     chosen: Option<Chosen>,
@@ -97,13 +99,12 @@ const MAX_REJECTIONS: usize = 256;
 
 impl Receiver {
     /// A receiver that has not joined anything yet.
-    pub fn new(config: ReceiverConfig, control: Box<dyn SubscriptionControl>) -> Self {
+    pub fn new(config: ReceiverConfig, subscription: Subscription) -> Self {
         let limits = &config.limits;
         let download = Download::new(config.policy, limits);
         Self {
             config,
-            control,
-            joined: BTreeSet::new(),
+            channels: Channels::new(subscription),
             feeds: BTreeMap::new(),
             chosen: None,
             stream: None,
@@ -128,10 +129,34 @@ impl Receiver {
             stats.session_packets += feed.packets.saturating_sub(feed.left_out);
             stats.left_out += feed.left_out;
             stats.control_packets += feed.control_packets;
-            stats.expected += feed.loss.expected();
-            stats.lost += feed.loss.lost();
+            for (expected, lost) in feed.loss.channels() {
+                stats.expected += expected;
+                stats.lost += lost;
+            }
         }
         stats
+    }
+
+    /// Of each channel, from channel 0 on, how many packets of the wanted sessions were sent while it was
+    /// joined, and how many of them were lost.
+    pub fn channel_loss(&self) -> Vec<(u64, u64)> {
+        let mut channels = Vec::new();
+        for feed in self.feeds.values().filter(|feed| self.is_wanted(feed)) {
+            for (index, (expected, lost)) in feed.loss.channels().enumerate() {
+                if channels.len() <= index {
+                    channels.push((0, 0));
+                }
+                if let Some(sum) = channels.get_mut(index) {
+                    *sum = (sum.0 + expected, sum.1 + lost);
+                }
+            }
+        }
+        channels
+    }
+
+    /// Channels that are joined.
+    pub fn joined_channels(&self) -> impl Iterator<Item = ChannelId> + '_ {
+        self.channels.joined().rev()
     }
 
     /// Whether a feed is what is being received or, before that is known, may turn out to be. What
@@ -181,6 +206,7 @@ impl Receiver {
             feed.state = FeedState::Refused;
             self.spool_bytes -= feed.spool.iter().map(Spooled::cost).sum::<usize>();
             feed.spool.clear();
+            self.channels.withdraw(session);
         }
         self.tell_rejection(session, reason);
     }
@@ -203,6 +229,7 @@ impl Receiver {
                     .filter(|(_, f)| matches!(f.state, FeedState::Unknown | FeedState::Refused))
                     .min_by_key(|(_, f)| (f.head.is_some(), f.last_heard))?;
                 if let Some(gone) = self.feeds.remove(&victim) {
+                    self.channels.withdraw(victim);
                     self.spool_bytes -= gone.spool.iter().map(Spooled::cost).sum::<usize>();
                 }
             }
@@ -284,6 +311,7 @@ impl Receiver {
         for other in others {
             self.reject(other, Rejection::OtherManifest);
         }
+        self.follow(session, true);
         let newest = self
             .feeds
             .iter()
@@ -382,15 +410,13 @@ impl Receiver {
         match self.phase {
             Phase::Listening if settled && self.download.heard_enough() => {
                 self.phase = Phase::HeardEnough;
-                let channels = self.joined.iter().rev();
-                self.outputs.extend(channels.map(|&channel| Output::Leave(channel)));
+                self.outputs.extend(self.channels.joined().map(Output::Leave));
                 self.outputs.push_back(Output::Event(Event::HeardEnough));
             }
             // A block turned out wrong after the channels had been left.
             Phase::HeardEnough if !self.download.heard_enough() => {
                 self.phase = Phase::Listening;
-                let channels = self.joined.iter();
-                self.outputs.extend(channels.map(|&channel| Output::Join(channel)));
+                self.outputs.extend(self.channels.joined().rev().map(Output::Join));
             }
             _ => {}
         }
@@ -437,7 +463,9 @@ impl Endpoint for Receiver {
             self.stats.foreign += 1;
             return self.reject(session, Rejection::OtherSession);
         }
-        let (listening, numbered) = (self.phase == Phase::Listening, !self.config.plain_flute);
+        let listening = self.phase == Phase::Listening;
+        // What still comes of a channel that was left says nothing about what does not.
+        let numbered = !self.config.plain_flute && self.channels.is_joined(datagram.channel);
         let Some(feed) = self.feed(now, session) else {
             self.stats.foreign += 1;
             return;
@@ -450,7 +478,7 @@ impl Endpoint for Receiver {
         if listening {
             feed.packets += 1;
             if numbered {
-                feed.loss.on_sequence(packet.header.cci.low32());
+                feed.loss.on_sequence(datagram.channel, packet.header.cci.low32());
             }
             let is_control = |toi| matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST);
             feed.control_packets += u64::from(packet.header.toi.is_some_and(is_control));
@@ -463,7 +491,10 @@ impl Endpoint for Receiver {
                 congestion_experienced: datagram.congestion_experienced,
                 dropped_before: datagram.dropped_before,
             };
-            self.control.on_packet(now, &seen);
+            self.channels.on_packet(now, session, datagram.payload.len(), &seen);
+            if self.channels.are_deserted(now) {
+                self.follow(session, true);
+            }
         }
         let Some(toi) = packet.header.toi else { return };
         let payload = match packet.payload(packet.header.codepoint) {
@@ -536,14 +567,14 @@ impl Endpoint for Receiver {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.control.on_timeout(now);
+        self.channels.on_timeout(now);
         if self.phase == Phase::Listening
             && now.saturating_since(self.last_heard) >= self.config.silence_after
         {
             self.last_heard = now;
             let ever_since_start = !self.ever_heard;
             self.outputs.push_back(Output::Event(Event::Silence { ever_since_start }));
-            for &channel in &self.joined {
+            for channel in self.channels.joined().rev() {
                 self.outputs.push_back(Output::Leave(channel));
                 self.outputs.push_back(Output::Join(channel));
             }
@@ -560,22 +591,17 @@ impl Endpoint for Receiver {
         if self.phase != Phase::Listening {
             return None;
         }
-        self.control.poll_membership().map(|membership| match membership {
-            Membership::Join(channel) => {
-                self.joined.insert(channel);
-                Output::Join(channel)
-            }
-            Membership::Leave(channel) => {
-                self.joined.remove(&channel);
-                Output::Leave(channel)
-            }
-        })
+        let output = self.channels.poll_output(now)?;
+        if let Output::Join(channel) = output {
+            self.feeds.values_mut().for_each(|feed| feed.loss.on_join(channel));
+        }
+        Some(output)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         (self.phase == Phase::Listening).then(|| {
             let silence = self.last_heard + self.config.silence_after;
-            self.control.poll_timeout().map_or(silence, |control| control.min(silence))
+            self.channels.poll_timeout().map_or(silence, |control| control.min(silence))
         })
     }
 }

@@ -19,8 +19,8 @@ use crossbeam_channel::{Receiver as ChannelReceiver, Sender, bounded, select_bia
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
-    ChannelId, Datagram, Done, Endpoint, FixedChannels, Instant, Job, Output, Receiver,
-    ReceiverConfig, SplitMix64, SymbolBytes, Verified, drain,
+    ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, Receiver, ReceiverConfig,
+    SplitMix64, Subscription, SubscriptionLimits, SymbolBytes, Verified, drain,
 };
 use fontana_store::{Device, Staging, StagingOptions, TargetDirectory};
 use fontana_wire::{StreamIndex, Toi};
@@ -79,7 +79,7 @@ pub(super) fn run(
             started_at_unix_seconds: wall.as_secs(),
             silence_after: SILENCE,
         },
-        Box::new(FixedChannels::new(1)),
+        Subscription::Declared(SubscriptionLimits { max_channels: 1 }),
     );
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =

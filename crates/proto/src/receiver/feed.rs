@@ -2,7 +2,7 @@
 
 use super::collect::Collector;
 use super::flute::Tables;
-use crate::loss::LossMeter;
+use crate::loss::ChannelLoss;
 use crate::{BlockId, Instant};
 use fontana_fec::Esi;
 use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Feed {
     pub(super) state: FeedState,
-    pub(super) loss: LossMeter,
+    pub(super) loss: ChannelLoss,
     /// Packets until everything had been heard, and those of them that carried control objects.
     pub(super) packets: u64,
     pub(super) control_packets: u64,
@@ -67,7 +67,7 @@ impl Feed {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             state: FeedState::Unknown,
-            loss: LossMeter::default(),
+            loss: ChannelLoss::default(),
             packets: 0,
             control_packets: 0,
             left_out: 0,

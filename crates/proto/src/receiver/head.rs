@@ -109,5 +109,15 @@ impl Receiver {
                 None => feed.state = FeedState::Unknown,
             },
         }
+        self.follow(session, false);
+    }
+
+    /// Lets a session whose head is good declare its congestion control: unless another one has, or
+    /// instead of that.
+    pub(super) fn follow(&mut self, session: SessionKey, instead: bool) {
+        let Some(feed) = self.feeds.get(&session) else { return };
+        if let Some(head) = feed.head.as_ref().filter(|_| feed.state != FeedState::Refused) {
+            self.channels.declare(session, head, instead);
+        }
     }
 }

@@ -297,8 +297,7 @@ impl Receiver {
             return;
         }
         if self.phase == Phase::Listening {
-            let channels = self.joined.iter().rev();
-            self.outputs.extend(channels.map(|&channel| Output::Leave(channel)));
+            self.outputs.extend(self.channels.joined().map(Output::Leave));
         }
         self.phase = Phase::Ended;
         self.outputs.push_back(Output::Event(Event::StreamBroken { at, reason }));

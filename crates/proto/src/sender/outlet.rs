@@ -90,7 +90,8 @@ impl Outlet {
         clock.skip_to(now);
         let Emission { at, channel, cci } = clock.peek();
         // Packets leave in trains: what is due within a moment leaves after it.
-        if at > now { Err(at + Pacer::BURST_WINDOW / 4) } else { Ok(Slot { channel, cci }) }
+        let train = now + Pacer::BURST_WINDOW / 4;
+        if at > now { Err(at.max(train)) } else { Ok(Slot { channel, cci }) }
     }
 
     /// Leaves the next packet's place empty: its channel has nothing left to send.

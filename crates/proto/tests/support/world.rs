@@ -4,15 +4,16 @@
 
 use fontana_fec::{Encoder, Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
 use fontana_proto::{
-    Acceptance, BatchId, BlockId, ChannelId, ControlObject, Datagram, DecodePolicy, Done, Endpoint,
-    Event, Expectation, FixedChannels, Instant, Job, Kept, KeptBlock, Opening, Output, Receiver,
-    ReceiverConfig, ReceiverLimits, Recipe, SendMode, SendObject, Sender, SenderConfig, SplitMix64,
-    SymbolBytes, TransmissionSchedule, drain,
+    Acceptance, BatchId, BlockId, ChannelClock, ChannelId, ControlObject, Datagram, DecodePolicy,
+    Destination, Done, Endpoint, Event, Expectation, Instant, Job, Kept, KeptBlock, Opening,
+    Output, Receiver, ReceiverConfig, ReceiverLimits, Recipe, SendMode, SendObject, Sender,
+    SenderConfig, SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits, SymbolBytes,
+    TransmissionSchedule, drain,
 };
 use fontana_wire::{
-    BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, Manifest,
-    ManifestObject, Metadata, ObjectRef, RelativePath, SecretKey, SessionHead, StreamIndex, Toi,
-    Tsi, manifest_hash,
+    BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates,
+    Manifest, ManifestObject, Metadata, ObjectRef, RelativePath, SecretKey, SessionHead,
+    StreamIndex, Toi, Tsi, manifest_hash,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,6 +23,8 @@ use std::time::Duration;
 
 pub const T: u16 = 64;
 pub const TSI: Tsi = Tsi(7);
+/// Bytes on the wire of a packet of content: headers of IP, UDP and LCT, payload id, symbol.
+pub const PACKET_BYTES: u16 = 28 + 24 + T;
 /// Wall time at which every run begins.
 pub const NOW_UNIX: u64 = 1_800_000_000;
 /// Symbols of control objects: long enough for a signed head.
@@ -113,6 +116,8 @@ pub struct Setup {
     pub mode: SendMode,
     pub schedule: TransmissionSchedule,
     pub rate: u64,
+    /// Rates of the layers, if there are several.
+    pub layers: Vec<u64>,
     pub round_symbols: u32,
     pub source_pass: bool,
     pub seed: u64,
@@ -127,12 +132,38 @@ impl Default for Setup {
             mode: SendMode::OnDemand,
             schedule: TransmissionSchedule::EVEN,
             rate: 1_000_000,
+            layers: Vec::new(),
             round_symbols: 500,
             source_pass: true,
             seed: 1,
             expires: 0,
             head: true,
         }
+    }
+}
+
+impl Setup {
+    /// Layers of rates 1, 1, 2, 4, ..., which together have the rate.
+    pub fn layered(self, count: u32) -> Self {
+        let base = self.rate >> (count - 1);
+        let layers = (0..count).map(|layer| base << layer.saturating_sub(1)).collect();
+        Self { layers, ..self }
+    }
+
+    fn congestion(&self) -> CongestionControl {
+        if self.layers.is_empty() {
+            return CongestionControl::FixedRate;
+        }
+        let rates = self.layers.iter().map(|&rate| rate as u32).collect();
+        CongestionControl::FixedLayers(LayerRates::listed(rates).unwrap())
+    }
+
+    fn clock(&self) -> Option<ChannelClock> {
+        let clock = || {
+            let control = self.congestion();
+            ChannelClock::new(&control, self.rate, PACKET_BYTES, Instant::ZERO, self.seed).unwrap()
+        };
+        (!self.layers.is_empty()).then(clock)
     }
 }
 
@@ -159,7 +190,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         },
         expires_unix_seconds: setup.expires,
         rate_bytes_per_second: setup.rate,
-        congestion_control: CongestionControl::FixedRate,
+        congestion_control: setup.congestion(),
     };
     let mut bytes = head.emit(signer);
     bytes.resize(usize::from(symbol_size), 0);
@@ -185,7 +216,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         mode: setup.mode,
         schedule: setup.schedule,
         rate_bytes_per_second: setup.rate,
-        channels: None,
+        channels: setup.clock(),
         packet_overhead: 28,
         round_symbols: setup.round_symbols,
         sequence_in_cci: true,
@@ -221,8 +252,13 @@ impl SenderDriver {
         }
     }
 
-    /// Everything that may leave at `now`.
+    /// Everything that may leave at `now`, on whatever channel.
     pub fn poll(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        self.poll_channels(now).into_iter().map(|(_, datagram)| datagram).collect()
+    }
+
+    /// Everything that may leave at `now`.
+    pub fn poll_channels(&mut self, now: Instant) -> Vec<(ChannelId, Vec<u8>)> {
         if now < self.starts_at {
             return Vec::new();
         }
@@ -234,13 +270,13 @@ impl SenderDriver {
             let mut jobs = Vec::new();
             let _ = drain(&mut self.sender, now, &mut Vec::new(), |output, header| {
                 match output {
-                    Output::Transmit { symbol, .. } => {
+                    Output::Transmit { to: Destination::Channel(channel), symbol } => {
                         let mut datagram = header.to_vec();
                         if let Some(symbol) = symbol {
                             let batch = &self.batches[&symbol.batch];
                             datagram.extend(&batch[symbol.index as usize]);
                         }
-                        datagrams.push(datagram);
+                        datagrams.push((channel, datagram));
                     }
                     Output::Job(job) => jobs.push(job),
                     Output::Event(event) => self.events.push(event),
@@ -347,8 +383,28 @@ pub fn receiver_config() -> ReceiverConfig {
 
 impl ReceiverDriver {
     pub fn new(config: ReceiverConfig, loss: f64, seed: u64) -> Self {
+        let limits = SubscriptionLimits::default();
+        Self::subscribed(config, Subscription::Declared(limits), loss, seed)
+    }
+
+    /// Joined to what a control says.
+    pub fn controlled(
+        config: ReceiverConfig,
+        control: impl SubscriptionControl + 'static,
+        loss: f64,
+        seed: u64,
+    ) -> Self {
+        Self::subscribed(config, Subscription::Given(Box::new(control)), loss, seed)
+    }
+
+    pub fn subscribed(
+        config: ReceiverConfig,
+        subscription: Subscription,
+        loss: f64,
+        seed: u64,
+    ) -> Self {
         Self {
-            receiver: Receiver::new(config, Box::new(FixedChannels::new(1))),
+            receiver: Receiver::new(config, subscription),
             layouts: BTreeMap::new(),
             placed: BTreeMap::new(),
             blocks: BTreeMap::new(),
@@ -374,7 +430,11 @@ impl ReceiverDriver {
     }
 
     pub fn hear(&mut self, now: Instant, source: IpAddr, payload: &[u8]) {
-        let (channel, congestion_experienced) = (ChannelId(0), false);
+        self.hear_on(now, source, ChannelId::BASE, payload);
+    }
+
+    pub fn hear_on(&mut self, now: Instant, source: IpAddr, channel: ChannelId, payload: &[u8]) {
+        let congestion_experienced = false;
         let datagram =
             Datagram { source, channel, congestion_experienced, dropped_before: 0, payload };
         self.receiver.handle_datagram(now, &datagram);
@@ -383,9 +443,23 @@ impl ReceiverDriver {
 
     /// Hears the datagram unless it is lost on the way.
     pub fn maybe_hear(&mut self, now: Instant, source: IpAddr, payload: &[u8]) {
+        self.maybe_hear_on(now, source, ChannelId::BASE, payload);
+    }
+
+    /// The same, on a channel: not if it is not joined.
+    pub fn maybe_hear_on(
+        &mut self,
+        now: Instant,
+        source: IpAddr,
+        channel: ChannelId,
+        payload: &[u8],
+    ) {
+        if !self.joined.contains(&channel) {
+            return;
+        }
         let lost = (self.random.next_u64() as f64) < self.loss * u64::MAX as f64;
-        if now >= self.joins_at && !lost && !self.joined.is_empty() {
-            self.hear(now, source, payload);
+        if now >= self.joins_at && !lost {
+            self.hear_on(now, source, channel, payload);
         }
     }
 
@@ -599,9 +673,9 @@ pub fn run(senders: &mut [SenderDriver], receivers: &mut [ReceiverDriver], limit
     }
     while now < Instant::ZERO + limit && receivers.iter().any(|r| r.complete_at.is_none()) {
         for (index, sender) in senders.iter_mut().enumerate() {
-            for datagram in sender.poll(now) {
+            for (channel, datagram) in sender.poll_channels(now) {
                 for receiver in receivers.iter_mut() {
-                    receiver.maybe_hear(now, source(index as u8 + 1), &datagram);
+                    receiver.maybe_hear_on(now, source(index as u8 + 1), channel, &datagram);
                 }
             }
         }

@@ -95,7 +95,10 @@ impl Driver<'_, '_> {
                     pipe.on_verified(block, &self.objects);
                 }
             }
-            Event::BlockSolved { .. } | Event::Finished | Event::Withdrawn { .. } => {}
+            Event::BlockSolved { .. }
+            | Event::Finished
+            | Event::Withdrawn { .. }
+            | Event::Level { .. } => {}
         }
     }
 

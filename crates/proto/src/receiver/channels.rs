@@ -1,0 +1,179 @@
+//! Which channels a receiver is joined to.
+//!
+//! It begins on channel 0, where the head and the manifest come by. The head declares the congestion
+//! control of its session; from a head that may be trusted as far as is expected, the control is made
+//! that decides from then on. It sees the packets of that session only: mirrors that send on the same
+//! channels number their packets each for itself, and share the way, so that one of them is enough to
+//! tell how it is.
+
+use crate::congestion::{Membership, PacketSeen};
+use crate::{ChannelId, Event, FixedChannels, Instant, Output, SessionKey, SubscriptionControl};
+use fontana_wire::SessionHead;
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// Who decides which channels a receiver is joined to.
+#[derive(Debug)]
+pub enum Subscription {
+    /// The session: its head declares its congestion control. Channel 0 alone until then.
+    Declared(SubscriptionLimits),
+    /// This control, from the beginning and whatever the head says.
+    Given(Box<dyn SubscriptionControl>),
+}
+
+/// What a receiver takes at most, whatever a session offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubscriptionLimits {
+    /// Channels joined at a time.
+    pub max_channels: u8,
+}
+
+impl Default for SubscriptionLimits {
+    fn default() -> Self {
+        Self { max_channels: fontana_wire::MAX_CHANNELS }
+    }
+}
+
+/// After so long without a packet of the session whose control is followed, another one that carries the
+/// same takes its place: twice the longest interval between the packets of a base channel of WEBRC.
+const DESERTED: Duration = Duration::from_secs(3);
+
+/// The channels of a receiver.
+#[derive(Debug)]
+pub(super) struct Channels {
+    control: Box<dyn SubscriptionControl>,
+    /// `None`: the control was given.
+    limits: Option<SubscriptionLimits>,
+    /// Whose head declared the control, and when it was heard last (or another one first).
+    session: Option<SessionKey>,
+    heard_at: Option<Instant>,
+    joined: BTreeSet<ChannelId>,
+    /// To be left, because the control that had joined them is gone.
+    leaving: VecDeque<ChannelId>,
+    told: Told,
+}
+
+/// What the application was told of the level, and what has arrived since.
+#[derive(Debug)]
+struct Told {
+    channels: usize,
+    at: Instant,
+    bytes: u64,
+}
+
+impl Channels {
+    pub(super) fn new(subscription: Subscription) -> Self {
+        let (control, limits): (Box<dyn SubscriptionControl>, _) = match subscription {
+            Subscription::Declared(limits) => (Box::new(FixedChannels::new(1)), Some(limits)),
+            Subscription::Given(control) => (control, None),
+        };
+        Self {
+            control,
+            limits,
+            session: None,
+            heard_at: None,
+            joined: BTreeSet::new(),
+            leaving: VecDeque::new(),
+            told: Told { channels: 1, at: Instant::ZERO, bytes: 0 },
+        }
+    }
+
+    /// A session's head is trusted as far as is expected: the first one decides, or this one
+    /// `instead`.
+    pub(super) fn declare(&mut self, session: SessionKey, head: &SessionHead, instead: bool) {
+        let Some(limits) = self.limits else { return };
+        if self.session == Some(session) || (self.session.is_some() && !instead) {
+            return;
+        }
+        self.leave_upper();
+        (self.session, self.heard_at) = (Some(session), None);
+        let count = head.congestion_control.channel_count().clamp(1, limits.max_channels.max(1));
+        self.control = Box::new(FixedChannels::new(count));
+    }
+
+    /// Nothing is expected of a session any more.
+    pub(super) fn withdraw(&mut self, session: SessionKey) {
+        if self.session == Some(session) {
+            self.leave_upper();
+            self.session = None;
+            self.control = Box::new(FixedChannels::new(1));
+        }
+    }
+
+    /// Channel 0 stays: without it no head would be heard.
+    fn leave_upper(&mut self) {
+        let upper = self.joined.iter().rev().filter(|&&channel| channel != ChannelId::BASE);
+        self.leaving.extend(upper);
+    }
+
+    pub(super) fn is_joined(&self, channel: ChannelId) -> bool {
+        self.joined.contains(&channel)
+    }
+
+    /// The channels, the highest first: the order in which to leave.
+    pub(super) fn joined(&self) -> impl DoubleEndedIterator<Item = ChannelId> + '_ {
+        self.joined.iter().rev().copied()
+    }
+
+    pub(super) fn on_packet(
+        &mut self,
+        now: Instant,
+        session: SessionKey,
+        bytes: usize,
+        packet: &PacketSeen,
+    ) {
+        self.told.bytes += bytes as u64;
+        self.heard_at.get_or_insert(now);
+        if self.session.is_none_or(|own| own == session) {
+            self.heard_at = Some(now);
+            self.control.on_packet(now, packet);
+        }
+    }
+
+    /// Whether the session that declared the control has been silent for long.
+    pub(super) fn are_deserted(&self, now: Instant) -> bool {
+        let silent = |heard_at| now.saturating_since(heard_at) >= DESERTED;
+        self.session.is_some() && self.heard_at.is_some_and(silent)
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        self.control.on_timeout(now);
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.control.poll_timeout()
+    }
+
+    /// The next channel to join or leave, or what that has led to.
+    pub(super) fn poll_output(&mut self, now: Instant) -> Option<Output> {
+        while let Some(channel) = self.leaving.pop_front() {
+            if self.joined.remove(&channel) {
+                return Some(Output::Leave(channel));
+            }
+        }
+        while let Some(membership) = self.control.poll_membership() {
+            match membership {
+                Membership::Join(channel) if self.joined.insert(channel) => {
+                    return Some(Output::Join(channel));
+                }
+                Membership::Leave(channel) if self.joined.remove(&channel) => {
+                    return Some(Output::Leave(channel));
+                }
+                _ => {}
+            }
+        }
+        (self.joined.len() != self.told.channels && self.session.is_some())
+            .then(|| Output::Event(self.tell_level(now)))
+    }
+
+    fn tell_level(&mut self, now: Instant) -> Event {
+        let nanos = now.saturating_since(self.told.at).as_nanos().max(1);
+        let rate = u128::from(self.told.bytes) * 1_000_000_000 / nanos;
+        self.told = Told { channels: self.joined.len(), at: now, bytes: 0 };
+        Event::Level {
+            // A channel is a u8.
+            channels: self.told.channels as u16,
+            received_bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
+        }
+    }
+}

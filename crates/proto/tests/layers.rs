@@ -1,0 +1,251 @@
+//! Sessions over several channels, in virtual time.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "support/world.rs"]
+mod world;
+
+use fontana_proto::{
+    ChannelId, Event, Instant, Membership, PacketSeen, SplitMix64, Subscription,
+    SubscriptionControl, SubscriptionLimits,
+};
+use fontana_wire::{Packet, SecretKey, Toi};
+use std::time::Duration;
+use world::{Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender, source};
+
+const LIMIT: Duration = Duration::from_secs(600);
+
+fn start(content: &Content, setup: &Setup) -> SenderDriver {
+    SenderDriver::new(sender(content, setup, None), content)
+}
+
+fn limited(max_channels: u8, loss: f64, seed: u64) -> ReceiverDriver {
+    let subscription = Subscription::Declared(SubscriptionLimits { max_channels });
+    ReceiverDriver::subscribed(receiver_config(), subscription, loss, seed)
+}
+
+#[test]
+fn every_receiver_of_a_layered_session_completes_at_its_own_rate() {
+    let content = Content::new(&[(300_000, 2), (64, 1)], 1);
+    let mut senders = [start(&content, &Setup { rate: 800_000, ..Setup::default() }.layered(4))];
+    let mut receivers: Vec<_> = (1..=4).map(|channels| limited(channels, 0.1, 1)).collect();
+    run(&mut senders, &mut receivers, LIMIT);
+    let mut times = Vec::new();
+    for receiver in &receivers {
+        assert!(receiver.has(&content) && receiver.joined.is_empty());
+        assert_eq!(receiver.receiver.stats().duplicates, 0);
+        assert!(receiver.inefficiency() < 1.1, "{}", receiver.inefficiency());
+        let stats = receiver.receiver.stats();
+        let measured = stats.lost as f64 / stats.expected as f64;
+        assert!((measured - 0.1).abs() < 0.02, "{measured}");
+        times.push(receiver.complete_at.unwrap().as_nanos() as f64);
+    }
+    // Cumulative rates 1, 2, 4, 8.
+    for pair in times.windows(2) {
+        assert!((1.8..2.2).contains(&(pair[0] / pair[1])), "{times:?}");
+    }
+    // Each channel has its share of the packets.
+    let channels = senders[0].sender.channel_stats();
+    let packets: Vec<_> = channels.iter().map(|channel| channel.packets as f64).collect();
+    for (channel, share) in [1.0, 1.0, 2.0, 4.0].iter().enumerate() {
+        assert!((packets[channel] / packets[0] - share).abs() < 0.02, "{packets:?}");
+    }
+    assert_eq!(receivers[3].receiver.channel_loss().len(), 4);
+}
+
+#[test]
+fn a_receiver_is_on_the_lowest_channel_alone_until_it_trusts_a_head_and_is_told_its_level() {
+    let content = Content::new(&[(50_000, 1)], 2);
+    let key = SecretKey::from_seed(&[7; 32]);
+    let setup = Setup::default().layered(5);
+    let mut honest = SenderDriver::new(sender(&content, &setup, Some(&key)), &content);
+    let forged = Content::new(&[(50_000, 1)], 3);
+    let mut forger = start(&forged, &setup);
+    let mut config = receiver_config();
+    config.expectation.publisher = Some(key.public_key());
+    let mut receiver = ReceiverDriver::new(config, 0.0, 1);
+    receiver.timeout(Instant::ZERO);
+    for millis in 0..200 {
+        let now = Instant::from_nanos(millis * 1_000_000);
+        for (channel, datagram) in forger.poll_channels(now) {
+            receiver.maybe_hear_on(now, source(2), channel, &datagram);
+        }
+        assert_eq!(receiver.joined, [ChannelId::BASE], "nobody who was believed has said more");
+    }
+    honest.starts_at = Instant::from_nanos(200_000_000);
+    let mut most = 0;
+    for millis in 200..2_000 {
+        let now = Instant::from_nanos(millis * 1_000_000);
+        for (channel, datagram) in honest.poll_channels(now) {
+            receiver.maybe_hear_on(now, source(1), channel, &datagram);
+        }
+        most = most.max(receiver.joined.len());
+    }
+    assert!(receiver.complete_at.is_some() && receiver.has(&content));
+    assert_eq!((most, receiver.joined.len()), (5, 0));
+    let levels = receiver.events.iter().filter_map(|event| match event {
+        Event::Level { channels, .. } => Some(*channels),
+        _ => None,
+    });
+    assert_eq!(levels.collect::<Vec<_>>(), [5]);
+}
+
+/// Joins and leaves channels at random, all the time.
+#[derive(Debug)]
+struct Restless {
+    random: SplitMix64,
+    channels: u8,
+    joined: u8,
+    wanted: u8,
+    due: Instant,
+}
+
+impl Restless {
+    fn new(channels: u8, seed: u64) -> Self {
+        let random = SplitMix64::new(seed, 3);
+        Self { random, channels, joined: 0, wanted: 1, due: Instant::ZERO }
+    }
+}
+
+impl SubscriptionControl for Restless {
+    fn on_packet(&mut self, _now: Instant, _packet: &PacketSeen) {}
+
+    fn on_timeout(&mut self, now: Instant) {
+        if self.due <= now {
+            self.wanted = 1 + self.random.below(self.channels.into()) as u8;
+            self.due = now + Duration::from_millis(20 + u64::from(self.random.below(100)));
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Some(self.due)
+    }
+
+    fn poll_membership(&mut self) -> Option<Membership> {
+        if self.joined < self.wanted {
+            self.joined += 1;
+            return Some(Membership::Join(ChannelId(self.joined - 1)));
+        }
+        (self.joined > self.wanted).then(|| {
+            self.joined -= 1;
+            Membership::Leave(ChannelId(self.joined))
+        })
+    }
+}
+
+#[test]
+fn every_symbol_is_distinct_whatever_the_levels_with_four_mirrors_and_restarts_on_both_sides() {
+    let content = Content::new(&[(400_000, 3), (60_000, 1)], 4);
+    let setup = |seed: u64, source_pass| {
+        let setup = Setup { rate: 100_000, source_pass, seed, ..Setup::default() };
+        setup.layered(5)
+    };
+    let mut mirrors: Vec<_> = (0..4).map(|n| start(&content, &setup(n + 1, n == 0))).collect();
+    let restless = |seed| {
+        let control = Restless::new(5, seed);
+        ReceiverDriver::controlled(receiver_config(), control, 0.05, seed)
+    };
+    let mut receivers: Vec<_> = (0..4).map(restless).collect();
+    let mut now = Instant::ZERO;
+    receivers.iter_mut().for_each(|receiver| receiver.timeout(now));
+    for millis in 0..60_000_u64 {
+        if receivers.iter().all(|receiver| receiver.complete_at.is_some()) {
+            break;
+        }
+        if millis == 700 {
+            // A mirror starts again and does not know what it has sent; a receiver keeps its symbols.
+            mirrors[0] = start(&content, &setup(50, false));
+            mirrors[0].starts_at = now;
+            let dead = receivers.remove(0);
+            assert!(dead.complete_at.is_none());
+            let duplicates = dead.receiver.stats().duplicates;
+            assert_eq!(duplicates, 0);
+            let mut next = dead.die(receiver_config(), 9);
+            next.timeout(now);
+            receivers.push(next);
+        }
+        for (index, mirror) in mirrors.iter_mut().enumerate() {
+            for (channel, datagram) in mirror.poll_channels(now) {
+                for receiver in &mut receivers {
+                    receiver.maybe_hear_on(now, source(index as u8 + 1), channel, &datagram);
+                }
+            }
+        }
+        now = now + Duration::from_millis(1);
+        receivers.iter_mut().for_each(|receiver| receiver.timeout(now));
+    }
+    for receiver in &receivers {
+        assert!(receiver.has(&content), "{:?}", receiver.receiver.stats());
+        assert_eq!(receiver.receiver.stats().duplicates, 0, "distinctness inefficiency 1.000");
+        assert_eq!(receiver.receiver.stats().unspooled, 0);
+    }
+    // They were on several channels, and what was sent while they were not is no loss.
+    for receiver in &receivers[..3] {
+        let channels = receiver.receiver.channel_loss();
+        assert_eq!(channels.len(), 5);
+        let (sent, lost) = channels.iter().fold((0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1));
+        assert!((lost as f64 / sent as f64) < 0.08, "{channels:?}");
+    }
+}
+
+#[test]
+fn control_objects_come_to_the_lowest_channel_in_time_however_slow_it_is() {
+    let content = Content::new(&[(400_000, 3)], 5);
+    // Packets of 116 bytes: 1, 10 and 100 of them in a second on channel 0 of three.
+    for (per_second, head_within) in [(1, 5_000), (10, 2_200), (100, 2_200)] {
+        let layers = vec![116 * per_second, 116 * 200, 116 * 700];
+        let rate = layers.iter().sum();
+        let mut driver = start(&content, &Setup { rate, layers, ..Setup::default() });
+        let (mut last_head, mut base, mut base_content) = (0, 0, 0);
+        for millis in 0..60_000 {
+            for (channel, datagram) in driver.poll_channels(Instant::from_nanos(millis * 1_000_000))
+            {
+                if channel != ChannelId::BASE {
+                    continue;
+                }
+                base += 1;
+                let toi = Packet::parse(&datagram).unwrap().header.toi.unwrap();
+                if toi == Toi::HEAD {
+                    assert!(
+                        millis - last_head <= head_within,
+                        "{per_second}: {millis} {last_head}"
+                    );
+                    last_head = millis;
+                }
+                base_content += usize::from(toi != Toi::HEAD && toi != Toi::MANIFEST);
+            }
+        }
+        assert!(60_000 - last_head <= head_within);
+        // The world's milliseconds make it late now and then.
+        assert!((54 * per_second..=62 * per_second).contains(&base), "{base}");
+        assert!(
+            base_content * 2 >= base as usize - 4,
+            "half of it is content: {base_content} {base}"
+        );
+    }
+}
+
+#[test]
+fn the_rate_is_kept_over_every_window_whatever_the_layers() {
+    let content = Content::new(&[(400_000, 3)], 6);
+    let setup = Setup { rate: 1_000_000, ..Setup::default() }.layered(6);
+    let mut driver = start(&content, &setup);
+    let mut random = SplitMix64::new(1, 1);
+    let (mut now, mut sent) = (Instant::ZERO, Vec::new());
+    for _ in 0..400 {
+        for datagram in driver.poll(now) {
+            sent.push((now.as_nanos(), datagram.len() as u64 + 28));
+        }
+        // Sometimes it wakes late.
+        let late = if random.below(20) == 0 { 30_000_000 } else { 1_000_000 };
+        now = now + Duration::from_nanos(u64::from(random.below(late)));
+    }
+    let total: u64 = sent.iter().map(|&(_, bytes)| bytes).sum();
+    assert!(total * 10 > now.as_nanos() / 1_000 * 3, "{total} bytes in {now:?}");
+    for (i, &(from, _)) in sent.iter().enumerate() {
+        let mut bytes = 0;
+        for &(at, size) in &sent[i..sent.len().min(i + 400)] {
+            bytes += size;
+            assert!(bytes <= (at - from) / 1_000 + 2_000, "{bytes} bytes in {} ns", at - from);
+        }
+    }
+}
