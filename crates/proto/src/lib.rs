@@ -15,6 +15,7 @@ mod event;
 mod job;
 mod loss;
 mod pacer;
+mod profile;
 mod random;
 mod receiver;
 mod schedule;
@@ -30,12 +31,13 @@ pub use endpoint::{
 pub use event::{Event, Offer, Rejection, StreamBreak, Verified};
 pub use job::{Done, Job, Kept, KeptBlock, Opening, Placement, Recipe, SymbolBytes};
 pub use pacer::Pacer;
+pub use profile::Profile;
 pub use random::SplitMix64;
 pub use receiver::{
     Acceptance, DecodePolicy, Expectation, FileRefusal, ObjectProgress, Receiver, ReceiverConfig,
     ReceiverLimits, ReceiverStats, SessionKey, Subscription, SubscriptionLimits, repair_slots,
 };
-pub use schedule::TransmissionSchedule;
+pub use schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 pub use sender::{
     ChannelStats, ControlError, ControlObject, SendMode, SendObject, Sender, SenderConfig,
     SenderStats, StreamSender, StreamSenderConfig, repair_symbols,

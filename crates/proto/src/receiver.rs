@@ -412,6 +412,7 @@ impl Receiver {
                 self.phase = Phase::HeardEnough;
                 self.outputs.extend(self.channels.joined().map(Output::Leave));
                 self.outputs.push_back(Output::Event(Event::HeardEnough));
+                self.download.solve_deferred(&mut self.outputs);
             }
             // A block turned out wrong after the channels had been left.
             Phase::HeardEnough if !self.download.heard_enough() => {

@@ -7,7 +7,7 @@
 //! as the session lasts, so that a receiver may join at any time.
 
 use crate::random::SplitMix64;
-use crate::schedule::{Order, SymbolStream};
+use crate::schedule::{BlockShape, Order, SymbolStream};
 use crate::{
     BlockId, ChannelClock, ChannelId, Datagram, Done, Endpoint, Event, Instant, Output,
     TransmissionSchedule,
@@ -117,8 +117,8 @@ pub struct Sender {
     mode: SendMode,
     rounds: Rounds,
     control: Vec<ControlCarousel>,
-    /// The last packet on channel 0 was a control packet.
-    control_on_base: bool,
+    /// Packets of content on channel 0 since the last control packet there.
+    base_gap: u64,
     outputs: VecDeque<Output>,
     state: State,
     /// Nothing of the content has been sent since the symbols for it were found missing.
@@ -149,10 +149,10 @@ const IDLE_PUSH_SYMBOLS: u64 = 20;
 impl Sender {
     /// A sender that has sent nothing yet.
     pub fn new(config: SenderConfig) -> Self {
-        let mut blocks = Vec::new();
+        let (mut blocks, mut shapes) = (Vec::new(), Vec::new());
         let mut max_symbol =
             config.control.iter().map(|o| u32::from(o.symbol_size())).max().unwrap_or(0);
-        for object in &config.objects {
+        for (index, object) in (0..).zip(&config.objects) {
             let oti = object.layout.oti();
             max_symbol = max_symbol.max(u32::from(oti.symbol_size));
             for sbn in (0..object.layout.block_count()).map(Sbn) {
@@ -160,6 +160,12 @@ impl Sender {
                 let stream = (object.toi.0 as u64) << 32 | u64::from(sbn.0);
                 let mut random = SplitMix64::new(config.seed, stream);
                 let k = object.layout.source_symbols(sbn).unwrap_or(0);
+                shapes.push(BlockShape {
+                    object: index,
+                    source_symbols: k,
+                    encoding_symbols: (!oti.scheme.is_rateless())
+                        .then(|| oti.scheme.symbols_per_cycle(k)),
+                });
                 blocks.push(Block {
                     id,
                     encoding_id: oti.scheme.encoding_id(),
@@ -172,8 +178,8 @@ impl Sender {
             SendMode::OnDemand => None,
             SendMode::Push { repair_permille } => Some(repair_permille.saturating_add(1000)),
         };
-        let lengths = blocks.iter().map(|b| b.stream.source_symbols()).collect();
-        let order = Order::new(config.schedule, lengths, limit);
+        let layer_count = config.channels.as_ref().map_or(1, ChannelClock::channel_count);
+        let order = Order::new(config.schedule, &shapes, layer_count, limit, config.seed);
         let mut random = SplitMix64::new(config.seed, u64::MAX);
         let outlet = Outlet::new(
             config.tsi,
@@ -193,7 +199,7 @@ impl Sender {
                 .into_iter()
                 .map(|object| ControlCarousel::new(object, interval, channel_count, &mut random))
                 .collect(),
-            control_on_base: false,
+            base_gap: 0,
             outputs: VecDeque::new(),
             outlet: outlet.starting_at(random.next_u64() as u32),
             state: State::Sending,
@@ -222,11 +228,10 @@ impl Sender {
     fn control_turn(&self, now: Instant, channel: ChannelId) -> Option<usize> {
         let in_rhythm =
             ControlCarousel::pick(&self.control, channel, self.outlet.packets_on(channel));
-        // However slow channel 0 is, every second packet of it is content.
-        let has_room =
-            self.outlet.channels.len() > 1 && channel == ChannelId::BASE && !self.control_on_base;
+        let is_base = self.outlet.channels.len() > 1 && channel == ChannelId::BASE;
         in_rhythm.or_else(|| {
-            has_room.then(|| ControlCarousel::missing_on_base(&self.control, now)).flatten()
+            let missing = || ControlCarousel::missing_on_base(&self.control, now, self.base_gap);
+            is_base.then(missing).flatten()
         })
     }
 
@@ -249,7 +254,7 @@ impl Sender {
             self.outlet.data(now, slot, &packet, out).map_err(|wake| self.wait_until(wake)).ok()?;
         self.rounds.take(queue, &mut self.outputs);
         self.starving = false;
-        self.control_on_base &= slot.channel != ChannelId::BASE;
+        self.base_gap += u64::from(slot.channel == ChannelId::BASE);
         Some(output)
     }
 
@@ -263,7 +268,9 @@ impl Sender {
         let carousel = self.control.get_mut(which)?;
         let output =
             self.outlet.control(now, slot, carousel, out).map_err(|wake| self.wait_until(wake));
-        self.control_on_base |= output.is_ok() && slot.channel == ChannelId::BASE;
+        if output.is_ok() && slot.channel == ChannelId::BASE {
+            self.base_gap = 0;
+        }
         output.ok()
     }
 

@@ -4,9 +4,11 @@
 #[path = "support/world.rs"]
 mod world;
 
+use fontana_fec::{FecScheme, ReedSolomonCode, Sbn};
 use fontana_proto::{
-    ChannelId, Event, Instant, Membership, PacketSeen, SplitMix64, Subscription,
-    SubscriptionControl, SubscriptionLimits,
+    ChannelId, Event, Fcast, Instant, Membership, ObjectOrder, PacketSeen, Profile, ReceiverConfig,
+    SendMode, SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits,
+    SymbolOrganization, TransmissionSchedule,
 };
 use fontana_wire::{Packet, SecretKey, Toi};
 use std::time::Duration;
@@ -246,6 +248,113 @@ fn the_rate_is_kept_over_every_window_whatever_the_layers() {
         for &(at, size) in &sent[i..sent.len().min(i + 400)] {
             bytes += size;
             assert!(bytes <= (at - from) / 1_000 + 2_000, "{bytes} bytes in {} ns", at - from);
+        }
+    }
+}
+
+/// Blocks of 32 source symbols and 64 encoding symbols.
+fn of_fixed_stretch(bytes: usize) -> Content {
+    Content::coded(&[(bytes, 1)], 7, 1, &|_, _| FecScheme::ReedSolomon {
+        code: ReedSolomonCode::Rfc5510,
+        max_source_block_length: 32,
+        max_encoding_symbols: 64,
+    })
+}
+
+#[test]
+fn slow_receivers_of_a_code_of_fixed_stretch_hear_everything_before_anything_twice() {
+    let content = of_fixed_stretch(100_000);
+    let setup = |schedule| Setup { rate: 400_000, schedule, ..Setup::default() }.layered(4);
+    let mut senders = [start(&content, &setup(TransmissionSchedule::Cumulative))];
+    // Of 64 symbols, 51 arrive: enough in any case, if they are different ones.
+    let mut receivers: Vec<_> = (1..=4).map(|channels| limited(channels, 0.2, 1)).collect();
+    run(&mut senders, &mut receivers, LIMIT);
+    for receiver in &receivers {
+        assert!(receiver.has(&content));
+        assert_eq!(receiver.receiver.stats().duplicates, 0);
+    }
+    // A carousel of which a receiver hears every second symbol is another matter: always the same half.
+    let mut senders = [start(&content, &setup(TransmissionSchedule::EVEN))];
+    let mut receiver = [limited(3, 0.2, 1)];
+    run(&mut senders, &mut receiver, Duration::from_secs(20));
+    assert!(receiver[0].receiver.stats().duplicates > 100);
+}
+
+#[test]
+fn every_schedule_delivers_over_layers_and_prepares_no_more_than_three_rounds() {
+    let fcast = |organization, object_order, anticipated_layers| {
+        let fcast = Fcast { organization, object_order, stretch_factor: 2, anticipated_layers };
+        TransmissionSchedule::Fcast(fcast)
+    };
+    let rateless = Content::new(&[(40_000, 2), (20_000, 1)], 8);
+    for content in [of_fixed_stretch(50_000), rateless] {
+        for schedule in [
+            TransmissionSchedule::Sequential { repair_permille: 500 },
+            TransmissionSchedule::Random,
+            TransmissionSchedule::Cumulative,
+            fcast(SymbolOrganization::AllOnEach, ObjectOrder::Sequential, 0),
+            fcast(SymbolOrganization::Segments, ObjectOrder::PartlyRandom { one_in: 4 }, 0),
+            fcast(SymbolOrganization::Segments, ObjectOrder::Random, 3),
+        ] {
+            let setup = Setup { schedule, round_symbols: 64, ..Setup::default() }.layered(4);
+            let mut senders = [start(&content, &setup)];
+            let mut receivers = [limited(1, 0.1, 1), limited(4, 0.1, 2)];
+            run(&mut senders, &mut receivers, LIMIT);
+            assert!(receivers.iter().all(|receiver| receiver.has(&content)), "{schedule:?}");
+            // A batch holds at least one symbol.
+            assert!(senders[0].most_batches <= 3 * 64, "{}", senders[0].most_batches);
+            assert_eq!(senders[0].sender.stats().underruns, 0);
+        }
+    }
+}
+
+#[test]
+fn a_push_session_over_layers_ends_when_every_block_has_had_its_share() {
+    let content = of_fixed_stretch(50_000);
+    for schedule in [TransmissionSchedule::EVEN, TransmissionSchedule::Cumulative] {
+        let mode = SendMode::Push { repair_permille: 500 };
+        let mut driver = start(&content, &Setup { schedule, mode, ..Setup::default() }.layered(4));
+        for millis in 0..2_000 {
+            driver.poll(Instant::from_nanos(millis * 1_000_000));
+        }
+        assert!(driver.events.iter().any(|event| matches!(event, Event::Finished)));
+        let stats = driver.sender.stats();
+        let expected: u64 = content
+            .objects
+            .values()
+            .flat_map(|(layout, _)| {
+                (0..layout.block_count()).map(Sbn).map(|sbn| layout.source_symbols(sbn))
+            })
+            .map(|k| (u64::from(k.unwrap()) * 1_500).div_ceil(1000))
+            .sum();
+        assert_eq!(stats.source_symbols + stats.repair_symbols, expected);
+    }
+}
+
+#[test]
+fn deferred_decoding_begins_when_the_channels_were_left() {
+    let rateless = Content::new(&[(40_000, 2), (20_000, 1)], 9);
+    let setup = Setup::default().layered(3);
+    // Short blocks in random order: the last of them takes its time (section 5.2 of the paper).
+    for (content, slack) in [(of_fixed_stretch(20_000), 1.6), (rateless, 1.15)] {
+        for profile in Profile::ALL {
+            let schedule = profile.schedule(content.scheme(), 3);
+            let mut senders = [start(&content, &Setup { schedule, ..setup.clone() })];
+            let config = ReceiverConfig { policy: profile.policy(), ..receiver_config() };
+            let mut receivers = [ReceiverDriver::new(config, 0.0, 1)];
+            run(&mut senders, &mut receivers, LIMIT);
+            let receiver = &receivers[0];
+            assert!(receiver.has(&content), "{profile:?}");
+            let index =
+                |wanted: fn(&Event) -> bool| receiver.events.iter().position(wanted).unwrap();
+            let left = index(|event| matches!(event, Event::HeardEnough));
+            let solved = index(|event| matches!(event, Event::BlockSolved { .. }));
+            assert_eq!(solved > left, profile == Profile::Cpu, "{:?}", receiver.events);
+            let once = |event: &&Event| matches!(event, Event::HeardEnough);
+            assert_eq!(receiver.events.iter().filter(once).count(), 1, "left once and for all");
+            if profile != Profile::Space {
+                assert!(receiver.inefficiency() < slack, "{profile:?} {}", receiver.inefficiency());
+            }
         }
     }
 }

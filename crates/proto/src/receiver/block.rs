@@ -25,6 +25,8 @@ pub(super) struct Block {
     solve_at: u64,
     budget: Work,
     poisoned: u32,
+    /// What suffices is left to be solved later ([`DecodePolicy::Deferred`]).
+    is_deferred: bool,
 }
 
 #[derive(Debug)]
@@ -104,7 +106,18 @@ impl Block {
             solve_at: 0,
             budget: scheme.work(source_symbols),
             poisoned: 0,
+            is_deferred: false,
         }
+    }
+
+    /// The same, to be solved when everything has been heard, if it can be told when that is.
+    pub(super) fn deferred(self) -> Self {
+        Self { is_deferred: sure_surplus(self.scheme).is_some(), ..self }
+    }
+
+    /// The job of solving the block, if it has waited for everything else to be heard.
+    pub(super) fn solve_deferred(&mut self) -> Option<Job> {
+        (self.is_deferred && self.has_enough()).then(|| self.solve()).flatten()
     }
 
     /// Bytes that the block's decoder will take, if it has not begun.
@@ -208,7 +221,8 @@ impl Block {
     pub(super) fn try_solve(&mut self, policy: DecodePolicy) -> Option<Job> {
         let State::Collecting(decoder) = &self.state else { return None };
         let patience = match policy {
-            DecodePolicy::Incremental => 0,
+            _ if self.is_deferred => return None,
+            DecodePolicy::Incremental | DecodePolicy::Deferred => 0,
             // A decoder does not keep more than these.
             DecodePolicy::Patient { margin } if self.scheme.is_rateless() => margin.min(64),
             DecodePolicy::Patient { .. } => 0,
@@ -217,6 +231,13 @@ impl Block {
         // All source symbols are enough whatever the policy; a decoder says when it wants none.
         let waits = (patient || self.heard < self.solve_at) && !self.spool.is_empty();
         if decoder.symbols_wanted() > 0 || waits {
+            return None;
+        }
+        self.solve()
+    }
+
+    fn solve(&mut self) -> Option<Job> {
+        if !matches!(self.state, State::Collecting(_)) {
             return None;
         }
         let away = State::Solving { meanwhile: Vec::new() };
@@ -234,6 +255,7 @@ impl Block {
     ) -> Option<Arc<Plan>> {
         let State::Solving { meanwhile } = &mut self.state else { return None };
         let meanwhile = std::mem::take(meanwhile);
+        self.is_deferred = false;
         match progress {
             Progress::Solved(plan) => {
                 self.state = State::Solved(decoder);
@@ -274,18 +296,26 @@ impl Block {
     /// high rates, where thousands of packets pass meanwhile.
     pub(super) fn has_enough(&self) -> bool {
         match self.state {
-            State::Untouched | State::Collecting(_) => false,
-            State::Solving { .. } => {
-                let sure = sure_surplus(self.scheme).map(|s| self.source_symbols.saturating_add(s));
-                self.spool.is_empty() || sure.is_some_and(|sure| self.fresh >= sure)
+            State::Untouched => false,
+            State::Collecting(ref decoder) => {
+                let exact =
+                    matches!(self.scheme, FecScheme::NoCode { .. } | FecScheme::ReedSolomon { .. });
+                self.is_deferred && decoder.symbols_wanted() == 0 && (exact || self.is_sure())
             }
+            State::Solving { .. } => self.is_deferred || self.is_sure(),
             State::Solved(_) | State::Recovering | State::Verified => true,
         }
     }
 
+    /// Whether the symbols at hand will hardly fail to solve the block.
+    fn is_sure(&self) -> bool {
+        let sure = sure_surplus(self.scheme).map(|s| self.source_symbols.saturating_add(s));
+        self.spool.is_empty() || sure.is_some_and(|sure| self.fresh >= sure)
+    }
+
     /// Whether only more symbols can help: nobody is at work on those that are there.
     pub(super) fn is_collecting(&self) -> bool {
-        matches!(self.state, State::Untouched | State::Collecting(_))
+        matches!(self.state, State::Untouched | State::Collecting(_)) && !self.has_enough()
     }
 
     /// Whether a [`Job::Recover`] is under way.
@@ -309,6 +339,7 @@ impl Block {
     /// often that has happened.
     pub(super) fn on_poisoned(&mut self) -> u32 {
         self.poisoned += 1;
+        self.is_deferred = false;
         self.state = State::Untouched;
         self.spool.clear();
         (self.fresh, self.heard, self.solve_at) = (0, 0, 0);

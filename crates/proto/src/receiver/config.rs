@@ -12,6 +12,11 @@ pub enum DecodePolicy {
     /// As soon as it could succeed.
     #[default]
     Incremental,
+    /// Not before enough has been heard of everything and the channels were left, so that decoding
+    /// never competes with receiving: FCAST's `opt_cpu` (Roca, Mordelet 2002, section 6.4). Blocks of
+    /// Tornado and LT are tried as they come, because nobody can tell beforehand what they take, and so
+    /// are the fragments of a stream.
+    Deferred,
     /// Not before `margin` symbols beyond `k`.
     Patient {
         /// Extra symbols to wait for.

@@ -114,7 +114,8 @@ impl Download {
             .map(Sbn)
             .map(|sbn| {
                 let k = layout.source_symbols(sbn).unwrap_or(0);
-                Block::new(BlockId { toi, sbn }, scheme, k, Arc::clone(&self.plans))
+                let block = Block::new(BlockId { toi, sbn }, scheme, k, Arc::clone(&self.plans));
+                if self.policy == DecodePolicy::Deferred { block.deferred() } else { block }
             })
             .collect();
         let count = blocks.len() as u32;
@@ -278,6 +279,29 @@ impl Download {
         let Some((taken, place, solve)) = taken else { return Taken::Invalid };
         out.extend(place.into_iter().chain(solve).map(Output::Job));
         taken
+    }
+
+    /// Nothing is to be deferred: there is no end to wait for.
+    pub(super) fn decode_at_once(&mut self) {
+        if self.policy == DecodePolicy::Deferred {
+            self.policy = DecodePolicy::Incremental;
+        }
+    }
+
+    /// Everything has been heard: what was deferred is solved.
+    pub(super) fn solve_deferred(&mut self, out: &mut VecDeque<Output>) {
+        if self.policy != DecodePolicy::Deferred {
+            return;
+        }
+        let ids = |(&toi, object): (&Toi, &Object)| {
+            let count = object.blocks.len() as u32;
+            (0..count).map(move |sbn| BlockId { toi, sbn: Sbn(sbn) })
+        };
+        let blocks: Vec<_> = self.objects.iter().flat_map(ids).collect();
+        for block in blocks {
+            let job = self.change_block(block, Block::solve_deferred);
+            out.extend(job.flatten().map(Output::Job));
+        }
     }
 
     pub(super) fn on_solved(

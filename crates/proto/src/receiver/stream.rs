@@ -184,6 +184,7 @@ impl Receiver {
         let window = self.config.limits.max_stream_window_bytes;
         self.stream = Some(Stream::new(key, index, head.instance, window));
         self.chosen = Some(Chosen::Stream(verified));
+        self.download.decode_at_once();
         let mut others = Vec::new();
         for (&other, feed) in &mut self.feeds {
             let instance = feed.head.as_ref().map(|head| head.instance);

@@ -132,9 +132,15 @@ pub(super) struct ControlCarousel {
 }
 
 /// Of several channels, the slowest receivers hear only channel 0, which may be much slower than the
-/// session: every control object has a symbol there at least this often. That is 2 % of a channel of
-/// 100 packets a second with two control objects.
+/// session. A control object comes by there as a whole in this time, if it has no more than
+/// [`BASE_SYMBOLS`] and that takes no more than one packet in [`BASE_GAP`]; one of its symbols does even
+/// if that takes every second packet. On WEBRC's base channel of one packet a second (RFC 3738) every
+/// second packet is a control packet: a receiver that hears nothing else waits four seconds for the head.
 const BASE_PERIOD: Duration = Duration::from_secs(2);
+/// 21 kB: a manifest of a few hundred blocks.
+const BASE_SYMBOLS: u32 = 16;
+/// 13 % of a slow channel is what a quick start may cost.
+const BASE_GAP: u64 = 8;
 
 impl ControlCarousel {
     pub(super) fn new(
@@ -174,11 +180,19 @@ impl ControlCarousel {
             .map(|(_, index)| index)
     }
 
-    /// The object that channel 0 has been without for longest, if that is too long.
-    pub(super) fn missing_on_base(all: &[Self], now: Instant) -> Option<usize> {
+    /// The object that channel 0 has been without for longest, if that is too long; `gap` packets of
+    /// content have been sent there since the last control packet.
+    pub(super) fn missing_on_base(all: &[Self], now: Instant, gap: u64) -> Option<usize> {
+        let is_missing = |carousel: &Self| {
+            carousel.on_base_at.is_none_or(|at| {
+                let symbols = carousel.object.source_symbols.clamp(1, BASE_SYMBOLS);
+                let soon = gap + 1 >= BASE_GAP && at + BASE_PERIOD / symbols <= now;
+                soon || at + BASE_PERIOD <= now
+            })
+        };
         all.iter()
             .enumerate()
-            .filter(|(_, carousel)| carousel.on_base_at.is_none_or(|at| at + BASE_PERIOD <= now))
+            .filter(|(_, carousel)| gap > 0 && is_missing(carousel))
             .min_by_key(|(index, carousel)| (carousel.on_base_at, *index))
             .map(|(index, _)| index)
     }

@@ -194,32 +194,22 @@ impl Rounds {
         if self.rounds.len() >= MAX_ROUNDS {
             self.hand_back(out);
         }
-        let lengths = self.lengths(clock);
-        self.next_round = self.next_round.saturating_mul(2).min(self.round_symbols);
-        let mut batches: BTreeMap<usize, (BatchId, Vec<_>)> = BTreeMap::new();
-        let mut queues = Vec::with_capacity(lengths.len());
         let first_batch = self.next_batch;
-        for (queue, length) in lengths.into_iter().enumerate() {
-            let mut planned = VecDeque::with_capacity(length);
-            while planned.len() < length {
-                let returned = self.returned.get_mut(queue).and_then(VecDeque::pop_front);
-                let Some(turn) = returned.or_else(|| self.order.turn(queue)) else {
-                    self.over.get_mut(queue).into_iter().for_each(|over| *over = true);
-                    break;
-                };
-                let Some(block) = self.blocks.get(turn.block) else { continue };
-                let esi = block.stream.esi(turn.i);
-                let (batch, esis) = batches.entry(turn.block).or_insert_with(|| {
-                    self.next_batch += 1;
-                    (BatchId(self.next_batch - 1), Vec::new())
-                });
-                let index = esis.len() as u32;
-                esis.push(esi);
-                let symbol = SymbolId { block: block.id, esi, batch: *batch, index };
-                planned.push_back(Planned { symbol, turn });
-            }
-            queues.push(planned);
+        let mut batches: BTreeMap<usize, (BatchId, Vec<_>)> = BTreeMap::new();
+        let mut queues = vec![VecDeque::new(); self.returned.len()];
+        for queue in self.upcoming(clock) {
+            let Some(turn) = self.next_turn(queue) else { continue };
+            let Some(block) = self.blocks.get(turn.block) else { continue };
+            let esi = block.stream.esi(turn.i);
+            let (batch, esis) = batches.entry(turn.block).or_insert_with(|| {
+                self.next_batch += 1;
+                (BatchId(self.next_batch - 1), Vec::new())
+            });
+            let symbol = SymbolId { block: block.id, esi, batch: *batch, index: esis.len() as u32 };
+            esis.push(esi);
+            queues.get_mut(queue).into_iter().for_each(|q| q.push_back(Planned { symbol, turn }));
         }
+        self.next_round = self.next_round.saturating_mul(2).min(self.round_symbols);
         let unsent = queues.iter().map(VecDeque::len).sum();
         if unsent == 0 {
             return false;
@@ -243,26 +233,41 @@ impl Rounds {
         true
     }
 
-    /// How many symbols the next round has for each queue: what the clock will ask for, less what is
-    /// there already.
-    fn lengths(&self, clock: Option<&ChannelClock>) -> Vec<usize> {
-        let round = self.next_round as usize;
-        let Some(clock) = clock.filter(|_| self.returned.len() > 1) else { return vec![round] };
-        let waiting: usize = self.rounds.iter().map(|round| round.unsent).sum();
+    /// The queues that the symbols of the next round are for, in their order: as the clock will ask for
+    /// them when it has taken what is there already.
+    fn upcoming(&self, clock: Option<&ChannelClock>) -> Vec<usize> {
+        let length = self.next_round as usize;
+        let Some(clock) = clock.filter(|_| self.returned.len() > 1) else { return vec![0; length] };
+        let mut waiting = vec![0_usize; self.returned.len()];
+        for round in &self.rounds {
+            for (waiting, queue) in waiting.iter_mut().zip(&round.queues) {
+                *waiting += queue.len();
+            }
+        }
+        let total = length + waiting.iter().sum::<usize>();
         let mut clock = clock.clone();
-        let mut lengths = vec![0_usize; self.returned.len()];
-        for _ in 0..waiting + round {
-            if let Some(length) = lengths.get_mut(usize::from(clock.peek().channel.0)) {
-                *length += 1;
+        let mut upcoming = Vec::with_capacity(length);
+        for _ in 0..total {
+            let queue = self.queue_of(clock.peek().channel);
+            match waiting.get_mut(queue) {
+                Some(waiting) if *waiting > 0 => *waiting -= 1,
+                _ => upcoming.push(queue),
             }
             clock.advance();
         }
-        for round in &self.rounds {
-            for (length, queue) in lengths.iter_mut().zip(&round.queues) {
-                *length = length.saturating_sub(queue.len());
-            }
+        upcoming
+    }
+
+    /// The next turn of a queue, if it has one.
+    fn next_turn(&mut self, queue: usize) -> Option<Turn> {
+        let returned = self.returned.get_mut(queue).and_then(VecDeque::pop_front);
+        let turn = returned.or_else(|| self.order.turn(queue));
+        if turn.is_none()
+            && let Some(over) = self.over.get_mut(queue)
+        {
+            *over = true;
         }
-        lengths
+        turn
     }
 
     /// Ends the oldest round: what is left of it will be prepared anew.

@@ -98,6 +98,11 @@ impl Content {
         manifest_hash(&self.manifest_bytes)
     }
 
+    /// Of the first object.
+    pub fn scheme(&self) -> FecScheme {
+        self.objects.values().next().unwrap().0.oti().scheme
+    }
+
     pub fn source_symbols(&self) -> u64 {
         self.objects.values().map(|(layout, _)| layout.total_source_symbols()).sum()
     }

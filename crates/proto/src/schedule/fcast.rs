@@ -1,0 +1,205 @@
+//! The orders of Roca and Mordelet, "Improving the efficiency of a multicast file transfer tool based
+//! on ALC" (INRIA RR-4411, 2002): [`TransmissionSchedule::Fcast`](super::TransmissionSchedule::Fcast).
+//!
+//! A layer has a list of symbols, which it sends over and over (section 4.3): all n of each block, or,
+//! of n/k segments, the one that is its own. The list goes through the objects in their order and is
+//! then permuted, within each object or as a whole (section 4.2), with the algorithm of the annex.
+//! Blocks of a rateless code go on to fresh symbols in every pass instead of repeating their list.
+//!
+//! In push mode the source symbols may be sent ahead, in sequence, once, on the lowest layers
+//! (section 7).
+
+use super::{BlockShape, Ledger, MAX_CYCLE, Turn};
+use crate::random::SplitMix64;
+
+/// FCAST's way to lay symbols out over layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fcast {
+    /// Which symbols go on which layer.
+    pub organization: SymbolOrganization,
+    /// How the symbols of several objects are mixed.
+    pub object_order: ObjectOrder,
+    /// `n/k`, if the code has as many symbols; 0 counts as 1. The paper has 4.
+    pub stretch_factor: u32,
+    /// `n_al`: on so many of the lowest layers all source symbols are sent first, in sequence
+    /// (transmission anticipation, section 7). For push mode, in which receivers are there from the
+    /// beginning.
+    pub anticipated_layers: u8,
+}
+
+/// Which symbols of a block go on which layer (section 4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SymbolOrganization {
+    /// Organization 1: all n of them on each layer.
+    AllOnEach,
+    /// Organization 2: ESIs `s k .. (s + 1) k` on layer l, with `s = l mod n/k`. No symbol comes twice
+    /// from `n/k` successive layers.
+    Segments,
+}
+
+/// How the symbols of several objects are mixed (section 4.2). A session of one object, which the paper
+/// calls `single`, is sent in random order by any of them but the partly random one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectOrder {
+    /// `m/seq`: object after object, the symbols of each in random order.
+    Sequential,
+    /// `m/p_rand(l)`: of the symbols of all objects in sequence, one in `l` is exchanged with another
+    /// one anywhere. 0 counts as 1, which is [`Random`](Self::Random).
+    PartlyRandom {
+        /// `l`.
+        one_in: u32,
+    },
+    /// `m/rand`: all symbols of all objects in random order.
+    Random,
+}
+
+/// The lists of all layers.
+#[derive(Clone, Debug)]
+pub(super) struct Lists {
+    schedule: Fcast,
+    blocks: Vec<BlockShape>,
+    seed: u64,
+    layers: Vec<Option<List>>,
+    /// Block and number of the next source symbol to be sent ahead.
+    ahead: (usize, u64),
+}
+
+#[derive(Clone, Debug)]
+struct List {
+    /// Block and number in its stream.
+    symbols: Vec<(u32, u32)>,
+    next: usize,
+    pass: u64,
+}
+
+impl Lists {
+    /// `None` if the lists are too long.
+    pub(super) fn new(
+        schedule: Fcast,
+        blocks: &[BlockShape],
+        layer_count: usize,
+        seed: u64,
+    ) -> Option<Self> {
+        let total: u64 =
+            blocks.iter().map(|shape| u64::from(schedule.encoding_symbols(shape))).sum();
+        (total <= MAX_CYCLE).then(|| Self {
+            schedule,
+            blocks: blocks.to_vec(),
+            seed,
+            layers: vec![None; layer_count.max(1)],
+            ahead: (0, 0),
+        })
+    }
+
+    pub(super) fn layer_count(&self) -> usize {
+        self.layers.len()
+    }
+
+    pub(super) fn next(&mut self, queue: usize, ledger: &mut Ledger) -> Option<Turn> {
+        if ledger.is_over() {
+            return None;
+        }
+        if queue < usize::from(self.schedule.anticipated_layers)
+            && let Some(turn) = self.next_ahead(ledger)
+        {
+            return Some(turn);
+        }
+        let Self { schedule, blocks, seed, layers, .. } = self;
+        let list = layers
+            .get_mut(queue)?
+            .get_or_insert_with(|| List::new(*schedule, blocks, queue, *seed));
+        // All of a list having had its share means that there is none.
+        for _ in 0..list.symbols.len() {
+            let &(block, number) = list.symbols.get(list.next)?;
+            let pass = list.pass;
+            list.next += 1;
+            if list.next == list.symbols.len() {
+                (list.next, list.pass) = (0, pass + 1);
+            }
+            let (block, mut i) = (block as usize, u64::from(number));
+            let shape = blocks.get(block)?;
+            if shape.encoding_symbols.is_none() {
+                i += pass * u64::from(schedule.encoding_symbols(shape));
+            }
+            if ledger.spend(block) {
+                return Some(Turn { block, i });
+            }
+        }
+        None
+    }
+
+    /// The next source symbol of all, in sequence.
+    fn next_ahead(&mut self, ledger: &mut Ledger) -> Option<Turn> {
+        loop {
+            let (block, i) = self.ahead;
+            let k = self.blocks.get(block)?.source_symbols;
+            if i < u64::from(k) && ledger.spend(block) {
+                self.ahead = (block, i + 1);
+                return Some(Turn { block, i });
+            }
+            self.ahead = (block + 1, 0);
+        }
+    }
+}
+
+impl Fcast {
+    /// `n` of a block.
+    fn encoding_symbols(&self, shape: &BlockShape) -> u32 {
+        let n = shape.source_symbols.saturating_mul(self.stretch_factor.max(1));
+        n.min(shape.encoding_symbols.unwrap_or(u32::MAX))
+    }
+
+    /// The numbers of a block's symbols that a layer sends.
+    fn on_layer(&self, shape: &BlockShape, layer: usize) -> std::ops::Range<u32> {
+        let (k, n) = (shape.source_symbols, self.encoding_symbols(shape));
+        match self.organization {
+            SymbolOrganization::AllOnEach => 0..n,
+            SymbolOrganization::Segments => {
+                let segment = layer as u32 % n.div_ceil(k.max(1)).max(1);
+                let start = segment * k;
+                start..n.min(start.saturating_add(k))
+            }
+        }
+    }
+}
+
+impl List {
+    fn new(schedule: Fcast, blocks: &[BlockShape], layer: usize, seed: u64) -> Self {
+        let mut random = SplitMix64::new(seed, layer as u64);
+        let (mut symbols, mut object_starts) = (Vec::new(), Vec::new());
+        let mut object = None;
+        for (block, shape) in (0..).zip(blocks) {
+            if object.replace(shape.object) != Some(shape.object) {
+                object_starts.push(symbols.len());
+            }
+            symbols.extend(schedule.on_layer(shape, layer).map(|number| (block, number)));
+        }
+        match schedule.object_order {
+            ObjectOrder::Random => permute(&mut symbols, 1, &mut random),
+            ObjectOrder::PartlyRandom { one_in } => permute(&mut symbols, one_in, &mut random),
+            ObjectOrder::Sequential => {
+                let mut rest = symbols.as_mut_slice();
+                while let Some(start) = object_starts.pop() {
+                    let (before, object) = rest.split_at_mut(start);
+                    permute(object, 1, &mut random);
+                    rest = before;
+                }
+            }
+        }
+        Self { symbols, next: 0, pass: 0 }
+    }
+}
+
+/// The paper's annex A: one element out of `one_in` is exchanged with one drawn from all. With 1 the
+/// paper calls it fully random; drawing from all, instead of from those that follow, favors some
+/// permutations (`docs/errata.md`).
+fn permute<T>(elements: &mut [T], one_in: u32, random: &mut SplitMix64) {
+    let n = elements.len();
+    for i in (0..n).step_by(one_in.max(1) as usize) {
+        // At most MAX_CYCLE.
+        elements.swap(i, random.below(n as u32) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! Every turn drawn anew: [`TransmissionSchedule::Random`](super::TransmissionSchedule::Random).
+
+use super::{BlockShape, Ledger, Turn};
+use crate::random::SplitMix64;
+
+/// Blocks drawn in proportion to their length.
+#[derive(Clone, Debug)]
+pub(super) struct Random {
+    /// Source symbols of all blocks up to each, itself included.
+    up_to: Vec<u64>,
+    /// Of a code with so many encoding symbols, one of them is drawn; of a rateless code the next one
+    /// is taken.
+    encoding_symbols: Vec<Option<u32>>,
+    sent: Vec<u64>,
+    random: SplitMix64,
+}
+
+impl Random {
+    pub(super) fn new(blocks: &[BlockShape], random: SplitMix64) -> Self {
+        let mut total = 0;
+        let up_to = blocks.iter().map(|shape| {
+            total += u64::from(shape.source_symbols);
+            total
+        });
+        Self {
+            up_to: up_to.collect(),
+            encoding_symbols: blocks.iter().map(|shape| shape.encoding_symbols).collect(),
+            sent: vec![0; blocks.len()],
+            random,
+        }
+    }
+
+    pub(super) fn next(&mut self, ledger: &mut Ledger) -> Option<Turn> {
+        if ledger.is_over() {
+            return None;
+        }
+        let total = self.up_to.last().copied()?;
+        let drawn = ((u128::from(self.random.next_u64()) * u128::from(total)) >> 64) as u64;
+        let first = self.up_to.partition_point(|&up_to| up_to <= drawn);
+        // Where a block has had its share, another one has its turn.
+        let count = self.up_to.len();
+        let block = (0..count).map(|n| (first + n) % count).find(|&block| ledger.spend(block))?;
+        let sent = self.sent.get_mut(block)?;
+        let i = match self.encoding_symbols.get(block)? {
+            Some(n) => u64::from(self.random.below(*n)),
+            None => *sent,
+        };
+        *sent += 1;
+        Some(Turn { block, i })
+    }
+}

@@ -1,0 +1,148 @@
+//! Which encoding symbols of a block are sent, in their order.
+
+use crate::random::SplitMix64;
+use fontana_fec::{Esi, FecScheme};
+
+/// Encoding symbols of one block in the order of sending: the source symbols once (unless this
+/// sender leaves them to another), then repair symbols that were never sent before, from a
+/// starting point drawn at random so that several senders of one object rarely meet. A code that
+/// has only so many symbols repeats them in their order: source symbols, then repair symbols. One
+/// who leaves the source pass to another starts at random in that cycle, and goes on to the source
+/// symbols too. Tornado's cycle mixes source and repair symbols, and starts at random for everybody: its
+/// graphs are made for receivers that have about the same share of every layer.
+#[derive(Clone, Debug)]
+pub(crate) struct SymbolStream {
+    scheme: FecScheme,
+    source_symbols: u32,
+    source_pass: bool,
+    first_repair: u32,
+}
+
+impl SymbolStream {
+    /// `random` places the first repair symbol.
+    pub(crate) fn new(
+        scheme: FecScheme,
+        source_symbols: u32,
+        source_pass: bool,
+        random: &mut SplitMix64,
+    ) -> Self {
+        let repair_symbols =
+            scheme.symbols_per_cycle(source_symbols).saturating_sub(source_symbols);
+        Self { scheme, source_symbols, source_pass, first_repair: random.below(repair_symbols) }
+    }
+
+    pub(crate) fn source_symbols(&self) -> u32 {
+        self.source_symbols
+    }
+
+    /// Number `i` of the stream.
+    pub(crate) fn esi(&self, i: u64) -> Esi {
+        let k = u64::from(self.source_symbols.max(1));
+        let n = u64::from(self.scheme.symbols_per_cycle(self.source_symbols));
+        let source = if self.source_pass && self.scheme.is_systematic() { k } else { 0 };
+        Esi(match self.scheme {
+            FecScheme::NoCode { .. } => i % k,
+            FecScheme::RaptorQ { .. } | FecScheme::Lt { .. } if i < source => i,
+            FecScheme::RaptorQ { .. } | FecScheme::Lt { .. } => {
+                k + (u64::from(self.first_repair) + (i - source)) % n.saturating_sub(k).max(1)
+            }
+            FecScheme::Tornado { .. } => {
+                (u64::from(self.first_repair) + i % n.max(1) * golden_step(n)) % n.max(1)
+            }
+            FecScheme::ReedSolomon { .. } => {
+                let start = if self.source_pass { 0 } else { k + u64::from(self.first_repair) };
+                (start + i) % n.max(1)
+            }
+        } as u32)
+    }
+}
+
+/// The least number from the golden section of `n` on that has no divisor in common with it: with
+/// steps of this length round a cycle of `n`, any run of them is spread evenly over the cycle, and all
+/// of it is visited.
+fn golden_step(n: u64) -> u64 {
+    const fn gcd(a: u64, b: u64) -> u64 {
+        if b == 0 { a } else { gcd(b, a % b) }
+    }
+    (n * 618 / 1000..n).find(|&step| gcd(n, step) == 1).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_fec::ReedSolomonCode;
+    use fontana_fec::lt::Lt;
+    use fontana_fec::tornado::Tornado;
+
+    const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+    /// RaptorQ names its symbols with 24 bits (RFC 6330, section 3.2).
+    const RAPTORQ_SYMBOLS: u32 = 1 << 24;
+
+    #[test]
+    fn source_symbols_come_once_and_repair_symbols_are_fresh_round_the_whole_range() {
+        for source_pass in [true, false] {
+            let mut random = SplitMix64::new(7, 0);
+            let stream = SymbolStream::new(RAPTORQ, 10, source_pass, &mut random);
+            let source = if source_pass { 10 } else { 0 };
+            let period = u64::from(RAPTORQ_SYMBOLS) - 10;
+            let head: Vec<_> = (0..source).map(|i| stream.esi(i).0).collect();
+            assert_eq!(head, (0..source as u32).collect::<Vec<_>>());
+            assert!((0..1000).all(|i| stream.esi(source + i).0 >= 10));
+            assert!((0..1000).all(|i| stream.esi(source + i).0 < RAPTORQ_SYMBOLS));
+            let seen: std::collections::BTreeSet<_> =
+                (0..100_000).map(|i| stream.esi(source + i)).collect();
+            assert_eq!(seen.len(), 100_000);
+            assert_eq!(stream.esi(source), stream.esi(source + period));
+        }
+    }
+
+    #[test]
+    fn a_code_of_few_symbols_repeats_them_all_and_lt_has_no_source_pass() {
+        let stream = |scheme, source_pass| {
+            let stream = SymbolStream::new(scheme, 10, source_pass, &mut SplitMix64::new(3, 1));
+            (0..40).map(|i| stream.esi(i).0).collect::<Vec<_>>()
+        };
+        let tornado = FecScheme::Tornado { max_source_block_length: 10, code: Tornado::Z };
+        for source_pass in [true, false] {
+            let mut esis = stream(tornado, source_pass);
+            assert_eq!(esis[..20], esis[20..]);
+            // As many of either half in any run, give or take.
+            for run in esis.windows(6) {
+                assert!((2..=4).contains(&run.iter().filter(|&&esi| esi < 10).count()), "{run:?}");
+            }
+            esis[..20].sort_unstable();
+            assert_eq!(esis[..20], (0..20).collect::<Vec<_>>());
+        }
+        let lt = FecScheme::Lt { max_source_block_length: 10, code: Lt::fast(10, 1) };
+        assert!(stream(lt, true).iter().all(|&esi| esi >= 10));
+        assert_eq!(stream(lt, true), stream(lt, false));
+    }
+
+    #[test]
+    fn a_short_reed_solomon_block_has_its_share_of_the_repair_symbols() {
+        let scheme = FecScheme::ReedSolomon {
+            code: ReedSolomonCode::Rfc5510,
+            max_source_block_length: 4,
+            max_encoding_symbols: 8,
+        };
+        let esis = |source_pass, seed| -> Vec<u32> {
+            let stream = SymbolStream::new(scheme, 3, source_pass, &mut SplitMix64::new(seed, 1));
+            (0..14).map(|i| stream.esi(i).0).collect()
+        };
+        assert_eq!(esis(true, 1), [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1]);
+        // Others begin with a repair symbol, not all of them with the same.
+        let firsts: std::collections::BTreeSet<u32> =
+            (0..20).map(|seed| esis(false, seed)[0]).collect();
+        assert_eq!(firsts.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
+        let seen: std::collections::BTreeSet<u32> = esis(false, 1).into_iter().take(6).collect();
+        assert_eq!(seen.len(), 6);
+    }
+
+    #[test]
+    fn a_code_without_repair_repeats_its_source_symbols() {
+        let scheme = FecScheme::NoCode { max_source_block_length: 3 };
+        let stream = SymbolStream::new(scheme, 3, true, &mut SplitMix64::new(1, 1));
+        let esis: Vec<_> = (0..7).map(|i| stream.esi(i).0).collect();
+        assert_eq!(esis, [0, 1, 2, 0, 1, 2, 0]);
+    }
+}
