@@ -23,7 +23,8 @@ mod sender;
 mod time;
 
 pub use congestion::{
-    ChannelClock, Emission, FixedChannels, Membership, PacketSeen, SubscriptionControl,
+    BreakerLimits, ChannelClock, Emission, FirstChannel, FixedChannels, Level, Membership,
+    PacketSeen, SubscriptionControl, SubscriptionError, SubscriptionLimits, presets, subscribe,
 };
 pub use endpoint::{
     BatchId, BlockId, ChannelId, Datagram, Destination, Endpoint, Output, SymbolId, drain,

@@ -7,11 +7,13 @@
 //! channel gains, another loses. A clone goes its own way: a sender lays its rounds out with one.
 
 use crate::{ChannelId, Instant, Pacer};
-use fontana_wire::{Cci, CongestionControl, CongestionError};
-use layers::LayerClock;
+use fontana_wire::{Cci, CongestionControl, CongestionError, FlidSl, Rlc};
+use layers::{LayerClock, Marking};
 use std::time::Duration;
+use webrc::WaveClock;
 
 mod layers;
+mod webrc;
 
 /// A packet that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,7 @@ pub struct ChannelClock(Scheme);
 #[derive(Clone, Debug)]
 enum Scheme {
     Layers(LayerClock),
+    Waves(WaveClock),
 }
 
 impl ChannelClock {
@@ -49,12 +52,28 @@ impl ChannelClock {
         seed: u64,
     ) -> Result<Self, CongestionError> {
         let control = control.clone().checked()?;
-        let rates = match &control {
-            CongestionControl::FixedRate => vec![rate_bytes_per_second.max(1)],
-            CongestionControl::FixedLayers(layers) => layers.cumulative().collect(),
-            _ => return Err(CongestionError::Scheme(u8::MAX)),
+        let layered = |rates: &[u64], marking| {
+            Scheme::Layers(LayerClock::new(rates, packet_bytes, start, seed, marking))
         };
-        Ok(Self(Scheme::Layers(LayerClock::new(&rates, packet_bytes, start, seed))))
+        let rates: Vec<u64> = match &control {
+            CongestionControl::FixedRate => vec![rate_bytes_per_second.max(1)],
+            CongestionControl::FixedLayers(layers)
+            | CongestionControl::Rlc(Rlc { layers, .. })
+            | CongestionControl::FlidSl(FlidSl { layers, .. }) => layers.cumulative().collect(),
+            CongestionControl::Webrc(_) => Vec::new(),
+        };
+        Ok(Self(match &control {
+            CongestionControl::FixedRate | CongestionControl::FixedLayers(_) => {
+                layered(&rates, Marking::Number)
+            }
+            CongestionControl::Rlc(rlc) => layered(&rates, Marking::rlc(rlc)),
+            CongestionControl::FlidSl(flid) => {
+                layered(&rates, Marking::flid(flid, &rates, packet_bytes))
+            }
+            CongestionControl::Webrc(webrc) => {
+                Scheme::Waves(WaveClock::new(webrc, packet_bytes, start)?)
+            }
+        }))
     }
 
     /// Channels that take turns.
@@ -68,6 +87,7 @@ impl ChannelClock {
     pub fn peek(&self) -> Emission {
         match &self.0 {
             Scheme::Layers(clock) => clock.peek(),
+            Scheme::Waves(clock) => clock.peek(),
         }
     }
 
@@ -75,6 +95,7 @@ impl ChannelClock {
     pub fn advance(&mut self) {
         match &mut self.0 {
             Scheme::Layers(clock) => clock.advance(),
+            Scheme::Waves(clock) => clock.advance(),
         }
     }
 
@@ -83,6 +104,7 @@ impl ChannelClock {
     pub fn skip_to(&mut self, now: Instant) {
         match &mut self.0 {
             Scheme::Layers(clock) => clock.skip_to(now),
+            Scheme::Waves(clock) => clock.skip_to(now),
         }
     }
 }
@@ -116,6 +138,16 @@ impl Comb {
 
     fn advance(&mut self) {
         self.ticks += 1;
+    }
+
+    /// Ticks from the current one on that come before `end`.
+    fn ticks_before(&self, end: Instant) -> u64 {
+        let Some(nanos) = end.as_nanos().checked_sub(self.origin.as_nanos() + 1) else {
+            return 0;
+        };
+        let bytes = u128::from(nanos) * u128::from(self.rate_bytes_per_second) / 1_000_000_000;
+        let last = u64::try_from(bytes / u128::from(self.packet_bytes)).unwrap_or(u64::MAX);
+        (last + 1).saturating_sub(self.ticks)
     }
 
     /// Leaves out what is overdue by more than a burst, of which the packet that is due is a part.

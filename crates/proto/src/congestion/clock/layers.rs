@@ -1,12 +1,19 @@
 //! Cumulative layers: packets leave at the rate of all of them, and take turns between the layers.
+//!
+//! RLC's bursts are inside that rate. Before a synchronization point of the levels up to `j`, the
+//! layers up to `j` are sent as fast as level `j + 1` would be, which is what a receiver would see if
+//! it went up; then they are silent until they are even. Layer `j + 1` makes room for the burst and
+//! takes the silence: who is at level `j + 1` or above sees no difference.
 
 use super::{Comb, Emission};
 use crate::{ChannelId, Instant, SplitMix64};
-use fontana_wire::Cci;
+use fontana_wire::{Cci, FlidCci, FlidSl, Rlc, RlcCci, SyncSpacing};
 
 #[derive(Clone, Debug)]
 pub(super) struct LayerClock {
     comb: Comb,
+    start: Instant,
+    marking: Marking,
     layers: Vec<Layer>,
     /// Of the packet that is due.
     next: usize,
@@ -15,24 +22,88 @@ pub(super) struct LayerClock {
 #[derive(Clone, Debug)]
 struct Layer {
     bytes_per_second: u64,
+    /// Of it and all below.
+    cumulative: u64,
     /// What it is owed, in bytes per second and turn: grows by its rate with every packet, and falls
     /// by that of all layers with every packet of its own. Those of all layers add up to nothing.
     credit: i128,
     sequence: u32,
+    /// The synchronization point that was marked last.
+    sync_point: u64,
+}
+
+/// What packets say beside their number.
+#[derive(Clone, Debug)]
+pub(super) enum Marking {
+    Number,
+    Rlc {
+        cycle_nanos: u64,
+        burst_nanos: u64,
+        spacing: SyncSpacing,
+    },
+    Flid {
+        slot_nanos: u64,
+        /// For each layer, the share of slots with a trigger, times 2^32.
+        shares: Vec<u64>,
+    },
+}
+
+/// Where RLC's sender is between two synchronization points.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Even,
+    /// The layers up to this one are sent at the rate of the next level.
+    Burst(usize),
+    /// They are silent.
+    Relaxation(usize),
+}
+
+impl Marking {
+    pub(super) fn rlc(rlc: &Rlc) -> Self {
+        Self::Rlc {
+            cycle_nanos: u64::from(rlc.cycle_milliseconds) * 1_000_000,
+            burst_nanos: u64::from(rlc.burst_milliseconds) * 1_000_000,
+            spacing: rlc.spacing,
+        }
+    }
+
+    /// A receiver may go up from layer `i` in so many slots: 20 packets per slot, or as many as the
+    /// level has, so that the loss rate at which it comes down is the one at which TCP would (MCL).
+    pub(super) fn flid(flid: &FlidSl, cumulative: &[u64], packet_bytes: u16) -> Self {
+        let slot = u128::from(flid.slot_milliseconds);
+        let share = |&rate: &u64| {
+            let twenty = (20 * u128::from(packet_bytes) * slot) << 32;
+            u64::try_from(twenty / 1000 / u128::from(rate.max(1))).unwrap_or(u64::MAX)
+        };
+        let shares = cumulative.iter().map(share).collect();
+        Self::Flid { slot_nanos: u64::from(flid.slot_milliseconds) * 1_000_000, shares }
+    }
 }
 
 impl LayerClock {
     /// `cumulative`: bytes per second of each layer and all below.
-    pub(super) fn new(cumulative: &[u64], packet_bytes: u16, start: Instant, seed: u64) -> Self {
+    pub(super) fn new(
+        cumulative: &[u64],
+        packet_bytes: u16,
+        start: Instant,
+        seed: u64,
+        marking: Marking,
+    ) -> Self {
         let mut below = 0;
         let mut layers = Vec::with_capacity(cumulative.len());
-        for (index, &rate) in cumulative.iter().enumerate() {
+        for (index, &cumulative) in cumulative.iter().enumerate() {
             let mut random = SplitMix64::new(seed, index as u64);
-            let bytes_per_second = rate.saturating_sub(below);
-            layers.push(Layer { bytes_per_second, credit: 0, sequence: random.next_u64() as u32 });
-            below = rate;
+            layers.push(Layer {
+                bytes_per_second: cumulative.saturating_sub(below),
+                cumulative,
+                credit: 0,
+                sequence: random.next_u64() as u32,
+                sync_point: 0,
+            });
+            below = cumulative;
         }
-        let mut clock = Self { comb: Comb::new(start, below, packet_bytes), layers, next: 0 };
+        let comb = Comb::new(start, below, packet_bytes);
+        let mut clock = Self { comb, start, marking, layers, next: 0 };
         clock.choose();
         clock
     }
@@ -42,17 +113,15 @@ impl LayerClock {
     }
 
     pub(super) fn peek(&self) -> Emission {
-        let sequence = self.layers.get(self.next).map_or(0, |layer| layer.sequence);
-        Emission {
-            at: self.comb.at(),
-            channel: ChannelId(self.next as u8),
-            cci: Cci::from_u32(sequence),
-        }
+        let at = self.comb.at();
+        Emission { at, channel: ChannelId(self.next as u8), cci: self.cci(at) }
     }
 
     pub(super) fn advance(&mut self) {
+        let sync_point = self.sync_point_of(self.next, self.comb.at());
         if let Some(layer) = self.layers.get_mut(self.next) {
             layer.sequence = layer.sequence.wrapping_add(1);
+            layer.sync_point = sync_point;
         }
         self.comb.advance();
         self.choose();
@@ -62,14 +131,96 @@ impl LayerClock {
         self.comb.skip_to(now);
     }
 
-    /// Gives the next packet to the layer that is owed most.
+    fn cci(&self, at: Instant) -> Cci {
+        let (index, elapsed) = (self.next, self.elapsed(at));
+        let Some(layer) = self.layers.get(index) else { return Cci::default() };
+        let (number, sequence) = (index as u8, layer.sequence as u16);
+        match &self.marking {
+            Marking::Number => Cci::from_u32(layer.sequence),
+            Marking::Rlc { .. } => RlcCci {
+                sync_point: self.sync_point_of(index, at) > layer.sync_point,
+                burst: matches!(self.phase(elapsed), Phase::Burst(top) if index <= top),
+                layer: number,
+                sequence,
+            }
+            .emit(),
+            Marking::Flid { slot_nanos, shares } => {
+                let slot = elapsed / slot_nanos;
+                // Van der Corput: a share s of the slots, as even as can be, and a subset of those
+                // of every larger share. Nobody goes up from the highest layer.
+                let place = u64::from((slot as u32).reverse_bits());
+                let share = shares.get(index).copied().unwrap_or(0);
+                let trigger = index + 1 < self.layers.len() && place <= share;
+                let slot = (slot % u64::from(FlidCci::SLOTS)) as u8;
+                FlidCci { trigger, slot, layer: number, sequence }.emit()
+            }
+        }
+    }
+
+    fn elapsed(&self, at: Instant) -> u64 {
+        at.saturating_since(self.start).as_nanos() as u64
+    }
+
+    /// How many synchronization points of the layer there have been.
+    fn sync_point_of(&self, layer: usize, at: Instant) -> u64 {
+        let Marking::Rlc { cycle_nanos, spacing, .. } = self.marking else { return 0 };
+        if layer + 1 >= self.layers.len() {
+            return 0;
+        }
+        self.elapsed(at) / cycle_nanos.saturating_mul(cycles_between(spacing, layer))
+    }
+
+    fn phase(&self, elapsed: u64) -> Phase {
+        let Marking::Rlc { cycle_nanos, burst_nanos, spacing } = self.marking else {
+            return Phase::Even;
+        };
+        let cycle = elapsed / cycle_nanos + 1;
+        let has_point = |&layer: &usize| cycle.is_multiple_of(cycles_between(spacing, layer));
+        let tops = 0..self.layers.len().saturating_sub(1);
+        let Some(top) = tops.rev().find(has_point) else { return Phase::Even };
+        let rate = |layer: usize| self.layers.get(layer).map_or(1, |l| l.cumulative.max(1));
+        // Burst and relaxation: what is sent too much in one is left out in the other.
+        let both = |burst: u64| {
+            let nanos = u128::from(burst) * u128::from(rate(top + 1)) / u128::from(rate(top));
+            u64::try_from(nanos).unwrap_or(u64::MAX)
+        };
+        let to_go = cycle_nanos - elapsed % cycle_nanos;
+        let whole = both(burst_nanos).min(cycle_nanos);
+        let burst = u128::from(whole) * u128::from(rate(top)) / u128::from(rate(top + 1));
+        let relaxation = whole - u64::try_from(burst).unwrap_or(0).min(whole);
+        match to_go {
+            to_go if to_go > whole => Phase::Even,
+            to_go if to_go > relaxation => Phase::Burst(top),
+            _ => Phase::Relaxation(top),
+        }
+    }
+
+    /// Gives the next packet to the layer that is owed most, of those that are sent now.
     fn choose(&mut self) {
+        let phase = self.phase(self.elapsed(self.comb.at()));
+        let cumulative = |layer: usize| self.layers.get(layer).map_or(1, |l| l.cumulative);
+        let (level, next_level) = match phase {
+            Phase::Even => (1, 1),
+            Phase::Burst(top) | Phase::Relaxation(top) => {
+                (cumulative(top).max(1), cumulative(top + 1))
+            }
+        };
+        let rate_of = |index: usize, rate: u64| match phase {
+            Phase::Burst(top) if index <= top => {
+                i128::from(rate) * i128::from(next_level) / i128::from(level)
+            }
+            Phase::Burst(top) if index == top + 1 => 0,
+            Phase::Relaxation(top) if index <= top => 0,
+            Phase::Relaxation(top) if index == top + 1 => next_level.into(),
+            _ => rate.into(),
+        };
         let mut total = 0;
         let (mut next, mut most) = (0, i128::MIN);
         for (index, layer) in self.layers.iter_mut().enumerate() {
-            layer.credit += i128::from(layer.bytes_per_second);
-            total += i128::from(layer.bytes_per_second);
-            if layer.credit > most {
+            let rate = rate_of(index, layer.bytes_per_second);
+            layer.credit += rate;
+            total += rate;
+            if rate > 0 && layer.credit > most {
                 (next, most) = (index, layer.credit);
             }
         }
@@ -77,5 +228,15 @@ impl LayerClock {
             layer.credit -= total;
         }
         self.next = next;
+    }
+}
+
+/// Cycles between synchronization points of a layer.
+fn cycles_between(spacing: SyncSpacing, layer: usize) -> u64 {
+    // Beyond 2^40 cycles there is never one: 64 layers are allowed, and overflow is not.
+    let power = |exponent: usize| 1_u64 << exponent.min(40);
+    match spacing {
+        SyncSpacing::Nested => power(layer),
+        SyncSpacing::Mcl => power(layer + 1) - 1,
     }
 }

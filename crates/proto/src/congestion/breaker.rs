@@ -1,0 +1,207 @@
+//! The circuit breaker (RFC 8085, section 4.1.1): a receiver whose packets keep being lost, and who
+//! cannot come down any further, leaves the session, and comes back after a while, later each time.
+
+use super::sequence::Sequences;
+use super::waves::Waves;
+use super::{
+    FirstChannel, Level, Membership, PacketSeen, SubscriptionControl, SubscriptionLimits, build,
+};
+use crate::{ChannelId, Instant};
+use fontana_wire::{CongestionControl, FlidCci, RlcCci, WebrcCci};
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// When to leave, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerLimits {
+    /// Losses in a hundred packets that are too many.
+    pub loss_percent: u8,
+    /// For how long.
+    pub window: Duration,
+    /// The first pause. It doubles each time.
+    pub pause: Duration,
+    /// The longest pause.
+    pub max_pause: Duration,
+}
+
+impl Default for BreakerLimits {
+    fn default() -> Self {
+        Self {
+            // Where TCP has practically stopped; and below the loss that a code is planned for only
+            // on networks that are somebody's own.
+            loss_percent: 20,
+            // Every scheme has taken several steps down by then.
+            window: Duration::from_secs(30),
+            pause: Duration::from_secs(30),
+            max_pause: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// Fewer packets in a window say nothing about loss.
+const LEAST_PACKETS: u64 = 20;
+
+/// A control that leaves everything when it does not help.
+#[derive(Debug)]
+pub(super) struct CircuitBreaker {
+    scheme: CongestionControl,
+    limits: SubscriptionLimits,
+    breaker: BreakerLimits,
+    /// Where the numbers of channel 0 wrap around.
+    base_modulus: u64,
+    inner: Box<dyn SubscriptionControl>,
+    joined: BTreeSet<u8>,
+    sequences: Sequences,
+    received: u64,
+    lost: u64,
+    window_end: Instant,
+    channels_at_start: u8,
+    pause: Duration,
+    /// Set while everything is left.
+    rejoin_at: Option<Instant>,
+    outputs: VecDeque<Membership>,
+}
+
+impl CircuitBreaker {
+    pub(super) fn new(
+        scheme: CongestionControl,
+        limits: SubscriptionLimits,
+        breaker: BreakerLimits,
+        inner: Box<dyn SubscriptionControl>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            channels_at_start: inner.level().channels,
+            base_modulus: match &scheme {
+                CongestionControl::Webrc(webrc) => Waves::new(webrc).base_modulus.into(),
+                _ => 1 << 16,
+            },
+            scheme,
+            limits,
+            breaker,
+            inner,
+            joined: BTreeSet::from([0]),
+            sequences: Sequences::default(),
+            received: 0,
+            lost: 0,
+            window_end: now + breaker.window,
+            pause: breaker.pause,
+            rejoin_at: None,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Number of a packet on its channel, and where such numbers wrap around.
+    fn number(&self, packet: &PacketSeen) -> Option<(u32, u64)> {
+        let number = match &self.scheme {
+            CongestionControl::FixedRate | CongestionControl::FixedLayers(_) => {
+                return Some((packet.cci.low32(), 1 << 32));
+            }
+            CongestionControl::Rlc(_) => RlcCci::parse(packet.cci)?.sequence,
+            CongestionControl::FlidSl(_) => FlidCci::parse(packet.cci)?.sequence,
+            CongestionControl::Webrc(_) => WebrcCci::parse(packet.cci)?.sequence,
+        };
+        let modulus = if packet.channel.0 == 0 { self.base_modulus } else { 1 << 16 };
+        Some((number.into(), modulus))
+    }
+
+    fn start_window(&mut self, now: Instant) {
+        (self.received, self.lost) = (0, 0);
+        self.window_end = now + self.breaker.window;
+        self.channels_at_start = self.inner.level().channels;
+    }
+
+    fn on_window_end(&mut self, now: Instant) {
+        let sent = self.received.saturating_add(self.lost);
+        let percent = self.lost.saturating_mul(100) / sent.max(1);
+        let is_heavy = sent >= LEAST_PACKETS && percent > u64::from(self.breaker.loss_percent);
+        let channels = self.inner.level().channels;
+        if !is_heavy {
+            // As much good time as was left out makes up for it.
+            self.pause = (self.pause / 2).max(self.breaker.pause);
+        } else if channels <= 1 || channels >= self.channels_at_start {
+            return self.trip(now);
+        }
+        self.start_window(now);
+    }
+
+    fn trip(&mut self, now: Instant) {
+        let leaves = self.joined.iter().rev().map(|&channel| Membership::Leave(ChannelId(channel)));
+        self.outputs.extend(leaves);
+        self.joined.clear();
+        self.sequences = Sequences::default();
+        self.rejoin_at = Some(now + self.pause);
+        self.pause = (self.pause * 2).min(self.breaker.max_pause);
+    }
+
+    fn rejoin(&mut self, now: Instant) {
+        let first = FirstChannel { now, heard_after: None };
+        // It was built from the same before.
+        let Ok(inner) = build(&self.scheme, &self.limits, first) else { return };
+        self.inner = inner;
+        self.rejoin_at = None;
+        self.joined.insert(0);
+        self.outputs.push_back(Membership::Join(ChannelId(0)));
+        self.start_window(now);
+    }
+}
+
+impl SubscriptionControl for CircuitBreaker {
+    fn on_packet(&mut self, now: Instant, packet: &PacketSeen) {
+        if self.rejoin_at.is_some() || !self.joined.contains(&packet.channel.0) {
+            return;
+        }
+        if let Some((number, modulus)) = self.number(packet) {
+            self.received += 1;
+            let lost = self.sequences.on_packet(now, packet, number, modulus);
+            self.lost = self.lost.saturating_add(lost);
+            self.lost += u64::from(packet.congestion_experienced);
+        }
+        self.inner.on_packet(now, packet);
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        if let Some(at) = self.rejoin_at {
+            if now >= at {
+                self.rejoin(now);
+            }
+            return;
+        }
+        self.inner.on_timeout(now);
+        if now >= self.window_end {
+            self.on_window_end(now);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let inner = self.inner.poll_timeout();
+        self.rejoin_at.or(Some(inner.map_or(self.window_end, |at| at.min(self.window_end))))
+    }
+
+    fn poll_membership(&mut self) -> Option<Membership> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        if self.rejoin_at.is_some() {
+            return None;
+        }
+        let output = self.inner.poll_membership()?;
+        match output {
+            Membership::Join(channel) => {
+                self.joined.insert(channel.0);
+            }
+            Membership::Leave(channel) => {
+                self.joined.remove(&channel.0);
+                self.sequences.forget(channel.0);
+            }
+        }
+        Some(output)
+    }
+
+    fn level(&self) -> Level {
+        if self.rejoin_at.is_some() {
+            return Level { channels: 0, rate_bytes_per_second: 0 };
+        }
+        self.inner.level()
+    }
+}

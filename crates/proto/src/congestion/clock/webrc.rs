@@ -1,0 +1,204 @@
+//! WEBRC's sender (RFC 3738, section 3.1): a base channel, and waves that set in one by one and
+//! decay.
+//!
+//! In slot `s` the waves on channels `s` to `s + N - 1`, modulo `T`, are active; the one on channel
+//! `s + j` has `j` slots to go after this one. Base and waves have a known number of packets in each
+//! slot, each due at a known time; the wave that is in its first slot has all that is left of the
+//! session's rate, so that the whole is constant: the freedom that the RFC gives the first two.
+//!
+//! The numbers of a wave go on without a gap even if the sender was late in its first slot and left
+//! packets out: a late sender is no congestion. The RFC's rule that the last number is 65535 then
+//! holds but for these.
+
+use super::{Comb, Emission};
+use crate::congestion::waves::Waves;
+use crate::{ChannelId, Instant};
+use fontana_wire::{CongestionError, Webrc, WebrcCci};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub(super) struct WaveClock {
+    comb: Comb,
+    start: Instant,
+    waves: Waves,
+    /// Slots since the start.
+    slot: u64,
+    base: Stream,
+    /// By slots to go; the last one is in its first slot.
+    active: VecDeque<Stream>,
+    next: Next,
+}
+
+/// What one channel still has to send in the slot.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    /// Of its next packet.
+    sequence: u16,
+    /// Packets to send in this slot.
+    quota: u64,
+    /// Packets of the wave after this slot.
+    later: u64,
+    due: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Base,
+    /// By slots to go.
+    Wave(usize),
+}
+
+impl WaveClock {
+    pub(super) fn new(
+        webrc: &Webrc,
+        packet_bytes: u16,
+        start: Instant,
+    ) -> Result<Self, CongestionError> {
+        let waves = Waves::new(webrc);
+        // If all waves but the one in its first slot are more than the session's rate, there are
+        // too many.
+        let (whole, most) = (waves.rate_of(waves.count - 1), waves.session_rate());
+        if whole > most {
+            let what = "the packets per second of a session without its highest wave";
+            let (actual, most) = (whole.ceil() as u64, most as u64);
+            return Err(CongestionError::Range { what, actual, least: 1, most });
+        }
+        let none = Stream { sequence: 0, quota: 0, later: 0, due: start };
+        let mut clock = Self {
+            comb: Comb::new(start, webrc.rate_bytes_per_second.into(), packet_bytes),
+            start,
+            active: (0..waves.count).map(|to_go| waves.stream(to_go, start)).collect(),
+            waves,
+            slot: 0,
+            base: none,
+            next: Next::Base,
+        };
+        clock.enter_slot();
+        clock.choose();
+        Ok(clock)
+    }
+
+    pub(super) fn peek(&self) -> Emission {
+        let channels = u64::from(self.waves.channels);
+        let slot = (self.slot % channels) as u8;
+        let (channel, stream) = match self.next {
+            Next::Base => (self.waves.channels, Some(&self.base)),
+            Next::Wave(to_go) => {
+                (((self.slot + to_go as u64) % channels) as u8, self.active.get(to_go))
+            }
+        };
+        let sequence = stream.map_or(0, |stream| stream.sequence);
+        let id = if channel == self.waves.channels { 0 } else { channel.saturating_add(1) };
+        Emission {
+            at: self.comb.at(),
+            channel: ChannelId(id),
+            cci: WebrcCci { slot, channel, sequence }.emit(),
+        }
+    }
+
+    pub(super) fn advance(&mut self) {
+        match self.next {
+            Next::Base => {
+                let sent = self.waves.base_packets - self.base.quota + 1;
+                let sequence = u32::from(self.base.sequence) + 1;
+                self.base.sequence = (sequence % self.waves.base_modulus) as u16;
+                self.base.quota = self.base.quota.saturating_sub(1);
+                self.base.due = self.slot_start() + self.waves.base_due(sent);
+            }
+            Next::Wave(to_go) => {
+                let end = self.slot_end() + self.waves.slot * to_go as u32;
+                if let Some(stream) = self.active.get_mut(to_go) {
+                    stream.sequence = stream.sequence.wrapping_add(1);
+                    stream.quota = stream.quota.saturating_sub(1);
+                    stream.due = end - self.waves.before_end(stream.quota + stream.later);
+                }
+            }
+        }
+        self.comb.advance();
+        self.settle();
+    }
+
+    pub(super) fn skip_to(&mut self, now: Instant) {
+        self.comb.skip_to(now);
+        self.settle();
+    }
+
+    fn slot_start(&self) -> Instant {
+        self.start + Duration::from_nanos(self.slot.saturating_mul(self.waves.slot_nanos()))
+    }
+
+    fn slot_end(&self) -> Instant {
+        self.slot_start() + self.waves.slot
+    }
+
+    /// Goes to the slot that the next packet is in, and chooses its channel.
+    fn settle(&mut self) {
+        let slot =
+            self.comb.at().saturating_since(self.start).as_nanos() as u64 / self.waves.slot_nanos();
+        let passed = slot.saturating_sub(self.slot);
+        if passed > 0 {
+            self.slot = slot;
+            for _ in 0..passed.min(self.active.len() as u64) {
+                self.active.pop_front();
+            }
+            while self.active.len() < self.waves.count {
+                let to_go = self.active.len();
+                self.active.push_back(self.waves.stream(to_go, self.slot_end()));
+            }
+            self.enter_slot();
+        }
+        self.choose();
+    }
+
+    /// Deals the packets of a slot to the channels.
+    fn enter_slot(&mut self) {
+        let (start, end) = (self.slot_start(), self.slot_end());
+        let base_packets = self.waves.base_packets;
+        let whole = u32::from(self.base.sequence).next_multiple_of(base_packets as u32);
+        let sequence = (whole % self.waves.base_modulus) as u16;
+        self.base = Stream { sequence, quota: base_packets, later: 0, due: start };
+        let mut left = self.comb.ticks_before(end).saturating_sub(base_packets);
+        let newest = self.active.len().saturating_sub(1);
+        for (to_go, stream) in self.active.iter_mut().enumerate() {
+            stream.later = self.waves.packets_in(to_go);
+            stream.quota = self.waves.packets_in(to_go + 1) - stream.later;
+            if to_go < newest {
+                left = left.saturating_sub(stream.quota);
+            } else if stream.sequence == 0 {
+                // It has not begun: its numbers end with 65535.
+                stream.quota = left;
+                stream.sequence = 0_u16.wrapping_sub((left + stream.later) as u16);
+            } else {
+                stream.quota = left;
+            }
+            let last = self.waves.slot * to_go as u32;
+            stream.due = end + last - self.waves.before_end(stream.quota + stream.later);
+        }
+    }
+
+    /// The channel whose packet is due longest; if none is, the newest wave.
+    fn choose(&mut self) {
+        let newest = self.active.len().saturating_sub(1);
+        let waves = self.active.iter().take(newest).enumerate();
+        let earliest = waves
+            .map(|(to_go, stream)| (Next::Wave(to_go), stream))
+            .chain([(Next::Base, &self.base)])
+            .filter(|(_, stream)| stream.quota > 0)
+            .min_by_key(|(_, stream)| stream.due);
+        let fresh = self.active.back().map_or(0, |stream| stream.quota);
+        self.next = match earliest {
+            Some((next, stream)) if stream.due <= self.comb.at() || fresh == 0 => next,
+            _ => Next::Wave(newest),
+        };
+    }
+}
+
+impl Waves {
+    /// A wave with so many slots to go after this one, in the middle of its life.
+    fn stream(&self, to_go: usize, due: Instant) -> Stream {
+        let newest = to_go + 1 == self.count;
+        let left = if newest { 0 } else { self.packets_in(to_go + 1) };
+        Stream { sequence: 0_u16.wrapping_sub(left as u16), quota: 0, later: 0, due }
+    }
+}

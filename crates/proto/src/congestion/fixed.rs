@@ -1,0 +1,65 @@
+//! A cumulative prefix of layers, as it is wanted and as it has been asked for; and the control that
+//! wants the same one all the time.
+
+use super::{Level, Membership, PacketSeen, SubscriptionControl};
+use crate::{ChannelId, Instant};
+
+/// The first so many channels.
+#[derive(Clone, Debug)]
+pub(super) struct Prefix {
+    pub(super) wanted: u8,
+    joined: u8,
+}
+
+impl Prefix {
+    pub(super) const fn new(wanted: u8, joined: u8) -> Self {
+        Self { wanted, joined }
+    }
+
+    /// One step from what has been asked for to what is wanted.
+    pub(super) fn poll_membership(&mut self) -> Option<Membership> {
+        if self.joined < self.wanted {
+            self.joined += 1;
+            Some(Membership::Join(ChannelId(self.joined - 1)))
+        } else if self.joined > self.wanted {
+            self.joined -= 1;
+            Some(Membership::Leave(ChannelId(self.joined)))
+        } else {
+            None
+        }
+    }
+}
+
+/// Constant rate: the first `channel_count` channels, from the beginning.
+#[derive(Clone, Debug)]
+pub struct FixedChannels {
+    prefix: Prefix,
+    rate_bytes_per_second: u64,
+}
+
+impl FixedChannels {
+    /// Wants channels `0..channel_count`, and is joined to none yet.
+    pub fn new(channel_count: u8) -> Self {
+        Self { prefix: Prefix::new(channel_count, 0), rate_bytes_per_second: 0 }
+    }
+
+    /// Wants `channel_count` channels that bring so much, and is joined to the first already.
+    pub(super) fn from_first(channel_count: u8, rate_bytes_per_second: u64) -> Self {
+        Self { prefix: Prefix::new(channel_count, 1), rate_bytes_per_second }
+    }
+}
+
+impl SubscriptionControl for FixedChannels {
+    fn on_packet(&mut self, _now: Instant, _packet: &PacketSeen) {}
+    fn on_timeout(&mut self, _now: Instant) {}
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+    fn poll_membership(&mut self) -> Option<Membership> {
+        self.prefix.poll_membership()
+    }
+    fn level(&self) -> Level {
+        let rate_bytes_per_second = self.rate_bytes_per_second;
+        Level { channels: self.prefix.wanted, rate_bytes_per_second }
+    }
+}

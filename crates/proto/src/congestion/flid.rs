@@ -1,0 +1,104 @@
+//! FLID-SL's receiver (Byers and others: "FLID-DL: congestion control for layered multicast", 2000;
+//! static layers as in MCL): at the end of a slot a step down if anything was lost in it; else one up,
+//! if the slot had the trigger of the highest layer.
+
+use super::sequence::LOST_AFTER;
+use super::steps::Steps;
+use super::{Level, Membership, PacketSeen, SubscriptionControl};
+use crate::Instant;
+use fontana_wire::{FlidCci, FlidSl};
+use std::time::Duration;
+
+/// Receivers do not act for so many slots after a step down (MCL).
+const DEAF_SLOTS: u32 = 9;
+
+/// A receiver at some level.
+#[derive(Clone, Debug)]
+pub(super) struct FlidControl {
+    steps: Steps,
+    slot: Duration,
+    current: Option<u8>,
+    lost: u64,
+    triggered: bool,
+    /// The slot was not heard from its beginning.
+    partial: bool,
+    next_check: Instant,
+}
+
+impl FlidControl {
+    /// Joined to the lowest layer; `rates` are those of the levels it may go to.
+    pub(super) fn new(flid: &FlidSl, rates: Vec<u64>, now: Instant) -> Self {
+        Self {
+            steps: Steps::new(rates, now),
+            slot: Duration::from_millis(flid.slot_milliseconds.into()),
+            current: None,
+            lost: 0,
+            triggered: false,
+            partial: true,
+            next_check: now + LOST_AFTER,
+        }
+    }
+
+    fn down(&mut self, now: Instant) {
+        self.steps.down(now, self.slot * DEAF_SLOTS);
+    }
+
+    fn on_slot_end(&mut self, now: Instant) {
+        let partial = std::mem::take(&mut self.partial);
+        let (lost, triggered) = (std::mem::take(&mut self.lost), self.triggered);
+        self.triggered = false;
+        if self.steps.is_deaf(now) {
+            return;
+        }
+        if lost > 0 {
+            self.down(now);
+        } else if triggered && !partial && !self.steps.sequences.has_gap() {
+            self.steps.up(now);
+        }
+    }
+}
+
+impl SubscriptionControl for FlidControl {
+    fn on_packet(&mut self, now: Instant, packet: &PacketSeen) {
+        let Some(cci) = FlidCci::parse(packet.cci) else { return };
+        let Some(lost) = self.steps.on_packet(now, packet, cci.layer, cci.sequence) else { return };
+        let ahead = |current: u8| cci.slot.wrapping_sub(current) % FlidCci::SLOTS;
+        match self.current {
+            // A late packet of a slot that is over.
+            Some(current) if ahead(current) >= FlidCci::SLOTS / 2 => {}
+            Some(current) if ahead(current) == 0 => {}
+            current => {
+                self.current = Some(cci.slot);
+                if current.is_some() {
+                    self.on_slot_end(now);
+                }
+            }
+        }
+        self.lost += lost;
+        self.triggered |=
+            cci.trigger && cci.layer == self.steps.top() && self.current == Some(cci.slot);
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        if now < self.next_check {
+            return;
+        }
+        self.next_check = now + LOST_AFTER;
+        self.lost += self.steps.sequences.expire(now);
+        if !self.steps.is_deaf(now) && self.steps.has_silent_layer(now) {
+            self.down(now);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Some(self.next_check)
+    }
+
+    fn poll_membership(&mut self) -> Option<Membership> {
+        self.steps.prefix.poll_membership()
+    }
+
+    fn level(&self) -> Level {
+        self.steps.level()
+    }
+}

@@ -1,0 +1,231 @@
+//! Losses on the channels of a session, from the numbers of its packets.
+
+use super::PacketSeen;
+use crate::Instant;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Later packets of the channel that make a missing one lost: as many duplicate acknowledgments do
+/// in TCP (RFC 5681, section 3.2; RFC 4654, section 5.1).
+const LATER_PACKETS: u8 = 3;
+/// After this time a missing packet is lost even if none follows it (MCL).
+pub(super) const LOST_AFTER: Duration = Duration::from_millis(500);
+/// Missing packets of a channel that are remembered as perhaps only late. More at a time are no
+/// reordering.
+const MAX_MISSING: usize = 32;
+/// So many packets in a row from behind are a channel that started again.
+const RESTART: u8 = 8;
+/// For how long a packet that this host itself dropped excuses a gap: until every channel but the
+/// slowest has had a packet that shows it.
+const EXCUSED_FOR: Duration = Duration::from_secs(2);
+
+/// The numbers of all channels.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sequences {
+    channels: BTreeMap<u8, Sequence>,
+    /// Packets that were dropped in this host and not yet missed, and since when.
+    excused: u64,
+    excused_at: Instant,
+}
+
+#[derive(Clone, Debug)]
+struct Sequence {
+    /// Numbers wrap around at this.
+    modulus: u64,
+    highest: u32,
+    missing: VecDeque<Missing>,
+    from_behind: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    number: u32,
+    since: Instant,
+    later: u8,
+}
+
+impl Sequences {
+    /// A packet arrived, with this number on its channel; such numbers wrap around at `modulus`.
+    /// Returns how many packets turn out to be lost.
+    pub(super) fn on_packet(
+        &mut self,
+        now: Instant,
+        packet: &PacketSeen,
+        number: u32,
+        modulus: u64,
+    ) -> u64 {
+        if packet.dropped_before > 0 {
+            self.excused = self.excused.saturating_add(packet.dropped_before);
+            self.excused_at = now;
+        }
+        let sequence = self.channels.entry(packet.channel.0).or_insert_with(|| Sequence {
+            modulus: modulus.max(2),
+            highest: number,
+            missing: VecDeque::new(),
+            from_behind: 0,
+        });
+        let lost = sequence.on_number(now, number) + sequence.expire(now);
+        self.blamed(now, lost)
+    }
+
+    /// Time passed. Returns how many packets turn out to be lost.
+    pub(super) fn expire(&mut self, now: Instant) -> u64 {
+        let lost = self.channels.values_mut().map(|sequence| sequence.expire(now)).sum();
+        self.blamed(now, lost)
+    }
+
+    /// Whether a packet is missing and may still be late.
+    pub(super) fn has_gap(&self) -> bool {
+        self.channels.values().any(|sequence| !sequence.missing.is_empty())
+    }
+
+    /// Forgets a channel that is left: its numbers may be anything when it is joined again.
+    pub(super) fn forget(&mut self, channel: u8) {
+        self.channels.remove(&channel);
+    }
+
+    /// Losses less those that happened in this host.
+    fn blamed(&mut self, now: Instant, lost: u64) -> u64 {
+        if now.saturating_since(self.excused_at) > EXCUSED_FOR {
+            self.excused = 0;
+        }
+        let excused = self.excused.min(lost);
+        self.excused -= excused;
+        lost - excused
+    }
+}
+
+impl Sequence {
+    fn on_number(&mut self, now: Instant, number: u32) -> u64 {
+        let modulus = self.modulus;
+        let ahead = (u64::from(number) + modulus - u64::from(self.highest) % modulus) % modulus;
+        if ahead == 0 {
+            return 0;
+        }
+        if ahead > modulus / 2 {
+            return self.on_number_from_behind(number);
+        }
+        self.from_behind = 0;
+        let mut lost = 0;
+        for missing in &mut self.missing {
+            missing.later = missing.later.saturating_add(1);
+        }
+        let gap = ahead - 1;
+        if gap as usize > MAX_MISSING - self.missing.len().min(MAX_MISSING) {
+            lost = gap;
+        } else {
+            for step in 1..ahead {
+                let number = ((u64::from(self.highest) + step) % modulus) as u32;
+                self.missing.push_back(Missing { number, since: now, later: 1 });
+            }
+        }
+        self.highest = number;
+        lost
+    }
+
+    fn on_number_from_behind(&mut self, number: u32) -> u64 {
+        if let Some(at) = self.missing.iter().position(|missing| missing.number == number) {
+            self.missing.remove(at);
+            return 0;
+        }
+        self.from_behind += 1;
+        if self.from_behind >= RESTART {
+            (self.highest, self.from_behind) = (number, 0);
+            self.missing.clear();
+        }
+        0
+    }
+
+    /// Gives up what has been missing for too long.
+    fn expire(&mut self, now: Instant) -> u64 {
+        let before = self.missing.len();
+        self.missing.retain(|missing| {
+            missing.later < LATER_PACKETS && now.saturating_since(missing.since) < LOST_AFTER
+        });
+        (before - self.missing.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ChannelId;
+    use fontana_wire::Cci;
+
+    const MODULUS: u64 = 1 << 16;
+
+    fn seen(dropped_before: u64) -> PacketSeen {
+        PacketSeen {
+            channel: ChannelId(0),
+            cci: Cci::default(),
+            congestion_experienced: false,
+            dropped_before,
+        }
+    }
+
+    /// Losses after these numbers, a millisecond apart.
+    fn lost(numbers: impl IntoIterator<Item = u32>) -> u64 {
+        let (mut sequences, mut now, mut lost) = (Sequences::default(), Instant::ZERO, 0);
+        for number in numbers {
+            now = now + Duration::from_millis(1);
+            lost += sequences.on_packet(now, &seen(0), number, MODULUS);
+        }
+        lost
+    }
+
+    #[test]
+    fn a_missing_packet_is_lost_with_the_third_that_follows() {
+        assert_eq!(lost([1, 2, 4, 5]), 0);
+        assert_eq!(lost([1, 2, 4, 5, 6]), 1);
+        assert_eq!(lost([1, 2, 4, 5, 3, 6, 7]), 0, "reordered");
+        assert_eq!(lost([65_534, 0, 1, 2]), 1, "around the end of the numbers");
+        assert_eq!(lost([1, 1, 2, 2, 3]), 0, "duplicated");
+    }
+
+    #[test]
+    fn a_missing_packet_is_lost_after_half_a_second() {
+        let mut sequences = Sequences::default();
+        for number in [1, 3] {
+            assert_eq!(sequences.on_packet(Instant::ZERO, &seen(0), number, MODULUS), 0);
+        }
+        assert!(sequences.has_gap());
+        let half = Instant::ZERO + LOST_AFTER;
+        assert_eq!(sequences.expire(Instant::from_nanos(half.as_nanos() - 1)), 0);
+        assert_eq!(sequences.expire(half), 1);
+        assert!(!sequences.has_gap());
+    }
+
+    #[test]
+    fn a_long_gap_is_lost_at_once_and_costs_no_memory() {
+        assert_eq!(lost([0, 33]), 0);
+        assert_eq!(lost([0, 34]), 33);
+        assert_eq!(lost([0, 20_000]), 19_999);
+    }
+
+    #[test]
+    fn a_channel_that_starts_again_from_behind_is_followed_and_blamed_for_nothing() {
+        assert_eq!(lost((40_000..40_010).chain(39_000..39_100)), 0);
+        let with_a_loss = (40_000..40_010).chain(39_000..39_100).chain(39_101..39_110);
+        assert_eq!(lost(with_a_loss), 1);
+    }
+
+    #[test]
+    fn what_this_host_dropped_is_no_congestion() {
+        let mut sequences = Sequences::default();
+        let mut on = |number, dropped| {
+            sequences.on_packet(Instant::from_nanos(1), &seen(dropped), number, MODULUS)
+        };
+        assert_eq!((on(0, 0), on(50, 40)), (0, 9));
+    }
+
+    #[test]
+    fn memory_is_bounded_whatever_the_numbers() {
+        let mut sequences = Sequences::default();
+        let mut random = crate::SplitMix64::new(1, 1);
+        for i in 0..20_000 {
+            let number = random.below(1 << 16);
+            sequences.on_packet(Instant::from_nanos(i), &seen(u64::MAX), number, MODULUS);
+            assert!(sequences.channels.values().all(|s| s.missing.len() <= MAX_MISSING));
+        }
+    }
+}

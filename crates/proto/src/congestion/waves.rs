@@ -1,0 +1,106 @@
+//! The shape of WEBRC's waves (RFC 3738, section 3.1.1), as sender and receivers compute it.
+//!
+//! Rates are packets per second, in floating point: sender and receivers need not agree on them to
+//! the bit.
+
+use fontana_wire::Webrc;
+use std::time::Duration;
+
+#[derive(Clone, Debug)]
+pub(super) struct Waves {
+    /// `BCR_P`
+    pub(super) base_rate: f64,
+    /// `P`
+    pub(super) decay: f64,
+    /// `TSD`
+    pub(super) slot: Duration,
+    /// `N`
+    pub(super) count: usize,
+    /// `T`
+    pub(super) channels: u8,
+    /// `Q`
+    pub(super) quiet: u8,
+    /// `L`: packets of the base channel in a slot.
+    pub(super) base_packets: u64,
+    /// Numbers of the base channel are modulo this, a multiple of `L`.
+    pub(super) base_modulus: u32,
+    /// `SR_P`
+    session_rate: f64,
+}
+
+impl Waves {
+    pub(super) fn new(webrc: &Webrc) -> Self {
+        let decay = f64::from(webrc.decay_256ths) / 256.0;
+        let base_rate = f64::from(webrc.base_packets_per_second);
+        let slot = Duration::from_millis(webrc.slot_milliseconds.into());
+        let base_packets = (base_rate * slot.as_secs_f64() * (1.0 - decay) / -decay.ln()).ceil();
+        let base_packets = (base_packets as u64).clamp(1, 1 << 15);
+        Self {
+            base_rate,
+            decay,
+            slot,
+            count: usize::from(webrc.wave_slots.max(1)),
+            channels: webrc.wave_channels(),
+            quiet: webrc.quiet_slots,
+            base_packets,
+            base_modulus: (1 << 16) / base_packets as u32 * base_packets as u32,
+            session_rate: f64::from(webrc.rate_bytes_per_second)
+                / f64::from(webrc.packet_bytes.max(1)),
+        }
+    }
+
+    /// The smallest `N` whose waves and base have at least the rate of the session at the beginning
+    /// of a slot; at most `most`.
+    pub(super) fn count_for(&self, most: usize) -> usize {
+        (1..most).find(|&count| self.rate_of(count) >= self.session_rate).unwrap_or(most)
+    }
+
+    /// Packets per second of the session.
+    pub(super) const fn session_rate(&self) -> f64 {
+        self.session_rate
+    }
+
+    pub(super) fn slot_nanos(&self) -> u64 {
+        (self.slot.as_nanos() as u64).max(1)
+    }
+
+    /// Packets per second of the base channel and the `count` lowest waves at the beginning of a
+    /// slot: `BCR_P (P^-(count + 1) - 1) / (1 / P - 1)`.
+    pub(super) fn rate_of(&self, count: usize) -> f64 {
+        self.base_rate * (self.growth(count as f64 + 1.0) - 1.0) / (1.0 / self.decay - 1.0)
+    }
+
+    /// `P^-slots`.
+    pub(super) fn growth(&self, slots: f64) -> f64 {
+        (-self.decay.ln() * slots).exp()
+    }
+
+    /// By how much the rate grows with the wave after `count` of them.
+    pub(super) fn step(&self, count: usize) -> f64 {
+        (self.growth(count as f64 + 2.0) - 1.0) / (self.growth(count as f64 + 1.0) - 1.0)
+    }
+
+    /// Packets of a wave in its last `slots` slots.
+    pub(super) fn packets_in(&self, slots: usize) -> u64 {
+        ((self.growth(slots as f64) - 1.0) / self.per_packet() + 0.5) as u64
+    }
+
+    /// How long before the end of its wave the packet leaves that has `left - 1` after it.
+    pub(super) fn before_end(&self, left: u64) -> Duration {
+        let after = left.saturating_sub(1) as f64 + 0.5;
+        let slots = (after * self.per_packet()).ln_1p() / -self.decay.ln();
+        self.slot.mul_f64(slots.clamp(0.0, 256.0))
+    }
+
+    /// When the base channel's packet leaves that has `before` before it in its slot.
+    pub(super) fn base_due(&self, before: u64) -> Duration {
+        let slots =
+            (1.0 - before as f64 * self.per_packet()).max(self.decay).ln() / self.decay.ln();
+        self.slot.mul_f64(slots.clamp(0.0, 1.0))
+    }
+
+    /// How much of `P^-slots` one packet is.
+    fn per_packet(&self) -> f64 {
+        -self.decay.ln() / (self.base_rate * self.slot.as_secs_f64())
+    }
+}

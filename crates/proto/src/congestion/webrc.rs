@@ -1,0 +1,429 @@
+//! WEBRC's receiver (RFC 3738, section 3.2): a reception rate that follows from loss and from the
+//! time that joins take, reached by joining one more wave now and then. Every slot the lowest wave
+//! ends, so that who does not join comes down by itself.
+//!
+//! The names of the RFC stand beside ours. Where it leaves a choice, its recommendation is taken;
+//! what is ours says so.
+
+use super::sequence::Sequences;
+use super::waves::Waves;
+use super::{FirstChannel, Level, Membership, PacketSeen, SubscriptionControl};
+use crate::{ChannelId, Instant};
+use estimate::{LossEstimate, RoundTrip, loss_at, rate_at};
+use fontana_wire::{Webrc, WebrcCci};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+mod estimate;
+
+/// Epochs in a slot (`TSD / EL`).
+const EPOCHS_PER_SLOT: u32 = 20;
+/// Without any packet for so long, or a slot if that is longer, the waves are left (section 3.2.3.8).
+const SILENCE: Duration = Duration::from_secs(10);
+/// Packets that a wave sends in the least time that a join of it is given: ours, because on a path of
+/// a millisecond ten round trips are less than the space between two packets of a low wave.
+const JOIN_PACKETS: f64 = 4.0;
+/// Ours: the equation is used with a round trip of at least so many packets. On a path of 1 Mbit/s and
+/// 30 ms it would have three packets per round trip, and lose 7 %; with eight, TCP loses 2 %.
+const LEAST_WINDOW: f64 = 8.0;
+/// Ours: after joins that brought nothing, the next one waits, at most this long.
+const MAX_JOIN_PAUSE: Duration = Duration::from_secs(30);
+
+/// Which waves to be joined to.
+#[derive(Clone, Debug)]
+pub(super) struct WebrcControl {
+    waves: Waves,
+    packet_bytes: u64,
+    /// `MRR_P`
+    max_rate: f64,
+    max_waves: usize,
+    /// `CTSI`, and since when.
+    slot: Option<(u8, Instant)>,
+    /// The waves that are joined, the one that ends with this slot first. `NWC` is their number.
+    joined: VecDeque<Wave>,
+    /// When the highest of them was joined, if it has not been heard yet.
+    joining: Option<Instant>,
+    failed_joins: u32,
+    no_join_before: Instant,
+    outputs: VecDeque<Membership>,
+    sequences: Sequences,
+    loss: LossEstimate,
+    round_trip: RoundTrip,
+    /// No new loss event begins before.
+    loss_event_until: Instant,
+    /// `SSR_P`; none is infinity: start-up.
+    slow_start: Option<f64>,
+    /// `ARR_P` and `TRR_P`; nothing before the first packet of the base channel.
+    rates: Option<Rates>,
+    /// Packets in this epoch.
+    received: u32,
+    lost: u32,
+    /// Epochs that have ended since the highest wave was first heard.
+    epochs_of_wave: u32,
+    /// How long the last join took.
+    last_delay: Option<Duration>,
+    next_epoch: Instant,
+    heard: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wave {
+    channel: u8,
+    heard: bool,
+}
+
+/// Packets per second.
+#[derive(Clone, Copy, Debug)]
+struct Rates {
+    /// `ARR_P`: average of what comes and what is lost.
+    average: f64,
+    /// `TRR_P`: average of what comes.
+    received: f64,
+}
+
+impl WebrcControl {
+    /// Joined to the base channel. `max_rate` in packets per second.
+    pub(super) fn new(webrc: &Webrc, max_rate: f64, max_waves: usize, first: FirstChannel) -> Self {
+        let waves = Waves::new(webrc);
+        // A base packet is at most one space between two of them away.
+        let delay = first.heard_after.unwrap_or(Duration::from_millis(100));
+        let epoch = waves.slot / EPOCHS_PER_SLOT;
+        Self {
+            packet_bytes: webrc.packet_bytes.into(),
+            max_rate,
+            max_waves: max_waves.min(waves.count),
+            slot: None,
+            joined: VecDeque::new(),
+            joining: None,
+            failed_joins: 0,
+            no_join_before: first.now,
+            outputs: VecDeque::new(),
+            sequences: Sequences::default(),
+            loss: LossEstimate::default(),
+            round_trip: RoundTrip::new(delay, waves.decay),
+            loss_event_until: first.now,
+            slow_start: None,
+            rates: None,
+            received: 0,
+            lost: 0,
+            epochs_of_wave: 0,
+            last_delay: None,
+            next_epoch: first.now + epoch,
+            heard: first.now,
+            waves,
+        }
+    }
+
+    fn epoch(&self) -> Duration {
+        self.waves.slot / EPOCHS_PER_SLOT
+    }
+
+    /// Follows the sender into a new slot: the waves of those before have ended.
+    fn follow_slot(&mut self, now: Instant, slot: u8) {
+        let channels = self.waves.channels;
+        let Some((current, _)) = self.slot else {
+            self.slot = Some((slot, now));
+            return;
+        };
+        let ahead = (slot + channels - current) % channels;
+        // Anything else is a packet from an earlier slot that comes late.
+        if ahead == 0 || ahead > channels - self.waves.quiet / 2 {
+            return;
+        }
+        for passed in 0..ahead {
+            let ended = ((u16::from(current) + u16::from(passed)) % u16::from(channels)) as u8;
+            if self.joined.front().is_some_and(|wave| wave.channel == ended) {
+                let heard = self.joined.pop_front().is_some_and(|wave| wave.heard);
+                self.leave(ended);
+                if !heard {
+                    self.pause_joins(now, self.waves.slot);
+                }
+                // The wave leaves with BCR_P, and the base channel goes back up from P BCR_P to it.
+                let change = self.waves.decay * self.waves.base_rate;
+                if let Some(rates) = &mut self.rates {
+                    rates.average = (rates.average - change).max(change);
+                }
+            }
+        }
+        if self.joined.is_empty() {
+            self.joining = None;
+        }
+        self.slot = Some((slot, now));
+    }
+
+    fn leave(&mut self, channel: u8) {
+        self.sequences.forget(channel + 1);
+        self.outputs.push_back(Membership::Leave(ChannelId(channel + 1)));
+    }
+
+    /// Back to the base channel, as if nothing had been heard.
+    fn start_again(&mut self, now: Instant) {
+        while let Some(wave) = self.joined.pop_back() {
+            self.leave(wave.channel);
+        }
+        (self.joining, self.slot, self.rates, self.slow_start) = (None, None, None, None);
+        self.loss = LossEstimate::default();
+        self.heard = now;
+    }
+
+    /// The first packet of the wave that was joined at `since` (section 3.2.3.2).
+    fn on_first_packet(&mut self, now: Instant, since: Instant) {
+        let delay = now.saturating_since(since);
+        let count = self.joined.len() as i32;
+        let p = self.waves.decay;
+        let wait = (1.0 / p).ln() / 2.0 / (1.0 - p) / self.waves.base_rate * p.powi(count);
+        self.round_trip.on_join(delay, wait);
+        (self.joining, self.failed_joins, self.epochs_of_wave) = (None, 0, 0);
+        let previous = self.last_delay.replace(delay);
+        let (Some(rates), Some(previous)) = (self.rates, previous) else { return };
+        let large = (p.powi(count + 1) - 1.0) / (p * p.ln()) / rates.average;
+        if self.slow_start.is_none() && delay.as_secs_f64() - previous.as_secs_f64() > large {
+            self.end_start_up(p * rates.received);
+        }
+    }
+
+    /// From now on the equation rules, and it begins with what is received.
+    fn end_start_up(&mut self, rate: f64) {
+        self.slow_start = Some(rate.max(self.least_slow_start()));
+        let received = self.rates.map_or(self.waves.base_rate, |rates| rates.received);
+        self.loss.reset(loss_at(received, self.round_trip_at(received)));
+    }
+
+    /// The round trip, in seconds, that the equation is given at this rate.
+    fn round_trip_at(&self, received: f64) -> f64 {
+        self.round_trip.average().max(LEAST_WINDOW / received.max(self.waves.base_rate))
+    }
+
+    /// `SSMINR_P`
+    fn least_slow_start(&self) -> f64 {
+        let growth = 1.0 / self.waves.decay;
+        self.waves.base_rate * (1.0 + growth + growth * growth)
+    }
+
+    fn on_losses(&mut self, now: Instant, lost: u64) {
+        self.lost = self.lost.saturating_add(u32::try_from(lost).unwrap_or(u32::MAX));
+        self.loss.on_packets(lost as f64);
+        if now < self.loss_event_until {
+            return;
+        }
+        self.loss_event_until = now + Duration::from_secs_f64(self.round_trip.average());
+        self.loss.on_event();
+        let received = self.rates.map_or(0.0, |rates| rates.received);
+        let threshold = self.waves.decay * received;
+        if self.slow_start.is_none() {
+            self.end_start_up(threshold);
+        } else {
+            self.slow_start = Some(threshold.max(self.least_slow_start()));
+        }
+    }
+
+    /// `TRATE` (section 3.2.2.7).
+    fn target(&self, rates: Rates) -> f64 {
+        let target = match self.slow_start {
+            None => 4.0 * rates.received,
+            Some(least) => {
+                rate_at(self.loss.probability(), self.round_trip_at(rates.received)).max(least)
+            }
+        };
+        target.min(self.max_rate)
+    }
+
+    fn on_epoch(&mut self, now: Instant) {
+        // A driver that comes late ends several epochs at once.
+        let epoch = self.epoch();
+        let late = now.saturating_since(self.next_epoch).as_nanos() / epoch.as_nanos().max(1);
+        let epochs = late.min(u128::from(EPOCHS_PER_SLOT)) as u32 + 1;
+        self.next_epoch = now.max(self.next_epoch + epoch * (epochs - 1)) + epoch;
+        let lost = self.sequences.expire(now);
+        if lost > 0 {
+            self.on_losses(now, lost);
+        }
+        let share = f64::from(epochs) * epoch.as_secs_f64();
+        let (received, sent) =
+            (f64::from(self.received) / share, f64::from(self.received + self.lost) / share);
+        (self.received, self.lost) = (0, 0);
+        for _ in 0..epochs {
+            self.average(received, sent);
+            self.loss.on_epoch(EPOCHS_PER_SLOT);
+        }
+        self.epochs_of_wave = self.epochs_of_wave.saturating_add(epochs);
+        let frozen = self.slot.is_some_and(|(_, since)| {
+            now.saturating_since(since) > (SILENCE * 2).max(self.waves.slot * 2)
+        });
+        if frozen || now.saturating_since(self.heard) > SILENCE.max(self.waves.slot) {
+            return self.start_again(now);
+        }
+        self.check_join(now);
+        if let Some(rates) = self.rates {
+            self.check_start_up(rates);
+            if self.may_join(now, rates) {
+                self.join(now);
+            }
+        }
+    }
+
+    /// Section 3.2.2.5.
+    fn average(&mut self, received: f64, sent: f64) {
+        let p = self.waves.decay;
+        let per_epoch = 1.0 / f64::from(EPOCHS_PER_SLOT);
+        let (beta, zeta) = if self.slow_start.is_none() {
+            ((1.0 - p.powf(0.25)) / 2.0, start_up_weight(p))
+        } else {
+            let slot = self.waves.slot.as_secs_f64();
+            (1.0 - (p / (1.0 + p)).powf(per_epoch), 2.0 * slot * per_epoch / (4.0 + slot))
+        };
+        let most = self.waves.rate_of(self.joined.len());
+        let Some(rates) = &mut self.rates else { return };
+        rates.received = (1.0 - zeta) * rates.received + zeta * received;
+        rates.average = p.powf(per_epoch) * (1.0 - beta) * rates.average + beta * sent;
+        rates.average = rates.average.min(most);
+    }
+
+    /// Whether start-up is over without a loss (section 3.2.2.6).
+    fn check_start_up(&mut self, rates: Rates) {
+        if self.slow_start.is_some() {
+            return;
+        }
+        let next = rates.average * self.waves.step(self.joined.len());
+        let brought_little = self.joining.is_none()
+            && !self.joined.is_empty()
+            && self.epochs_of_wave == 2
+            && rates.received
+                < self.expected_in_start_up() * rates.average - 2.0 / self.epoch().as_secs_f64();
+        if next > self.max_rate || next > self.waves.session_rate() || brought_little {
+            self.end_start_up(rates.received);
+        }
+    }
+
+    /// The share of `ARR_P` that `TRR_P` has if everything comes.
+    fn expected_in_start_up(&self) -> f64 {
+        let (p, count) = (self.waves.decay, self.joined.len() as f64);
+        let zeta = start_up_weight(p);
+        let growth = self.waves.growth(1.0 / f64::from(EPOCHS_PER_SLOT));
+        let step = (self.waves.growth(count + 1.0) - 1.0) / (self.waves.growth(count) - 1.0);
+        zeta + (1.0 - zeta) * growth * (zeta + (1.0 - zeta) * p.sqrt() * growth) / step
+    }
+
+    /// Section 3.2.3.6.
+    fn may_join(&self, now: Instant, rates: Rates) -> bool {
+        let count = self.joined.len();
+        let never = self.slot.is_none()
+            || now < self.loss_event_until
+            || self.joining.is_some()
+            || count >= self.max_waves
+            || now < self.no_join_before;
+        // A full epoch after the first packet of a wave.
+        let too_soon = self.slow_start.is_none() && count > 0 && self.epochs_of_wave < 2;
+        // A session does not get faster than it is.
+        let needed = (rates.average * self.waves.step(count)).min(self.waves.session_rate());
+        !never && !too_soon && self.target(rates) >= needed
+    }
+
+    fn join(&mut self, now: Instant) {
+        let Some((slot, _)) = self.slot else { return };
+        let before = self.joined.len();
+        let channel = ((u16::from(slot) + before as u16) % u16::from(self.waves.channels)) as u8;
+        self.joined.push_back(Wave { channel, heard: false });
+        self.joining = Some(now);
+        self.sequences.forget(channel + 1);
+        self.outputs.push_back(Membership::Join(ChannelId(channel + 1)));
+        let growth = self.growth_with(before + 1);
+        if let Some(rates) = &mut self.rates {
+            rates.average *= growth;
+        }
+    }
+
+    /// By how much the rate grows with the last of `count` waves.
+    fn growth_with(&self, count: usize) -> f64 {
+        self.waves.step(count.saturating_sub(1))
+    }
+
+    /// Takes back a join that has brought nothing for too long (section 3.2.3.7).
+    fn check_join(&mut self, now: Instant) {
+        let Some(since) = self.joining else { return };
+        let count = self.joined.len();
+        let rate = self.waves.base_rate * self.waves.growth(count.saturating_sub(1) as f64);
+        let seconds = self.round_trip.join_timeout().max(JOIN_PACKETS / rate);
+        let timeout = Duration::from_secs_f64(seconds.clamp(0.0, MAX_JOIN_PAUSE.as_secs_f64()));
+        if now.saturating_since(since) < timeout {
+            return;
+        }
+        self.joining = None;
+        let growth = self.growth_with(count);
+        if let Some(wave) = self.joined.pop_back() {
+            self.leave(wave.channel);
+            if let Some(rates) = &mut self.rates {
+                rates.average /= growth;
+            }
+        }
+        self.pause_joins(now, timeout);
+    }
+
+    /// After a join that brought nothing in this time. The next one waits as long, then longer.
+    fn pause_joins(&mut self, now: Instant, time: Duration) {
+        self.no_join_before = now + (time * (1 << self.failed_joins)).min(MAX_JOIN_PAUSE);
+        self.failed_joins = (self.failed_joins + 1).min(8);
+    }
+}
+
+/// `Zeta` in start-up.
+fn start_up_weight(p: f64) -> f64 {
+    p.sqrt() / (1.0 + p.sqrt())
+}
+
+impl SubscriptionControl for WebrcControl {
+    fn on_packet(&mut self, now: Instant, packet: &PacketSeen) {
+        let Some(cci) = WebrcCci::parse(packet.cci) else { return };
+        let channels = self.waves.channels;
+        let is_base = packet.channel.0 == 0 && cci.channel == channels;
+        let is_wave = cci.channel < channels && packet.channel.0 == cci.channel + 1;
+        if cci.slot >= channels || !(is_base || is_wave) {
+            return;
+        }
+        self.heard = now;
+        self.follow_slot(now, cci.slot);
+        if let Some(at) = self.joined.iter().position(|wave| wave.channel == cci.channel) {
+            let wave = self.joined.get_mut(at);
+            let first = wave.is_some_and(|wave| !std::mem::replace(&mut wave.heard, true));
+            if let Some(since) = self.joining.filter(|_| first && at + 1 == self.joined.len()) {
+                self.on_first_packet(now, since);
+            }
+        } else if !is_base {
+            // Left, and still coming.
+            return;
+        }
+        let modulus = if is_base { self.waves.base_modulus.into() } else { 1 << 16 };
+        let lost = self.sequences.on_packet(now, packet, cci.sequence.into(), modulus);
+        if is_base && self.rates.is_none() {
+            let before = u64::from(cci.sequence) % self.waves.base_packets;
+            let slot = self.waves.slot.as_secs_f64();
+            let rate = self.waves.base_rate + before as f64 * self.waves.decay.ln() / slot;
+            let rate = rate.max(self.waves.decay * self.waves.base_rate);
+            self.rates = Some(Rates { average: rate, received: rate });
+        }
+        self.received = self.received.saturating_add(1);
+        self.loss.on_packets(1.0);
+        if lost > 0 || packet.congestion_experienced {
+            self.on_losses(now, lost);
+        }
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        if now >= self.next_epoch {
+            self.on_epoch(now);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Some(self.next_epoch)
+    }
+
+    fn poll_membership(&mut self) -> Option<Membership> {
+        self.outputs.pop_front()
+    }
+
+    fn level(&self) -> Level {
+        let rate = self.rates.map_or(0.0, |rates| rates.average) * self.packet_bytes as f64;
+        Level { channels: self.joined.len() as u8 + 1, rate_bytes_per_second: rate as u64 }
+    }
+}
