@@ -13,6 +13,8 @@ pub struct Pacer {
     rate_bytes_per_second: u64,
     burst: Duration,
     full_at: Instant,
+    /// What the packet costs that did not fit last.
+    refused: Duration,
 }
 
 impl Pacer {
@@ -29,24 +31,29 @@ impl Pacer {
             rate_bytes_per_second: rate,
             burst: two_packets.max(Self::BURST_WINDOW),
             full_at: Instant::ZERO,
+            refused: Duration::ZERO,
         }
     }
 
     /// Takes `bytes` out of the bucket if they are there.
     pub fn take(&mut self, now: Instant, bytes: u32) -> bool {
-        let full_at = self.full_at.max(now) + cost(u64::from(bytes), self.rate_bytes_per_second);
+        let cost = cost(u64::from(bytes), self.rate_bytes_per_second);
+        let full_at = self.full_at.max(now) + cost;
         let fits = full_at <= now + self.burst;
         if fits {
             self.full_at = full_at;
+        } else {
+            self.refused = cost;
         }
         fits
     }
 
     /// When a sender that found the bucket empty should look again: when a quarter of it is full,
     /// so that packets leave in trains rather than one by one. The other three quarters are for
-    /// waking up late, by 1.5 ms: what runs over is lost.
+    /// waking up late, by 1.5 ms: what runs over is lost. Where a packet is more than a quarter of the
+    /// bucket, when it fits: no sooner, or the sender would look again and again.
     pub fn next_wake(&self) -> Instant {
-        self.full_at - self.burst * 3 / 4
+        self.full_at + self.refused.max(self.burst / 4) - self.burst
     }
 }
 
@@ -102,6 +109,21 @@ mod tests {
             now = now.max(pacer.next_wake()).max(now + Duration::from_nanos(1));
         }
         assert!((12_300_000..12_540_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn who_wakes_when_told_finds_room_for_the_packet() {
+        for (rate, packet) in [(1_000, 1_392), (1_000_000, 1_392), (12_500_000, 1_392)] {
+            let mut pacer = Pacer::new(rate, packet);
+            let mut now = Instant::from_nanos(1_000_000_000_000);
+            for _ in 0..100 {
+                while pacer.take(now, packet) {}
+                let wake = pacer.next_wake();
+                assert!(wake > now, "{rate}: at {now:?} again");
+                now = wake;
+                assert!(pacer.take(now, packet), "{rate}: nothing at {now:?}");
+            }
+        }
     }
 
     #[test]
