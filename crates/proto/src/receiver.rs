@@ -17,7 +17,7 @@ use channels::Channels;
 use collect::Collector;
 use download::Download;
 use feed::{Feed, FeedState, Spooled};
-use fontana_fec::{Esi, Sbn};
+use fontana_fec::{Esi, PlanCache, Sbn};
 use fontana_wire::{ContentKind, Hash, Manifest, Packet, Toi, Tsi, manifest_hash};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -176,6 +176,12 @@ impl Receiver {
     /// Symbols that are still missing, as far as is known.
     pub fn symbols_wanted(&self) -> u64 {
         self.download.symbols_wanted()
+    }
+
+    /// Uses the plans that receivers of the same content share, instead of making its own. To be told
+    /// before anything is received.
+    pub fn share_plans(&mut self, plans: Arc<PlanCache>) {
+        self.download.share_plans(plans);
     }
 
     /// How an accepted object is getting on.

@@ -92,6 +92,10 @@ impl Download {
         }
     }
 
+    pub(super) fn share_plans(&mut self, plans: Arc<PlanCache>) {
+        self.plans = plans;
+    }
+
     /// Whether it has been decided to receive the object, or not to.
     pub(super) fn contains(&self, toi: Toi) -> bool {
         self.objects.contains_key(&toi) || self.refused.contains(&toi)
