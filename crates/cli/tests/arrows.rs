@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fontana-fec", &[]),
     ("fontana-wire", &["fontana-fec"]),
     ("fontana-proto", &["fontana-fec", "fontana-wire"]),
+    ("fontana-sim", &["fontana-proto", "fontana-wire", "fontana-fec"]),
     ("fontana-net", &["fontana-proto", "fontana-wire"]),
     ("fontana-store", &["fontana-proto", "fontana-wire", "fontana-fec"]),
     ("fontana", &["fontana-net", "fontana-store", "fontana-proto", "fontana-wire", "fontana-fec"]),

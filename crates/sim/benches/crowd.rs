@@ -1,0 +1,66 @@
+//! A crowd: one sender, and a hundred thousand receivers of one object of a megabyte.
+//!
+//! ```sh
+//! cargo bench -p fontana-sim --bench crowd -- [star|tree] [RECEIVERS] [LOSS]
+//! ```
+// A stopwatch is what this is about.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used, clippy::panic)]
+
+use fontana_proto::Instant;
+use fontana_sim::{LinkConfig, LossModel, Rooted};
+use std::sync::Arc;
+use std::time::Duration;
+use support::{Scene, until_complete};
+
+#[path = "../tests/support/scene.rs"]
+mod support;
+
+const BYTES: u64 = 1 << 20;
+const RATE: u64 = 12_500_000;
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let shape = arguments.first().map_or("star", String::as_str);
+    let receivers = arguments.get(1).map_or(100_000, |a| a.parse().unwrap());
+    let loss = arguments.get(2).map_or(0.01, |a| a.parse().unwrap());
+    let wire = LinkConfig::wire(Duration::from_millis(10));
+    let access = Arc::new(wire.clone().with_loss(LossModel::bernoulli(loss)));
+    let network = match shape {
+        "star" => Rooted::star(receivers, wire, access),
+        "tree" => {
+            // Three levels, and losses on each.
+            let side = f64::from(receivers).cbrt().ceil() as u32;
+            let leaves = receivers.div_ceil(side * side);
+            Rooted::tree(&[side, side, leaves], &[access])
+        }
+        other => panic!("{other}: star or tree"),
+    };
+    let scene = Scene { watched: false, ..Scene::new(BYTES, 1, RATE, 1) };
+    let began = std::time::Instant::now();
+    let before = resident_bytes();
+    let hosts = network.leaves.iter().map(|&leaf| (leaf, Instant::ZERO));
+    let mut run = scene.run(network.topology, &[network.source], hosts);
+    let built = began.elapsed();
+    assert!(until_complete(&mut run, Duration::from_secs(60)), "all are complete");
+    let took = began.elapsed() - built;
+    let (stats, memory) = (run.stats(), resident_bytes() - before);
+    let count = network.leaves.len();
+    let rate = |n: u64| n as f64 / took.as_secs_f64() / 1e6;
+    println!("{shape} of {count} receivers, {BYTES} bytes, loss {loss} per lossy link");
+    println!("set up in {built:.2?}, run in {took:.2?}, {:.2?} virtual", run.now());
+    println!("{} deliveries, {:.2} million a second", stats.deliveries, rate(stats.deliveries));
+    println!("{} events, {:.2} million a second", stats.events, rate(stats.events));
+    println!("{} bytes a receiver, network included", memory / count as u64);
+    println!("digest {}", hex(&run.digest()));
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What the process occupies of the machine's memory.
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read("/proc/self/statm").unwrap_or_default();
+    let statm = String::from_utf8_lossy(&statm);
+    statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0_u64) * 4096
+}

@@ -1,0 +1,96 @@
+//! Chance, in integers and with comparisons only, so that every machine draws the same.
+
+use fontana_proto::SplitMix64;
+use std::time::Duration;
+
+/// A probability, as a fraction of 2^63.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Probability(u64);
+
+impl Probability {
+    /// Never.
+    pub const ZERO: Self = Self(0);
+    /// Always.
+    pub const ONE: Self = Self(1 << 63);
+
+    /// `p`, brought into `0.0..=1.0`; not a number counts as 0.
+    pub fn new(p: f64) -> Self {
+        // A power of two: the product is exact, and a cast saturates.
+        Self(((p.clamp(0.0, 1.0) * Self::ONE.0 as f64) as u64).min(Self::ONE.0))
+    }
+
+    /// As a number.
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / Self::ONE.0 as f64
+    }
+
+    /// Whether it happens this time. Impossible and certain things cost no random number.
+    pub fn draw(self, random: &mut SplitMix64) -> bool {
+        match self {
+            Self::ZERO => false,
+            Self::ONE => true,
+            Self(threshold) => random.next_u64() >> 1 < threshold,
+        }
+    }
+}
+
+/// An exponentially distributed time, by von Neumann's comparison of uniform numbers ("Various
+/// techniques used in connection with random digits", 1951): no logarithm, on which machines would
+/// not agree. At most 64 times `mean`.
+pub fn exponential(mean: Duration, random: &mut SplitMix64) -> Duration {
+    // Each whole unit of the result is one rejected run: one in e^-1 on average.
+    for whole in 0..64_u32 {
+        let first = random.next_u64();
+        let (mut previous, mut length) = (first, 1_u32);
+        loop {
+            let next = random.next_u64();
+            if next >= previous {
+                break;
+            }
+            (previous, length) = (next, length + 1);
+        }
+        if length % 2 == 1 {
+            let units = mean.as_nanos().min(u128::from(u64::MAX));
+            let fraction = (u128::from(first) * units) >> 64;
+            return mean.saturating_mul(whole) + Duration::from_nanos(fraction as u64);
+        }
+    }
+    mean.saturating_mul(64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_and_certain_are_exact() {
+        let mut random = SplitMix64::new(1, 1);
+        for (p, happens) in
+            [(0.0, false), (-1.0, false), (f64::NAN, false), (1.0, true), (2.0, true)]
+        {
+            assert_eq!(Probability::new(p).draw(&mut random), happens, "{p}");
+        }
+        assert_eq!(Probability::new(0.25).as_f64(), 0.25);
+    }
+
+    #[test]
+    fn a_probability_happens_as_often_as_it_says() {
+        let mut random = SplitMix64::new(2, 1);
+        let third = Probability::new(1.0 / 3.0);
+        let count = (0..90_000).filter(|_| third.draw(&mut random)).count();
+        assert!((29_500..30_500).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn exponential_times_have_their_mean_and_their_tail() {
+        let mut random = SplitMix64::new(3, 1);
+        let mean = Duration::from_micros(1_000);
+        let times: Vec<_> = (0..100_000).map(|_| exponential(mean, &mut random)).collect();
+        let average = times.iter().sum::<Duration>() / times.len() as u32;
+        assert!((990..1_010).contains(&average.as_micros()), "{average:?}");
+        for (multiple, expected) in [(1, 0.3679), (2, 0.1353), (4, 0.0183)] {
+            let beyond = times.iter().filter(|&&t| t > mean * multiple).count() as f64 / 1e5;
+            assert!((beyond - expected).abs() < 0.005, "{multiple}: {beyond}");
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! One direction of a link: a queue, a transmitter, a wire.
+//!
+//! A link is a value without a clock: [`Link::offer`] is told the time and answers what becomes of a
+//! packet. A simulation schedules the answer; a relay between real hosts waits for it.
+//!
+//! ```
+//! use fontana_proto::{Instant, SplitMix64};
+//! use fontana_sim::{Fate, Link, LinkConfig, QueueLength};
+//! use std::time::Duration;
+//!
+//! let config = LinkConfig {
+//!     rate_bytes_per_second: Some(1_000_000),
+//!     delay: Duration::from_millis(10),
+//!     queue: QueueLength::Packets(2),
+//!     ..LinkConfig::default()
+//! };
+//! let (mut link, mut random) = (Link::new(config), SplitMix64::new(1, 1));
+//! let mut offer = || match link.offer(Instant::ZERO, 1_000, &mut random) {
+//!     Fate::Arrives(arrival) => Some(arrival.at.as_nanos() / 1_000_000),
+//!     Fate::Dropped(_) => None,
+//! };
+//! // A millisecond each on the transmitter, and ten on the wire; the third finds the queue full.
+//! assert_eq!([offer(), offer(), offer()], [Some(11), Some(12), None]);
+//! ```
+
+use crate::{Loss, LossModel, Probability, exponential};
+use fontana_proto::{Instant, SplitMix64};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a link behaves. The default one passes everything at once.
+#[derive(Clone, Debug)]
+pub struct LinkConfig {
+    /// Of the transmitter; `None` if it is so fast that there is never a queue.
+    pub rate_bytes_per_second: Option<u64>,
+    /// Most that wait for the transmitter, the packet on it included. Those that come when it is
+    /// full are dropped (drop-tail).
+    pub queue: QueueLength,
+    /// Packets that find so much in the queue are marked with congestion experienced (RFC 3168).
+    pub mark_from: Option<QueueLength>,
+    /// Of the wire, for every packet.
+    pub delay: Duration,
+    /// Mean of an exponentially distributed delay on top. Packets do not overtake each other for it.
+    pub jitter: Duration,
+    /// What the wire loses.
+    pub loss: LossModel,
+    /// What else goes wrong on it.
+    pub faults: WireFaults,
+    /// From the moment the far end wants a multicast group to the first packet that is forwarded
+    /// to it. [`Duration::MAX`]: the near end does not listen.
+    pub graft: Duration,
+    /// From the moment the far end does not want it any more to the last packet.
+    /// [`Duration::MAX`]: it is flooded for ever.
+    pub prune: Duration,
+}
+
+/// How much waits in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLength {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// Rare misfortunes of a wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireFaults {
+    /// A packet arrives twice.
+    pub duplicate: Probability,
+    /// A packet is held back by [`held`](Self::held), and others overtake it.
+    pub reorder: Probability,
+    /// For how long.
+    pub held: Duration,
+    /// A bit of the packet arrives wrong, and no checksum notices.
+    pub corrupt: Probability,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives at the far end.
+    Arrives(Arrival),
+    /// It does not.
+    Dropped(DropCause),
+}
+
+/// How a packet arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When. Never before it was offered.
+    pub at: Instant,
+    /// The queue was long. To be ignored of packets that cannot be marked.
+    pub marked: bool,
+    /// A copy arrives right behind it.
+    pub duplicated: bool,
+    /// One bit of it is wrong; this number says which.
+    pub damage: Option<u64>,
+}
+
+/// Why a packet does not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// The queue was full: congestion.
+    Queue,
+    /// The wire lost it.
+    Wire,
+    /// The link is down.
+    Down,
+}
+
+/// What a link has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkStats {
+    /// Packets that were offered.
+    pub offered: u64,
+    /// Bytes of those that were sent on the wire, lost there or not.
+    pub carried_bytes: u64,
+    /// Packets that found the queue full.
+    pub queue_drops: u64,
+    /// Packets that the wire lost, or that came while the link was down.
+    pub wire_drops: u64,
+    /// Packets that were marked.
+    pub marked: u64,
+}
+
+/// One direction of a link, at work.
+#[derive(Clone, Debug)]
+pub struct Link {
+    config: Arc<LinkConfig>,
+    loss: Loss,
+    is_up: bool,
+    /// What waits: when it has left the transmitter, and its bytes.
+    waiting: VecDeque<(Instant, u32)>,
+    waiting_bytes: u64,
+    /// When the last one in the queue has left it.
+    free_at: Instant,
+    /// No packet arrives before the one that was sent before it.
+    last_arrival: Instant,
+    stats: LinkStats,
+}
+
+impl LinkConfig {
+    /// A transmitter with a queue of `queue` of its time, before a wire.
+    pub fn bottleneck(rate_bytes_per_second: u64, queue: Duration, delay: Duration) -> Self {
+        let bytes = u128::from(rate_bytes_per_second) * queue.as_millis() / 1000;
+        Self {
+            rate_bytes_per_second: Some(rate_bytes_per_second),
+            queue: QueueLength::Bytes(u64::try_from(bytes).unwrap_or(u64::MAX)),
+            delay,
+            ..Self::default()
+        }
+    }
+
+    /// A wire without a transmitter that could be busy.
+    pub fn wire(delay: Duration) -> Self {
+        Self { delay, ..Self::default() }
+    }
+
+    /// The same with these losses.
+    pub fn with_loss(self, loss: LossModel) -> Self {
+        Self { loss, ..self }
+    }
+
+    /// The time of passage, if it is the same for every packet whatever else is sent: then what
+    /// becomes of a packet may be asked when it arrives.
+    pub fn constant_passage(&self) -> Option<Duration> {
+        let even = self.rate_bytes_per_second.is_none() && self.jitter.is_zero();
+        (even && self.faults == WireFaults::default()).then_some(self.delay)
+    }
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            rate_bytes_per_second: None,
+            // What a network interface of Linux keeps.
+            queue: QueueLength::Packets(1_000),
+            mark_from: None,
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            loss: LossModel::None,
+            faults: WireFaults::default(),
+            graft: Duration::ZERO,
+            prune: Duration::ZERO,
+        }
+    }
+}
+
+impl Link {
+    /// A link that is up, with nothing on it.
+    pub fn new(config: impl Into<Arc<LinkConfig>>) -> Self {
+        let config = config.into();
+        Self {
+            loss: Loss::new(config.loss.clone()),
+            config,
+            is_up: true,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            free_at: Instant::ZERO,
+            last_arrival: Instant::ZERO,
+            stats: LinkStats::default(),
+        }
+    }
+
+    /// How it was made.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// Counters so far.
+    pub fn stats(&self) -> LinkStats {
+        self.stats
+    }
+
+    /// Cuts the link, or mends it. What is on it arrives.
+    pub fn set_up(&mut self, is_up: bool) {
+        self.is_up = is_up;
+    }
+
+    /// Packets and bytes that wait for the transmitter, or are on it.
+    pub fn backlog(&mut self, now: Instant) -> (usize, u64) {
+        while let Some(&(_, bytes)) = self.waiting.front().filter(|(left, _)| *left <= now) {
+            self.waiting.pop_front();
+            self.waiting_bytes -= u64::from(bytes);
+        }
+        (self.waiting.len(), self.waiting_bytes)
+    }
+
+    /// What becomes of a packet of `bytes` bytes, headers included, that is offered at `now`, which
+    /// never decreases from one call to the next.
+    pub fn offer(&mut self, now: Instant, bytes: u32, random: &mut SplitMix64) -> Fate {
+        self.stats.offered += 1;
+        if !self.is_up {
+            self.stats.wire_drops += 1;
+            return Fate::Dropped(DropCause::Down);
+        }
+        let Some((sent, marked)) = self.transmit(now, bytes) else {
+            self.stats.queue_drops += 1;
+            return Fate::Dropped(DropCause::Queue);
+        };
+        self.stats.carried_bytes += u64::from(bytes);
+        self.stats.marked += u64::from(marked);
+        if self.loss.next(random) {
+            self.stats.wire_drops += 1;
+            return Fate::Dropped(DropCause::Wire);
+        }
+        let mut at = sent + self.config.delay;
+        if !self.config.jitter.is_zero() {
+            at = at + exponential(self.config.jitter, random);
+        }
+        at = at.max(self.last_arrival);
+        let WireFaults { duplicate, reorder, held, corrupt } = self.config.faults;
+        if reorder.draw(random) {
+            at = at + held;
+        } else {
+            self.last_arrival = at;
+        }
+        Fate::Arrives(Arrival {
+            at,
+            marked,
+            duplicated: duplicate.draw(random),
+            damage: corrupt.draw(random).then(|| random.next_u64()),
+        })
+    }
+
+    /// When the packet has left the transmitter, and whether it is marked; `None` if there is no
+    /// room for it.
+    fn transmit(&mut self, now: Instant, bytes: u32) -> Option<(Instant, bool)> {
+        let Some(rate) = self.config.rate_bytes_per_second else { return Some((now, false)) };
+        let (packets, waiting) = self.backlog(now);
+        let has_room = match self.config.queue {
+            QueueLength::Packets(limit) => packets < limit as usize,
+            QueueLength::Bytes(limit) => waiting + u64::from(bytes) <= limit,
+        };
+        if !has_room {
+            return None;
+        }
+        let marked = self.config.mark_from.is_some_and(|from| match from {
+            QueueLength::Packets(from) => packets >= from as usize,
+            QueueLength::Bytes(from) => waiting >= from,
+        });
+        let nanos = (u64::from(bytes) * 1_000_000_000).div_ceil(rate.max(1));
+        let sent = self.free_at.max(now) + Duration::from_nanos(nanos);
+        self.free_at = sent;
+        self.waiting.push_back((sent, bytes));
+        self.waiting_bytes += u64::from(bytes);
+        Some((sent, marked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    struct Bench {
+        link: Link,
+        random: SplitMix64,
+    }
+
+    impl Bench {
+        fn new(config: LinkConfig) -> Self {
+            Self { link: Link::new(config), random: SplitMix64::new(3, 1) }
+        }
+
+        fn offer(&mut self, nanos: u64, bytes: u32) -> Fate {
+            self.link.offer(Instant::from_nanos(nanos), bytes, &mut self.random)
+        }
+
+        fn arrival(&mut self, nanos: u64, bytes: u32) -> Arrival {
+            match self.offer(nanos, bytes) {
+                Fate::Arrives(arrival) => arrival,
+                Fate::Dropped(why) => panic!("{why:?}"),
+            }
+        }
+    }
+
+    fn slow(queue: QueueLength) -> LinkConfig {
+        LinkConfig { rate_bytes_per_second: Some(1_000_000), queue, ..LinkConfig::default() }
+    }
+
+    #[test]
+    fn a_queue_of_bytes_takes_the_byte_that_just_fits() {
+        let mut bench = Bench::new(slow(QueueLength::Bytes(2_500)));
+        assert_eq!(bench.arrival(0, 1_500).at.as_nanos(), 3 * MS / 2);
+        assert_eq!(bench.arrival(0, 1_000).at.as_nanos(), 5 * MS / 2);
+        assert_eq!(bench.offer(0, 1), Fate::Dropped(DropCause::Queue));
+        assert_eq!(bench.offer(3 * MS / 2 - 1, 1), Fate::Dropped(DropCause::Queue));
+        assert_eq!(bench.arrival(3 * MS / 2, 1_500).at.as_nanos(), 4 * MS);
+        assert_eq!(bench.link.backlog(Instant::from_nanos(5 * MS / 2)), (1, 1_500));
+        assert_eq!(bench.link.stats().queue_drops, 2);
+        assert_eq!(bench.link.stats().carried_bytes, 4_000);
+    }
+
+    #[test]
+    fn an_idle_transmitter_saves_no_time_up() {
+        let mut bench = Bench::new(slow(QueueLength::Packets(1)));
+        assert_eq!(bench.arrival(0, 1_000).at.as_nanos(), MS);
+        assert_eq!(bench.arrival(10 * MS, 1_000).at.as_nanos(), 11 * MS);
+        assert_eq!(bench.offer(10 * MS, 1_000), Fate::Dropped(DropCause::Queue));
+    }
+
+    #[test]
+    fn packets_that_find_a_long_queue_are_marked() {
+        let mark_from = Some(QueueLength::Packets(2));
+        let mut bench = Bench::new(LinkConfig { mark_from, ..slow(QueueLength::Packets(9)) });
+        let marks = [(); 4].map(|()| bench.arrival(0, 100).marked);
+        assert_eq!(marks, [false, false, true, true]);
+    }
+
+    #[test]
+    fn jitter_has_its_mean_and_never_reorders() {
+        let (delay, jitter) = (Duration::from_millis(10), Duration::from_millis(2));
+        let mut bench = Bench::new(LinkConfig { delay, jitter, ..LinkConfig::default() });
+        let (mut last, mut sum) = (0, 0);
+        for i in 0..20_000 {
+            // Far enough apart that they hardly ever meet.
+            let sent = i * 100 * MS;
+            let at = bench.arrival(sent, 100).at.as_nanos();
+            assert!(at >= sent + 10 * MS);
+            sum += at - sent - 10 * MS;
+            last = at;
+        }
+        assert!((1_900_000..2_100_000).contains(&(sum / 20_000)), "{}", sum / 20_000);
+        for i in 0..1_000 {
+            let at = bench.arrival(20_000 * 100 * MS + i, 100).at.as_nanos();
+            assert!(at >= last);
+            last = at;
+        }
+    }
+
+    #[test]
+    fn a_held_packet_is_overtaken() {
+        let held = Duration::from_millis(5);
+        let faults = WireFaults { reorder: Probability::new(0.5), held, ..WireFaults::default() };
+        let mut bench = Bench::new(LinkConfig { faults, ..LinkConfig::default() });
+        let times: Vec<_> = (0..100).map(|i| bench.arrival(i * MS, 100).at).collect();
+        let overtaken = times.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        assert!((10..60).contains(&overtaken), "{overtaken}");
+    }
+
+    #[test]
+    fn wires_lose_damage_and_repeat_as_often_as_they_are_told() {
+        let half = Probability::new(0.5);
+        let faults = WireFaults { duplicate: half, corrupt: half, ..WireFaults::default() };
+        let loss = LossModel::Periodic { period: 2, first: 0 };
+        let mut bench = Bench::new(LinkConfig { faults, loss, ..LinkConfig::default() });
+        let fates: Vec<_> = (0..2_000).map(|i| bench.offer(i, 100)).collect();
+        assert!(fates.iter().step_by(2).all(|&fate| fate == Fate::Dropped(DropCause::Wire)));
+        let arrived = fates.iter().filter_map(|fate| match fate {
+            Fate::Arrives(arrival) => Some(arrival),
+            Fate::Dropped(_) => None,
+        });
+        let (twice, damaged) = arrived.fold((0, 0), |(twice, damaged), a| {
+            (twice + u32::from(a.duplicated), damaged + u32::from(a.damage.is_some()))
+        });
+        assert!((430..570).contains(&twice) && (430..570).contains(&damaged));
+    }
+
+    #[test]
+    fn a_cut_link_passes_nothing_until_it_is_mended() {
+        let mut bench = Bench::new(LinkConfig::default());
+        bench.link.set_up(false);
+        assert_eq!(bench.offer(0, 1), Fate::Dropped(DropCause::Down));
+        bench.link.set_up(true);
+        assert_eq!(bench.arrival(1, 1).at.as_nanos(), 1);
+    }
+}

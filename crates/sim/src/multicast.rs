@@ -1,0 +1,203 @@
+//! Who gets what of a multicast group: source-rooted shortest path trees, on which every hop is
+//! grafted and pruned with a delay of its own.
+//!
+//! A node wants a group if its own host has joined it or if some node below it wants it. When that
+//! begins, its hop is *grafted* after [`LinkConfig::graft`](crate::LinkConfig::graft); when it ends,
+//! the hop is *pruned* after [`LinkConfig::prune`](crate::LinkConfig::prune), unless the wish has
+//! come back: what a querier's last-member interval does (RFC 3376, section 6.4). Of a hop that is
+//! grafted again while something is still under way on it from before, that is lost.
+
+use crate::topology::{Edge, LinkId, NodeId, PathTree};
+use fontana_proto::{ChannelId, Instant};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One source's tree and its groups.
+#[derive(Debug)]
+pub(crate) struct SourceTree {
+    pub(crate) paths: PathTree,
+    groups: BTreeMap<ChannelId, Group>,
+}
+
+/// One multicast group: a channel of a source.
+#[derive(Debug)]
+pub(crate) struct Group {
+    hops: Vec<Hop>,
+    forwards: BTreeMap<NodeId, Forward>,
+}
+
+/// A node's wish for a group, and whether the hop to it is grafted.
+#[derive(Clone, Debug)]
+struct Hop {
+    /// Its own host, and nodes below it that want the group.
+    wishes: u32,
+    /// Counts the changes of its wish: a graft or prune that is older than the last is void.
+    epoch: u32,
+    /// Packets that enter the hop from the first moment on and before the second are forwarded.
+    from: Instant,
+    until: Instant,
+    listed: bool,
+}
+
+/// Where a node sends what it receives of a group.
+#[derive(Debug, Default)]
+pub(crate) struct Forward {
+    /// Hops whose packets are all under way for the same time, by that time: one event serves all
+    /// hops of a fan.
+    pub(crate) fans: Vec<Fan>,
+    /// Hops on which a packet's time depends on what else is sent.
+    pub(crate) single: Vec<LinkId>,
+    single_pruned: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fan {
+    pub(crate) passage: Duration,
+    pub(crate) links: Vec<LinkId>,
+    pruned: usize,
+}
+
+/// What has to happen so that a node's wish comes true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The node whose hop changes.
+    pub(crate) node: NodeId,
+    pub(crate) epoch: u32,
+    /// How long it takes.
+    pub(crate) after: Duration,
+}
+
+impl SourceTree {
+    pub(crate) fn new(paths: PathTree) -> Self {
+        Self { paths, groups: BTreeMap::new() }
+    }
+
+    pub(crate) fn group(&mut self, channel: ChannelId) -> Option<&mut Group> {
+        self.groups.get_mut(&channel)
+    }
+
+    /// A wish for the group more at `node`, or one less. What follows from it, if anything does.
+    pub(crate) fn wish(
+        &mut self,
+        channel: ChannelId,
+        node: NodeId,
+        more: bool,
+        edges: &[Edge],
+        node_count: u32,
+    ) -> Option<Change> {
+        let never =
+            Hop { wishes: 0, epoch: 0, from: Instant::ZERO, until: Instant::ZERO, listed: false };
+        let group = self.groups.entry(channel).or_insert_with(|| Group {
+            hops: vec![never; node_count as usize],
+            forwards: BTreeMap::new(),
+        });
+        let hop = group.hops.get_mut(node.index())?;
+        let before = hop.wishes;
+        hop.wishes = if more { before + 1 } else { before.saturating_sub(1) };
+        if (before == 0) == (hop.wishes == 0) {
+            return None;
+        }
+        hop.epoch = hop.epoch.wrapping_add(1);
+        let config = &edges.get(self.paths.link_to(node)?.index())?.config;
+        let after = if more { config.graft } else { config.prune };
+        (after < Duration::MAX).then_some(Change { node, epoch: hop.epoch, after })
+    }
+
+    /// The time for a [`Change`] has come: the hop is grafted or pruned. The node above it, if its
+    /// own wishes change by that, and whether they become more.
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        channel: ChannelId,
+        node: NodeId,
+        epoch: u32,
+        edges: &[Edge],
+    ) -> Option<(NodeId, bool)> {
+        let link = self.paths.link_to(node)?;
+        let edge = edges.get(link.index())?;
+        let group = self.groups.get_mut(&channel)?;
+        let hop = group.hops.get_mut(node.index())?;
+        let (is_grafted, wanted) = (hop.until > now, hop.wishes > 0);
+        if hop.epoch != epoch || is_grafted == wanted {
+            return None;
+        }
+        let forward = group.forwards.entry(edge.from).or_default();
+        let passage = edge.config.constant_passage();
+        if wanted {
+            (hop.from, hop.until) = (now, END_OF_TIME);
+            if std::mem::replace(&mut hop.listed, true) {
+                *forward.pruned(passage) -= 1;
+            } else {
+                forward.list(passage).push(link);
+            }
+        } else {
+            hop.until = now;
+            *forward.pruned(passage) += 1;
+        }
+        Some((edge.from, wanted))
+    }
+}
+
+const END_OF_TIME: Instant = Instant::from_nanos(u64::MAX);
+
+impl Group {
+    pub(crate) fn forward(&mut self, node: NodeId) -> Option<&mut Forward> {
+        self.forwards.get_mut(&node)
+    }
+
+    /// Takes the pruned hops off a node's list when they are the greater part; but none on which
+    /// something is still under way. For whoever has just gone through the list: so a crowd that
+    /// leaves one by one costs no more than its size.
+    pub(crate) fn forget_pruned(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        passage: Option<Duration>,
+        edges: &[Edge],
+    ) {
+        let Some(forward) = self.forwards.get_mut(&node) else { return };
+        let count = *forward.pruned(passage);
+        let list = forward.list(passage);
+        if 2 * count <= list.len() {
+            return;
+        }
+        let (oldest, before) = (now - passage.unwrap_or_default(), list.len());
+        list.retain(|link| {
+            let hop = &mut self.hops[edges[link.index()].to.index()];
+            hop.listed = hop.until > oldest;
+            hop.listed
+        });
+        let gone = before - list.len();
+        *forward.pruned(passage) -= gone;
+    }
+
+    /// Whether what entered the hop to `node` at `entered` is forwarded.
+    pub(crate) fn passes(&self, node: NodeId, entered: Instant) -> bool {
+        self.hops.get(node.index()).is_some_and(|hop| hop.from <= entered && entered < hop.until)
+    }
+}
+
+impl Forward {
+    fn fan(&mut self, passage: Duration) -> &mut Fan {
+        let index = self.fans.iter().position(|fan| fan.passage == passage).unwrap_or_else(|| {
+            self.fans.push(Fan { passage, links: Vec::new(), pruned: 0 });
+            self.fans.len() - 1
+        });
+        &mut self.fans[index]
+    }
+
+    fn list(&mut self, passage: Option<Duration>) -> &mut Vec<LinkId> {
+        match passage {
+            Some(passage) => &mut self.fan(passage).links,
+            None => &mut self.single,
+        }
+    }
+
+    /// Hops in the list that are pruned.
+    fn pruned(&mut self, passage: Option<Duration>) -> &mut usize {
+        match passage {
+            Some(passage) => &mut self.fan(passage).pruned,
+            None => &mut self.single_pruned,
+        }
+    }
+}

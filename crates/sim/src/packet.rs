@@ -1,0 +1,139 @@
+//! What is under way.
+
+use crate::NodeId;
+use fontana_proto::Instant;
+use std::sync::Arc;
+
+/// A datagram of an endpoint. One record serves all who receive it. The bytes of its symbol, which
+/// are zeros, are charged for on links and written when somebody reads them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Counts all datagrams of a run.
+    pub number: u64,
+    /// Who sent it.
+    pub source: NodeId,
+    /// When.
+    pub sent_at: Instant,
+    /// What the endpoint wrote: a header, or a whole control packet.
+    pub header: Box<[u8]>,
+    /// Zeros that follow.
+    pub symbol_bytes: u32,
+    /// UDP payload and the headers below it.
+    pub wire_bytes: u32,
+    /// A bit of it is wrong: this one, counted modulo its length.
+    pub damage: Option<u64>,
+}
+
+/// Datagrams that were sent at the same moment to the same group, and those of them that are still
+/// there. They travel as one while nothing tells them apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Burst {
+    packets: Arc<[Packet]>,
+    present: u64,
+    /// Marked with congestion experienced on the way.
+    pub(crate) marked: bool,
+}
+
+/// Most packets of a burst: one bit each.
+pub(crate) const BURST_PACKETS: usize = 64;
+
+impl Burst {
+    /// All of `packets`, at most [`BURST_PACKETS`].
+    pub(crate) fn new(packets: Vec<Packet>) -> Self {
+        let present = u64::MAX.checked_shr(64 - packets.len() as u32).unwrap_or(0);
+        Self { packets: packets.into(), present, marked: false }
+    }
+
+    pub(crate) fn packets(&self) -> impl Iterator<Item = (u32, &Packet)> {
+        (0..).zip(self.packets.iter()).filter(|(index, _)| self.present >> index & 1 == 1)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.present == 0
+    }
+
+    /// Which are there: a bit for each.
+    pub(crate) fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// The first packet's number, whether it is there or not.
+    pub(crate) fn number(&self) -> u64 {
+        self.packets.first().map_or(0, |packet| packet.number)
+    }
+
+    /// Only those of `present`.
+    pub(crate) fn only(&self, present: u64) -> Self {
+        Self { packets: Arc::clone(&self.packets), present, marked: self.marked }
+    }
+
+    /// One of its packets alone, with one of its bits wrong.
+    pub(crate) fn damaged(&self, index: u32, damage: u64) -> Self {
+        let packet = self.packets.get(index as usize).cloned();
+        let packet = packet.map(|packet| Packet { damage: Some(damage), ..packet });
+        Self { marked: self.marked, ..Self::new(packet.into_iter().collect()) }
+    }
+}
+
+/// Where the bytes of a packet are written for those who read them.
+#[derive(Debug, Default)]
+pub(crate) struct Sheet {
+    bytes: Vec<u8>,
+    /// Bytes at the beginning that may be other than zero.
+    written: usize,
+}
+
+impl Sheet {
+    pub(crate) fn write(&mut self, packet: &Packet) -> &[u8] {
+        let header = &packet.header;
+        let length = header.len() + packet.symbol_bytes as usize;
+        if self.bytes.len() < length {
+            self.bytes.resize(length, 0);
+        }
+        let stale = self.written.max(header.len());
+        self.bytes[header.len()..stale].fill(0);
+        self.bytes[..header.len()].copy_from_slice(header);
+        self.written = header.len();
+        if let Some(damage) = packet.damage.filter(|_| length > 0) {
+            let bit = damage % (8 * length as u64);
+            self.bytes[bit as usize / 8] ^= 1 << (bit % 8);
+            self.written = length;
+        }
+        &self.bytes[..length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(header: &[u8], symbol_bytes: u32, damage: Option<u64>) -> Packet {
+        Packet {
+            number: 0,
+            source: NodeId(0),
+            sent_at: Instant::ZERO,
+            header: header.into(),
+            symbol_bytes,
+            wire_bytes: 0,
+            damage,
+        }
+    }
+
+    #[test]
+    fn a_sheet_shows_nothing_of_the_packet_before() {
+        let mut sheet = Sheet::default();
+        assert_eq!(sheet.write(&packet(&[1, 2, 3, 4], 2, None)), [1, 2, 3, 4, 0, 0]);
+        assert_eq!(sheet.write(&packet(&[5], 4, None)), [5, 0, 0, 0, 0]);
+        assert_eq!(sheet.write(&packet(&[6], 2, Some(24 + 17))), [6, 0, 2]);
+        assert_eq!(sheet.write(&packet(&[], 3, None)), [0, 0, 0]);
+        assert_eq!(sheet.write(&packet(&[], 0, Some(1))), [0; 0]);
+    }
+
+    #[test]
+    fn a_full_burst_has_a_bit_for_each_packet() {
+        for count in [0, 1, BURST_PACKETS] {
+            let burst = Burst::new(vec![packet(&[1], 0, None); count]);
+            assert_eq!(burst.packets().count(), count);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! How datagrams get from host to host.
+
+use super::{Event, GroupId, Simulation};
+use crate::multicast::{Change, SourceTree};
+use crate::packet::{BURST_PACKETS, Burst};
+use crate::trace::Note;
+use crate::{Fate, Jobs, LinkId, NodeId, Observer, Packet, QueueLength, Violation};
+use fontana_proto::{ChannelId, Datagram, Endpoint, Instant};
+
+impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
+    /// The tree of a source, grown when it is first asked for.
+    fn tree(&mut self, source: NodeId) -> u32 {
+        *self.tree_of.entry(source).or_insert_with(|| {
+            self.trees.push(SourceTree::new(self.topology.shortest_paths(source)));
+            self.trees.len() as u32 - 1
+        })
+    }
+
+    /// A host joins a channel, or leaves it.
+    pub(super) fn change_membership(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        channel: ChannelId,
+        joins: bool,
+    ) {
+        let Some(host) = self.host_mut(node) else { return };
+        if !host.set_joined(channel, joins) {
+            if !joins {
+                self.violate(Violation::LeftUnjoined { node, channel, at: now });
+            }
+            return;
+        }
+        let sources = host.config.sources.clone();
+        let note = if joins { Note::Joined } else { Note::Left };
+        self.trace.note(now, note, node.0, [channel.0.into(), 0]);
+        for &source in sources.iter() {
+            let group = GroupId { tree: self.tree(source), channel };
+            self.wish(now, group, node, joins);
+        }
+    }
+
+    /// A node without a host any more wants nothing.
+    pub(super) fn leave_all(&mut self, node: NodeId) {
+        for channel in self.joined(node) {
+            self.change_membership(self.now(), node, channel, false);
+        }
+    }
+
+    fn wish(&mut self, now: Instant, group: GroupId, node: NodeId, more: bool) {
+        let Some(tree) = self.trees.get_mut(group.tree as usize) else { return };
+        let (edges, count) = (self.topology.edges(), self.topology.node_count());
+        if let Some(change) = tree.wish(group.channel, node, more, edges, count) {
+            let Change { node, epoch, after } = change;
+            self.queue.schedule(now + after, Event::Settle { group, node, epoch });
+        }
+    }
+
+    /// A hop is grafted or pruned, if that is still wanted.
+    pub(super) fn settle(&mut self, now: Instant, group: GroupId, node: NodeId, epoch: u32) {
+        let Some(tree) = self.trees.get_mut(group.tree as usize) else { return };
+        let edges = self.topology.edges();
+        if let Some((above, more)) = tree.settle(now, group.channel, node, epoch, edges) {
+            let note = if more { Note::Grafted } else { Note::Pruned };
+            self.trace.note(now, note, node.0, [group.tree.into(), group.channel.0.into()]);
+            self.wish(now, group, above, more);
+        }
+    }
+
+    /// Numbers a datagram and puts it into the burst that is being sent.
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        (channel, header, symbol_bytes): (ChannelId, Box<[u8]>, u32),
+        burst: &mut Vec<(ChannelId, Packet)>,
+    ) {
+        let Some(host) = self.host_mut(node) else { return };
+        let wire_bytes = header.len() as u32 + symbol_bytes + host.config.packet_overhead;
+        // Whose clock has jumped has waited, as far as he can know.
+        let clock = host.clock(now);
+        match host.rate.as_mut().map(|rule| rule.excess(clock, wire_bytes)) {
+            None => return self.violate(Violation::ReceiverSent { node, at: now }),
+            Some(Some(excess_bytes)) => {
+                return self.violate(Violation::Rate { node, at: now, excess_bytes });
+            }
+            Some(None) => {}
+        }
+        let number = self.stats.sent;
+        self.stats.sent += 1;
+        let packet = Packet {
+            number,
+            source: node,
+            sent_at: now,
+            header,
+            symbol_bytes,
+            wire_bytes,
+            damage: None,
+        };
+        self.trace.note(now, Note::Sent, node.0, [number, wire_bytes.into()]);
+        self.observer.on_transmit(now, node, &packet);
+        if burst.len() == BURST_PACKETS || burst.first().is_some_and(|&(first, _)| first != channel)
+        {
+            self.send(now, node, burst);
+        }
+        burst.push((channel, packet));
+    }
+
+    /// Sends what has been put together.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        burst: &mut Vec<(ChannelId, Packet)>,
+    ) {
+        let Some(&(channel, _)) = burst.first() else { return };
+        let group = GroupId { tree: self.tree(node), channel };
+        let burst = Burst::new(burst.drain(..).map(|(_, packet)| packet).collect());
+        self.forward(now, group, node, &burst);
+    }
+
+    /// A burst has come to a node: to its host, and on to the nodes below.
+    pub(super) fn arrive(&mut self, now: Instant, group: GroupId, node: NodeId, burst: &Burst) {
+        self.deliver(now, group.channel, node, burst);
+        self.forward(now, group, node, burst);
+    }
+
+    /// A burst leaves a node for all nodes below it that want it.
+    fn forward(&mut self, now: Instant, group: GroupId, node: NodeId, burst: &Burst) {
+        let Some(tree) = self.trees.get_mut(group.tree as usize) else { return };
+        let Some(of_group) = tree.group(group.channel) else { return };
+        let Some(forward) = of_group.forward(node) else { return };
+        for (fan, of_fan) in (0..).zip(&forward.fans) {
+            if !of_fan.links.is_empty() {
+                let event =
+                    Event::Fan { group, from: node, fan, entered: now, burst: burst.clone() };
+                self.queue.schedule(now + of_fan.passage, event);
+            }
+        }
+        if forward.single.is_empty() {
+            return;
+        }
+        let links = forward.single.clone();
+        let edges = self.topology.edges();
+        let passing = links.iter().map(|&link| (link, edges[link.index()].to));
+        let passing: Vec<_> = passing.filter(|&(_, to)| of_group.passes(to, now)).collect();
+        of_group.forget_pruned(now, node, None, edges);
+        for (link, to) in passing {
+            self.enter_hop(now, group, (link, to), burst);
+        }
+    }
+
+    /// Each packet of a burst by itself enters a hop that may tell them apart.
+    fn enter_hop(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        (link, to): (LinkId, NodeId),
+        burst: &Burst,
+    ) {
+        for (index, packet) in burst.packets() {
+            let hop = &mut self.links[link.index()];
+            let arrival = match hop.offer(now, packet.wire_bytes, &mut self.random[link.index()]) {
+                Fate::Arrives(arrival) => arrival,
+                Fate::Dropped(cause) => {
+                    self.stats.drops += 1;
+                    self.trace.note(now, Note::Lost, link.0, [packet.number, 1]);
+                    self.observer.on_drop(now, link, packet, cause);
+                    continue;
+                }
+            };
+            let (packets, bytes) = hop.backlog(now);
+            let is_short = match hop.config().queue {
+                QueueLength::Packets(limit) => packets <= limit as usize,
+                QueueLength::Bytes(limit) => bytes <= limit,
+            };
+            if !is_short {
+                return self.violate(Violation::LinkQueue { link: link.0, at: now });
+            }
+            let mut alone = match arrival.damage {
+                Some(damage) => burst.damaged(index, damage),
+                None => burst.only(1 << index),
+            };
+            alone.marked |= arrival.marked;
+            for _ in 0..=u32::from(arrival.duplicated) {
+                let event = Event::Hop { group, to, burst: alone.clone() };
+                self.queue.schedule(arrival.at, event);
+            }
+        }
+    }
+
+    /// A burst comes to the far ends of all hops of a fan.
+    pub(super) fn leave_fan(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        (from, fan): (NodeId, u32),
+        entered: Instant,
+        burst: &Burst,
+    ) {
+        let edges = self.topology.edges();
+        let of_group = self.trees.get_mut(group.tree as usize);
+        let Some(of_group) = of_group.and_then(|tree| tree.group(group.channel)) else { return };
+        let Some(forward) = of_group.forward(from) else { return };
+        let Some(of_fan) = forward.fans.get(fan as usize) else { return };
+        let (passage, links) = (of_fan.passage, of_fan.links.clone());
+        let passing = links.iter().map(|&link| (link, edges[link.index()].to));
+        let passing: Vec<_> = passing.filter(|&(_, to)| of_group.passes(to, entered)).collect();
+        of_group.forget_pruned(now, from, Some(passage), edges);
+        for (link, to) in passing {
+            let (hop, random) = (&mut self.links[link.index()], &mut self.random[link.index()]);
+            let mut present = 0;
+            for (index, packet) in burst.packets() {
+                match hop.offer(entered, packet.wire_bytes, random) {
+                    Fate::Arrives(_) => present |= 1 << index,
+                    Fate::Dropped(cause) => {
+                        self.stats.drops += 1;
+                        self.trace.note(now, Note::Lost, link.0, [burst.number(), 1 << index]);
+                        self.observer.on_drop(now, link, packet, cause);
+                    }
+                }
+            }
+            let burst = burst.only(present);
+            if !burst.is_empty() {
+                self.arrive(now, group, to, &burst);
+            }
+        }
+    }
+
+    /// Lets a node's host hear a burst, if it has joined the channel.
+    fn deliver(&mut self, now: Instant, channel: ChannelId, node: NodeId, burst: &Burst) {
+        let Some(host) = self.hosts.get(node.index()).and_then(Option::as_ref) else { return };
+        if !host.is_running || !host.has_joined(channel) {
+            return;
+        }
+        self.trace.note(now, Note::Delivered, node.0, [burst.number(), burst.present()]);
+        for (_, packet) in burst.packets() {
+            let Some(host) = self.hosts.get_mut(node.index()).and_then(Option::as_mut) else {
+                return;
+            };
+            if !host.is_running || !host.has_joined(channel) {
+                break;
+            }
+            if packet.sent_at > now || packet.number >= self.stats.sent {
+                let number = packet.number;
+                return self.violate(Violation::FromNowhere { node, number, at: now });
+            }
+            self.stats.deliveries += 1;
+            self.observer.on_deliver(now, node, packet);
+            let datagram = Datagram {
+                source: packet.source.address(),
+                channel,
+                congestion_experienced: burst.marked,
+                dropped_before: 0,
+                payload: self.sheet.write(packet),
+            };
+            let result = host.hear(now, &datagram, &mut self.desk);
+            self.after(now, node, result);
+        }
+        self.arm(now, node);
+    }
+}

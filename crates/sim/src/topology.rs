@@ -1,0 +1,214 @@
+//! Nodes, the links between them, and the shortest ways over them.
+
+use crate::LinkConfig;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+mod generate;
+
+pub use generate::{Dumbbell, Rooted, TransitStub, TransitStubLinks, TransitStubShape};
+
+/// A host or a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// One direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+/// One direction of a link: where it leads.
+#[derive(Clone, Debug)]
+pub struct Edge {
+    /// Near end.
+    pub from: NodeId,
+    /// Far end.
+    pub to: NodeId,
+    /// How it behaves.
+    pub config: Arc<LinkConfig>,
+}
+
+/// A graph of nodes and links.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    node_count: u32,
+    edges: Vec<Edge>,
+}
+
+impl NodeId {
+    /// What its datagrams bear as their source: 10.0.0.0/8, so that 2^24 nodes have their own.
+    pub fn address(self) -> IpAddr {
+        let [_, a, b, c] = self.0.to_be_bytes();
+        Ipv4Addr::new(10, a, b, c).into()
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl LinkId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Topology {
+    /// Without nodes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another node.
+    pub fn add_node(&mut self) -> NodeId {
+        self.node_count += 1;
+        NodeId(self.node_count - 1)
+    }
+
+    /// `count` other nodes.
+    pub fn add_nodes(&mut self, count: u32) -> Vec<NodeId> {
+        (0..count).map(|_| self.add_node()).collect()
+    }
+
+    /// One direction of a link. What is not a node of this graph becomes one.
+    pub fn add_link(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        config: impl Into<Arc<LinkConfig>>,
+    ) -> LinkId {
+        self.node_count = self.node_count.max(from.0 + 1).max(to.0 + 1);
+        self.edges.push(Edge { from, to, config: config.into() });
+        LinkId(self.edges.len() as u32 - 1)
+    }
+
+    /// Both directions of a link that behaves alike in both: there and back.
+    pub fn connect(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        config: impl Into<Arc<LinkConfig>>,
+    ) -> (LinkId, LinkId) {
+        let config = config.into();
+        (self.add_link(a, b, Arc::clone(&config)), self.add_link(b, a, config))
+    }
+
+    /// How many nodes there are; they are numbered from 0.
+    pub fn node_count(&self) -> u32 {
+        self.node_count
+    }
+
+    /// All links, by their numbers.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// The shortest ways from `root` to every node.
+    pub fn shortest_paths(&self, root: NodeId) -> PathTree {
+        let mut leaving = vec![Vec::new(); self.node_count as usize];
+        for (link, edge) in (0..).map(LinkId).zip(&self.edges) {
+            leaving[edge.from.index()].push(link);
+        }
+        let mut best = vec![(u64::MAX, u32::MAX); self.node_count as usize];
+        let mut towards = vec![None; self.node_count as usize];
+        let mut heap = BinaryHeap::new();
+        if let Some(start) = best.get_mut(root.index()) {
+            *start = (0, 0);
+            heap.push(Reverse(((0, 0), root)));
+        }
+        while let Some(Reverse((cost, node))) = heap.pop() {
+            if cost > best[node.index()] {
+                continue;
+            }
+            for &link in &leaving[node.index()] {
+                let Edge { to, config, .. } = &self.edges[link.index()];
+                let delay = u64::try_from((config.delay + config.jitter).as_nanos());
+                let further = (cost.0.saturating_add(delay.unwrap_or(u64::MAX)), cost.1 + 1);
+                if further < best[to.index()] {
+                    best[to.index()] = further;
+                    towards[to.index()] = Some(link);
+                    heap.push(Reverse((further, *to)));
+                }
+            }
+        }
+        PathTree { root, towards }
+    }
+
+    /// The links of the shortest way from one node to another; `None` if there is none.
+    pub fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
+        self.shortest_paths(from).path(self, to)
+    }
+}
+
+/// The tree of the shortest ways from one node: by delay, then by hops, then by the order of the
+/// links, so that every run finds the same one.
+#[derive(Clone, Debug)]
+pub struct PathTree {
+    root: NodeId,
+    towards: Vec<Option<LinkId>>,
+}
+
+impl PathTree {
+    /// Where it begins.
+    pub fn root(&self) -> NodeId {
+        self.root
+    }
+
+    /// The last link on the way to `node`; `None` for the root, and for what cannot be reached.
+    pub fn link_to(&self, node: NodeId) -> Option<LinkId> {
+        self.towards.get(node.index()).copied().flatten()
+    }
+
+    /// The links from the root to `node`; `None` if it cannot be reached.
+    pub fn path(&self, topology: &Topology, node: NodeId) -> Option<Vec<LinkId>> {
+        let (mut at, mut links) = (node, Vec::new());
+        while at != self.root {
+            let link = self.link_to(at)?;
+            links.push(link);
+            at = topology.edges[link.index()].from;
+        }
+        links.reverse();
+        Some(links)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn wire(milliseconds: u64) -> LinkConfig {
+        LinkConfig::wire(Duration::from_millis(milliseconds))
+    }
+
+    #[test]
+    fn the_shortest_way_is_the_one_of_least_delay_then_of_fewest_hops() {
+        let mut topology = Topology::new();
+        let nodes = topology.add_nodes(4);
+        let (ab, _) = topology.connect(nodes[0], nodes[1], wire(1));
+        let (bc, _) = topology.connect(nodes[1], nodes[2], wire(1));
+        let (_direct, _) = topology.connect(nodes[0], nodes[2], wire(3));
+        let (ad, _) = topology.connect(nodes[0], nodes[3], wire(2));
+        topology.connect(nodes[1], nodes[3], wire(1));
+        assert_eq!(topology.path(nodes[0], nodes[2]), Some(vec![ab, bc]));
+        assert_eq!(topology.path(nodes[0], nodes[3]), Some(vec![ad]));
+        assert_eq!(topology.path(nodes[0], nodes[0]), Some(vec![]));
+    }
+
+    #[test]
+    fn what_is_not_connected_is_not_reached() {
+        let mut topology = Topology::new();
+        let nodes = topology.add_nodes(3);
+        topology.add_link(nodes[1], nodes[0], wire(1));
+        assert_eq!(topology.path(nodes[0], nodes[1]), None, "a link has a direction");
+        assert!(topology.path(nodes[1], nodes[0]).is_some());
+        assert_eq!(topology.path(nodes[0], nodes[2]), None);
+    }
+
+    #[test]
+    fn every_node_has_an_address_of_its_own() {
+        assert_eq!(NodeId(0).address().to_string(), "10.0.0.0");
+        assert_eq!(NodeId(70_000).address().to_string(), "10.1.17.112");
+    }
+}

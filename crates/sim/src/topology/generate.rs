@@ -1,0 +1,262 @@
+//! Networks of the usual shapes.
+
+use crate::{LinkConfig, NodeId, Topology};
+use fontana_proto::SplitMix64;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One source, and hosts below it.
+#[derive(Clone, Debug)]
+pub struct Rooted {
+    /// The network.
+    pub topology: Topology,
+    /// The source's node.
+    pub source: NodeId,
+    /// The nodes of its receivers.
+    pub leaves: Vec<NodeId>,
+}
+
+/// Pairs of hosts that share one link.
+#[derive(Clone, Debug)]
+pub struct Dumbbell {
+    /// The network.
+    pub topology: Topology,
+    /// Hosts on the near side, and their partners.
+    pub pairs: Vec<(NodeId, NodeId)>,
+    /// The shared link, there and back.
+    pub bottleneck: (crate::LinkId, crate::LinkId),
+}
+
+/// A transit-stub network.
+#[derive(Clone, Debug)]
+pub struct TransitStub {
+    /// The network.
+    pub topology: Topology,
+    /// Routers of the transit domains.
+    pub transit: Vec<NodeId>,
+    /// Nodes of the stub domains, which have the hosts.
+    pub stubs: Vec<NodeId>,
+}
+
+impl Rooted {
+    /// A source, a router, and `leaves` hosts around the router.
+    pub fn star(
+        leaves: u32,
+        trunk: impl Into<Arc<LinkConfig>>,
+        access: impl Into<Arc<LinkConfig>>,
+    ) -> Self {
+        Self::tree(&[1, leaves], &[trunk.into(), access.into()])
+    }
+
+    /// A tree whose nodes have `fan_out[d]` children each at depth `d`, over links like `links[d]`, or
+    /// like the last of them.
+    pub fn tree(fan_out: &[u32], links: &[Arc<LinkConfig>]) -> Self {
+        let mut topology = Topology::new();
+        let source = topology.add_node();
+        let mut leaves = vec![source];
+        let instant = Arc::new(LinkConfig::default());
+        for (depth, &children) in fan_out.iter().enumerate() {
+            let link = links.get(depth).or(links.last()).unwrap_or(&instant);
+            let mut below = Vec::new();
+            for parent in leaves {
+                for _ in 0..children {
+                    let child = topology.add_node();
+                    topology.connect(parent, child, Arc::clone(link));
+                    below.push(child);
+                }
+            }
+            leaves = below;
+        }
+        Self { topology, source, leaves }
+    }
+}
+
+impl Dumbbell {
+    /// `pairs` of hosts, each with access links of its own, on both sides of one link.
+    pub fn new(
+        pairs: u32,
+        bottleneck: impl Into<Arc<LinkConfig>>,
+        access: impl Into<Arc<LinkConfig>>,
+    ) -> Self {
+        let access = access.into();
+        let mut topology = Topology::new();
+        let (near, far) = (topology.add_node(), topology.add_node());
+        let bottleneck = topology.connect(near, far, bottleneck);
+        let mut host = |router| {
+            let host = topology.add_node();
+            topology.connect(host, router, Arc::clone(&access));
+            host
+        };
+        let pairs = (0..pairs).map(|_| (host(near), host(far))).collect();
+        Self { topology, pairs, bottleneck }
+    }
+}
+
+/// Classes of links in a transit-stub network.
+#[derive(Clone, Debug)]
+pub struct TransitStubLinks {
+    /// Within a stub domain.
+    pub stub: LinkConfig,
+    /// From a stub domain to its transit router.
+    pub access: LinkConfig,
+    /// Within a transit domain.
+    pub transit: LinkConfig,
+    /// Between transit domains.
+    pub core: LinkConfig,
+}
+
+impl TransitStubLinks {
+    /// The classes of seed paper 002, section 4: 100 Mbit/s and 1 ms, 45 Mbit/s and 15 ms, 155 Mbit/s
+    /// and 8 ms, 155 Mbit/s and 80 ms, with exponential delays of 20 % on top.
+    pub fn paper() -> Self {
+        let class = |megabits: u64, milliseconds| LinkConfig {
+            rate_bytes_per_second: Some(megabits * 125_000),
+            delay: Duration::from_millis(milliseconds),
+            jitter: Duration::from_millis(milliseconds) / 5,
+            ..LinkConfig::default()
+        };
+        Self {
+            stub: class(100, 1),
+            access: class(45, 15),
+            transit: class(155, 8),
+            core: class(155, 80),
+        }
+    }
+
+    /// The same classes with these losses on every link.
+    pub fn with_loss(self, loss: &crate::LossModel) -> Self {
+        Self {
+            stub: self.stub.with_loss(loss.clone()),
+            access: self.access.with_loss(loss.clone()),
+            transit: self.transit.with_loss(loss.clone()),
+            core: self.core.with_loss(loss.clone()),
+        }
+    }
+}
+
+/// Numbers of domains and nodes of a transit-stub network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransitStubShape {
+    /// Transit domains.
+    pub transit_domains: u32,
+    /// Routers in each.
+    pub transit_nodes: u32,
+    /// Stub domains of each transit router.
+    pub stubs_per_node: u32,
+    /// Nodes in each stub domain.
+    pub stub_nodes: u32,
+}
+
+impl TransitStubShape {
+    /// 600 nodes, 3 transit domains, 72 stub domains (seed paper 002, section 4).
+    pub const PAPER: Self =
+        Self { transit_domains: 3, transit_nodes: 8, stubs_per_node: 3, stub_nodes: 8 };
+}
+
+/// Per mille of the possible links that exist within a transit and within a stub domain: what
+/// GT-ITM's own example of such networks has (Zegura, Calvert, Bhattacharjee: "How to model an
+/// internetwork", 1996).
+const TRANSIT_EDGES: u32 = 600;
+const STUB_EDGES: u32 = 420;
+
+impl TransitStub {
+    /// A network of the shape, whose links within domains are drawn from `random`. Every two transit
+    /// domains are linked, by one router of each that is drawn; so is every stub domain with its
+    /// transit router.
+    pub fn new(shape: TransitStubShape, links: TransitStubLinks, random: &mut SplitMix64) -> Self {
+        let mut topology = Topology::new();
+        let [stub, access, core, transit] =
+            [links.stub, links.access, links.core, links.transit].map(Arc::new);
+        let domains: Vec<_> = (0..shape.transit_domains)
+            .map(|_| {
+                let nodes = topology.add_nodes(shape.transit_nodes);
+                connect_at_random(&mut topology, &nodes, TRANSIT_EDGES, &transit, random);
+                nodes
+            })
+            .collect();
+        let mut draw =
+            |nodes: &[NodeId]| nodes.get(random.below(nodes.len() as u32) as usize).copied();
+        for (index, here) in domains.iter().enumerate() {
+            for there in domains.iter().skip(index + 1) {
+                if let (Some(a), Some(b)) = (draw(here), draw(there)) {
+                    topology.connect(a, b, Arc::clone(&core));
+                }
+            }
+        }
+        let mut stubs = Vec::new();
+        for router in domains.iter().flatten() {
+            for _ in 0..shape.stubs_per_node {
+                let nodes = topology.add_nodes(shape.stub_nodes);
+                connect_at_random(&mut topology, &nodes, STUB_EDGES, &stub, random);
+                if let Some(&gate) = nodes.get(random.below(shape.stub_nodes) as usize) {
+                    topology.connect(*router, gate, Arc::clone(&access));
+                }
+                stubs.extend(nodes);
+            }
+        }
+        Self { topology, transit: domains.into_iter().flatten().collect(), stubs }
+    }
+}
+
+/// Links any two of `nodes` with a probability, and makes sure that they are all connected: each but
+/// the first is linked with one of those before it that is drawn.
+fn connect_at_random(
+    topology: &mut Topology,
+    nodes: &[NodeId],
+    permille: u32,
+    link: &Arc<LinkConfig>,
+    random: &mut SplitMix64,
+) {
+    for (index, &node) in nodes.iter().enumerate().skip(1) {
+        let sure = random.below(index as u32) as usize;
+        for (before, &other) in nodes.iter().enumerate().take(index) {
+            if before == sure || random.below(1_000) < permille {
+                topology.connect(other, node, Arc::clone(link));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_have_their_leaves_at_their_depth() {
+        let links = [1, 2].map(|ms| Arc::new(LinkConfig::wire(Duration::from_millis(ms))));
+        let tree = Rooted::tree(&[2, 3, 4], &links);
+        assert_eq!((tree.topology.node_count(), tree.leaves.len()), (1 + 2 + 6 + 24, 24));
+        let paths = tree.topology.shortest_paths(tree.source);
+        for &leaf in &tree.leaves {
+            let path = paths.path(&tree.topology, leaf).unwrap();
+            let delays = path.iter().map(|link| tree.topology.edges()[link.index()].config.delay);
+            assert_eq!(delays.map(|d| d.as_millis()).collect::<Vec<_>>(), [1, 2, 2]);
+        }
+    }
+
+    #[test]
+    fn the_papers_network_is_one_network_of_600_nodes() {
+        for seed in 0..5 {
+            let mut random = SplitMix64::new(seed, 0);
+            let shape = TransitStubShape::PAPER;
+            let network = TransitStub::new(shape, TransitStubLinks::paper(), &mut random);
+            assert_eq!((network.transit.len(), network.stubs.len()), (24, 576));
+            assert_eq!(network.topology.node_count(), 600);
+            let paths = network.topology.shortest_paths(network.stubs[0]);
+            let all = network.transit.iter().chain(&network.stubs);
+            assert!(all.clone().all(|&node| paths.path(&network.topology, node).is_some()));
+        }
+    }
+
+    #[test]
+    fn every_pair_of_a_dumbbell_shares_its_link() {
+        let access = LinkConfig::wire(Duration::from_millis(1));
+        let dumbbell = Dumbbell::new(3, LinkConfig::default(), access);
+        for &(near, far) in &dumbbell.pairs {
+            let path = dumbbell.topology.path(near, far).unwrap();
+            assert_eq!((path.len(), path[1]), (3, dumbbell.bottleneck.0));
+            let back = dumbbell.topology.path(far, near).unwrap();
+            assert_eq!((back.len(), back[1]), (3, dumbbell.bottleneck.1));
+        }
+    }
+}

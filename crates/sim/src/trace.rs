@@ -1,0 +1,56 @@
+//! The digest of a run.
+
+use fontana_proto::Instant;
+
+/// Hashes what happens, in order: two runs are the same if their digests are.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    hasher: blake3::Hasher,
+    buffer: Vec<u8>,
+}
+
+/// What is noted; the number is part of the digest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Note {
+    Sent = 1,
+    Delivered = 2,
+    Lost = 3,
+    Joined = 4,
+    Left = 5,
+    Event = 6,
+    Grafted = 7,
+    Pruned = 8,
+    Fault = 9,
+    Segment = 10,
+}
+
+/// The hasher is fastest on pieces of many chunks.
+const BUFFER: usize = 1 << 16;
+
+impl Trace {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut trace =
+            Self { hasher: blake3::Hasher::new(), buffer: Vec::with_capacity(BUFFER + 64) };
+        trace.buffer.extend(seed.to_le_bytes());
+        trace
+    }
+
+    /// `what` happened `at` a node or link, to the packets `which`.
+    pub(crate) fn note(&mut self, at: Instant, what: Note, place: u32, which: [u64; 2]) {
+        let place = (what as u64) << 32 | u64::from(place);
+        for word in [at.as_nanos(), place, which[0], which[1]] {
+            self.buffer.extend_from_slice(&word.to_le_bytes());
+        }
+        if self.buffer.len() >= BUFFER {
+            self.hasher.update(&self.buffer);
+            self.buffer.clear();
+        }
+    }
+
+    /// The digest so far.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let mut hasher = self.hasher.clone();
+        hasher.update(&self.buffer);
+        hasher.finalize().into()
+    }
+}

@@ -1,0 +1,148 @@
+//! What may not happen in any run, whatever the network does.
+
+use crate::NodeId;
+use fontana_proto::{ChannelId, Instant};
+
+/// An invariant of the house that was broken: a mistake of ours. The run has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// More bytes than the rate allows: in any window `w` at most `cap * w` and a burst, which is
+    /// two packets or 2 ms of the cap, whichever is larger.
+    #[error("node {} sent {excess_bytes} bytes too many at {} ns", .node.0, .at.as_nanos())]
+    Rate {
+        /// The sender.
+        node: NodeId,
+        /// When.
+        at: Instant,
+        /// Beyond what was allowed.
+        excess_bytes: u64,
+    },
+    /// A host that only receives sent something.
+    #[error("receiver {} sent a packet at {} ns", .node.0, .at.as_nanos())]
+    ReceiverSent {
+        /// The receiver.
+        node: NodeId,
+        /// When.
+        at: Instant,
+    },
+    /// A host left a channel that it had not joined.
+    #[error("node {} left channel {} without having joined it, at {} ns", .node.0, .channel.0, .at.as_nanos())]
+    LeftUnjoined {
+        /// The host.
+        node: NodeId,
+        /// The channel.
+        channel: ChannelId,
+        /// When.
+        at: Instant,
+    },
+    /// A packet arrived that nobody had sent, or before it was sent.
+    #[error("packet {number} came to node {} from nowhere at {} ns", .node.0, .at.as_nanos())]
+    FromNowhere {
+        /// The receiver.
+        node: NodeId,
+        /// The packet's number.
+        number: u64,
+        /// When.
+        at: Instant,
+    },
+    /// An endpoint wants to be woken again and again without any time passing.
+    #[error("node {} makes no progress at {} ns", .node.0, .at.as_nanos())]
+    Livelock {
+        /// The host.
+        node: NodeId,
+        /// When.
+        at: Instant,
+    },
+    /// A job that another kind of endpoint asks for, or on what does not exist.
+    #[error("node {} asked for a job that makes no sense, at {} ns: {reason}", .node.0, .at.as_nanos())]
+    Job {
+        /// The host.
+        node: NodeId,
+        /// When.
+        at: Instant,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A queue of a link is longer than its limit.
+    #[error("the queue of link {link} is longer than its limit at {} ns", .at.as_nanos())]
+    LinkQueue {
+        /// The link's number.
+        link: u32,
+        /// When.
+        at: Instant,
+    },
+    /// More is under way than the run allows.
+    #[error("{events} events wait at {} ns, more than the run allows", .at.as_nanos())]
+    Events {
+        /// How many.
+        events: usize,
+        /// When.
+        at: Instant,
+    },
+}
+
+/// What a sender may send (DESIGN's rate rule).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateCap {
+    /// Of bytes on the wire, headers included.
+    pub bytes_per_second: u64,
+    /// Its longest packet, headers included.
+    pub max_packet_bytes: u32,
+}
+
+/// Checks a sender's packets against its cap: a leaky bucket, exact in integers.
+#[derive(Clone, Debug)]
+pub(crate) struct RateRule {
+    cap: RateCap,
+    /// Bytes in the bucket, times 10^9.
+    level: u128,
+    last: Instant,
+}
+
+const NANOS: u128 = 1_000_000_000;
+
+impl RateRule {
+    pub(crate) fn new(cap: RateCap) -> Self {
+        Self { cap, level: 0, last: Instant::ZERO }
+    }
+
+    /// Takes note of a packet. How many bytes it was too many, if it was.
+    pub(crate) fn excess(&mut self, now: Instant, bytes: u32) -> Option<u64> {
+        let rate = u128::from(self.cap.bytes_per_second);
+        let burst = (2 * u128::from(self.cap.max_packet_bytes) * NANOS).max(rate * NANOS / 500);
+        let leaked = now.saturating_since(self.last).as_nanos() * rate;
+        self.last = self.last.max(now);
+        self.level = self.level.saturating_sub(leaked) + u128::from(bytes) * NANOS;
+        // A packet's time is a whole number of nanoseconds: two of them at the ends of a window.
+        let excess = self.level.saturating_sub(burst + 2 * rate);
+        (excess > 0).then(|| excess.div_ceil(NANOS) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_rule_knows_the_last_byte_that_may_go() {
+        let cap = RateCap { bytes_per_second: 1_000_000, max_packet_bytes: 1_500 };
+        let mut rule = RateRule::new(cap);
+        assert_eq!(rule.excess(Instant::from_nanos(5), 1_500), None);
+        assert_eq!(rule.excess(Instant::from_nanos(5), 1_500), None);
+        assert_eq!(rule.excess(Instant::from_nanos(5), 1), Some(1));
+        let mut rule = RateRule::new(cap);
+        assert_eq!(rule.excess(Instant::ZERO, 3_000), None);
+        assert_eq!(rule.excess(Instant::from_nanos(1_500_000), 1_500), None);
+        assert_eq!(rule.excess(Instant::from_nanos(2_900_000), 1_500), Some(100));
+    }
+
+    #[test]
+    fn a_fast_sender_may_burst_for_two_milliseconds() {
+        let cap = RateCap { bytes_per_second: 100_000_000, max_packet_bytes: 1_500 };
+        let mut rule = RateRule::new(cap);
+        for _ in 0..133 {
+            assert_eq!(rule.excess(Instant::ZERO, 1_500), None);
+        }
+        assert_eq!(rule.excess(Instant::ZERO, 1_500), Some(1_000));
+    }
+}

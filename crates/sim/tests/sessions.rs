@@ -1,0 +1,112 @@
+//! The real sender and receivers on simulated networks.
+#![allow(clippy::unwrap_used)]
+
+use fontana_proto::Instant;
+use fontana_sim::{
+    Dumbbell, Fault, HostConfig, LinkConfig, LossModel, Probability, Rooted, WireFaults,
+};
+use std::time::Duration;
+use support::{Run, Scene, until_complete};
+
+#[path = "support/scene.rs"]
+mod support;
+
+const MBIT: u64 = 125_000;
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// Three receivers behind a lossy bottleneck, which begin one after the other.
+fn dumbbell(seed: u64) -> Run {
+    let scene = Scene::new(400_000, 2, 8 * MBIT, seed);
+    let bottleneck =
+        LinkConfig::bottleneck(10 * MBIT, ms(100), ms(20)).with_loss(LossModel::markov(0.1, 4.0));
+    let access = LinkConfig { graft: ms(5), prune: ms(50), ..LinkConfig::wire(ms(2)) };
+    let Dumbbell { topology, pairs, .. } =
+        Dumbbell::new(3, bottleneck, access.with_loss(LossModel::bernoulli(0.02)));
+    let receivers: Vec<_> =
+        pairs.iter().zip(0..).map(|(pair, i)| (pair.1, Instant::ZERO + ms(300 * i))).collect();
+    scene.run(topology, &[pairs[0].0], receivers)
+}
+
+#[test]
+fn receivers_behind_a_lossy_bottleneck_complete_and_the_run_repeats_exactly() {
+    let run = |seed| {
+        let mut run = dumbbell(seed);
+        assert!(until_complete(&mut run, Duration::from_secs(10)));
+        for (node, _) in run.observer().complete.clone() {
+            let stats = run.endpoint(node).unwrap().right().unwrap().stats();
+            assert_eq!(stats.duplicates, 0, "every symbol is fresh");
+            assert!(stats.lost > 0 && stats.poisoned_blocks == 0);
+        }
+        (run.digest(), run.stats(), run.observer().complete.clone())
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).0, run(2).0);
+}
+
+#[test]
+fn who_leaves_costs_the_bottleneck_nothing_any_more() {
+    let mut run = dumbbell(3);
+    assert!(until_complete(&mut run, Duration::from_secs(10)));
+    // The last prune, and what was under way.
+    run.run_until(run.now() + ms(200)).unwrap();
+    let (before, heard) = (run.stats().sent, run.stats().deliveries);
+    let carried = |run: &Run| run.link(fontana_sim::LinkId(0)).unwrap().stats().offered;
+    let offered = carried(&run);
+    run.run_until(run.now() + ms(1_000)).unwrap();
+    assert!(run.stats().sent > before + 500, "the sender goes on");
+    assert_eq!((run.stats().deliveries, carried(&run)), (heard, offered));
+}
+
+#[test]
+fn damage_duplicates_and_overtaking_cost_time_and_never_a_wrong_byte() {
+    let p = Probability::new;
+    let faults =
+        WireFaults { duplicate: p(0.02), reorder: p(0.05), held: ms(7), corrupt: p(0.004) };
+    let trunk = LinkConfig { faults, ..LinkConfig::wire(ms(10)) };
+    let star = Rooted::star(4, trunk.with_loss(LossModel::bernoulli(0.05)), LinkConfig::default());
+    let scene = Scene::new(300_000, 3, 8 * MBIT, 5);
+    let receivers = star.leaves.iter().map(|&leaf| (leaf, Instant::ZERO));
+    let mut run = scene.run(star.topology, &[star.source], receivers);
+    assert!(until_complete(&mut run, Duration::from_secs(60)));
+    assert!(run.observer().poisoned > 0, "some block was damaged, and noticed");
+}
+
+#[test]
+fn a_crashed_receiver_goes_on_where_its_disk_stands() {
+    let star = Rooted::star(1, LinkConfig::wire(ms(10)), LinkConfig::default());
+    let scene = Scene::new(1_000_000, 1, 8 * MBIT, 6);
+    let (source, leaf) = (star.source, star.leaves[0]);
+    let mut run = scene.run(star.topology, &[source], [(leaf, Instant::ZERO)]);
+    run.run_until(Instant::ZERO + ms(600)).unwrap();
+    let (receiver, jobs) = run.detach(leaf).unwrap();
+    let heard = receiver.right().unwrap().stats().fresh;
+    assert!(heard > 300 && heard < scene.source_symbols(), "{heard}");
+    run.run_until(Instant::ZERO + ms(900)).unwrap();
+    let next = fontana_sim::Either::Right(scene.receiver());
+    run.attach(leaf, next, jobs.next_life(), HostConfig::receiver([source]));
+    assert!(until_complete(&mut run, Duration::from_secs(5)));
+    let stats = run.endpoint(leaf).unwrap().right().unwrap().stats();
+    // What it heard before it knew the manifest is looked at all at once: some of it is too much.
+    let (both, k) = (heard + stats.fresh, scene.source_symbols());
+    assert!((k..k + k / 5).contains(&both), "{heard} and {both} of {k}");
+}
+
+#[test]
+fn a_partition_and_a_clock_that_jumps_only_cost_time() {
+    let star = Rooted::star(3, LinkConfig::wire(ms(10)), LinkConfig::wire(ms(1)));
+    let scene = Scene::new(500_000, 1, 8 * MBIT, 7);
+    let receivers = star.leaves.iter().map(|&leaf| (leaf, Instant::ZERO));
+    let mut run = scene.run(star.topology, &[star.source], receivers);
+    let trunk = fontana_sim::LinkId(0);
+    run.run_until(Instant::ZERO + ms(100)).unwrap();
+    run.inflict(Fault::Cut(trunk));
+    run.inflict(Fault::ClockJump(star.leaves[0], Duration::from_secs(30)));
+    run.inflict(Fault::ClockJump(star.source, Duration::from_secs(5)));
+    run.run_until(Instant::ZERO + ms(2_000)).unwrap();
+    assert!(run.observer().complete.is_empty());
+    run.inflict(Fault::Mend(trunk));
+    assert!(until_complete(&mut run, Duration::from_secs(5)));
+}

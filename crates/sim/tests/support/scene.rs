@@ -1,0 +1,202 @@
+//! A session of the real sender and receivers, on ids.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+
+use fontana_fec::{FecScheme, Oti, PlanCache};
+use fontana_proto::{
+    Acceptance, ControlObject, DecodePolicy, Event, Expectation, FixedChannels, Instant, Receiver,
+    ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender, SenderConfig,
+    TransmissionSchedule,
+};
+use fontana_sim::{
+    Either, HostConfig, IdContent, IdJobs, NodeId, Observer, RateCap, Simulation, SimulationConfig,
+    Topology,
+};
+use fontana_wire::{
+    CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject,
+    Metadata, ObjectRef, RelativePath, SessionHead, Toi, Tsi, manifest_hash,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub type Peer = Either<Sender, Receiver>;
+pub type Run = Simulation<Peer, IdJobs, Milestones>;
+
+const TSI: Tsi = Tsi(7);
+/// Bytes of a symbol: a packet of the default size.
+pub const SYMBOL: u16 = 1_400;
+/// Symbols of control objects: long enough for a head.
+const CONTROL_SYMBOL: u16 = 1_000;
+/// Headers of a packet, below and above UDP.
+const HEADERS: u32 = 28 + 64;
+
+/// Senders begin when those who wait for them have joined: who misses the first head waits for the
+/// second.
+const LISTENERS_FIRST: Duration = Duration::from_millis(50);
+
+/// One object, and who sends it.
+#[derive(Clone)]
+pub struct Scene {
+    pub manifest: Arc<Manifest>,
+    pub content: Arc<IdContent>,
+    pub rate: u64,
+    pub seed: u64,
+    /// Receivers share what is the same for all of them.
+    pub plans: Arc<PlanCache>,
+    /// Whether what receivers keep is watched.
+    pub watched: bool,
+}
+
+impl Scene {
+    pub fn new(bytes: u64, blocks: u8, rate: u64, seed: u64) -> Self {
+        let scheme = FecScheme::RaptorQ { source_blocks: blocks, sub_blocks: 1, alignment: 4 };
+        let oti = Oti { transfer_length: bytes, symbol_size: SYMBOL, scheme };
+        let block_hashes: Vec<_> = (0..blocks).map(|block| Hash([block; Hash::SIZE])).collect();
+        let path = RelativePath::new("file").unwrap();
+        let metadata = Metadata { mode: 0o644, ..Metadata::default() };
+        let file = Entry::File(FileEntry::whole_object(path, metadata, 1, bytes));
+        let object = ManifestObject { toi: 1, oti, block_hashes };
+        let manifest = Arc::new(Manifest::new(1, "scene", vec![object], vec![file]).unwrap());
+        let content = Arc::new(IdContent::of(&manifest));
+        let plans = Arc::new(PlanCache::new(4));
+        Self { manifest, content, rate, seed, plans, watched: true }
+    }
+
+    pub fn source_symbols(&self) -> u64 {
+        self.manifest.objects().iter().map(|o| o.oti.layout().unwrap().total_source_symbols()).sum()
+    }
+
+    /// `number` tells one sender of the same content from another; the first sends the source
+    /// symbols.
+    pub fn sender(&self, number: u64) -> Sender {
+        let manifest = self.manifest.emit();
+        let no_code = |length: usize| Oti {
+            transfer_length: length as u64,
+            symbol_size: CONTROL_SYMBOL,
+            scheme: FecScheme::NoCode { max_source_block_length: 64 },
+        };
+        let head = SessionHead {
+            instance: InstanceId([number as u8; 16]),
+            manifest_version: 1,
+            kind: ContentKind::Manifest,
+            manifest: ObjectRef {
+                toi: Toi::MANIFEST.0 as u32,
+                oti: no_code(manifest.len()),
+                hash: manifest_hash(&manifest),
+            },
+            expires_unix_seconds: 0,
+            rate_bytes_per_second: self.rate,
+            congestion_control: CongestionControl::FixedRate,
+        };
+        let mut head = head.emit(None);
+        head.resize(CONTROL_SYMBOL.into(), 0);
+        let control = |toi, bytes: &[u8], intervals| {
+            ControlObject::new(toi, no_code(bytes.len()), bytes, None, intervals).unwrap()
+        };
+        let objects = self.manifest.objects().iter().map(|object| SendObject {
+            toi: object.toi.into(),
+            layout: object.oti.layout().unwrap(),
+            source_pass: number == 0,
+        });
+        Sender::new(SenderConfig {
+            tsi: TSI,
+            objects: objects.collect(),
+            control: vec![control(Toi::HEAD, &head, 2), control(Toi::MANIFEST, &manifest, 4)],
+            mode: SendMode::OnDemand,
+            schedule: TransmissionSchedule::EVEN,
+            channels: None,
+            rate_bytes_per_second: self.rate,
+            packet_overhead: 28,
+            round_symbols: 4_096,
+            sequence_in_cci: true,
+            seed: self.seed.wrapping_add(number),
+        })
+    }
+
+    pub fn receiver(&self) -> Receiver {
+        let config = ReceiverConfig {
+            expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
+            acceptance: Acceptance::Automatic,
+            plain_flute: false,
+            known_manifest: None,
+            policy: DecodePolicy::Incremental,
+            limits: ReceiverLimits::default(),
+            started_at_unix_seconds: 1_800_000_000,
+            silence_after: Duration::from_secs(10),
+        };
+        let mut receiver = Receiver::new(config, Box::new(FixedChannels::new(1)));
+        receiver.share_plans(Arc::clone(&self.plans));
+        receiver
+    }
+
+    pub fn jobs(&self) -> IdJobs {
+        let content = Arc::clone(&self.content);
+        if self.watched { IdJobs::watched(content) } else { IdJobs::new(content) }
+    }
+
+    pub fn cap(&self) -> RateCap {
+        RateCap { bytes_per_second: self.rate, max_packet_bytes: u32::from(SYMBOL) + HEADERS }
+    }
+
+    /// Senders on some nodes and receivers on others, each of whom hears all senders.
+    pub fn run(
+        &self,
+        topology: Topology,
+        senders: &[NodeId],
+        receivers: impl IntoIterator<Item = (NodeId, Instant)>,
+    ) -> Run {
+        let config = SimulationConfig::new(self.seed);
+        let mut run = Simulation::new(topology, config, Milestones::default());
+        for (number, &node) in (0..).zip(senders) {
+            let sender = Either::Left(self.sender(number));
+            run.attach(
+                node,
+                sender,
+                self.jobs(),
+                HostConfig::sender(self.cap()).starting_at(Instant::ZERO + LISTENERS_FIRST),
+            );
+        }
+        let sources: Arc<[NodeId]> = senders.into();
+        for (node, starts_at) in receivers {
+            let receiver = Either::Right(self.receiver());
+            let config = HostConfig::receiver(Arc::clone(&sources)).starting_at(starts_at);
+            run.attach(node, receiver, self.jobs(), config);
+            run.observer_mut().expected += 1;
+        }
+        run
+    }
+}
+
+/// When who was done.
+#[derive(Debug, Default)]
+pub struct Milestones {
+    pub expected: usize,
+    pub complete: BTreeMap<NodeId, Instant>,
+    pub poisoned: u64,
+}
+
+impl Milestones {
+    pub fn all_complete(&self) -> bool {
+        self.complete.len() == self.expected
+    }
+}
+
+impl Observer for Milestones {
+    fn on_event(&mut self, now: Instant, node: NodeId, event: &Event) {
+        match event {
+            Event::Complete => drop(self.complete.insert(node, now)),
+            Event::BlockPoisoned { .. } => self.poisoned += 1,
+            Event::GivenUp | Event::Rejected { .. } => panic!("{node:?}: {event:?}"),
+            _ => {}
+        }
+    }
+}
+
+/// Until every receiver is complete, or `limit`. Whether they are.
+pub fn until_complete(run: &mut Run, limit: Duration) -> bool {
+    let limit = Instant::ZERO + limit;
+    match run.run_while(limit, |run| run.observer().all_complete()) {
+        Ok(done) => done,
+        Err(violation) => panic!("{violation}"),
+    }
+}
