@@ -123,8 +123,10 @@ pub(super) struct ControlCarousel {
     object: ControlObject,
     stream: SymbolStream,
     sent: u64,
-    /// Packets of a channel from one symbol to the next.
+    /// Packets of a channel from one symbol to the next, at least.
     period: u64,
+    /// Makes the rhythm uneven.
+    random: SplitMix64,
     /// For each channel, the number of its packet that the next symbol should be.
     due: Vec<u64>,
     /// When a symbol was last sent on channel 0.
@@ -154,7 +156,8 @@ impl ControlCarousel {
         let period = relaxed.min((SPOOLED_PACKETS / u64::from(k.max(1))).max(MIN_PERIOD));
         let stream = SymbolStream::new(object.oti.scheme, k, true, random);
         let due = vec![0; channel_count.max(1)];
-        Self { object, stream, sent: 0, period, due, on_base_at: None }
+        let random = random.clone();
+        Self { object, stream, sent: 0, period, random, due, on_base_at: None }
     }
 
     /// Symbols that were sent so far.
@@ -237,7 +240,10 @@ impl ControlCarousel {
         if self.sent >= u64::from(self.object.source_symbols)
             && let Some(due) = self.due.get_mut(usize::from(channel.0))
         {
-            *due = packets + self.period;
+            // A full queue drops packets of an even stream in a rhythm of its own: one that shares a
+            // factor with this one would take every control packet, or none.
+            let uneven = self.period + u64::from(self.random.below(self.period as u32 / 8 + 1));
+            *due = packets + uneven;
         }
         if channel == ChannelId::BASE {
             self.on_base_at = Some(now);
@@ -275,6 +281,22 @@ mod tests {
                 assert_eq!((payload.sbn, payload.esi, payload.symbol), (Sbn(0), Esi(0), &[][..]));
             }
         }
+    }
+
+    #[test]
+    fn a_queue_that_drops_every_second_packet_does_not_take_all_control_packets() {
+        let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+        let oti = Oti { transfer_length: 100, symbol_size: 100, scheme };
+        let object = ControlObject::new(Toi::HEAD, oti, &[1; 100], None, 2).unwrap();
+        let mut all = [carousel(object)];
+        let mut by_parity = [0, 0];
+        for packet in 0..20_000 {
+            if let Some(which) = ControlCarousel::pick(&all, ChannelId::BASE, packet) {
+                all[which].advance(Instant::ZERO, ChannelId::BASE, packet);
+                by_parity[packet as usize % 2] += 1;
+            }
+        }
+        assert!(by_parity.iter().all(|&count| count > 20), "{by_parity:?}");
     }
 
     #[test]
