@@ -24,6 +24,7 @@ mod observe;
 mod packet;
 mod queue;
 mod simulation;
+mod swarm;
 mod tcp;
 mod topology;
 mod trace;
@@ -40,6 +41,7 @@ pub use queue::EventQueue;
 pub use simulation::{
     Fault, FlowId, FlowStats, Simulation, SimulationConfig, SimulationStats, Traffic,
 };
+pub use swarm::{Cast, Incident, Scenario, SwarmBounds};
 pub use tcp::{Ack, TcpConfig, TcpReceiver, TcpSender, TcpVariant};
 pub use topology::{
     Dumbbell, Edge, LinkId, NodeId, PathTree, Rooted, Topology, TransitStub, TransitStubLinks,

@@ -64,7 +64,7 @@ pub(super) enum Segment {
 
 impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
     /// Has `traffic` flow from one node to another, on the shortest ways there and back, from
-    /// `starts_at` until `stops_at`. `None` if there is no way.
+    /// `starts_at` until `stops_at`. `None` if there is no way, or none is needed.
     pub fn add_flow(
         &mut self,
         (from, to): (NodeId, NodeId),
@@ -72,7 +72,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         starts_at: Instant,
         stops_at: Instant,
     ) -> Option<FlowId> {
-        let there = self.topology.path(from, to)?.into();
+        let there: Arc<[_]> = self.topology.path(from, to).filter(|way| !way.is_empty())?.into();
         let back = self.topology.path(to, from)?.into();
         let ends = match traffic {
             Traffic::Tcp(config) => Ends::Tcp {

@@ -1,0 +1,305 @@
+//! Swarms: many short runs, each with a network, losses, faults and churn that are drawn from its
+//! seed. A seed that breaks an invariant is the whole report: it draws the same run again.
+//!
+//! What is drawn here is the world. Whoever runs a swarm supplies the [`Cast`], which may draw the
+//! rest of the configuration from [`Scenario::random`], and says when all is well.
+
+use crate::{
+    Dumbbell, Fault, HostConfig, Jobs, LinkConfig, LinkId, LossModel, NodeId, Observer,
+    Probability, QueueLength, RateCap, Rooted, Simulation, SimulationConfig, TcpConfig, TcpVariant,
+    Topology, Traffic, TransitStub, TransitStubLinks, TransitStubShape, Violation, WireFaults,
+};
+use fontana_proto::{Endpoint, Instant, SplitMix64};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How far the dice go.
+#[derive(Clone, Copy, Debug)]
+pub struct SwarmBounds {
+    /// Most senders of a run, at least one.
+    pub senders: u32,
+    /// Most receivers of a run, at least one.
+    pub receivers: u32,
+    /// What a sender sends: bottlenecks are drawn around it.
+    pub rate_bytes_per_second: u64,
+    /// Hosts come, crash and come back, and links fail, before this.
+    pub trouble: Duration,
+}
+
+/// The world of one run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it was drawn from.
+    pub seed: u64,
+    /// The network, with its losses and faults of wires.
+    pub topology: Topology,
+    /// Where the senders are.
+    pub senders: Vec<NodeId>,
+    /// Where the receivers are, and when each begins.
+    pub receivers: Vec<(NodeId, Instant)>,
+    /// What happens to them, in order.
+    pub incidents: Vec<(Instant, Incident)>,
+    /// Cross traffic: from where to where, what, and until when.
+    pub flows: Vec<((NodeId, NodeId), Traffic, Instant)>,
+}
+
+/// What happens in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incident {
+    /// Something goes wrong.
+    Fault(Fault),
+    /// A host that crashed starts again.
+    Restart(NodeId),
+}
+
+/// Who plays in a run.
+pub trait Cast<E, J> {
+    /// A sender: the `number`th of the scenario, in its first life if `earlier` is `None`.
+    fn sender(&mut self, number: usize, earlier: Option<(E, J)>) -> (E, J, RateCap);
+    /// A receiver, in its first life if `earlier` is `None`.
+    fn receiver(&mut self, number: usize, earlier: Option<(E, J)>) -> (E, J);
+}
+
+/// Streams of random numbers for the drawing of worlds are not those of their links.
+const WORLD: u64 = 1 << 40;
+const CAST: u64 = 2 << 40;
+
+impl Scenario {
+    /// The world of this seed.
+    pub fn draw(seed: u64, bounds: &SwarmBounds) -> Self {
+        let mut dice = Dice(SplitMix64::new(seed, WORLD));
+        let receivers = dice.between(1, bounds.receivers.max(1).into()) as u32;
+        let senders = dice.between(1, bounds.senders.max(1).into()) as u32;
+        let (topology, places) = dice.network(senders + receivers, bounds);
+        let (senders, receivers) = places.split_at((senders as usize).min(places.len()));
+        let trouble = bounds.trouble;
+        let first =
+            |dice: &mut Dice| if dice.one_in(3) { dice.moment(trouble) } else { Instant::ZERO };
+        let receivers: Vec<_> = receivers.iter().map(|&node| (node, first(&mut dice))).collect();
+        let mut scenario = Self {
+            seed,
+            topology,
+            senders: senders.to_vec(),
+            receivers,
+            incidents: Vec::new(),
+            flows: Vec::new(),
+        };
+        scenario.draw_incidents(&mut dice, trouble);
+        scenario.draw_flows(&mut dice, &places, trouble);
+        scenario
+    }
+
+    /// For what the cast leaves to chance.
+    pub fn random(&self) -> SplitMix64 {
+        SplitMix64::new(self.seed, CAST)
+    }
+
+    /// When the last incident is over.
+    pub fn calm_at(&self) -> Instant {
+        let starts = self.receivers.iter().map(|&(_, starts_at)| starts_at);
+        let incidents = self.incidents.iter().map(|&(at, _)| at);
+        starts.chain(incidents).max().unwrap_or(Instant::ZERO)
+    }
+
+    /// Plays it until `done` says so, asked every second once it is calm, or for `patience` after
+    /// that. The run as it ended, and whether it was done.
+    ///
+    /// # Errors
+    /// The first [`Violation`].
+    pub fn play<E: Endpoint, J: Jobs, O: Observer>(
+        &self,
+        cast: &mut impl Cast<E, J>,
+        observer: O,
+        patience: Duration,
+        done: impl FnMut(&Simulation<E, J, O>) -> bool,
+    ) -> Result<(Simulation<E, J, O>, bool), Violation> {
+        let config = SimulationConfig::new(self.seed);
+        let mut run = Simulation::new(self.topology.clone(), config, observer);
+        for number in 0..self.senders.len() + self.receivers.len() {
+            self.enter(&mut run, cast, number, None);
+        }
+        for &(pair, traffic, until) in &self.flows {
+            run.add_flow(pair, traffic, Instant::ZERO, until);
+        }
+        for &(at, incident) in &self.incidents {
+            run.run_until(at)?;
+            match incident {
+                Incident::Fault(fault) => run.inflict(fault),
+                Incident::Restart(node) => {
+                    let mut hosts =
+                        self.senders.iter().chain(self.receivers.iter().map(|(n, _)| n));
+                    if let Some(number) = hosts.position(|&host| host == node) {
+                        let earlier = run.detach(node);
+                        self.enter(&mut run, cast, number, earlier);
+                    }
+                }
+            }
+        }
+        run.run_until(self.calm_at())?;
+        let done = run.run_while(self.calm_at() + patience, done)?;
+        Ok((run, done))
+    }
+
+    /// Puts a host on its node: senders are numbered first.
+    fn enter<E: Endpoint, J: Jobs, O: Observer>(
+        &self,
+        run: &mut Simulation<E, J, O>,
+        cast: &mut impl Cast<E, J>,
+        number: usize,
+        earlier: Option<(E, J)>,
+    ) {
+        let now = run.now();
+        if let Some(&node) = self.senders.get(number) {
+            let (endpoint, jobs, cap) = cast.sender(number, earlier);
+            run.attach(node, endpoint, jobs, HostConfig::sender(cap).starting_at(now));
+        } else if let Some(&(node, starts_at)) = self.receivers.get(number - self.senders.len()) {
+            let (endpoint, jobs) = cast.receiver(number - self.senders.len(), earlier);
+            let config = HostConfig::receiver(self.senders.clone());
+            run.attach(node, endpoint, jobs, config.starting_at(starts_at.max(now)));
+        }
+    }
+
+    fn draw_incidents(&mut self, dice: &mut Dice, trouble: Duration) {
+        let links = self.topology.edges().len() as u64;
+        let hosts =
+            self.receivers.iter().map(|&(node, _)| node).chain(self.senders.iter().copied());
+        for node in hosts {
+            if dice.one_in(8) {
+                let (from, until) = dice.span(trouble);
+                self.incidents.push((from, Incident::Fault(Fault::Crash(node))));
+                self.incidents.push((until, Incident::Restart(node)));
+            }
+            if dice.one_in(16) {
+                let by = Duration::from_millis(dice.between(1, 100_000));
+                self.incidents
+                    .push((dice.moment(trouble), Incident::Fault(Fault::ClockJump(node, by))));
+            }
+        }
+        for _ in 0..dice.between(0, 3).min(links) {
+            let link = LinkId(dice.between(0, links - 1) as u32);
+            let (from, until) = dice.span(trouble);
+            self.incidents.push((from, Incident::Fault(Fault::Cut(link))));
+            self.incidents.push((until, Incident::Fault(Fault::Mend(link))));
+        }
+        // A stable sort: what was drawn first of the same moment happens first.
+        self.incidents.sort_by_key(|&(at, _)| at);
+    }
+
+    fn draw_flows(&mut self, dice: &mut Dice, places: &[NodeId], trouble: Duration) {
+        for _ in 0..dice.between(0, 4).saturating_sub(2) {
+            let (Some(from), Some(to)) = (dice.pick(places), dice.pick(places)) else { return };
+            let variant = if dice.one_in(2) { TcpVariant::Reno } else { TcpVariant::Cubic };
+            let traffic = Traffic::Tcp(TcpConfig::new(variant));
+            self.flows.push(((from, to), traffic, dice.moment(trouble)));
+        }
+    }
+}
+
+/// Draws what a world consists of.
+struct Dice(SplitMix64);
+
+impl Dice {
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        let span = high.saturating_sub(low).saturating_add(1).min(u32::MAX.into());
+        low + u64::from(self.0.below(span as u32))
+    }
+
+    fn one_in(&mut self, count: u32) -> bool {
+        self.0.below(count) == 0
+    }
+
+    fn pick<T: Copy>(&mut self, among: &[T]) -> Option<T> {
+        among.get(self.0.below(among.len() as u32) as usize).copied()
+    }
+
+    fn moment(&mut self, before: Duration) -> Instant {
+        let millis = u64::try_from(before.as_millis()).unwrap_or(u64::MAX);
+        Instant::ZERO + Duration::from_millis(self.between(0, millis))
+    }
+
+    fn span(&mut self, before: Duration) -> (Instant, Instant) {
+        let (a, b) = (self.moment(before), self.moment(before));
+        (a.min(b), a.max(b))
+    }
+
+    /// A network, and the nodes of `hosts` hosts, or of as many as there is room for.
+    fn network(&mut self, hosts: u32, bounds: &SwarmBounds) -> (Topology, Vec<NodeId>) {
+        match self.between(0, 3) {
+            0 => {
+                let (trunk, access) = (self.link(bounds), self.link(bounds));
+                let star = Rooted::star(hosts.saturating_sub(1), trunk, access);
+                (star.topology, [vec![star.source], star.leaves].concat())
+            }
+            1 => {
+                let links: Vec<_> = (0..3).map(|_| Arc::new(self.link(bounds))).collect();
+                let fan = self.between(2, 4) as u32;
+                let tree = Rooted::tree(&[fan, fan, hosts.div_ceil(fan * fan)], &links);
+                let places = [vec![tree.source], tree.leaves].concat();
+                (tree.topology, places.into_iter().take(hosts as usize).collect())
+            }
+            2 => {
+                let (bottleneck, access) = (self.link(bounds), self.link(bounds));
+                let dumbbell = Dumbbell::new(hosts.div_ceil(2), bottleneck, access);
+                let (near, far): (Vec<_>, Vec<_>) = dumbbell.pairs.into_iter().unzip();
+                let places = near.into_iter().chain(far).take(hosts as usize);
+                (dumbbell.topology, places.collect())
+            }
+            _ => {
+                let shape = TransitStubShape {
+                    transit_domains: 2,
+                    transit_nodes: 2,
+                    stubs_per_node: 2,
+                    stub_nodes: hosts.div_ceil(8).max(1),
+                };
+                let links = TransitStubLinks {
+                    stub: self.link(bounds),
+                    access: self.link(bounds),
+                    transit: self.link(bounds),
+                    core: self.link(bounds),
+                };
+                let network = TransitStub::new(shape, links, &mut self.0);
+                let places = network.stubs.into_iter().take(hosts as usize).collect();
+                (network.topology, places)
+            }
+        }
+    }
+
+    /// Mostly a good link; sometimes one that is everything that a link should not be.
+    fn link(&mut self, bounds: &SwarmBounds) -> LinkConfig {
+        let millis = |dice: &mut Self, most| Duration::from_millis(dice.between(0, most));
+        let rate = bounds.rate_bytes_per_second.max(1);
+        let has_rate = self.one_in(2);
+        let permille = |dice: &mut Self, most| dice.between(0, most) as f64 / 1_000.0;
+        let loss = match self.between(0, 4) {
+            0 => LossModel::bernoulli(permille(self, 300)),
+            1 => LossModel::markov(permille(self, 300), self.between(1, 10) as f64),
+            2 => LossModel::Periodic { period: self.between(2, 100) as u32, first: 0 },
+            _ => LossModel::None,
+        };
+        let rare = |dice: &mut Self, one_in| match dice.one_in(one_in) {
+            true => Probability::new(permille(dice, 20)),
+            false => Probability::ZERO,
+        };
+        let faults = WireFaults {
+            duplicate: rare(self, 6),
+            reorder: rare(self, 4),
+            held: millis(self, 50),
+            corrupt: Probability::new(rare(self, 8).as_f64() / 20.0),
+        };
+        let queue = match self.one_in(2) {
+            true => QueueLength::Packets(self.between(5, 500) as u32),
+            false => QueueLength::Bytes(self.between(10_000, 500_000)),
+        };
+        LinkConfig {
+            rate_bytes_per_second: has_rate.then(|| self.between(rate / 2, 4 * rate)),
+            queue,
+            mark_from: self.one_in(4).then(|| QueueLength::Packets(self.between(1, 50) as u32)),
+            delay: millis(self, 100),
+            jitter: if self.one_in(3) { millis(self, 20) } else { Duration::ZERO },
+            loss,
+            faults,
+            graft: millis(self, 100),
+            prune: millis(self, 2_000),
+        }
+    }
+}

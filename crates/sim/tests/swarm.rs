@@ -1,0 +1,86 @@
+//! Worlds drawn from seeds, with the real sender and receivers in them.
+//!
+//! ```sh
+//! SWARM_SEEDS=5000 cargo test --release -p fontana-sim --test swarm -- --ignored
+//! ```
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use fontana_proto::{Receiver, Sender};
+use fontana_sim::{Cast, Either, IdJobs, RateCap, Scenario, SwarmBounds};
+use std::time::Duration;
+use support::{Milestones, Peer, Scene};
+
+#[path = "support/scene.rs"]
+mod support;
+
+const RATE: u64 = 1_000_000;
+
+const BOUNDS: SwarmBounds = SwarmBounds {
+    senders: 3,
+    receivers: 12,
+    rate_bytes_per_second: RATE,
+    trouble: Duration::from_secs(3),
+};
+
+/// The same content for everybody; a sender that comes back is another one.
+struct Players {
+    scene: Scene,
+    senders: u64,
+}
+
+impl Cast<Peer, IdJobs> for Players {
+    fn sender(
+        &mut self,
+        _number: usize,
+        _earlier: Option<(Peer, IdJobs)>,
+    ) -> (Peer, IdJobs, RateCap) {
+        let sender: Sender = self.scene.sender(self.senders);
+        self.senders += 1;
+        (Either::Left(sender), self.scene.jobs(), self.scene.cap())
+    }
+
+    fn receiver(&mut self, _number: usize, earlier: Option<(Peer, IdJobs)>) -> (Peer, IdJobs) {
+        let receiver: Receiver = self.scene.receiver();
+        let jobs = earlier.map_or_else(|| self.scene.jobs(), |(_, jobs)| jobs.next_life());
+        (Either::Right(receiver), jobs)
+    }
+}
+
+/// Plays the world of a seed. The run's digest, and how many were complete.
+fn play(seed: u64) -> ([u8; 32], usize) {
+    let scenario = Scenario::draw(seed, &BOUNDS);
+    let mut random = scenario.random();
+    let bytes = 20_000 + u64::from(random.below(200_000));
+    let blocks = 1 + random.below(4) as u8;
+    let scene = Scene::new(bytes, blocks, RATE, seed);
+    let observer = Milestones { expected: scenario.receivers.len(), ..Milestones::default() };
+    let mut players = Players { scene, senders: 0 };
+    let patience = Duration::from_secs(120);
+    let played =
+        scenario.play(&mut players, observer, patience, |run| run.observer().all_complete());
+    let (run, done) = played.unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+    assert!(done, "seed {seed}: {:?} of {}", run.observer().complete, scenario.receivers.len());
+    (run.digest(), run.observer().complete.len())
+}
+
+#[test]
+fn no_world_of_the_swarm_breaks_an_invariant_and_all_receivers_complete() {
+    for seed in 0..40 {
+        play(seed);
+    }
+}
+
+#[test]
+fn the_world_of_a_seed_is_always_the_same() {
+    for seed in [3, 14] {
+        assert_eq!(play(seed), play(seed));
+    }
+    assert_ne!(play(3).0, play(14).0);
+}
+
+#[test]
+#[ignore = "as many seeds as there is time for"]
+fn a_large_swarm_finds_nothing() {
+    let seeds = option_env!("SWARM_SEEDS").and_then(|seeds| seeds.parse().ok()).unwrap_or(1_000);
+    (1_000..1_000 + seeds).for_each(|seed| drop(play(seed)));
+}
