@@ -6,11 +6,12 @@ mod world;
 
 use fontana_fec::{FecScheme, ReedSolomonCode, Sbn};
 use fontana_proto::{
-    ChannelId, Event, Fcast, Instant, Membership, ObjectOrder, PacketSeen, Profile, ReceiverConfig,
-    SendMode, SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits,
-    SymbolOrganization, TransmissionSchedule,
+    ChannelId, Done, Endpoint, Event, Fcast, Instant, Job, Membership, ObjectOrder, Output,
+    PacketSeen, Profile, ReceiverConfig, SendMode, SplitMix64, Subscription, SubscriptionControl,
+    SubscriptionLimits, SymbolOrganization, TransmissionSchedule, drain,
 };
 use fontana_wire::{Packet, SecretKey, Toi};
+use std::ops::ControlFlow;
 use std::time::Duration;
 use world::{Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender, source};
 
@@ -357,4 +358,38 @@ fn deferred_decoding_begins_when_the_channels_were_left() {
             }
         }
     }
+}
+
+/// What a packet costs the sender, without its bytes:
+///
+/// ```text
+/// cargo test --release -p fontana-proto --test layers --no-run
+/// perf stat -e instructions,task-clock target/release/deps/layers-* --ignored three_million_packets
+/// ```
+#[test]
+#[ignore = "a measurement"]
+fn three_million_packets_leave_over_six_layers() {
+    let content = Content::new(&[(3_000_000, 3)], 10);
+    let setup = Setup { rate: 1_000_000_000, round_symbols: 50_000, ..Setup::default() };
+    let mut sender = sender(&content, &setup.layered(6), None);
+    let (mut now, mut packets, mut header) = (Instant::ZERO, 0_u64, Vec::new());
+    while packets < 3_000_000 {
+        let mut prepared = Vec::new();
+        let _ = drain(&mut sender, now, &mut header, |output, _| {
+            match output {
+                Output::Transmit { .. } => packets += 1,
+                Output::Job(Job::Prepare { batch, .. }) => prepared.push(batch),
+                _ => {}
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        for batch in prepared.drain(..) {
+            sender.handle_done(now, Done::Prepared { batch });
+        }
+        if let Some(due) = sender.poll_timeout() {
+            now = now.max(due);
+            sender.handle_timeout(now);
+        }
+    }
+    assert_eq!(sender.stats().packets, packets);
 }

@@ -16,10 +16,11 @@
 //! different f each, because adding the digits of s 2^(d - a) rotates the bits of s. With N odd, the
 //! steps alone do it.
 //!
-//! Flipping low bits from pass to pass is the "reverse binary order" of sub-blocks in which the
-//! prototype of Byers, Luby, Mitzenmacher and Rege sent (SIGCOMM 1998, section 7.1.2; section VII-B
-//! of the journal version refers to it), without its condition that N be a multiple of 2^(L - 1).
-//! The property is exact if the layers keep step; if their clocks are a packet apart, so are the repetitions.
+//! Flipping low bits from pass to pass is the reverse binary order of sub-blocks of the digital fountain's
+//! first prototype (Byers, Luby, Mitzenmacher, Rege, SIGCOMM 1998, to which section VII-B of the journal
+//! paper refers), without its condition that N be a multiple of 2^(L - 1). That such schedules exist was
+//! shown by Bhattacharyya, Kurose, Towsley and Nagarajan (INFOCOM 1998). The property is exact if the
+//! layers keep step; if their clocks are a packet apart, so are the repetitions.
 //!
 //! [`TransmissionSchedule::Cumulative`]: super::TransmissionSchedule::Cumulative
 
@@ -177,10 +178,8 @@ mod tests {
         }
     }
 
-    /// Table 5 of the conference paper: eight packets, four layers. The order of bits differs: ours
-    /// flips the lowest one from pass to pass, so that all layers together go round in order.
     #[test]
-    fn four_layers_of_eight_symbols() {
+    fn all_layers_together_go_round_and_each_layer_by_itself_too() {
         let blocks = fixed(&[8]);
         let mut ledger = Ledger::new(&blocks, None);
         let mut order = Cumulative::new(&blocks, 4).unwrap();
