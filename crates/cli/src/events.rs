@@ -529,6 +529,7 @@ pub(crate) fn rejection(reason: Rejection) -> &'static str {
         Rejection::OldVersion => "old_version",
         Rejection::BadManifest => "bad_manifest",
         Rejection::TooLarge => "too_large",
+        Rejection::TooFast => "too_fast",
     }
 }
 

@@ -133,7 +133,10 @@ pub fn subscribe(
     first: FirstChannel,
 ) -> Result<Box<dyn SubscriptionControl>, SubscriptionError> {
     let inner = build(control, limits, first)?;
-    let Some(breaker) = limits.breaker else { return Ok(inner) };
+    // At a constant rate on one channel there is nothing to come down to; the operator answers for it
+    // on a network of his own, and receivers are to bear any loss there.
+    let answered_for = *control == CongestionControl::FixedRate;
+    let Some(breaker) = limits.breaker.filter(|_| !answered_for) else { return Ok(inner) };
     let scheme = control.clone();
     Ok(Box::new(breaker::CircuitBreaker::new(scheme, *limits, breaker, inner, first.now)))
 }

@@ -34,6 +34,8 @@ pub enum Rejection {
     BadManifest,
     /// Its objects have more bytes, or blocks that take more memory to decode, than the limits allow.
     TooLarge,
+    /// Its lowest level brings more bytes per second than the limits allow.
+    TooFast,
 }
 
 /// Why no more of a stream can be received.

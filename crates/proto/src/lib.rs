@@ -36,7 +36,7 @@ pub use profile::Profile;
 pub use random::SplitMix64;
 pub use receiver::{
     Acceptance, DecodePolicy, Expectation, FileRefusal, ObjectProgress, Receiver, ReceiverConfig,
-    ReceiverLimits, ReceiverStats, SessionKey, Subscription, SubscriptionLimits, repair_slots,
+    ReceiverLimits, ReceiverStats, SessionKey, Subscription, repair_slots,
 };
 pub use schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 pub use sender::{

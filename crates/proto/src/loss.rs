@@ -1,22 +1,37 @@
 //! How many packets of a session were lost on the way, from their sequence numbers.
 
 use crate::ChannelId;
+use fontana_wire::CongestionControl;
 
 /// Loss on each channel of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChannelLoss {
     /// By channel, as far as any was heard: 256 at most.
     meters: Vec<LossMeter>,
+    width: NumberWidth,
 }
 
 impl ChannelLoss {
+    /// How the session numbers its packets is known: what was counted otherwise is void.
+    pub(crate) fn numbered_by(&mut self, control: &CongestionControl) {
+        let width = match control {
+            CongestionControl::FixedRate | CongestionControl::FixedLayers(_) => NumberWidth::Word,
+            CongestionControl::Rlc(_)
+            | CongestionControl::FlidSl(_)
+            | CongestionControl::Webrc(_) => NumberWidth::Half,
+        };
+        if width != self.width {
+            *self = Self { meters: Vec::new(), width };
+        }
+    }
+
     pub(crate) fn on_sequence(&mut self, channel: ChannelId, sequence: u32) {
         let index = usize::from(channel.0);
         if self.meters.len() <= index {
             self.meters.resize(index + 1, LossMeter::default());
         }
         if let Some(meter) = self.meters.get_mut(index) {
-            meter.on_sequence(sequence);
+            meter.on_sequence(sequence, self.width);
         }
     }
 
@@ -31,7 +46,16 @@ impl ChannelLoss {
     }
 }
 
-/// Counts a channel's 32-bit sequence numbers, which start anywhere and wrap around.
+/// Where the number is in a CCI of 32 bits: it is all of it, or its lower half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum NumberWidth {
+    #[default]
+    Word,
+    Half,
+}
+
+/// Counts a channel's sequence numbers, which start anywhere and wrap around. (Those of WEBRC's base
+/// channel wrap around some packets early: that counts as a loss of these, once in 65 536 packets.)
 #[derive(Clone, Debug, Default)]
 struct LossMeter {
     /// First and highest number seen, unwrapped: the very first counts as `2^32` more than it is.
@@ -41,20 +65,40 @@ struct LossMeter {
     before: (u64, u64),
 }
 
-/// A jump by more than this is a sender that started again, not a gap: more than a minute of
-/// silence at 100 000 packets a second.
-const LARGEST_GAP: i64 = 1 << 23;
+impl NumberWidth {
+    const fn bits(self) -> u32 {
+        match self {
+            Self::Word => 32,
+            Self::Half => 16,
+        }
+    }
+
+    /// A jump by more than this is a sender that started again, not a gap: more than a minute of
+    /// silence at 100 000 packets a second, or a second of it at 8 000.
+    const fn largest_gap(self) -> i64 {
+        match self {
+            Self::Word => 1 << 23,
+            Self::Half => 1 << 13,
+        }
+    }
+
+    /// From one number to another, the shorter way round.
+    const fn step(self, from: u32, to: u32) -> i64 {
+        let unused = 32 - self.bits();
+        ((to.wrapping_sub(from) << unused) as i32 >> unused) as i64
+    }
+}
 
 impl LossMeter {
-    fn on_sequence(&mut self, sequence: u32) {
+    fn on_sequence(&mut self, sequence: u32, width: NumberWidth) {
         let Some((first, highest)) = self.span else {
             let start = (1 << 32) + u64::from(sequence);
             self.span = Some((start, start));
             self.received = 1;
             return;
         };
-        let step = i64::from(sequence.wrapping_sub(highest as u32) as i32);
-        if step.abs() > LARGEST_GAP {
+        let step = width.step(highest as u32, sequence);
+        if step.abs() > width.largest_gap() {
             // Keep what was counted: shift the span so that nothing seems lost in between.
             let counted = highest - first;
             let sequence = (1 << 48) + u64::from(sequence);
@@ -94,7 +138,7 @@ mod tests {
 
     fn counted(sequences: impl IntoIterator<Item = u32>) -> (u64, u64) {
         let mut meter = LossMeter::default();
-        sequences.into_iter().for_each(|s| meter.on_sequence(s));
+        sequences.into_iter().for_each(|s| meter.on_sequence(s, NumberWidth::Word));
         (meter.expected(), meter.lost())
     }
 
@@ -110,6 +154,15 @@ mod tests {
     fn numbers_wrap_around() {
         assert_eq!(counted([u32::MAX - 1, u32::MAX, 1]), (4, 1));
         assert_eq!(counted([0, u32::MAX]), (2, 0), "the first to arrive was number two");
+    }
+
+    #[test]
+    fn numbers_of_sixteen_bits_wrap_around_under_whatever_else_the_cci_says() {
+        let mut meter = LossMeter::default();
+        for sequence in [0x5500_fffe_u32, 0x5701_ffff, 0xd500_0001] {
+            meter.on_sequence(sequence, NumberWidth::Half);
+        }
+        assert_eq!((meter.expected(), meter.lost()), (4, 1));
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod selection;
 mod stream;
 
 pub use block::repair_slots;
-pub use channels::{Subscription, SubscriptionLimits};
+pub use channels::Subscription;
 pub use config::{
     Acceptance, DecodePolicy, Expectation, ReceiverConfig, ReceiverLimits, ReceiverStats,
 };

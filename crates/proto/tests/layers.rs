@@ -22,7 +22,11 @@ fn start(content: &Content, setup: &Setup) -> SenderDriver {
 }
 
 fn limited(max_channels: u8, loss: f64, seed: u64) -> ReceiverDriver {
-    let subscription = Subscription::Declared(SubscriptionLimits { max_channels });
+    let subscription = Subscription::Declared(SubscriptionLimits {
+        max_channels,
+        breaker: None,
+        ..SubscriptionLimits::default()
+    });
     ReceiverDriver::subscribed(receiver_config(), subscription, loss, seed)
 }
 

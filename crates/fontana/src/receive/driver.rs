@@ -79,7 +79,10 @@ pub(super) fn run(
             started_at_unix_seconds: wall.as_secs(),
             silence_after: SILENCE,
         },
-        Subscription::Declared(SubscriptionLimits { max_channels: 1 }),
+        Subscription::Declared(SubscriptionLimits {
+            max_channels: 1,
+            ..SubscriptionLimits::default()
+        }),
     );
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =

@@ -108,7 +108,7 @@ fn verdict_of_silence(rejections: &[(SessionKey, Rejection)]) -> Verdict {
                 Verdict::Authentication
             }
             Rejection::BadManifest => Verdict::VerificationFailed,
-            Rejection::TooLarge => Verdict::Refused,
+            Rejection::TooLarge | Rejection::TooFast => Verdict::Refused,
             Rejection::OtherSession | Rejection::OtherManifest => Verdict::NothingHeard,
         })
     })

@@ -80,6 +80,7 @@ impl ChannelClock {
     pub fn channel_count(&self) -> usize {
         match &self.0 {
             Scheme::Layers(clock) => clock.channel_count(),
+            Scheme::Waves(clock) => clock.channel_count(),
         }
     }
 

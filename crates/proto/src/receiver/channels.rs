@@ -6,8 +6,11 @@
 //! channels number their packets each for itself, and share the way, so that one of them is enough to
 //! tell how it is.
 
-use crate::congestion::{Membership, PacketSeen};
-use crate::{ChannelId, Event, FixedChannels, Instant, Output, SessionKey, SubscriptionControl};
+use crate::congestion::{FirstChannel, Membership, PacketSeen, SubscriptionError, subscribe};
+use crate::{
+    ChannelId, Event, FixedChannels, Instant, Output, SessionKey, SubscriptionControl,
+    SubscriptionLimits,
+};
 use fontana_wire::SessionHead;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -19,19 +22,6 @@ pub enum Subscription {
     Declared(SubscriptionLimits),
     /// This control, from the beginning and whatever the head says.
     Given(Box<dyn SubscriptionControl>),
-}
-
-/// What a receiver takes at most, whatever a session offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SubscriptionLimits {
-    /// Channels joined at a time.
-    pub max_channels: u8,
-}
-
-impl Default for SubscriptionLimits {
-    fn default() -> Self {
-        Self { max_channels: fontana_wire::MAX_CHANNELS }
-    }
 }
 
 /// After so long without a packet of the session whose control is followed, another one that carries the
@@ -48,6 +38,10 @@ pub(super) struct Channels {
     session: Option<SessionKey>,
     heard_at: Option<Instant>,
     joined: BTreeSet<ChannelId>,
+    /// The latest time that is known.
+    now: Instant,
+    /// When channel 0 was joined, and how long after that the first packet came.
+    base: (Instant, Option<Duration>),
     /// To be left, because the control that had joined them is gone.
     leaving: VecDeque<ChannelId>,
     told: Told,
@@ -73,6 +67,8 @@ impl Channels {
             session: None,
             heard_at: None,
             joined: BTreeSet::new(),
+            now: Instant::ZERO,
+            base: (Instant::ZERO, None),
             leaving: VecDeque::new(),
             told: Told { channels: 1, at: Instant::ZERO, bytes: 0 },
         }
@@ -80,15 +76,22 @@ impl Channels {
 
     /// A session's head is trusted as far as is expected: the first one decides, or this one
     /// `instead`.
-    pub(super) fn declare(&mut self, session: SessionKey, head: &SessionHead, instead: bool) {
-        let Some(limits) = self.limits else { return };
+    pub(super) fn declare(
+        &mut self,
+        session: SessionKey,
+        head: &SessionHead,
+        instead: bool,
+    ) -> Result<(), SubscriptionError> {
+        let Some(limits) = self.limits else { return Ok(()) };
         if self.session == Some(session) || (self.session.is_some() && !instead) {
-            return;
+            return Ok(());
         }
+        let first = FirstChannel { now: self.now, heard_after: self.base.1 };
+        let control = subscribe(&head.congestion_control, &limits, first)?;
         self.leave_upper();
         (self.session, self.heard_at) = (Some(session), None);
-        let count = head.congestion_control.channel_count().clamp(1, limits.max_channels.max(1));
-        self.control = Box::new(FixedChannels::new(count));
+        self.control = control;
+        Ok(())
     }
 
     /// Nothing is expected of a session any more.
@@ -122,7 +125,11 @@ impl Channels {
         bytes: usize,
         packet: &PacketSeen,
     ) {
+        self.now = now;
         self.told.bytes += bytes as u64;
+        if packet.channel == ChannelId::BASE {
+            self.base.1.get_or_insert(now.saturating_since(self.base.0));
+        }
         self.heard_at.get_or_insert(now);
         if self.session.is_none_or(|own| own == session) {
             self.heard_at = Some(now);
@@ -146,6 +153,7 @@ impl Channels {
 
     /// The next channel to join or leave, or what that has led to.
     pub(super) fn poll_output(&mut self, now: Instant) -> Option<Output> {
+        self.now = now;
         while let Some(channel) = self.leaving.pop_front() {
             if self.joined.remove(&channel) {
                 return Some(Output::Leave(channel));
@@ -154,6 +162,9 @@ impl Channels {
         while let Some(membership) = self.control.poll_membership() {
             match membership {
                 Membership::Join(channel) if self.joined.insert(channel) => {
+                    if channel == ChannelId::BASE {
+                        self.base = (now, None);
+                    }
                     return Some(Output::Join(channel));
                 }
                 Membership::Leave(channel) if self.joined.remove(&channel) => {

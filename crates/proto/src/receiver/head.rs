@@ -91,6 +91,7 @@ impl Receiver {
             return self.tell_rejection(session, Rejection::OtherManifest);
         }
         let version = head.manifest_version;
+        feed.loss.numbered_by(&head.congestion_control);
         feed.set_head(symbol, head, max_bytes);
         match self.chosen {
             Some(Chosen::Manifest(chosen, _)) if chosen == hash => {
@@ -116,8 +117,10 @@ impl Receiver {
     /// instead of that.
     pub(super) fn follow(&mut self, session: SessionKey, instead: bool) {
         let Some(feed) = self.feeds.get(&session) else { return };
-        if let Some(head) = feed.head.as_ref().filter(|_| feed.state != FeedState::Refused) {
-            self.channels.declare(session, head, instead);
+        if let Some(head) = feed.head.as_ref().filter(|_| feed.state != FeedState::Refused)
+            && self.channels.declare(session, head, instead).is_err()
+        {
+            self.reject(session, Rejection::TooFast);
         }
     }
 }

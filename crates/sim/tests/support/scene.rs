@@ -3,8 +3,8 @@
 
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
-    Acceptance, ControlObject, DecodePolicy, Event, Expectation, FixedChannels, Instant, Receiver,
-    ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender, SenderConfig,
+    Acceptance, ControlObject, DecodePolicy, Event, Expectation, Instant, Receiver, ReceiverConfig,
+    ReceiverLimits, SendMode, SendObject, Sender, SenderConfig, Subscription, SubscriptionLimits,
     TransmissionSchedule,
 };
 use fontana_sim::{
@@ -124,7 +124,8 @@ impl Scene {
             started_at_unix_seconds: 1_800_000_000,
             silence_after: Duration::from_secs(10),
         };
-        let mut receiver = Receiver::new(config, Box::new(FixedChannels::new(1)));
+        let mut receiver =
+            Receiver::new(config, Subscription::Declared(SubscriptionLimits::default()));
         receiver.share_plans(Arc::clone(&self.plans));
         receiver
     }

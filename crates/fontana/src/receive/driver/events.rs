@@ -15,7 +15,10 @@ impl Driver<'_, '_> {
             Event::Offered(offer) => (self.observe)(ReceiveEvent::Offered(&offer)),
             Event::Rejected { session, reason } => {
                 // Where only this manifest would do, no other can come.
-                let hopeless = matches!(reason, Rejection::BadManifest | Rejection::TooLarge);
+                let hopeless = matches!(
+                    reason,
+                    Rejection::BadManifest | Rejection::TooLarge | Rejection::TooFast
+                );
                 if hopeless && self.only_one_manifest {
                     self.outcome.over = Some(Over::Hopeless);
                 }

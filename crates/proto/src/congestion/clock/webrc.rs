@@ -79,6 +79,11 @@ impl WaveClock {
         Ok(clock)
     }
 
+    /// The base channel and the wave channels.
+    pub(super) fn channel_count(&self) -> usize {
+        1 + usize::from(self.waves.channels)
+    }
+
     pub(super) fn peek(&self) -> Emission {
         let channels = u64::from(self.waves.channels);
         let slot = (self.slot % channels) as u8;
