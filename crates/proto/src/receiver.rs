@@ -593,6 +593,10 @@ impl Endpoint for Receiver {
             (self.started, self.last_heard) = (true, now);
         }
         if let Some(output) = self.outputs.pop_front() {
+            if self.outputs.is_empty() {
+                // Starts again at the beginning of the buffer, which is in the cache.
+                self.outputs.clear();
+            }
             return Some(output);
         }
         if self.phase != Phase::Listening {

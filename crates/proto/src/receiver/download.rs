@@ -238,9 +238,10 @@ impl Download {
 
     /// Whether symbols of the object can be placed, or dropped, already.
     pub(super) fn is_open(&self, toi: Toi) -> bool {
-        self.refused.contains(&toi)
+        // The object that nearly every packet is of comes first.
+        self.objects.get(&toi).is_some_and(|o| o.state != ObjectState::Opening)
+            || self.refused.contains(&toi)
             || self.left_out.contains(&toi)
-            || self.objects.get(&toi).is_some_and(|o| o.state != ObjectState::Opening)
     }
 
     /// Takes a symbol of an open object; `bytes` is its length.
@@ -271,7 +272,7 @@ impl Download {
         if object.state != ObjectState::Receiving {
             return Taken::Late;
         }
-        let more = self.block(block).map_or(0, |block| block.memory_to_begin());
+        let more = object.blocks.get(block.sbn.0 as usize).map_or(0, Block::memory_to_begin);
         if more > 0 && self.decoder_bytes.saturating_add(more) > self.max_decoder_bytes {
             return Taken::NoRoom;
         }
