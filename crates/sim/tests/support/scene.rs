@@ -45,6 +45,8 @@ pub struct Scene {
     pub plans: Arc<PlanCache>,
     /// Whether what receivers keep is watched.
     pub watched: bool,
+    /// Whether receivers have the manifest beforehand, one for all of them.
+    pub manifest_is_known: bool,
 }
 
 impl Scene {
@@ -59,7 +61,7 @@ impl Scene {
         let manifest = Arc::new(Manifest::new(1, "scene", vec![object], vec![file]).unwrap());
         let content = Arc::new(IdContent::of(&manifest));
         let plans = Arc::new(PlanCache::new(4));
-        Self { manifest, content, rate, seed, plans, watched: true }
+        Self { manifest, content, rate, seed, plans, watched: true, manifest_is_known: false }
     }
 
     pub fn source_symbols(&self) -> u64 {
@@ -101,7 +103,7 @@ impl Scene {
         Sender::new(SenderConfig {
             tsi: TSI,
             objects: objects.collect(),
-            control: vec![control(Toi::HEAD, &head, 2), control(Toi::MANIFEST, &manifest, 4)],
+            control: vec![control(Toi::HEAD, &head, 1), control(Toi::MANIFEST, &manifest, 4)],
             mode: SendMode::OnDemand,
             schedule: TransmissionSchedule::EVEN,
             channels: None,
@@ -118,7 +120,9 @@ impl Scene {
             expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
             acceptance: Acceptance::Automatic,
             plain_flute: false,
-            known_manifest: None,
+            known_manifest: self
+                .manifest_is_known
+                .then(|| (manifest_hash(&self.manifest.emit()), Arc::clone(&self.manifest))),
             policy: DecodePolicy::Incremental,
             limits: ReceiverLimits::default(),
             started_at_unix_seconds: 1_800_000_000,
