@@ -1,9 +1,9 @@
 //! The real sender and receivers on simulated networks.
 #![allow(clippy::unwrap_used)]
 
-use fontana_proto::Instant;
+use fontana_proto::{Instant, SubscriptionLimits};
 use fontana_sim::{
-    Dumbbell, Fault, HostConfig, LinkConfig, LossModel, Probability, Rooted, WireFaults,
+    Dumbbell, Either, Fault, HostConfig, LinkConfig, LossModel, Probability, Rooted, WireFaults,
 };
 use std::time::Duration;
 use support::{Run, Scene, until_complete};
@@ -85,7 +85,7 @@ fn a_crashed_receiver_goes_on_where_its_disk_stands() {
     let heard = receiver.right().unwrap().stats().fresh;
     assert!(heard > 300 && heard < scene.source_symbols(), "{heard}");
     run.run_until(Instant::ZERO + ms(900)).unwrap();
-    let next = fontana_sim::Either::Right(scene.receiver());
+    let next = Either::Right(scene.receiver());
     run.attach(leaf, next, jobs.next_life(), HostConfig::receiver([source]));
     assert!(until_complete(&mut run, Duration::from_secs(5)));
     let stats = run.endpoint(leaf).unwrap().right().unwrap().stats();
@@ -109,4 +109,29 @@ fn a_partition_and_a_clock_that_jumps_only_cost_time() {
     assert!(run.observer().complete.is_empty());
     run.inflict(Fault::Mend(trunk));
     assert!(until_complete(&mut run, Duration::from_secs(5)));
+}
+
+#[test]
+fn each_receiver_of_a_layered_session_is_sent_the_layers_that_it_takes() {
+    let access = LinkConfig { graft: ms(5), prune: ms(50), ..LinkConfig::wire(ms(2)) };
+    let star = Rooted::star(3, LinkConfig::wire(ms(10)), access);
+    let scene = Scene::new(400_000, 1, 0, 8).layered(&[50_000, 50_000, 100_000, 200_000]);
+    let mut run = scene.run(star.topology.clone(), &[star.source], []);
+    for (&leaf, max_channels) in star.leaves.iter().zip([1, 2, 4]) {
+        let limits = SubscriptionLimits { max_channels, ..SubscriptionLimits::default() };
+        let receiver = Either::Right(scene.receiver_of(limits));
+        run.attach(leaf, receiver, scene.jobs(), HostConfig::receiver([star.source]));
+        run.observer_mut().expected += 1;
+    }
+    assert!(until_complete(&mut run, Duration::from_secs(30)));
+    let seconds = |leaf| run.observer().complete[leaf].as_nanos() as f64 / 1e9;
+    // 400 000 bytes and their headers at 50, 100 and 400 kB/s.
+    for (leaf, expected) in star.leaves.iter().zip([8.3, 4.2, 1.1]) {
+        assert!((0.9..1.2).contains(&(seconds(leaf) / expected)), "{leaf:?}: {}", seconds(leaf));
+        let stats = run.endpoint(*leaf).unwrap().right().unwrap().stats();
+        assert_eq!((stats.duplicates, stats.lost), (0, 0));
+        let path = run.topology().path(star.source, *leaf).unwrap();
+        let crossed = run.link(*path.last().unwrap()).unwrap().stats().carried_bytes;
+        assert!(crossed < 520_000, "{leaf:?}: {crossed} bytes for 400 000");
+    }
 }

@@ -3,17 +3,17 @@
 
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
-    Acceptance, ControlObject, DecodePolicy, Event, Expectation, Instant, Receiver, ReceiverConfig,
-    ReceiverLimits, SendMode, SendObject, Sender, SenderConfig, Subscription, SubscriptionLimits,
-    TransmissionSchedule,
+    Acceptance, ChannelClock, ControlObject, DecodePolicy, Event, Expectation, Instant, Receiver,
+    ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender, SenderConfig, Subscription,
+    SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_sim::{
     Either, HostConfig, IdContent, IdJobs, NodeId, Observer, RateCap, Simulation, SimulationConfig,
     Topology,
 };
 use fontana_wire::{
-    CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, Manifest, ManifestObject,
-    Metadata, ObjectRef, RelativePath, SessionHead, Toi, Tsi, manifest_hash,
+    CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
+    ManifestObject, Metadata, ObjectRef, RelativePath, SessionHead, Toi, Tsi, manifest_hash,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub struct Scene {
     pub manifest: Arc<Manifest>,
     pub content: Arc<IdContent>,
     pub rate: u64,
+    /// What the head says of it. At a fixed rate there is one channel.
+    pub congestion: CongestionControl,
     pub seed: u64,
     /// Receivers share what is the same for all of them.
     pub plans: Arc<PlanCache>,
@@ -61,7 +63,23 @@ impl Scene {
         let manifest = Arc::new(Manifest::new(1, "scene", vec![object], vec![file]).unwrap());
         let content = Arc::new(IdContent::of(&manifest));
         let plans = Arc::new(PlanCache::new(4));
-        Self { manifest, content, rate, seed, plans, watched: true, manifest_is_known: false }
+        Self {
+            manifest,
+            content,
+            rate,
+            congestion: CongestionControl::FixedRate,
+            seed,
+            plans,
+            watched: true,
+            manifest_is_known: false,
+        }
+    }
+
+    /// The same in cumulative layers of constant rate, of all of which the scene's rate is the sum.
+    pub fn layered(self, bytes_per_second: &[u32]) -> Self {
+        let rate = bytes_per_second.iter().copied().map(u64::from).sum();
+        let layers = LayerRates::listed(bytes_per_second.to_vec()).unwrap();
+        Self { rate, congestion: CongestionControl::FixedLayers(layers), ..self }
     }
 
     pub fn source_symbols(&self) -> u64 {
@@ -88,12 +106,17 @@ impl Scene {
             },
             expires_unix_seconds: 0,
             rate_bytes_per_second: self.rate,
-            congestion_control: CongestionControl::FixedRate,
+            congestion_control: self.congestion.clone(),
         };
         let mut head = head.emit(None);
         head.resize(CONTROL_SYMBOL.into(), 0);
         let control = |toi, bytes: &[u8], intervals| {
             ControlObject::new(toi, no_code(bytes.len()), bytes, None, intervals).unwrap()
+        };
+        let clock = || {
+            let packet = SYMBOL + HEADERS as u16;
+            let start = Instant::ZERO + LISTENERS_FIRST;
+            ChannelClock::new(&self.congestion, self.rate, packet, start, self.seed).unwrap()
         };
         let objects = self.manifest.objects().iter().map(|object| SendObject {
             toi: object.toi.into(),
@@ -106,7 +129,7 @@ impl Scene {
             control: vec![control(Toi::HEAD, &head, 1), control(Toi::MANIFEST, &manifest, 4)],
             mode: SendMode::OnDemand,
             schedule: TransmissionSchedule::EVEN,
-            channels: None,
+            channels: (self.congestion != CongestionControl::FixedRate).then(clock),
             rate_bytes_per_second: self.rate,
             packet_overhead: 28,
             round_symbols: 4_096,
@@ -116,6 +139,11 @@ impl Scene {
     }
 
     pub fn receiver(&self) -> Receiver {
+        self.receiver_of(SubscriptionLimits::default())
+    }
+
+    /// A receiver that takes no more than this.
+    pub fn receiver_of(&self, limits: SubscriptionLimits) -> Receiver {
         let config = ReceiverConfig {
             expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
             acceptance: Acceptance::Automatic,
@@ -128,8 +156,7 @@ impl Scene {
             started_at_unix_seconds: 1_800_000_000,
             silence_after: Duration::from_secs(10),
         };
-        let mut receiver =
-            Receiver::new(config, Subscription::Declared(SubscriptionLimits::default()));
+        let mut receiver = Receiver::new(config, Subscription::Declared(limits));
         receiver.share_plans(Arc::clone(&self.plans));
         receiver
     }

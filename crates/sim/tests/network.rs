@@ -1,0 +1,244 @@
+//! What a run does with endpoints that only serve to look at it: when groups are grafted and pruned,
+//! what is counted, and that what may not happen is noticed.
+#![allow(clippy::unwrap_used)]
+
+use fontana_proto::{
+    ChannelId, Datagram, Destination, Done, Endpoint, Instant, Job, Output, SymbolId,
+};
+use fontana_sim::{
+    HostConfig, Jobs, LinkConfig, LinkId, NodeId, Outcome, QueueLength, RateCap, Simulation,
+    SimulationConfig, Topology, Violation,
+};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Says what it was told to say, when it was told to; remembers when it heard something.
+#[derive(Debug, Default)]
+struct Puppet {
+    script: VecDeque<(Instant, Line)>,
+    due: VecDeque<Line>,
+    heard: Vec<(Instant, ChannelId, bool)>,
+    /// Wants to be woken at once, for ever.
+    is_restless: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Line {
+    Send(u8, usize),
+    Join(u8),
+    Leave(u8),
+    Prepare,
+}
+
+impl Puppet {
+    fn new(script: impl IntoIterator<Item = (u64, Line)>) -> Self {
+        let script = script.into_iter().map(|(millis, line)| (at(millis), line)).collect();
+        Self { script, ..Self::default() }
+    }
+
+    /// A packet of 100 bytes, headers included, every 10 ms on channel 3.
+    fn beacon(packets: u64) -> Self {
+        Self::new((0..packets).map(|i| (10 * i, Line::Send(3, 72))))
+    }
+
+    fn heard_at(&self) -> Vec<u64> {
+        self.heard.iter().map(|(at, ..)| at.as_nanos() / 1_000_000).collect()
+    }
+}
+
+impl Endpoint for Puppet {
+    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        self.heard.push((now, datagram.channel, datagram.congestion_experienced));
+    }
+
+    fn handle_done(&mut self, now: Instant, _done: Done) {
+        self.heard.push((now, ChannelId(255), false));
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&(_, line)) = self.script.front().filter(|(at, _)| *at <= now) {
+            self.script.pop_front();
+            self.due.push_back(line);
+        }
+    }
+
+    fn poll_output(&mut self, _now: Instant, header: &mut Vec<u8>) -> Option<Output> {
+        Some(match self.due.pop_front()? {
+            Line::Join(channel) => Output::Join(ChannelId(channel)),
+            Line::Leave(channel) => Output::Leave(ChannelId(channel)),
+            Line::Prepare => Output::Job(Job::Finish),
+            Line::Send(channel, bytes) => {
+                header.resize(bytes, 0xAB);
+                Output::Transmit { to: Destination::Channel(ChannelId(channel)), symbol: None }
+            }
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        if self.is_restless {
+            return Some(Instant::ZERO);
+        }
+        self.script.front().map(|(at, _)| *at)
+    }
+}
+
+/// Takes 25 ms for everything.
+#[derive(Debug)]
+struct Slow;
+
+impl Jobs for Slow {
+    fn carry_out(
+        &mut self,
+        _now: Instant,
+        _job: Job,
+        _datagram: &[u8],
+    ) -> Result<Option<Outcome>, &'static str> {
+        Ok(Some(Outcome { done: Done::Finished, after: Duration::from_millis(25) }))
+    }
+
+    fn symbol_bytes(&self, _symbol: &SymbolId) -> u32 {
+        0
+    }
+}
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+fn at(milliseconds: u64) -> Instant {
+    Instant::ZERO + ms(milliseconds)
+}
+
+const CAP: RateCap = RateCap { bytes_per_second: 1_000_000, max_packet_bytes: 100 };
+
+/// A source, a router and leaves, over links like these; the leaves hear the source.
+fn star(
+    trunk: LinkConfig,
+    access: &LinkConfig,
+    source: Puppet,
+    leaves: impl IntoIterator<Item = Puppet>,
+) -> (Simulation<Puppet, Slow>, Vec<NodeId>) {
+    let mut topology = Topology::new();
+    let nodes = topology.add_nodes(2);
+    topology.connect(nodes[0], nodes[1], trunk);
+    let leaves: Vec<_> = leaves.into_iter().map(|puppet| (topology.add_node(), puppet)).collect();
+    for (leaf, _) in &leaves {
+        topology.connect(nodes[1], *leaf, access.clone());
+    }
+    let mut run = Simulation::new(topology, SimulationConfig::new(1), ());
+    run.attach(nodes[0], source, Slow, HostConfig::sender(CAP));
+    let places = leaves.iter().map(|(leaf, _)| *leaf).collect();
+    for (leaf, puppet) in leaves {
+        run.attach(leaf, puppet, Slow, HostConfig::receiver([nodes[0]]));
+    }
+    (run, places)
+}
+
+fn heard_at(run: &Simulation<Puppet, Slow>, leaf: NodeId) -> Vec<u64> {
+    run.endpoint(leaf).unwrap().heard_at()
+}
+
+#[test]
+fn a_group_flows_from_graft_to_prune() {
+    let hop = |delay| LinkConfig { graft: ms(15), prune: ms(40), ..LinkConfig::wire(ms(delay)) };
+    // Both with hops that share one event, and with hops of their own.
+    for rate_bytes_per_second in [None, Some(u64::MAX)] {
+        let access = LinkConfig { rate_bytes_per_second, ..hop(1) };
+        let early = Puppet::new([(0, Line::Join(3)), (100, Line::Leave(3))]);
+        let late = Puppet::new([(50, Line::Join(3)), (80, Line::Leave(3)), (100, Line::Join(3))]);
+        let stranger = Puppet::new([(0, Line::Join(4))]);
+        let (mut run, leaves) = star(hop(2), &access, Puppet::beacon(30), [early, late, stranger]);
+        run.run_until(at(400)).unwrap();
+        // Grafted on both hops after 30 ms; deaf from the moment it leaves.
+        assert_eq!(heard_at(&run, leaves[0]), [33, 43, 53, 63, 73, 83, 93]);
+        // Its hop alone had to be grafted. It left, and came back before the prune took place.
+        let late = heard_at(&run, leaves[1]);
+        assert_eq!(late[..3], [73, 103, 113]);
+        assert_eq!(late.last(), Some(&293));
+        assert_eq!(heard_at(&run, leaves[2]), []);
+        // The first hop to the leaf that left: 40 ms longer.
+        let crossed = run.link(LinkId(2)).unwrap().stats().offered;
+        assert_eq!(crossed, 11, "sent from 30 to 130 ms");
+    }
+}
+
+#[test]
+fn a_hop_that_does_not_listen_is_never_grafted_and_one_that_forgets_never_pruned() {
+    let deaf = LinkConfig { graft: Duration::MAX, ..LinkConfig::default() };
+    let (mut run, leaves) =
+        star(LinkConfig::default(), &deaf, Puppet::beacon(10), [Puppet::new([(0, Line::Join(3))])]);
+    run.run_until(at(200)).unwrap();
+    assert_eq!(heard_at(&run, leaves[0]), []);
+    let flooding = LinkConfig { prune: Duration::MAX, ..LinkConfig::default() };
+    let fickle = Puppet::new([(0, Line::Join(3)), (45, Line::Leave(3))]);
+    let (mut run, leaves) = star(LinkConfig::default(), &flooding, Puppet::beacon(10), [fickle]);
+    run.run_until(at(200)).unwrap();
+    assert_eq!(heard_at(&run, leaves[0]), [10, 20, 30, 40]);
+    assert_eq!(run.link(LinkId(2)).unwrap().stats().offered, 9);
+}
+
+#[test]
+fn marks_reach_the_endpoint() {
+    let trunk = LinkConfig {
+        rate_bytes_per_second: Some(10_000),
+        mark_from: Some(QueueLength::Packets(1)),
+        ..LinkConfig::default()
+    };
+    let source = Puppet::new([(1, Line::Send(3, 72)), (1, Line::Send(3, 72))]);
+    let listener = Puppet::new([(0, Line::Join(3))]);
+    let (mut run, leaves) = star(trunk, &LinkConfig::default(), source, [listener]);
+    run.run_until(at(100)).unwrap();
+    let marks = run.endpoint(leaves[0]).unwrap().heard.iter().map(|(.., marked)| *marked);
+    assert_eq!(marks.collect::<Vec<_>>(), [false, true]);
+    assert_eq!(heard_at(&run, leaves[0]), [11, 21], "10 ms each on the transmitter");
+}
+
+#[test]
+fn a_job_that_takes_time_is_told_when_it_is_done() {
+    let worker = Puppet::new([(5, Line::Prepare)]);
+    let wire = LinkConfig::default();
+    let (mut run, leaves) = star(wire.clone(), &wire, Puppet::default(), [worker]);
+    run.run_until(at(100)).unwrap();
+    assert_eq!(heard_at(&run, leaves[0]), [30]);
+}
+
+/// What becomes of a run with this source and this leaf.
+fn violation(source: Puppet, leaf: Puppet) -> Option<Violation> {
+    let wire = LinkConfig::default();
+    let (mut run, _) = star(wire.clone(), &wire, source, [leaf]);
+    run.run_until(at(1_000)).err()
+}
+
+#[test]
+fn what_may_not_happen_is_noticed() {
+    let (source, leaf) = (NodeId(0), NodeId(2));
+    assert_eq!(violation(Puppet::beacon(10), Puppet::default()), None);
+    // 2 ms of the cap are 2 000 bytes: twenty packets of a hundred bytes at once.
+    let burst = |packets| Puppet::new((0..packets).map(|_| (1, Line::Send(3, 72))));
+    assert_eq!(violation(burst(20), Puppet::default()), None);
+    let too_fast = Violation::Rate { node: source, at: at(1), excess_bytes: 100 };
+    assert_eq!(violation(burst(21), Puppet::default()), Some(too_fast));
+    let sends = Puppet::new([(7, Line::Send(3, 1))]);
+    let sent = Violation::ReceiverSent { node: leaf, at: at(7) };
+    assert_eq!(violation(Puppet::default(), sends), Some(sent));
+    let leaves = Puppet::new([(1, Line::Join(3)), (2, Line::Leave(3)), (8, Line::Leave(3))]);
+    let left = Violation::LeftUnjoined { node: leaf, channel: ChannelId(3), at: at(8) };
+    assert_eq!(violation(Puppet::default(), leaves), Some(left));
+    let restless = Puppet { is_restless: true, ..Puppet::default() };
+    let stuck = Violation::Livelock { node: leaf, at: at(0) };
+    assert_eq!(violation(Puppet::default(), restless), Some(stuck));
+}
+
+#[test]
+fn a_run_holds_no_more_events_than_it_may() {
+    let mut topology = Topology::new();
+    let nodes = topology.add_nodes(2);
+    topology.connect(nodes[0], nodes[1], LinkConfig::wire(ms(500)));
+    let config = SimulationConfig { max_events: 10, ..SimulationConfig::new(1) };
+    let mut run = Simulation::new(topology, config, ());
+    run.attach(nodes[0], Puppet::beacon(50), Slow, HostConfig::sender(CAP));
+    let listener = Puppet::new([(0, Line::Join(3))]);
+    run.attach(nodes[1], listener, Slow, HostConfig::receiver([nodes[0]]));
+    let ended = run.run_until(at(1_000));
+    assert!(matches!(ended, Err(Violation::Events { events: 11, .. })), "{ended:?}");
+}
