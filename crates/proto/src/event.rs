@@ -32,10 +32,10 @@ pub enum Rejection {
     /// Its manifest, or its file delivery table, does not parse or asks for more than the limits
     /// allow.
     BadManifest,
+    /// The least that it brings is more than this receiver takes.
+    TooFast,
     /// Its objects have more bytes, or blocks that take more memory to decode, than the limits allow.
     TooLarge,
-    /// Its lowest level brings more bytes per second than the limits allow.
-    TooFast,
 }
 
 /// Why no more of a stream can be received.
@@ -204,6 +204,8 @@ pub enum Event {
     Level {
         /// Channels that are joined now.
         channels: u16,
+        /// Bytes per second that they bring if nothing is lost, as far as is known; 0 = not known.
+        rate_bytes_per_second: u64,
         /// Bytes of UDP payload of wanted sessions that arrived, per second, since the level changed
         /// last.
         received_bytes_per_second: u64,

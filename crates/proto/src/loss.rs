@@ -8,20 +8,22 @@ use fontana_wire::CongestionControl;
 pub(crate) struct ChannelLoss {
     /// By channel, as far as any was heard: 256 at most.
     meters: Vec<LossMeter>,
-    width: NumberWidth,
+    /// Bits above the number that are not part of it.
+    spare_bits: u32,
 }
 
 impl ChannelLoss {
-    /// How the session numbers its packets is known: what was counted otherwise is void.
-    pub(crate) fn numbered_by(&mut self, control: &CongestionControl) {
-        let width = match control {
-            CongestionControl::FixedRate | CongestionControl::FixedLayers(_) => NumberWidth::Word,
+    /// Packets are numbered as their congestion control does it: in 32 bits, or in 16 below what else
+    /// it has to say. What was counted otherwise is forgotten.
+    pub(crate) fn number_by(&mut self, control: &CongestionControl) {
+        let spare_bits = match control {
+            CongestionControl::FixedRate | CongestionControl::FixedLayers(_) => 0,
             CongestionControl::Rlc(_)
             | CongestionControl::FlidSl(_)
-            | CongestionControl::Webrc(_) => NumberWidth::Half,
+            | CongestionControl::Webrc(_) => 16,
         };
-        if width != self.width {
-            *self = Self { meters: Vec::new(), width };
+        if self.spare_bits != spare_bits {
+            *self = Self { meters: Vec::new(), spare_bits };
         }
     }
 
@@ -31,7 +33,7 @@ impl ChannelLoss {
             self.meters.resize(index + 1, LossMeter::default());
         }
         if let Some(meter) = self.meters.get_mut(index) {
-            meter.on_sequence(sequence, self.width);
+            meter.on_sequence(sequence, self.spare_bits);
         }
     }
 
@@ -46,16 +48,7 @@ impl ChannelLoss {
     }
 }
 
-/// Where the number is in a CCI of 32 bits: it is all of it, or its lower half.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum NumberWidth {
-    #[default]
-    Word,
-    Half,
-}
-
-/// Counts a channel's sequence numbers, which start anywhere and wrap around. (Those of WEBRC's base
-/// channel wrap around some packets early: that counts as a loss of these, once in 65 536 packets.)
+/// Counts a channel's sequence numbers, which start anywhere and wrap around.
 #[derive(Clone, Debug, Default)]
 struct LossMeter {
     /// First and highest number seen, unwrapped: the very first counts as `2^32` more than it is.
@@ -65,40 +58,22 @@ struct LossMeter {
     before: (u64, u64),
 }
 
-impl NumberWidth {
-    const fn bits(self) -> u32 {
-        match self {
-            Self::Word => 32,
-            Self::Half => 16,
-        }
-    }
-
-    /// A jump by more than this is a sender that started again, not a gap: more than a minute of
-    /// silence at 100 000 packets a second, or a second of it at 8 000.
-    const fn largest_gap(self) -> i64 {
-        match self {
-            Self::Word => 1 << 23,
-            Self::Half => 1 << 13,
-        }
-    }
-
-    /// From one number to another, the shorter way round.
-    const fn step(self, from: u32, to: u32) -> i64 {
-        let unused = 32 - self.bits();
-        ((to.wrapping_sub(from) << unused) as i32 >> unused) as i64
-    }
-}
+/// A jump by more than this is a sender that started again, not a gap: more than a minute of
+/// silence at 100 000 packets a second.
+const LARGEST_GAP: i64 = 1 << 23;
 
 impl LossMeter {
-    fn on_sequence(&mut self, sequence: u32, width: NumberWidth) {
+    fn on_sequence(&mut self, sequence: u32, spare_bits: u32) {
+        let sequence = (sequence << spare_bits) >> spare_bits;
         let Some((first, highest)) = self.span else {
             let start = (1 << 32) + u64::from(sequence);
             self.span = Some((start, start));
             self.received = 1;
             return;
         };
-        let step = width.step(highest as u32, sequence);
-        if step.abs() > width.largest_gap() {
+        let step = (sequence.wrapping_sub(highest as u32) << spare_bits) as i32 >> spare_bits;
+        let step = i64::from(step);
+        if step.abs() > LARGEST_GAP.min(1 << (30 - spare_bits)) {
             // Keep what was counted: shift the span so that nothing seems lost in between.
             let counted = highest - first;
             let sequence = (1 << 48) + u64::from(sequence);
@@ -138,7 +113,7 @@ mod tests {
 
     fn counted(sequences: impl IntoIterator<Item = u32>) -> (u64, u64) {
         let mut meter = LossMeter::default();
-        sequences.into_iter().for_each(|s| meter.on_sequence(s, NumberWidth::Word));
+        sequences.into_iter().for_each(|s| meter.on_sequence(s, 0));
         (meter.expected(), meter.lost())
     }
 
@@ -154,15 +129,6 @@ mod tests {
     fn numbers_wrap_around() {
         assert_eq!(counted([u32::MAX - 1, u32::MAX, 1]), (4, 1));
         assert_eq!(counted([0, u32::MAX]), (2, 0), "the first to arrive was number two");
-    }
-
-    #[test]
-    fn numbers_of_sixteen_bits_wrap_around_under_whatever_else_the_cci_says() {
-        let mut meter = LossMeter::default();
-        for sequence in [0x5500_fffe_u32, 0x5701_ffff, 0xd500_0001] {
-            meter.on_sequence(sequence, NumberWidth::Half);
-        }
-        assert_eq!((meter.expected(), meter.lost()), (4, 1));
     }
 
     #[test]
@@ -183,5 +149,17 @@ mod tests {
         loss.on_join(ChannelId(9));
         hear(&mut loss, 2, &[1000, 1002]);
         assert_eq!(loss.channels().collect::<Vec<_>>(), [(4, 1), (0, 0), (5, 1)]);
+    }
+
+    #[test]
+    fn numbers_of_16_bits_wrap_around_below_what_else_the_packet_says() {
+        let mut meter = LossMeter::default();
+        for number in [0x1234_fffe_u32, 0x5678_ffff, 0x9abc_0001, 0x0000_0002] {
+            meter.on_sequence(number, 16);
+        }
+        assert_eq!((meter.expected(), meter.lost()), (5, 1));
+        // A wave that begins anew is no loss of thousands (RFC 3738: its last number is 65535).
+        meter.on_sequence(0x8000, 16);
+        assert_eq!((meter.expected(), meter.lost()), (6, 1));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use stream::SymbolStream;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransmissionSchedule {
     /// Even progress: every block of every object has at any moment had the same share of its
-    /// symbols sent, to within one grain. A receiver may join at any time and no block is the
+    /// symbols sent, to within one grain, and so on each of several channels. A receiver may join at any time and no block is the
     /// last one. A block of `k` symbols counts as `k + sqrt(k) + 1`: how many of its symbols a
     /// lossy receiver misses varies with the root of `k`, and a file of one symbol that was lost
     /// should not have to wait until a thousand others have gone round.
@@ -110,7 +110,7 @@ impl Order {
     ) -> Self {
         let kind = match schedule {
             TransmissionSchedule::Interleaved { grain } => {
-                Some(Kind::Interleaved(Interleaved::new(blocks, grain)))
+                Some(Kind::Interleaved(Interleaved::new(blocks, grain, layer_count)))
             }
             TransmissionSchedule::Sequential { repair_permille } => {
                 Some(Kind::Sequential(Sequential::new(blocks, repair_permille)))
@@ -126,7 +126,8 @@ impl Order {
             }
         };
         Self {
-            kind: kind.unwrap_or_else(|| Kind::Interleaved(Interleaved::new(blocks, 1))),
+            kind: kind
+                .unwrap_or_else(|| Kind::Interleaved(Interleaved::new(blocks, 1, layer_count))),
             ledger: Ledger::new(blocks, limit_permille),
         }
     }
@@ -135,7 +136,8 @@ impl Order {
     /// is sent.
     pub(crate) fn queue_count(&self) -> usize {
         match &self.kind {
-            Kind::Interleaved(_) | Kind::Sequential(_) | Kind::Random(_) => 1,
+            Kind::Sequential(_) | Kind::Random(_) => 1,
+            Kind::Interleaved(order) => order.channel_count(),
             Kind::Cumulative(order) => order.layer_count(),
             Kind::Fcast(order) => order.layer_count(),
         }
@@ -145,7 +147,7 @@ impl Order {
     pub(crate) fn turn(&mut self, queue: usize) -> Option<Turn> {
         let Self { kind, ledger } = self;
         match kind {
-            Kind::Interleaved(order) => order.next(ledger),
+            Kind::Interleaved(order) => order.next(queue, ledger),
             Kind::Sequential(order) => order.next(ledger),
             Kind::Random(order) => order.next(ledger),
             Kind::Cumulative(order) => order.next(queue, ledger),

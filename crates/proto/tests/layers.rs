@@ -6,14 +6,18 @@ mod world;
 
 use fontana_fec::{FecScheme, ReedSolomonCode, Sbn};
 use fontana_proto::{
-    ChannelId, Done, Endpoint, Event, Fcast, Instant, Job, Membership, ObjectOrder, Output,
-    PacketSeen, Profile, ReceiverConfig, SendMode, SplitMix64, Subscription, SubscriptionControl,
-    SubscriptionLimits, SymbolOrganization, TransmissionSchedule, drain,
+    ChannelId, Done, Endpoint, Event, Fcast, Instant, Job, Level, Membership, ObjectOrder, Output,
+    PacketSeen, Profile, ReceiverConfig, Rejection, SendMode, SplitMix64, Subscription,
+    SubscriptionControl, SubscriptionLimits, SymbolOrganization, TransmissionSchedule, drain,
+    presets,
 };
-use fontana_wire::{Packet, SecretKey, Toi};
+use fontana_wire::{CongestionControl, LayerRates, Packet, SecretKey, Toi};
 use std::ops::ControlFlow;
 use std::time::Duration;
-use world::{Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender, source};
+use world::{
+    Content, PACKET_BYTES, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender,
+    source,
+};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -114,6 +118,10 @@ impl Restless {
 }
 
 impl SubscriptionControl for Restless {
+    fn level(&self) -> Level {
+        Level { channels: self.joined, rate_bytes_per_second: 0 }
+    }
+
     fn on_packet(&mut self, _now: Instant, _packet: &PacketSeen) {}
 
     fn on_timeout(&mut self, now: Instant) {
@@ -278,7 +286,7 @@ fn slow_receivers_of_a_code_of_fixed_stretch_hear_everything_before_anything_twi
         assert!(receiver.has(&content));
         assert_eq!(receiver.receiver.stats().duplicates, 0);
     }
-    // A carousel of which a receiver hears every second symbol is another matter: always the same half.
+    // With another order it is another matter.
     let mut senders = [start(&content, &setup(TransmissionSchedule::EVEN))];
     let mut receiver = [limited(3, 0.2, 1)];
     run(&mut senders, &mut receiver, Duration::from_secs(20));
@@ -396,4 +404,59 @@ fn three_million_packets_leave_over_six_layers() {
         }
     }
     assert_eq!(sender.stats().packets, packets);
+}
+
+#[test]
+fn sessions_under_every_congestion_control_complete_at_who_follows_their_head() {
+    let content = Content::new(&[(300_000, 4)], 11);
+    let rate = 64_000;
+    let layers = || LayerRates::geometric(rate as u32 / 8, 512, 4).unwrap();
+    let controls = [
+        CongestionControl::Rlc(presets::rlc(layers())),
+        CongestionControl::FlidSl(presets::flid_sl(layers())),
+        CongestionControl::Webrc(presets::webrc_fast(rate as u32, PACKET_BYTES).unwrap()),
+    ];
+    for congestion in controls {
+        let setup = Setup { rate, congestion: Some(congestion.clone()), ..Setup::default() };
+        let mut senders = [start(&content, &setup)];
+        let mut receivers = [limited(64, 0.0, 1), limited(2, 0.02, 2)];
+        run(&mut senders, &mut receivers, LIMIT);
+        for receiver in &receivers {
+            assert!(receiver.has(&content), "{}", congestion.name());
+            assert_eq!(receiver.receiver.stats().duplicates, 0);
+        }
+        // Without loss it climbs.
+        let most = receivers[0].events.iter().filter_map(|event| match event {
+            Event::Level { channels, .. } => Some(*channels),
+            _ => None,
+        });
+        assert!(most.max() > Some(1), "{}", congestion.name());
+        assert_eq!(
+            receivers[0].receiver.stats().lost,
+            0,
+            "{:?}",
+            receivers[0].receiver.channel_loss()
+        );
+    }
+}
+
+#[test]
+fn a_session_that_brings_more_than_a_receiver_takes_is_refused_and_others_are_heard() {
+    let content = Content::new(&[(50_000, 1)], 12);
+    let limits = SubscriptionLimits {
+        max_bytes_per_second: 50_000,
+        breaker: None,
+        ..SubscriptionLimits::default()
+    };
+    for (rate, is_refused) in [(400_000, false), (400_008, true)] {
+        let mut senders = [start(&content, &Setup { rate, ..Setup::default() }.layered(4))];
+        let subscription = Subscription::Declared(limits);
+        let mut receivers = [ReceiverDriver::subscribed(receiver_config(), subscription, 0.0, 1)];
+        run(&mut senders, &mut receivers, Duration::from_secs(5));
+        let refused =
+            |event: &Event| matches!(event, Event::Rejected { reason: Rejection::TooFast, .. });
+        assert_eq!(receivers[0].events.iter().any(refused), is_refused, "{rate}");
+        assert_eq!(receivers[0].complete_at.is_some(), !is_refused);
+        assert_eq!(receivers[0].joined.contains(&ChannelId::BASE), is_refused, "still listening");
+    }
 }

@@ -81,6 +81,7 @@ pub(super) fn run(
         },
         Subscription::Declared(SubscriptionLimits {
             max_channels: 1,
+            breaker: None,
             ..SubscriptionLimits::default()
         }),
     );

@@ -6,10 +6,9 @@
 //! channels number their packets each for itself, and share the way, so that one of them is enough to
 //! tell how it is.
 
-use crate::congestion::{FirstChannel, Membership, PacketSeen, SubscriptionError, subscribe};
 use crate::{
-    ChannelId, Event, FixedChannels, Instant, Output, SessionKey, SubscriptionControl,
-    SubscriptionLimits,
+    ChannelId, Event, FirstChannel, FixedChannels, Instant, Membership, Output, PacketSeen,
+    SessionKey, SubscriptionControl, SubscriptionError, SubscriptionLimits, subscribe,
 };
 use fontana_wire::SessionHead;
 use std::collections::{BTreeSet, VecDeque};
@@ -38,12 +37,12 @@ pub(super) struct Channels {
     session: Option<SessionKey>,
     heard_at: Option<Instant>,
     joined: BTreeSet<ChannelId>,
-    /// The latest time that is known.
+    /// What has to change because another control decides.
+    pending: VecDeque<Membership>,
+    /// When channel 0 was joined first, and how long after that its first packet came.
+    base_joined_at: Instant,
+    base_heard_after: Option<Duration>,
     now: Instant,
-    /// When channel 0 was joined, and how long after that the first packet came.
-    base: (Instant, Option<Duration>),
-    /// To be left, because the control that had joined them is gone.
-    leaving: VecDeque<ChannelId>,
     told: Told,
 }
 
@@ -67,15 +66,19 @@ impl Channels {
             session: None,
             heard_at: None,
             joined: BTreeSet::new(),
+            pending: VecDeque::new(),
+            base_joined_at: Instant::ZERO,
+            base_heard_after: None,
             now: Instant::ZERO,
-            base: (Instant::ZERO, None),
-            leaving: VecDeque::new(),
             told: Told { channels: 1, at: Instant::ZERO, bytes: 0 },
         }
     }
 
     /// A session's head is trusted as far as is expected: the first one decides, or this one
     /// `instead`.
+    ///
+    /// # Errors
+    /// [`SubscriptionError`] if the session has nothing for a receiver of these limits.
     pub(super) fn declare(
         &mut self,
         session: SessionKey,
@@ -86,27 +89,27 @@ impl Channels {
         if self.session == Some(session) || (self.session.is_some() && !instead) {
             return Ok(());
         }
-        let first = FirstChannel { now: self.now, heard_after: self.base.1 };
+        let first = FirstChannel { now: self.now, heard_after: self.base_heard_after };
         let control = subscribe(&head.congestion_control, &limits, first)?;
-        self.leave_upper();
+        self.decide_by(control);
         (self.session, self.heard_at) = (Some(session), None);
-        self.control = control;
         Ok(())
     }
 
     /// Nothing is expected of a session any more.
     pub(super) fn withdraw(&mut self, session: SessionKey) {
         if self.session == Some(session) {
-            self.leave_upper();
             self.session = None;
-            self.control = Box::new(FixedChannels::new(1));
+            self.decide_by(Box::new(FixedChannels::new(1)));
         }
     }
 
-    /// Channel 0 stays: without it no head would be heard.
-    fn leave_upper(&mut self) {
+    /// Hands the decision over. Channel 0 stays, or is joined again: without it no head would be heard.
+    fn decide_by(&mut self, control: Box<dyn SubscriptionControl>) {
+        self.control = control;
         let upper = self.joined.iter().rev().filter(|&&channel| channel != ChannelId::BASE);
-        self.leaving.extend(upper);
+        self.pending.extend(upper.map(|&channel| Membership::Leave(channel)));
+        self.pending.push_back(Membership::Join(ChannelId::BASE));
     }
 
     pub(super) fn is_joined(&self, channel: ChannelId) -> bool {
@@ -127,8 +130,9 @@ impl Channels {
     ) {
         self.now = now;
         self.told.bytes += bytes as u64;
-        if packet.channel == ChannelId::BASE {
-            self.base.1.get_or_insert(now.saturating_since(self.base.0));
+        if packet.channel == ChannelId::BASE && self.is_joined(ChannelId::BASE) {
+            let after = now.saturating_since(self.base_joined_at);
+            self.base_heard_after.get_or_insert(after);
         }
         self.heard_at.get_or_insert(now);
         if self.session.is_none_or(|own| own == session) {
@@ -144,6 +148,7 @@ impl Channels {
     }
 
     pub(super) fn on_timeout(&mut self, now: Instant) {
+        self.now = now;
         self.control.on_timeout(now);
     }
 
@@ -154,16 +159,13 @@ impl Channels {
     /// The next channel to join or leave, or what that has led to.
     pub(super) fn poll_output(&mut self, now: Instant) -> Option<Output> {
         self.now = now;
-        while let Some(channel) = self.leaving.pop_front() {
-            if self.joined.remove(&channel) {
-                return Some(Output::Leave(channel));
-            }
-        }
-        while let Some(membership) = self.control.poll_membership() {
+        while let Some(membership) =
+            self.pending.pop_front().or_else(|| self.control.poll_membership())
+        {
             match membership {
                 Membership::Join(channel) if self.joined.insert(channel) => {
-                    if channel == ChannelId::BASE {
-                        self.base = (now, None);
+                    if channel == ChannelId::BASE && self.base_heard_after.is_none() {
+                        self.base_joined_at = now;
                     }
                     return Some(Output::Join(channel));
                 }
@@ -184,6 +186,7 @@ impl Channels {
         Event::Level {
             // A channel is a u8.
             channels: self.told.channels as u16,
+            rate_bytes_per_second: self.control.level().rate_bytes_per_second,
             received_bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
         }
     }

@@ -91,7 +91,6 @@ impl Receiver {
             return self.tell_rejection(session, Rejection::OtherManifest);
         }
         let version = head.manifest_version;
-        feed.loss.numbered_by(&head.congestion_control);
         feed.set_head(symbol, head, max_bytes);
         match self.chosen {
             Some(Chosen::Manifest(chosen, _)) if chosen == hash => {
@@ -116,10 +115,12 @@ impl Receiver {
     /// Lets a session whose head is good declare its congestion control: unless another one has, or
     /// instead of that.
     pub(super) fn follow(&mut self, session: SessionKey, instead: bool) {
-        let Some(feed) = self.feeds.get(&session) else { return };
-        if let Some(head) = feed.head.as_ref().filter(|_| feed.state != FeedState::Refused)
-            && self.channels.declare(session, head, instead).is_err()
-        {
+        let Some(feed) = self.feeds.get_mut(&session) else { return };
+        let Some(head) = feed.head.clone().filter(|_| feed.state != FeedState::Refused) else {
+            return;
+        };
+        feed.loss.number_by(&head.congestion_control);
+        if self.channels.declare(session, &head, instead).is_err() {
             self.reject(session, Rejection::TooFast);
         }
     }

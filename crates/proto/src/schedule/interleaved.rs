@@ -4,36 +4,48 @@ use super::{BlockShape, Ledger, Turn};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// The block's turn whose share is sent least.
+/// On each channel, the block's turn whose share has been sent least there. Channels take turns in a
+/// short cycle, and so do blocks of equal length: with one order for all, a channel might see the same
+/// few blocks for ever. What any of the channels has sent is not sent again by the others.
 #[derive(Clone, Debug)]
 pub(super) struct Interleaved {
-    heap: BinaryHeap<Reverse<Position>>,
+    channels: Vec<BinaryHeap<Reverse<Position>>>,
+    /// Turns that each block has had on all channels.
+    sent: Vec<u64>,
 }
 
 impl Interleaved {
-    pub(super) fn new(blocks: &[BlockShape], grain: u32) -> Self {
+    pub(super) fn new(blocks: &[BlockShape], grain: u32, channel_count: usize) -> Self {
         let with_symbols = blocks.iter().enumerate().filter(|(_, shape)| shape.source_symbols > 0);
         let position = |(block, shape): (usize, &BlockShape)| {
             let k = shape.source_symbols;
             let grain = u64::from(grain.clamp(1, k));
             Reverse(Position { i: 0, grain, weight: weight(k), block })
         };
-        Self { heap: with_symbols.map(position).collect() }
+        let heap: BinaryHeap<_> = with_symbols.map(position).collect();
+        Self { channels: vec![heap; channel_count.max(1)], sent: vec![0; blocks.len()] }
     }
 
-    pub(super) fn next(&mut self, ledger: &mut Ledger) -> Option<Turn> {
+    pub(super) fn channel_count(&self) -> usize {
+        self.channels.len()
+    }
+
+    pub(super) fn next(&mut self, queue: usize, ledger: &mut Ledger) -> Option<Turn> {
+        let heap = self.channels.get_mut(queue)?;
         loop {
-            let Reverse(position) = self.heap.pop()?;
-            let Position { i, block, .. } = position;
+            let Reverse(position) = heap.pop()?;
+            let block = position.block;
             if ledger.spend(block) {
-                self.heap.push(Reverse(Position { i: i + 1, ..position }));
-                return Some(Turn { block, i });
+                heap.push(Reverse(Position { i: position.i + 1, ..position }));
+                let sent = self.sent.get_mut(block)?;
+                *sent += 1;
+                return Some(Turn { block, i: *sent - 1 });
             }
         }
     }
 }
 
-/// A block's next symbol. The grain that it belongs to is due when the share of a pass that ends
+/// A block's next symbol on a channel. The grain that it belongs to is due when the share of a pass that ends
 /// in the grain's middle is over; a grain that has begun goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {

@@ -123,6 +123,8 @@ pub struct Setup {
     pub rate: u64,
     /// Rates of the layers, if there are several.
     pub layers: Vec<u64>,
+    /// Another congestion control than constant rates.
+    pub congestion: Option<CongestionControl>,
     pub round_symbols: u32,
     pub source_pass: bool,
     pub seed: u64,
@@ -138,6 +140,7 @@ impl Default for Setup {
             schedule: TransmissionSchedule::EVEN,
             rate: 1_000_000,
             layers: Vec::new(),
+            congestion: None,
             round_symbols: 500,
             source_pass: true,
             seed: 1,
@@ -156,6 +159,9 @@ impl Setup {
     }
 
     fn congestion(&self) -> CongestionControl {
+        if let Some(congestion) = &self.congestion {
+            return congestion.clone();
+        }
         if self.layers.is_empty() {
             return CongestionControl::FixedRate;
         }
@@ -168,7 +174,7 @@ impl Setup {
             let control = self.congestion();
             ChannelClock::new(&control, self.rate, PACKET_BYTES, Instant::ZERO, self.seed).unwrap()
         };
-        (!self.layers.is_empty()).then(clock)
+        (self.congestion() != CongestionControl::FixedRate).then(clock)
     }
 }
 
@@ -388,7 +394,8 @@ pub fn receiver_config() -> ReceiverConfig {
 
 impl ReceiverDriver {
     pub fn new(config: ReceiverConfig, loss: f64, seed: u64) -> Self {
-        let limits = SubscriptionLimits::default();
+        // Losses of any height for any time are what these worlds are made of.
+        let limits = SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() };
         Self::subscribed(config, Subscription::Declared(limits), loss, seed)
     }
 

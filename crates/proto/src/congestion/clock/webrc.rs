@@ -79,7 +79,7 @@ impl WaveClock {
         Ok(clock)
     }
 
-    /// The base channel and the wave channels.
+    /// The base channel, and those of the waves.
     pub(super) fn channel_count(&self) -> usize {
         1 + usize::from(self.waves.channels)
     }
