@@ -135,7 +135,8 @@ pub(crate) struct SendArguments {
     /// Multicast group, broadcast address, or hosts that get a copy each
     ///
     /// The default is in the range for one organization (RFC 2365), where nobody has to ask for an
-    /// address. The port may be left out: 7701. Several hosts share the rate.
+    /// address. The port may be left out: 7701. Several hosts share the rate. Several groups are the
+    /// channels of a layered session.
     #[arg(
         long,
         value_name = "GROUP:PORT[,HOST:PORT...]",
@@ -150,6 +151,23 @@ pub(crate) struct SendArguments {
     /// The default leaves room on a 1 Gbit/s network and on old switches that flood multicast.
     #[arg(long, value_name = "RATE", default_value = "100M", value_parser = parse_rate)]
     pub(crate) rate: u64,
+    /// Layers for receivers of different speed: N channels, on as many groups from that of --to on
+    ///
+    /// Each layer doubles what the layers below it have together (1, 1, 2, 4, ...), all have the
+    /// rate; a receiver takes as many as it can. Other rates: --layers. Other groups: list them in --to.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) channels: Option<u8>,
+    /// Rates of the layers, the lowest first: 1M,1M,2M
+    ///
+    /// One for each channel; together at most the rate (--rate).
+    #[arg(long, value_name = "RATE,...", value_delimiter = ',', value_parser = parse_rate)]
+    pub(crate) layers: Vec<u64>,
+    /// What decides how many layers a receiver takes
+    ///
+    /// fixed: whoever runs it (recv --max-layers). none: there are no layers. By default
+    /// fixed, if there are several channels.
+    #[arg(long, value_name = "SCHEME", value_enum)]
+    pub(crate) congestion_control: Option<CongestionScheme>,
     /// Routers that packets may pass, plus one
     ///
     /// The default keeps them on this network: a mistake stays small. More needs
@@ -420,6 +438,9 @@ pub(crate) struct ReceiveArguments {
     pub(crate) silence: Option<Duration>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
+    /// Of a layered session, take no more than N layers
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) max_layers: Option<u8>,
     /// Most bytes to accept in one session: 10G
     ///
     /// Whoever may send to the group decides how much it is. The default is 32T: the disk decides.
@@ -491,6 +512,13 @@ pub(crate) struct DemoArguments {
     pub(crate) size: u64,
     #[command(flatten)]
     pub(crate) talk: Talk,
+}
+
+/// What decides how many layers a receiver takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CongestionScheme {
+    None,
+    Fixed,
 }
 
 /// How packets get from the sender to five receivers on the same machine.

@@ -228,6 +228,10 @@ pub(crate) enum ReceiveEvent {
         seconds: f64,
         ever_since_start: bool,
     },
+    Level {
+        channels: u16,
+        received_bits_per_second: u64,
+    },
     ChannelRefused {
         channel: u8,
         reason: String,
@@ -312,6 +316,8 @@ pub(crate) struct Received {
     pub(crate) lost: u64,
     pub(crate) kernel_drops: u64,
     pub(crate) queue_drops: u64,
+    pub(crate) channels: u8,
+    pub(crate) most_channels: u8,
     pub(crate) poisoned_blocks: u64,
 }
 
@@ -337,6 +343,8 @@ impl Received {
             lost: stats.lost,
             kernel_drops: progress.kernel_drops,
             queue_drops: progress.queue_drops,
+            channels: progress.channels,
+            most_channels: progress.most_channels,
             poisoned_blocks: stats.poisoned_blocks,
         }
     }

@@ -140,8 +140,12 @@ impl ReceiveBar {
             }
             _ => "waiting".to_owned(),
         };
+        let level = match progress.most_channels {
+            0 | 1 => String::new(),
+            _ => format!("  {}", Count(progress.channels.into(), "channel")),
+        };
         self.bar.set_message(format!(
-            "{}  loss {}  {} wanted  {left}",
+            "{}{level}  loss {}  {} wanted  {left}",
             Rate(self.rate.per_second() * 8.0),
             Percent(progress.loss()),
             Count(progress.symbols_wanted, "symbol"),

@@ -12,7 +12,7 @@ use crate::units::{Bytes, Count};
 use choose::Chooser;
 use explain::Circumstances;
 use fontana::net::{InterfaceSelector, Interfaces};
-use fontana::wire::{Manifest, Printable, Ticket};
+use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
     Acceptance, DecodePolicy, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
     SimulatedLoss, Stop, Verdict, Versions,
@@ -108,7 +108,11 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
     let mut options = match &arguments.ticket {
         Some(ticket) => ReceiveOptions::from_ticket(ticket, directory),
         None => ReceiveOptions {
-            reach: Reach::to(address::parse(&arguments.group)?),
+            reach: Reach {
+                // As many as whoever sends says, on the groups after this one.
+                channels: ChannelGroups::Consecutive(MAX_CHANNELS),
+                ..Reach::to(address::parse(&arguments.group)?)
+            },
             ..ReceiveOptions::new(directory)
         },
     };
@@ -144,6 +148,7 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
         receive_buffer: to_size(arguments.receive_buffer),
         max_bytes: arguments.max_size,
         window: arguments.window,
+        max_channels: arguments.max_layers.unwrap_or(options.max_channels),
         timeout: arguments.timeout,
         give_up_after_silence: match arguments.silence {
             Some(silence) => (!silence.is_zero()).then_some(silence),
@@ -300,6 +305,12 @@ impl Watch<'_> {
                 let (seconds, ever_since_start) = (duration.as_secs_f64(), *ever_since_start);
                 console.event(&Line::Silence { seconds, ever_since_start });
                 console.note(format_args!("silent for {seconds} s; joined anew"));
+            }
+            ReceiveEvent::Level { channels, received_bytes_per_second } => {
+                console.event(&Line::Level {
+                    channels: *channels,
+                    received_bits_per_second: received_bytes_per_second * 8,
+                });
             }
             ReceiveEvent::ChannelRefused { channel, error } => {
                 let failure = Failure::from(*error);

@@ -1,6 +1,5 @@
 //! `fontana send`.
 
-use crate::address;
 use crate::args::{Fec, SendArguments};
 use crate::console::{Console, Failure};
 use crate::events::{SendEvent, Sent, passes, seconds, verdict};
@@ -17,6 +16,7 @@ use standard_input::Input;
 use std::path::Path;
 use std::time::Duration;
 
+mod channels;
 mod folder;
 pub(crate) mod listing;
 mod manifest_file;
@@ -76,12 +76,7 @@ pub(crate) fn run(
 
 /// What the arguments mean.
 fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, Failure> {
-    let to = arguments.to.iter().map(|to| address::parse(to)).collect::<Result<Vec<_>, _>>()?;
-    if to.len() > 1 && to.iter().any(|to| to.ip().is_multicast()) {
-        let message = "several destinations, and one of them is a group";
-        let way_out = "name one group, or only hosts: each host gets its own copy";
-        return Err(Failure::new(Verdict::Usage, message, way_out));
-    }
+    let reach = channels::reach(arguments)?;
     if arguments.mirror && arguments.fec == Fec::None {
         let message = "--mirror with --fec none: there would be nothing to send";
         return Err(Failure::new(Verdict::Usage, message, "leave one of them out"));
@@ -93,12 +88,8 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
     }
     let signer = arguments.sign.as_deref().map(|path| read_key(path, console)).transpose()?;
     Ok(SendOptions {
-        reach: Reach {
-            to,
-            interface: arguments.interface.interface.clone(),
-            hop_limit: arguments.ttl,
-            ..Reach::default()
-        },
+        reach,
+        layering: channels::layering(arguments)?,
         controlled_network: arguments.controlled_network,
         rate_bytes_per_second: arguments.rate / 8,
         tsi: arguments.tsi.map(Tsi),
@@ -203,9 +194,13 @@ impl Outline {
             dry_run: arguments.dry_run,
         });
         let what = format!(
-            "{}, to {} ({}) at {}",
+            "{}, to {}{} ({}) at {}",
             listing::counts(manifest),
             to.join(", "),
+            match self.reach.channels.count() {
+                1 => String::new(),
+                count => format!(" and {} more", Count(u64::from(count) - 1, "group")),
+            },
             self.interface,
             Rate(self.rate_bits_per_second as f64),
         );

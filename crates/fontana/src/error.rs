@@ -4,7 +4,7 @@ use crate::Verdict;
 use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError};
 use fontana_proto::{ControlError, StreamBreak};
 use fontana_store::{EncodeError, ScanError, SourceError, StagingError};
-use fontana_wire::{HeadError, PathError};
+use fontana_wire::{CongestionError, HeadError, PathError};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -61,6 +61,12 @@ pub enum Error {
         "other programs know neither Tornado nor LT, FEC Encoding ID 128 is what each makes of it"
     )]
     FluteCode,
+    /// The session's layers, or what controls them.
+    #[error(transparent)]
+    Congestion(#[from] CongestionError),
+    /// Several channels for something that has only one.
+    #[error("{0} has one channel")]
+    OneChannelOnly(&'static str),
     /// Several channels where there is no multicast.
     #[error("several channels need a multicast group for each, and this is broadcast or unicast")]
     ChannelsWithoutGroups,
@@ -258,6 +264,8 @@ impl Error {
             | Self::SameName { .. }
             | Self::NotOneFile { .. }
             | Self::FluteCode
+            | Self::Congestion(_)
+            | Self::OneChannelOnly(_)
             | Self::ChannelsWithoutGroups
             | Self::ChannelsBeyondGroups { .. }
             | Self::UncontrolledNetwork { .. }
@@ -313,6 +321,8 @@ impl Error {
             }
             Self::NotOneFile { .. } => "receive into a directory",
             Self::FluteCode => "leave out --flute, or send with --fec raptorq, rs or none",
+            Self::Congestion(_) => "change the layers, or the rate",
+            Self::OneChannelOnly(_) => "leave out --channels and --layers, and name one group",
             Self::ChannelsWithoutGroups => "send to a multicast group, or over one channel",
             Self::ChannelsBeyondGroups { .. } => "begin at a lower group, or list all of them",
             Self::UncontrolledNetwork { .. } => {

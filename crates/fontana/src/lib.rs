@@ -12,6 +12,7 @@
 mod content;
 mod error;
 mod geometry;
+mod layers;
 mod memory;
 mod reach;
 mod receive;
@@ -31,6 +32,7 @@ pub use fontana_proto::{
 pub use fontana_store::{Device, Filter};
 pub use fontana_wire as wire;
 pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
+pub use layers::{Layering, LayeringScheme};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
 pub use reach::{DEFAULT_GROUP, Reach};
 pub use receive::{

@@ -91,10 +91,11 @@ impl Reach {
         let groups: Vec<_> = self.channels.groups(first.ip()).collect();
         // A receiver joins all of them in one way, from any source or from the one.
         let is_ssm = fontana_net::is_source_specific(first.ip());
+        let is_like = |&group: &IpAddr| {
+            group.is_multicast() && fontana_net::is_source_specific(group) == is_ssm
+        };
         let count = self.channels.count();
-        if groups.len() < usize::from(count)
-            || groups.iter().any(|&group| fontana_net::is_source_specific(group) != is_ssm)
-        {
+        if groups.len() < usize::from(count) || !groups.iter().all(is_like) {
             return Err(Error::ChannelsBeyondGroups { first: first.ip(), count });
         }
         let to = |group| Destination::Multicast(SocketAddr::new(group, first.port()));

@@ -22,7 +22,9 @@ use fontana_proto::{
     SessionKey, Verified,
 };
 use fontana_store::{Device, Selection, TargetDirectory};
-use fontana_wire::{Hash, Manifest, ManifestLimits, PublicKey, StreamIndex, Ticket, Toi};
+use fontana_wire::{
+    Hash, MAX_CHANNELS, Manifest, ManifestLimits, PublicKey, StreamIndex, Ticket, Toi,
+};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -87,6 +89,8 @@ pub struct ReceiveOptions {
     /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to the
     /// top of what is sent; none: everything. Not for plain FLUTE.
     pub only: Vec<String>,
+    /// Most channels of a session to be joined to at a time.
+    pub max_channels: u8,
     /// When to decode.
     pub policy: DecodePolicy,
     /// Memory to use, in bytes, whatever the size of the files.
@@ -124,6 +128,7 @@ impl ReceiveOptions {
             overwrite: false,
             skip_existing: false,
             only: Vec::new(),
+            max_channels: MAX_CHANNELS,
             policy: DecodePolicy::Incremental,
             memory: memory::DEFAULT_MEMORY,
             workers: crate::default_workers(),
@@ -240,6 +245,13 @@ pub enum ReceiveEvent<'a> {
         /// True if nothing of a session has ever arrived.
         ever_since_start: bool,
     },
+    /// In a session of several channels: some were joined or left.
+    Level {
+        /// How many are joined now.
+        channels: u16,
+        /// Bytes of UDP payload that arrived per second since the level changed last.
+        received_bytes_per_second: u64,
+    },
     /// A channel of the session could not be joined; it goes on without. Told once for each.
     ChannelRefused {
         /// The channel.
@@ -307,6 +319,10 @@ pub struct ReceiveProgress {
     pub source_symbols: u64,
     /// Symbols still missing.
     pub symbols_wanted: u64,
+    /// Channels that it is joined to.
+    pub channels: u8,
+    /// Most channels that it has been joined to at a time.
+    pub most_channels: u8,
     /// Packets that the kernel threw away because the receive buffer was full.
     pub kernel_drops: u64,
     /// Datagrams thrown away because the workers were behind.

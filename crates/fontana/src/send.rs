@@ -13,11 +13,13 @@
 
 use crate::content::{Content, ContentOptions};
 use crate::geometry::{self, Code};
+use crate::layers::{Layering, LayeringScheme};
 use crate::memory::{LEAST_VISIT, SenderMemory};
 use crate::{Error, Reach, Stop, Verdict, memory};
 use fontana_net::{Destination, Interface, IpVersion, SendConfig, SendSocket};
 use fontana_proto::{
-    ControlObject, SendMode, SendObject, Sender, SenderConfig, SenderStats, TransmissionSchedule,
+    ChannelClock, ControlObject, Instant, SendMode, SendObject, Sender, SenderConfig, SenderStats,
+    TransmissionSchedule,
 };
 use fontana_store::{Allowance, Filter, ObjectEncoder};
 use fontana_wire::{
@@ -64,6 +66,9 @@ pub struct SendOptions {
     /// Cap on the bytes per second on the wire, IP and UDP headers included. With several unicast
     /// hosts their copies share it.
     pub rate_bytes_per_second: u64,
+    /// How the rate is shared out to the channels of `reach`. By default a session of several channels
+    /// has layers of doubling rates.
+    pub layering: Option<Layering>,
     /// All networks that the packets can reach are the operator's, and have room for the rate: without
     /// congestion control, a session goes beyond this network (`reach.hop_limit`) only if this is said
     /// (RFC 8085, section 4.1).
@@ -113,6 +118,7 @@ impl SendOptions {
             filter: Filter::default(),
             reach: Reach::default(),
             rate_bytes_per_second: 100_000_000 / 8,
+            layering: None,
             controlled_network: false,
             tsi: None,
             mode: SendMode::OnDemand,
@@ -203,6 +209,19 @@ impl SendSession {
         let way = Way::of(&options.reach)?;
         let symbol_size = way.symbol_size(options.symbol_size, options.code)?;
         let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
+        let rate_bytes_per_second =
+            options.rate_bytes_per_second / options.reach.copies().max(1) as u64;
+        let congestion_control = congestion_control(&options, rate_bytes_per_second)?;
+        check_head_room(&congestion_control, symbol_size)?;
+        let channels = match &congestion_control {
+            // As fast as the cap allows, without a clock.
+            CongestionControl::FixedRate => None,
+            layered => {
+                let packet_bytes = way.packet_bytes(symbol_size, options.code);
+                let start = Instant::ZERO;
+                Some(ChannelClock::new(layered, rate_bytes_per_second, packet_bytes, start, seed)?)
+            }
+        };
         let content_options = ContentOptions {
             files: &options.files,
             name: options.name.as_deref(),
@@ -222,7 +241,14 @@ impl SendSession {
         let socket = way.socket(options.reach.hop_limit)?;
         let manifest = content.manifest.emit();
         let manifest_hash = fontana_wire::manifest_hash(&manifest);
-        let control = control_objects(&options, &content, &manifest, manifest_hash, symbol_size)?;
+        let control = control_objects(
+            &options,
+            &congestion_control,
+            &content,
+            &manifest,
+            manifest_hash,
+            symbol_size,
+        )?;
         let tsi = options.tsi.unwrap_or_else(|| match options.flute {
             // 0 is not a TSI in ALC (RFC 5775, section 2.1).
             true => Tsi(u64::from(seed as u32).max(1)),
@@ -258,11 +284,10 @@ impl SendSession {
                     TransmissionSchedule::Sequential { repair_permille }
                 }
             },
-            rate_bytes_per_second: options.rate_bytes_per_second
-                / options.reach.copies().max(1) as u64,
+            rate_bytes_per_second,
             packet_overhead: version.header_size() as u32,
             round_symbols: round.symbols,
-            channels: None,
+            channels,
             sequence_in_cci: !options.flute,
             seed,
         });
@@ -352,6 +377,13 @@ impl Way {
         )
     }
 
+    /// Bytes of a packet of content on the wire.
+    fn packet_bytes(&self, symbol_size: u16, code: Code) -> u16 {
+        let payload_id = fontana_wire::payload_id_size(code.encoding_id());
+        let headers = self.version.header_size() + LCT_HEADER_BYTES + payload_id;
+        symbol_size.saturating_add(headers as u16)
+    }
+
     fn socket(self, hop_limit: u8) -> Result<SendSocket, Error> {
         let config = match &self.destinations[..] {
             [Destination::Unicast(hosts)] => SendConfig::unicast(vec![hosts.clone()]),
@@ -439,9 +471,39 @@ impl Numbers {
     }
 }
 
+/// What the session says of its channels.
+fn congestion_control(
+    options: &SendOptions,
+    rate_bytes_per_second: u64,
+) -> Result<CongestionControl, Error> {
+    let channels = options.reach.channels.count();
+    match &options.layering {
+        None if channels == 1 => Ok(CongestionControl::FixedRate),
+        _ if options.flute => Err(Error::OneChannelOnly("a plain FLUTE session")),
+        Some(layering) => layering.congestion_control(channels, rate_bytes_per_second),
+        None => {
+            Layering::new(LayeringScheme::Fixed).congestion_control(channels, rate_bytes_per_second)
+        }
+    }
+}
+
+/// Whether the session head, which grows with what it says of layers, fits in one symbol.
+fn check_head_room(congestion_control: &CongestionControl, symbol_size: u16) -> Result<(), Error> {
+    let least = SessionHead::MAX_SIZE
+        + congestion_control.parameter_size()
+        + usize::from(FTI_BYTES + FDT_EXTENSION_BYTES);
+    if usize::from(symbol_size) < least {
+        let (what, actual) = ("the symbol size", u64::from(symbol_size));
+        let allowed = "at least 220, and 4 more for each layer that is listed";
+        return Err(Error::Range { what, actual, allowed });
+    }
+    Ok(())
+}
+
 /// Session head, manifest and file delivery table, or only the last for plain FLUTE.
 fn control_objects(
     options: &SendOptions,
+    congestion_control: &CongestionControl,
     content: &Content,
     manifest: &[u8],
     manifest_hash: Hash,
@@ -463,7 +525,7 @@ fn control_objects(
             },
             expires_unix_seconds: 0,
             rate_bytes_per_second: options.rate_bytes_per_second,
-            congestion_control: CongestionControl::FixedRate,
+            congestion_control: congestion_control.clone(),
         };
         let mut bytes = head.emit(options.signer.as_ref());
         bytes.resize(usize::from(size), 0);

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bounds;
+mod layered;
 mod mirrors;
 mod pipes;
 mod resume;

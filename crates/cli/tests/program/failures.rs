@@ -37,14 +37,27 @@ fn a_command_line_that_makes_no_sense_is_2() {
         run(&arguments(words, &[])).expect(2);
     }
     for (words, message, way_out) in [
-        ("--to 239.1.2.3:5,10.0.0.1:5", "one of them is a group", "only hosts"),
+        ("--to 239.1.2.3:5,10.0.0.1:5", "only some of them are groups", "only hosts"),
+        ("--to 239.1.2.3:5,239.1.2.4:6", "different ports", "one port"),
+        ("--to 239.1.2.3:5,239.1.2.4:5,239.1.2.3:5", "appears twice", "its own"),
+        ("--to 239.1.2.3:5,239.1.2.4:5 --channels 3", "not the number of groups", "leave it out"),
+        ("--to 10.0.0.1:5 --channels 2", "a multicast group for each", "one channel"),
+        ("--to 239.255.255.255:5 --channels 2", "leave the range", "lower group"),
+        ("--channels 2 --flute", "one channel", "--channels"),
+        ("--channels 2 --congestion-control none", "how many a receiver takes", "leave out"),
         ("--no-source --fec none", "nothing to send", "leave one"),
         ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
         ("--to 239.1.2.3:x", "no address", "GROUP:PORT"),
         ("--to 239.1.2.3:5 --ttl 2", "RFC 8085", "--controlled-network"),
-        ("- --to 239.1.2.3:5 --ttl 2", "RFC 8085", "--controlled-network"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);
+        assert_says(&refused, message, way_out);
+    }
+    for (words, message, way_out) in [
+        ("--ttl 2", "RFC 8085", "--controlled-network"),
+        ("--channels 2", "a stream has one channel", "--channels"),
+    ] {
+        let refused = run(&arguments(&format!("send - {words}"), &[])).expect(2);
         assert_says(&refused, message, way_out);
     }
     for words in ["--ttl 1", "--ttl 2 --controlled-network"] {
@@ -55,6 +68,9 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--rate 100", "at least 8000"),
         ("--memory 1M", "at least 32M"),
         ("--symbol-size 30", "at least 220"),
+        ("--channels 20", "--rate"),
+        ("--layers 1M,2M,4M --rate 6M", "raise --rate"),
+        ("--layers 1M,2M,4M --channels 2", "one for each channel"),
         ("--to 224.0.0.5:7701", "239.255.0.0/16"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);

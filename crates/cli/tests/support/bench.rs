@@ -119,20 +119,48 @@ END"
         self.counters(host, "loss input")
     }
 
+    /// Counts what comes to a host for each of these IPv4 groups, joined or not: all that its port of
+    /// the switch has sent.
+    pub fn count_groups(&self, host: usize, groups: &[String]) {
+        let host = self.host(host);
+        let rules: String = groups
+            .iter()
+            .map(|group| format!("    ip daddr {group} udp dport > 0 counter\n"))
+            .collect();
+        sh(&format!(
+            "ip netns exec {host} nft -f - <<END
+table inet groups {{
+  chain came {{
+    type filter hook prerouting priority -300;
+{rules}  }}
+}}
+END"
+        ));
+    }
+
+    /// What was counted since, in packets for each group.
+    pub fn groups(&self, host: usize) -> Vec<u64> {
+        self.all_counters(host, "groups came")
+    }
+
     /// What the two counters of a chain have counted, in packets.
     fn counters(&self, host: usize, chain: &str) -> (u64, u64) {
+        let counters = self.all_counters(host, chain);
+        (counters[0], counters[1])
+    }
+
+    fn all_counters(&self, host: usize, chain: &str) -> Vec<u64> {
         let host = self.host(host);
         let output = sh(&format!("ip netns exec {host} nft -j list chain inet {chain}"));
         let list: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let counters: Vec<u64> = list["nftables"]
+        list["nftables"]
             .as_array()
             .unwrap()
             .iter()
             .filter_map(|item| item["rule"]["expr"].as_array())
             .flatten()
             .filter_map(|expression| expression["counter"]["packets"].as_u64())
-            .collect();
-        (counters[0], counters[1])
+            .collect()
     }
 
     /// Counts what a host sends from now on. Neighbour discovery belongs to the system and is left

@@ -80,8 +80,8 @@ pub(super) fn run(
             silence_after: SILENCE,
         },
         Subscription::Declared(SubscriptionLimits {
-            max_channels: 1,
-            breaker: None,
+            // Those that the ticket has groups for.
+            max_channels: options.max_channels.min(options.reach.channels.count()),
             ..SubscriptionLimits::default()
         }),
     );
@@ -129,6 +129,8 @@ pub(super) fn run(
             channels: rx.channels(),
             listening,
             refused: BTreeSet::new(),
+            joined: BTreeSet::new(),
+            most_channels: 0,
             only_one_manifest: options.expectation.manifest.is_some(),
             follows: options.versions == Versions::Newer,
             old_version_heard: None,
@@ -180,6 +182,8 @@ struct Driver<'a, 'b> {
     listening: Listening,
     /// Channels that could not be joined.
     refused: BTreeSet<u8>,
+    joined: BTreeSet<u8>,
+    most_channels: u8,
     /// The manifest's hash is known: no other manifest will do.
     only_one_manifest: bool,
     /// Nothing but newer versions is wanted.
@@ -352,21 +356,29 @@ impl Driver<'_, '_> {
     /// A session goes on without a channel that cannot be joined, but not without channel 0.
     fn join(&mut self, channel: u8) -> Result<(), Error> {
         // More channels than the ticket says, by whoever wrote the head: they do not exist for us.
-        let Some(config) = self.listening.group(channel) else { return Ok(()) };
+        let Some(config) = self.listening.group(channel) else {
+            // What is no group is listened to all the time.
+            self.joined.extend((channel == 0).then_some(channel));
+            return Ok(());
+        };
         match self.channels.join(channel, &config).map_err(Error::from) {
+            Ok(()) => _ = self.joined.insert(channel),
             Err(error) if channel == 0 => return Err(error),
             Err(error) if self.refused.insert(channel) => {
                 (self.observe)(ReceiveEvent::ChannelRefused { channel, error: &error });
             }
             _ => {}
         }
+        self.most_channels = self.most_channels.max(self.joined.len() as u8);
         Ok(())
     }
 
+    /// What is waiting in a channel's socket when it is left is given up.
     fn leave(&mut self, channel: u8) {
         if self.listening.group(channel).is_some() {
             self.channels.leave(channel);
         }
+        self.joined.remove(&channel);
     }
 
     fn on_job(&mut self, job: Job, current: Option<&[u8]>) {
@@ -535,6 +547,8 @@ impl Driver<'_, '_> {
             stats: self.receiver.stats(),
             source_symbols: self.receiver.source_symbols(),
             symbols_wanted: self.receiver.symbols_wanted(),
+            channels: self.joined.len() as u8,
+            most_channels: self.most_channels,
             kernel_drops: self.loss.kernel_drops,
             queue_drops: self.loss.local_drops,
         }

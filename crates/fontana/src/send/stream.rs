@@ -108,6 +108,9 @@ impl StreamSession {
         };
         numbers.check(56_403)?;
         check_reach(&options.reach, options.controlled_network)?;
+        if options.reach.channels.count() > 1 {
+            return Err(Error::OneChannelOnly("a stream"));
+        }
         let name = single_component(&options.name)?;
         let way = Way::of(&options.reach)?;
         let symbol_size = way.symbol_size(options.symbol_size, Code::RaptorQ)?;

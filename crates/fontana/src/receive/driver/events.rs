@@ -98,10 +98,10 @@ impl Driver<'_, '_> {
                     pipe.on_verified(block, &self.objects);
                 }
             }
-            Event::BlockSolved { .. }
-            | Event::Finished
-            | Event::Withdrawn { .. }
-            | Event::Level { .. } => {}
+            Event::Level { channels, received_bytes_per_second } => {
+                (self.observe)(ReceiveEvent::Level { channels, received_bytes_per_second });
+            }
+            Event::BlockSolved { .. } | Event::Finished | Event::Withdrawn { .. } => {}
         }
     }
 

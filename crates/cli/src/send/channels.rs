@@ -1,0 +1,72 @@
+//! Where a session goes, over which channels, and in which layers.
+
+use crate::address;
+use crate::args::{CongestionScheme, SendArguments};
+use crate::console::Failure;
+use fontana::wire::{ChannelGroups, MAX_CHANNELS};
+use fontana::{Layering, LayeringScheme, Reach, Verdict};
+use std::collections::BTreeSet;
+
+/// What `--to` and `--channels` mean: one group and those after it, or a list of groups; a broadcast
+/// address; or hosts.
+pub(super) fn reach(arguments: &SendArguments) -> Result<Reach, Failure> {
+    let usage = |message: &str, way_out: &str| {
+        Err(Failure::new(Verdict::Usage, message.to_owned(), way_out.to_owned()))
+    };
+    let to = arguments.to.iter().map(|to| address::parse(to)).collect::<Result<Vec<_>, _>>()?;
+    let groups = to.iter().filter(|to| to.ip().is_multicast()).count();
+    if groups > 0 && groups < to.len() {
+        return usage(
+            "several destinations, and only some of them are groups",
+            "name groups only, for the channels of one session, or only hosts: each host gets its own copy",
+        );
+    }
+    let reach = Reach {
+        interface: arguments.interface.interface.clone(),
+        hop_limit: arguments.ttl,
+        ..Reach::default()
+    };
+    let listed = arguments.layers.len().max(1);
+    let count = match (arguments.channels, u8::try_from(listed)) {
+        (Some(count), _) => count,
+        (None, Ok(count)) if count <= MAX_CHANNELS => count,
+        _ => return usage("a session has at most 64 channels", "list fewer layers"),
+    };
+    let Some((first, others)) = to.split_first().filter(|_| groups > 1) else {
+        return Ok(Reach { to, channels: ChannelGroups::Consecutive(count), ..reach });
+    };
+    if groups > usize::from(MAX_CHANNELS) {
+        return usage("a session has at most 64 channels", "list fewer groups");
+    }
+    if arguments.channels.is_some_and(|channels| usize::from(channels) != groups) {
+        return usage("--channels is not the number of groups in --to", "leave it out");
+    }
+    if others.iter().any(|to| to.port() != first.port()) {
+        return usage("the groups of one session have different ports", "give all one port");
+    }
+    let mut seen = BTreeSet::new();
+    if !to.iter().all(|group| seen.insert(group)) {
+        return usage("a group of --to appears twice", "each channel needs its own");
+    }
+    let channels = ChannelGroups::Listed(others.iter().map(|to| to.ip()).collect());
+    Ok(Reach { to: vec![*first], channels, ..reach })
+}
+
+/// What `--layers` and `--congestion-control` mean.
+pub(super) fn layering(arguments: &SendArguments) -> Result<Option<Layering>, Failure> {
+    let scheme = match arguments.congestion_control {
+        Some(CongestionScheme::None) => {
+            if arguments.layers.len() > 1 || arguments.channels.is_some_and(|count| count > 1) {
+                let message = "layers without anything that decides how many a receiver takes";
+                let way_out = "leave out --channels and --layers, or --congestion-control none";
+                return Err(Failure::new(Verdict::Usage, message, way_out));
+            }
+            return Ok(None);
+        }
+        Some(CongestionScheme::Fixed) => LayeringScheme::Fixed,
+        None if arguments.layers.is_empty() => return Ok(None),
+        None => LayeringScheme::Fixed,
+    };
+    let rates_bytes_per_second = arguments.layers.iter().map(|rate| rate / 8).collect();
+    Ok(Some(Layering { rates_bytes_per_second, ..Layering::new(scheme) }))
+}

@@ -1,0 +1,106 @@
+//! The layers of a session: rates that receivers of different speed choose from.
+
+use crate::Error;
+use fontana_wire::{CongestionControl, LayerRates};
+
+/// How a session's rate is shared out to its channels, and what decides how many of them a receiver
+/// joins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layering {
+    /// What decides.
+    pub scheme: LayeringScheme,
+    /// Bytes per second of each layer, the lowest first. Empty: each layer doubles what the layers below
+    /// it have together (1, 1, 2, 4, ...), and all have the session's rate.
+    pub rates_bytes_per_second: Vec<u64>,
+}
+
+/// What decides how many layers a receiver joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayeringScheme {
+    /// Whoever runs the receiver ([`ReceiveOptions::max_channels`](crate::ReceiveOptions)).
+    Fixed,
+}
+
+/// Bytes per second that a layer has at the least, as a session has.
+const LEAST_LAYER: u64 = 1000;
+
+impl Layering {
+    /// Layers of doubling rates.
+    pub fn new(scheme: LayeringScheme) -> Self {
+        Self { scheme, rates_bytes_per_second: Vec::new() }
+    }
+
+    /// What a session of so many channels and this rate says of itself.
+    pub(crate) fn congestion_control(
+        &self,
+        channels: u8,
+        rate_bytes_per_second: u64,
+    ) -> Result<CongestionControl, Error> {
+        let rates = self.rates(channels, rate_bytes_per_second)?;
+        Ok(match self.scheme {
+            LayeringScheme::Fixed => CongestionControl::FixedLayers(rates),
+        })
+    }
+
+    fn rates(&self, channels: u8, rate_bytes_per_second: u64) -> Result<LayerRates, Error> {
+        let range = |what, actual, allowed| Err(Error::Range { what, actual, allowed });
+        let listed = &self.rates_bytes_per_second;
+        let least = match &listed[..] {
+            [] => rate_bytes_per_second >> channels.saturating_sub(1).min(63),
+            _ => listed.iter().copied().min().unwrap_or(0),
+        };
+        if least < LEAST_LAYER {
+            let allowed = "at least 8000: have fewer channels (--channels), or a higher --rate";
+            return range("the rate of the lowest layer in bits per second", 8 * least, allowed);
+        }
+        if listed.is_empty() {
+            let base = u32::try_from(least).unwrap_or(u32::MAX);
+            // Twice what is below, in 256ths.
+            return Ok(LayerRates::geometric(base, 2 * 256, channels)?);
+        }
+        if listed.len() != usize::from(channels) {
+            let allowed = "one for each channel (--channels, or the groups of --to)";
+            return range("the number of layers", listed.len() as u64, allowed);
+        }
+        let total = listed.iter().fold(0_u64, |sum, &rate| sum.saturating_add(rate));
+        if total > rate_bytes_per_second {
+            let allowed = "at most the session's: raise --rate";
+            return range("the rate of all layers in bits per second", 8 * total, allowed);
+        }
+        let rates = listed.iter().map(|&rate| u32::try_from(rate).unwrap_or(u32::MAX));
+        Ok(LayerRates::listed(rates.collect())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cumulative(rates: &[u64], channels: u8, rate: u64) -> Result<Vec<u64>, String> {
+        let layering = Layering {
+            rates_bytes_per_second: rates.to_vec(),
+            ..Layering::new(LayeringScheme::Fixed)
+        };
+        let rates = layering.rates(channels, rate).map_err(|error| error.to_string())?;
+        Ok(rates.cumulative().collect())
+    }
+
+    #[test]
+    fn layers_double_up_to_the_rate_unless_they_are_listed() {
+        assert_eq!(cumulative(&[], 4, 8_000).unwrap(), [1_000, 2_000, 4_000, 8_000]);
+        assert_eq!(cumulative(&[], 1, 8_000).unwrap(), [8_000]);
+        assert_eq!(cumulative(&[1_000, 5_000], 2, 6_000).unwrap(), [1_000, 6_000]);
+    }
+
+    #[test]
+    fn layers_that_cannot_be_are_refused_with_the_numbers() {
+        let refused =
+            |rates: &[u64], channels, rate| cumulative(rates, channels, rate).unwrap_err();
+        assert!(refused(&[], 4, 7_999).contains("is 7992; it must be at least 8000"));
+        assert!(refused(&[], 64, u64::MAX).contains("lowest layer"));
+        assert!(refused(&[1_000, 999], 2, 6_000).contains("lowest layer"));
+        assert!(refused(&[1_000, 5_000], 2, 5_999).contains("is 48000; it must be at most"));
+        assert!(refused(&[1_000, 1_000], 3, 6_000).contains("the number of layers is 2"));
+        assert!(refused(&[1 << 32], 1, u64::MAX).contains("rate"));
+    }
+}
