@@ -162,10 +162,12 @@ pub(crate) struct SendArguments {
     /// One for each channel; together at most the rate (--rate).
     #[arg(long, value_name = "RATE,...", value_delimiter = ',', value_parser = parse_rate)]
     pub(crate) layers: Vec<u64>,
-    /// What decides how many layers a receiver takes
+    /// What decides how much of the rate a receiver takes
     ///
-    /// fixed: whoever runs it (recv --max-layers). none: there are no layers. By default
-    /// fixed, if there are several channels.
+    /// webrc (RFC 3738), rlc and flid-sl: what its network has to spare, fair to other traffic, found
+    /// by joining and leaving; webrc has channels of its own, as many as the rate takes, and webrc-fast
+    /// ten times as fast waves. fixed: whoever runs it (recv --max-rate, --max-layers). none: there are
+    /// no layers. By default none for one channel, and fixed for several.
     #[arg(long, value_name = "SCHEME", value_enum)]
     pub(crate) congestion_control: Option<CongestionScheme>,
     /// Routers that packets may pass, plus one
@@ -438,6 +440,11 @@ pub(crate) struct ReceiveArguments {
     pub(crate) silence: Option<Duration>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
+    /// Of a layered session, take no more than this many bits per second: 20M
+    ///
+    /// By what the session says of its layers; a session that has nothing as slow is refused.
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    pub(crate) max_rate: Option<u64>,
     /// Of a layered session, take no more than N layers
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) max_layers: Option<u8>,
@@ -519,6 +526,10 @@ pub(crate) struct DemoArguments {
 pub(crate) enum CongestionScheme {
     None,
     Fixed,
+    Rlc,
+    FlidSl,
+    Webrc,
+    WebrcFast,
 }
 
 /// How packets get from the sender to five receivers on the same machine.

@@ -149,6 +149,7 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
         max_bytes: arguments.max_size,
         window: arguments.window,
         max_channels: arguments.max_layers.unwrap_or(options.max_channels),
+        max_rate_bytes_per_second: arguments.max_rate.map(|rate| rate / 8),
         timeout: arguments.timeout,
         give_up_after_silence: match arguments.silence {
             Some(silence) => (!silence.is_zero()).then_some(silence),

@@ -197,7 +197,7 @@ impl Outline {
             "{}, to {}{} ({}) at {}",
             listing::counts(manifest),
             to.join(", "),
-            match self.reach.channels.count() {
+            match ticket.channels.count() {
                 1 => String::new(),
                 count => format!(" and {} more", Count(u64::from(count) - 1, "group")),
             },

@@ -64,6 +64,17 @@ pub enum Error {
     /// The session's layers, or what controls them.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
+    /// WEBRC lays out its own channels.
+    #[error("the rates of WEBRC's channels follow from the session's rate")]
+    WavesWithRates,
+    /// Groups for another number of channels than there are.
+    #[error("there are {groups} groups for {channels} channels")]
+    Groups {
+        /// Groups that were named.
+        groups: u8,
+        /// Channels of the session.
+        channels: u8,
+    },
     /// Several channels for something that has only one.
     #[error("{0} has one channel")]
     OneChannelOnly(&'static str),
@@ -265,6 +276,8 @@ impl Error {
             | Self::NotOneFile { .. }
             | Self::FluteCode
             | Self::Congestion(_)
+            | Self::WavesWithRates
+            | Self::Groups { .. }
             | Self::OneChannelOnly(_)
             | Self::ChannelsWithoutGroups
             | Self::ChannelsBeyondGroups { .. }
@@ -322,12 +335,16 @@ impl Error {
             Self::NotOneFile { .. } => "receive into a directory",
             Self::FluteCode => "leave out --flute, or send with --fec raptorq, rs or none",
             Self::Congestion(_) => "change the layers, or the rate",
+            Self::WavesWithRates => "leave out --layers, or choose another --congestion-control",
+            Self::Groups { .. } => {
+                "name one group, and those after it are taken; or change --channels, --layers or --rate"
+            }
             Self::OneChannelOnly(_) => "leave out --channels and --layers, and name one group",
             Self::ChannelsWithoutGroups => "send to a multicast group, or over one channel",
             Self::ChannelsBeyondGroups { .. } => "begin at a lower group, or list all of them",
             Self::UncontrolledNetwork { .. } => {
-                "if all networks on the way are yours and have room for the rate, say so: \
-                 --controlled-network; otherwise leave out --ttl"
+                "let receivers yield to other traffic: --congestion-control webrc; or, if all networks on \
+                 the way are yours and have room for the rate, say so: --controlled-network"
             }
             Self::NothingToSend => "name at least one file",
             Self::Mark { .. } => {

@@ -1,6 +1,7 @@
 //! The layers of a session: rates that receivers of different speed choose from.
 
 use crate::Error;
+use fontana_proto::presets;
 use fontana_wire::{CongestionControl, LayerRates};
 
 /// How a session's rate is shared out to its channels, and what decides how many of them a receiver
@@ -10,15 +11,32 @@ pub struct Layering {
     /// What decides.
     pub scheme: LayeringScheme,
     /// Bytes per second of each layer, the lowest first. Empty: each layer doubles what the layers below
-    /// it have together (1, 1, 2, 4, ...), and all have the session's rate.
+    /// it have together (1, 1, 2, 4, ...), and all have the session's rate. WEBRC lays out its own.
     pub rates_bytes_per_second: Vec<u64>,
 }
 
-/// What decides how many layers a receiver joins.
+/// What decides how many channels a receiver joins: see `docs/tuning.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayeringScheme {
-    /// Whoever runs the receiver ([`ReceiveOptions::max_channels`](crate::ReceiveOptions)).
+    /// Whoever runs the receiver ([`ReceiveOptions::max_channels`](crate::ReceiveOptions),
+    /// [`max_rate_bytes_per_second`](crate::ReceiveOptions)): no congestion control.
     Fixed,
+    /// Receiver-driven layered congestion control ([`presets::rlc`]).
+    Rlc,
+    /// Fair layered increase and decrease with static layers ([`presets::flid_sl`]).
+    FlidSl,
+    /// Wave and equation based rate control (RFC 3738, [`presets::webrc`]). The number of channels
+    /// follows from the rate.
+    Webrc,
+    /// The same ten times as fast ([`presets::webrc_fast`]).
+    WebrcFast,
+}
+
+impl LayeringScheme {
+    /// Whether receivers yield to other traffic.
+    pub fn is_controlled(self) -> bool {
+        self != Self::Fixed
+    }
 }
 
 /// Bytes per second that a layer has at the least, as a session has.
@@ -30,15 +48,24 @@ impl Layering {
         Self { scheme, rates_bytes_per_second: Vec::new() }
     }
 
-    /// What a session of so many channels and this rate says of itself.
+    /// What a session of this rate says of itself; its layers are on `channels` channels.
     pub(crate) fn congestion_control(
         &self,
         channels: u8,
         rate_bytes_per_second: u64,
+        packet_bytes: u16,
     ) -> Result<CongestionControl, Error> {
-        let rates = self.rates(channels, rate_bytes_per_second)?;
+        let rates = || self.rates(channels, rate_bytes_per_second);
+        let most = u32::try_from(rate_bytes_per_second).unwrap_or(u32::MAX);
         Ok(match self.scheme {
-            LayeringScheme::Fixed => CongestionControl::FixedLayers(rates),
+            LayeringScheme::Fixed => CongestionControl::FixedLayers(rates()?),
+            LayeringScheme::Rlc => CongestionControl::Rlc(presets::rlc(rates()?)),
+            LayeringScheme::FlidSl => CongestionControl::FlidSl(presets::flid_sl(rates()?)),
+            _ if !self.rates_bytes_per_second.is_empty() => return Err(Error::WavesWithRates),
+            LayeringScheme::Webrc => CongestionControl::Webrc(presets::webrc(most, packet_bytes)?),
+            LayeringScheme::WebrcFast => {
+                CongestionControl::Webrc(presets::webrc_fast(most, packet_bytes)?)
+            }
         })
     }
 

@@ -74,17 +74,15 @@ impl Reach {
     }
 
     /// Where the packets of each channel go.
-    pub(crate) fn for_sending(&self) -> Result<(Interface, Vec<Destination>), Error> {
-        let interface = self.interface()?;
-        let destinations = match self.to.as_slice() {
+    pub(crate) fn destinations(&self, interface: &Interface) -> Result<Vec<Destination>, Error> {
+        Ok(match self.to.as_slice() {
             [group] if group.ip().is_multicast() => self.groups(*group)?,
             _ if self.channels.count() > 1 => return Err(Error::ChannelsWithoutGroups),
-            [SocketAddr::V4(to)] if is_broadcast(*to.ip(), &interface) => {
+            [SocketAddr::V4(to)] if is_broadcast(*to.ip(), interface) => {
                 vec![Destination::Broadcast(SocketAddrV4::new(*to.ip(), to.port()))]
             }
             hosts => vec![Destination::Unicast(hosts.to_vec())],
-        };
-        Ok((interface, destinations))
+        })
     }
 
     fn groups(&self, first: SocketAddr) -> Result<Vec<Destination>, Error> {

@@ -91,6 +91,9 @@ pub struct ReceiveOptions {
     pub only: Vec<String>,
     /// Most channels of a session to be joined to at a time.
     pub max_channels: u8,
+    /// Most bytes per second to join to, IP and UDP headers included, by what the session says of its
+    /// layers. A session that has nothing as slow is refused.
+    pub max_rate_bytes_per_second: Option<u64>,
     /// When to decode.
     pub policy: DecodePolicy,
     /// Memory to use, in bytes, whatever the size of the files.
@@ -129,6 +132,7 @@ impl ReceiveOptions {
             skip_existing: false,
             only: Vec::new(),
             max_channels: MAX_CHANNELS,
+            max_rate_bytes_per_second: None,
             policy: DecodePolicy::Incremental,
             memory: memory::DEFAULT_MEMORY,
             workers: crate::default_workers(),

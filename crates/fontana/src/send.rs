@@ -23,8 +23,8 @@ use fontana_proto::{
 };
 use fontana_store::{Allowance, Filter, ObjectEncoder};
 use fontana_wire::{
-    CongestionControl, ContentKind, FdtExtension, Hash, InstanceId, Manifest, ObjectRef, SecretKey,
-    SessionHead, Ticket, Toi, Tsi,
+    ChannelGroups, CongestionControl, ContentKind, FdtExtension, Hash, InstanceId, Manifest,
+    ObjectRef, SecretKey, SessionHead, Ticket, Toi, Tsi,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -211,13 +211,14 @@ impl SendSession {
         let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
         let rate_bytes_per_second =
             options.rate_bytes_per_second / options.reach.copies().max(1) as u64;
-        let congestion_control = congestion_control(&options, rate_bytes_per_second)?;
+        let packet_bytes = way.packet_bytes(symbol_size, options.code);
+        let congestion_control =
+            congestion_control(&mut options, rate_bytes_per_second, packet_bytes)?;
         check_head_room(&congestion_control, symbol_size)?;
         let channels = match &congestion_control {
             // As fast as the cap allows, without a clock.
             CongestionControl::FixedRate => None,
             layered => {
-                let packet_bytes = way.packet_bytes(symbol_size, options.code);
                 let start = Instant::ZERO;
                 Some(ChannelClock::new(layered, rate_bytes_per_second, packet_bytes, start, seed)?)
             }
@@ -238,7 +239,7 @@ impl SendSession {
             None => Content::examine(&content_options)?,
         };
         let version = way.version;
-        let socket = way.socket(options.reach.hop_limit)?;
+        let socket = way.socket(&options.reach)?;
         let manifest = content.manifest.emit();
         let manifest_hash = fontana_wire::manifest_hash(&manifest);
         let control = control_objects(
@@ -353,15 +354,13 @@ impl SendSession {
 /// Where packets leave this host.
 struct Way {
     interface: Interface,
-    /// Of each channel.
-    destinations: Vec<Destination>,
     version: IpVersion,
 }
 
 impl Way {
     fn of(reach: &Reach) -> Result<Self, Error> {
-        let (interface, destinations) = reach.for_sending()?;
-        Ok(Self { interface, destinations, version: IpVersion::of(reach.address().ip()) })
+        let interface = reach.interface()?;
+        Ok(Self { interface, version: IpVersion::of(reach.address().ip()) })
     }
 
     /// Bytes of a symbol: those that were asked for, or what fits a packet.
@@ -384,12 +383,13 @@ impl Way {
         symbol_size.saturating_add(headers as u16)
     }
 
-    fn socket(self, hop_limit: u8) -> Result<SendSocket, Error> {
-        let config = match &self.destinations[..] {
+    fn socket(&self, reach: &Reach) -> Result<SendSocket, Error> {
+        let destinations = reach.destinations(&self.interface)?;
+        let config = match &destinations[..] {
             [Destination::Unicast(hosts)] => SendConfig::unicast(vec![hosts.clone()]),
-            _ => SendConfig::new(&self.interface, self.destinations),
+            _ => SendConfig::new(&self.interface, destinations),
         };
-        Ok(SendSocket::new(&SendConfig { hop_limit, ..config })?)
+        Ok(SendSocket::new(&SendConfig { hop_limit: reach.hop_limit, ..config })?)
     }
 }
 
@@ -409,7 +409,8 @@ fn check(options: &SendOptions) -> Result<(), Error> {
     if options.flute && options.code.encoding_id() == 128 {
         return Err(Error::FluteCode);
     }
-    check_reach(&options.reach, options.controlled_network)?;
+    let yields = options.layering.as_ref().is_some_and(|l| l.scheme.is_controlled());
+    check_reach(&options.reach, options.controlled_network || yields)?;
     Numbers {
         rate_bytes_per_second: options.rate_bytes_per_second,
         tsi: options.tsi,
@@ -420,11 +421,12 @@ fn check(options: &SendOptions) -> Result<(), Error> {
     .check(options.code.max_block_symbols())
 }
 
-/// Whether packets may go as far as they are to. Hosts that get a copy each were named one by one,
+/// Whether packets may go as far as they are to: where receivers yield to other traffic, or it is said
+/// that there is none. Hosts that get a copy each were named one by one,
 /// and the hop limit is not for them.
-fn check_reach(reach: &Reach, controlled_network: bool) -> Result<(), Error> {
+fn check_reach(reach: &Reach, harmless: bool) -> Result<(), Error> {
     let Reach { hop_limit, .. } = *reach;
-    if hop_limit > 1 && reach.address().ip().is_multicast() && !controlled_network {
+    if hop_limit > 1 && reach.address().ip().is_multicast() && !harmless {
         return Err(Error::UncontrolledNetwork { hop_limit });
     }
     Ok(())
@@ -471,20 +473,30 @@ impl Numbers {
     }
 }
 
-/// What the session says of its channels.
+/// What the session says of its channels. Where their number follows from the rate, the groups do too,
+/// unless they were named.
 fn congestion_control(
-    options: &SendOptions,
+    options: &mut SendOptions,
     rate_bytes_per_second: u64,
+    packet_bytes: u16,
 ) -> Result<CongestionControl, Error> {
-    let channels = options.reach.channels.count();
-    match &options.layering {
-        None if channels == 1 => Ok(CongestionControl::FixedRate),
-        _ if options.flute => Err(Error::OneChannelOnly("a plain FLUTE session")),
-        Some(layering) => layering.congestion_control(channels, rate_bytes_per_second),
-        None => {
-            Layering::new(LayeringScheme::Fixed).congestion_control(channels, rate_bytes_per_second)
-        }
+    let groups = options.reach.channels.count();
+    let layering = match &options.layering {
+        None if groups == 1 => return Ok(CongestionControl::FixedRate),
+        None => &Layering::new(LayeringScheme::Fixed),
+        Some(layering) => layering,
+    };
+    if options.flute {
+        return Err(Error::OneChannelOnly("a plain FLUTE session"));
     }
+    let control = layering.congestion_control(groups, rate_bytes_per_second, packet_bytes)?;
+    let channels = control.channel_count();
+    match &mut options.reach.channels {
+        ChannelGroups::Consecutive(count) if *count == 1 => *count = channels,
+        _ if groups == channels => {}
+        _ => return Err(Error::Groups { groups, channels }),
+    }
+    Ok(control)
 }
 
 /// Whether the session head, which grows with what it says of layers, fits in one symbol.

@@ -64,6 +64,10 @@ pub(super) fn layering(arguments: &SendArguments) -> Result<Option<Layering>, Fa
             return Ok(None);
         }
         Some(CongestionScheme::Fixed) => LayeringScheme::Fixed,
+        Some(CongestionScheme::Rlc) => LayeringScheme::Rlc,
+        Some(CongestionScheme::FlidSl) => LayeringScheme::FlidSl,
+        Some(CongestionScheme::Webrc) => LayeringScheme::Webrc,
+        Some(CongestionScheme::WebrcFast) => LayeringScheme::WebrcFast,
         None if arguments.layers.is_empty() => return Ok(None),
         None => LayeringScheme::Fixed,
     };

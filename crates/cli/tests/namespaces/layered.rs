@@ -11,21 +11,36 @@ const BOTTLENECKS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 /// bottleneck has one that just fits, up to 60 Mbit/s.
 const LOWEST_LAYER: f64 = 60.0 / 64.0;
 
+const FIXED: &str = "fixed --channels 7";
+const WEBRC: &str = "webrc-fast";
+
 /// How many layers fit a bottleneck.
 fn layers(bottleneck: f64) -> usize {
     1 + (bottleneck / LOWEST_LAYER).log2() as usize
 }
 
-/// Four receivers behind their bottlenecks, all of them receiving.
-fn start(scene: &Scene, length: u64, options: &str) -> (Session, Vec<(f64, usize, Reception)>) {
+/// Four receivers behind their bottlenecks, all of them receiving. Each is told what its network
+/// carries, one way or the other, unless it finds that out by itself.
+fn start(
+    scene: &Scene,
+    length: u64,
+    scheme: &str,
+    options: &str,
+) -> (Session, Vec<(f64, usize, Reception)>) {
     let file = scene.noise("image.raw", length);
-    let session = scene.send(0, "--rate 60M --channels 7", &file);
-    assert!(session.ticket.ends_with("&channels=7"), "{}", session.ticket);
-    let groups: Vec<_> = (1..=7).map(|last| format!("239.255.77.{last}")).collect();
+    let session = scene.send(0, &format!("--rate 60M --congestion-control {scheme}"), &file);
+    let (_, channels) = session.ticket.split_once("&channels=").expect("several channels");
+    let groups: Vec<_> =
+        (1..=channels.parse().unwrap()).map(|last: u8| format!("239.255.77.{last}")).collect();
     let receptions = (1..).zip(BOTTLENECKS).map(|(host, bottleneck)| {
         scene.bench.shape(host, &format!("{bottleneck}mbit"));
         scene.bench.count_groups(host, &groups);
-        let options = format!("{options} --max-layers {}", layers(bottleneck));
+        let limit = match (scheme, host % 2) {
+            (WEBRC, _) => String::new(),
+            (_, 0) => format!("--max-layers {}", layers(bottleneck)),
+            _ => format!("--max-rate {bottleneck}M"),
+        };
+        let options = format!("{options} {limit}");
         (bottleneck, host, scene.receive(host, &session.ticket, &options))
     });
     let receptions = receptions.collect();
@@ -58,7 +73,7 @@ fn four_mebibytes_reach_four_receivers_each_at_its_own_rate() {
 
 fn each_at_its_own_rate(length: u64) {
     let Some(scene) = Scene::new(5) else { return };
-    let (session, receptions) = start(&scene, length, "--timeout 120");
+    let (session, receptions) = start(&scene, length, FIXED, "--timeout 120");
     for (bottleneck, host, mut reception) in receptions.into_iter().rev() {
         let summary = reception.complete();
         assert!(same_file(&scene.path("image.raw"), &scene.received(host).join("image.raw")));
@@ -72,15 +87,39 @@ fn each_at_its_own_rate(length: u64) {
     session.end();
 }
 
+/// The receivers find their rate by themselves, and leave what they cannot take.
+#[test]
+fn with_webrc_receivers_find_their_rates_and_get_the_file() {
+    let Some(scene) = Scene::new(5) else { return };
+    let (session, receptions) = start(&scene, 1 << 20, WEBRC, "--timeout 120");
+    for (bottleneck, host, mut reception) in receptions.into_iter().rev() {
+        let _ = reception.complete();
+        assert!(same_file(&scene.path("image.raw"), &scene.received(host).join("image.raw")));
+        println!("host {host}: {bottleneck} Mbit/s, channels {:?}", scene.bench.groups(host));
+    }
+    session.end();
+}
+
 /// Issue: an endless session; each receiver uses at least 75 % of its bottleneck from the 120th to the
 /// 240th second and loses less than 5 %. As root:
-/// `cargo test --release -p fontana-cli --test namespaces -- --ignored --nocapture endless_session`.
+/// `cargo test --release -p fontana-cli --test namespaces -- --ignored --nocapture endless`.
 #[test]
 #[ignore = "takes four minutes and 6 GB of temporary files"]
-fn an_endless_session_fills_every_bottleneck_from_the_second_to_the_fourth_minute() {
+fn an_endless_session_of_fixed_layers_fills_every_bottleneck() {
+    endless(FIXED);
+}
+
+/// The same with WEBRC.
+#[test]
+#[ignore = "takes four minutes and 6 GB of temporary files"]
+fn an_endless_session_with_webrc_fills_every_bottleneck() {
+    endless(WEBRC);
+}
+
+fn endless(scheme: &str) {
     let Some(scene) = Scene::new(5) else { return };
     // More than the fastest receiver hears.
-    let (session, receptions) = start(&scene, 2 << 30, "--timeout 245");
+    let (session, receptions) = start(&scene, 2 << 30, scheme, "--timeout 245");
     let mut table = Vec::new();
     for (bottleneck, host, mut reception) in receptions.into_iter().rev() {
         let _ = reception.receiver.finish(Duration::from_secs(300));
@@ -94,7 +133,7 @@ fn an_endless_session_fills_every_bottleneck_from_the_second_to_the_fourth_minut
         let bits = 8.0 * (more("payload_bytes") + 42.0 * more("datagrams"));
         let used = bits * 1e-6 / more("seconds") / bottleneck;
         let loss = more("lost") / more("expected");
-        check_groups(&scene, host, layers(bottleneck));
+        println!("host {host}: packets of each channel {:?}", scene.bench.groups(host));
         println!("{bottleneck:2} Mbit/s: used {used:.3} of it, loss {loss:.4}");
         table.push((used, loss));
     }

@@ -49,6 +49,9 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
         ("--to 239.1.2.3:x", "no address", "GROUP:PORT"),
         ("--to 239.1.2.3:5 --ttl 2", "RFC 8085", "--controlled-network"),
+        ("--ttl 2 --channels 3 --congestion-control fixed", "RFC 8085", "webrc"),
+        ("--congestion-control webrc --layers 1M,1M", "the session's rate", "--layers"),
+        ("--congestion-control webrc --channels 2", "2 groups for", "--channels"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);
         assert_says(&refused, message, way_out);
@@ -60,7 +63,13 @@ fn a_command_line_that_makes_no_sense_is_2() {
         let refused = run(&arguments(&format!("send - {words}"), &[])).expect(2);
         assert_says(&refused, message, way_out);
     }
-    for words in ["--ttl 1", "--ttl 2 --controlled-network"] {
+    for words in [
+        "--ttl 1",
+        "--ttl 2 --controlled-network",
+        "--ttl 2 --congestion-control webrc",
+        "--ttl 2 --congestion-control rlc --channels 5",
+        "--ttl 2 --congestion-control flid-sl --layers 1M,1M",
+    ] {
         run(&arguments(&format!("send --dry-run {words}"), &[&path])).expect(0);
     }
     for (words, part) in [

@@ -82,6 +82,7 @@ pub(super) fn run(
         Subscription::Declared(SubscriptionLimits {
             // Those that the ticket has groups for.
             max_channels: options.max_channels.min(options.reach.channels.count()),
+            max_bytes_per_second: options.max_rate_bytes_per_second.unwrap_or(u64::MAX),
             ..SubscriptionLimits::default()
         }),
     );

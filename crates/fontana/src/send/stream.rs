@@ -115,7 +115,7 @@ impl StreamSession {
         let way = Way::of(&options.reach)?;
         let symbol_size = way.symbol_size(options.symbol_size, Code::RaptorQ)?;
         let version = way.version;
-        let socket = way.socket(options.reach.hop_limit)?;
+        let socket = way.socket(&options.reach)?;
         let signer = options.signer.map_or_else(crate::generate_key, Ok)?;
         let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
         // 0 is not a TSI in ALC (RFC 5775, section 2.1).
