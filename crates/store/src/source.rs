@@ -138,13 +138,15 @@ impl Identity {
     }
 }
 
-/// A regular file as it was when it was first opened.
+/// A regular file as it was when it was first opened, or bytes that stand for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
     path: PathBuf,
     identity: Identity,
     mode: u32,
     data: Vec<Range<u64>>,
+    /// All of it, if it is no file on the disk.
+    bytes: Option<Vec<u8>>,
 }
 
 impl SourceFile {
@@ -175,7 +177,16 @@ impl SourceFile {
         let (identity, mode) = (Identity::new(&stat), stat.st_mode & 0o7777);
         let is_sparse = (stat.st_blocks as u64).saturating_mul(512) < identity.size;
         let data = if is_sparse { data_ranges(&file, identity.size) } else { whole(identity.size) };
-        Ok(Self { path, identity, mode, data })
+        Ok(Self { path, identity, mode, data, bytes: None })
+    }
+
+    /// Bytes that are held in memory, as if they were a file; nobody can change them. `name` is for
+    /// people.
+    fn in_memory(name: &str, bytes: Vec<u8>) -> Self {
+        let (size, never) = (bytes.len() as u64, Timestamp { seconds: 0, nanoseconds: 0 });
+        let identity = Identity { inode: (0, 0), size, modified: never, changed: never };
+        let (path, data) = (PathBuf::from(name), whole(size));
+        Self { path, identity, mode: 0, data, bytes: Some(bytes) }
     }
 
     /// The path as it was given.
@@ -320,7 +331,7 @@ impl SourceFiles {
     /// # Errors
     /// Those of [`SourceFile::open`].
     pub fn add(&mut self, path: impl Into<PathBuf>) -> Result<FileIndex, SourceError> {
-        self.push(SourceFile::open(path)?)
+        Ok(self.push(SourceFile::open(path)?))
     }
 
     /// Opens a file that a scan has found ([`SourceFile::open_found`]) and adds it at the end of
@@ -329,13 +340,18 @@ impl SourceFiles {
     /// # Errors
     /// Those of [`SourceFile::open_found`].
     pub fn add_found(&mut self, path: impl Into<PathBuf>) -> Result<FileIndex, SourceError> {
-        self.push(SourceFile::open_found(path)?)
+        Ok(self.push(SourceFile::open_found(path)?))
     }
 
-    fn push(&mut self, file: SourceFile) -> Result<FileIndex, SourceError> {
+    /// Adds bytes at the end of the list: what is sent beside the files. `name` is for people.
+    pub fn add_bytes(&mut self, name: &str, bytes: Vec<u8>) -> FileIndex {
+        self.push(SourceFile::in_memory(name, bytes))
+    }
+
+    fn push(&mut self, file: SourceFile) -> FileIndex {
         let index = FileIndex(self.files.len() as u32);
         self.files.push(file);
-        Ok(index)
+        index
     }
 
     /// The files, by index.
@@ -368,6 +384,12 @@ impl SourceFiles {
         if end > source.size() {
             return Err(GeometryError::BeyondFile { file, end, length: source.size() }.into());
         }
+        if let Some(bytes) = &source.bytes {
+            let part = bytes.get(offset as usize..end as usize).unwrap_or_default();
+            // As long as `out`: it ends within the file.
+            out.iter_mut().zip(part).for_each(|(out, byte)| *out = *byte);
+            return Ok(());
+        }
         let open = self.open.get_or_open(file, || source.reopen())?;
         let count = sys::read_full_at(&*open, offset, out).map_err(source.failed("read"))?;
         if count < out.len() {
@@ -383,6 +405,9 @@ impl SourceFiles {
     /// [`SourceError::Changed`] or [`SourceError::System`].
     pub fn check_unchanged(&self, file: FileIndex) -> Result<(), SourceError> {
         let source = self.file(file)?;
+        if source.bytes.is_some() {
+            return Ok(());
+        }
         let open = self.open.get_or_open(file, || source.reopen())?;
         let stat = rustix::fs::fstat(open.as_fd()).map_err(source.failed("examine"))?;
         source.check(&stat)

@@ -94,6 +94,19 @@ impl Staging {
         self.append(NewFile::default(), length, State::Absent)
     }
 
+    /// Removes a file that is [never committed](Self::add_scratch), and gives its room back.
+    ///
+    /// # Errors
+    /// [`StagingError::Geometry`] if there is no such file, [`StagingError::System`].
+    pub fn remove_scratch(&self, index: FileIndex) -> Result<(), StagingError> {
+        let file = self.file(index)?;
+        if file.target.is_none() && file.device.is_none() {
+            self.remove_spool(&file)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Adds the first `length` bytes of a device as a file: what is received is written to their places
     /// there, and nothing but spools to the staging directory.
     ///

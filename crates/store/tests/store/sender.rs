@@ -1,7 +1,7 @@
 //! Source files: what is taken, what is noticed, and symbols made from them.
 
 use crate::fixtures::{Random, descriptors_below, no_code, raptorq, whole_file};
-use fontana_fec::{Encoder, Esi, Plan, PlanCache, Sbn};
+use fontana_fec::{Encoder, Esi, FecScheme, Oti, Plan, PlanCache, Sbn};
 use fontana_store::{
     Allowance, Category, Change, EncodeError, Errno, Extent, Extents, FileIndex, GeometryError,
     ObjectEncoder, ObjectSource, SourceError, SourceFile, SourceFiles,
@@ -305,4 +305,24 @@ fn a_block_without_a_code_has_no_repair_symbols() {
     encoder.encode(Sbn(1), &[Esi(0)], 0, &mut out).unwrap();
     assert_eq!(&out, b"89\0\0");
     assert!(encoder.encode(Sbn(1), &[Esi(1)], 0, &mut out).is_err());
+}
+
+#[test]
+fn bytes_are_read_as_if_they_were_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    fs::write(&path, b"on the disk").unwrap();
+    let mut files = SourceFiles::default();
+    let held = files.add_bytes("header", b"in memory ".to_vec());
+    let file = files.add(&path).unwrap();
+    let extents =
+        [(held, 3, 7), (file, 0, 11)].map(|(file, offset, length)| Extent { file, offset, length });
+    let scheme = FecScheme::NoCode { max_source_block_length: 8 };
+    let layout = Oti { transfer_length: 18, symbol_size: 8, scheme }.layout().unwrap();
+    let object =
+        ObjectSource::new(Arc::new(files), layout, Extents::new(extents).unwrap()).unwrap();
+    let mut bytes = [0; 18];
+    object.read_at(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"memory on the disk");
+    object.check_unchanged(Sbn(0)).unwrap();
 }
