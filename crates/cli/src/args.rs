@@ -8,6 +8,7 @@ use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, pars
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use fontana::MetadataMode;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{PublicKey, Ticket};
 use std::ffi::OsString;
@@ -185,7 +186,7 @@ pub(crate) struct SendArguments {
     /// Number of the session
     ///
     /// By default it follows from the content, so that a ticket stays valid when the sender is
-    /// restarted; with --flute it is drawn at random.
+    /// restarted; with --flute and --fcast it is drawn at random.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=0xFFFF_FFFF))]
     pub(crate) tsi: Option<u64>,
     /// Send everything once and PERCENT repair symbols, then end
@@ -210,6 +211,18 @@ pub(crate) struct SendArguments {
     /// One object per file and nothing of our own: no hashes, no signature, no packet numbers.
     #[arg(long, conflicts_with_all = ["sign", "content_version"])]
     pub(crate) flute: bool,
+    /// FCAST (RFC 6968), for other programs: objects that describe themselves
+    ///
+    /// Long files are cut into slices, each an object with its own name, place in the file and SHA-256;
+    /// nobody needs a table. Nothing of our own, and no signature.
+    #[arg(long, conflicts_with_all = ["flute", "sign", "content_version", "manifest", "mirror", "watch"])]
+    pub(crate) fcast: bool,
+    /// With --fcast: most bytes of a file in one object: 64K, 16M
+    ///
+    /// By default about a block (--block-symbols): 13 MB. Shorter ones are ready sooner and cost more
+    /// symbols, and a header each, of some 210 bytes and the name.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "fcast")]
+    pub(crate) slice: Option<u64>,
     /// Code to protect the symbols with
     ///
     /// raptorq (RFC 6330) makes as many different symbols as anybody wants; rs (Reed-Solomon, RFC
@@ -282,6 +295,28 @@ pub(crate) struct SendArguments {
     pub(crate) talk: Talk,
 }
 
+impl SendArguments {
+    /// How receivers learn what is sent.
+    pub(crate) fn metadata(&self) -> MetadataMode {
+        metadata(self.flute, self.fcast)
+    }
+}
+
+impl ReceiveArguments {
+    /// Which kind of session is received.
+    pub(crate) fn metadata(&self) -> MetadataMode {
+        metadata(self.flute, self.fcast)
+    }
+}
+
+fn metadata(flute: bool, fcast: bool) -> MetadataMode {
+    match (flute, fcast) {
+        (true, _) => MetadataMode::Flute,
+        (_, true) => MetadataMode::Fcast,
+        _ => MetadataMode::Manifest,
+    }
+}
+
 /// A time; who asks for a number of receivers is told why there is none.
 fn parse_wait(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| {
@@ -333,7 +368,8 @@ pub(crate) struct MemoryArgument {
   fontana recv 'fontana://...' --to - | tar x    unpack what is received as it comes
   fontana recv 'fontana://...' --to /dev/sdb     write a disk image where it belongs
   fontana recv 'fontana://...?key=...' --watch -o /srv/images    every newer version
-  fontana recv --flute -y                files of a plain FLUTE session; nobody vouches for them")]
+  fontana recv --flute -y                files of a plain FLUTE session; nobody vouches for them
+  fontana recv --fcast -y                files of an FCAST session; nobody vouches for them")]
 pub(crate) struct ReceiveArguments {
     /// What the sender printed: fontana://...
     pub(crate) ticket: Option<Ticket>,
@@ -357,7 +393,7 @@ pub(crate) struct ReceiveArguments {
     /// written in place, after it was confirmed (--yes), and all of it is read back before success is
     /// said; so is a file, which must not be there without --overwrite.
     #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
-          conflicts_with_all = ["output", "flute", "only", "skip_existing", "list", "watch"])]
+          conflicts_with_all = ["output", "flute", "fcast", "only", "skip_existing", "list", "watch"])]
     pub(crate) to: Option<PathBuf>,
     /// Directory for what cannot be handed over yet, with --to
     ///
@@ -378,22 +414,22 @@ pub(crate) struct ReceiveArguments {
     /// Found by hashing them, never by size or time. Files that are the same stay as they are, but
     /// for mode and time; of others that may be replaced (--overwrite), only the blocks that differ
     /// are received. Files that share a block, small ones, must all be there to tell of any.
-    #[arg(long, conflicts_with = "flute")]
+    #[arg(long, conflicts_with_all = ["flute", "fcast"])]
     pub(crate) skip_existing: bool,
     /// Receive only files and links that match GLOB; may be repeated
     ///
     /// Patterns are those of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',
     /// '/photos/2026/'. Objects with no byte of such a file are not received at all. Names: --list.
-    #[arg(long, value_name = "GLOB", conflicts_with = "flute")]
+    #[arg(long, value_name = "GLOB", conflicts_with_all = ["flute", "fcast"])]
     pub(crate) only: Vec<String>,
     /// List the names in the session, and receive nothing; with --json all of them
-    #[arg(long, conflicts_with_all = ["flute", "only"])]
+    #[arg(long, conflicts_with_all = ["flute", "fcast", "only"])]
     pub(crate) list: bool,
     /// Take the first session that is heard, and write to the device (--to), without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Key of the publisher, if the ticket does not name it: take only what is signed with it
-    #[arg(long, value_name = "KEY", conflicts_with = "flute")]
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["flute", "fcast"])]
     pub(crate) key: Option<PublicKey>,
     /// Take every newer version of the publisher, until told to stop
     ///
@@ -401,7 +437,7 @@ pub(crate) struct ReceiveArguments {
     /// taken, also after a restart. Files that earlier versions have brought are replaced, of others
     /// only with --overwrite; files that a newer version does not have any more stay. Implies
     /// --skip-existing. A manifest= of the ticket counts for nothing then. See docs/watch.md.
-    #[arg(long, conflicts_with_all = ["flute", "list", "once", "any_version"])]
+    #[arg(long, conflicts_with_all = ["flute", "fcast", "list", "once", "any_version"])]
     pub(crate) watch: bool,
     /// With --watch: end after N versions
     #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
@@ -461,6 +497,11 @@ pub(crate) struct ReceiveArguments {
     /// Receive the files of a plain FLUTE session (RFC 6726); nobody vouches for them
     #[arg(long)]
     pub(crate) flute: bool,
+    /// Receive the files of an FCAST session (RFC 6968); nobody vouches for them
+    ///
+    /// Complete when the sender's list of objects says that it is, and all of them are here.
+    #[arg(long, conflicts_with = "flute")]
+    pub(crate) fcast: bool,
     /// Decode when N symbols more than necessary have arrived
     ///
     /// By default as soon as it could succeed. Waiting saves attempts on slow machines.

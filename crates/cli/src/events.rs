@@ -209,6 +209,10 @@ pub(crate) enum ReceiveEvent {
         code: u8,
     },
     Waiting {},
+    CarouselFound {
+        source: String,
+        tsi: u64,
+    },
     FileFound {
         object: u64,
         name: String,

@@ -14,8 +14,8 @@ use explain::Circumstances;
 use fontana::net::{InterfaceSelector, Interfaces};
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
-    Acceptance, DecodePolicy, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
-    SimulatedLoss, Stop, Verdict, Versions,
+    Acceptance, DecodePolicy, MetadataMode, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession,
+    ReceiveSummary, SimulatedLoss, Stop, Verdict, Versions,
 };
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -126,17 +126,17 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
     }
     let named = arguments.interface.interface.clone();
     options.reach.interface = named.or_else(|| own_interface(arguments.ticket.as_ref()?));
-    // There is nothing to choose from by: plain FLUTE sessions say too little about themselves.
+    // There is nothing to choose by: plain FLUTE and FCAST sessions say too little about themselves.
     let takes_first = arguments.ticket.is_some()
         || arguments.key.is_some()
         || arguments.yes
-        || arguments.flute
+        || arguments.metadata() != MetadataMode::Manifest
         || arguments.watch;
     let takes_first = takes_first && !arguments.list;
     let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
     Ok(ReceiveOptions {
         acceptance: if takes_first { Acceptance::Automatic } else { Acceptance::Ask },
-        plain_flute: arguments.flute,
+        metadata: arguments.metadata(),
         overwrite: arguments.overwrite,
         only: arguments.only.clone(),
         skip_existing: arguments.skip_existing,
@@ -282,6 +282,12 @@ impl Watch<'_> {
                     "going on with {symbols} of {} that were here already",
                     Count(source_symbols, "symbol"),
                 ));
+            }
+            ReceiveEvent::CarouselFound { session } => {
+                let (source, tsi) = (session.source.to_string(), session.tsi.0);
+                console.note(format_args!("receiving the objects that {source} sends"));
+                console.event(&Line::CarouselFound { source, tsi });
+                self.bar.get_or_insert_with(|| ReceiveBar::new(console));
             }
             ReceiveEvent::FileFound { toi, name, bytes } => {
                 let name = Printable(name).to_string();

@@ -9,8 +9,8 @@ use crate::units::{Bytes, Count, Rate, Time};
 use fontana::net::IpVersion;
 use fontana::wire::{SecretKey, Ticket, Tsi};
 use fontana::{
-    Code, Filter, Ordering, Reach, SendMode, SendOptions, SendProgress, SendSession, SendSummary,
-    Stop, Verdict,
+    Code, Filter, MetadataMode, Ordering, Reach, SendMode, SendOptions, SendProgress, SendSession,
+    SendSummary, Stop, Verdict,
 };
 use standard_input::Input;
 use std::path::Path;
@@ -111,7 +111,8 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
         },
         block_symbols: arguments.block_symbols,
         symbol_size: arguments.symbol_size,
-        flute: arguments.flute,
+        metadata: arguments.metadata(),
+        slice_bytes: arguments.slice,
         // The life of the sender that wrote the manifest has sent them.
         source_pass: !arguments.mirror && manifest.is_none(),
         manifest,
@@ -213,7 +214,7 @@ impl Outline {
                 Count(manifest.objects().len() as u64, "object"),
                 Time(self.pass(session.source_symbols(), symbol_size)),
             ));
-            if arguments.flute && arguments.tsi.is_none() {
+            if arguments.metadata() != MetadataMode::Manifest && arguments.tsi.is_none() {
                 console
                     .result("  the session number is drawn anew at every start; fix it: --tsi N");
             }
@@ -223,14 +224,18 @@ impl Outline {
                 (None, Some(_)) => "for a while",
                 (None, None) => "until Ctrl-C",
             };
-            if let Some(lost) = listing::not_kept(manifest, arguments.flute) {
+            if let Some(lost) = listing::not_kept(manifest, arguments.metadata()) {
                 console.note(lost);
             }
             console.note(format_args!("sending {what}, {end}; receive with"));
         }
-        let flute = if arguments.flute { "--flute " } else { "" };
+        let mode = match arguments.metadata() {
+            MetadataMode::Manifest => "",
+            MetadataMode::Flute => "--flute ",
+            MetadataMode::Fcast => "--fcast ",
+        };
         for ticket in tickets {
-            console.result(format_args!("fontana recv {flute}'{ticket}'"));
+            console.result(format_args!("fontana recv {mode}'{ticket}'"));
         }
     }
 

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+mod fcast;
 mod known;
 mod objects;
 mod table;
@@ -28,7 +29,8 @@ pub(crate) struct ContentOptions<'a> {
     pub(crate) symbol_size: u16,
     pub(crate) block_symbols: u32,
     pub(crate) version: u64,
-    /// For plain FLUTE receivers: one object per file, and the MD5 that they know.
+    /// For receivers of plain FLUTE and FCAST: nothing but files, and none of them beside another in an
+    /// object.
     pub(crate) plain: bool,
     pub(crate) workers: usize,
 }
@@ -136,24 +138,45 @@ fn hash_blocks(objects: &[ContentObject], workers: usize) -> Result<Vec<Vec<Hash
             (0..o.source.layout().block_count()).map(move |sbn| (index, Sbn(sbn)))
         })
         .collect();
+    let hashed = in_parallel(blocks.len(), workers, |number| {
+        let block = blocks.get(number).and_then(|&(object, sbn)| Some((objects.get(object)?, sbn)));
+        let Some((object, sbn)) = block else { return Ok(None) };
+        let mut hasher = BlockHasher::new();
+        object.source.for_each_chunk_of_block(sbn, |bytes| hasher.update(bytes))?;
+        Ok(Some(hasher.finalize()))
+    })?;
+    let mut hashes = vec![Vec::new(); objects.len()];
+    for ((object, _), hash) in blocks.into_iter().zip(hashed) {
+        if let (Some(list), Some(hash)) = (hashes.get_mut(object), hash) {
+            list.push(hash);
+        }
+    }
+    Ok(hashes)
+}
+
+/// What `work` makes of the numbers below `count`, in their order, on `workers` threads; or the first
+/// error that one of them met.
+fn in_parallel<T: Send>(
+    count: usize,
+    workers: usize,
+    work: impl Fn(usize) -> Result<Option<T>, SourceError> + Sync,
+) -> Result<Vec<Option<T>>, Error> {
     let next = AtomicUsize::new(0);
-    let done = Mutex::new(vec![None; blocks.len()]);
+    let done: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
     let failed = Mutex::new(None);
     std::thread::scope(|scope| {
-        for _ in 0..workers.clamp(1, blocks.len().max(1)) {
+        for _ in 0..workers.clamp(1, count.max(1)) {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&(object, sbn)) = blocks.get(number) else { return };
-                    let Some(object) = objects.get(object) else { return };
-                    let mut hasher = BlockHasher::new();
-                    let read =
-                        object.source.for_each_chunk_of_block(sbn, |bytes| hasher.update(bytes));
-                    match read {
-                        Ok(()) => {
+                    if number >= count {
+                        return;
+                    }
+                    match work(number) {
+                        Ok(result) => {
                             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                             if let Some(slot) = done.get_mut(number) {
-                                *slot = Some(hasher.finalize());
+                                *slot = result;
                             }
                         }
                         Err(error) => {
@@ -166,17 +189,10 @@ fn hash_blocks(objects: &[ContentObject], workers: usize) -> Result<Vec<Vec<Hash
             });
         }
     });
-    if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error.into());
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error.into()),
+        None => Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner)),
     }
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut hashes = vec![Vec::new(); objects.len()];
-    for ((object, _), hash) in blocks.into_iter().zip(done) {
-        if let (Some(list), Some(hash)) = (hashes.get_mut(object), hash) {
-            list.push(hash);
-        }
-    }
-    Ok(hashes)
 }
 
 /// MD5 of a file that is an object, or is empty: every byte is read once more.

@@ -56,7 +56,7 @@ pub enum Error {
         /// What is different.
         what: String,
     },
-    /// A plain FLUTE session with Tornado or LT.
+    /// A plain FLUTE or FCAST session with Tornado or LT.
     #[error(
         "other programs know neither Tornado nor LT, FEC Encoding ID 128 is what each makes of it"
     )]
@@ -149,6 +149,18 @@ pub enum Error {
         name: String,
         /// What is the matter.
         what: String,
+    },
+    /// Only a part of a file has come, or is sent at all.
+    #[error("{name:?} lacks {missing} of its {count} slices: {which}")]
+    MissingSlices {
+        /// The file.
+        name: String,
+        /// How many slices are missing.
+        missing: u32,
+        /// How many there are.
+        count: u32,
+        /// The first of them, by their numbers from 0.
+        which: String,
     },
     /// The one who takes what is received has failed.
     #[error("cannot hand over what was received: {error}")]
@@ -255,6 +267,7 @@ impl Error {
             Self::TooSmall { .. } => Verdict::Refused,
             Self::Content { .. } | Self::ReadBack { .. } => Verdict::VerificationFailed,
             Self::Differs { .. } => Verdict::SourceChanged,
+            Self::MissingSlices { .. } => Verdict::Incomplete,
             Self::Head(_) | Self::Mark { .. } => Verdict::Authentication,
             Self::StreamBroken { reason, .. } => match reason {
                 StreamBreak::TooLarge => Verdict::Refused,
@@ -333,7 +346,6 @@ impl Error {
                 "the device is broken, or somebody else writes to it: use another one"
             }
             Self::NotOneFile { .. } => "receive into a directory",
-            Self::FluteCode => "leave out --flute, or send with --fec raptorq, rs or none",
             Self::Congestion(_) => "change the layers, or the rate",
             Self::WavesWithRates => "leave out --layers, or choose another --congestion-control",
             Self::Groups { .. } => {
@@ -346,6 +358,10 @@ impl Error {
                 "let receivers yield to other traffic: --congestion-control webrc; or, if all networks on \
                  the way are yours and have room for the rate, say so: --controlled-network"
             }
+            Self::FluteCode => {
+                "leave out --flute or --fcast, or send with --fec raptorq, rs or none"
+            }
+            Self::MissingSlices { .. } => "receive longer, or ask the sender for all slices",
             Self::NothingToSend => "name at least one file",
             Self::Mark { .. } => {
                 "if you trust what is being sent, remove the file: then any version is taken once"

@@ -18,8 +18,8 @@ use crate::{Error, Reach, Stop, Verdict, memory};
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender as ChannelSender, unbounded};
 use fontana_net::{BufferShortfall, ReceiveSocket, receiver::DEFAULT_RECEIVE_BUFFER};
 use fontana_proto::{
-    Acceptance, DecodePolicy, Expectation, Offer, ReceiverLimits, ReceiverStats, Rejection,
-    SessionKey, Verified,
+    Acceptance, DecodePolicy, Expectation, MetadataMode, Offer, ReceiverLimits, ReceiverStats,
+    Rejection, SessionKey, Verified,
 };
 use fontana_store::{Device, Selection, TargetDirectory};
 use fontana_wire::{
@@ -76,18 +76,19 @@ pub struct ReceiveOptions {
     pub acceptance: Acceptance,
     /// Which versions of a publisher, where the expectation names one.
     pub versions: Versions,
-    /// Receive the files of a plain FLUTE session (RFC 6726). Nobody vouches for them.
-    pub plain_flute: bool,
+    /// Which kind of session to receive. Nobody vouches for the files of plain FLUTE (RFC 6726) and
+    /// FCAST (RFC 6968).
+    pub metadata: MetadataMode,
     /// Where files go.
     pub directory: PathBuf,
     /// Replace files that exist.
     pub overwrite: bool,
     /// Do not receive again what the files in the directory hold: found by hashing them block by
     /// block. Files that are the same stay as they are, but for mode and time; of others, only blocks
-    /// that differ are received. Not for plain FLUTE.
+    /// that differ are received. Only with a manifest.
     pub skip_existing: bool,
     /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to the
-    /// top of what is sent; none: everything. Not for plain FLUTE.
+    /// top of what is sent; none: everything. Only with a manifest.
     pub only: Vec<String>,
     /// Most channels of a session to be joined to at a time.
     pub max_channels: u8,
@@ -126,7 +127,7 @@ impl ReceiveOptions {
             expectation: Expectation::default(),
             acceptance: Acceptance::Automatic,
             versions: Versions::default(),
-            plain_flute: false,
+            metadata: MetadataMode::Manifest,
             directory: directory.into(),
             overwrite: false,
             skip_existing: false,
@@ -225,13 +226,19 @@ pub enum ReceiveEvent<'a> {
         /// Source symbols of the whole content.
         source_symbols: u64,
     },
-    /// A file of a plain FLUTE session was found.
+    /// An FCAST session was found; its objects are received, whatever they turn out to be.
+    CarouselFound {
+        /// The session.
+        session: SessionKey,
+    },
+    /// A file of a plain FLUTE session was found, or, in an FCAST session, the first slice of one, or all
+    /// of it, has arrived.
     FileFound {
-        /// Its object.
+        /// Its object, or that of the slice.
         toi: Toi,
         /// Its name, as the sender wrote it: anything may be in it.
         name: &'a str,
-        /// Bytes of the object.
+        /// Bytes: of the object with plain FLUTE, of the file with FCAST.
         bytes: u64,
     },
     /// A block's bytes were wrong and it is received anew: somebody forges packets, or a machine is
@@ -306,7 +313,7 @@ pub struct ObjectReport {
     /// symbols.
     pub reception_inefficiency: f64,
     /// Share of the session's packets that the network lost until now; `None` where packets are
-    /// not numbered (plain FLUTE).
+    /// not numbered (plain FLUTE and FCAST).
     pub loss: Option<f64>,
     /// Time since the start.
     pub elapsed: Duration,
@@ -369,7 +376,7 @@ pub struct ReceiveSummary {
     pub verdict: Verdict,
     /// Why it ended.
     pub ended: Ended,
-    /// What was accepted: its hash and version. `None` for plain FLUTE.
+    /// What was accepted: its hash and version. `None` for plain FLUTE and FCAST.
     pub manifest: Option<(Hash, u64)>,
     /// Where it stood at the end.
     pub progress: ReceiveProgress,
@@ -487,8 +494,8 @@ impl ReceiveSession {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_device(options: ReceiveOptions, device: Device) -> Result<Self, Error> {
-        // Plain FLUTE names files, and nobody vouches for their bytes.
-        let options = ReceiveOptions { plain_flute: false, ..options };
+        // The others name files, and nobody vouches for their bytes.
+        let options = ReceiveOptions { metadata: MetadataMode::Manifest, ..options };
         Ok(Self { device: Some(device), ..Self::open(options)? })
     }
 

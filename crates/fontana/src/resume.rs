@@ -21,9 +21,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A reception that was interrupted, or is running.
 #[derive(Clone, Debug)]
 pub struct Interrupted {
-    /// Names it in its directory: the hash of its manifest, or, for plain FLUTE, the session.
+    /// Names it in its directory: the hash of its manifest, or, for plain FLUTE and FCAST, the session.
     pub tag: String,
-    /// What is being received; `None` for plain FLUTE, and if it was not written down whole.
+    /// What is being received; `None` for plain FLUTE and FCAST, and if it was not written down whole.
     pub manifest: Option<Manifest>,
     /// Source symbols that need not be received any more; 0 without a manifest.
     pub symbols: u64,

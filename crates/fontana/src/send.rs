@@ -16,10 +16,11 @@ use crate::geometry::{self, Code};
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory::{LEAST_VISIT, SenderMemory};
 use crate::{Error, Reach, Stop, Verdict, memory};
+use fontana_fec::Oti;
 use fontana_net::{Destination, Interface, IpVersion, SendConfig, SendSocket};
 use fontana_proto::{
-    ChannelClock, ControlObject, Instant, SendMode, SendObject, Sender, SenderConfig, SenderStats,
-    TransmissionSchedule,
+    ChannelClock, ControlObject, Instant, MetadataMode, SendMode, SendObject, Sender, SenderConfig,
+    SenderStats, TransmissionSchedule,
 };
 use fontana_store::{Allowance, Filter, ObjectEncoder};
 use fontana_wire::{
@@ -74,7 +75,7 @@ pub struct SendOptions {
     /// (RFC 8085, section 4.1).
     pub controlled_network: bool,
     /// Transport session identifier; if not given, that of the manifest ([`Tsi::of_manifest`]), and
-    /// for plain FLUTE one drawn at random.
+    /// for plain FLUTE and FCAST one drawn at random.
     pub tsi: Option<Tsi>,
     /// For ever, or a finite amount.
     pub mode: SendMode,
@@ -86,8 +87,11 @@ pub struct SendOptions {
     pub block_symbols: u32,
     /// Bytes per symbol; from the interface's MTU if not given.
     pub symbol_size: Option<u16>,
-    /// Plain FLUTE (RFC 6726): one object per file and nothing of our own, for other programs.
-    pub flute: bool,
+    /// How receivers learn what is sent. Plain FLUTE (RFC 6726) and FCAST (RFC 6968) sessions have
+    /// nothing of our own, for other programs: one object per file, or for each slice of one.
+    pub metadata: MetadataMode,
+    /// For FCAST: bytes of a file that an object has at most; about a source block if not given.
+    pub slice_bytes: Option<u64>,
     /// Whether this sender sends the source symbols; others of the same content do not.
     pub source_pass: bool,
     /// The manifest of another sender, or of an earlier life of this one, to pour the same symbols:
@@ -126,7 +130,8 @@ impl SendOptions {
             code: Code::RaptorQ,
             block_symbols: geometry::DEFAULT_BLOCK_SYMBOLS,
             symbol_size: None,
-            flute: false,
+            metadata: MetadataMode::Manifest,
+            slice_bytes: None,
             source_pass: true,
             manifest: None,
             rehash: false,
@@ -190,6 +195,8 @@ const AUTHENTICATION_BYTES: usize = 36;
 /// What EXT_FTI adds to a header; EXT_FDT adds 4 more.
 const FTI_BYTES: u16 = 16;
 const FDT_EXTENSION_BYTES: u16 = 4;
+/// Shortest slice of a file: its header has a quarter of that already.
+const MIN_SLICE: u64 = 1024;
 /// How long a file delivery table stays valid. The session does not outlive it.
 const FDT_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -207,7 +214,9 @@ impl SendSession {
         }
         check(&options)?;
         let way = Way::of(&options.reach)?;
-        let symbol_size = way.symbol_size(options.symbol_size, options.code)?;
+        let is_plain = options.metadata != MetadataMode::Manifest;
+        let fti_in_packets = options.metadata == MetadataMode::Fcast;
+        let symbol_size = way.symbol_size(options.symbol_size, options.code, fti_in_packets)?;
         let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
         let rate_bytes_per_second =
             options.rate_bytes_per_second / options.reach.copies().max(1) as u64;
@@ -231,10 +240,11 @@ impl SendSession {
             symbol_size,
             block_symbols: options.block_symbols,
             version: options.manifest_version,
-            plain: options.flute,
+            plain: is_plain,
             workers: options.workers,
         };
         let content = match &options.manifest {
+            _ if fti_in_packets => Content::compound(&content_options, options.slice_bytes)?,
             Some(manifest) => Content::of_manifest(&content_options, manifest, options.rehash)?,
             None => Content::examine(&content_options)?,
         };
@@ -250,7 +260,7 @@ impl SendSession {
             manifest_hash,
             symbol_size,
         )?;
-        let tsi = options.tsi.unwrap_or_else(|| match options.flute {
+        let tsi = options.tsi.unwrap_or_else(|| match is_plain {
             // 0 is not a TSI in ALC (RFC 5775, section 2.1).
             true => Tsi(u64::from(seed as u32).max(1)),
             false => Tsi::of_manifest(&manifest_hash),
@@ -261,7 +271,7 @@ impl SendSession {
             port: options.reach.ticket_address().port(),
             tsi,
             key: options.signer.as_ref().map(SecretKey::public_key),
-            manifest: (!options.flute).then_some(manifest_hash),
+            manifest: (!is_plain).then_some(manifest_hash),
             channels: options.reach.channels.clone(),
         };
         let shares = SenderMemory::of(options.memory, options.workers);
@@ -289,7 +299,8 @@ impl SendSession {
             packet_overhead: version.header_size() as u32,
             round_symbols: round.symbols,
             channels,
-            sequence_in_cci: !options.flute,
+            sequence_in_cci: !is_plain,
+            fti_in_packets,
             seed,
         });
         let plans = Arc::new(fontana_fec::PlanCache::new(4));
@@ -305,7 +316,7 @@ impl SendSession {
             .collect();
         Ok(Self {
             ticket,
-            manifest_hash: (!options.flute).then_some(manifest_hash),
+            manifest_hash: (!is_plain).then_some(manifest_hash),
             content,
             socket,
             sender,
@@ -325,7 +336,7 @@ impl SendSession {
         &self.content.manifest
     }
 
-    /// Hash of the manifest; `None` for plain FLUTE, which has none.
+    /// Hash of the manifest; `None` for plain FLUTE and FCAST, which have none.
     pub fn manifest_hash(&self) -> Option<Hash> {
         self.manifest_hash
     }
@@ -363,11 +374,14 @@ impl Way {
         Ok(Self { interface, version: IpVersion::of(reach.address().ip()) })
     }
 
-    /// Bytes of a symbol: those that were asked for, or what fits a packet.
-    fn symbol_size(&self, wanted: Option<u16>, code: Code) -> Result<u16, Error> {
+    /// Bytes of a symbol: those that were asked for, or what fits a packet, with EXT_FTI in it or
+    /// without.
+    fn symbol_size(&self, wanted: Option<u16>, code: Code, fti: bool) -> Result<u16, Error> {
         wanted.map_or_else(
             || {
-                let header = LCT_HEADER_BYTES + fontana_wire::payload_id_size(code.encoding_id());
+                let header = LCT_HEADER_BYTES
+                    + if fti { FTI_BYTES.into() } else { 0 }
+                    + fontana_wire::payload_id_size(code.encoding_id());
                 let (mtu, reserved) = (self.interface.mtu, AUTHENTICATION_BYTES);
                 let size = fontana_net::symbol_size_for(mtu, self.version, header, reserved)?;
                 Ok(size as u16)
@@ -406,11 +420,18 @@ fn check(options: &SendOptions) -> Result<(), Error> {
     if options.files.is_empty() {
         return Err(Error::NothingToSend);
     }
-    if options.flute && options.code.encoding_id() == 128 {
+    if options.metadata != MetadataMode::Manifest && options.code.encoding_id() == 128 {
         return Err(Error::FluteCode);
     }
     let yields = options.layering.as_ref().is_some_and(|l| l.scheme.is_controlled());
     check_reach(&options.reach, options.controlled_network || yields)?;
+    if options.slice_bytes.is_some_and(|bytes| bytes < MIN_SLICE) {
+        return Err(Error::Range {
+            what: "the length of a slice in bytes",
+            actual: options.slice_bytes.unwrap_or_default(),
+            allowed: "at least 1024",
+        });
+    }
     Numbers {
         rate_bytes_per_second: options.rate_bytes_per_second,
         tsi: options.tsi,
@@ -486,8 +507,8 @@ fn congestion_control(
         None => &Layering::new(LayeringScheme::Fixed),
         Some(layering) => layering,
     };
-    if options.flute {
-        return Err(Error::OneChannelOnly("a plain FLUTE session"));
+    if options.metadata != MetadataMode::Manifest {
+        return Err(Error::OneChannelOnly("a plain FLUTE or FCAST session"));
     }
     let control = layering.congestion_control(groups, rate_bytes_per_second, packet_bytes)?;
     let channels = control.channel_count();
@@ -512,7 +533,8 @@ fn check_head_room(congestion_control: &CongestionControl, symbol_size: u16) -> 
     Ok(())
 }
 
-/// Session head, manifest and file delivery table, or only the last for plain FLUTE.
+/// Session head, manifest and file delivery table; only the last for plain FLUTE, and for FCAST the
+/// descriptor of the carousel.
 fn control_objects(
     options: &SendOptions,
     congestion_control: &CongestionControl,
@@ -523,9 +545,17 @@ fn control_objects(
 ) -> Result<Vec<ControlObject>, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut control = Vec::new();
+    if options.metadata == MetadataMode::Fcast {
+        let (toi, descriptor) = content.carousel();
+        // Packets of content have EXT_FTI, too.
+        let oti = plain_control_oti(options.code, descriptor.len() as u64, symbol_size);
+        control.push(ControlObject::new(toi, oti, &descriptor, None, 1)?);
+        return Ok(control);
+    }
+    let is_plain = options.metadata == MetadataMode::Flute;
     let size = symbol_size - FTI_BYTES;
     let manifest_oti = geometry::control_oti(manifest.len() as u64, size);
-    if !options.flute {
+    if !is_plain {
         let head = SessionHead {
             instance: InstanceId(crate::random_bytes()?),
             manifest_version: options.manifest_version,
@@ -546,22 +576,31 @@ fn control_objects(
         control.push(ControlObject::new(Toi::MANIFEST, manifest_oti, manifest, None, 4)?);
     }
     let table = content.file_delivery_table(now + FDT_LIFETIME).emit();
-    let mut oti = geometry::control_oti(table.len() as u64, size - FDT_EXTENSION_BYTES);
-    if options.flute && options.code != Code::RaptorQ {
-        // A session without RaptorQ has none for its table either: the receiver may not know it.
-        oti = geometry::object_oti(Code::None, oti.transfer_length, oti.symbol_size, 1 << 16);
-    }
+    let (length, size) = (table.len() as u64, size - FDT_EXTENSION_BYTES);
+    let oti = match is_plain {
+        true => plain_control_oti(options.code, length, size),
+        false => geometry::control_oti(length, size),
+    };
     let extension = FdtExtension {
         version: FdtExtension::FLUTE_VERSION,
         // Another life of a sender with the same TSI has another table (RFC 6726, section 3.4.1).
         instance_id: now.as_secs() as u32 & FdtExtension::MAX_INSTANCE_ID,
     };
-    let rhythm = if options.flute { 1 } else { 4 };
+    let rhythm = if is_plain { 1 } else { 4 };
     control.push(ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?);
     if let Some((tois, oti)) = content.empty_files() {
         control.push(ControlObject::empty_files(&tois, oti, rhythm));
     }
     Ok(control)
+}
+
+/// The parameters of a control object for other programs: a session without RaptorQ has none for its
+/// control objects either, as its receivers may not know it.
+fn plain_control_oti(code: Code, length: u64, symbol_size: u16) -> Oti {
+    match code {
+        Code::RaptorQ => geometry::control_oti(length, symbol_size),
+        _ => geometry::object_oti(Code::None, length, symbol_size, 1 << 16),
+    }
 }
 
 struct Round {

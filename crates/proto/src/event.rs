@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// How far a receiver may trust what it received (DESIGN, section 5). Ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verified {
-    /// Lengths agree, nothing more: plain FLUTE.
+    /// Lengths and checksums agree, nothing more: plain FLUTE and FCAST.
     None,
     /// Every byte matches a manifest whose hash was known or accepted beforehand.
     Digest,
@@ -144,6 +144,11 @@ pub enum Event {
         /// Source symbols that need not be received any more.
         symbols: u64,
     },
+    /// Receiver, FCAST: the first object of a session was heard of, and is received with all others.
+    CarouselFound {
+        /// The session.
+        session: SessionKey,
+    },
     /// Receiver, plain FLUTE: a file was found in the file delivery table.
     FileFound {
         /// The object.
@@ -153,7 +158,7 @@ pub enum Event {
         /// Bytes of the object, as transported.
         transfer_length: u64,
     },
-    /// Receiver, plain FLUTE: a file of the table is not received. The others are, and in the end
+    /// Receiver, plain FLUTE or FCAST: a file of the table, or an object, is not received. The others are, and in the end
     /// there is [`Event::GivenUp`].
     FileRefused {
         /// The object.

@@ -2,7 +2,7 @@
 
 use crate::{BatchId, BlockId, SessionKey};
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, Progress, Work};
-use fontana_wire::{FdtFile, Hash, Manifest, StreamIndex, Toi};
+use fontana_wire::{CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, Toi};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -93,6 +93,16 @@ pub enum Opening {
         /// Its geometry.
         layout: ObjectLayout,
     },
+    /// One object of an FCAST session (RFC 6968). What it is, its header says when it has arrived: a
+    /// file, a slice of one, or a descriptor ([`Done::CarouselRead`]).
+    Compound {
+        /// The session.
+        session: SessionKey,
+        /// The object.
+        toi: Toi,
+        /// Its geometry.
+        layout: ObjectLayout,
+    },
     /// One fragment of a stream. Its place is free again when it is committed, which is when its
     /// bytes were handed over: after those of all fragments before it.
     Fragment {
@@ -115,6 +125,7 @@ impl Opening {
         match self {
             Self::Manifest(_) => Toi::MANIFEST,
             Self::File { file, .. } => file.toi,
+            Self::Compound { toi, .. } => *toi,
             Self::Fragment { number, .. } => StreamIndex::toi(*number),
         }
     }
@@ -213,6 +224,14 @@ pub enum Done {
     Committed {
         /// The object.
         toi: Toi,
+    },
+    /// The object that was to be committed was none of the files, but a descriptor of an FCAST
+    /// session.
+    CarouselRead {
+        /// The object.
+        toi: Toi,
+        /// What it lists.
+        instance: CarouselInstance,
     },
     /// Everything is on disk and staging is gone.
     Finished,

@@ -35,8 +35,8 @@ pub use pacer::Pacer;
 pub use profile::Profile;
 pub use random::SplitMix64;
 pub use receiver::{
-    Acceptance, DecodePolicy, Expectation, FileRefusal, ObjectProgress, Receiver, ReceiverConfig,
-    ReceiverLimits, ReceiverStats, SessionKey, Subscription, repair_slots,
+    Acceptance, DecodePolicy, Expectation, FileRefusal, MetadataMode, ObjectProgress, Receiver,
+    ReceiverConfig, ReceiverLimits, ReceiverStats, SessionKey, Subscription, repair_slots,
 };
 pub use schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 pub use sender::{

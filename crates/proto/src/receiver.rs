@@ -3,7 +3,8 @@
 //! A session that is heard is a *feed*, named by its sender's address and its TSI. Its head says
 //! which manifest it carries; once the manifest has arrived (and was accepted), feeds that carry
 //! the same one add up. Symbols that arrive earlier wait in a spool of fixed size. A plain FLUTE
-//! session has no head: there the file delivery table stands in for the manifest.
+//! session has no head: there the file delivery table stands in for the manifest, and in an FCAST
+//! session the objects' own headers.
 //!
 //! Receivers send nothing.
 
@@ -16,6 +17,7 @@ use block::Taken;
 use channels::Channels;
 use collect::Collector;
 use download::Download;
+use fcast::Carousel;
 use feed::{Feed, FeedState, Spooled};
 use fontana_fec::{Esi, PlanCache, Sbn};
 use fontana_wire::{ContentKind, Hash, Manifest, Packet, Toi, Tsi, manifest_hash};
@@ -29,6 +31,7 @@ mod channels;
 mod collect;
 mod config;
 mod download;
+mod fcast;
 mod feed;
 mod flute;
 mod head;
@@ -38,7 +41,8 @@ mod stream;
 pub use block::repair_slots;
 pub use channels::Subscription;
 pub use config::{
-    Acceptance, DecodePolicy, Expectation, ReceiverConfig, ReceiverLimits, ReceiverStats,
+    Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverConfig, ReceiverLimits,
+    ReceiverStats,
 };
 pub use download::ObjectProgress;
 pub use flute::FileRefusal;
@@ -58,10 +62,12 @@ pub struct Receiver {
     config: ReceiverConfig,
     channels: Channels,
     feeds: BTreeMap<SessionKey, Feed>,
-    /// The manifest that was accepted, or the plain FLUTE session that was chosen.
+    /// The manifest that was accepted, or the plain FLUTE or FCAST session that was chosen.
     chosen: Option<Chosen>,
     /// What is known of the stream that was chosen.
     stream: Option<Stream>,
+    /// What is known of the FCAST session that was chosen.
+    carousel: Carousel,
     /// The newest version that was heard of since: the chosen one's, at first.
     newest_version: u64,
     download: Download,
@@ -81,6 +87,7 @@ enum Chosen {
     Manifest(Hash, Verified),
     Stream(Verified),
     Flute(SessionKey),
+    Fcast(SessionKey),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +115,7 @@ impl Receiver {
             feeds: BTreeMap::new(),
             chosen: None,
             stream: None,
+            carousel: Carousel::default(),
             newest_version: 0,
             download,
             phase: Phase::Listening,
@@ -354,8 +362,11 @@ impl Receiver {
         symbol: &[u8],
     ) {
         let encoding_id = packet.header.codepoint;
-        if self.config.plain_flute {
-            self.on_file_fti(session, block.toi, packet);
+        let block = BlockId { toi: self.carousel.first_toi(block.toi), ..block };
+        match self.config.metadata {
+            MetadataMode::Manifest => {}
+            MetadataMode::Flute => self.on_file_fti(session, block.toi, packet),
+            MetadataMode::Fcast => self.on_compound_fti(session, block.toi, packet),
         }
         let Some(feed) = self.feeds.get_mut(&session) else { return };
         if feed.state == FeedState::Chosen && self.download.is_open(block.toi) {
@@ -370,7 +381,9 @@ impl Receiver {
             }
             return;
         }
-        if self.stream.as_ref().is_some_and(|stream| stream.is_useless(block.toi)) {
+        if !self.carousel.may_have(block.toi)
+            || self.stream.as_ref().is_some_and(|stream| stream.is_useless(block.toi))
+        {
             self.stats.late += 1;
             return;
         }
@@ -412,6 +425,7 @@ impl Receiver {
             Some(Chosen::Manifest(..)) => true,
             Some(Chosen::Stream(_)) => self.stream.as_ref().is_some_and(Stream::has_ended),
             Some(Chosen::Flute(session)) => self.tables_are_settled(session),
+            Some(Chosen::Fcast(_)) => self.carousel_is_settled(),
         };
         match self.phase {
             Phase::Listening if settled && self.download.heard_enough() => {
@@ -470,9 +484,10 @@ impl Endpoint for Receiver {
             self.stats.foreign += 1;
             return self.reject(session, Rejection::OtherSession);
         }
+        let mode = self.config.metadata;
         let listening = self.phase == Phase::Listening;
         // What still comes of a channel that was left says nothing about what does not.
-        let numbered = !self.config.plain_flute && self.channels.is_joined(datagram.channel);
+        let numbered = mode == MetadataMode::Manifest && self.channels.is_joined(datagram.channel);
         let Some(feed) = self.feed(now, session) else {
             self.stats.foreign += 1;
             return;
@@ -514,9 +529,13 @@ impl Endpoint for Receiver {
         };
         let (sbn, esi, symbol) = (payload.sbn, payload.esi, payload.symbol);
         match toi {
+            toi if mode == MetadataMode::Fcast => {
+                let id = (BlockId { toi, sbn }, esi);
+                self.on_content(session, &packet, id, datagram.payload, symbol);
+            }
             Toi::HEAD => self.on_head(now, session, symbol),
             Toi::MANIFEST => self.on_manifest_symbol(session, sbn, esi, symbol),
-            Toi::FDT if self.config.plain_flute => {
+            Toi::FDT if mode == MetadataMode::Flute => {
                 self.on_table_symbol(session, &packet, &payload);
             }
             Toi::FDT => {}
@@ -532,7 +551,7 @@ impl Endpoint for Receiver {
         let out = &mut self.outputs;
         let verified = match self.chosen {
             Some(Chosen::Manifest(_, verified) | Chosen::Stream(verified)) => verified,
-            Some(Chosen::Flute(_)) | None => Verified::None,
+            Some(Chosen::Flute(_) | Chosen::Fcast(_)) | None => Verified::None,
         };
         match done {
             Done::Opened { toi, kept } => {
@@ -556,6 +575,7 @@ impl Endpoint for Receiver {
             }
             Done::Committed { toi } if self.stream.is_some() => self.on_fragment_committed(toi),
             Done::Committed { toi } => self.download.on_committed(toi, verified, out),
+            Done::CarouselRead { toi, instance } => self.on_carousel_read(toi, instance),
             Done::Finished => {
                 self.phase = Phase::Ended;
                 out.push_back(Output::Event(Event::Complete));

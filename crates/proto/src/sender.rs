@@ -76,6 +76,9 @@ pub struct SenderConfig {
     /// Number the packets of a session of one channel in the CCI, so that receivers can tell loss.
     /// Plain FLUTE peers expect 0. Of several channels, the clock writes the CCI.
     pub sequence_in_cci: bool,
+    /// Say in every packet of content how its object is encoded (EXT_FTI): FCAST sessions have no
+    /// other place for it.
+    pub fti_in_packets: bool,
     /// Draws the first repair symbol of each block and the first sequence number.
     pub seed: u64,
 }
@@ -171,6 +174,7 @@ impl Sender {
                     encoding_id: oti.scheme.encoding_id(),
                     stream: SymbolStream::new(oti.scheme, k, object.source_pass, &mut random),
                     symbol_size: oti.symbol_size,
+                    fti: config.fti_in_packets.then_some(oti),
                 });
             }
         }
@@ -249,6 +253,7 @@ impl Sender {
             symbol,
             symbol_size: block.symbol_size,
             source_symbols: block.stream.source_symbols(),
+            fti: block.fti,
         };
         let output =
             self.outlet.data(now, slot, &packet, out).map_err(|wake| self.wait_until(wake)).ok()?;

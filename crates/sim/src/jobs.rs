@@ -230,7 +230,9 @@ impl Jobs for IdJobs {
             Job::Open(opening) => {
                 let kept = match opening {
                     Opening::Manifest(_) => self.kept(),
-                    Opening::File { .. } | Opening::Fragment { .. } => Kept::default(),
+                    Opening::File { .. } | Opening::Compound { .. } | Opening::Fragment { .. } => {
+                        Kept::default()
+                    }
                 };
                 Done::Opened { toi: opening.toi(), kept }
             }

@@ -4,7 +4,7 @@ use crate::args::ReceiveArguments;
 use crate::console::Failure;
 use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
-use fontana::{Error, ReceiveSummary, Rejection, Verdict, Verified};
+use fontana::{Error, MetadataMode, ReceiveSummary, Rejection, Verdict, Verified};
 use std::net::SocketAddr;
 
 /// What the words depend on besides the outcome.
@@ -14,7 +14,7 @@ pub(super) struct Circumstances {
     pub(super) group: SocketAddr,
     pub(super) is_group: bool,
     pub(super) max_size: u64,
-    pub(super) flute: bool,
+    pub(super) metadata: MetadataMode,
     /// Sessions were on offer.
     pub(super) offered: bool,
 }
@@ -62,7 +62,7 @@ impl Circumstances {
             is_group: group.ip().is_multicast(),
             group,
             max_size: arguments.max_size,
-            flute: arguments.flute,
+            metadata: arguments.metadata(),
             offered,
         }
     }
@@ -180,10 +180,12 @@ impl Circumstances {
             return (message, "choose sooner, or take the first one: fontana recv -y".into());
         }
         let heard = Count(stats.session_packets, "packet");
-        let other_kind = if self.flute {
-            "without --flute if the sender is not plain FLUTE"
-        } else {
-            "with --flute if the sender is plain FLUTE"
+        let other_kind = match self.metadata {
+            MetadataMode::Manifest => {
+                "with --flute or --fcast if the sender is plain FLUTE or FCAST"
+            }
+            MetadataMode::Flute => "without --flute if the sender is not plain FLUTE",
+            MetadataMode::Fcast => "without --fcast if the sender is not FCAST",
         };
         let way_out = format!("{heard}{malformed} arrived; wait longer, or receive {other_kind}");
         (format!("no table of contents heard on {place} for {after}"), way_out)

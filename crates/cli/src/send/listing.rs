@@ -3,6 +3,7 @@
 use crate::console::Console;
 use crate::events::Named;
 use crate::units::{Bytes, Count};
+use fontana::MetadataMode;
 use fontana::wire::{Entry, Manifest, Printable};
 use serde::Serialize;
 
@@ -68,12 +69,11 @@ pub(crate) fn show<E: Serialize>(
 }
 
 /// What receivers will not see; told where somebody might expect it.
-pub(super) fn not_kept(manifest: &Manifest, flute: bool) -> Option<&'static str> {
+pub(super) fn not_kept(manifest: &Manifest, mode: MetadataMode) -> Option<&'static str> {
     let is_below = |entry: &Entry| entry.path().components().nth(1).is_some();
-    if flute && manifest.entries().iter().any(is_below) {
-        Some(
-            "plain FLUTE has no words for directories, links, modes and times: only files are sent",
-        )
+    let is_plain = mode != MetadataMode::Manifest;
+    if is_plain && manifest.entries().iter().any(is_below) {
+        Some("directories, links, modes and times are not kept: other programs get the files only")
     } else if directories(manifest) > 0 {
         Some("owners, extended attributes and hard links are not kept")
     } else {

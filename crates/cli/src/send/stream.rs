@@ -63,6 +63,7 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
         (arguments.sequential.is_some(), "--sequential"),
         (arguments.duration.is_some(), "--duration"),
         (arguments.flute, "--flute"),
+        (arguments.fcast, "--fcast"),
         (arguments.manifest.is_some(), "--manifest"),
         (arguments.mirror, "--mirror"),
         (arguments.dry_run, "--dry-run"),

@@ -30,6 +30,11 @@ fn a_command_line_that_makes_no_sense_is_2() {
         "send --rate fast f",
         "send --tsi 0 f",
         "send --flute --sign k f",
+        "send --fcast --flute f",
+        "send --fcast --manifest m f",
+        "send --slice 64K f",
+        "recv --fcast --flute",
+        "recv --fcast --only x",
         "recv fontana://nowhere",
         "recv http://239.255.1.1:5/5",
         "recv --seed 3 -y",
@@ -47,6 +52,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--channels 2 --congestion-control none", "how many a receiver takes", "leave out"),
         ("--no-source --fec none", "nothing to send", "leave one"),
         ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
+        ("--fcast --fec tornado", "neither Tornado nor LT", "--fec raptorq"),
         ("--to 239.1.2.3:x", "no address", "GROUP:PORT"),
         ("--to 239.1.2.3:5 --ttl 2", "RFC 8085", "--controlled-network"),
         ("--ttl 2 --channels 3 --congestion-control fixed", "RFC 8085", "webrc"),
@@ -80,6 +86,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--channels 20", "--rate"),
         ("--layers 1M,2M,4M --rate 6M", "raise --rate"),
         ("--layers 1M,2M,4M --channels 2", "one for each channel"),
+        ("--fcast --slice 1000", "at least 1024"),
         ("--to 224.0.0.5:7701", "239.255.0.0/16"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);

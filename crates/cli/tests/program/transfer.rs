@@ -82,6 +82,25 @@ fn a_plain_flute_session_is_received_and_nobody_vouches_for_it() {
 }
 
 #[test]
+fn an_fcast_session_is_received_in_slices_and_nobody_vouches_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[1, 300_000]);
+    let way = format!("--to {} --fcast --slice 64K", place());
+    let sender = Sender::start(&way, &paths(&files));
+    let into = directory.path().join("into");
+    let words = format!("recv {} --fcast --json --timeout 20 -o", sender.ticket);
+    let received = run(&arguments(&words, &[&into])).expect(0);
+    assert_eq!(received.event("summary")["verified"], "none");
+    assert_eq!(received.event("carousel_found")["source"], "127.0.0.1");
+    let events = received.events();
+    let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    // Five slices and a file, of two files.
+    assert_eq!((count("file_found"), count("object_done")), (2, 6));
+    assert_equal(&files, &into);
+    sender.finish();
+}
+
+#[test]
 fn a_lossy_receiver_is_told_how_lossy_it_was() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path(), &[2_000_000]);

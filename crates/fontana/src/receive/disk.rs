@@ -10,25 +10,48 @@ use fontana_store::{
     Extents, FileAttributes, FileIndex, Note, Selection, StagedObject, Staging, StagingError,
     StagingOptions, TargetDirectory, TargetName,
 };
-use fontana_wire::{FdtFile, Toi, parse_content_location};
+use fontana_wire::{CarouselInstance, FdtFile, RelativePath, Toi, parse_content_location};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An object that symbols can be put into.
 #[derive(Debug)]
 pub(super) struct OpenObject {
     pub(super) staged: StagedObject,
     /// The files that it has bytes of, for people.
-    pub(super) names: Vec<String>,
+    names: Vec<String>,
+    /// The name of the file that it turned out to have bytes of, if only its header told.
+    found: OnceLock<[String; 1]>,
     files: Vec<FileIndex>,
     plain: Option<plain::PlainFile>,
+    /// It describes itself (FCAST).
+    is_compound: bool,
     /// The group of files that its own are among.
     group: u32,
-    /// Where what happens to the object is noted; plain FLUTE sessions are not resumed.
+    /// Where what happens to the object is noted; plain FLUTE and FCAST sessions are not resumed.
     journal: Option<Arc<Staging>>,
 }
 
 impl OpenObject {
+    /// An object of these files that has no name, belongs to no group and is not resumed.
+    fn new(staged: StagedObject, files: Vec<FileIndex>) -> Self {
+        Self {
+            staged,
+            names: Vec::new(),
+            found: OnceLock::new(),
+            files,
+            plain: None,
+            is_compound: false,
+            group: 0,
+            journal: None,
+        }
+    }
+
+    /// The files that it has bytes of, as far as is known, for people.
+    pub(super) fn names(&self) -> &[String] {
+        self.found.get().map_or(&self.names[..], |found| &found[..])
+    }
+
     /// Writes down what has happened to the object.
     pub(super) fn note(&self, notes: &[Note]) -> Result<(), StagingError> {
         match &self.journal {
@@ -57,11 +80,32 @@ pub(super) enum Task {
 
 /// What became of it.
 pub(super) enum Report {
-    Compared { bytes: u64, of: u64 },
-    Opened { toi: Toi, opened: Opened },
-    Committed { toi: Toi },
+    Compared {
+        bytes: u64,
+        of: u64,
+    },
+    Opened {
+        toi: Toi,
+        opened: Opened,
+    },
+    Committed {
+        toi: Toi,
+    },
+    /// An object has told what it is a part of.
+    Found {
+        toi: Toi,
+        name: String,
+        bytes: u64,
+    },
+    CarouselRead {
+        toi: Toi,
+        instance: CarouselInstance,
+    },
     Finished,
-    Failed { toi: Toi, error: Error },
+    Failed {
+        toi: Toi,
+        error: Error,
+    },
 }
 
 /// Objects that symbols can be put into from now on, and what there was of them already.
@@ -103,6 +147,8 @@ pub(super) struct Disk {
     pub(super) device: Option<device::OnDevice>,
     /// The file that holds the fragments of a stream until they are handed over.
     ring: Option<FileIndex>,
+    /// Files of which some slices have arrived.
+    slices: fcast::Slices,
     /// Files that get their names together, by one of their objects.
     groups: BTreeMap<u32, Group>,
     /// Files without bytes, and links: they get their names at the end.
@@ -127,6 +173,7 @@ impl Group {
 
 pub(super) mod device;
 mod existing;
+mod fcast;
 pub(super) mod piped;
 mod plain;
 mod tree;
@@ -160,6 +207,7 @@ impl Disk {
             piped: false,
             device: None,
             ring: None,
+            slices: fcast::Slices::default(),
             groups: BTreeMap::new(),
             left: Vec::new(),
         }
@@ -173,6 +221,9 @@ impl Disk {
                     let toi = opening.toi();
                     let opened = self.open(&opening);
                     (toi, opened.map(|opened| Report::Opened { toi, opened }))
+                }
+                Task::Commit(object, toi) if object.is_compound => {
+                    (toi, self.commit_compound(&object, toi, reports))
                 }
                 Task::Commit(object, toi) => {
                     (toi, self.commit(&object, toi).map(|()| Report::Committed { toi }))
@@ -196,6 +247,10 @@ impl Disk {
             Opening::File { session, file, layout } => {
                 let object = self.open_plain(*session, file, *layout)?;
                 Ok(Opened { objects: vec![(file.toi, object)], ..Opened::default() })
+            }
+            &Opening::Compound { session, toi, layout } => {
+                let object = self.open_compound(session, layout)?;
+                Ok(Opened { objects: vec![(toi, object)], ..Opened::default() })
             }
             &Opening::Fragment { layout, slot, slot_count, slot_length, .. } => {
                 let place = piped::Place { layout, slot, slot_count, slot_length };
@@ -242,6 +297,10 @@ impl Disk {
     /// Commits what has no object (empty files, links, directories) and removes the staging
     /// directory.
     fn finish(&mut self) -> Result<(), Error> {
+        // Everything that was listed is here, and it is not enough.
+        if let Some(missing) = self.slices.pop_unfinished() {
+            return Err(missing);
+        }
         if let Some(device) = self.device.take() {
             self.finish_device(&device)?;
         } else if self.piped {
@@ -280,35 +339,42 @@ impl Disk {
         file: &FdtFile,
         layout: ObjectLayout,
     ) -> Result<Arc<OpenObject>, Error> {
-        let name = || file.content_location.clone();
-        let path = parse_content_location(&file.content_location)
-            .map_err(|error| Error::Name { name: name(), error })?;
-        let components: Vec<_> = path.components().collect();
-        let target = TargetName::new(&components).map_err(StagingError::from)?;
-        self.target.check_free(&target, self.options.overwrite)?;
-        let SessionKey { source, tsi } = session;
-        let tag = format!("flute-{source}-{tsi}").replace(['.', ':'], "-");
-        let staging = match &self.staging {
-            Some(staging) => Arc::clone(staging),
-            None => {
-                let create = || Staging::create(Arc::clone(&self.target), &tag, self.options);
-                let (mut staging, kept) = create()?;
-                if kept != fontana_store::Kept::default() {
-                    // Files come in any order: what a killed receiver noted means nothing here.
-                    staging.remove()?;
-                    drop(staging);
-                    staging = create()?.0;
-                }
-                Arc::clone(self.staging.insert(Arc::new(staging)))
-            }
-        };
+        let (path, target) = self.target_of(&file.content_location)?;
+        let staging = self.plain_staging("flute", session)?;
         let length = layout.oti().transfer_length;
         let (index, plain) = plain::open(&staging, file, target, length)?;
         let extents = Extents::whole_file(index, length);
         let slots = repair_slots(layout.oti().scheme, layout.max_source_symbols());
         let staged = StagedObject::new(staging, layout, extents, slots)?;
-        let (names, files) = (vec![path.to_string()], vec![index]);
-        let (plain, journal) = (Some(plain), None);
-        Ok(Arc::new(OpenObject { staged, names, files, plain, group: 0, journal }))
+        let (names, plain) = (vec![path.to_string()], Some(plain));
+        Ok(Arc::new(OpenObject { names, plain, ..OpenObject::new(staged, vec![index]) }))
+    }
+
+    /// The file that a Content-Location stands for, if it may have that name here.
+    fn target_of(&self, location: &str) -> Result<(RelativePath, TargetName), Error> {
+        let path = parse_content_location(location)
+            .map_err(|error| Error::Name { name: location.to_owned(), error })?;
+        let components: Vec<_> = path.components().collect();
+        let target = TargetName::new(&components).map_err(StagingError::from)?;
+        self.target.check_free(&target, self.options.overwrite)?;
+        Ok((path, target))
+    }
+
+    /// The staging directory of a session that has no manifest.
+    fn plain_staging(&mut self, kind: &str, session: SessionKey) -> Result<Arc<Staging>, Error> {
+        if let Some(staging) = &self.staging {
+            return Ok(Arc::clone(staging));
+        }
+        let SessionKey { source, tsi } = session;
+        let tag = format!("{kind}-{source}-{tsi}").replace(['.', ':'], "-");
+        let create = || Staging::create(Arc::clone(&self.target), &tag, self.options);
+        let (mut staging, kept) = create()?;
+        if kept != fontana_store::Kept::default() {
+            // Files come in any order: what a killed receiver noted means nothing here.
+            staging.remove()?;
+            drop(staging);
+            staging = create()?.0;
+        }
+        Ok(Arc::clone(self.staging.insert(Arc::new(staging))))
     }
 }

@@ -19,8 +19,8 @@ use crossbeam_channel::{Receiver as ChannelReceiver, Sender, bounded, select_bia
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
-    ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, Receiver, ReceiverConfig,
-    SplitMix64, Subscription, SubscriptionLimits, SymbolBytes, Verified, drain,
+    ChannelId, Datagram, Done, Endpoint, Instant, Job, MetadataMode, Output, Receiver,
+    ReceiverConfig, SplitMix64, Subscription, SubscriptionLimits, SymbolBytes, Verified, drain,
 };
 use fontana_store::{Device, Staging, StagingOptions, TargetDirectory};
 use fontana_wire::{StreamIndex, Toi};
@@ -69,7 +69,7 @@ pub(super) fn run(
         ReceiverConfig {
             expectation: options.expectation.clone(),
             acceptance: options.acceptance,
-            plain_flute: options.plain_flute,
+            metadata: options.metadata,
             known_manifest: options
                 .expectation
                 .manifest
@@ -155,12 +155,17 @@ pub(super) fn run(
         drop(keep_open);
         over.map(|over| driver.summary(over))
     });
-    if options.plain_flute || disk.piped {
+    if options.metadata != MetadataMode::Manifest || disk.piped {
         disk.discard();
     } else {
         disk.sync();
     }
-    summary
+    let mut summary = summary?;
+    for missing in disk.missing_slices() {
+        summary.verdict = summary.verdict.worst(missing.verdict());
+        summary.failures.push(missing);
+    }
+    Ok(summary)
 }
 
 struct WorkerQueue {
@@ -479,6 +484,10 @@ impl Driver<'_, '_> {
             disk::Report::Compared { bytes, of } => {
                 return (self.observe)(ReceiveEvent::Compared { bytes, of });
             }
+            disk::Report::Found { toi, name, bytes } => {
+                let name = name.as_str();
+                return (self.observe)(ReceiveEvent::FileFound { toi, name, bytes });
+            }
             disk::Report::Opened { toi, opened } => {
                 // All objects of a manifest share one staging directory.
                 if let Some(staging) = opened.objects.first().and_then(|(_, o)| o.journal()) {
@@ -493,6 +502,7 @@ impl Driver<'_, '_> {
                 Done::Opened { toi, kept: opened.kept }
             }
             disk::Report::Committed { toi } => Done::Committed { toi },
+            disk::Report::CarouselRead { toi, instance } => Done::CarouselRead { toi, instance },
             disk::Report::Finished => Done::Finished,
             disk::Report::Failed { toi, error } => self.failed(toi, error),
         };

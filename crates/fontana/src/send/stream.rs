@@ -113,7 +113,7 @@ impl StreamSession {
         }
         let name = single_component(&options.name)?;
         let way = Way::of(&options.reach)?;
-        let symbol_size = way.symbol_size(options.symbol_size, Code::RaptorQ)?;
+        let symbol_size = way.symbol_size(options.symbol_size, Code::RaptorQ, false)?;
         let version = way.version;
         let socket = way.socket(&options.reach)?;
         let signer = options.signer.map_or_else(crate::generate_key, Ok)?;

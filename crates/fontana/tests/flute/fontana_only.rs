@@ -3,7 +3,7 @@
 use super::fontana_side::{
     Files, FontanaReceiver, FontanaSender, MIB, Received, air, assert_same, files_of, reach, write,
 };
-use fontana::{Code, Ordering, SendOptions, SimulatedLoss, Verdict};
+use fontana::{Code, MetadataMode, Ordering, SendOptions, SimulatedLoss, Verdict};
 
 fn transfer(files: &Files, loss: f64, change: impl FnOnce(&mut SendOptions)) -> Received {
     let _air = air();
@@ -52,5 +52,8 @@ fn a_tree_arrives_with_its_directories() {
 #[test]
 fn a_plain_receiver_takes_the_files_of_a_session_with_a_manifest() {
     let files = files_of(&[1, MIB]);
-    assert_complete(&transfer(&files, 0.1, |options| options.flute = false), &files);
+    assert_complete(
+        &transfer(&files, 0.1, |options| options.metadata = MetadataMode::Manifest),
+        &files,
+    );
 }

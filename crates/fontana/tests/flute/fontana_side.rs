@@ -1,8 +1,8 @@
 //! Fontana's ends of a transfer, and what both directions share.
 
 use fontana::{
-    Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession,
-    SendSummary, Stop,
+    MetadataMode, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions,
+    SendSession, SendSummary, Stop,
 };
 pub(crate) use fontana_testing::noise;
 use std::collections::BTreeMap;
@@ -126,7 +126,7 @@ impl FontanaSender {
     ) -> Self {
         let mut options = SendOptions::new(files);
         options.reach = reach.clone();
-        options.flute = true;
+        options.metadata = MetadataMode::Flute;
         options.rate_bytes_per_second = RATE_BYTES_PER_SECOND;
         options.seed = Some(1);
         options.tsi = Some(fontana::wire::Tsi(super::peer::TSI));
@@ -173,7 +173,7 @@ impl FontanaReceiver {
         let target = tempfile::tempdir().unwrap();
         let mut options = ReceiveOptions::new(target.path());
         options.reach = reach.clone();
-        options.plain_flute = true;
+        options.metadata = MetadataMode::Flute;
         options.timeout = Some(Duration::from_secs(60));
         change(&mut options);
         Self { session: ReceiveSession::open(options).unwrap(), target }

@@ -1,9 +1,10 @@
 //! Plain FLUTE between Fontana and another implementation, the crate `flute`, over real sockets and
-//! loopback multicast, in both directions; and what Fontana does with sessions that nobody should
-//! send.
+//! loopback multicast, in both directions; what Fontana does with sessions that nobody should send;
+//! and FCAST, by the same means.
 #![allow(clippy::unwrap_used)]
 
 mod errata;
+mod fcast;
 mod fontana_only;
 mod fontana_side;
 mod from_flute;

@@ -4,7 +4,7 @@ use super::fontana_side::{
     FontanaSender, Losing, MIB, SIZES, air, assert_same, files_of, noise, reach, write,
 };
 use super::peer::{Listening, Outcome, complete, with_a_large_cache};
-use fontana::{Code, Ordering, SendOptions};
+use fontana::{Code, MetadataMode, Ordering, SendOptions};
 use std::time::Duration;
 
 /// For receivers that write blocks in order, without more repair symbols than loss on the way to
@@ -200,7 +200,7 @@ fn a_peer_takes_what_is_a_single_object_of_a_session_with_a_manifest() {
     let reach = reach();
     let listening = Listening::join(&reach);
     let _sender = FontanaSender::start(&reach, write(&files, directory.path()), |options| {
-        options.flute = false;
+        options.metadata = MetadataMode::Manifest;
     });
     let config = flute::receiver::Config::default();
     // Head, manifest and the numbers in the packets are nothing to it.

@@ -49,6 +49,18 @@ pub enum Acceptance {
     Ask,
 }
 
+/// How receivers learn what a session carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MetadataMode {
+    /// From a session head and a manifest.
+    #[default]
+    Manifest,
+    /// From file delivery tables alone: plain FLUTE (RFC 6726), for other programs.
+    Flute,
+    /// From the objects themselves: FCAST (RFC 6968).
+    Fcast,
+}
+
 /// Bounds on what a receiver spends. Every cache and queue of it has one.
 #[derive(Clone, Debug)]
 pub struct ReceiverLimits {
@@ -58,7 +70,7 @@ pub struct ReceiverLimits {
     pub max_spool_bytes: usize,
     /// What a file delivery table may ask for.
     pub fdt: FdtLimits,
-    /// Files taken from one plain FLUTE session.
+    /// Files taken from one plain FLUTE session, or objects from one FCAST session.
     pub max_files: usize,
     /// Source blocks of all files of a plain FLUTE session together: about 200 bytes are kept of
     /// each from the beginning, however short it is.
@@ -138,9 +150,8 @@ pub struct ReceiverConfig {
     pub expectation: Expectation,
     /// What to do when it is found.
     pub acceptance: Acceptance,
-    /// Receive files of plain FLUTE sessions (RFC 6726), which nobody vouches for, instead of
-    /// sessions with a manifest.
-    pub plain_flute: bool,
+    /// Which kind of session to receive. Nobody vouches for what comes without a manifest.
+    pub metadata: MetadataMode,
     /// A manifest that an earlier receiver has left, and its hash, which the driver has checked: a
     /// session whose head names it is not waited for to send it.
     pub known_manifest: Option<(Hash, Arc<Manifest>)>,

@@ -8,6 +8,7 @@ use crate::{
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, PlanCache, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// One object on its way.
@@ -104,6 +105,12 @@ impl Download {
     /// Decides not to receive an object. At most `limit` of them are remembered: false if it is not.
     pub(super) fn refuse(&mut self, toi: Toi, limit: usize) -> bool {
         self.refused.len() < limit && self.refused.insert(toi)
+    }
+
+    /// How many of a range of objects [are known](Self::contains).
+    pub(super) fn count_known(&self, range: RangeInclusive<Toi>) -> usize {
+        // None is in both.
+        self.objects.range(range.clone()).count() + self.refused.range(range).count()
     }
 
     /// Adds an object that the driver has been asked to open.
@@ -398,6 +405,29 @@ impl Download {
                 out.push_back(Output::Event(Event::ObjectDone { toi, verified }));
             }
         });
+    }
+
+    /// An object is done that was no file, but spoke of others. False if it was not being committed.
+    pub(super) fn on_descriptor_read(&mut self, toi: Toi) -> bool {
+        let read = self.change(toi, |object| {
+            let read = object.state == ObjectState::Committing;
+            if read {
+                object.state = ObjectState::Done;
+            }
+            read
+        });
+        read.unwrap_or(false)
+    }
+
+    /// Forgets objects of which something has yet to be heard.
+    pub(super) fn forget_unfinished(&mut self, is_unwanted: impl Fn(Toi) -> bool) {
+        let unfinished = |(&toi, object): (&Toi, &Object)| {
+            let waits = matches!(object.state, ObjectState::Opening | ObjectState::Receiving);
+            (waits && is_unwanted(toi)).then_some(toi)
+        };
+        for toi in self.objects.iter().filter_map(unfinished).collect::<Vec<_>>() {
+            self.remove(toi);
+        }
     }
 
     /// Gives up an object.

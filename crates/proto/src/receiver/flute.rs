@@ -59,11 +59,40 @@ struct Instance {
     encoding: ContentEncoding,
 }
 
+/// What the files that were accepted from a session ask for, all together.
 #[derive(Debug, Default)]
-struct Demand {
-    files: usize,
+pub(super) struct Demand {
+    pub(super) files: usize,
     bytes: u64,
     blocks: u64,
+}
+
+impl Demand {
+    /// The geometry of one more file, if the limits allow it.
+    pub(super) fn admit(
+        &mut self,
+        oti: Oti,
+        limits: &ReceiverLimits,
+    ) -> Result<ObjectLayout, FileRefusal> {
+        let layout = oti.layout()?;
+        let demand = Self {
+            files: self.files + 1,
+            bytes: self.bytes.saturating_add(oti.transfer_length),
+            blocks: self.blocks + u64::from(layout.block_count()),
+        };
+        for (too_much, what) in [
+            (demand.files > limits.max_files, "files"),
+            (demand.bytes > limits.max_transfer_bytes, "bytes"),
+            (demand.blocks > limits.max_blocks, "source blocks"),
+            (!limits.have_room_to_decode(oti), "bytes of memory to decode a block"),
+        ] {
+            if too_much {
+                return Err(FileRefusal::Limit(what));
+            }
+        }
+        *self = demand;
+        Ok(layout)
+    }
 }
 
 /// Instances that are collected at the same time. An instance is a few packets, and one follows
@@ -141,24 +170,7 @@ impl Tables {
                 };
             }
         };
-        let layout = oti.layout()?;
-        let demand = Demand {
-            files: self.demand.files + 1,
-            bytes: self.demand.bytes.saturating_add(oti.transfer_length),
-            blocks: self.demand.blocks + u64::from(layout.block_count()),
-        };
-        for (too_much, what) in [
-            (demand.files > limits.max_files, "files"),
-            (demand.bytes > limits.max_transfer_bytes, "bytes"),
-            (demand.blocks > limits.max_blocks, "source blocks"),
-            (!limits.have_room_to_decode(oti), "bytes of memory to decode a block"),
-        ] {
-            if too_much {
-                return Err(FileRefusal::Limit(what));
-            }
-        }
-        self.demand = demand;
-        Ok(Some(layout))
+        self.demand.admit(oti, limits).map(Some)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Session heads: which of them are believed, and what they change.
 
 use super::feed::FeedState;
-use super::{Chosen, Expectation, Receiver};
+use super::{Chosen, Expectation, MetadataMode, Receiver};
 use crate::{Instant, Rejection, SessionKey};
 use fontana_wire::{ContentKind, PublicKey, SessionHead, UnverifiedHead};
 use std::sync::Arc;
@@ -10,7 +10,10 @@ impl Receiver {
     /// A symbol of a head.
     pub(super) fn on_head(&mut self, now: Instant, session: SessionKey, symbol: &[u8]) {
         let Some(feed) = self.feeds.get(&session) else { return };
-        if self.config.plain_flute || feed.knows_head(symbol) || self.is_old_stream_head(symbol) {
+        if self.config.metadata != MetadataMode::Manifest
+            || feed.knows_head(symbol)
+            || self.is_old_stream_head(symbol)
+        {
             return;
         }
         let second = now.as_nanos() / 1_000_000_000;

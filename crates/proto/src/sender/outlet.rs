@@ -5,6 +5,7 @@ use super::{ChannelStats, SenderStats};
 use crate::{
     BlockId, ChannelClock, ChannelId, Destination, Emission, Instant, Output, Pacer, SymbolId,
 };
+use fontana_fec::Oti;
 use fontana_wire::{Cci, HeaderFields, Tsi, emit_payload_id, emit_small_block_payload_id};
 
 /// Emits a sender's packets, as fast as the rate allows.
@@ -37,6 +38,8 @@ pub(super) struct DataPacket {
     pub(super) symbol_size: u16,
     /// Of the symbol's block: tells source symbols from repair symbols.
     pub(super) source_symbols: u32,
+    /// Transmission information of the symbol's object, if the packet is to say it.
+    pub(super) fti: Option<Oti>,
 }
 
 /// The longest header: fixed LCT part, EXT_FDT, EXT_FTI, payload id.
@@ -117,11 +120,12 @@ impl Outlet {
         packet: &DataPacket,
         out: &mut Vec<u8>,
     ) -> Result<Output, Instant> {
-        let DataPacket { encoding_id, symbol, symbol_size, source_symbols } = *packet;
+        let DataPacket { encoding_id, symbol, symbol_size, source_symbols, fti } = *packet;
         let at = out.len();
         let fields = HeaderFields {
             cci: slot.cci,
             codepoint: encoding_id,
+            fti,
             ..HeaderFields::new(self.tsi, Some(symbol.block.toi))
         };
         fields.emit(out);

@@ -10,6 +10,7 @@ use crate::schedule::{Order, SymbolStream, Turn};
 use crate::{
     BatchId, BlockId, ChannelClock, ChannelId, Job, Output, SymbolId, TransmissionSchedule,
 };
+use fontana_fec::Oti;
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -21,6 +22,8 @@ pub(super) struct Block {
     pub(super) encoding_id: u8,
     pub(super) stream: SymbolStream,
     pub(super) symbol_size: u16,
+    /// What its packets say of the object, if they are to say it.
+    pub(super) fti: Option<Oti>,
 }
 
 /// A symbol that has been laid out.

@@ -345,6 +345,8 @@ impl StreamSender {
             symbol,
             symbol_size: self.config.symbol_size,
             source_symbols: k,
+            // The index says it.
+            fti: None,
         };
         let sent =
             self.outlet.next_slot(now).and_then(|slot| self.outlet.data(now, slot, &packet, out));

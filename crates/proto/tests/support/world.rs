@@ -5,10 +5,10 @@
 use fontana_fec::{Encoder, Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
 use fontana_proto::{
     Acceptance, BatchId, BlockId, ChannelClock, ChannelId, ControlObject, Datagram, DecodePolicy,
-    Destination, Done, Endpoint, Event, Expectation, Instant, Job, Kept, KeptBlock, Opening,
-    Output, Receiver, ReceiverConfig, ReceiverLimits, Recipe, SendMode, SendObject, Sender,
-    SenderConfig, SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits, SymbolBytes,
-    TransmissionSchedule, drain,
+    Destination, Done, Endpoint, Event, Expectation, Instant, Job, Kept, KeptBlock, MetadataMode,
+    Opening, Output, Receiver, ReceiverConfig, ReceiverLimits, Recipe, SendMode, SendObject,
+    Sender, SenderConfig, SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits,
+    SymbolBytes, TransmissionSchedule, drain,
 };
 use fontana_wire::{
     BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates,
@@ -231,6 +231,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         packet_overhead: 28,
         round_symbols: setup.round_symbols,
         sequence_in_cci: true,
+        fti_in_packets: false,
         seed: setup.seed,
     })
 }
@@ -383,7 +384,7 @@ pub fn receiver_config() -> ReceiverConfig {
     ReceiverConfig {
         expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
         acceptance: Acceptance::Automatic,
-        plain_flute: false,
+        metadata: MetadataMode::Manifest,
         known_manifest: None,
         policy: DecodePolicy::Incremental,
         limits: ReceiverLimits::default(),
@@ -535,7 +536,7 @@ impl ReceiverDriver {
                         assert_eq!(self.slots.insert(*slot, *number), None, "the slot is taken");
                         self.layouts.insert(opening.toi(), *layout);
                     }
-                    Opening::File { .. } => {}
+                    Opening::File { .. } | Opening::Compound { .. } => {}
                 }
                 self.receiver.leave_out(self.left_out.iter().copied());
                 Some(Done::Opened { toi: opening.toi(), kept: self.kept.clone() })

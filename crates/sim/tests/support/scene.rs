@@ -3,9 +3,9 @@
 
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
-    Acceptance, ChannelClock, ControlObject, DecodePolicy, Event, Expectation, Instant, Receiver,
-    ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender, SenderConfig, Subscription,
-    SubscriptionLimits, TransmissionSchedule,
+    Acceptance, ChannelClock, ControlObject, DecodePolicy, Event, Expectation, Instant,
+    MetadataMode, Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender,
+    SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_sim::{
     Either, HostConfig, IdContent, IdJobs, NodeId, Observer, RateCap, Simulation, SimulationConfig,
@@ -134,6 +134,7 @@ impl Scene {
             packet_overhead: 28,
             round_symbols: 4_096,
             sequence_in_cci: true,
+            fti_in_packets: false,
             seed: self.seed.wrapping_add(number),
         })
     }
@@ -147,7 +148,7 @@ impl Scene {
         let config = ReceiverConfig {
             expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
             acceptance: Acceptance::Automatic,
-            plain_flute: false,
+            metadata: MetadataMode::Manifest,
             known_manifest: self
                 .manifest_is_known
                 .then(|| (manifest_hash(&self.manifest.emit()), Arc::clone(&self.manifest))),

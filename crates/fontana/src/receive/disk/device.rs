@@ -103,13 +103,11 @@ impl Disk {
             let extents = Extents::new(parts.iter().map(|(_, extent, _)| *extent))
                 .map_err(StagingError::from)?;
             let slots = repair_slots(layout.oti().scheme, layout.max_source_symbols());
+            let staged = StagedObject::new(Arc::clone(&staging), layout, extents, slots)?;
             let open = Arc::new(OpenObject {
-                staged: StagedObject::new(Arc::clone(&staging), layout, extents, slots)?,
                 names: vec![file.path.to_string()],
-                files: vec![index],
-                plain: None,
-                group: 0,
                 journal: Some(Arc::clone(&staging)),
+                ..OpenObject::new(staged, vec![index])
             });
             on.objects.push((object.toi, Arc::clone(&open)));
             opened.objects.push((Toi::from(object.toi), open));

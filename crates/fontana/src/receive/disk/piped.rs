@@ -42,14 +42,8 @@ impl Disk {
         let extent = Extent { file, offset, length: layout.oti().transfer_length };
         let extents = Extents::new([extent]).map_err(StagingError::from)?;
         let slots = repair_slots(layout.oti().scheme, layout.max_source_symbols());
-        Ok(OpenObject {
-            staged: StagedObject::new(staging, layout, extents, slots)?,
-            names: Vec::new(),
-            files: Vec::new(),
-            plain: None,
-            group: 0,
-            journal: None,
-        })
+        let staged = StagedObject::new(staging, layout, extents, slots)?;
+        Ok(OpenObject::new(staged, Vec::new()))
     }
 
     /// Opens the objects of a manifest that has exactly one file.
@@ -66,13 +60,10 @@ impl Disk {
             let index = staging.add_scratch(length)?;
             let extents = Extents::whole_file(index, length);
             let slots = repair_slots(layout.oti().scheme, layout.max_source_symbols());
+            let staged = StagedObject::new(Arc::clone(&staging), layout, extents, slots)?;
             let open = OpenObject {
-                staged: StagedObject::new(Arc::clone(&staging), layout, extents, slots)?,
                 names: manifest.files().map(|file| file.path.to_string()).collect(),
-                files: vec![index],
-                plain: None,
-                group: 0,
-                journal: None,
+                ..OpenObject::new(staged, vec![index])
             };
             opened.objects.push((Toi::from(object.toi), Arc::new(open)));
         }

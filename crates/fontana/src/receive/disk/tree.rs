@@ -141,12 +141,10 @@ impl Disk {
                 }
             }
             let open = OpenObject {
-                staged,
-                files,
                 names,
-                plain: None,
                 group: groups.of_object(object.toi),
                 journal: Some(Arc::clone(staging)),
+                ..OpenObject::new(staged, files)
             };
             objects.push((Toi::from(object.toi), Arc::new(open)));
             self.groups.entry(groups.of_object(object.toi)).or_default().add(object.toi);

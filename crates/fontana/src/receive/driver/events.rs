@@ -60,6 +60,10 @@ impl Driver<'_, '_> {
                 let source_symbols = self.receiver.source_symbols();
                 (self.observe)(ReceiveEvent::Resumed { symbols, source_symbols });
             }
+            Event::CarouselFound { session } => {
+                self.outcome.accepted = Some(Verified::None);
+                (self.observe)(ReceiveEvent::CarouselFound { session });
+            }
             Event::FileFound { toi, content_location, transfer_length } => {
                 self.outcome.accepted = Some(Verified::None);
                 let name = content_location.as_str();
@@ -88,7 +92,7 @@ impl Driver<'_, '_> {
                 self.outcome.poisoned |= poisoned;
                 let failures = &self.outcome.failures;
                 let error = failures.get(&toi).or_else(|| failures.get(&Toi::MANIFEST));
-                let names = self.objects.get(&toi).map_or(&[][..], |object| &object.names);
+                let names = self.objects.get(&toi).map_or(&[][..], |object| object.names());
                 (self.observe)(ReceiveEvent::ObjectFailed { toi, names, error });
             }
             Event::Complete => self.outcome.over = Some(Over::Complete),
@@ -98,7 +102,7 @@ impl Driver<'_, '_> {
                     pipe.on_verified(block, &self.objects);
                 }
             }
-            Event::Level { channels, received_bytes_per_second } => {
+            Event::Level { channels, received_bytes_per_second, .. } => {
                 (self.observe)(ReceiveEvent::Level { channels, received_bytes_per_second });
             }
             Event::BlockSolved { .. } | Event::Finished | Event::Withdrawn { .. } => {}
@@ -113,7 +117,7 @@ impl Driver<'_, '_> {
         });
         ObjectReport {
             toi,
-            names: object.map_or_else(Vec::new, |object| object.names.clone()),
+            names: object.map_or_else(Vec::new, |object| object.names().to_vec()),
             verified,
             bytes: object.map_or(0, |object| object.staged.layout().oti().transfer_length),
             reception_inefficiency: inefficiency,

@@ -1,0 +1,218 @@
+//! Files as objects that describe themselves (RFC 6968): long files are cut into slices, and every
+//! slice, or file, is an object of a header and its bytes, independent of all others. Cutting at the
+//! length of a source block costs nothing: a receiver has the slice when it has the block, and need
+//! not hold more of a file until it can use it.
+
+use super::{Content, ContentObject, ContentOptions, in_parallel, label, tree, unsuitable};
+use crate::{Error, geometry};
+use fontana_proto::ControlError;
+use fontana_store::{Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFiles};
+use fontana_wire::{
+    CarouselInstance, CompoundHeader, CompoundMetadata, Entry, InternetChecksum, Manifest,
+    ManifestObject, RelativePath, Segment, Slice, Toi, emit_content_location,
+};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// Most objects of a session: as many as a receiver takes from one, but for the descriptor.
+const MAX_OBJECTS: u64 = 99_999;
+/// Room that a slice leaves in its block for the header: most of these have 210 bytes and a name.
+const HEADER_ROOM: u64 = 512;
+/// Bytes that are read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// The data of one object.
+struct Part<'a> {
+    path: &'a RelativePath,
+    /// Where they are: perhaps nowhere, of an empty file.
+    extent: Extent,
+    /// Bytes of the whole file.
+    file_length: u64,
+    /// Which part of it they are, if not all.
+    slice: Option<Slice>,
+}
+
+/// What one look at the data tells.
+struct Examined {
+    sum: InternetChecksum,
+    sha256: [u8; 32],
+}
+
+impl Content {
+    /// Examines files, in slices of at most `slice_bytes`, or about a source block if that is not said:
+    /// every byte is read twice. Of directories, only the files are sent.
+    pub(crate) fn compound(
+        options: &ContentOptions<'_>,
+        slice_bytes: Option<u64>,
+    ) -> Result<Self, Error> {
+        let tree::Scanned { roots, mut sources, files, .. } = tree::scan(options)?;
+        let slice_bytes = slice_bytes.unwrap_or_else(|| default_slice(options));
+        let parts = parts(&sources, &files, slice_bytes)?;
+        let examined = in_parallel(parts.len(), options.workers, |number| {
+            parts.get(number).map(|part| examine(&sources, &part.extent)).transpose()
+        })?;
+        let headers: Vec<_> = parts
+            .iter()
+            .zip(examined.iter().flatten())
+            .map(|(part, examined)| part.header(examined))
+            .collect();
+        let headers_file = sources.add_bytes("FCAST headers", headers.concat());
+        let sources = Arc::new(sources);
+        let mut objects = Vec::new();
+        let mut at = 0;
+        for ((part, header), number) in parts.iter().zip(&headers).zip(1..) {
+            let header = Extent { file: headers_file, offset: at, length: header.len() as u64 };
+            at += header.length;
+            let toi = Toi::from(number);
+            objects.push(object(options, &sources, toi, [header, part.extent])?);
+        }
+        let manifest = describe(options, label(&roots), &sources, &files, &objects)?;
+        Ok(Self { manifest, objects, plain: None })
+    }
+
+    /// The descriptor of the objects, which says that they are all there will be; and its number.
+    pub(crate) fn carousel(&self) -> (Toi, Vec<u8>) {
+        let count = self.objects.len() as u128;
+        // The identifier of a single, complete instance may be left out (RFC 6968, section 2.2).
+        let instance = CarouselInstance {
+            is_complete: true,
+            objects: vec![Toi(1)..=Toi(count)],
+            ..CarouselInstance::default()
+        };
+        (Toi(count + 1), instance.emit())
+    }
+}
+
+/// About a block's bytes.
+fn default_slice(options: &ContentOptions<'_>) -> u64 {
+    let block = u64::from(options.block_symbols) * u64::from(options.symbol_size);
+    // Short blocks are for other reasons than to have a header in every one of them.
+    block.max(1 << 20) - HEADER_ROOM
+}
+
+/// Cuts files into slices of equal length: none is much shorter than the others.
+fn parts<'a>(
+    sources: &SourceFiles,
+    files: &'a [(RelativePath, FileIndex)],
+    slice_bytes: u64,
+) -> Result<Vec<Part<'a>>, Error> {
+    let mut parts = Vec::new();
+    for (path, file) in files {
+        let (path, file) = (path, *file);
+        let file_length = sources.file(file).map_err(SourceError::from)?.size();
+        let count = file_length.div_ceil(slice_bytes.max(1)).max(1);
+        let total = parts.len() as u64 + count;
+        if total > MAX_OBJECTS {
+            return Err(Error::Range {
+                what: "the number of files and slices of files",
+                actual: total,
+                allowed: "at most 99999: make slices longer, or send in several sessions",
+            });
+        }
+        let length = file_length.div_ceil(count);
+        for index in 0..count {
+            let offset = index * length;
+            let extent = Extent { file, offset, length: length.min(file_length - offset) };
+            let slice = Slice { count: count as u32, index: index as u32, offset };
+            let slice = (count > 1).then_some(slice);
+            parts.push(Part { path, extent, file_length, slice });
+        }
+    }
+    Ok(parts)
+}
+
+fn examine(sources: &SourceFiles, extent: &Extent) -> Result<Examined, SourceError> {
+    let (mut sum, mut sha256) = (InternetChecksum::default(), Sha256::new());
+    let mut chunk = vec![0; CHUNK];
+    let end = extent.offset + extent.length;
+    let mut at = extent.offset;
+    while at < end {
+        let length = (end - at).min(CHUNK as u64) as usize;
+        let bytes = chunk.get_mut(..length).unwrap_or_default();
+        sources.read_exact_at(extent.file, at, bytes)?;
+        sum.add(bytes);
+        sha256.update(bytes);
+        at += length as u64;
+    }
+    sources.check_unchanged(extent.file)?;
+    Ok(Examined { sum, sha256: sha256.finalize().into() })
+}
+
+impl Part<'_> {
+    fn header(&self, examined: &Examined) -> Vec<u8> {
+        let metadata = CompoundMetadata {
+            content_location: Some(emit_content_location(self.path)),
+            content_length: Some(self.file_length),
+            sha256: Some(examined.sha256),
+            slice: self.slice,
+            ..CompoundMetadata::default()
+        };
+        CompoundHeader::Object(metadata).emit(examined.sum, self.extent.length)
+    }
+}
+
+fn object(
+    options: &ContentOptions<'_>,
+    sources: &Arc<SourceFiles>,
+    toi: Toi,
+    extents: [Extent; 2],
+) -> Result<ContentObject, Error> {
+    let ContentOptions { code, symbol_size, block_symbols, .. } = *options;
+    let length = extents.iter().map(|extent| extent.length).sum();
+    if length > geometry::max_object_size(code, symbol_size) {
+        return Err(Error::Range {
+            what: "the length of a slice",
+            actual: length,
+            allowed: "one that a single object holds: make slices shorter",
+        });
+    }
+    let oti = geometry::object_oti(code, length, symbol_size, block_symbols);
+    let layout = oti.layout().map_err(ControlError::from)?;
+    let extents = Extents::new(extents).map_err(SourceError::from)?;
+    let source =
+        ObjectSource::new(Arc::clone(sources), layout, extents).map_err(SourceError::from)?;
+    Ok(ContentObject { toi, source: Arc::new(source) })
+}
+
+/// What is sent, for people at the sender's: no receiver is told.
+fn describe(
+    options: &ContentOptions<'_>,
+    label: String,
+    sources: &SourceFiles,
+    files: &[(RelativePath, FileIndex)],
+    objects: &[ContentObject],
+) -> Result<Manifest, Error> {
+    let mut entries = Vec::new();
+    let mut rest = objects;
+    for (path, index) in files {
+        let source = sources.file(*index).map_err(SourceError::from)?;
+        let mut file = tree::file_entry(path.clone(), source);
+        let is_of_file = |object: &&ContentObject| {
+            let extents = object.source.extents().as_slice();
+            extents.last().is_some_and(|extent| extent.file == *index)
+        };
+        let count = rest.iter().take_while(is_of_file).count();
+        // An empty file is an object of a header alone, and has no bytes in it.
+        let (own, others) = rest.split_at_checked(count.max(1)).unwrap_or_default();
+        rest = others;
+        for object in own {
+            if let [header, data] = *object.source.extents().as_slice() {
+                let toi = object.toi.0 as u32;
+                let (object_offset, length) = (header.length, data.length);
+                file.segments.push(Segment::Extent { toi, object_offset, length });
+            }
+        }
+        entries.push(Entry::File(file));
+    }
+    let hashes = super::hash_blocks(objects, options.workers)?;
+    let described = objects
+        .iter()
+        .zip(hashes)
+        .map(|(object, block_hashes)| ManifestObject {
+            toi: object.toi.0 as u32,
+            oti: object.source.layout().oti(),
+            block_hashes,
+        })
+        .collect();
+    Manifest::new(options.version, label, described, entries).map_err(unsuitable)
+}

@@ -1,0 +1,396 @@
+//! FCAST (RFC 6968) between two Fontanas, and sessions made by hand: what others may send, and what
+//! nobody should.
+
+use super::fontana_side::{
+    Files, FontanaReceiver, FontanaSender, MIB, Received, air, assert_same, files_of, noise, reach,
+    text, write,
+};
+use super::handmade::Session;
+use fontana::wire::{
+    CarouselInstance, CompoundHeader, CompoundMetadata, ContentEncoding, Equivalence,
+    FdtContentEncoding, InternetChecksum, Slice, Toi,
+};
+use fontana::{Code, MetadataMode, ReceiveOptions, SendOptions, SimulatedLoss, Verdict, Verified};
+use sha1::Digest;
+use std::time::Duration;
+
+fn transfer(files: &Files, loss: f64, change: impl FnOnce(&mut SendOptions)) -> Received {
+    let _air = air();
+    let directory = tempfile::tempdir().unwrap();
+    let reach = reach();
+    let receiver = FontanaReceiver::join(&reach, |options| {
+        options.metadata = MetadataMode::Fcast;
+        options.simulated_loss = Some(SimulatedLoss { probability: loss, seed: 1 });
+    });
+    let _sender = FontanaSender::start(&reach, write(files, directory.path()), |options| {
+        options.metadata = MetadataMode::Fcast;
+        change(options);
+    });
+    receiver.run()
+}
+
+#[track_caller]
+fn assert_complete(received: &Received, files: &Files) {
+    assert_eq!(received.summary.verdict, Verdict::Complete, "{:?}", received.summary);
+    assert_same(&received.files, files);
+    assert_eq!(received.summary.verified, Some(Verified::None), "nobody vouches for them");
+}
+
+#[test]
+fn a_lossy_receiver_completes_with_any_code_whole_and_in_slices() {
+    let files = files_of(&[0, 1, 3 * MIB]);
+    for code in [Code::None, Code::ReedSolomon, Code::RaptorQ] {
+        for slice_bytes in [None, Some(64 << 10)] {
+            let received = transfer(&files, 0.1, |options| {
+                (options.code, options.slice_bytes) = (code, slice_bytes);
+            });
+            assert_complete(&received, &files);
+        }
+    }
+}
+
+#[test]
+fn a_tree_arrives_with_its_directories_and_empty_files() {
+    let names = ["tree/a/b/c", "tree/a/d", "tree/e", "beside"];
+    let mut files: Files =
+        names.map(|name| (name.to_owned(), name.repeat(500).into_bytes())).into();
+    files.insert("tree/empty".to_owned(), Vec::new());
+    files.extend((0..200).map(|n| (format!("tree/many/{n}"), vec![n as u8; n % 3])));
+    assert_complete(&transfer(&files, 0.1, |_| {}), &files);
+}
+
+#[test]
+fn every_slice_of_a_file_is_an_object_of_its_own() {
+    let files = Files::from([("file".to_owned(), noise(100_001, 1))]);
+    let received = transfer(&files, 0.0, |options| options.slice_bytes = Some(10_000));
+    assert_complete(&received, &files);
+    let names: Vec<_> = received.summary.objects.iter().map(|object| &object.names).collect();
+    assert_eq!(names, vec![&vec!["file".to_owned()]; 11]);
+}
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn receive(session: Session, change: impl FnOnce(&mut ReceiveOptions)) -> Received {
+    let _air = air();
+    let reach = reach();
+    let receiver = FontanaReceiver::join(&reach, |options| {
+        options.metadata = MetadataMode::Fcast;
+        change(options);
+    });
+    let _sender = session.repeat(&reach);
+    receiver.run()
+}
+
+fn named(location: &str) -> CompoundMetadata {
+    CompoundMetadata { content_location: Some(location.to_owned()), ..CompoundMetadata::default() }
+}
+
+fn object(metadata: CompoundMetadata, data: &[u8]) -> Vec<u8> {
+    CompoundHeader::Object(metadata).with_data(data)
+}
+
+/// A descriptor that says that objects 1 to `last` are all there will be.
+fn all_up_to(last: u128) -> CarouselInstance {
+    let objects = vec![Toi(1)..=Toi(last)];
+    CarouselInstance { is_complete: true, objects, ..CarouselInstance::default() }
+}
+
+fn honest() -> Vec<u8> {
+    noise(5_500, 100)
+}
+
+fn honest_files() -> Files {
+    Files::from([("honest".to_owned(), honest())])
+}
+
+/// An honest file as object 1.
+fn honest_session() -> Session {
+    Session::default().file_with_fti(1, &object(named("honest"), &honest()))
+}
+
+/// A session with an honest file, another object, and a descriptor of both.
+fn beside_an_honest_file(bytes: &[u8]) -> Session {
+    honest_session().file_with_fti(2, bytes).file_with_fti(9, &all_up_to(2).emit())
+}
+
+/// What became of an object beside an honest file.
+#[track_caller]
+fn assert_arrives(bytes: &[u8], name: &str, content: &[u8]) {
+    let received = receive(beside_an_honest_file(bytes), |_| {});
+    let mut files = honest_files();
+    files.insert(name.to_owned(), content.to_vec());
+    assert_complete(&received, &files);
+}
+
+/// The object is refused, for the reason given, and the honest file is there.
+#[track_caller]
+fn assert_refused(bytes: &[u8], code: u8, reason: &str) {
+    let received = receive(beside_an_honest_file(bytes), |_| {});
+    assert_only_honest(&received, code, reason);
+}
+
+#[track_caller]
+fn assert_only_honest(received: &Received, code: u8, reason: &str) {
+    assert_eq!(received.code(), code, "{:?}", received.summary);
+    let failures: Vec<_> = received.summary.failures.iter().map(ToString::to_string).collect();
+    assert!(failures.iter().any(|failure| failure.contains(reason)), "{failures:?}");
+    assert_same(&received.files, &honest_files());
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    flute::sender::compress::compress_buffer(bytes, flute::core::lct::Cenc::Gzip).unwrap()
+}
+
+fn gzipped() -> Option<FdtContentEncoding> {
+    Some(FdtContentEncoding::Known(ContentEncoding::Gzip))
+}
+
+#[test]
+fn what_the_rfc_allows_is_received() {
+    let bytes = text(50_000);
+    let sha1 = Some(sha1::Sha1::digest(&bytes).into());
+    let sha256 = Some(sha2::Sha256::digest(&bytes).into());
+    let content_length = Some(50_000);
+    let content_encoding = gzipped();
+    for metadata in [
+        named("other"),
+        CompoundMetadata { sha1, ..named("other") },
+        CompoundMetadata { sha1, sha256, content_length, ..named("other") },
+    ] {
+        assert_arrives(&object(metadata.clone(), &bytes), "other", &bytes);
+        let encoded = CompoundMetadata { content_encoding: content_encoding.clone(), ..metadata };
+        assert_arrives(&object(encoded, &gzip(&bytes)), "other", &bytes);
+    }
+}
+
+#[test]
+fn a_checksum_over_the_header_alone_leaves_the_data_to_the_digest() {
+    let bytes = noise(2_000, 1);
+    let with_header_checksum = |metadata: CompoundMetadata, data: &[u8]| {
+        let mut object = object(metadata, data);
+        let header = object.len() - data.len();
+        object[..4].fill(0);
+        let mut sum = InternetChecksum::default();
+        sum.add(&object[..header]);
+        object[2..4].copy_from_slice(&sum.checksum().to_be_bytes());
+        object
+    };
+    let sha256 = Some(sha2::Sha256::digest(&bytes).into());
+    let metadata = CompoundMetadata { sha256, ..named("other") };
+    assert_arrives(&with_header_checksum(metadata.clone(), &bytes), "other", &bytes);
+    let mut damaged = bytes.clone();
+    damaged[1_000] ^= 1;
+    assert_refused(&with_header_checksum(metadata, &damaged), 4, "SHA-256");
+    assert_arrives(&with_header_checksum(named("other"), &damaged), "other", &damaged);
+}
+
+#[test]
+fn an_object_that_contradicts_itself_is_refused() {
+    let bytes = noise(2_000, 1);
+    let mut damaged = object(named("other"), &bytes);
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_refused(&damaged, 4, "checksum");
+    let is = |metadata| object(metadata, &bytes);
+    let other = || named("other");
+    assert_refused(&is(CompoundMetadata { sha1: Some([0; 20]), ..other() }), 4, "SHA-1");
+    assert_refused(&is(CompoundMetadata { sha256: Some([0; 32]), ..other() }), 4, "SHA-256");
+    for (content_length, reason) in [(1_999, "bytes"), (2_001, "more than its object can hold")] {
+        let metadata = CompoundMetadata { content_length: Some(content_length), ..other() };
+        assert_refused(&is(metadata), 4, reason);
+    }
+    assert_refused(&is(CompoundMetadata { content_encoding: gzipped(), ..other() }), 4, "gzip");
+    let unknown = Some(FdtContentEncoding::Unknown("br".to_owned()));
+    assert_refused(&is(CompoundMetadata { content_encoding: unknown, ..other() }), 6, "\"br\"");
+    assert_refused(b"something else", 4, "version");
+    assert_refused(&[0, 0], 4, "FCAST header");
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused() {
+    for name in ["../x", "..%2Fx", "a%00b", "C:\\x", ".fontana-fcast-127-0-0-1-4660/0", ""] {
+        assert_refused(&object(named(name), b"bytes"), 6, "");
+    }
+    assert_refused(&object(CompoundMetadata::default(), b"bytes"), 6, "");
+    // The same name twice.
+    assert_refused(&object(named("honest"), b"bytes"), 6, "");
+}
+
+#[test]
+fn a_file_that_exists_is_left_alone() {
+    let _air = air();
+    let reach = reach();
+    let receiver = FontanaReceiver::join(&reach, |o| o.metadata = MetadataMode::Fcast);
+    std::fs::write(receiver.target().join("mine"), "precious").unwrap();
+    let session = beside_an_honest_file(&object(named("mine"), b"bytes"));
+    let _sender = session.repeat(&reach);
+    let received = receiver.run();
+    assert_eq!(received.code(), 6);
+    assert_eq!(received.files["mine"], b"precious");
+}
+
+/// Slice `index` of a file of 3 000 bytes, three of them.
+fn slice(index: u32, offset: u64, data: &[u8]) -> Vec<u8> {
+    let slice = Some(Slice { count: 3, index, offset });
+    object(CompoundMetadata { content_length: Some(3_000), slice, ..named("sliced") }, data)
+}
+
+/// A session with an honest file and slices, as objects from 2 on.
+fn slices(all: &[Vec<u8>]) -> Session {
+    let last = all.len() as u128 + 1;
+    let session = (2..).zip(all).fold(honest_session(), |s, (toi, o)| s.file_with_fti(toi, o));
+    session.file_with_fti(99, &all_up_to(last).emit())
+}
+
+#[test]
+fn slices_of_any_length_come_in_any_order() {
+    let bytes = noise(3_000, 1);
+    let session = slices(&[
+        slice(2, 2_500, &bytes[2_500..]),
+        slice(0, 0, &bytes[..1]),
+        slice(1, 1, &bytes[1..2_500]),
+    ]);
+    let received = receive(session, |_| {});
+    let mut files = honest_files();
+    files.insert("sliced".to_owned(), bytes);
+    assert_complete(&received, &files);
+}
+
+#[test]
+fn a_file_without_all_its_slices_is_reported_with_what_is_missing() {
+    let bytes = noise(3_000, 1);
+    let session = slices(&[slice(1, 1_000, &bytes[1_000..2_000])]);
+    let received = receive(session, |_| {});
+    assert_only_honest(&received, 3, "\"sliced\" lacks 2 of its 3 slices: 0, 2");
+}
+
+#[test]
+fn slices_that_contradict_each_other_make_no_file() {
+    let (all, third) = (noise(3_000, 1), noise(1_000, 2));
+    let cases = [
+        (vec![slice(0, 0, &third), slice(1, 999, &third)], "does not fit"),
+        (vec![slice(0, 0, &third), slice(0, 0, &third)], "does not fit"),
+        (vec![slice(1, 0, &third), slice(0, 1_000, &third)], "does not fit"),
+        (vec![slice(0, 1, &all)], "more than 2999 bytes"),
+        (vec![slice(0, 3_001, b"")], "does not fit"),
+        (vec![slice(0, u64::MAX, &third)], "does not fit"),
+        (
+            vec![slice(0, 0, &third), slice(1, 1_001, &third[..999]), slice(2, 2_000, &third)],
+            "gaps",
+        ),
+    ];
+    for (objects, reason) in cases {
+        let received = receive(slices(&objects), |_| {});
+        assert_only_honest(&received, 4, reason);
+    }
+    let lengthless = CompoundMetadata {
+        slice: Some(Slice { count: 3, index: 1, offset: 0 }),
+        ..named("sliced")
+    };
+    let longer = CompoundMetadata { content_length: Some(3_001), ..lengthless.clone() };
+    for (metadata, reason) in [(lengthless, "how long"), (longer, "different things")] {
+        let received = receive(slices(&[slice(0, 0, b""), object(metadata, b"")]), |_| {});
+        assert_only_honest(&received, 4, reason);
+    }
+}
+
+#[test]
+fn a_session_cannot_promise_more_than_is_accepted() {
+    let session = || slices(&[slice(0, 0, b"")]);
+    let most = 5_500 + 3_000 + 500;
+    let received = receive(session(), |options| options.max_bytes = 2_999);
+    assert!(received.summary.failures.iter().any(|e| e.to_string().contains("bytes")));
+    assert_same(&received.files, &Files::new());
+    let received = receive(session(), |options| options.max_bytes = most);
+    assert_only_honest(&received, 3, "lacks 2 of its 3 slices: 1-2");
+}
+
+#[test]
+fn without_a_complete_descriptor_a_receiver_cannot_know_that_it_has_everything() {
+    let incomplete = CarouselInstance { is_complete: false, ..all_up_to(1) };
+    let none = honest_session();
+    let listing_more = honest_session().file_with_fti(9, &all_up_to(2).emit());
+    for session in [none, honest_session().file_with_fti(9, &incomplete.emit()), listing_more] {
+        let received = receive(session, |options| options.timeout = Some(PATIENCE));
+        assert_eq!(received.code(), 3, "{:?}", received.summary);
+        // What has arrived has its name all the same.
+        assert_same(&received.files, &honest_files());
+    }
+}
+
+#[test]
+fn an_object_that_a_complete_descriptor_does_not_list_is_not_waited_for() {
+    // Only the first packet of it is ever sent.
+    let stray = Session::default().file_with_fti(7, &noise(50_000, 7)).first_packet();
+    let session = stray
+        .file_with_fti(1, &object(named("honest"), &honest()))
+        .file_with_fti(9, &all_up_to(1).emit());
+    assert_complete(&receive(session, |_| {}), &honest_files());
+}
+
+#[test]
+fn a_newer_descriptor_counts_and_an_older_one_does_not() {
+    let descriptor = |id, last| CarouselInstance { id: Some(id), ..all_up_to(last) }.emit();
+    let open = |id, last| {
+        let instance = CarouselInstance { id: Some(id), is_complete: false, ..all_up_to(last) };
+        instance.emit()
+    };
+    let session = Session::default()
+        .file_with_fti(20, &open(5, 3))
+        .file_with_fti(21, &descriptor(4, 3))
+        .file_with_fti(1, &object(named("honest"), &honest()))
+        .wait(Duration::from_millis(200))
+        .file_with_fti(22, &descriptor(6, 1));
+    assert_complete(&receive(session, |_| {}), &honest_files());
+}
+
+#[test]
+fn an_object_with_a_new_number_goes_on_where_the_old_one_was() {
+    let file = object(named("honest"), &honest());
+    let equivalences = vec![Equivalence { toi: Toi(5), first_toi: Toi(1), first_instance: 0 }];
+    let renumbered = CarouselInstance {
+        is_complete: true,
+        id: Some(1),
+        objects: vec![Toi(5)..=Toi(5)],
+        equivalences,
+    };
+    for heard_before in
+        [Session::default().file_with_fti(1, &file).first_packet(), honest_session()]
+    {
+        let session = heard_before
+            .wait(Duration::from_millis(200))
+            .file_with_fti(9, &renumbered.emit())
+            .wait(Duration::from_millis(200))
+            .file_with_fti(5, &file);
+        assert_complete(&receive(session, |_| {}), &honest_files());
+    }
+}
+
+#[test]
+fn a_descriptor_that_is_none_fails_and_the_next_one_is_taken() {
+    let metadata = CompoundMetadata { is_complete: true, ..CompoundMetadata::default() };
+    let nonsense = CompoundHeader::Descriptor(metadata).with_data(b"1-");
+    let session = honest_session()
+        .file_with_fti(8, &nonsense)
+        .wait(Duration::from_millis(200))
+        .file_with_fti(9, &all_up_to(1).emit());
+    assert_only_honest(&receive(session, |_| {}), 4, "element");
+}
+
+#[test]
+fn sessions_with_tables_are_not_taken_for_fcast() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = write(&honest_files(), directory.path());
+    for metadata in [MetadataMode::Manifest, MetadataMode::Flute] {
+        let _air = air();
+        let reach = reach();
+        let receiver = FontanaReceiver::join(&reach, |options| {
+            options.metadata = MetadataMode::Fcast;
+            options.timeout = Some(Duration::from_secs(1));
+        });
+        let paths = paths.clone();
+        let _sender = FontanaSender::start(&reach, paths, |o| o.metadata = metadata);
+        let received = receiver.run();
+        assert_eq!(received.summary.verdict, Verdict::NothingHeard, "{:?}", received.summary);
+        assert_same(&received.files, &Files::new());
+    }
+}
