@@ -70,11 +70,12 @@ impl Linear {
             let (rows, scratch) = symbols.stripe_and_scratch(index, self.replaced.len());
             let kernel = MultiplyRows {
                 coefficients,
+                lanes: lines,
                 inputs: rows,
                 outputs: scratch,
                 before: Before::Replaced,
             };
-            instructions.dispatch(lines, kernel);
+            instructions.run(kernel);
             for (&row, recovered) in self.replaced.iter().zip(scratch.chunks_exact(lines)) {
                 copy(&mut rows[row as usize * lines..][..lines], recovered);
             }
@@ -126,8 +127,8 @@ impl Linear {
         for index in 0..symbols.count() {
             let outputs =
                 Symbols { bytes: out, width: symbols.width(), columns: symbols.bytes(index) };
-            let kernel = MultiplyOut { coefficients, inputs: symbols.stripe(index), outputs };
-            instructions.dispatch(symbols.lines(index), kernel);
+            let (lanes, inputs) = (symbols.lines(index), symbols.stripe(index));
+            instructions.run(MultiplyOut { coefficients, lanes, inputs, outputs });
         }
     }
 

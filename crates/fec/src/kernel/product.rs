@@ -6,7 +6,7 @@
 //! written is nothing until the tile is done. The shape of the tile is the instruction set's
 //! ([`Lane::ACCUMULATORS`]); the sum octet by octet is the reference in the tests.
 
-use super::{Kernel, Lane, Row};
+use super::{Lane, LaneKernel, Row};
 use crate::stripes::{LINE, Line};
 use std::ops::Range;
 
@@ -73,21 +73,37 @@ pub(crate) trait Outputs {
     fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>);
 }
 
-/// Rows of a stripe.
-impl<const N: usize> Outputs for [[Line; N]] {
+/// Rows of a stripe, one after the other.
+pub(crate) struct Rows<L> {
+    pub(crate) lines: L,
+    /// Of a row.
+    pub(crate) lanes: usize,
+}
+
+impl Rows<&[Line]> {
+    /// `M` lanes of a row, from lane `lane * M` on; `M` divides the number of lanes.
+    #[inline(always)]
+    fn chunk<const M: usize>(&self, row: usize, lane: usize) -> &[Line; M] {
+        const { assert!(M > 0) };
+        &self.lines.as_chunks::<M>().0[row * (self.lanes / M) + lane]
+    }
+}
+
+impl Outputs for Rows<&mut [Line]> {
     #[inline(always)]
     fn count(&self) -> usize {
-        self.len()
+        self.lines.len() / self.lanes.max(1)
     }
 
     #[inline(always)]
     fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M> {
-        Row::load(&self[row].as_chunks::<M>().0[lane])
+        let rows = Rows { lines: &*self.lines, lanes: self.lanes };
+        Row::load(rows.chunk(row, lane))
     }
 
     #[inline(always)]
     fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>) {
-        sum.store(&mut self[row].as_chunks_mut::<M>().0[lane]);
+        sum.store(&mut self.lines.as_chunks_mut::<M>().0[row * (self.lanes / M) + lane]);
     }
 }
 
@@ -137,31 +153,35 @@ pub(crate) enum Before {
     Replaced,
 }
 
-/// Multiplies. `coefficients` has one row for each output; `input` gives the row of bytes for each
-/// of its columns.
+/// Multiplies. `coefficients` has one row for each output, and one column for each row of `inputs`,
+/// which has the lanes of the outputs.
+///
+/// A number of lanes has a tile of its own only where that pays, because each takes its time to
+/// compile.
 #[inline(always)]
-pub(crate) fn multiply<'a, V: Lane, const N: usize>(
+pub(crate) fn multiply<V: Lane>(
     coefficients: Coefficients<'_, impl Coefficient<V>>,
-    input: impl Fn(usize) -> &'a [Line; N] + Copy,
-    outputs: &mut (impl Outputs + ?Sized),
+    inputs: Rows<&[Line]>,
+    outputs: &mut impl Outputs,
     mut before: Before,
 ) {
     debug_assert_eq!(coefficients.rows, outputs.count());
     let mut from = 0;
     loop {
         let to = coefficients.columns().min(from + INPUT_ROWS);
-        let pass = Pass { coefficients, from, to, input, before };
+        let pass = Pass { coefficients, from, to, inputs: &inputs, before };
         match V::ACCUMULATORS {
             // Of 32 registers, one to a lane.
-            25 => match N {
-                1 => pass.run::<V, N, 8, 1>(outputs),
-                2 => pass.run::<V, N, 8, 2>(outputs),
-                3 => pass.run::<V, N, 8, 3>(outputs),
-                4 => pass.run::<V, N, 6, 4>(outputs),
-                _ => pass.run::<V, N, 5, 5>(outputs),
+            25 => match inputs.lanes {
+                1 => pass.run::<V, 8, 1>(outputs),
+                2 => pass.run::<V, 8, 2>(outputs),
+                3 => pass.run::<V, 8, 3>(outputs),
+                4 => pass.run::<V, 6, 4>(outputs),
+                5 => pass.run::<V, 5, 5>(outputs),
+                lanes => debug_assert!(false, "rows of {lanes} lanes"),
             },
-            6 => pass.run::<V, N, 6, 1>(outputs),
-            _ => pass.run::<V, N, 4, 1>(outputs),
+            6 => pass.run::<V, 6, 1>(outputs),
+            _ => pass.run::<V, 4, 1>(outputs),
         }
         (from, before) = (to, Before::Added);
         if to == coefficients.columns() {
@@ -172,50 +192,43 @@ pub(crate) fn multiply<'a, V: Lane, const N: usize>(
 
 /// Some columns of the coefficients.
 #[derive(Clone, Copy)]
-struct Pass<'a, C, F> {
+struct Pass<'a, C> {
     coefficients: Coefficients<'a, C>,
     from: usize,
     to: usize,
-    input: F,
+    inputs: &'a Rows<&'a [Line]>,
     before: Before,
 }
 
-impl<'a, C: Copy, F> Pass<'_, C, F> {
+impl<C: Copy> Pass<'_, C> {
     /// Tiles of `G` outputs and `M` lanes, and smaller ones for the last outputs.
     #[inline(always)]
-    fn run<V: Lane, const N: usize, const G: usize, const M: usize>(
-        self,
-        outputs: &mut (impl Outputs + ?Sized),
-    ) where
+    fn run<V: Lane, const G: usize, const M: usize>(self, outputs: &mut impl Outputs)
+    where
         C: Coefficient<V>,
-        F: Fn(usize) -> &'a [Line; N] + Copy,
     {
         let count = outputs.count();
         let mut first = 0;
         while first + G <= count {
-            self.tile::<V, N, G, M>(first, outputs);
+            self.tile::<V, G, M>(first, outputs);
             first += G;
         }
         while first + 2 <= count {
-            self.tile::<V, N, 2, M>(first, outputs);
+            self.tile::<V, 2, M>(first, outputs);
             first += 2;
         }
         if first < count {
-            self.tile::<V, N, 1, M>(first, outputs);
+            self.tile::<V, 1, M>(first, outputs);
         }
     }
 
-    /// Outputs `first..first + G`, `M` lanes at a time. `M` divides `N`.
+    /// Outputs `first..first + G`, `M` lanes at a time. `M` divides the number of lanes.
     #[inline(always)]
-    fn tile<V: Lane, const N: usize, const G: usize, const M: usize>(
-        self,
-        first: usize,
-        outputs: &mut (impl Outputs + ?Sized),
-    ) where
+    fn tile<V: Lane, const G: usize, const M: usize>(self, first: usize, outputs: &mut impl Outputs)
+    where
         C: Coefficient<V>,
-        F: Fn(usize) -> &'a [Line; N] + Copy,
     {
-        for lane in 0..N / M {
+        for lane in 0..self.inputs.lanes / M {
             let mut sums = [Row::<V, M>::zero(); G];
             if self.before == Before::Added {
                 for (row, sum) in (first..).zip(&mut sums) {
@@ -223,7 +236,7 @@ impl<'a, C: Copy, F> Pass<'_, C, F> {
                 }
             }
             for j in self.from..self.to {
-                let input = self.operands::<V, N, M>(j, lane);
+                let input = self.operands::<V, M>(j, lane);
                 // There is one for every input and output.
                 let Some(factors) = self.coefficients.column::<G>(j, first) else { continue };
                 for (sum, &factor) in sums.iter_mut().zip(factors) {
@@ -238,61 +251,54 @@ impl<'a, C: Copy, F> Pass<'_, C, F> {
             }
         }
     }
-}
 
-impl<'a, C: Copy, F> Pass<'_, C, F> {
     /// `M` lanes of an input.
     #[inline(always)]
-    fn operands<V: Lane, const N: usize, const M: usize>(
-        &self,
-        j: usize,
-        lane: usize,
-    ) -> [V::Operand; M]
-    where
-        F: Fn(usize) -> &'a [Line; N] + Copy,
-    {
-        let row = &(self.input)(j).as_chunks::<M>().0[lane];
+    fn operands<V: Lane, const M: usize>(&self, j: usize, lane: usize) -> [V::Operand; M] {
         let mut operands = [V::zero().operand(); M];
-        for (operand, line) in operands.iter_mut().zip(row) {
+        for (operand, line) in operands.iter_mut().zip(self.inputs.chunk::<M>(j, lane)) {
             *operand = V::load(&line.0).operand();
         }
         operands
     }
 }
 
-/// [`multiply`] on rows of a number of lanes that is known at run time only, from a stripe to a
-/// stripe.
+/// [`multiply`] from a stripe to a stripe.
 pub(crate) struct MultiplyRows<'a> {
     pub(crate) coefficients: Coefficients<'a>,
+    /// In a row of either, 1 to [`MAX_STRIPE_LINES`](crate::stripes::MAX_STRIPE_LINES).
+    pub(crate) lanes: usize,
     /// One row of lines after the other.
     pub(crate) inputs: &'a [Line],
     pub(crate) outputs: &'a mut [Line],
     pub(crate) before: Before,
 }
 
-impl Kernel for MultiplyRows<'_> {
+impl LaneKernel for MultiplyRows<'_> {
     #[inline(always)]
-    fn run<V: Lane, const N: usize>(self) {
-        let inputs = self.inputs.as_chunks::<N>().0;
-        let outputs = self.outputs.as_chunks_mut::<N>().0;
-        multiply::<V, N>(self.coefficients, |j| &inputs[j], outputs, self.before);
+    fn run<V: Lane>(self) {
+        let lanes = self.lanes;
+        let inputs = Rows { lines: self.inputs, lanes };
+        let mut outputs = Rows { lines: self.outputs, lanes };
+        multiply::<V>(self.coefficients, inputs, &mut outputs, self.before);
     }
 }
 
 /// [`MultiplyRows`] from a stripe to symbols.
 pub(crate) struct MultiplyOut<'a> {
     pub(crate) coefficients: Coefficients<'a>,
+    /// As in [`MultiplyRows`].
+    pub(crate) lanes: usize,
     /// One row of lines after the other.
     pub(crate) inputs: &'a [Line],
     pub(crate) outputs: Symbols<'a>,
 }
 
-impl Kernel for MultiplyOut<'_> {
+impl LaneKernel for MultiplyOut<'_> {
     #[inline(always)]
-    fn run<V: Lane, const N: usize>(mut self) {
-        let inputs = self.inputs.as_chunks::<N>().0;
-        let outputs = &mut self.outputs;
-        multiply::<V, N>(self.coefficients, |j| &inputs[j], outputs, Before::Replaced);
+    fn run<V: Lane>(mut self) {
+        let inputs = Rows { lines: self.inputs, lanes: self.lanes };
+        multiply::<V>(self.coefficients, inputs, &mut self.outputs, Before::Replaced);
     }
 }
 
@@ -341,15 +347,13 @@ mod tests {
                 reference(coefficients, &inputs, &mut expected, lanes);
                 for instructions in InstructionSet::available() {
                     let mut outputs = before.clone();
-                    instructions.dispatch(
+                    instructions.run(MultiplyRows {
+                        coefficients,
                         lanes,
-                        MultiplyRows {
-                            coefficients,
-                            inputs: &inputs,
-                            outputs: &mut outputs,
-                            before: Before::Added,
-                        },
-                    );
+                        inputs: &inputs,
+                        outputs: &mut outputs,
+                        before: Before::Added,
+                    });
                     let same = outputs.iter().zip(&expected).all(|(a, b)| a.0 == b.0);
                     assert!(same, "{instructions:?}: {m} outputs, {n} inputs, {lanes} lanes");
                 }
@@ -370,8 +374,8 @@ mod tests {
                 let width = end + 9;
                 let mut out = vec![0xAA; m * width];
                 let outputs = Symbols { bytes: &mut out, width, columns: 5..5 + end };
-                let kernel = MultiplyOut { coefficients, inputs: &inputs, outputs };
-                instructions.dispatch(lanes, kernel);
+                let kernel = MultiplyOut { coefficients, lanes, inputs: &inputs, outputs };
+                instructions.run(kernel);
                 for (row, out) in out.chunks(width).enumerate() {
                     let expected = expected[row * lanes..][..lanes].iter().flat_map(|line| line.0);
                     let expected: Vec<u8> =

@@ -6,7 +6,7 @@
 //! [`multiply`] computes anyway, with bit matrices in place of octets. They would be 32 bytes or more
 //! for each factor, so they are made of the factors for some inputs and outputs at a time.
 
-use super::product::{Coefficient, multiply};
+use super::product::{Coefficient, Rows, multiply};
 use super::{Before, Coefficients, Lane, LaneKernel};
 use crate::gf65536::Field;
 use crate::stripes::{LINE, Stripes};
@@ -37,7 +37,7 @@ impl<F: Fn(usize, usize) -> u16> LaneKernel for MultiplyWide<'_, F> {
     #[inline(always)]
     fn run<V: Lane>(self) {
         let (inputs, outputs) = (self.inputs.rows() / 2, self.outputs.rows() / 2);
-        let mut matrices = vec![Matrix(V::matrix(0)); 2 * INPUTS.min(inputs) * 2 * OUTPUTS];
+        let mut matrices = vec![Matrix::<V>(V::matrix(0)); 2 * INPUTS.min(inputs) * 2 * OUTPUTS];
         for first_output in (0..outputs).step_by(OUTPUTS) {
             let some_outputs = first_output..outputs.min(first_output + OUTPUTS);
             for first_input in (0..inputs).step_by(INPUTS) {
@@ -58,10 +58,11 @@ impl<F: Fn(usize, usize) -> u16> LaneKernel for MultiplyWide<'_, F> {
                 let coefficients = coefficients.rows(0..2 * some_outputs.len());
                 let before = if first_input == 0 { Before::Replaced } else { Before::Added };
                 for index in 0..self.inputs.count() {
-                    let rows = &self.inputs.stripe(index).as_chunks::<LANES>().0[2 * first_input..];
-                    let to = self.outputs.stripe_mut(index).as_chunks_mut::<LANES>().0;
-                    let to = &mut to[2 * some_outputs.start..2 * some_outputs.end];
-                    multiply::<V, LANES>(coefficients, |row| &rows[row], to, before);
+                    let lines = &self.inputs.stripe(index)[2 * first_input * LANES..];
+                    let to = 2 * some_outputs.start * LANES..2 * some_outputs.end * LANES;
+                    let to = &mut self.outputs.stripe_mut(index)[to];
+                    let mut outputs = Rows { lines: to, lanes: LANES };
+                    multiply(coefficients, Rows { lines, lanes: LANES }, &mut outputs, before);
                 }
             }
         }

@@ -124,13 +124,13 @@ impl DirectPlan {
         from: Range<usize>,
     ) {
         for index in 0..symbols.count() {
-            let lines = symbols.lines(index);
-            let rows = &mut symbols.stripe_mut(index)[from.start * lines..];
-            let (inputs, rest) = rows.split_at_mut(from.len() * lines);
-            let outputs = &mut rest[..self.lost * lines];
+            let lanes = symbols.lines(index);
+            let rows = &mut symbols.stripe_mut(index)[from.start * lanes..];
+            let (inputs, rest) = rows.split_at_mut(from.len() * lanes);
+            let outputs = &mut rest[..self.lost * lanes];
             let coefficients = Coefficients::new(self.lost, coefficients);
             let before = Before::Added;
-            instructions.dispatch(lines, MultiplyRows { coefficients, inputs, outputs, before });
+            instructions.run(MultiplyRows { coefficients, lanes, inputs, outputs, before });
         }
     }
 
