@@ -57,6 +57,12 @@ impl Lists {
         self.starts.push(self.items.len() as u32);
     }
 
+    /// The same lists with each number replaced.
+    pub(crate) fn map(mut self, replace: impl Fn(u32) -> u32) -> Self {
+        self.items.iter_mut().for_each(|item| *item = replace(*item));
+        self
+    }
+
     /// How many lists there are.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1

@@ -11,29 +11,28 @@ use super::matrix::Matrix;
 use super::params::Params;
 use super::peeling::{Peeling, Place};
 use super::program::Pivots;
+use crate::csr::Lists;
 use crate::equations::{Basis, Budget, Stop, flip, is_set, ones, xor_into};
 use crate::gf256::{self, mul};
 
 /// How the inactive columns follow from the left-over rows and the HDPC rows.
 pub(super) struct DenseSolution {
-    /// One for each inactive column that a left-over row solves.
-    pub(super) rows: Vec<SolvedRow>,
+    /// The inactive columns that left-over rows solve.
+    pub(super) rows: SolvedRows,
     /// The others.
     pub(super) free: Vec<SolvedFree>,
     /// See [`hdpc::pairs`]; empty if no column is free.
     pub(super) hdpc_pairs: Vec<[u8; 2]>,
 }
 
-/// One left-over row, and the inactive column solved by it.
-pub(super) struct SolvedRow {
-    /// The matrix row.
-    pub(super) row: u32,
-    /// Index of the inactive column.
-    pub(super) inactive: u32,
-    /// Indices of the solved rows that have to be summed.
-    pub(super) rows: Vec<u32>,
-    /// Indices of the free columns that have to be added.
-    pub(super) free: Vec<u32>,
+/// Some left-over rows, and an inactive column solved by each.
+pub(super) struct SolvedRows {
+    /// The matrix row, and the index of the inactive column.
+    pub(super) solved: Vec<(u32, u32)>,
+    /// For each the indices of those of these rows that have to be summed.
+    pub(super) rows: Lists,
+    /// For each the indices of the free columns that have to be added.
+    pub(super) free: Lists,
 }
 
 /// A free column.
@@ -141,22 +140,20 @@ impl ColumnBits {
 }
 
 /// The reduced equations as lists.
-fn solved_rows(basis: &Basis, free: &[u32]) -> Vec<SolvedRow> {
-    (basis.rows.iter().enumerate())
-        .map(|(index, &(row, inactive))| {
-            let (columns, summed) = (basis.equation(index), basis.history(index));
-            SolvedRow {
-                row,
-                inactive,
-                rows: ones(summed).collect(),
-                free: (0..)
-                    .zip(free)
-                    .filter_map(|(i, &column)| is_set(columns, column).then_some(i))
-                    .collect(),
-            }
-        })
-        .collect()
+fn solved_rows(basis: &Basis, free: &[u32]) -> SolvedRows {
+    let count = basis.rows.len();
+    // About half of what may be there is.
+    let mut rows = Lists::with_capacity(count, count * count / 2);
+    let mut of_free = Lists::with_capacity(count, count * free.len() / 2);
+    for index in 0..count {
+        rows.push(ones(basis.history(index)));
+        let columns = basis.equation(index);
+        let is_added = |(i, &column): (u32, &u32)| is_set(columns, column).then_some(i);
+        of_free.push((0..).zip(free).filter_map(is_added));
+    }
+    SolvedRows { solved: basis.rows.clone(), rows, free: of_free }
 }
+
 /// Most HDPC rows of any block: `H` of RFC 6330, table 2.
 const MAX_HDPC_ROWS: usize = 16;
 

@@ -3,8 +3,10 @@
 use super::hdpc::{self, Symbols};
 use super::program::Program;
 use super::tuple::for_each_neighbor;
+use crate::csr::Lists;
 use crate::kernel::{InstructionSet, Kernel, Lane, Row};
-use crate::stripes::{LINE, Line, Stripes};
+use crate::stripes::{Line, Stripes};
+use crate::xor_program::write_sums;
 
 impl Program {
     /// Turns the inputs into the intermediate symbols, in place.
@@ -51,8 +53,11 @@ impl Kernel for RunStripe<'_> {
             }
             Row::<V, N>::load(&slots[slot]).add_all(y, solved).store(&mut y[slot]);
         }
-        for (row, d) in program.dense_rows.iter().zip(d.iter_mut()) {
-            Row::<V, N>::load(&slots[row.slot as usize]).add_all(y, &row.solved).store(d);
+        let dense_rows = &program.dense_rows;
+        for ((&slot, solved), d) in
+            dense_rows.slots.iter().zip(dense_rows.solved.iter()).zip(&mut *d)
+        {
+            Row::<V, N>::load(&slots[slot as usize]).add_all(y, solved).store(d);
         }
         if !program.free.is_empty() {
             // The columns from `W` on are inactive.
@@ -62,22 +67,22 @@ impl Kernel for RunStripe<'_> {
         }
 
         // Steps 4 to 6.
-        for row in &program.dense_rows {
-            Row::<V, N>::zero().add_all(d, &row.rows).store(&mut slots[row.slot as usize]);
+        for (&slot, rows) in dense_rows.slots.iter().zip(dense_rows.rows.iter()) {
+            Row::<V, N>::zero().add_all(d, rows).store(&mut slots[slot as usize]);
         }
         for free in &program.free {
             let mut sum = Row::<V, N>::zero();
             for (&factor, g) in free.hdpc_factors.iter().zip(&*g) {
                 sum = sum.add_product(V::factor(factor), Row::load(g));
             }
-            for (&factor, row) in free.dense_factors.iter().zip(&program.dense_rows) {
-                sum = sum.add_product(V::factor(factor), Row::load(&slots[row.slot as usize]));
+            for (&factor, &slot) in free.dense_factors.iter().zip(&dense_rows.slots) {
+                sum = sum.add_product(V::factor(factor), Row::load(&slots[slot as usize]));
             }
             sum.store(&mut slots[free.slot as usize]);
         }
-        for row in &program.dense_rows {
-            let slot = row.slot as usize;
-            Row::<V, N>::load(&slots[slot]).add_all(slots, &row.free).store(&mut slots[slot]);
+        for (&slot, free) in dense_rows.slots.iter().zip(dense_rows.free.iter()) {
+            let slot = slot as usize;
+            Row::<V, N>::load(&slots[slot]).add_all(slots, free).store(&mut slots[slot]);
         }
 
         // Step 7.
@@ -98,51 +103,14 @@ impl Program {
     ) {
         /// Neighbors of an average symbol, and a little more.
         const TYPICAL_NEIGHBORS: usize = 8;
-        let mut neighbors = Vec::with_capacity(isis.len() * TYPICAL_NEIGHBORS);
-        let mut ends = Vec::with_capacity(isis.len());
+        let mut sums = Lists::with_capacity(isis.len(), isis.len() * TYPICAL_NEIGHBORS);
         for isi in isis {
-            for_each_neighbor(&self.params, isi, |column| {
-                neighbors.push(self.slots[column as usize]);
+            sums.push_with(|slots| {
+                for_each_neighbor(&self.params, isi, |column| {
+                    slots.push(self.slots[column as usize]);
+                });
             });
-            ends.push(neighbors.len());
         }
-        for index in 0..intermediate.count() {
-            let kernel = EncodeStripe {
-                slots: intermediate.stripe(index),
-                neighbors: &neighbors,
-                ends: &ends,
-                width: intermediate.width(),
-                bytes: intermediate.bytes(index),
-                out,
-            };
-            instructions.dispatch(intermediate.lines(index), kernel);
-        }
-    }
-}
-
-/// The columns of encoding symbols that one stripe holds.
-struct EncodeStripe<'a> {
-    slots: &'a [Line],
-    /// Slots of the neighbors of one symbol after the other, and where each symbol's end.
-    neighbors: &'a [u32],
-    ends: &'a [usize],
-    /// Bytes of a symbol.
-    width: usize,
-    /// Bytes of a symbol that are written here.
-    bytes: std::ops::Range<usize>,
-    out: &'a mut [u8],
-}
-
-impl Kernel for EncodeStripe<'_> {
-    #[inline(always)]
-    fn run<V: Lane, const N: usize>(self) {
-        debug_assert!(self.bytes.len() <= N * LINE);
-        let slots = self.slots.as_chunks::<N>().0;
-        let mut start = 0;
-        for (&end, out) in self.ends.iter().zip(self.out.chunks_exact_mut(self.width)) {
-            let neighbors = &self.neighbors[start..end];
-            start = end;
-            Row::<V, N>::zero().add_all(slots, neighbors).store_bytes(&mut out[self.bytes.clone()]);
-        }
+        write_sums(instructions, intermediate, &sums, out);
     }
 }

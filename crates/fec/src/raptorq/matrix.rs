@@ -76,7 +76,9 @@ impl Matrix {
 
 /// The columns of each LDPC row (RFC 6330, section 5.3.3.3).
 fn ldpc_rows(params: &Params) -> Vec<Vec<u32>> {
-    let mut rows = vec![Vec::new(); params.s as usize];
+    // Three terms for each of `B` columns, spread evenly, and three more.
+    let weight = 3 * params.b.div_ceil(params.s) as usize + 3;
+    let mut rows: Vec<_> = (0..params.s).map(|_| Vec::with_capacity(weight)).collect();
     for i in 0..params.b {
         let a = 1 + i / params.s;
         for j in 0..3 {

@@ -4,8 +4,9 @@ use super::dense::{self, DenseSolution};
 use super::matrix::Matrix;
 use super::params::Params;
 use super::peeling::{Peeling, peel};
-use super::program::{DenseRow, FreeColumn, Pivots, Program};
+use super::program::{DenseRows, FreeColumn, Pivots, Program};
 use crate::Work;
+use crate::csr::Lists;
 use crate::equations::{Budget, Stop};
 
 /// What planning came to.
@@ -38,6 +39,9 @@ fn try_plan(params: &Params, isis: &[u32], budget: &mut Budget) -> Result<Progra
     Ok(write_down(params, isis, &matrix, &peeling, pivots, solution))
 }
 
+/// Terms of a left-over row, most of which are heavy.
+const TYPICAL_TERMS: usize = 32;
+
 /// Looks everything up.
 fn write_down(
     params: &Params,
@@ -52,9 +56,8 @@ fn write_down(
     for &(row, column) in &peeling.pivots {
         column_of_row[row as usize] = Some(column);
     }
-    for solved in &solution.rows {
-        let column = peeling.inactive[solved.inactive as usize];
-        column_of_row[solved.row as usize] = Some(column);
+    for &(row, inactive) in &solution.rows.solved {
+        column_of_row[row as usize] = Some(peeling.inactive[inactive as usize]);
     }
     let (ldpc, symbols) = column_of_row.split_at(params.s as usize);
     let without_input = ldpc.iter().flatten().copied();
@@ -69,17 +72,18 @@ fn write_down(
 
     pivots.look_up(&slots);
     let free_slots: Vec<u32> = solution.free.iter().map(|f| inactive_slot(f.inactive)).collect();
-    let dense_rows = (solution.rows.into_iter())
-        .map(|solved| {
-            let columns = matrix.row(solved.row as usize).iter().copied();
-            DenseRow {
-                slot: inactive_slot(solved.inactive),
-                solved: columns.filter(|&other| peeling.is_pivot(other)).map(slot).collect(),
-                rows: solved.rows,
-                free: solved.free.iter().map(|&i| free_slots[i as usize]).collect(),
-            }
-        })
-        .collect();
+    let dense_rows = solution.rows.solved;
+    let mut solved = Lists::with_capacity(dense_rows.len(), dense_rows.len() * TYPICAL_TERMS);
+    for &(row, _) in &dense_rows {
+        let columns = matrix.row(row as usize).iter().copied();
+        solved.push(columns.filter(|&other| peeling.is_pivot(other)).map(slot));
+    }
+    let dense_rows = DenseRows {
+        slots: dense_rows.iter().map(|&(_, inactive)| inactive_slot(inactive)).collect(),
+        solved,
+        rows: solution.rows.rows,
+        free: solution.rows.free.map(|index| free_slots[index as usize]),
+    };
     let free = (solution.free.into_iter().zip(&free_slots))
         .map(|(free, &slot)| FreeColumn {
             slot,

@@ -18,6 +18,7 @@
 //! inactive columns. Steps 4 to 6 are the inverse of a matrix of `u` inactive columns.
 
 use super::params::Params;
+use crate::csr::Lists;
 
 /// The steps of the module's documentation, with everything looked up.
 pub(crate) struct Program {
@@ -33,7 +34,7 @@ pub(crate) struct Program {
     /// Slots of inactive columns below `W`: their `y` is zero.
     pub(super) inactive_lt: Vec<u32>,
     /// Steps 2, 4 and 6.
-    pub(super) dense_rows: Vec<DenseRow>,
+    pub(super) dense_rows: DenseRows,
     /// Step 3: see [`hdpc::pairs`](super::hdpc::pairs). Empty if no column is free.
     pub(super) hdpc_pairs: Vec<[u8; 2]>,
     /// Step 5.
@@ -139,16 +140,16 @@ impl DoubleEndedIterator for PivotIter<'_> {
     }
 }
 
-/// One dense row and the inactive column that it solves.
-pub(super) struct DenseRow {
+/// The dense rows and the inactive columns that they solve, each with:
+pub(super) struct DenseRows {
     /// Slot of the input, and of `z` and `x`.
-    pub(super) slot: u32,
+    pub(super) slots: Vec<u32>,
     /// Step 2: slots whose `y` are added.
-    pub(super) solved: Vec<u32>,
+    pub(super) solved: Lists,
     /// Step 4: dense rows whose `d` are added.
-    pub(super) rows: Vec<u32>,
+    pub(super) rows: Lists,
     /// Step 6: slots of free columns whose `x` are added.
-    pub(super) free: Vec<u32>,
+    pub(super) free: Lists,
 }
 
 /// One column that only the HDPC rows determine.
@@ -172,6 +173,6 @@ impl Program {
 
     /// Rows of one stripe that the program needs beside the slots: `y`, `d` and `g`.
     pub(crate) fn scratch_rows(&self) -> usize {
-        (self.params.l + self.params.h) as usize + self.dense_rows.len()
+        (self.params.l + self.params.h) as usize + self.dense_rows.slots.len()
     }
 }

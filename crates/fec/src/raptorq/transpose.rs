@@ -92,21 +92,22 @@ impl Kernel for RunTransposed<'_> {
         }
 
         // Steps 6 to 4.
-        for row in &program.dense_rows {
-            Row::<V, N>::load(&slots[row.slot as usize]).add_to_all(slots, &row.free);
+        let dense_rows = &program.dense_rows;
+        for (&slot, free) in dense_rows.slots.iter().zip(dense_rows.free.iter()) {
+            Row::<V, N>::load(&slots[slot as usize]).add_to_all(slots, free);
         }
         for free in &program.free {
             let sum = Row::<V, N>::load(&slots[free.slot as usize]);
             for (&factor, g) in free.hdpc_factors.iter().zip(&mut *g) {
                 Row::<V, N>::load(g).add_product(V::factor(factor), sum).store(g);
             }
-            for (&factor, row) in free.dense_factors.iter().zip(&program.dense_rows) {
-                let z = &mut slots[row.slot as usize];
+            for (&factor, &slot) in free.dense_factors.iter().zip(&dense_rows.slots) {
+                let z = &mut slots[slot as usize];
                 Row::<V, N>::load(z).add_product(V::factor(factor), sum).store(z);
             }
         }
-        for row in &program.dense_rows {
-            Row::<V, N>::load(&slots[row.slot as usize]).add_to_all(d, &row.rows);
+        for (&slot, rows) in dense_rows.slots.iter().zip(dense_rows.rows.iter()) {
+            Row::<V, N>::load(&slots[slot as usize]).add_to_all(d, rows);
         }
 
         // Steps 3 to 1.
@@ -114,9 +115,9 @@ impl Kernel for RunTransposed<'_> {
             let lt_slots = &program.slots[..params.w as usize];
             hdpc::multiply_transposed::<V, N>(&program.hdpc_pairs, g, lt_slots, y);
         }
-        for (row, d) in program.dense_rows.iter().zip(&*d) {
-            slots[row.slot as usize] = *d;
-            Row::<V, N>::load(d).add_to_all(y, &row.solved);
+        for ((&slot, solved), d) in dense_rows.slots.iter().zip(dense_rows.solved.iter()).zip(&*d) {
+            slots[slot as usize] = *d;
+            Row::<V, N>::load(d).add_to_all(y, solved);
         }
         for (slot, solved, _) in program.pivots.iter().rev() {
             let row = Row::<V, N>::load(&y[slot]);
