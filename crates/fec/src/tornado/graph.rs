@@ -29,6 +29,8 @@ pub struct Graph {
     terms: Lists,
     /// For each source symbol and first check, the checks that it is part of.
     checks: Lists,
+    /// For each check the exclusive or of its own ESI and those of its terms.
+    sums: Vec<u32>,
 }
 
 impl Graph {
@@ -69,7 +71,9 @@ impl Graph {
             terms.push(list);
         }
         let checks = terms.transposed(0..k + first_checks);
-        Self { code, source_symbols, first_checks, terms, checks }
+        let sum = |(esi, terms): (u32, &[u32])| terms.iter().fold(esi, |sum, term| sum ^ term);
+        let sums = (k..).zip(terms.iter()).map(sum).collect();
+        Self { code, source_symbols, first_checks, terms, checks, sums }
     }
 
     /// The code whose graph this is.
@@ -103,6 +107,12 @@ impl Graph {
     /// If there is no such check.
     pub fn terms(&self, index: u32) -> &[u32] {
         self.terms.list(index as usize)
+    }
+
+    /// For each check, how many symbols its terms and itself are, and the exclusive or of their ESIs.
+    pub(super) fn checks(&self) -> impl Iterator<Item = (u32, u32)> {
+        let count = |(terms, &sum): (&[u32], &u32)| (terms.len() as u32 + 1, sum);
+        self.terms.iter().zip(&self.sums).map(count)
     }
 
     /// The checks, as indices, that symbol `esi` is part of; none for last checks.

@@ -23,8 +23,6 @@ pub struct Peeler {
     /// For each symbol, whether it is at hand or recovered.
     known: Vec<bool>,
     checks: Vec<Check>,
-    /// As [`checks`](Self::checks) before anything is known.
-    untouched: Vec<Check>,
     recovered: usize,
     /// Symbols that are known and not yet taken out of their checks.
     fresh: Vec<u32>,
@@ -50,26 +48,27 @@ struct Check {
     sum: u32,
 }
 
+impl Check {
+    /// Nothing is known.
+    fn untouched((missing, sum): (u32, u32)) -> Self {
+        Self { missing, sum }
+    }
+}
+
 impl Peeler {
     /// Nothing is at hand yet.
     pub fn new(graph: Arc<Graph>, peeling: Peeling) -> Self {
-        let (k, n) = (graph.source_symbols(), graph.encoding_symbols());
-        let check = |index| {
-            let terms: &[u32] = graph.terms(index);
-            let sum = terms.iter().fold(k + index, |sum, term| sum ^ term);
-            Check { missing: terms.len() as u32 + 1, sum }
-        };
-        let untouched: Vec<Check> = (0..n - k).map(check).collect();
-        let checks = untouched.clone();
-        let known = vec![false; n as usize];
+        let known = vec![false; graph.encoding_symbols() as usize];
+        let checks = graph.checks().map(Check::untouched).collect();
         let (fresh, steps) = (Vec::new(), Vec::new());
-        Self { graph, peeling, known, checks, untouched, recovered: 0, fresh, steps }
+        Self { graph, peeling, known, checks, recovered: 0, fresh, steps }
     }
 
     /// Forgets all symbols, in the memory that there is.
     pub fn reset(&mut self) {
         self.known.fill(false);
-        self.checks.copy_from_slice(&self.untouched);
+        let untouched = self.graph.checks().map(Check::untouched);
+        self.checks.iter_mut().zip(untouched).for_each(|(check, untouched)| *check = untouched);
         self.recovered = 0;
         self.fresh.clear();
         self.steps.clear();

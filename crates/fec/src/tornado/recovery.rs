@@ -53,8 +53,11 @@ impl Recovery {
         let mut used = Vec::with_capacity(steps.len());
         for step in steps.iter().rev() {
             if is_needed[step.symbol as usize] && !is_at_hand(step.symbol) {
-                let terms = graph.terms(step.check).iter().copied();
-                terms.for_each(|term| is_needed[term as usize] = true);
+                // The terms of first checks are source symbols, all of which are needed.
+                if step.check >= graph.first_checks() {
+                    let terms = graph.terms(step.check).iter().copied();
+                    terms.for_each(|term| is_needed[term as usize] = true);
+                }
                 // A check that is at hand needs no row of its own on this account.
                 let own = k + step.check;
                 is_needed[own as usize] |= own != step.symbol && !is_at_hand(own);
