@@ -4,7 +4,6 @@ use crate::contest::Contestant;
 use crate::reception::{OnIds, Receiving, Reception};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload, symbol};
 use fontana_fec::{Encoder, Esi, FecScheme, Memory, Plan, PlanCache, Progress, Work};
-use std::convert::Infallible;
 use std::sync::Arc;
 
 pub(crate) const NAME: &str = "fontana";
@@ -66,12 +65,8 @@ impl Contestant for Encoding<'_> {
     }
 
     fn run(&mut self) {
-        let load = |esi: Esi, out: &mut [u8]| {
-            out.copy_from_slice(self.workload.symbol(esi));
-            Ok::<_, Infallible>(())
-        };
         let memory = std::mem::take(&mut self.memory);
-        let Ok(block) = self.plan.execute_in(memory, SYMBOL_SIZE, load);
+        let block = self.plan.execute_from(memory, SYMBOL_SIZE, |esi| self.workload.symbol(esi));
         block.write_symbols(&self.esis, &mut self.out);
         self.memory = block.into_memory();
     }
@@ -137,15 +132,12 @@ impl Contestant for Decoding<'_> {
 
     fn run(&mut self) {
         let plan = self.solve().unwrap();
-        let load = |esi: Esi, out: &mut [u8]| {
-            out.copy_from_slice(match esi.0.checked_sub(self.workload.k) {
-                None => self.workload.symbol(esi),
-                Some(index) => symbol(&self.repair, index),
-            });
-            Ok::<_, Infallible>(())
-        };
         let memory = std::mem::take(&mut self.memory);
-        let Ok(recovered) = plan.recover_in(memory, SYMBOL_SIZE, load);
+        let received = |esi: Esi| match esi.0.checked_sub(self.workload.k) {
+            None => self.workload.symbol(esi),
+            Some(index) => symbol(&self.repair, index),
+        };
+        let recovered = plan.recover_from(memory, SYMBOL_SIZE, received);
         recovered.write_symbols(0..plan.lost().len(), &mut self.out);
         self.memory = recovered.into_memory();
     }

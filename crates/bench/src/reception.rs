@@ -3,8 +3,7 @@
 use crate::contest::Contestant;
 use crate::workload::{SYMBOL_SIZE, Workload, symbol};
 use fontana_fec::lt::{Lt, Profile};
-use fontana_fec::{Encoder, Esi, FecScheme, Intermediate, Memory, Plan, PlanCache, Progress, Work};
-use std::convert::Infallible;
+use fontana_fec::{Encoder, Esi, FecScheme, Memory, Plan, PlanCache, Progress, Work};
 use std::sync::Arc;
 
 /// Recovered symbols are written this many at a time, as a receiver does.
@@ -34,9 +33,7 @@ impl<'a> Reception<'a> {
         for (place, esi) in (0..).zip(&esis[source..]) {
             places[(esi.0 - k) as usize] = place;
         }
-        let block = load(&plan, Memory::default(), |esi, out| {
-            out.copy_from_slice(workload.symbol(esi));
-        });
+        let block = plan.execute_from(Memory::default(), SYMBOL_SIZE, |esi| workload.symbol(esi));
         let mut repair = vec![0; (esis.len() - source) * SYMBOL_SIZE];
         block.write_symbols(&esis[source..], &mut repair);
         Self { scheme, workload, esis, repair, places, _plan: plan }
@@ -90,15 +87,6 @@ fn is_strict(scheme: FecScheme) -> bool {
     matches!(scheme, FecScheme::Lt { code: Lt { profile: Profile::Strict, .. }, .. })
 }
 
-fn load(plan: &Arc<Plan>, memory: Memory, symbol: impl Fn(Esi, &mut [u8])) -> Intermediate {
-    let load = |esi: Esi, out: &mut [u8]| {
-        symbol(esi, out);
-        Ok::<_, Infallible>(())
-    };
-    let Ok(block) = plan.execute_in(memory, SYMBOL_SIZE, load);
-    block
-}
-
 /// The part of it that is done on ids.
 pub(crate) struct OnIds<'a>(pub(crate) Reception<'a>);
 
@@ -133,9 +121,8 @@ impl Contestant for Receiving<'_> {
 
     fn run(&mut self) {
         let plan = self.reception.plan();
-        let block = load(&plan, std::mem::take(&mut self.memory), |esi, out| {
-            out.copy_from_slice(self.reception.symbol(esi));
-        });
+        let memory = std::mem::take(&mut self.memory);
+        let block = plan.execute_from(memory, SYMBOL_SIZE, |esi| self.reception.symbol(esi));
         for lost in plan.lost().chunks(BATCH) {
             let out = &mut self.out[..lost.len() * SYMBOL_SIZE];
             block.write_symbols(lost, out);

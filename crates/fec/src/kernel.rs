@@ -60,7 +60,16 @@ pub(crate) trait Lane: Copy {
     /// `operand * factor`.
     fn product(operand: Self::Operand, factor: Self::Factor) -> Self;
     /// Says that `line` will be needed soon.
-    fn prefetch(line: &Line);
+    fn prefetch(line: &[u8; LINE]);
+    /// Stores past the caches. A [`fence`](Self::fence) has to follow before another thread may see
+    /// that this one is done.
+    #[inline(always)]
+    fn stream(self, to: &mut Line) {
+        self.store(&mut to.0);
+    }
+    /// Ends a run of [`stream`](Self::stream).
+    #[inline(always)]
+    fn fence() {}
 }
 
 /// A piece of work on rows of `N` lanes. Implementations of `run`, and what they call, are
@@ -281,7 +290,7 @@ impl<V: Lane, const N: usize> Row<V, N> {
     /// Says that `row` will be needed soon.
     #[inline(always)]
     pub(crate) fn prefetch(row: &[Line; N]) {
-        row.iter().for_each(V::prefetch);
+        row.iter().for_each(|line| V::prefetch(&line.0));
     }
 
     /// Loads bytes of no alignment, which may end before the row does.

@@ -6,7 +6,9 @@ use crate::linear::Linear;
 use crate::linear16::{self, Linear16};
 use crate::raptorq::{self, DirectPlan, Params, Program};
 use crate::reed_solomon::ReedSolomonCode;
-use crate::stripes::{LINE, MAX_STRIPE_LINES, Memory, Stripes};
+use crate::stripes::{
+    LINE, Lender, MAX_STRIPE_LINES, Memory, Source, Stripes, load, loading_memory,
+};
 use crate::tornado::{self, Graph};
 use crate::{BlockLengthError, Encoder, Esi, FecScheme, lt};
 use std::sync::{Arc, OnceLock};
@@ -220,7 +222,8 @@ impl Plan {
             Code::Linear(linear) => (self.source_symbols as usize, linear.scratch_rows()),
             Code::Linear16(linear) => return linear.memory(width) + width,
         };
-        (rows * lines + scratch_rows * lines.min(MAX_STRIPE_LINES)) * LINE + width
+        let rows = rows * lines + scratch_rows * lines.min(MAX_STRIPE_LINES);
+        rows * LINE + loading_memory(self.inputs.len(), width)
     }
 
     /// Computes the intermediate symbols of `width` columns: of whole symbols, or of any slice of
@@ -255,75 +258,68 @@ impl Plan {
         self.execute_with(InstructionSet::best(), memory, width, load)
     }
 
-    pub(crate) fn execute_with<E>(
+    /// [`execute_in`](Self::execute_in) for a caller who has the symbols in memory, which saves the
+    /// time to copy them to where `load` is told to put them. `symbol` is called once for each of
+    /// [`inputs`](Self::inputs), in order, and gives its `width` bytes; zeros are added to fewer.
+    pub fn execute_from<'s>(
+        self: &Arc<Self>,
+        memory: Memory,
+        width: usize,
+        symbol: impl Fn(Esi) -> &'s [u8],
+    ) -> Intermediate {
+        let Ok(symbols) = self.execute_with(InstructionSet::best(), memory, width, Lender(symbol));
+        symbols
+    }
+
+    pub(crate) fn execute_with<'s, S: Source<'s>>(
         self: &Arc<Self>,
         instructions: InstructionSet,
         memory: Memory,
         width: usize,
-        mut load: impl FnMut(Esi, &mut [u8]) -> Result<(), E>,
-    ) -> Result<Intermediate, E> {
-        let mut bounce = vec![0; width];
-        let write = match &self.code {
-            Code::Linear16(_) => linear16::write_symbol,
-            _ => Stripes::write_row,
-        };
-        let mut load_into = |symbols: &mut Stripes, esi: Esi, row: usize| {
-            bounce.fill(0);
-            load(esi, &mut bounce)?;
-            write(symbols, row, &bounce);
-            Ok(())
-        };
+        mut source: S,
+    ) -> Result<Intermediate, S::Error> {
+        let inputs = self.inputs.iter().copied().map(Some);
         let symbols = match &self.code {
             Code::NoCode => {
-                let rows = self.source_symbols as usize;
-                let mut symbols = Stripes::new(memory, rows, width);
-                for &esi in &self.inputs {
-                    load_into(&mut symbols, esi, esi.0 as usize)?;
-                }
+                let mut symbols = Stripes::new(memory, self.source_symbols as usize, width);
+                load(instructions, &mut symbols, inputs.zip(0..), &mut source)?;
                 symbols
             }
             Code::RaptorQ { params, program, .. } => {
                 let program = self.program(params, program);
-                let rows = params.l as usize;
-                let mut symbols = Stripes::new(memory, rows, width);
-                for (isi, row) in program.inputs() {
-                    match raptorq::esi_of(params, self.source_symbols, isi) {
-                        Some(esi) => load_into(&mut symbols, esi, row)?,
-                        // Padding symbols are zero and have no ESI.
-                        None => symbols.clear_row(row),
-                    }
-                }
+                let mut symbols = Stripes::new(memory, params.l as usize, width);
+                let esi = |isi| raptorq::esi_of(params, self.source_symbols, isi);
+                let inputs = program.inputs().map(|(isi, row)| (esi(isi), row));
+                load(instructions, &mut symbols, inputs, &mut source)?;
                 program.run(instructions, &mut symbols);
                 symbols
             }
             Code::Tornado(recovery) => {
                 let mut symbols = Stripes::new(memory, recovery.rows().0, width);
-                for (&esi, &row) in self.inputs.iter().zip(recovery.input_rows()) {
-                    load_into(&mut symbols, esi, row as usize)?;
-                }
+                let rows = recovery.input_rows().iter().map(|&row| row as usize);
+                load(instructions, &mut symbols, inputs.zip(rows), &mut source)?;
                 recovery.run(instructions, &mut symbols);
                 symbols
             }
             Code::Lt(recovery) => {
                 let mut symbols = Stripes::new(memory, recovery.rows().0, width);
-                for (slot, &esi) in self.inputs.iter().enumerate() {
-                    load_into(&mut symbols, esi, slot)?;
-                }
+                load(instructions, &mut symbols, inputs.zip(0..), &mut source)?;
                 recovery.run(instructions, &mut symbols);
                 symbols
             }
             Code::Linear(linear) => {
                 let mut symbols = Stripes::new(memory, self.source_symbols as usize, width);
-                for (&esi, row) in self.inputs.iter().zip(linear.input_rows()) {
-                    load_into(&mut symbols, esi, row)?;
-                }
+                load(instructions, &mut symbols, inputs.zip(linear.input_rows()), &mut source)?;
                 linear.run(instructions, &mut symbols);
                 symbols
             }
             Code::Linear16(linear) => {
                 let mut symbols = linear.rows(memory, width);
+                let mut symbol = vec![0; width];
                 for (&esi, row) in self.inputs.iter().zip(linear.input_rows()) {
-                    load_into(&mut symbols, esi, row)?;
+                    symbol.fill(0);
+                    source.write(esi, &mut symbol)?;
+                    linear16::write_symbol(&mut symbols, row, &symbol);
                 }
                 linear.run(instructions, &mut symbols);
                 symbols

@@ -5,6 +5,10 @@
 //! each stripe is contiguous, so that a plan can be run on one stripe after another, at the speed of
 //! the cache. The columns are independent of each other, which is why this is allowed.
 
+mod loading;
+
+pub(crate) use loading::{Lender, Source, load, memory as loading_memory};
+
 use std::ops::Range;
 
 /// A cache line, and the widest vector register there is: the unit of a stripe's width.
@@ -95,6 +99,15 @@ impl Stripes {
     /// How many stripes there are.
     pub(crate) fn count(&self) -> usize {
         self.stripes
+    }
+
+    /// True if these are more bytes than stay in the caches: what is written to one stripe is not
+    /// there any more when all others have been written.
+    pub(crate) fn is_large(&self) -> bool {
+        /// Half of what processors share among a few cores. Measured, at half of it writing past the
+        /// caches is as good as not.
+        const LARGE: usize = 8 << 20;
+        self.rows * self.width > LARGE
     }
 
     /// The columns of stripe `index`, in lines.

@@ -5,11 +5,12 @@ use super::{Lane, LaneKernel, MATRICES, PRODUCTS, products_of};
 use crate::gf256::REDUCTION;
 use crate::stripes::{LINE, Line};
 use std::arch::x86_64::{
-    __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi8,
+    __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm256_add_epi8,
     _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
     _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256, _mm256_permute2x128_si256, _mm256_set1_epi8,
     _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setr_epi64x, _mm256_setzero_si256,
-    _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
+    _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_storeu_si256, _mm256_stream_si256,
+    _mm256_xor_si256,
 };
 
 /// Runs `kernel` compiled for AVX2.
@@ -189,8 +190,24 @@ impl<const GFNI: bool> Lane for Avx2<GFNI> {
     }
 
     #[inline(always)]
-    fn prefetch(line: &Line) {
+    fn prefetch(line: &[u8; LINE]) {
         // SAFETY: a hint, which touches no memory.
         unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast()) }
+    }
+
+    #[inline(always)]
+    fn stream(self, to: &mut Line) {
+        let at = (&raw mut *to).cast::<__m256i>();
+        // SAFETY: AVX2 is there; two stores of 32 bytes to a `Line`, which is aligned to them.
+        unsafe {
+            _mm256_stream_si256(at, self.0[0]);
+            _mm256_stream_si256(at.add(1), self.0[1]);
+        }
+    }
+
+    #[inline(always)]
+    fn fence() {
+        // SAFETY: every processor that has AVX2 has it.
+        unsafe { _mm_sfence() }
     }
 }

@@ -5,9 +5,9 @@
 use super::{Lane, LaneKernel, MATRICES};
 use crate::stripes::{LINE, Line};
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512,
-    _mm512_maskz_set1_epi8, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
-    _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm512_gf2p8affine_epi64_epi8,
+    _mm512_loadu_si512, _mm512_maskz_set1_epi8, _mm512_set1_epi64, _mm512_setzero_si512,
+    _mm512_storeu_si512, _mm512_stream_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
 /// True if this processor runs [`run`].
@@ -105,8 +105,20 @@ impl Lane for Avx512 {
     }
 
     #[inline(always)]
-    fn prefetch(line: &Line) {
+    fn prefetch(line: &[u8; LINE]) {
         // SAFETY: a hint, which touches no memory.
         unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast()) }
+    }
+
+    #[inline(always)]
+    fn stream(self, to: &mut Line) {
+        // SAFETY: AVX-512 is there; a store of 64 bytes to a `Line`, which is aligned to them.
+        unsafe { _mm512_stream_si512((&raw mut *to).cast(), self.0) }
+    }
+
+    #[inline(always)]
+    fn fence() {
+        // SAFETY: every processor that has AVX-512 has it.
+        unsafe { _mm_sfence() }
     }
 }

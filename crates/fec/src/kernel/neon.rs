@@ -128,5 +128,5 @@ impl Lane for Neon {
     }
 
     #[inline(always)]
-    fn prefetch(_line: &Line) {}
+    fn prefetch(_line: &[u8; LINE]) {}
 }

@@ -2,7 +2,7 @@
 
 use super::{Lane, MATRICES, columns_of};
 use crate::gf256::REDUCTION;
-use crate::stripes::{LINE, Line};
+use crate::stripes::LINE;
 
 /// 64 bytes as eight words of eight field elements.
 #[derive(Clone, Copy)]
@@ -112,5 +112,5 @@ impl Lane for Plain {
     }
 
     #[inline(always)]
-    fn prefetch(_line: &Line) {}
+    fn prefetch(_line: &[u8; LINE]) {}
 }

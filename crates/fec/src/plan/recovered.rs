@@ -2,7 +2,7 @@
 
 use super::{Intermediate, Plan};
 use crate::kernel::InstructionSet;
-use crate::stripes::{LINE, Memory, Stripes};
+use crate::stripes::{LINE, Lender, Memory, Source, Stripes, loading_memory};
 use crate::{Encoder, Esi};
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,10 @@ impl Plan {
     /// [`Recovered`] it returns keeps.
     pub fn recovery_memory(&self, width: usize) -> usize {
         match self.direct() {
-            Some(direct) => direct.rows() * width.div_ceil(LINE) * LINE + width,
+            Some(direct) => {
+                let rows = direct.rows() * width.div_ceil(LINE);
+                rows * LINE + loading_memory(self.inputs.len(), width)
+            }
             None => self.memory(width),
         }
     }
@@ -48,27 +51,30 @@ impl Plan {
         self.recover_with(InstructionSet::best(), memory, width, load)
     }
 
-    pub(crate) fn recover_with<E>(
+    /// [`recover_in`](Self::recover_in) for a caller who has the symbols in memory: see
+    /// [`execute_from`](Self::execute_from).
+    pub fn recover_from<'s>(
+        self: &Arc<Self>,
+        memory: Memory,
+        width: usize,
+        symbol: impl Fn(Esi) -> &'s [u8],
+    ) -> Recovered {
+        let Ok(symbols) = self.recover_with(InstructionSet::best(), memory, width, Lender(symbol));
+        symbols
+    }
+
+    pub(crate) fn recover_with<'s, S: Source<'s>>(
         self: &Arc<Self>,
         instructions: InstructionSet,
         memory: Memory,
         width: usize,
-        mut load: impl FnMut(Esi, &mut [u8]) -> Result<(), E>,
-    ) -> Result<Recovered, E> {
+        source: S,
+    ) -> Result<Recovered, S::Error> {
         let Some(direct) = self.direct() else {
-            let symbols = self.execute_with(instructions, memory, width, load)?;
+            let symbols = self.execute_with(instructions, memory, width, source)?;
             return Ok(Recovered(Way::Intermediate(symbols)));
         };
-        let mut bounce = vec![0; width];
-        let mut inputs = self.inputs.iter();
-        let symbols = direct.run(instructions, memory, width, |symbols, row| {
-            if let Some(&esi) = inputs.next() {
-                bounce.fill(0);
-                load(esi, &mut bounce)?;
-                symbols.write_row(row, &bounce);
-            }
-            Ok(())
-        })?;
+        let symbols = direct.run(instructions, memory, width, &self.inputs, source)?;
         Ok(Recovered(Way::Direct { plan: Arc::clone(self), symbols }))
     }
 }
@@ -211,6 +217,29 @@ mod tests {
     }
 
     #[test]
+    fn lent_symbols_are_as_good_as_written_ones() {
+        let (k, width) = (300, 1300);
+        let sent = encoder(k, width);
+        let symbols: Vec<Vec<u8>> = (0..2 * k).map(|esi| symbol(&sent, Esi(esi))).collect();
+        for lost in [20, 150] {
+            let scheme = RAPTORQ;
+            let mut decoder = scheme.decoder(k).unwrap();
+            for esi in (lost..k + lost + 1).map(Esi) {
+                decoder.push(esi).unwrap();
+            }
+            let crate::Progress::Solved(plan) = decoder.solve(crate::Work::UNBOUNDED) else {
+                panic!("symbols enough")
+            };
+            let lend = |esi: Esi| symbols[esi.0 as usize].as_slice();
+            let recovered = plan.recover_from(Memory::default(), width, lend);
+            let block = plan.execute_from(recovered.into_memory(), width, lend);
+            for esi in [0, lost - 1, lost, k, 2 * k - 1].map(Esi) {
+                assert!(symbol(&block, esi) == symbols[esi.0 as usize], "{lost} lost: {esi:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_direct_plan_gives_the_intermediate_symbols_too() {
         let (k, width) = (300, 100);
         let sent = encoder(k, width);
@@ -255,7 +284,7 @@ mod tests {
     #[test]
     fn a_direct_recovery_takes_less_memory_than_the_block() {
         let plan = direct(InstructionSet::best(), 300, 20);
-        assert_eq!(plan.recovery_memory(1280), (64 + 2 * 20) * 1280 + 1280);
+        assert_eq!(plan.recovery_memory(1280), (64 + 2 * 20 + 16) * 1280);
         assert!(plan.memory(1280) > 300 * 1280);
         let source = Plan::source(RAPTORQ, 300).unwrap();
         assert_eq!(source.recovery_memory(1280), source.memory(1280));

@@ -13,7 +13,7 @@ use super::transpose::OctetRows;
 use super::{Params, isi_of};
 use crate::gf256;
 use crate::kernel::{Before, Coefficients, InstructionSet, Kernel, Lane, MultiplyRows, Row};
-use crate::stripes::{LINE, Line, MAX_STRIPE_LINES, Memory, Stripes};
+use crate::stripes::{LINE, Line, MAX_STRIPE_LINES, Memory, Source, Stripes, load};
 use crate::{Esi, Work};
 use std::ops::Range;
 
@@ -91,24 +91,23 @@ impl DirectPlan {
         BATCH + 2 * self.lost
     }
 
-    /// The lost symbols, from the symbols at hand as `load` gives them: it is told the row to write
-    /// the next one to.
+    /// The lost symbols, from the symbols at hand, `inputs`.
     ///
     /// # Errors
-    /// The first error of `load`.
-    pub(crate) fn run<E>(
+    /// The first error of `source`.
+    pub(crate) fn run<'s, S: Source<'s>>(
         &self,
         instructions: InstructionSet,
         memory: Memory,
         width: usize,
-        mut load: impl FnMut(&mut Stripes, usize) -> Result<(), E>,
-    ) -> Result<Stripes, E> {
+        inputs: &[Esi],
+        mut source: S,
+    ) -> Result<Stripes, S::Error> {
         let mut symbols = Stripes::narrow(memory, self.rows(), width, STRIPE_LINES);
         (BATCH..self.rows()).for_each(|row| symbols.clear_row(row));
-        for coefficients in self.coefficients.chunks(BATCH * self.lost) {
-            for row in 0..coefficients.len() / self.lost {
-                load(&mut symbols, row)?;
-            }
+        let batches = inputs.chunks(BATCH).zip(self.coefficients.chunks(BATCH * self.lost));
+        for (esis, coefficients) in batches {
+            load(instructions, &mut symbols, esis.iter().copied().map(Some).zip(0..), &mut source)?;
             self.add(instructions, &mut symbols, coefficients, 0..BATCH);
         }
         self.add(instructions, &mut symbols, &self.inverse, BATCH..BATCH + self.lost);
