@@ -66,6 +66,16 @@ fn webrc_uses_three_quarters_of_any_bottleneck_and_loses_less_than_five_per_cent
 }
 
 #[test]
+fn webrc_does_the_same_with_slots_of_ten_seconds() {
+    let control = CongestionControl::Webrc(presets::webrc(mbit(20) as u32, PACKET).unwrap());
+    let megabits = [1, 4, 16];
+    let mut network = star(&control, &megabits, Router::default());
+    for (used, loss) in measure(&mut network, &megabits, 600, 1200) {
+        assert!(used >= 0.75 && loss < 0.05, "{used} {loss}");
+    }
+}
+
+#[test]
 fn webrc_takes_a_whole_session_that_fits() {
     let control = webrc(20);
     let mut network = star(&control, &[100], Router::default());
