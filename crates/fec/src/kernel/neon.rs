@@ -3,7 +3,7 @@
 
 use super::{Lane, PRODUCTS, plain::Plain, products_of};
 use crate::gf256::REDUCTION;
-use crate::stripes::{LINE, Line};
+use crate::stripes::LINE;
 use std::arch::aarch64::{
     uint8x16_t, vandq_u8, vcltzq_s8, vdupq_n_u8, veorq_u8, vld1q_u8, vqtbl1q_u8,
     vreinterpretq_s8_u8, vshlq_n_u8, vshrq_n_u8, vst1q_u8,
