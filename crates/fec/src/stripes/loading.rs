@@ -78,7 +78,11 @@ pub(crate) fn load<'s, S: Source<'s>>(
 ) -> Result<(), S::Error> {
     let at_once = rows.size_hint().1.map_or(AT_ONCE, |count| count.clamp(1, AT_ONCE));
     let (collected, lent, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(at_once));
-    let mut loading = Loading { instructions, symbols, at_once, collected, lent, rows: waiting };
+    let stripes =
+        (0..symbols.count()).map(|index| (symbols.range(index).start, symbols.lines(index)));
+    let stripes = stripes.collect();
+    let mut loading =
+        Loading { instructions, symbols, stripes, at_once, collected, lent, rows: waiting };
     for (esi, row) in rows {
         match esi {
             Some(esi) => source.load(esi, row, &mut loading)?,
@@ -93,6 +97,9 @@ pub(crate) fn load<'s, S: Source<'s>>(
 pub(crate) struct Loading<'a, 's> {
     instructions: InstructionSet,
     symbols: &'a mut Stripes,
+    /// For each stripe where it starts, and how many lines a row of it has: looked up once, because
+    /// of a small block most of the time would go there.
+    stripes: Vec<(usize, usize)>,
     /// Symbols that wait for each other.
     at_once: usize,
     /// Symbols that are not in their rows yet: their bytes, or where those are.
@@ -134,12 +141,14 @@ impl<'s> Loading<'_, 's> {
     /// Puts what waits into its rows.
     fn flush(&mut self) {
         let width = self.symbols.width().max(1);
-        let (rows, to) = (self.rows.as_slice(), &mut *self.symbols);
+        let past_caches = self.symbols.is_large();
+        let (rows, stripes, to) = (&self.rows, &self.stripes, &mut self.symbols.memory.lines);
         if self.lent.is_empty() {
             let from = self.collected.chunks_exact(width);
-            self.instructions.run(CopyIn { from, rows, to });
+            self.instructions.run(CopyIn { from, rows, stripes, to, past_caches });
         } else {
-            self.instructions.run(CopyIn { from: self.lent.iter().copied(), rows, to });
+            let from = self.lent.iter().copied();
+            self.instructions.run(CopyIn { from, rows, stripes, to, past_caches });
         }
         self.collected.clear();
         self.lent.clear();
@@ -152,23 +161,27 @@ struct CopyIn<'a, F> {
     from: F,
     /// For each symbol its row.
     rows: &'a [u32],
-    to: &'a mut Stripes,
+    /// For each stripe where it starts, and how many lines a row of it has.
+    stripes: &'a [(usize, usize)],
+    to: &'a mut [Line],
+    past_caches: bool,
 }
 
 impl<'s, F: Iterator<Item = &'s [u8]> + Clone> LaneKernel for CopyIn<'_, F> {
     #[inline(always)]
     fn run<V: Lane>(self) {
-        let is_large = self.to.is_large();
+        let Self { stripes, to, past_caches, .. } = self;
         let mut ahead = self.from.clone().skip(AHEAD);
         for (symbol, &row) in self.from.zip(self.rows) {
             ahead.next().unwrap_or_default().as_chunks().0.iter().for_each(V::prefetch);
             let (mut lines, mut rest) = symbol.as_chunks::<LINE>();
-            for index in 0..self.to.count() {
-                let to = self.to.row_mut(index, row as usize);
+            for &(start, count) in stripes {
+                let to = &mut to[start + row as usize * count..][..count];
                 let (here, after) = lines.split_at(lines.len().min(to.len()));
                 lines = after;
                 for (line, to) in here.iter().zip(&mut *to) {
-                    if is_large { V::load(line).stream(to) } else { V::load(line).store(&mut to.0) }
+                    let line = V::load(line);
+                    if past_caches { line.stream(to) } else { line.store(&mut to.0) }
                 }
                 for to in &mut to[here.len()..] {
                     *to = Line::ZERO;
@@ -177,7 +190,7 @@ impl<'s, F: Iterator<Item = &'s [u8]> + Clone> LaneKernel for CopyIn<'_, F> {
                 }
             }
         }
-        if is_large {
+        if past_caches {
             V::fence();
         }
     }
@@ -225,9 +238,9 @@ mod tests {
                     let Ok(()) = load(instructions, &mut written, rows(), &mut write);
                     let mut lender = Lender(|esi: Esi| sent[esi.0 as usize].as_slice());
                     let Ok(()) = load(instructions, &mut lent, rows(), &mut lender);
-                    for at in 0..count {
+                    for (at, sent) in sent.iter().enumerate() {
                         let zeros = vec![0; width];
-                        let expected = if at % 5 == 3 { &zeros } else { &sent[at] };
+                        let expected = if at % 5 == 3 { &zeros } else { sent };
                         assert!(row(&written, at) == *expected, "{instructions:?}, {width}");
                         assert!(row(&lent, at) == *expected, "{instructions:?}, {width}");
                     }

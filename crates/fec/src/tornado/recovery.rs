@@ -81,17 +81,20 @@ impl Recovery {
                 |symbol: u32| symbol.checked_sub(k).map_or(symbol, |c| first_rows[c as usize]);
             let own = k + step.check;
             let row = row_of(step.symbol);
-            let others =
-                graph.terms(step.check).iter().copied().filter(|&term| term != step.symbol);
+            let terms = graph.terms(step.check).iter();
             if own == step.symbol {
-                program.set_slot(row, others.map(row_of));
+                program.set_slot(row, terms.map(|&term| row_of(term)));
                 continue;
             }
             let check_row = &mut row_of_check[step.check as usize];
             if *check_row == NO_ROW {
                 *check_row = row;
             }
-            program.set_slot(row, std::iter::once(*check_row).chain(others.map(row_of)));
+            // The check takes the place of the symbol among its terms.
+            let check_row = *check_row;
+            let row_instead =
+                |&term: &u32| if term == step.symbol { check_row } else { row_of(term) };
+            program.set_slot(row, terms.map(row_instead));
         }
 
         let source = (0..k).map(|esi| (esi, esi));
@@ -152,6 +155,10 @@ impl Recovery {
         match self.first_rows.get(check as usize) {
             Some(&NO_ROW) => rows.extend(self.graph.terms(check)),
             Some(&row) => rows.push(row),
+            // Every first check has a row, whose number is its ESI.
+            None if self.rows == k as usize + self.first_rows.len() => {
+                rows.extend_from_slice(self.graph.terms(check));
+            }
             None => {
                 for &first_check in self.graph.terms(check) {
                     self.add_check(first_check - k, rows);
