@@ -35,8 +35,10 @@ pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, 
 pub use layout::{ObjectLayout, SymbolPiece};
 pub use oti::{FecScheme, Oti, OtiError};
 pub use plan::{Intermediate, Plan, PlanCache, Recovered};
+pub use raptorq::DEGREE_BOUNDS as RAPTORQ_DEGREE_BOUNDS;
 pub use reed_solomon::ReedSolomonCode;
-pub use stripes::Memory;
+pub use stripes::{Memory, Stripes};
+pub use xor_program::XorProgram;
 
 /// Encoding symbol identifier: names one encoding symbol of a source block (RFC 5052, section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

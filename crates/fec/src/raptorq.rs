@@ -26,6 +26,7 @@ pub(crate) use decoder::RaptorQDecoder;
 pub(crate) use direct::DirectPlan;
 pub(crate) use params::Params;
 pub(crate) use program::Program;
+pub use tables::DEGREE_BOUNDS;
 
 use crate::{Esi, Work};
 use planner::Planned;

@@ -43,8 +43,8 @@ impl std::fmt::Debug for Memory {
     }
 }
 
-/// `rows` rows of `width` bytes, stripe by stripe.
-pub(crate) struct Stripes {
+/// `rows` rows of `width` bytes, stripe by stripe: what an [`XorProgram`](crate::XorProgram) runs on.
+pub struct Stripes {
     rows: usize,
     width: usize,
     stripes: usize,
@@ -56,8 +56,9 @@ pub(crate) struct Stripes {
 }
 
 impl Stripes {
-    /// Rows of whatever was in `memory`. Stripes are as few as possible and as equal as possible.
-    pub(crate) fn new(memory: Memory, rows: usize, width: usize) -> Self {
+    /// `rows` rows of whatever was in `memory`. Stripes are as few as possible and as equal as
+    /// possible.
+    pub fn new(memory: Memory, rows: usize, width: usize) -> Self {
         Self::narrow(memory, rows, width, MAX_STRIPE_LINES)
     }
 
@@ -87,7 +88,7 @@ impl Stripes {
     }
 
     /// How many rows there are.
-    pub(crate) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.rows
     }
 
@@ -167,7 +168,10 @@ impl Stripes {
     }
 
     /// Replaces row `row` by `bytes`.
-    pub(crate) fn write_row(&mut self, row: usize, bytes: &[u8]) {
+    ///
+    /// # Panics
+    /// If there is no such row, or `bytes` are fewer than its width.
+    pub fn write_row(&mut self, row: usize, bytes: &[u8]) {
         debug_assert_eq!(bytes.len(), self.width);
         let (mut whole, rest) = bytes.as_chunks::<LINE>();
         for index in 0..self.stripes {
@@ -204,7 +208,10 @@ impl Stripes {
     }
 
     /// Copies row `row` into `out`.
-    pub(crate) fn read_row(&self, row: usize, out: &mut [u8]) {
+    ///
+    /// # Panics
+    /// If there is no such row, or `out` is not as wide.
+    pub fn read_row(&self, row: usize, out: &mut [u8]) {
         debug_assert_eq!(out.len(), self.width);
         for index in 0..self.stripes {
             let (lines, out) = (self.lines(index), &mut out[self.bytes(index)]);

@@ -9,7 +9,7 @@ use crate::stripes::{LINE, Line, Stripes};
 
 /// A straight line of steps `row = sum of rows`.
 #[derive(Debug, Default)]
-pub(crate) struct XorProgram {
+pub struct XorProgram {
     steps: Vec<Step>,
     terms: Vec<u32>,
     scratch_rows: usize,
@@ -26,7 +26,8 @@ struct Step {
 }
 
 impl XorProgram {
-    pub(crate) fn with_capacity(steps: usize, terms: usize) -> Self {
+    /// An empty program with room for some steps of so many terms in all.
+    pub fn with_capacity(steps: usize, terms: usize) -> Self {
         Self { steps: Vec::with_capacity(steps), terms: Vec::with_capacity(terms), scratch_rows: 0 }
     }
 
@@ -36,7 +37,7 @@ impl XorProgram {
     }
 
     /// Slot `slot` becomes the sum of these slots; itself, if it is one of them, as it was.
-    pub(crate) fn set_slot(&mut self, slot: u32, slots: impl IntoIterator<Item = u32>) {
+    pub fn set_slot(&mut self, slot: u32, slots: impl IntoIterator<Item = u32>) {
         self.push(slot, false, slots, []);
     }
 
@@ -74,6 +75,21 @@ impl XorProgram {
         self.terms.extend(scratch);
         let terms = (self.terms.len() - start) as u32;
         self.steps.push(Step { row, is_scratch, slots, terms });
+    }
+
+    /// Takes all steps out, and keeps the room.
+    pub fn clear(&mut self) {
+        self.steps.clear();
+        self.terms.clear();
+        self.scratch_rows = 0;
+    }
+
+    /// Runs on the rows of `symbols`, in place, with the best instructions that the processor has.
+    ///
+    /// # Panics
+    /// If a step names a row that `symbols` does not have.
+    pub fn execute(&self, symbols: &mut Stripes) {
+        self.run(InstructionSet::best(), symbols);
     }
 
     /// Runs on the rows of `symbols`, in place.
