@@ -32,6 +32,8 @@ mod table;
 mod timing;
 
 mod df;
+mod fc;
+mod fo;
 mod ms;
 
 pub use chart::{Axis, Chart, Exhibit, Grid, Series};

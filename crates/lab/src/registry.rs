@@ -1,7 +1,7 @@
 //! All experiments, in the order of the pages, and which of their claims are known to differ.
 
 use crate::experiment::Experiment;
-use crate::{df, ms};
+use crate::{df, fc, fo, ms};
 
 /// Every experiment.
 pub const EXPERIMENTS: &[&Experiment] = &[
@@ -29,6 +29,10 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &ms::variation::EXPERIMENT,
     &ms::worst::EXPERIMENT,
     &ms::offsets::OFFSETS,
+    &fc::model::EXPERIMENT,
+    &fc::alf::EXPERIMENT,
+    &fo::window::EXPERIMENT,
+    &fo::window::speed::EXPERIMENT,
 ];
 
 /// The experiment of that id.
@@ -62,6 +66,22 @@ const DIFFERING: &[(&str, &str, &str)] = &[
     ("df.lt", "excess", "a plain LT code that is only peeled needs more nearly always"),
     ("df.lt", "both", "for 1e-8 a plain LT code needs a mean degree of 30 there"),
     ("df.loss", "bursts", "sent round robin, a burst takes about as much from every block"),
+    (
+        "fc.model",
+        "least",
+        "6.8 is that of two cycles at n/k = 4; three cycles, which are twelve layers, give 6.67",
+    ),
+    (
+        "fo.window",
+        "lag",
+        "0.6 % in excess makes up for what random losses take within some ten windows, not three",
+    ),
+    (
+        "fo.speed",
+        "rate",
+        "a third of the rate of blocks: 34 to 38 rows are read for a symbol, from beyond the caches",
+    ),
+    ("fo.speed", "memory", "rows are held as long as the lag is"),
     ("ms.eq2", "printed", "the formula gives 1.3673, which rounds to 1.367"),
 ];
 

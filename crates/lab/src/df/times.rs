@@ -14,7 +14,7 @@ use crate::table::{Row, Table, Value, row};
 use crate::timing::{Work, medians};
 use coder::{Cauchy, Direction, Fountain};
 
-mod coder;
+pub(crate) mod coder;
 
 /// Files of the paper's tables, in packets of 1 KB, with the printed seconds of Cauchy and of
 /// Tornado Z to encode and to decode.

@@ -10,14 +10,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 /// 1 KB, in 16 parts of a cache line.
-const SYMBOL_SIZE: usize = 1024;
+pub(crate) const SYMBOL_SIZE: usize = 1024;
 
 /// Bits of an element: a field that has room for the longest file.
 const BITS: u32 = 16;
 
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Encode,
     Decode,
 }
@@ -87,8 +87,10 @@ fn exchanged(k: u32) -> (Vec<u32>, Vec<u32>) {
     (0..k).step_by(2).map(|esi| (esi, k + esi)).unzip()
 }
 
+const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 8 };
+
 /// A file in one block of a code of ours: Tornado Z, LT or RaptorQ.
-pub(super) struct Fountain {
+pub(crate) struct Fountain {
     name: &'static str,
     scheme: FecScheme,
     /// What is the same for all files of this length is made once.
@@ -113,12 +115,17 @@ impl Fountain {
             ("Tornado Z", FecScheme::Tornado { max_source_block_length, code: Tornado::Z }),
             ("LT (fast)", lt(Lt::fast(k, 1))),
             ("LT (strict)", lt(Lt::strict(k, 1))),
-            ("RaptorQ", FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 8 }),
+            ("RaptorQ", RAPTORQ),
         ];
         let made = schemes
             .into_iter()
             .filter_map(|(name, scheme)| Self::new(name, scheme, k, direction, random).ok());
         made.collect()
+    }
+
+    /// A file of `k` packets with RaptorQ; `None` if it has no such block.
+    pub(crate) fn raptorq(k: u32, direction: Direction, random: &mut SplitMix64) -> Option<Self> {
+        Self::new("RaptorQ", RAPTORQ, k, direction, random).ok()
     }
 
     fn new(
@@ -179,7 +186,7 @@ impl Fountain {
     }
 
     /// Makes `k` repair symbols, or the lost source symbols.
-    pub(super) fn run(&mut self, direction: Direction) {
+    pub(crate) fn run(&mut self, direction: Direction) {
         let k = self.encoding.source_symbols();
         let memory = std::mem::take(&mut self.memory);
         if direction == Direction::Encode {
@@ -218,7 +225,7 @@ impl Fountain {
     }
 
     /// Whether the last decoding gave what was lost.
-    pub(super) fn is_right(&self, direction: Direction) -> bool {
+    pub(crate) fn is_right(&self, direction: Direction) -> bool {
         if direction == Direction::Encode {
             return true;
         }

@@ -1,0 +1,5 @@
+//! Improving the efficiency of a multicast file transfer tool based on ALC (Roca, Mordelet, INRIA
+//! RR-4411, 2002): which symbols to send on which layer, and in which order.
+
+pub(crate) mod alf;
+pub(crate) mod model;

@@ -1,0 +1,97 @@
+//! `fc.alf`: what it costs that fragments of a file speak for themselves (sections 4.1 and 6.1).
+
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Experiment, Kind};
+use crate::table::{Table, row};
+
+/// Figure 8: a fragment's metadata, as far as they are shown, and the two lengths and the checksum
+/// around them, of 4 bytes each.
+const SHOWN: &str = "Content-Base: \"/tmp/\"\r\n\
+                     Content-Location: \"big_file.ps\"\r\n\
+                     Content-Length: 5623021\r\n\
+                     Content-Fragment: 12/86\r\n\
+                     Content-Offset: 786432\r\n";
+const FRAMING: u32 = 12;
+
+/// "The default 64 kilobyte fragment size", and the file of figure 8.
+const FRAGMENT: u32 = 65_536;
+const FILE: u32 = 5_623_021;
+
+/// The trailer, as the text gives it.
+const TRAILER: [u32; 2] = [140, 170];
+
+/// The file of the experiments, in objects of one block: 32 symbols of 512 bytes.
+const MEASURED_FILE: u32 = 1_042_142;
+const BLOCK: u32 = 32 * 512;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "fc.alf",
+    paper: "FCAST, sections 4.1 and 6.1",
+    what: "What a trailer of its own adds to each fragment of a file; and whether the fragments of \
+           figure 8 and of the experiments are the fragments that these files have.",
+    kind: Kind::Counted,
+    columns: &["what", "value"],
+    cases: |_| 1,
+    run: |_| {
+        let percent = |bytes: u32| 100.0 * f64::from(bytes) / f64::from(FRAGMENT);
+        vec![
+            row!["shortest trailer, %", percent(TRAILER[0])],
+            row!["longest trailer, %", percent(TRAILER[1])],
+            row!["trailer of figure 8, bytes", SHOWN.len() as u32 + FRAMING],
+            row!["fragments of figure 8", FILE.div_ceil(FRAGMENT)],
+            row!["offset of its fragment 12", 12 * FRAGMENT],
+            row!["objects of the experiments", MEASURED_FILE.div_ceil(BLOCK)],
+        ]
+    },
+    claims: || {
+        let value = |what: &'static str| {
+            move |table: &Table| table.number("value", &[("what", what.into())])
+        };
+        let mut claims: Vec<Claim> = [("short", "shortest"), ("long", "longest")]
+            .into_iter()
+            .map(|(name, which)| {
+                let what =
+                    if name == "short" { "shortest trailer, %" } else { "longest trailer, %" };
+                Claim::new(
+                    name,
+                    format!("0.2 % with fragments of 64 kilobytes: with the {which} trailer"),
+                    Printed::Equal(0.2),
+                    0.1,
+                    value(what),
+                )
+            })
+            .collect();
+        claims.extend([
+            Claim::new(
+                "figure8",
+                "a trailer has 140 to 170 bytes: that of figure 8, as far as it is shown",
+                Printed::AtMost(170.0),
+                0.0,
+                value("trailer of figure 8, bytes"),
+            ),
+            Claim::new(
+                "fragments",
+                "5623021 bytes are 86 fragments",
+                Printed::Equal(86.0),
+                0.0,
+                value("fragments of figure 8"),
+            ),
+            Claim::new(
+                "offset",
+                "the 12th of them is at 786432",
+                Printed::Equal(786_432.0),
+                0.0,
+                value("offset of its fragment 12"),
+            ),
+            Claim::new(
+                "objects",
+                "1042142 bytes are 64 objects of one block",
+                Printed::Equal(64.0),
+                0.0,
+                value("objects of the experiments"),
+            ),
+        ]);
+        claims
+    },
+    exhibits: |_| Vec::new(),
+};

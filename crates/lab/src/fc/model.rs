@@ -1,0 +1,226 @@
+//! `fc.model`: the two symbol organizations, by the formulas of section 5.
+//!
+//! By organization 1 every layer sends all n symbols of a block in a random order; by organization 2
+//! each of n/k layers sends k of them, and further *cycles* of n/k layers send them again. Without
+//! losses, a block of a receiver of all layers is complete when the recursions (1) and (2) reach k.
+//! Time is counted in symbols that the base layer has sent of the block (t r_0 / b), which makes the
+//! number of blocks drop out.
+
+use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind};
+use crate::statistics::largest;
+use crate::table::{Row, Table, row};
+
+/// Data symbols of a block.
+const K: f64 = 32.0;
+
+/// Symbols over data symbols, and cycles of layers.
+const STRETCHES: [u32; 3] = [2, 3, 4];
+const CYCLES: [u32; 3] = [1, 2, 3];
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "fc.model",
+    paper: "FCAST, section 5",
+    what: "End of reception of a block and share of duplicates, by the paper's recursions, for a \
+           receiver of all layers of rates 1, 1, 2, 4, ... without losses: all symbols on every \
+           layer (organization 1) or k on each (organization 2).",
+    kind: Kind::Counted,
+    columns: &["stretch", "cycles", "end1", "end2", "faster", "duplicates1", "duplicates2"],
+    cases: |_| (STRETCHES.len() * CYCLES.len()) as u32,
+    run,
+    claims,
+    exhibits,
+};
+
+fn run(case: &Case) -> Vec<Row> {
+    let index = case.index as usize;
+    let (Some(&stretch), Some(&cycles)) =
+        (STRETCHES.get(index % STRETCHES.len()), CYCLES.get(index / STRETCHES.len()))
+    else {
+        return Vec::new();
+    };
+    let layers = stretch * cycles;
+    let all: f64 = (0..layers).map(rate).sum();
+    let end1 = first_time(|time| organization_1(time, stretch, layers));
+    let end2 = first_time(|time| organization_2(time, stretch, layers));
+    let duplicates = |end: f64| 100.0 * (1.0 - K / (end * all));
+    let faster = 100.0 * (1.0 - end2 / end1);
+    vec![row![stretch, cycles, end1, end2, faster, duplicates(end1), duplicates(end2)]]
+}
+
+/// Symbols that layer `layer` sends while the base layer sends one: each layer as many as all before
+/// it.
+fn rate(layer: u32) -> f64 {
+    2_f64.powi(layer.saturating_sub(1) as i32)
+}
+
+/// Different symbols of a block that were received at `time`: recursion (1).
+fn organization_1(time: f64, stretch: u32, layers: u32) -> f64 {
+    let n = K * f64::from(stretch);
+    (0..layers).fold(0.0, |z, layer| z + time * rate(layer) * (1.0 - z / n))
+}
+
+/// Likewise recursion (2): of the layers that send the same symbols.
+fn organization_2(time: f64, stretch: u32, layers: u32) -> f64 {
+    let of_part = |part: u32| {
+        let same = (part..layers).step_by(stretch as usize);
+        same.fold(0.0, |z, layer| z + time * rate(layer) * (1.0 - z / K))
+    };
+    (0..stretch).map(of_part).sum()
+}
+
+/// When so many symbols have been received as are needed. Up to then `received` grows with time: it
+/// would fall only once a layer had sent more than all symbols there are.
+fn first_time(received: impl Fn(f64) -> f64) -> f64 {
+    let (mut before, mut after) = (0.0, 1.0 / K);
+    while received(after) < K {
+        (before, after) = (after, after + 1.0 / K);
+    }
+    for _ in 0..60 {
+        let middle = f64::midpoint(before, after);
+        if received(middle) < K { before = middle } else { after = middle }
+    }
+    after
+}
+
+fn at(table: &Table, column: &str, stretch: u32, cycles: u32) -> f64 {
+    table.number(column, &[("stretch", stretch.into()), ("cycles", cycles.into())])
+}
+
+fn claims() -> Vec<Claim> {
+    let mut claims: Vec<Claim> = [(2, 1, 14.64), (3, 1, 11.30), (4, 1, 8.66), (4, 2, 6.78)]
+        .into_iter()
+        .map(|(stretch, cycles, percent)| {
+            Claim::new(
+                format!("{stretch}x{cycles}"),
+                format!("figure 5: % by which organization 2 is faster, n/k = {stretch}, {cycles} cycles"),
+                Printed::Equal(percent),
+                0.1,
+                move |table| at(table, "faster", stretch, cycles),
+            )
+        })
+        .collect();
+    claims.extend([
+        Claim::new(
+            "most",
+            "6.8 to 14.7 % faster: the most",
+            Printed::Equal(14.7),
+            0.1,
+            |table| largest(table.numbers("faster", &[])),
+        ),
+        Claim::new("least", "6.8 to 14.7 % faster: the least", Printed::Equal(6.8), 0.1, |table| {
+            -largest(table.numbers("faster", &[]).into_iter().map(|faster| -faster))
+        }),
+        Claim::new(
+            "duplicates",
+            "organization 1 has 14.6 % duplicates with one cycle at n/k = 2",
+            Printed::Equal(14.6),
+            0.1,
+            |table| at(table, "duplicates1", 2, 1),
+        ),
+        Claim::new(
+            "fewer",
+            "and 8.6 % at n/k = 4",
+            Printed::Equal(8.6),
+            0.1,
+            |table| at(table, "duplicates1", 4, 1),
+        ),
+        Claim::new(
+            "none",
+            "organization 2 has none with one cycle: % at n/k = 2, 3, 4, the most",
+            Printed::AtMost(0.0),
+            1e-9,
+            |table| largest(table.numbers("duplicates2", &[("cycles", 1_u32.into())])),
+        ),
+        Claim::new(
+            "savings",
+            "and more than 6 % less of them with two or three cycles: points between the two, the least",
+            Printed::AtLeast(6.0),
+            0.0,
+            |table| {
+                let saved = |cycles: u32| {
+                    STRETCHES.map(|stretch| {
+                        at(table, "duplicates2", stretch, cycles)
+                            - at(table, "duplicates1", stretch, cycles)
+                    })
+                };
+                -largest(saved(2).into_iter().chain(saved(3)))
+            },
+        ),
+    ]);
+    claims
+}
+
+fn exhibits(table: &Table) -> Vec<Exhibit> {
+    let curve = |column: &'static str, name: &'static str| {
+        STRETCHES.map(|stretch| {
+            let points = table.points("cycles", column, &[("stretch", stretch.into())]);
+            let points = points.into_iter().map(|(cycles, y)| (cycles * f64::from(stretch), y));
+            Series::new(format!("{name}, n/k = {stretch}"), points.collect())
+        })
+    };
+    let chart = |name, title: &str, label, series: Vec<Series>| {
+        let (x, y) = (Axis::linear("layers"), Axis::linear(label));
+        Exhibit::Chart(Chart { name, title: title.into(), x, y, series })
+    };
+    let line = |&(stretch, cycles): &(u32, u32)| {
+        let cell = |column| format!("{:.2}", at(table, column, stretch, cycles));
+        let columns = ["faster", "duplicates1", "duplicates2"];
+        let counts = [stretch, cycles, stretch * cycles].map(|count| count.to_string());
+        counts.into_iter().chain(columns.map(cell)).collect()
+    };
+    let all: Vec<(u32, u32)> =
+        CYCLES.iter().flat_map(|&cycles| STRETCHES.map(|stretch| (stretch, cycles))).collect();
+    let columns = ["n/k", "cycles", "layers", "% faster", "% duplicates, 1", "% duplicates, 2"];
+    vec![
+        Exhibit::Grid(Grid {
+            title: "Organization 2 against organization 1".into(),
+            columns: columns.map(String::from).into(),
+            rows: all.iter().map(line).collect(),
+        }),
+        chart(
+            "ratio",
+            "Organization 2 is faster",
+            "% of the time",
+            curve("faster", "faster").into(),
+        ),
+        chart(
+            "duplicates",
+            "Duplicates",
+            "% of what is received",
+            [curve("duplicates1", "1"), curve("duplicates2", "2")].concat(),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_layers_are_a_quadratic_equation() {
+        // 2u - u^2/n = k, and 2u = k.
+        let n = 2.0 * K;
+        let end = first_time(|time| organization_1(time, 2, 2));
+        assert!((end - (n - (n * n - n * K).sqrt())).abs() < 1e-9, "{end}");
+        let end = first_time(|time| organization_2(time, 2, 2));
+        assert!((end - K / 2.0).abs() < 1e-9, "{end}");
+    }
+
+    #[test]
+    fn every_layer_sends_as_much_as_all_below_it() {
+        assert_eq!((0..5).map(rate).collect::<Vec<_>>(), [1.0, 1.0, 2.0, 4.0, 8.0]);
+    }
+
+    #[test]
+    fn the_second_cycle_brings_some_of_what_the_first_has_brought() {
+        // Layers 0 and 2 send the same symbols, so do 1 and 3.
+        let (time, z) = (2.0, [2.0, 2.0]);
+        let expected: f64 = [(z[0], 2.0), (z[1], 4.0)]
+            .map(|(z, rate)| z + time * rate * (1.0 - z / K))
+            .iter()
+            .sum();
+        assert!((organization_2(time, 2, 4) - expected).abs() < 1e-12);
+    }
+}
