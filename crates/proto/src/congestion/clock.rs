@@ -151,14 +151,17 @@ impl Comb {
         (last + 1).saturating_sub(self.ticks)
     }
 
-    /// Leaves out what is overdue by more than a burst, of which the packet that is due is a part.
-    fn skip_to(&mut self, now: Instant) {
+    /// Leaves out what is overdue by more than a burst, of which the packet that is due is a part. True
+    /// if that was anything.
+    fn skip_to(&mut self, now: Instant) -> bool {
         let packet = self.time_of(1);
         let slack = Pacer::BURST_WINDOW.saturating_sub(packet).max(packet);
         let earliest = now - slack;
-        if self.at() < earliest {
+        let is_late = self.at() < earliest;
+        if is_late {
             (self.origin, self.ticks) = (earliest, 0);
         }
+        is_late
     }
 }
 

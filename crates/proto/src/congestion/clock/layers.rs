@@ -128,7 +128,7 @@ impl LayerClock {
     }
 
     pub(super) fn skip_to(&mut self, now: Instant) {
-        self.comb.skip_to(now);
+        let _ = self.comb.skip_to(now);
     }
 
     fn cci(&self, at: Instant) -> Cci {

@@ -287,6 +287,45 @@ fn a_webrc_sender_that_was_late_follows_the_time_and_leaves_no_gaps_in_a_slot() 
 }
 
 #[test]
+fn a_webrc_sender_that_is_always_late_thins_its_waves_alike_and_its_base_channel_not() {
+    let control = CongestionControl::Webrc(webrc());
+    let sent = |is_late: bool| {
+        let mut clock = ChannelClock::new(&control, 0, 1400, Instant::ZERO, 7).unwrap();
+        let mut packets: std::collections::BTreeMap<u8, Vec<u16>> = Default::default();
+        let start = Instant::from_nanos(20_000_000_000);
+        while clock.peek().at < start + Duration::from_secs(10) {
+            let emission = clock.peek();
+            let cci = fontana_wire::WebrcCci::parse(emission.cci).unwrap();
+            if emission.at >= start {
+                packets.entry(cci.channel).or_default().push(cci.sequence);
+            }
+            clock.advance();
+            if is_late {
+                // As long again as it takes to send three packets, after every third.
+                let pause = if cci.sequence.is_multiple_of(3) { 5_600 } else { 0 };
+                clock.skip_to(emission.at + Duration::from_micros(pause));
+            }
+        }
+        packets
+    };
+    let (punctual, late) = (sent(false), sent(true));
+    assert_eq!(punctual[&49], late[&49], "the base channel");
+    let count = |packets: &std::collections::BTreeMap<u8, Vec<u16>>| -> usize {
+        packets.values().map(Vec::len).sum()
+    };
+    let share = count(&late) as f64 / count(&punctual) as f64;
+    assert!((0.3..0.8).contains(&share), "{share}");
+    // Waves of enough packets to tell. The slot from 20 s on has waves 2 to 20; the last one, which is
+    // new, has what is left.
+    for (channel, packets) in punctual.range(..20).filter(|(_, packets)| packets.len() > 200) {
+        let own = late[channel].len() as f64 / packets.len() as f64;
+        assert!((own - share).abs() < 0.15, "wave {channel}: {own}, all: {share}");
+        let is_gapless = late[channel].windows(2).all(|w| w[1] == w[0].wrapping_add(1));
+        assert!(is_gapless, "wave {channel}");
+    }
+}
+
+#[test]
 fn a_session_with_too_many_waves_for_its_rate_is_refused() {
     let more = fontana_wire::Webrc { wave_slots: 20, ..webrc() };
     let clock =

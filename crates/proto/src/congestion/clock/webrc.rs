@@ -8,7 +8,9 @@
 //!
 //! The numbers of a wave go on without a gap even if the sender was late in its first slot and left
 //! packets out: a late sender is no congestion. The RFC's rule that the last number is 65535 then
-//! holds but for these.
+//! holds but for these. So that every receiver has the same share of what a late sender leaves out, each
+//! wave leaves out its own overdue packets; and the base channel, which all receivers time themselves
+//! by, leaves out nothing as long as its slot lasts.
 
 use super::{Comb, Emission};
 use crate::congestion::waves::Waves;
@@ -125,8 +127,22 @@ impl WaveClock {
     }
 
     pub(super) fn skip_to(&mut self, now: Instant) {
-        self.comb.skip_to(now);
+        if self.comb.skip_to(now) {
+            self.leave_out_overdue();
+        }
         self.settle();
+    }
+
+    /// What each wave should have sent before the packet that is due now.
+    fn leave_out_overdue(&mut self) {
+        let (at, end) = (self.comb.at(), self.slot_end());
+        for (to_go, stream) in self.active.iter_mut().enumerate() {
+            let end = end + self.waves.slot * to_go as u32;
+            while stream.quota > 0 && stream.due < at {
+                stream.quota -= 1;
+                stream.due = end - self.waves.before_end(stream.quota + stream.later);
+            }
+        }
     }
 
     fn slot_start(&self) -> Instant {
@@ -182,8 +198,13 @@ impl WaveClock {
         }
     }
 
-    /// The channel whose packet is due longest; if none is, the newest wave.
+    /// The base channel if its packet is due; else the wave whose packet is due longest; if none is, the
+    /// newest wave.
     fn choose(&mut self) {
+        if self.base.quota > 0 && self.base.due <= self.comb.at() {
+            self.next = Next::Base;
+            return;
+        }
         let newest = self.active.len().saturating_sub(1);
         let waves = self.active.iter().take(newest).enumerate();
         let earliest = waves
