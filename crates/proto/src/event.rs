@@ -158,8 +158,8 @@ pub enum Event {
         /// Bytes of the object, as transported.
         transfer_length: u64,
     },
-    /// Receiver, plain FLUTE or FCAST: a file of the table, or an object, is not received. The others are, and in the end
-    /// there is [`Event::GivenUp`].
+    /// Receiver, plain FLUTE or FCAST: a file of the table, or an object, is not received. The others
+    /// are, and in the end there is [`Event::GivenUp`].
     FileRefused {
         /// The object.
         toi: Toi,

@@ -325,15 +325,15 @@ impl Download {
     ) {
         let policy = self.policy;
         let solved = self.change_block(id, |block| match block.on_solved(decoder, progress) {
-            Some(plan) => Ok(plan),
-            None => Err(block.try_solve(policy)),
+            Some(plan) => (Some(plan), None),
+            None => (None, block.try_solve(policy)),
         });
         match solved {
-            Some(Ok(plan)) => {
+            Some((Some(plan), _)) => {
                 out.push_back(Output::Event(Event::BlockSolved { block: id }));
                 self.recover_or_queue(id, Some(plan), out);
             }
-            Some(Err(job)) => out.extend(job.map(Output::Job)),
+            Some((None, job)) => out.extend(job.map(Output::Job)),
             None => {}
         }
     }
