@@ -344,14 +344,17 @@ mod tests {
             let columns = encoder::columns(&line, &source, SIZE);
             let mut stream = Stream::new(0.5, 3);
             let steps = least(|steps| determined(&line, stream.first(k + 10 * steps), 3).is_some());
-            let esis = stream.first(k + 10 * steps).to_vec();
-            let symbols = encoder::symbols(&line, &columns, &esis, SIZE);
-            let recover = |esis: &[u32]| {
-                recovery::recover(&line, esis, &symbols, SIZE, 3 * window, Vec::new())
-            };
-            let recovered = recover(&esis).expect("they determine the object");
-            assert!(recovered.columns == columns, "{k} symbols");
-            assert!(recover(&esis[..k as usize - 1]).is_none(), "fewer symbols than there are");
+            let just_enough = stream.first(k + 10 * steps).to_vec();
+            let more: Vec<u32> = (0..k + k / 5).map(|i| 2 * i + 9).collect();
+            for esis in [just_enough, more] {
+                let symbols = encoder::symbols(&line, &columns, &esis, SIZE);
+                let recover = |esis: &[u32]| {
+                    recovery::recover(&line, esis, &symbols, SIZE, 3 * window, Vec::new())
+                };
+                let recovered = recover(&esis).expect("they determine the object");
+                assert!(recovered.columns == columns, "{k} symbols");
+                assert!(recover(&esis[..k as usize - 1]).is_none(), "fewer than there are");
+            }
         }
     }
 

@@ -79,7 +79,12 @@ pub(super) fn recover(
         let place = |column: u32| {
             if column < line.lt_columns() { column } else { line.place(column) }
         };
-        let old = ages[forgotten..].iter().take_while(|&&column| place(column) < freed);
+        // Whole words are kept in mind, so fewer may be forgotten than were before.
+        let old = ages
+            .get(forgotten..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|&&column| place(column) < freed);
         forgotten += old.inspect(|&&column| arena.give_back(Name::Value(column))).count();
     }
     let lack = wave.finish();
