@@ -124,8 +124,9 @@ fn endless(scheme: &str) {
     for (bottleneck, host, mut reception) in receptions.into_iter().rev() {
         let _ = reception.receiver.finish(Duration::from_secs(300));
         let at = |seconds: f64| {
-            let progress = reception.receiver.seen.iter().filter(|e| e["event"] == "progress");
-            progress.cloned().find(|e| number(e, "seconds") >= seconds).expect("a moment later")
+            let mut progress = reception.receiver.seen.iter().filter(|e| e["event"] == "progress");
+            let later = progress.find(|e| number(e, "seconds") >= seconds);
+            later.expect("a moment later").clone()
         };
         let (from, to) = (at(120.0), at(240.0));
         let more = |field: &str| number(&to, field) - number(&from, field);
