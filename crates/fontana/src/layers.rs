@@ -56,15 +56,17 @@ impl Layering {
         packet_bytes: u16,
     ) -> Result<CongestionControl, Error> {
         let rates = || self.rates(channels, rate_bytes_per_second);
-        let most = u32::try_from(rate_bytes_per_second).unwrap_or(u32::MAX);
+        let session_rate = || in_head(rate_bytes_per_second);
         Ok(match self.scheme {
             LayeringScheme::Fixed => CongestionControl::FixedLayers(rates()?),
             LayeringScheme::Rlc => CongestionControl::Rlc(presets::rlc(rates()?)),
             LayeringScheme::FlidSl => CongestionControl::FlidSl(presets::flid_sl(rates()?)),
             _ if !self.rates_bytes_per_second.is_empty() => return Err(Error::WavesWithRates),
-            LayeringScheme::Webrc => CongestionControl::Webrc(presets::webrc(most, packet_bytes)?),
+            LayeringScheme::Webrc => {
+                CongestionControl::Webrc(presets::webrc(session_rate()?, packet_bytes)?)
+            }
             LayeringScheme::WebrcFast => {
-                CongestionControl::Webrc(presets::webrc_fast(most, packet_bytes)?)
+                CongestionControl::Webrc(presets::webrc_fast(session_rate()?, packet_bytes)?)
             }
         })
     }
@@ -81,9 +83,8 @@ impl Layering {
             return range("the rate of the lowest layer in bits per second", 8 * least, allowed);
         }
         if listed.is_empty() {
-            let base = u32::try_from(least).unwrap_or(u32::MAX);
             // Twice what is below, in 256ths.
-            return Ok(LayerRates::geometric(base, 2 * 256, channels)?);
+            return Ok(LayerRates::geometric(in_head(least)?, 2 * 256, channels)?);
         }
         if listed.len() != usize::from(channels) {
             let allowed = "one for each channel (--channels, or the groups of --to)";
@@ -94,9 +95,18 @@ impl Layering {
             let allowed = "at most the session's: raise --rate";
             return range("the rate of all layers in bits per second", 8 * total, allowed);
         }
-        let rates = listed.iter().map(|&rate| u32::try_from(rate).unwrap_or(u32::MAX));
-        Ok(LayerRates::listed(rates.collect())?)
+        let rates = listed.iter().map(|&rate| in_head(rate));
+        Ok(LayerRates::listed(rates.collect::<Result<_, _>>()?)?)
     }
+}
+
+/// A rate as the session head says it: in 32 bits.
+fn in_head(rate_bytes_per_second: u64) -> Result<u32, Error> {
+    u32::try_from(rate_bytes_per_second).map_err(|_| Error::Range {
+        what: "the rate of a layer in bits per second",
+        actual: rate_bytes_per_second.saturating_mul(8),
+        allowed: "at most 34359738360: have more channels, or a lower --rate",
+    })
 }
 
 #[cfg(test)]
@@ -128,6 +138,7 @@ mod tests {
         assert!(refused(&[1_000, 999], 2, 6_000).contains("lowest layer"));
         assert!(refused(&[1_000, 5_000], 2, 5_999).contains("is 48000; it must be at most"));
         assert!(refused(&[1_000, 1_000], 3, 6_000).contains("the number of layers is 2"));
-        assert!(refused(&[1 << 32], 1, u64::MAX).contains("rate"));
+        assert!(refused(&[1 << 32], 1, u64::MAX).contains("at most 34359738360"));
+        assert!(refused(&[], 1, 1 << 32).contains("at most 34359738360"));
     }
 }
