@@ -163,6 +163,8 @@ impl Sender {
                 let stream = (object.toi.0 as u64) << 32 | u64::from(sbn.0);
                 let mut random = SplitMix64::new(config.seed, stream);
                 let k = object.layout.source_symbols(sbn).unwrap_or(0);
+                let stream = SymbolStream::new(oti.scheme, k, object.source_pass, &mut random);
+                let by_number = matches!(config.schedule, TransmissionSchedule::Fcast(_));
                 shapes.push(BlockShape {
                     object: index,
                     source_symbols: k,
@@ -172,7 +174,7 @@ impl Sender {
                 blocks.push(Block {
                     id,
                     encoding_id: oti.scheme.encoding_id(),
-                    stream: SymbolStream::new(oti.scheme, k, object.source_pass, &mut random),
+                    stream: if by_number { stream.plain() } else { stream },
                     symbol_size: oti.symbol_size,
                     fti: config.fti_in_packets.then_some(oti),
                 });

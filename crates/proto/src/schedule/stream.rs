@@ -16,6 +16,8 @@ pub(crate) struct SymbolStream {
     source_symbols: u32,
     source_pass: bool,
     first_repair: u32,
+    /// Number `i` of a Tornado code is ESI `i`.
+    is_plain: bool,
 }
 
 impl SymbolStream {
@@ -28,7 +30,15 @@ impl SymbolStream {
     ) -> Self {
         let repair_symbols =
             scheme.symbols_per_cycle(source_symbols).saturating_sub(source_symbols);
-        Self { scheme, source_symbols, source_pass, first_repair: random.below(repair_symbols) }
+        let first_repair = random.below(repair_symbols);
+        Self { scheme, source_symbols, source_pass, first_repair, is_plain: false }
+    }
+
+    /// The same for an order that has a use of its own for numbers: FCAST's organization 2 sends the
+    /// first `k` for ever on its lowest layer, and of the mixed cycle of a Tornado code these would not
+    /// be enough for a receiver that has no other layer.
+    pub(crate) fn plain(self) -> Self {
+        Self { is_plain: true, ..self }
     }
 
     pub(crate) fn source_symbols(&self) -> u32 {
@@ -46,6 +56,7 @@ impl SymbolStream {
             FecScheme::RaptorQ { .. } | FecScheme::Lt { .. } => {
                 k + (u64::from(self.first_repair) + (i - source)) % n.saturating_sub(k).max(1)
             }
+            FecScheme::Tornado { .. } if self.is_plain => i % n.max(1),
             FecScheme::Tornado { .. } => {
                 (u64::from(self.first_repair) + i % n.max(1) * golden_step(n)) % n.max(1)
             }
@@ -116,6 +127,16 @@ mod tests {
         let lt = FecScheme::Lt { max_source_block_length: 10, code: Lt::fast(10, 1) };
         assert!(stream(lt, true).iter().all(|&esi| esi >= 10));
         assert_eq!(stream(lt, true), stream(lt, false));
+    }
+
+    #[test]
+    fn the_first_symbols_of_a_plain_tornado_stream_are_the_source_symbols() {
+        let tornado = FecScheme::Tornado { max_source_block_length: 10, code: Tornado::Z };
+        for source_pass in [true, false] {
+            let stream = SymbolStream::new(tornado, 10, source_pass, &mut SplitMix64::new(3, 1));
+            let esis: Vec<_> = (0..25).map(|i| stream.clone().plain().esi(i).0).collect();
+            assert_eq!(esis, (0..20).chain(0..5).collect::<Vec<_>>());
+        }
     }
 
     #[test]
