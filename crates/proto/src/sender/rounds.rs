@@ -251,6 +251,11 @@ impl Rounds {
         let mut clock = clock.clone();
         let mut upcoming = Vec::with_capacity(length);
         for _ in 0..total {
+            // Symbols for channels that the clock has left for good are not asked for: what is there
+            // of them must not make rounds longer.
+            if upcoming.len() == length {
+                break;
+            }
             let queue = self.queue_of(clock.peek().channel);
             match waiting.get_mut(queue) {
                 Some(waiting) if *waiting > 0 => *waiting -= 1,
