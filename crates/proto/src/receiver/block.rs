@@ -188,21 +188,23 @@ impl Block {
         let is_repair = esi.0 >= self.source_symbols;
         if is_repair && self.spool.len() >= repair_slots(self.scheme, self.source_symbols) as usize
         {
-            return (Taken::Duplicate, None);
+            return (Taken::Late, None);
         }
         self.heard += 1;
+        let has_enough = self.has_enough();
         match &mut self.state {
+            // It only waits for a solver. Symbols that were spooled before it was known where they go
+            // come all at once, and most of them find it so.
+            _ if has_enough => return (Taken::Late, None),
             State::Collecting(decoder) => match decoder.push(esi) {
                 Ok(Novelty::Fresh) => {}
                 Ok(Novelty::Duplicate) => return (Taken::Duplicate, None),
                 Err(_) => return (Taken::Invalid, None),
             },
-            // With all source symbols at hand nothing is left to chance.
-            State::Solving { .. } if self.spool.is_empty() => return (Taken::Late, None),
-            State::Solving { meanwhile } => {
-                if meanwhile.contains(&esi) || meanwhile.len() >= MEANWHILE_SYMBOLS {
-                    return (Taken::Duplicate, None);
-                }
+            State::Solving { meanwhile } if meanwhile.contains(&esi) => {
+                return (Taken::Duplicate, None);
+            }
+            State::Solving { meanwhile } if meanwhile.len() < MEANWHILE_SYMBOLS => {
                 meanwhile.push(esi);
             }
             _ => return (Taken::Late, None),
