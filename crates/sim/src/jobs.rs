@@ -186,7 +186,9 @@ impl IdJobs {
             }
             let k = plan.source_symbols();
             let lost: BTreeSet<_> = plan.lost().iter().collect();
-            let is_there = |esi| staged.in_place.contains(&esi) || lost.contains(&esi);
+            // What an earlier life has recovered is there as a whole.
+            let was_whole = staging.whole.contains(&block);
+            let is_there = |esi| was_whole || staged.in_place.contains(&esi) || lost.contains(&esi);
             if !(0..k).map(Esi).all(is_there) {
                 return Err("a plan that leaves a gap");
             }

@@ -60,6 +60,11 @@ pub trait Cast<E, J> {
     fn receiver(&mut self, number: usize, earlier: Option<(E, J)>) -> (E, J);
 }
 
+/// As 10 000 packets of 1 500 bytes take at a megabyte a second.
+const LONG_HELD: Duration = Duration::from_secs(15);
+/// Where nobody asks quickly who still listens, a leave may take so long.
+const SLOW_LEAVE: Duration = Duration::from_secs(10);
+
 /// Streams of random numbers for the drawing of worlds are not those of their links.
 const WORLD: u64 = 1 << 40;
 const CAST: u64 = 2 << 40;
@@ -102,7 +107,7 @@ impl Scenario {
     }
 
     /// Plays it until `done` says so, asked every second once it is calm, or for `patience` after
-    /// that. The run as it ended, and whether it was done.
+    /// that; `calm` is told when it is. The run as it ended, and whether it was done.
     ///
     /// # Errors
     /// The first [`Violation`].
@@ -111,6 +116,7 @@ impl Scenario {
         cast: &mut impl Cast<E, J>,
         observer: O,
         patience: Duration,
+        calm: impl FnOnce(&mut Simulation<E, J, O>),
         done: impl FnMut(&Simulation<E, J, O>) -> bool,
     ) -> Result<(Simulation<E, J, O>, bool), Violation> {
         let config = SimulationConfig::new(self.seed);
@@ -136,6 +142,7 @@ impl Scenario {
             }
         }
         run.run_until(self.calm_at())?;
+        calm(&mut run);
         let done = run.run_while(self.calm_at() + patience, done)?;
         Ok((run, done))
     }
@@ -189,7 +196,8 @@ impl Scenario {
         for _ in 0..dice.between(0, 4).saturating_sub(2) {
             let (Some(from), Some(to)) = (dice.pick(places), dice.pick(places)) else { return };
             let variant = if dice.one_in(2) { TcpVariant::Reno } else { TcpVariant::Cubic };
-            let traffic = Traffic::Tcp(TcpConfig::new(variant));
+            // Of paths without a bottleneck nothing else bounds the rate.
+            let traffic = Traffic::Tcp(TcpConfig { max_window: 64, ..TcpConfig::new(variant) });
             self.flows.push(((from, to), traffic, dice.moment(trouble)));
         }
     }
@@ -283,7 +291,8 @@ impl Dice {
         let faults = WireFaults {
             duplicate: rare(self, 6),
             reorder: rare(self, 4),
-            held: millis(self, 50),
+            // Now and then so long that ten thousand packets overtake one.
+            held: if self.one_in(8) { LONG_HELD } else { millis(self, 50) },
             corrupt: Probability::new(rare(self, 8).as_f64() / 20.0),
         };
         let queue = match self.one_in(2) {
@@ -299,7 +308,7 @@ impl Dice {
             loss,
             faults,
             graft: millis(self, 100),
-            prune: millis(self, 2_000),
+            prune: if self.one_in(8) { SLOW_LEAVE } else { millis(self, 2_000) },
         }
     }
 }

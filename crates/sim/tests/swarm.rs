@@ -56,8 +56,13 @@ fn play(seed: u64) -> ([u8; 32], usize) {
     let observer = Milestones { expected: scenario.receivers.len(), ..Milestones::default() };
     let mut players = Players { scene, senders: 0 };
     let patience = Duration::from_secs(120);
-    let played =
-        scenario.play(&mut players, observer, patience, |run| run.observer().all_complete());
+    let played = scenario.play(
+        &mut players,
+        observer,
+        patience,
+        |_| (),
+        |run| run.observer().all_complete(),
+    );
     let (run, done) = played.unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
     assert!(done, "seed {seed}: {:?} of {}", run.observer().complete, scenario.receivers.len());
     (run.digest(), run.observer().complete.len())
