@@ -241,6 +241,21 @@ fn the_breaker_leaves_a_hopeless_session_and_comes_back() {
 }
 
 #[test]
+fn the_breaker_bears_with_receivers_that_are_still_finding_their_rate() {
+    let limits = SubscriptionLimits { breaker: Some(BreakerLimits::default()), ..NO_BREAKER };
+    for control in [webrc(60), CongestionControl::Rlc(presets::rlc(doubling()))] {
+        let mut network = Network::new(&control, PACKET, &[link(1), link(4)]);
+        for index in 0..2 {
+            network.receiver(&control, &limits, index, Router::default());
+        }
+        network.run_until(at(120));
+        for receiver in &network.receivers {
+            assert_eq!(receiver.share_at(|level| level == 0), 0.0, "{}", control.name());
+        }
+    }
+}
+
+#[test]
 fn limits_are_kept_and_those_below_the_lowest_level_are_refused() {
     let first = FirstChannel { now: Instant::ZERO, heard_after: None };
     let fixed = CongestionControl::FixedLayers(doubling());

@@ -119,7 +119,7 @@ fn an_endless_session_with_webrc_fills_every_bottleneck() {
 fn endless(scheme: &str) {
     let Some(scene) = Scene::new(5) else { return };
     // More than the fastest receiver hears.
-    let (session, receptions) = start(&scene, 2 << 30, scheme, "--timeout 245");
+    let (session, receptions) = start(&scene, 2 << 30, scheme, "--timeout 280");
     let mut table = Vec::new();
     for (bottleneck, host, mut reception) in receptions.into_iter().rev() {
         let _ = reception.receiver.finish(Duration::from_secs(300));
