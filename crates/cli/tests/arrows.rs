@@ -16,8 +16,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fontana-net", &["fontana-proto", "fontana-wire"]),
     ("fontana-store", &["fontana-proto", "fontana-wire", "fontana-fec"]),
     ("fontana", &["fontana-net", "fontana-store", "fontana-proto", "fontana-wire", "fontana-fec"]),
-    // Experiments run on ids; their randomness is the protocol's generator.
-    ("fontana-lab", &["fontana-fec", "fontana-proto"]),
+    // Experiments run on ids, on simulated networks where there is one.
+    ("fontana-lab", &["fontana-sim", "fontana-proto", "fontana-wire", "fontana-fec"]),
     ("fontana-cli", &["fontana", "fontana-lab"]),
     ("fontana-bench", &["fontana-fec"]),
     ("fontana-testing", &[]),

@@ -3,3 +3,6 @@
 
 pub(crate) mod alf;
 pub(crate) mod model;
+pub(crate) mod schemes;
+mod session;
+mod transfer;

@@ -142,7 +142,16 @@ fn the_page_that_is_checked_in_is_about_the_experiments_there_are() {
 
 #[test]
 fn what_takes_no_time_comes_out_as_known() {
-    let ids = ["df.graph", "df.table1", "df.table2", "df.rs", "ms.series", "ms.slow", "ms.offsets"];
+    let ids = [
+        "df.graph",
+        "df.table1",
+        "df.table2",
+        "df.rs",
+        "ms.series",
+        "ms.slow",
+        "ms.offsets",
+        "fc.fig12",
+    ];
     let experiments = ids.iter().map(|id| registry::find(id).unwrap()).collect();
     let outcomes = run(&Plan::new(experiments, Scale::Quick), &|_| ());
     for finding in outcomes.iter().flat_map(judge) {

@@ -1,0 +1,141 @@
+//! One reception of a file over a LAN, and what it took.
+
+use super::session::{LISTENERS_FIRST, Session};
+use fontana_proto::{Event, Instant, Job, Receiver, Sender, SymbolBytes, SymbolId};
+use fontana_sim::{
+    Either, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, NodeId, Observer, Outcome, Rooted,
+    Simulation, SimulationConfig,
+};
+use fontana_wire::Toi;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// "All the hosts are attached to the same LAN" (section 6.2).
+const LAN_DELAY: Duration = Duration::from_millis(1);
+/// Whoever has nothing after this time, which is many times what any of them takes, never will.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// What a reception took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reception {
+    /// From the first packet sent until the file was there; `NAN` if it never was.
+    pub(crate) seconds: f64,
+    /// Packets of content that arrived before that.
+    pub(crate) received: u64,
+    /// Of these: that came twice, or of blocks that had enough.
+    pub(crate) duplicates: u64,
+    /// Most bytes of symbols of objects that were not delivered yet.
+    pub(crate) peak_bytes: u64,
+    /// Most layers that it was joined to.
+    pub(crate) layers: u16,
+    /// Objects that it had, to the second, when the lowest layer had sent its list once.
+    pub(crate) objects_in_first_pass: u64,
+}
+
+type Run = Simulation<Either<Sender, Receiver>, Storage, Milestones>;
+
+/// Sends a session to one receiver whose link loses packets, until it is complete. `first_pass`: symbols
+/// on the list of the lowest layer. `None` if it cannot be run.
+pub(crate) fn receive(session: &Session, loss: LossModel, first_pass: u64) -> Option<Reception> {
+    let link = Arc::new(LinkConfig::wire(LAN_DELAY).with_loss(loss));
+    let lan = Rooted::tree(&[1], &[link]);
+    let (source, leaf) = (lan.source, *lan.leaves.first()?);
+    let config = SimulationConfig::new(session.seed);
+    let mut run: Run = Simulation::new(lan.topology, config, Milestones::default());
+    let storage = || Storage::new(IdJobs::new(Arc::clone(&session.content)));
+    let start = Instant::ZERO + LISTENERS_FIRST;
+    let sends = HostConfig::sender(session.cap()).starting_at(start);
+    run.attach(source, Either::Left(session.sender()?), storage(), sends);
+    run.attach(leaf, Either::Right(session.receiver()), storage(), HostConfig::receiver([source]));
+    let mut in_first_pass = None;
+    run.run_while(Instant::ZERO + PATIENCE, |run| {
+        let done = run.observer().complete.is_some();
+        if done || has_sent(run, source, first_pass) {
+            in_first_pass.get_or_insert(run.observer().objects);
+        }
+        done
+    })
+    .ok()?;
+    let stats = run.endpoint(leaf)?.right()?.stats();
+    let duplicates = stats.duplicates + stats.late;
+    let seconds = |at: Instant| at.saturating_since(start).as_secs_f64();
+    Some(Reception {
+        seconds: run.observer().complete.map_or(f64::NAN, seconds),
+        received: stats.fresh + duplicates,
+        duplicates,
+        peak_bytes: run.jobs(leaf)?.peak_bytes,
+        layers: run.observer().layers,
+        objects_in_first_pass: in_first_pass.unwrap_or(0),
+    })
+}
+
+/// Whether so much content has been sent on the lowest layer.
+fn has_sent(run: &Run, source: NodeId, symbols: u64) -> bool {
+    let sender = run.endpoint(source).and_then(Either::left);
+    let base = sender.and_then(|sender| sender.channel_stats().first());
+    base.is_some_and(|stats| stats.packets - stats.control_packets >= symbols)
+}
+
+/// Does jobs, and counts the bytes that wait for their object to be complete: what the paper calls
+/// the buffer.
+#[derive(Debug)]
+struct Storage {
+    jobs: IdJobs,
+    held: BTreeMap<Toi, u64>,
+    bytes: u64,
+    peak_bytes: u64,
+}
+
+impl Storage {
+    const fn new(jobs: IdJobs) -> Self {
+        Self { jobs, held: BTreeMap::new(), bytes: 0, peak_bytes: 0 }
+    }
+}
+
+impl Jobs for Storage {
+    fn carry_out(
+        &mut self,
+        now: Instant,
+        job: Job,
+        datagram: &[u8],
+    ) -> Result<Option<Outcome>, &'static str> {
+        match &job {
+            Job::Place { block, symbol, .. } => {
+                let bytes = match symbol {
+                    SymbolBytes::InDatagram(range) => range.len() as u64,
+                    SymbolBytes::Kept(bytes) => bytes.len() as u64,
+                };
+                *self.held.entry(block.toi).or_default() += bytes;
+                self.bytes += bytes;
+                self.peak_bytes = self.peak_bytes.max(self.bytes);
+            }
+            Job::Commit { toi } => self.bytes -= self.held.remove(toi).unwrap_or(0),
+            _ => {}
+        }
+        self.jobs.carry_out(now, job, datagram)
+    }
+
+    fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
+        self.jobs.symbol_bytes(symbol)
+    }
+}
+
+/// What a receiver has said.
+#[derive(Debug, Default)]
+struct Milestones {
+    objects: u64,
+    layers: u16,
+    complete: Option<Instant>,
+}
+
+impl Observer for Milestones {
+    fn on_event(&mut self, now: Instant, _node: NodeId, event: &Event) {
+        match event {
+            Event::ObjectDone { .. } => self.objects += 1,
+            Event::Level { channels, .. } => self.layers = self.layers.max(*channels),
+            Event::Complete => self.complete = Some(now),
+            _ => {}
+        }
+    }
+}
