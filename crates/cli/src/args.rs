@@ -2,7 +2,9 @@
 
 mod lab;
 
-pub(crate) use lab::{LabArguments, LabCommand, LabMergeArguments, LabRunArguments};
+pub(crate) use lab::{
+    LabArguments, LabCommand, LabMergeArguments, LabRunArguments, LabSwarmArguments,
+};
 
 use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};
 use clap::builder::styling::Styles;

@@ -12,11 +12,14 @@ use fontana_lab::{
 use std::path::Path;
 use std::time::Instant;
 
+mod swarm;
+
 pub(crate) fn run(arguments: &LabArguments, console: &Console) -> Result<Verdict, Failure> {
     match &arguments.command {
         LabCommand::List(_) => Ok(list(console)),
         LabCommand::Run(arguments) => run_experiments(arguments, console),
         LabCommand::Merge(arguments) => join(arguments, console),
+        LabCommand::Swarm(arguments) => swarm::run(arguments, console),
     }
 }
 

@@ -26,8 +26,10 @@ mod page;
 mod plot;
 pub mod registry;
 mod run;
+mod session;
 mod slices;
 mod statistics;
+pub mod swarm;
 mod table;
 mod timing;
 

@@ -14,7 +14,8 @@ use std::path::PathBuf;
   fontana lab run all --quick
   fontana lab run all --out results             a page, figures, and rows as CSV
   fontana lab run all --case 3 --of 16 --out part3      one of 16 jobs; then:
-  fontana lab merge part* --out results")]
+  fontana lab merge part* --out results
+  fontana lab swarm --seeds 500                 random worlds, and what must hold in all of them")]
 pub(crate) struct LabArguments {
     #[command(subcommand)]
     pub(crate) command: LabCommand,
@@ -25,6 +26,7 @@ pub(crate) enum LabCommand {
     List(LabListArguments),
     Run(LabRunArguments),
     Merge(LabMergeArguments),
+    Swarm(LabSwarmArguments),
 }
 
 /// List the experiments
@@ -75,12 +77,29 @@ pub(crate) struct LabMergeArguments {
     pub(crate) talk: Talk,
 }
 
+/// Run the protocol in random simulated worlds, and check what must hold in all of them
+///
+/// Each seed draws a network with losses, faults and churn, the content and how it is sent. Uses all
+/// processors; a run follows from its seed alone.
+#[derive(Debug, Args)]
+pub(crate) struct LabSwarmArguments {
+    /// How many runs
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) seeds: u32,
+    /// Seed of the first run; the others follow
+    #[arg(long, value_name = "S", default_value_t = fontana_lab::DEFAULT_SEED)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
 impl LabArguments {
     pub(crate) fn talk(&self) -> Talk {
         match &self.command {
             LabCommand::List(arguments) => arguments.talk,
             LabCommand::Run(arguments) => arguments.talk,
             LabCommand::Merge(arguments) => arguments.talk,
+            LabCommand::Swarm(arguments) => arguments.talk,
         }
     }
 }

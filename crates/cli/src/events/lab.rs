@@ -25,6 +25,25 @@ pub(crate) enum LabEvent {
         expected: bool,
         seed: u64,
     },
+    /// A run of the swarm in which something did not hold.
+    Breach {
+        seed: u64,
+        what: String,
+        message: String,
+    },
+    Swarm {
+        runs: u64,
+        breaches: u64,
+        receivers: u64,
+        deliveries: u64,
+        poisoned_blocks: u64,
+        virtual_seconds: u64,
+        digest: String,
+        seed: u64,
+        version: String,
+        seconds: f64,
+        code: u8,
+    },
     Summary {
         experiments: u64,
         rows: u64,

@@ -1,0 +1,60 @@
+//! `fontana lab swarm`: random worlds, and what must hold in all of them.
+
+use crate::args::LabSwarmArguments;
+use crate::console::{Console, Failure};
+use crate::events::{LabEvent as Line, seconds};
+use crate::progress;
+use fontana::Verdict;
+use fontana_lab::swarm::{Played, Swarm, Tally, digest, play};
+use std::time::Instant;
+
+pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Verdict, Failure> {
+    let began = Instant::now();
+    let LabSwarmArguments { seeds, seed, .. } = *arguments;
+    let bar = console.bar(progress::cases());
+    bar.set_length(seeds.into());
+    let swarm = Swarm { seeds, first_seed: seed, ..Swarm::default() };
+    let runs = play(&swarm, &|_| bar.inc(1));
+    bar.finish_and_clear();
+    for Played { seed, what, outcome } in &runs {
+        let Err(breach) = outcome else { continue };
+        console.result(format_args!("! seed {seed}: {breach}\n  {what}"));
+        console.event(&Line::Breach {
+            seed: *seed,
+            what: what.clone(),
+            message: breach.to_string(),
+        });
+    }
+    let well = || runs.iter().filter_map(|run| run.outcome.as_ref().ok());
+    let sum = |count: fn(&Tally) -> u64| well().map(count).sum::<u64>();
+    let breaches = runs.len() - well().count();
+    let verdict = if breaches == 0 { Verdict::Complete } else { Verdict::VerificationFailed };
+    let (receivers, deliveries) = (sum(|run| run.receivers), sum(|run| run.deliveries));
+    let digest = digest(&runs);
+    console.event(&Line::Swarm {
+        runs: runs.len() as u64,
+        breaches: breaches as u64,
+        receivers,
+        deliveries,
+        poisoned_blocks: sum(|run| run.poisoned_blocks),
+        virtual_seconds: sum(|run| run.virtual_seconds),
+        digest: digest.clone(),
+        seed,
+        version: env!("CARGO_PKG_VERSION").into(),
+        seconds: seconds(began.elapsed()),
+        code: verdict.code(),
+    });
+    console.result(format_args!(
+        "{} runs from seed {seed}, {receivers} receivers, {deliveries} deliveries; {breaches} broke an \
+         invariant; digest {digest}",
+        runs.len(),
+    ));
+    match runs.iter().find(|run| run.outcome.is_err()) {
+        None => Ok(verdict),
+        Some(first) => Err(Failure::new(
+            verdict,
+            format!("{breaches} of {} runs broke an invariant", runs.len()),
+            format!("to repeat the first: fontana lab swarm --seeds 1 --seed {}", first.seed),
+        )),
+    }
+}

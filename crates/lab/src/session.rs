@@ -1,0 +1,276 @@
+//! Sessions of the real sender and receivers, without bytes: what experiments put on simulated
+//! networks.
+
+use fontana_fec::{FecScheme, Oti, PlanCache};
+use fontana_proto::{
+    Acceptance, ChannelClock, ControlObject, DecodePolicy, Expectation, Instant, MetadataMode,
+    Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender, SenderConfig,
+    Subscription, SubscriptionLimits, TransmissionSchedule,
+};
+use fontana_sim::{IdContent, IdJobs, RateCap};
+use fontana_wire::{
+    CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
+    ManifestObject, Metadata, ObjectRef, RelativePath, SessionHead, Toi, Tsi, manifest_hash,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the sessions of the lab are called.
+pub(crate) const TSI: Tsi = Tsi(7);
+/// Bytes of a symbol unless a paper says otherwise: those of the program's default packet.
+pub(crate) const SYMBOL_BYTES: u16 = 1_400;
+/// Headers of a packet: 28 of IP and UDP, and room for those of ALC.
+pub(crate) const HEADER_BYTES: u16 = 28 + 64;
+/// Senders begin when those who wait for them have joined: who misses the first head waits for the
+/// second.
+pub(crate) const LISTENERS_FIRST: Duration = Duration::from_millis(50);
+
+/// One session: what is sent, how fast, in which order, and how it is received.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) manifest: Arc<Manifest>,
+    pub(crate) content: Arc<IdContent>,
+    /// Of all channels together, headers included.
+    pub(crate) rate_bytes_per_second: u64,
+    /// What the head says of it. At a fixed rate there is one channel.
+    pub(crate) congestion: CongestionControl,
+    pub(crate) schedule: TransmissionSchedule,
+    pub(crate) policy: DecodePolicy,
+    /// Symbols that a sender lays out at a time.
+    pub(crate) round_symbols: u32,
+    pub(crate) seed: u64,
+    /// Receivers share what is the same for all of them.
+    pub(crate) plans: Arc<PlanCache>,
+    /// Whether what receivers keep is watched, which takes memory for every symbol.
+    pub(crate) is_watched: bool,
+    /// Whether receivers have the manifest beforehand.
+    pub(crate) manifest_is_known: bool,
+}
+
+impl Session {
+    /// Of these objects, as fast as `rate_bytes_per_second` on one channel. `None` if they are none
+    /// that a manifest could have.
+    pub(crate) fn new(otis: &[Oti], rate_bytes_per_second: u64, seed: u64) -> Option<Self> {
+        let hashes = |toi: u32, blocks: u32| -> Vec<Hash> {
+            let name =
+                |block: u32| *blake3::hash(&[toi, block].map(u32::to_le_bytes).concat()).as_bytes();
+            (0..blocks).map(|block| Hash(name(block))).collect()
+        };
+        let objects = (1..).zip(otis).map(|(toi, &oti)| {
+            let blocks = oti.layout().ok()?.block_count();
+            Some(ManifestObject { toi, oti, block_hashes: hashes(toi, blocks) })
+        });
+        Self::of(objects.collect::<Option<_>>()?, rate_bytes_per_second, seed)
+    }
+
+    /// The same of objects whose blocks have hashes already.
+    pub(crate) fn of(objects: Vec<ManifestObject>, rate: u64, seed: u64) -> Option<Self> {
+        let file = |object: &ManifestObject| {
+            let path = RelativePath::new(format!("file {}", object.toi)).ok()?;
+            let metadata = Metadata { mode: 0o644, ..Metadata::default() };
+            let length = object.oti.transfer_length;
+            Some(Entry::File(FileEntry::whole_object(path, metadata, object.toi, length)))
+        };
+        let files = objects.iter().map(file).collect::<Option<_>>()?;
+        let manifest = Arc::new(Manifest::new(1, "lab", objects, files).ok()?);
+        let content = Arc::new(IdContent::of(&manifest));
+        Some(Self {
+            manifest,
+            content,
+            rate_bytes_per_second: rate,
+            congestion: CongestionControl::FixedRate,
+            schedule: TransmissionSchedule::EVEN,
+            policy: DecodePolicy::Incremental,
+            round_symbols: ROUND_SYMBOLS,
+            seed,
+            plans: Arc::new(PlanCache::new(4)),
+            is_watched: false,
+            manifest_is_known: false,
+        })
+    }
+
+    /// One object of `bytes` in as few blocks of RaptorQ as the program would cut it into.
+    pub(crate) fn raptorq(bytes: u64, rate_bytes_per_second: u64, seed: u64) -> Option<Self> {
+        let symbols = bytes.div_ceil(SYMBOL_BYTES.into());
+        let scheme = FecScheme::RaptorQ {
+            source_blocks: symbols.div_ceil(BLOCK_SYMBOLS).clamp(1, u8::MAX.into()) as u8,
+            sub_blocks: 1,
+            alignment: 4,
+        };
+        let oti = Oti { transfer_length: bytes, symbol_size: SYMBOL_BYTES, scheme };
+        Self::new(&[oti], rate_bytes_per_second, seed)
+    }
+
+    /// The same in layers, of all of which its rate becomes the sum.
+    pub(crate) fn with_congestion(self, congestion: CongestionControl) -> Self {
+        let sum = |layers: &LayerRates| layers.cumulative().last().unwrap_or(0);
+        let rate = match &congestion {
+            CongestionControl::FixedRate => self.rate_bytes_per_second,
+            CongestionControl::FixedLayers(layers) => sum(layers),
+            CongestionControl::Rlc(rlc) => sum(&rlc.layers),
+            CongestionControl::FlidSl(flid) => sum(&flid.layers),
+            CongestionControl::Webrc(webrc) => webrc.rate_bytes_per_second.into(),
+        };
+        Self { rate_bytes_per_second: rate, congestion, ..self }
+    }
+
+    /// `k` of everything.
+    pub(crate) fn source_symbols(&self) -> u64 {
+        let layouts = self.manifest.objects().iter().filter_map(|object| object.oti.layout().ok());
+        layouts.map(|layout| layout.total_source_symbols()).sum()
+    }
+
+    /// Source blocks of everything.
+    pub(crate) fn block_count(&self) -> u64 {
+        self.manifest.objects().iter().map(|object| object.block_hashes.len() as u64).sum()
+    }
+
+    /// Bytes of a symbol of content: of the longest, if objects differ.
+    pub(crate) fn symbol_bytes(&self) -> u16 {
+        self.manifest.objects().iter().map(|object| object.oti.symbol_size).max().unwrap_or(0)
+    }
+
+    /// Bytes of the longest packet on the wire.
+    pub(crate) fn packet_bytes(&self) -> u16 {
+        self.symbol_bytes().max(self.control_bytes()) + HEADER_BYTES
+    }
+
+    /// Control objects have symbols of the content's size, or as long as a head takes.
+    fn control_bytes(&self) -> u16 {
+        let needed = self.head(0, 0).emit(None).len() as u16;
+        // RaptorQ's alignment.
+        needed.next_multiple_of(4).max(self.symbol_bytes() / 4 * 4)
+    }
+
+    fn head(&self, instance: u128, control_bytes: u16) -> SessionHead {
+        let manifest = self.manifest.emit();
+        SessionHead {
+            instance: InstanceId(instance.to_le_bytes()),
+            manifest_version: self.manifest.version(),
+            kind: ContentKind::Manifest,
+            manifest: ObjectRef {
+                toi: Toi::MANIFEST.0 as u32,
+                oti: control_oti(manifest.len(), control_bytes),
+                hash: manifest_hash(&manifest),
+            },
+            expires_unix_seconds: 0,
+            rate_bytes_per_second: self.rate_bytes_per_second,
+            congestion_control: self.congestion.clone(),
+        }
+    }
+
+    fn control_objects(&self, number: u64) -> Option<Vec<ControlObject>> {
+        let size = self.control_bytes();
+        // Every life of a sender is another instance.
+        let mut head = self.head(self.seed.wrapping_add(number).into(), size).emit(None);
+        head.resize(size.into(), 0);
+        let object = |toi, bytes: &[u8], every| {
+            ControlObject::new(toi, control_oti(bytes.len(), size), bytes, None, every).ok()
+        };
+        Some(vec![
+            object(Toi::HEAD, &head, HEAD_EVERY)?,
+            object(Toi::MANIFEST, &self.manifest.emit(), MANIFEST_EVERY)?,
+        ])
+    }
+
+    /// The `number`th sender of the content, another one for each life; number 0 sends the source
+    /// symbols first. `None` if the session has no clock, or no control objects.
+    pub(crate) fn sender(&self, number: u64) -> Option<Sender> {
+        let is_layered = self.congestion != CongestionControl::FixedRate;
+        let clock = || {
+            let (rate, start) = (self.rate_bytes_per_second, Instant::ZERO + LISTENERS_FIRST);
+            ChannelClock::new(&self.congestion, rate, self.packet_bytes(), start, self.seed).ok()
+        };
+        let objects = self.manifest.objects().iter().map(|object| {
+            let layout = object.oti.layout().ok()?;
+            Some(SendObject { toi: object.toi.into(), layout, source_pass: number == 0 })
+        });
+        Some(Sender::new(SenderConfig {
+            tsi: TSI,
+            objects: objects.collect::<Option<_>>()?,
+            control: self.control_objects(number)?,
+            mode: SendMode::OnDemand,
+            schedule: self.schedule,
+            channels: if is_layered { Some(clock()?) } else { None },
+            rate_bytes_per_second: self.rate_bytes_per_second,
+            packet_overhead: 28,
+            round_symbols: self.round_symbols,
+            sequence_in_cci: true,
+            fti_in_packets: false,
+            seed: self.seed.wrapping_add(number),
+        }))
+    }
+
+    /// A receiver that takes no more than this.
+    pub(crate) fn receiver(&self, limits: SubscriptionLimits) -> Receiver {
+        self.receiver_on(Subscription::Declared(limits))
+    }
+
+    /// A receiver whose channels are chosen in this way.
+    pub(crate) fn receiver_on(&self, subscription: Subscription) -> Receiver {
+        let hash = manifest_hash(&self.manifest.emit());
+        let known = self.manifest_is_known.then(|| (hash, Arc::clone(&self.manifest)));
+        let config = ReceiverConfig {
+            expectation: Expectation {
+                tsi: Some(TSI),
+                manifest: Some(hash),
+                ..Expectation::default()
+            },
+            acceptance: Acceptance::Automatic,
+            metadata: MetadataMode::Manifest,
+            known_manifest: known,
+            policy: self.policy,
+            limits: ReceiverLimits::default(),
+            started_at_unix_seconds: 1_800_000_000,
+            silence_after: Duration::from_secs(10),
+        };
+        let mut receiver = Receiver::new(config, subscription);
+        receiver.share_plans(Arc::clone(&self.plans));
+        receiver
+    }
+
+    pub(crate) fn jobs(&self) -> IdJobs {
+        let content = Arc::clone(&self.content);
+        if self.is_watched { IdJobs::watched(content) } else { IdJobs::new(content) }
+    }
+
+    pub(crate) fn cap(&self) -> RateCap {
+        RateCap {
+            bytes_per_second: self.rate_bytes_per_second,
+            max_packet_bytes: self.packet_bytes().into(),
+        }
+    }
+}
+
+/// A control object of one packet needs no code.
+fn control_oti(length: usize, symbol_size: u16) -> Oti {
+    let scheme = if length <= symbol_size.into() {
+        FecScheme::NoCode { max_source_block_length: 1 }
+    } else {
+        FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 }
+    };
+    Oti { transfer_length: length as u64, symbol_size, scheme }
+}
+
+/// Of the control packets' rhythm, as the program has it.
+const HEAD_EVERY: u32 = 2;
+const MANIFEST_EVERY: u32 = 4;
+/// 6 MB of the default packet.
+const ROUND_SYMBOLS: u32 = 4_096;
+/// Longest block, as the program has it.
+const BLOCK_SYMBOLS: u64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_has_room_for_its_own_head() {
+        for bytes in [1, 500, 100_000_000] {
+            let session = Session::raptorq(bytes, 1_000_000, 1).expect("a session");
+            assert!(session.sender(0).is_some());
+            assert_eq!(session.packet_bytes(), SYMBOL_BYTES + HEADER_BYTES);
+        }
+        assert!(Session::new(&[], 1, 1).is_some(), "nothing to send is something");
+    }
+}

@@ -1,0 +1,275 @@
+//! What a run is about: content, codes, orders, congestion control, strangers, all drawn from its
+//! seed. Its network and its misfortunes are drawn by [`Scenario`].
+
+use super::bytes::Originals;
+use super::players::Routing;
+use crate::session::{HEADER_BYTES, Session};
+use fontana_fec::lt::Lt;
+use fontana_fec::tornado::Tornado;
+use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_proto::{
+    DecodePolicy, Fcast, ObjectOrder, SplitMix64, SubscriptionLimits, SymbolOrganization,
+    TransmissionSchedule, presets,
+};
+use fontana_sim::{LossModel, Scenario, SwarmBounds};
+use fontana_wire::{CongestionControl, LayerRates};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How far the dice of the network go.
+pub(super) const BOUNDS: SwarmBounds = SwarmBounds {
+    senders: 4,
+    receivers: 12,
+    rate_bytes_per_second: 1_000_000,
+    trouble: Duration::from_secs(4),
+};
+/// Bytes of a symbol on ids, and on bytes.
+const SYMBOL: u16 = 1_400;
+const SHORT_SYMBOL: u16 = 128;
+/// Most source symbols of a run: enough for several blocks, and for tens of packets on each of some
+/// channels.
+const MOST_SYMBOLS: u32 = 160;
+
+/// What a run is about.
+#[derive(Debug)]
+pub(super) struct Drawn {
+    pub(super) session: Session,
+    /// What strangers send under the same TSI.
+    pub(super) foreign: Session,
+    /// Which of the senders are strangers: never the first.
+    pub(super) strangers: Vec<usize>,
+    /// The content, in runs on bytes.
+    pub(super) originals: Option<Arc<Originals>>,
+    pub(super) limits: SubscriptionLimits,
+    /// Of each receiver.
+    pub(super) routing: Vec<Routing>,
+    /// In a line.
+    pub(super) what: String,
+    /// Every symbol that a sender sends is one that no one has sent before. FCAST's layers repeat each
+    /// other's segments whatever the code.
+    pub(super) is_fresh: bool,
+    /// Some link loses packets at regular intervals.
+    is_periodic: bool,
+    /// Some link delivers packets twice.
+    pub(super) repeats: bool,
+}
+
+impl Drawn {
+    /// `None` if what the dice say is no session, which is a mistake of ours.
+    pub(super) fn new(scenario: &Scenario) -> Option<Self> {
+        let mut dice = Dice(scenario.random());
+        let links = scenario.topology.edges().iter().map(|edge| &edge.config);
+        let is_periodic = links.clone().any(|link| matches!(link.loss, LossModel::Periodic { .. }));
+        let repeats = links.clone().any(|link| link.faults.duplicate.as_f64() > 0.0);
+        let on_bytes = dice.one_in(3);
+        let symbol_size = if on_bytes { SHORT_SYMBOL } else { SYMBOL };
+        // What is lost with the carousel's own period never comes.
+        let otis = dice.objects(symbol_size, is_periodic);
+        let is_rateless = otis.iter().all(|oti| oti.scheme.is_rateless());
+        let rate = dice.between(200_000, BOUNDS.rate_bytes_per_second);
+        let (originals, session) = if on_bytes {
+            let (originals, described) = Originals::draw(&otis, &mut dice.0)?;
+            // As many packets a second as there are long ones.
+            let rate = rate * u64::from(symbol_size + HEADER_BYTES) / u64::from(SYMBOL);
+            (Some(Arc::new(originals)), Session::of(described, rate, scenario.seed)?)
+        } else {
+            (None, Session::new(&otis, rate, scenario.seed)?)
+        };
+        let congestion = dice.congestion(&session)?;
+        let mut session = session.with_congestion(congestion);
+        session.schedule = dice.schedule();
+        session.policy = dice.policy();
+        session.round_symbols = dice.between(16, 1_024) as u32;
+        session.is_watched = true;
+        let foreign =
+            Session::raptorq(50_000, session.rate_bytes_per_second / 8, scenario.seed + 1)?;
+        let strangers = (1..scenario.senders.len()).filter(|_| dice.one_in(3)).collect();
+        // What a top layer alone brings of a code of fixed stretch may be too little for ever.
+        let top_suffices =
+            is_rateless || !matches!(session.schedule, TransmissionSchedule::Fcast(_));
+        let routing = scenario.receivers.iter().map(|_| dice.routing(top_suffices)).collect();
+        let is_fcast = matches!(session.schedule, TransmissionSchedule::Fcast(_));
+        let is_fresh =
+            is_rateless && (!is_fcast || session.congestion == CongestionControl::FixedRate);
+        let mut drawn = Self {
+            session,
+            foreign,
+            strangers,
+            originals,
+            // Losses of any height for any time are what these worlds are made of.
+            limits: SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() },
+            routing,
+            what: String::new(),
+            is_fresh,
+            is_periodic,
+            repeats,
+        };
+        drawn.what = drawn.describe(&otis, scenario);
+        // The cast has no way out.
+        (drawn.session.sender(0).is_some() && drawn.foreign.sender(0).is_some()).then_some(drawn)
+    }
+
+    /// Whether what a receiver needs can be counted in packets: every symbol is a fresh one, and every
+    /// block has its share of them at any time, on every channel. Losses that are periodic, as the turns
+    /// of blocks are, may always hit the same block.
+    pub(super) fn is_thrifty(&self) -> bool {
+        let even = matches!(self.session.schedule, TransmissionSchedule::Interleaved { .. });
+        self.is_fresh
+            && even
+            && !self.is_periodic
+            && self.session.policy == DecodePolicy::Incremental
+    }
+
+    fn describe(&self, otis: &[Oti], scenario: &Scenario) -> String {
+        let codes: Vec<_> = otis.iter().map(|oti| code_name(oti.scheme)).collect();
+        let control = match &self.session.congestion {
+            CongestionControl::FixedRate => "fixed rate",
+            CongestionControl::FixedLayers(_) => "fixed layers",
+            CongestionControl::Rlc(_) => "rlc",
+            CongestionControl::FlidSl(_) => "flid-sl",
+            CongestionControl::Webrc(_) => "webrc",
+        };
+        format!(
+            "{} senders, {} of them strangers; {} receivers; {} of {} symbols in {} blocks; {control}; \
+             {}; {:?}; {}; {} nodes",
+            scenario.senders.len(),
+            self.strangers.len(),
+            scenario.receivers.len(),
+            codes.join("+"),
+            self.session.source_symbols(),
+            self.session.block_count(),
+            schedule_name(self.session.schedule),
+            self.session.policy,
+            if self.originals.is_some() { "bytes" } else { "ids" },
+            scenario.topology.node_count(),
+        )
+    }
+}
+
+fn code_name(scheme: FecScheme) -> &'static str {
+    match scheme {
+        FecScheme::NoCode { .. } => "none",
+        FecScheme::RaptorQ { .. } => "raptorq",
+        FecScheme::Tornado { .. } => "tornado",
+        FecScheme::Lt { .. } => "lt",
+        FecScheme::ReedSolomon { .. } => "rs",
+    }
+}
+
+fn schedule_name(schedule: TransmissionSchedule) -> &'static str {
+    match schedule {
+        TransmissionSchedule::Interleaved { .. } => "interleaved",
+        TransmissionSchedule::Sequential { .. } => "sequential",
+        TransmissionSchedule::Random => "random",
+        TransmissionSchedule::Cumulative => "cumulative",
+        TransmissionSchedule::Fcast(_) => "fcast",
+    }
+}
+
+struct Dice(SplitMix64);
+
+impl Dice {
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + u64::from(self.0.below((high - low + 1) as u32))
+    }
+
+    fn one_in(&mut self, count: u32) -> bool {
+        self.0.below(count) == 0
+    }
+
+    fn objects(&mut self, symbol_size: u16, only_rateless: bool) -> Vec<Oti> {
+        let count = self.between(1, 3);
+        let most = u64::from(MOST_SYMBOLS) / count;
+        (0..count)
+            .map(|_| {
+                let symbols = self.between(1, most) as u32;
+                let last = self.between(1, symbol_size.into());
+                let transfer_length = u64::from(symbols - 1) * u64::from(symbol_size) + last;
+                let scheme = self.scheme(symbols, only_rateless);
+                Oti { transfer_length, symbol_size, scheme }
+            })
+            .collect()
+    }
+
+    fn scheme(&mut self, symbols: u32, only_rateless: bool) -> FecScheme {
+        let blocks = self.between(1, u64::from(symbols.min(4))) as u32;
+        let longest = symbols.div_ceil(blocks);
+        match self.between(0, if only_rateless { 3 } else { 6 }) {
+            0..=2 => {
+                FecScheme::RaptorQ { source_blocks: blocks as u8, sub_blocks: 1, alignment: 4 }
+            }
+            3 => FecScheme::Lt {
+                max_source_block_length: longest,
+                code: Lt::strict(longest, self.0.next_u64()),
+            },
+            4 => FecScheme::Tornado { max_source_block_length: longest, code: Tornado::Z },
+            5 => FecScheme::ReedSolomon {
+                code: ReedSolomonCode::Cauchy,
+                max_source_block_length: longest.min(100) as u16,
+                max_encoding_symbols: (2 * longest).min(200) as u16,
+            },
+            _ => FecScheme::NoCode { max_source_block_length: longest },
+        }
+    }
+
+    fn congestion(&mut self, session: &Session) -> Option<CongestionControl> {
+        let rate = session.rate_bytes_per_second;
+        let layers = LayerRates::geometric((rate / 8) as u32, 512, 4).ok()?;
+        Some(match self.between(0, 7) {
+            0..=2 => CongestionControl::FixedRate,
+            3 => CongestionControl::FixedLayers(layers),
+            4 => CongestionControl::Rlc(presets::rlc(layers)),
+            5 => CongestionControl::FlidSl(presets::flid_sl(layers)),
+            _ => {
+                let webrc = presets::webrc_fast(rate as u32, session.packet_bytes()).ok()?;
+                CongestionControl::Webrc(webrc)
+            }
+        })
+    }
+
+    fn schedule(&mut self) -> TransmissionSchedule {
+        match self.between(0, 7) {
+            0..=2 => TransmissionSchedule::Interleaved { grain: self.between(1, 8) as u32 },
+            3 => {
+                TransmissionSchedule::Sequential { repair_permille: self.between(0, 1_000) as u32 }
+            }
+            4 => TransmissionSchedule::Random,
+            5 => TransmissionSchedule::Cumulative,
+            _ => {
+                let organization = match self.one_in(2) {
+                    true => SymbolOrganization::Segments,
+                    false => SymbolOrganization::AllOnEach,
+                };
+                let object_order = match self.between(0, 2) {
+                    0 => ObjectOrder::Sequential,
+                    1 => ObjectOrder::PartlyRandom { one_in: 8 },
+                    _ => ObjectOrder::Random,
+                };
+                let stretch_factor = self.between(1, 4) as u32;
+                let anticipated_layers = 0;
+                TransmissionSchedule::Fcast(Fcast {
+                    organization,
+                    object_order,
+                    stretch_factor,
+                    anticipated_layers,
+                })
+            }
+        }
+    }
+
+    fn policy(&mut self) -> DecodePolicy {
+        match self.between(0, 3) {
+            0 => DecodePolicy::Deferred,
+            1 => DecodePolicy::Patient { margin: self.between(0, 10) as u32 },
+            _ => DecodePolicy::Incremental,
+        }
+    }
+
+    fn routing(&mut self, top_suffices: bool) -> Routing {
+        match self.between(0, 11) {
+            0 => Routing::IgnoresJoinsAbove(self.between(0, 3) as u8),
+            1 if top_suffices => Routing::TopOnly { after: self.between(10, 200) as u32 },
+            _ => Routing::Good,
+        }
+    }
+}
