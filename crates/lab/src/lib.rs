@@ -26,6 +26,7 @@ mod page;
 mod plot;
 pub mod registry;
 mod run;
+mod scene;
 mod session;
 mod slices;
 mod statistics;

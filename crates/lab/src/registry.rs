@@ -19,6 +19,9 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &df::patterns::EXPERIMENT,
     &df::patient::EXPERIMENT,
     &df::download::EXPERIMENT,
+    &df::fig6::EXPERIMENT,
+    &df::layers::EXPERIMENT,
+    &df::requirements::EXPERIMENT,
     &ms::unequal::EQUATION_1,
     &ms::equal::EQUATION_2,
     &ms::series::EXPERIMENT,
@@ -40,6 +43,9 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fc::schemes::TABLE_2_SUMMARY,
     &fo::window::EXPERIMENT,
     &fo::window::speed::EXPERIMENT,
+    &fo::eta::EXPERIMENT,
+    &fo::crowd::EXPERIMENT,
+    &fo::fair::EXPERIMENT,
 ];
 
 /// The experiment of that id.

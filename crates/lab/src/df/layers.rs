@@ -1,0 +1,128 @@
+//! `df.layers`: layers with synchronization points and sender bursts.
+
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind};
+use crate::scene::Scene;
+use crate::session::{SYMBOL_BYTES, Session};
+use crate::statistics::largest;
+use crate::table::{Row, row};
+use fontana_fec::{FecScheme, Oti};
+use fontana_proto::{Instant, SubscriptionLimits, presets};
+use fontana_sim::LinkConfig;
+use fontana_wire::{CongestionControl, LayerRates};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A Mbit/s, doubled from level to level. The slowest bottleneck's queue has room for six packets: with one
+/// or two, regular traffic is lost below the bottleneck's rate.
+const BASE: u32 = 125_000;
+const LAYERS: u8 = 6;
+/// Each bottleneck is half way between two levels.
+const LEVELS: [u32; 5] = [1, 2, 3, 4, 5];
+/// Two orders of magnitude more than the way up takes.
+const SETTLED: u64 = 120;
+/// An object that nobody completes meanwhile.
+const ENDLESS_SYMBOLS: u64 = 5_000_000;
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "df.layers",
+    paper: "digital fountain, section VII-A",
+    what: "One session of six layers (levels of 1, 2, 4, ... Mbit/s) with RLC's synchronization points and \
+           bursts, and five receivers behind bottlenecks half way between two levels, with queues of 50 ms: \
+           at which level each is, read every second from 120 s to 1 200 s (quick: 480 s).",
+    kind: Kind::Counted,
+    columns: &[
+        "bottleneck_kbits",
+        "right_level",
+        "usual_level",
+        "share_at_right",
+        "share_above",
+        "dropped",
+        "feedback_packets",
+    ],
+    cases: |_| 1,
+    run: |case| settle(case).unwrap_or_default(),
+    claims: || {
+        vec![
+            Claim::new(
+                "settles",
+                "a receiver behind any bottleneck settles at the right level: receivers whose usual level \
+                 is another one",
+                Printed::Equal(0.0),
+                0.0,
+                |table| {
+                    let points = table.points("right_level", "usual_level", &[]);
+                    if points.is_empty() {
+                        return f64::NAN;
+                    }
+                    points.iter().filter(|(right, usual)| right != usual).count() as f64
+                },
+            ),
+            Claim::new(
+                "above",
+                "sender bursts replace join attempts: largest share of the time above the right level (the \
+                 bound is ours)",
+                Printed::AtMost(0.1),
+                0.0,
+                |table| largest(table.numbers("share_above", &[])),
+            ),
+            Claim::new(
+                "feedback",
+                "no packet flows from receivers to the sender",
+                Printed::Equal(0.0),
+                0.0,
+                |table| largest(table.numbers("feedback_packets", &[])),
+            ),
+        ]
+    },
+    exhibits: |_| Vec::new(),
+};
+
+fn settle(case: &Case) -> Option<Vec<Row>> {
+    let scheme = FecScheme::NoCode { max_source_block_length: 50_000 };
+    let transfer_length = ENDLESS_SYMBOLS * u64::from(SYMBOL_BYTES);
+    let oti = Oti { transfer_length, symbol_size: SYMBOL_BYTES, scheme };
+    let layers = LayerRates::geometric(BASE, 512, LAYERS).ok()?;
+    let session = Session::new(&[oti], 1, case.seed)?;
+    let session = session.with_congestion(CongestionControl::Rlc(presets::rlc(layers)));
+    let rate = |level: u32| u64::from(BASE) * (1 << level) * 3 / 4;
+    let link = |level: u32| {
+        let access = Scene::access();
+        // Shorter than a burst, which has to fill it.
+        let queue = Duration::from_millis(50);
+        let narrow = LinkConfig::bottleneck(rate(level), queue, access.delay);
+        Arc::new(LinkConfig { graft: access.graft, prune: access.prune, ..narrow })
+    };
+    let mut scene = Scene::new(case.stream(0).next_u64(), 1, LEVELS.map(link).into());
+    scene.send(0, &session, 0)?;
+    for place in 0..LEVELS.len() {
+        let receiver = session.receiver(SubscriptionLimits::default());
+        scene.listen(place, receiver, session.jobs(), Instant::ZERO)?;
+    }
+    let end = u64::from(case.scale.pick(480, 1_200));
+    let mut seconds_at = vec![[0_u32; LAYERS as usize + 1]; LEVELS.len()];
+    for second in SETTLED..end {
+        scene.run.run_until(Instant::ZERO + Duration::from_secs(second)).ok()?;
+        for (&node, at) in scene.receivers.iter().zip(&mut seconds_at) {
+            at[scene.run.joined(node).len().min(LAYERS.into())] += 1;
+        }
+    }
+    let sent = scene.run.endpoint(*scene.senders.first()?)?.left()?.stats().packets;
+    let total = (end - SETTLED) as f64;
+    let row_of = |(place, at): (usize, &[u32; LAYERS as usize + 1])| {
+        let right = LEVELS[place];
+        let usual = (0_u32..).zip(at).max_by_key(|&(_, seconds)| seconds)?.0;
+        let above: u32 = at.iter().skip(right as usize + 1).sum();
+        let stats = scene.run.link(*scene.access.get(place)?)?.stats();
+        Some(row![
+            rate(right) * 8 / 1_000,
+            right,
+            usual,
+            f64::from(at[right as usize]) / total,
+            f64::from(above) / total,
+            stats.queue_drops as f64 / stats.offered as f64,
+            scene.run.stats().sent - sent,
+        ])
+    };
+    seconds_at.iter().enumerate().map(row_of).collect()
+}

@@ -1,0 +1,155 @@
+//! `fo.eta`: what a receiver hears until it is done, whatever the size, the losses, the number of mirrors
+//! and the time at which it joins; and whether anything comes twice, whatever happens.
+
+use super::churn::{self, Churn};
+use crate::chart::{Axis, Chart, Exhibit, Series};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::scene::{Inefficiency, Scene};
+use crate::session::Session;
+use crate::statistics::{largest, mean};
+use crate::table::{Row, Table, row};
+use fontana_proto::{Instant, SubscriptionLimits};
+use fontana_sim::LossModel;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SIZES: [u64; 4] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+const QUICK_SIZES: u32 = 2;
+/// Per cent.
+const LOSSES: [u32; 4] = [0, 1, 10, 50];
+const MIRRORS: [u32; 3] = [1, 4, 16];
+/// 100 Mbit/s.
+const RATE: u64 = 12_500_000;
+const LIMIT: Duration = Duration::from_secs(3_600);
+/// The last case: levels that change all the time.
+const CHURNING: &str = "churn";
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "fo.eta",
+    paper: "beyond the papers",
+    what: "The default profile (RaptorQ, even progress) at 100 Mbit/s from each of 1, 4 and 16 uncoordinated \
+           mirrors: 1 MB to 1 GB (quick: to 10 MB), independent losses of 0 to 50 %, four receivers that \
+           join at any time within the first 10 s and know the manifest. Last, a session of four layers from \
+           four mirrors, one of which starts again, and eight receivers that change their level about ten \
+           times a second, one of which starts again.",
+    kind: Kind::Counted,
+    columns: &["setting", "bytes", "loss", "mirrors", "eta", "worst_eta", "worst_eta_d"],
+    cases: |scale| points(scale) + 1,
+    run: |case| {
+        let row = if case.index == points(case.scale) { churning(case) } else { receive(case) };
+        row.into_iter().collect()
+    },
+    claims,
+    exhibits: |table| {
+        let series = table.values("bytes").into_iter().map(|bytes| {
+            let label = format!("{bytes} bytes");
+            let of = [("mirrors", 1_u32.into()), ("bytes", bytes), ("setting", "join".into())];
+            Series::new(label, table.points("loss", "worst_eta", &of))
+        });
+        vec![Exhibit::Chart(Chart {
+            name: "",
+            title: "The worst of four receivers of one sender".into(),
+            x: Axis::linear("loss, per cent"),
+            y: Axis::linear("reception inefficiency"),
+            series: series.filter(|series| !series.points.is_empty()).collect(),
+        })]
+    },
+};
+
+fn points(scale: Scale) -> u32 {
+    scale.pick(QUICK_SIZES, SIZES.len() as u32) * (LOSSES.len() * MIRRORS.len()) as u32
+}
+
+fn receive(case: &Case) -> Option<Row> {
+    let index = case.index as usize;
+    let mirrors = MIRRORS[index % MIRRORS.len()];
+    let loss = LOSSES[index / MIRRORS.len() % LOSSES.len()];
+    let bytes = *SIZES.get(index / MIRRORS.len() / LOSSES.len())?;
+    let mut random = case.stream(0);
+    let session = Session::raptorq(bytes, RATE, random.next_u64())?;
+    let session = Session { manifest_is_known: true, ..session };
+    let model = LossModel::bernoulli(f64::from(loss) / 100.0);
+    let link = Arc::new(Scene::access().with_loss(model));
+    let mut scene = Scene::new(random.next_u64(), mirrors, vec![link; 4]);
+    for place in 0..mirrors {
+        scene.send(place as usize, &session, place.into())?;
+    }
+    for place in 0..scene.receivers.len() {
+        let start = Instant::ZERO + Duration::from_millis(u64::from(random.below(10_000)));
+        let receiver = session.receiver(SubscriptionLimits::default());
+        scene.listen(place, receiver, session.jobs(), start)?;
+    }
+    if !scene.until_all_left(LIMIT)? {
+        return None;
+    }
+    Some(summary(&scene, &session, ("join", bytes, loss, mirrors)))
+}
+
+fn summary(
+    scene: &Scene,
+    session: &Session,
+    (setting, bytes, loss, mirrors): (&str, u64, u32, u32),
+) -> Row {
+    let of = |stats| Inefficiency::of(stats, session.source_symbols());
+    let found: Vec<_> = scene.all_stats().iter().map(of).collect();
+    let etas: Vec<f64> = found.iter().map(|found| found.reception).collect();
+    let worst_eta_d = largest(found.iter().map(|found| found.distinctness));
+    row![setting, bytes, loss, mirrors, mean(&etas), largest(etas.iter().copied()), worst_eta_d]
+}
+
+fn churning(case: &Case) -> Option<Row> {
+    let Churn { scene, session } = churn::play(case.seed, case.stream(0).next_u64())?;
+    let bytes = session.manifest.transfer_length();
+    Some(summary(&scene, &session, (CHURNING, bytes, churn::LOSS_PERCENT, churn::MIRRORS)))
+}
+
+fn claims() -> Vec<Claim> {
+    let worst = |bytes: u64, mirrors: u32| {
+        move |table: &Table| {
+            let of =
+                [("bytes", bytes.into()), ("mirrors", mirrors.into()), ("setting", "join".into())];
+            largest(table.numbers("worst_eta", &of))
+        }
+    };
+    vec![
+        Claim::new(
+            "10MB",
+            "10 MB from one sender: all packets that the worst receiver hears, over k, at any loss (the \
+             bound is ours: 1 % for control packets, 0.5 % for the code)",
+            Printed::AtMost(1.015),
+            0.0,
+            worst(SIZES[1], 1),
+        ),
+        Claim::new(
+            "1MB",
+            "the same for 1 MB, 715 packets, while a head comes once in 512: who loses the first one waits \
+             for the second (the bound is ours)",
+            Printed::AtMost(1.75),
+            0.0,
+            worst(SIZES[0], 1),
+        ),
+        Claim::new(
+            "mirrors",
+            "10 MB from 16 mirrors, which send as much before their head has come (the bound is ours)",
+            Printed::AtMost(1.1),
+            0.0,
+            worst(SIZES[1], 16),
+        ),
+        Claim::new(
+            "distinct",
+            "distinctness inefficiency, largest of all: nothing comes twice",
+            Printed::Equal(1.0),
+            0.0005,
+            |table| largest(table.numbers("worst_eta_d", &[("setting", "join".into())])),
+        ),
+        Claim::new(
+            "churn",
+            "the same with four layers, levels that change all the time, four mirrors, one restart of a \
+             sender and one of a receiver",
+            Printed::Equal(1.0),
+            0.0005,
+            |table| table.number("worst_eta_d", &[("setting", CHURNING.into())]),
+        ),
+    ]
+}

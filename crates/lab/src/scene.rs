@@ -1,0 +1,118 @@
+//! Simulated networks with one router: senders and receivers around it, each on a link of its own.
+
+use crate::session::{LISTENERS_FIRST, Session};
+use fontana_proto::{Instant, Receiver, ReceiverStats, Sender};
+use fontana_sim::{
+    Either, HostConfig, IdJobs, LinkConfig, LinkId, NodeId, Simulation, SimulationConfig, Topology,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A host.
+pub(crate) type Peer = Either<Sender, Receiver>;
+
+/// From one host to another, without queues.
+const ONE_WAY: Duration = Duration::from_millis(20);
+
+/// A network, and who is where.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) run: Simulation<Peer, IdJobs>,
+    pub(crate) senders: Arc<[NodeId]>,
+    pub(crate) receivers: Vec<NodeId>,
+    /// The link down to each receiver.
+    pub(crate) access: Vec<LinkId>,
+}
+
+impl Scene {
+    /// So many places for senders, and one for a receiver behind each of `links`.
+    pub(crate) fn new(seed: u64, senders: u32, links: Vec<Arc<LinkConfig>>) -> Self {
+        let mut topology = Topology::new();
+        let router = topology.add_node();
+        let senders = topology.add_nodes(senders);
+        for &sender in &senders {
+            topology.connect(sender, router, LinkConfig::wire(ONE_WAY / 2));
+        }
+        let receivers = topology.add_nodes(links.len() as u32);
+        let connect =
+            |(&node, link): (&NodeId, Arc<LinkConfig>)| topology.connect(router, node, link).0;
+        let access = receivers.iter().zip(links).map(connect).collect();
+        let run = Simulation::new(topology, SimulationConfig::new(seed), ());
+        Self { run, senders: senders.into(), receivers, access }
+    }
+
+    /// A link to a receiver without a bottleneck.
+    pub(crate) fn access() -> LinkConfig {
+        let (graft, prune) = (Duration::from_millis(5), Duration::from_millis(50));
+        LinkConfig { graft, prune, ..LinkConfig::wire(ONE_WAY / 2) }
+    }
+
+    /// Puts the `number`th sender of a session on a place, in the place of who was there. From now
+    /// on, but not before those who wait have joined.
+    pub(crate) fn send(&mut self, place: usize, session: &Session, number: u64) -> Option<()> {
+        let starts_at = self.run.now().max(Instant::ZERO + LISTENERS_FIRST);
+        let config = HostConfig::sender(session.cap()).starting_at(starts_at);
+        let sender = Either::Left(session.sender(number)?);
+        self.run.attach(*self.senders.get(place)?, sender, session.jobs(), config);
+        Some(())
+    }
+
+    /// Puts a receiver on a place.
+    pub(crate) fn listen(
+        &mut self,
+        place: usize,
+        receiver: Receiver,
+        jobs: IdJobs,
+        starts_at: Instant,
+    ) -> Option<()> {
+        let config = HostConfig::receiver(Arc::clone(&self.senders)).starting_at(starts_at);
+        self.run.attach(*self.receivers.get(place)?, Either::Right(receiver), jobs, config);
+        Some(())
+    }
+
+    /// Until every receiver has heard enough and left, or until `limit`: whether they have. Nobody
+    /// leaves before he has everything.
+    pub(crate) fn until_all_left(&mut self, limit: Duration) -> Option<bool> {
+        let receivers = &self.receivers;
+        // Who has not begun has not joined either.
+        let has_left = |run: &Simulation<Peer, IdJobs>, node: NodeId| {
+            let heard = run.endpoint(node).and_then(Either::right).map(Receiver::stats);
+            heard.is_some_and(|stats| stats.datagrams > 0) && run.joined(node).is_empty()
+        };
+        let done =
+            |run: &Simulation<Peer, IdJobs>| receivers.iter().all(|&node| has_left(run, node));
+        self.run.run_while(Instant::ZERO + limit, done).ok()
+    }
+
+    /// Counters of a receiver.
+    pub(crate) fn stats(&self, place: usize) -> Option<ReceiverStats> {
+        Some(self.run.endpoint(*self.receivers.get(place)?)?.right()?.stats())
+    }
+
+    /// Counters of all receivers.
+    pub(crate) fn all_stats(&self) -> Vec<ReceiverStats> {
+        (0..self.receivers.len()).filter_map(|place| self.stats(place)).collect()
+    }
+}
+
+/// The paper's inefficiencies of a reception: `eta` counts all packets of the session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Inefficiency {
+    /// `eta`: packets heard, over k.
+    pub(crate) reception: f64,
+    /// `eta_c`: different symbols, over k.
+    pub(crate) decoding: f64,
+    /// `eta_d`: symbols heard, over different ones.
+    pub(crate) distinctness: f64,
+}
+
+impl Inefficiency {
+    pub(crate) fn of(stats: &ReceiverStats, source_symbols: u64) -> Self {
+        let (k, fresh) = (source_symbols as f64, stats.fresh as f64);
+        Self {
+            reception: stats.session_packets as f64 / k,
+            decoding: fresh / k,
+            distinctness: (stats.fresh + stats.duplicates) as f64 / fresh,
+        }
+    }
+}
