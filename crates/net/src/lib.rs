@@ -14,6 +14,7 @@
 //! | [`membership`] | joining and leaving while another thread receives |
 //! | [`channels`] | the sockets of a session's channels, which come and go |
 //! | [`rx_thread`] | a thread that drains the sockets and never waits for its consumer |
+//! | [`frames`] | Ethernet frames past this host's protocols, for relays |
 //! | [`doctor`] | does multicast work here, and if not, what to do |
 //!
 //! Linux is the system this is made for. On other Unix systems the crate is meant to compile and
@@ -47,6 +48,7 @@
 pub mod channels;
 pub mod clock;
 pub mod doctor;
+pub mod frames;
 pub mod group;
 pub mod interface;
 pub mod membership;
@@ -59,6 +61,7 @@ mod sys;
 
 pub use channels::Channels;
 pub use clock::{Alarm, Clock, Wake};
+pub use frames::{Frame, FrameError, FrameSocket};
 pub use group::{GroupError, check_group, is_source_specific};
 pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces};
 pub use membership::{Membership, MembershipError};

@@ -419,7 +419,7 @@ fn only_own_groups(socket: &Socket, bind_ip: IpAddr) -> Result<(), ReceiveError>
 }
 
 /// Asks for a receive buffer and returns what it really is, in the units of the request.
-fn set_receive_buffer(socket: &Socket, size: usize) -> io::Result<usize> {
+pub(crate) fn set_receive_buffer(socket: &Socket, size: usize) -> io::Result<usize> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let value = i32::try_from(size).unwrap_or(i32::MAX / 2);

@@ -260,6 +260,48 @@ pub(crate) fn set_multicast_interface_v4(
     socket.set_multicast_if_v4(&address)
 }
 
+/// A socket for all frames that come to the interface with this index, each behind a
+/// `virtio_net_hdr`: packet(7).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn frame_socket(interface_index: u32) -> io::Result<Socket> {
+    let index = i32::try_from(interface_index).map_err(io::Error::other)?;
+    // No protocol: nothing comes until it is bound, and then from this interface only.
+    let socket = Socket::new(socket2::Domain::PACKET, socket2::Type::RAW, None)?;
+    set_int(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
+    set_int(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
+    let request = libc::packet_mreq {
+        mr_ifindex: index,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)?;
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: index,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: the kernel reads a whole sockaddr_ll from a variable that lives through the call.
+    let result = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            std::ptr::from_ref(&address).cast(),
+            mem::size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
+}
+
+/// No such sockets here.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn frame_socket(_interface_index: u32) -> io::Result<Socket> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
 /// Joining or leaving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {

@@ -1,0 +1,210 @@
+//! Ethernet frames as they are, past the protocols of this host (packet(7)).
+//!
+//! For a relay that stands between two interfaces: a [`FrameSocket`] takes every frame that comes to
+//! an interface, whoever it is for, and sends frames as if they had come from there. It needs the
+//! rights of root (`CAP_NET_RAW`). Linux only; elsewhere [`FrameSocket::open`] says so.
+//!
+//! Hosts of one machine leave checksums, and cutting what they send into packets, to an interface
+//! that does neither. The kernel says so in a header of its own (`PACKET_VNET_HDR`, the
+//! `virtio_net_hdr` of the virtio specification, section 5.1.6), which stays with the [`Frame`]: passed
+//! on as it came, a checksum that is still to be computed is no wrong one.
+//!
+//! What is lost on the way: VLAN tags, which the kernel keeps beside the frame.
+
+use crate::receiver::set_receive_buffer;
+use crate::{Interface, sys};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use socket2::Socket;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+/// Bytes of the kernel's header in front of a frame: `struct virtio_net_hdr`.
+const KERNEL_HEADER: usize = 10;
+
+/// Where in it is what kind of train the frame is: `gso_type`, 0 for none.
+const TRAIN_KIND: usize = 1;
+
+/// A byte more than the longest frame with the kernel's header: an IP packet of 65 535 bytes behind an
+/// Ethernet header. What fills it was cut off.
+const FRAME_ROOM: usize = KERNEL_HEADER + Frame::ETHERNET_HEADER + 65_535 + 1;
+
+/// A tenth of a second at a gigabit per second, doubled: small frames cost the kernel more than
+/// their bytes.
+const RECEIVE_BUFFER: usize = 24 << 20;
+
+/// An Ethernet frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame(Box<[u8]>);
+
+impl Frame {
+    /// Bytes in front of what a frame carries: two addresses and a type.
+    pub const ETHERNET_HEADER: usize = 14;
+
+    /// From its bytes, Ethernet header first, checksum last not included. Complete as it is.
+    pub fn new(bytes: &[u8]) -> Self {
+        Self([&[0; KERNEL_HEADER], bytes].concat().into())
+    }
+
+    /// Its bytes, Ethernet header first.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.get(KERNEL_HEADER..).unwrap_or_default()
+    }
+
+    /// Whether it is several packets that were to be cut later, and are lost or kept together until
+    /// they are.
+    pub fn is_train(&self) -> bool {
+        // The flag of explicit congestion notification is no kind.
+        self.0.get(TRAIN_KIND).is_some_and(|kind| kind & 0x7f != 0)
+    }
+}
+
+/// All frames of one interface. Calls never wait.
+#[derive(Debug)]
+pub struct FrameSocket {
+    socket: Socket,
+    name: String,
+    /// The next frame, with room to see that it is too long.
+    room: Vec<u8>,
+    oversized: u64,
+}
+
+/// Why frames cannot be had, or had no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// This takes more rights than the process has.
+    #[error("all frames of {interface} are only for root")]
+    NotPermitted {
+        /// The interface.
+        interface: String,
+    },
+    /// It was switched off or taken away.
+    #[error("{interface} went down")]
+    Down {
+        /// The interface.
+        interface: String,
+    },
+    /// The system refuses for another reason.
+    #[error("raw socket on {interface}: {error}")]
+    System {
+        /// The interface.
+        interface: String,
+        /// What it says.
+        error: io::Error,
+    },
+}
+
+impl FrameSocket {
+    /// Takes the frames that come to an interface from now on, also those for others, and not those
+    /// that this host sends there.
+    ///
+    /// # Errors
+    /// The process has not the rights, or the system no such sockets.
+    pub fn open(interface: &Interface) -> Result<Self, FrameError> {
+        let name = interface.name.clone();
+        let open = || {
+            let socket = sys::frame_socket(interface.index)?;
+            set_receive_buffer(&socket, RECEIVE_BUFFER)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        match open() {
+            Ok(socket) => Ok(Self { socket, name, room: vec![0; FRAME_ROOM], oversized: 0 }),
+            Err(error) => Err(failed(name, error)),
+        }
+    }
+
+    /// The next frame that has come, if there is one.
+    ///
+    /// # Errors
+    /// The interface went down.
+    pub fn recv(&mut self) -> Result<Option<Frame>, FrameError> {
+        loop {
+            match (&self.socket).read(&mut self.room) {
+                Ok(length) if length == FRAME_ROOM => self.oversized += 1,
+                Ok(length) => return Ok(self.room.get(..length).map(|bytes| Frame(bytes.into()))),
+                Err(error) if is_for_later(&error) => return Ok(None),
+                Err(error) => return Err(failed(self.name.clone(), error)),
+            }
+        }
+    }
+
+    /// Sends a frame. `false`: the interface did not take it, having no room for it or for frames of
+    /// its length.
+    ///
+    /// # Errors
+    /// The interface went down.
+    pub fn send(&self, frame: &Frame) -> Result<bool, FrameError> {
+        match (&self.socket).write(&frame.0) {
+            Ok(_) => Ok(true),
+            Err(error) if is_for_later(&error) => Ok(false),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::NOBUFS | Errno::MSGSIZE | Errno::INVAL) => Ok(false),
+                _ => Err(failed(self.name.clone(), error)),
+            },
+        }
+    }
+
+    /// Frames that came and were lost before they could be taken: the kernel's receive buffer was
+    /// full, or they were too long.
+    pub fn drops(&self) -> u64 {
+        u64::from(sys::receive_drops(&self.socket).unwrap_or(0)) + self.oversized
+    }
+
+    /// Waits until a frame has come to any of them, or `timeout` is over, or a signal came.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn wait(sockets: &[Self], timeout: Duration) -> io::Result<()> {
+        let mut wanted: Vec<_> =
+            sockets.iter().map(|one| PollFd::new(&one.socket, PollFlags::IN)).collect();
+        // Nanoseconds below a second fit any type.
+        let nanos = i64::from(timeout.subsec_nanos()) as _;
+        let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
+        match poll(&mut wanted, Some(&Timespec { tv_sec: seconds, tv_nsec: nanos })) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn failed(interface: String, error: io::Error) -> FrameError {
+    match Errno::from_io_error(&error) {
+        Some(Errno::PERM | Errno::ACCESS) => FrameError::NotPermitted { interface },
+        Some(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => FrameError::Down { interface },
+        _ => FrameError::System { interface, error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_what_it_was_made_of() {
+        let frame = Frame::new(b"frame");
+        assert_eq!(frame.bytes(), b"frame");
+        assert!(!frame.is_train());
+        assert_eq!(Frame::new(&[]).bytes(), b"");
+    }
+
+    #[test]
+    fn trains_are_told_from_packets_with_congestion_notification() {
+        for (kind, is_train) in [(0, false), (1, true), (5, true), (0x80, false), (0x81, true)] {
+            let mut frame = Frame::new(b"frame");
+            frame.0[TRAIN_KIND] = kind;
+            assert_eq!(frame.is_train(), is_train, "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_is_empty() {
+        let cut = Frame([0; KERNEL_HEADER - 1].into());
+        assert_eq!(cut.bytes(), b"");
+        assert!(!Frame([].into()).is_train());
+    }
+}
