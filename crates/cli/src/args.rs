@@ -3,7 +3,8 @@
 mod lab;
 
 pub(crate) use lab::{
-    LabArguments, LabCommand, LabMergeArguments, LabRunArguments, LabSwarmArguments,
+    LabArguments, LabCommand, LabMergeArguments, LabRelayArguments, LabRunArguments,
+    LabSwarmArguments,
 };
 
 use crate::units::{parse_duration, parse_permille, parse_rate, parse_share, parse_size};

@@ -4,8 +4,10 @@
 //! and sessions come from strangers, so they are in the form of [`fontana::wire::Printable`].
 
 mod lab;
+mod relay;
 
 pub(crate) use lab::LabEvent;
+pub(crate) use relay::RelayEvent;
 
 use crate::console::Failure;
 use fontana::wire::{Manifest, Printable, PublicKey, StreamIndex, Toi};

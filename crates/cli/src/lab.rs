@@ -1,10 +1,13 @@
 //! `fontana lab`: runs experiments, shows what became of their claims, and leaves pages and rows.
 
+mod relay;
+mod swarm;
+
 use crate::args::{LabArguments, LabCommand, LabMergeArguments, LabRunArguments};
 use crate::console::{Console, Failure};
 use crate::events::{LabEvent as Line, seconds};
 use crate::progress;
-use fontana::Verdict;
+use fontana::{Stop, Verdict};
 use fontana_lab::{
     Experiment, Finding, MergeError, Outcome, Plan, Printed, Scale, Slice, digest, judge, merge,
     registry,
@@ -12,14 +15,17 @@ use fontana_lab::{
 use std::path::Path;
 use std::time::Instant;
 
-mod swarm;
-
-pub(crate) fn run(arguments: &LabArguments, console: &Console) -> Result<Verdict, Failure> {
+pub(crate) fn run(
+    arguments: &LabArguments,
+    console: &Console,
+    stop: &Stop,
+) -> Result<Verdict, Failure> {
     match &arguments.command {
         LabCommand::List(_) => Ok(list(console)),
         LabCommand::Run(arguments) => run_experiments(arguments, console),
         LabCommand::Merge(arguments) => join(arguments, console),
         LabCommand::Swarm(arguments) => swarm::run(arguments, console),
+        LabCommand::Relay(arguments) => relay::run(arguments, console, stop),
     }
 }
 

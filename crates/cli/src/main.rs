@@ -48,7 +48,7 @@ fn run(command: &Command, console: &Console, stop: &Stop) -> Result<Verdict, Fai
         Command::Demo(arguments) => demo::run(arguments, console, stop),
         Command::Doctor(arguments) => Ok(doctor::run(arguments, console)),
         Command::Keygen(arguments) => keygen::run(&arguments.file, console),
-        Command::Lab(arguments) => lab::run(arguments, console),
+        Command::Lab(arguments) => lab::run(arguments, console, stop),
         Command::Completions(arguments) => Ok(complete::completions(arguments.shell, console)),
         Command::Man(arguments) => complete::man(arguments.directory.as_deref(), console),
     }

@@ -16,8 +16,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fontana-net", &["fontana-proto", "fontana-wire"]),
     ("fontana-store", &["fontana-proto", "fontana-wire", "fontana-fec"]),
     ("fontana", &["fontana-net", "fontana-store", "fontana-proto", "fontana-wire", "fontana-fec"]),
-    // Experiments run on ids, on simulated networks where there is one.
-    ("fontana-lab", &["fontana-sim", "fontana-proto", "fontana-wire", "fontana-fec"]),
+    // Experiments run on ids, on simulated networks where there is one. A relay is a simulated link
+    // between real interfaces.
+    (
+        "fontana-lab",
+        &["fontana-sim", "fontana-net", "fontana-proto", "fontana-wire", "fontana-fec"],
+    ),
     ("fontana-cli", &["fontana", "fontana-lab"]),
     ("fontana-bench", &["fontana-fec"]),
     ("fontana-testing", &[]),

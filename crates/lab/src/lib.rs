@@ -25,6 +25,7 @@ mod experiment;
 mod page;
 mod plot;
 pub mod registry;
+pub mod relay;
 mod run;
 mod scene;
 mod session;

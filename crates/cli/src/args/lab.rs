@@ -1,8 +1,11 @@
 //! `fontana lab`.
 
 use super::Talk;
+use crate::units::{parse_duration, parse_rate, parse_share};
 use clap::{Args, Subcommand, ValueHint};
+use fontana::net::InterfaceSelector;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Compute what the papers claim, and compare
 ///
@@ -27,6 +30,7 @@ pub(crate) enum LabCommand {
     Run(LabRunArguments),
     Merge(LabMergeArguments),
     Swarm(LabSwarmArguments),
+    Relay(LabRelayArguments),
 }
 
 /// List the experiments
@@ -93,6 +97,59 @@ pub(crate) struct LabSwarmArguments {
     pub(crate) talk: Talk,
 }
 
+/// A link of the simulator between two interfaces, for runs on real hosts
+///
+/// Takes every frame that comes to one interface and sends it out of the other one, when and if the
+/// link says that it arrives: the same link in both directions. Frames that keep the network together
+/// (ARP, IGMP, neighbor and listener discovery) are only delayed. Needs root, and the two interfaces
+/// for itself: best in a network namespace. Ends when it is interrupted, and says what it did.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  fontana lab relay --between a b --delay 50ms
+  fontana lab relay --between a b --loss 5% --burst 4 --seed 7
+  fontana lab relay --between a b --rate 20M --queue 100ms --delay 20ms --jitter 2ms")]
+pub(crate) struct LabRelayArguments {
+    /// The two interfaces
+    #[arg(long, num_args = 2, required = true, value_names = ["A", "B"])]
+    pub(crate) between: Vec<InterfaceSelector>,
+    /// Share of packets that are lost
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = parse_share)]
+    pub(crate) loss: f64,
+    /// Losses come in bursts of so many packets on average; without it, each by itself
+    #[arg(long, value_name = "PACKETS", requires = "loss", value_parser = parse_burst)]
+    pub(crate) burst: Option<f64>,
+    /// Delay of every packet
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration)]
+    pub(crate) delay: Duration,
+    /// Mean of an exponentially distributed delay on top, which reorders nothing
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration)]
+    pub(crate) jitter: Duration,
+    /// Rate of IP packets, in bits per second; without it there is no queue
+    #[arg(long, value_name = "RATE", value_parser = parse_link_rate)]
+    pub(crate) rate: Option<u64>,
+    /// How long a full queue takes at the rate; what finds it full is dropped
+    #[arg(long, value_name = "TIME", default_value = "100ms", requires = "rate", value_parser = parse_duration)]
+    pub(crate) queue: Duration,
+    /// Lose and queue every frame, also those that keep the network together
+    #[arg(long)]
+    pub(crate) every_frame: bool,
+    /// Where all randomness comes from: packets in the same order are lost alike
+    #[arg(long, value_name = "S", default_value_t = fontana_lab::DEFAULT_SEED)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+fn parse_burst(text: &str) -> Result<f64, String> {
+    let burst = text.parse::<f64>().ok().filter(|burst| burst.is_finite() && *burst >= 1.0);
+    burst.ok_or_else(|| "a burst is 1 packet or more on average".to_owned())
+}
+
+fn parse_link_rate(text: &str) -> Result<u64, String> {
+    let rate = parse_rate(text)?;
+    if rate < 8 { Err("a link carries 8 bits per second at least".to_owned()) } else { Ok(rate) }
+}
+
 impl LabArguments {
     pub(crate) fn talk(&self) -> Talk {
         match &self.command {
@@ -100,6 +157,7 @@ impl LabArguments {
             LabCommand::Run(arguments) => arguments.talk,
             LabCommand::Merge(arguments) => arguments.talk,
             LabCommand::Swarm(arguments) => arguments.talk,
+            LabCommand::Relay(arguments) => arguments.talk,
         }
     }
 }

@@ -52,6 +52,7 @@ fn every_event_is_documented_with_exactly_its_fields() {
     check::<DemoEvent>("fontana demo");
     check::<DoctorEvent>("fontana doctor");
     check::<LabEvent>("fontana lab");
+    check::<RelayEvent>("fontana lab relay");
     check::<Notice>("Every command");
 }
 
@@ -64,6 +65,7 @@ fn every_documented_field_is_explained() {
         "fontana demo",
         "fontana doctor",
         "fontana lab",
+        "fontana lab relay",
         "Every command",
     ] {
         for example in examples(heading) {

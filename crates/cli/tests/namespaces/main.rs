@@ -8,6 +8,7 @@ mod bounds;
 mod layered;
 mod mirrors;
 mod pipes;
+mod relay;
 mod resume;
 mod transfers;
 mod trees;

@@ -54,3 +54,29 @@ fn what_makes_no_sense_is_refused_with_the_way_out() {
     let nothing = run(&arguments("lab merge", &[directory.path()])).expect(5);
     assert!(nothing.stderr.contains("--out"), "{}", nothing.stderr);
 }
+
+#[test]
+fn a_relay_that_cannot_be_is_refused_with_the_way_out() {
+    // There is one interface everywhere, with packets of 65 536 bytes: what comes so far that it is
+    // told so has passed the other checks.
+    let cases = [
+        ("", "lo twice"),
+        ("--loss 60 --burst 1.49", "--burst is at least 1.500"),
+        ("--loss 60 --burst 1.5", "lo twice"),
+        ("--loss 100 --burst 2", "lo twice"),
+        ("--rate 8M --queue 65ms", "longer --queue"),
+        ("--rate 8M --queue 66ms", "lo twice"),
+        ("--rate 8G --queue 67ms", "lo twice"),
+        ("--rate 8G --queue 68ms", "shorter --queue"),
+        ("--burst 0.99", "1 packet or more"),
+        ("--rate 7", "8 bits per second"),
+        ("--queue 1s", "--rate"),
+    ];
+    for (options, expected) in cases {
+        let words = format!("lab relay --between lo lo {options}");
+        let refused = run(&arguments(&words, &[])).expect(2);
+        assert!(refused.stderr.contains(expected), "{options}: {}", refused.stderr);
+    }
+    let unknown = run(&arguments("lab relay --between lo there-is-no", &[])).expect(2);
+    assert!(unknown.stderr.contains("there-is-no"), "{}", unknown.stderr);
+}

@@ -4,9 +4,12 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 use super::program::Program;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::net::UdpSocket;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -88,6 +91,11 @@ impl Bench {
 
     fn host(&self, number: usize) -> String {
         format!("{}h{number}", self.name)
+    }
+
+    /// Where the relay of a host is.
+    fn between(&self, number: usize) -> String {
+        format!("{}r{number}", self.name)
     }
 
     pub fn address(number: usize) -> String {
@@ -200,6 +208,46 @@ END"
         ));
     }
 
+    /// Puts `fontana lab relay` with these options between the switch and a host: direction 0 is to the
+    /// host. It relays once this returns, until it is interrupted; later relays take its place.
+    pub fn relay(&self, host: usize, options: &str) -> Program {
+        let (switch, between) = (self.switch(), self.between(host));
+        // The port of the switch becomes the relay's, and the switch gets a new one. Without IPv6 the
+        // namespace in the middle says nothing of its own.
+        sh(&format!(
+            "ip netns pids {between} >/dev/null 2>&1 && exit 0;
+             ip netns add {between};
+             ip netns exec {between} sysctl -qw net.ipv6.conf.default.disable_ipv6=1;
+             ip -n {switch} link set p{host} down netns {between} name far;
+             ip -n {switch} link add p{host} type veth peer name near netns {between};
+             ip netns exec {switch} ethtool -K p{host} tx-udp-segmentation off gro off >/dev/null;
+             ip -n {switch} link set p{host} master br0 up;
+             ip -n {between} link set near up; ip -n {between} link set far up"
+        ));
+        let mut command = Command::new("ip");
+        command
+            .args(["netns", "exec", &between, env!("CARGO_BIN_EXE_fontana")])
+            .args("lab relay --json --between near far".split(' '))
+            .args(options.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut relay = Program::start(command);
+        relay.wait_for("relay", Duration::from_secs(10));
+        relay
+    }
+
+    /// A socket on a host for this process.
+    pub fn udp_socket(&self, host: usize) -> UdpSocket {
+        let namespace = std::fs::File::open(format!("/run/netns/{}", self.host(host))).unwrap();
+        // A socket stays where it was made, also when the thread that went there has ended.
+        let make = move || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            UdpSocket::bind("0.0.0.0:0").unwrap()
+        };
+        std::thread::spawn(make).join().unwrap()
+    }
+
     /// Starts the program on a host.
     pub fn start(&self, host: usize, arguments: &[OsString]) -> Program {
         let mut command = self.command(host, env!("CARGO_BIN_EXE_fontana"));
@@ -219,6 +267,10 @@ impl Drop for Bench {
     fn drop(&mut self) {
         for number in 0..self.hosts {
             let _ = Command::new("ip").args(["netns", "del", &self.host(number)]).status();
+            let between = self.between(number);
+            if Path::new("/run/netns").join(&between).exists() {
+                let _ = Command::new("ip").args(["netns", "del", &between]).status();
+            }
         }
         let _ = Command::new("ip").args(["netns", "del", &self.switch()]).status();
     }

@@ -1,0 +1,149 @@
+//! `fontana lab relay`: a simulated link between two real interfaces, until it is stopped.
+
+use crate::args::LabRelayArguments;
+use crate::console::{Console, Failure};
+use crate::events::{RelayEvent as Event, rounded, seconds};
+use crate::signal::stop_on_signals;
+use crate::units::{Bytes, Count, Time};
+use fontana::net::{FrameError, Interface, Interfaces};
+use fontana::{Error, Stop, Verdict};
+use fontana_lab::relay::{Bottleneck, DirectionStats, Line, LossModel, Relay, RelayConfig};
+
+pub(crate) fn run(
+    arguments: &LabRelayArguments,
+    console: &Console,
+    stop: &Stop,
+) -> Result<Verdict, Failure> {
+    let interfaces = Interfaces::list()
+        .map_err(|error| Failure::new(Verdict::Io, format!("list interfaces: {error}"), ""))?;
+    let select = |wanted| interfaces.select(wanted).map_err(Error::from);
+    let [a, b] = arguments.between.as_slice() else {
+        return Err(Failure::new(Verdict::Usage, "a relay has two ends", "--between A B"));
+    };
+    let (a, b) = (select(a)?, select(b)?);
+    let config = config(arguments, [a, b])?;
+    if a.index == b.index {
+        let message = format!("{} twice: a relay stands between two interfaces", a.name);
+        return Err(Failure::new(Verdict::Usage, message, "see which there are: ip link"));
+    }
+    let mut relay = Relay::open([a, b], &config).map_err(|error| failure(&error))?;
+    stop_on_signals(stop)?;
+    console.event(&began(arguments, [a, b]));
+    console.note(format_args!("relaying between {} and {} until interrupted", a.name, b.name));
+    let ended = relay.run(|| stop.is_set());
+    let [there, back] = relay.stats();
+    report(&a.name, &b.name, &there, console);
+    report(&b.name, &a.name, &back, console);
+    ended.map_err(|error| failure(&error)).map(|()| Verdict::Interrupted)
+}
+
+/// What was typed, as what it means.
+fn config(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Result<RelayConfig, Failure> {
+    let usage = |message, way_out: String| Failure::new(Verdict::Usage, message, way_out);
+    let (loss, burst) = (arguments.loss, arguments.burst);
+    let shortest = (loss / (1.0 - loss)).max(1.0);
+    if let Some(burst) = burst.filter(|burst| loss < 1.0 && *burst < shortest) {
+        let percent = loss * 100.0;
+        let message = format!("losses in bursts of {burst} do not add up to {percent} %");
+        return Err(usage(message, format!("--burst is at least {shortest:.3} at this loss")));
+    }
+    let with_queue = |rate: u64| Bottleneck::with_queue_of(arguments.queue, rate / 8);
+    let bottleneck = arguments.rate.map(with_queue);
+    if let Some(Bottleneck { queue_bytes, .. }) = bottleneck {
+        let packet_bytes = u64::from(ends[0].mtu.max(ends[1].mtu));
+        if queue_bytes < packet_bytes {
+            let message = format!(
+                "a queue of {} at this rate is {}, too short for a packet of {}",
+                Time(arguments.queue),
+                Bytes(queue_bytes),
+                Bytes(packet_bytes)
+            );
+            return Err(usage(message, "give a longer --queue or a higher --rate".into()));
+        }
+        if queue_bytes > Line::ROOM as u64 {
+            let (queue, room) = (Bytes(queue_bytes), Bytes(Line::ROOM as u64));
+            let message = format!("a queue of {queue} is more than the {room} that a relay holds");
+            return Err(usage(message, "give a shorter --queue".into()));
+        }
+    }
+    Ok(RelayConfig {
+        loss: match burst {
+            Some(burst) => LossModel::markov(loss, burst),
+            None => LossModel::bernoulli(loss),
+        },
+        delay: arguments.delay,
+        jitter: arguments.jitter,
+        bottleneck,
+        every_frame: arguments.every_frame,
+        seed: arguments.seed,
+    })
+}
+
+fn began(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Event {
+    Event::Relay {
+        between: ends.map(|interface| interface.name.clone()).into(),
+        loss: rounded(arguments.loss),
+        burst: arguments.burst.map(rounded),
+        delay_seconds: seconds(arguments.delay),
+        jitter_seconds: seconds(arguments.jitter),
+        rate_bits_per_second: arguments.rate,
+        queue_seconds: arguments.rate.map(|_| seconds(arguments.queue)),
+        every_frame: arguments.every_frame,
+        seed: arguments.seed,
+    }
+}
+
+/// What became of the frames of one direction.
+fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
+    let DirectionStats { line, delivered, refused, missed, latest } = *stats;
+    console.event(&Event::Relayed {
+        from: from.into(),
+        to: to.into(),
+        offered: line.link.offered,
+        lost: line.link.wire_drops,
+        queue_drops: line.link.queue_drops,
+        exempt: line.exempt,
+        delivered,
+        overflow: line.overflow,
+        refused,
+        missed,
+        trains: line.trains,
+        latest_seconds: seconds(latest),
+    });
+    console.result(format_args!(
+        "{from} to {to}: {}, {} lost, {} dropped by the queue; {} sent, at most {:.3} ms late",
+        Count(line.link.offered, "frame"),
+        line.link.wire_drops,
+        line.link.queue_drops,
+        Count(delivered, "frame"),
+        latest.as_secs_f64() * 1e3
+    ));
+    if line.trains > 0 {
+        console.warning(
+            &format!("{} that came to {from} were several packets", Count(line.trains, "frame")),
+            "so that each has its own fate, in the sending hosts: \
+             ethtool -K INTERFACE tso off gso off tx-udp-segmentation off",
+        );
+    }
+    let beyond = line.overflow + refused + missed;
+    if beyond > 0 {
+        let message = format!(
+            "from {from} to {to} the relay itself lost {}: {} for want of memory, {missed} for want \
+             of time, {refused} that {to} refused",
+            Count(beyond, "frame"),
+            line.overflow
+        );
+        console.warning(&message, "give it less traffic, or a shorter delay");
+    }
+}
+
+fn failure(error: &FrameError) -> Failure {
+    let (verdict, way_out) = match error {
+        FrameError::NotPermitted { .. } => {
+            (Verdict::Refused, "as root: ip netns exec NAMESPACE fontana lab relay ...")
+        }
+        FrameError::Down { .. } => (Verdict::Io, "switch it on: ip link set NAME up"),
+        FrameError::System { .. } => (Verdict::Io, "raw sockets are for Linux, on Ethernet"),
+    };
+    Failure::new(verdict, error.to_string(), way_out)
+}

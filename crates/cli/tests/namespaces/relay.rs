@@ -1,0 +1,140 @@
+//! Hosts behind a simulated link: `fontana lab relay`.
+
+use crate::bench::Bench;
+use crate::scene::{Scene, same_file};
+use fontana::net::Frame;
+use fontana_lab::relay::{Line, LossModel, RelayConfig};
+use fontana_proto::Instant as Moment;
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+/// A host behind a link of the simulator hears what the simulator says, when it says so.
+#[test]
+fn the_same_datagrams_are_lost_as_in_the_model_each_time_and_the_others_come_when_it_says() {
+    const DATAGRAMS: u32 = 2_000;
+    let Some(scene) = Scene::new(2) else { return };
+    let sockets = [0, 1].map(|host| scene.bench.udp_socket(host));
+    // The address is resolved before: what waits for it then has a limit of its own.
+    assert_eq!(exchange(&sockets, 1).1.len(), 1);
+    let config = RelayConfig {
+        loss: LossModel::markov(0.1, 4.0),
+        delay: Duration::from_millis(50),
+        jitter: Duration::from_millis(2),
+        seed: 7,
+        ..RelayConfig::default()
+    };
+    let options = "--loss 10% --burst 4 --delay 50ms --jitter 2ms --seed 7";
+    let mut heard = Vec::new();
+    for _ in 0..2 {
+        let mut relay = scene.bench.relay(1, options);
+        let (sent, came) = exchange(&sockets, DATAGRAMS);
+        relay.interrupt();
+        let (code, said) = relay.finish(Duration::from_secs(10));
+        assert_eq!(code, Some(130), "{said}");
+        println!("{}", relay.seen.iter().find(|event| event["event"] == "relayed").unwrap());
+
+        let expected = model(&config, &sent);
+        assert!(came.keys().eq(expected.keys()), "the model loses others");
+        let mut lateness: Vec<_> = came
+            .iter()
+            .map(|(number, at)| {
+                at.as_nanos() as f64 * 1e-6 - expected[number].as_nanos() as f64 * 1e-6
+            })
+            .collect();
+        lateness.sort_by(f64::total_cmp);
+        let (earliest, median) = (lateness[0], lateness[lateness.len() / 2]);
+        let delays = came.iter().map(|(&number, &at)| at.saturating_since(sent[number as usize]));
+        let mean = delays.sum::<Duration>().as_secs_f64() * 1e3 / came.len() as f64;
+        println!(
+            "mean delay {mean:.2} ms; later than the model by {earliest:.3}, median {median:.3} ms"
+        );
+        assert!(earliest >= 0.0, "nothing comes early: {earliest}");
+        // A fifth of the delay: what is later than that on a busy machine is not half of them.
+        assert!(median < 10.0, "{median}");
+        heard.push(came.into_keys().collect::<Vec<_>>());
+    }
+    assert_eq!(heard[0], heard[1]);
+    let loss = 1.0 - heard[0].len() as f64 / f64::from(DATAGRAMS);
+    println!("lost {loss:.4} of them");
+    // Three standard deviations of so many losses in such bursts: two datagrams next to each other
+    // fare alike with a correlation of 1 - 1/4 - (0.1/0.9)/4 = 0.72.
+    assert!((loss - 0.1).abs() < 0.05, "{loss}");
+}
+
+/// Sends numbered datagrams through the relay. When each was sent, and when those that came came.
+fn exchange(sockets: &[UdpSocket; 2], datagrams: u32) -> (Vec<Moment>, BTreeMap<u32, Moment>) {
+    let [sender, receiver] = sockets;
+    let to = (Bench::address(1), receiver.local_addr().unwrap().port());
+    // Beyond delay, jitter and a busy machine.
+    receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let origin = Instant::now();
+    let now = || Moment::ZERO + origin.elapsed();
+    std::thread::scope(|scope| {
+        let hear = scope.spawn(|| {
+            let (mut came, mut bytes) = (BTreeMap::new(), [0; 4]);
+            while let Ok(4) = receiver.recv(&mut bytes) {
+                came.insert(u32::from_be_bytes(bytes), now());
+            }
+            came
+        });
+        let send = |number: u32| {
+            let at = now();
+            sender.send_to(&number.to_be_bytes(), (to.0.as_str(), to.1)).unwrap();
+            std::thread::sleep(Duration::from_micros(500));
+            at
+        };
+        ((0..datagrams).map(send).collect(), hear.join().unwrap())
+    })
+}
+
+/// What the link makes of datagrams that are sent at these times, and when.
+fn model(config: &RelayConfig, sent: &[Moment]) -> BTreeMap<u32, Moment> {
+    let mut line = Line::new(config, 0);
+    for (number, &at) in (0_u32..).zip(sent) {
+        // An Ethernet header with the type of IPv4, an IPv4 header with the protocol number of UDP.
+        let mut bytes = [0; 14 + 20 + 4];
+        bytes[12] = 8;
+        bytes[14 + 9] = 17;
+        bytes[14 + 20..].copy_from_slice(&number.to_be_bytes());
+        line.offer(at, Frame::new(&bytes));
+    }
+    let end = Moment::from_nanos(u64::MAX);
+    std::iter::from_fn(|| line.poll(end))
+        .map(|(at, frame)| (u32::from_be_bytes(*frame.bytes().last_chunk().unwrap()), at))
+        .collect()
+}
+
+/// Memberships cross the relay towards the switch, and the session the other way.
+#[test]
+fn a_file_arrives_bit_exact_over_a_link_with_bursts_of_losses_and_50_ms_of_delay() {
+    let Some(scene) = Scene::new(2) else { return };
+    let mut relay = scene.bench.relay(1, "--loss 10% --burst 5 --delay 50ms");
+    let file = scene.noise("image.raw", 8 << 20);
+    let session = scene.send(0, "--rate 50M", &file);
+    let summary = scene.receive(1, &session.ticket, "--timeout 60").complete();
+    assert!(same_file(&file, &scene.received(1).join("image.raw")));
+    let loss = summary.number("loss");
+    println!("lost {loss:.4} of the session");
+    // Three standard deviations at 6 000 packets.
+    assert!((loss - 0.1).abs() < 0.04, "{loss}");
+    session.end();
+    relay.interrupt();
+    assert_eq!(relay.finish(Duration::from_secs(10)).0, Some(130));
+    let relayed: Vec<_> = relay.seen.iter().filter(|e| e["event"] == "relayed").collect();
+    let number = |direction: usize, field: &str| relayed[direction][field].as_u64().unwrap();
+    assert!(number(1, "exempt") > 0, "memberships: {}", relayed[1]);
+    assert_eq!(number(0, "missed") + number(0, "overflow") + number(0, "refused"), 0);
+}
+
+#[test]
+fn a_relay_without_the_rights_of_root_is_6_and_says_what_to_do() {
+    let Some(scene) = Scene::new(1) else { return };
+    let mut command = scene.bench.command(0, "setpriv");
+    command.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
+    command.arg(env!("CARGO_BIN_EXE_fontana"));
+    let output = command.args("lab relay --between lo eth0".split(' ')).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(6), "{said}");
+    assert!(said.contains("only for root") && said.contains("ip netns exec"), "{said}");
+}
