@@ -105,9 +105,9 @@ pub(crate) struct LabSwarmArguments {
 /// for itself: best in a network namespace. Ends when it is interrupted, and says what it did.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  fontana lab relay --between a b --delay 50ms
-  fontana lab relay --between a b --loss 5% --burst 4 --seed 7
-  fontana lab relay --between a b --rate 20M --queue 100ms --delay 20ms --jitter 2ms")]
+  fontana lab relay --between near far --delay 50ms
+  fontana lab relay --between near far --loss 5% --burst 4 --seed 7
+  fontana lab relay --between near far --rate 20M --queue 100ms --delay 20ms --jitter 2ms")]
 pub(crate) struct LabRelayArguments {
     /// The two interfaces
     #[arg(long, num_args = 2, required = true, value_names = ["A", "B"])]
