@@ -1,12 +1,14 @@
 //! Hosts behind a simulated link: `fontana lab relay`.
 
-use crate::bench::Bench;
+use crate::bench::{self, Bench};
 use crate::scene::{Scene, same_file};
 use fontana::net::Frame;
 use fontana_lab::relay::{Line, LossModel, RelayConfig};
 use fontana_proto::Instant as Moment;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A host behind a link of the simulator hears what the simulator says, when it says so.
@@ -129,12 +131,82 @@ fn a_file_arrives_bit_exact_over_a_link_with_bursts_of_losses_and_50_ms_of_delay
 
 #[test]
 fn a_relay_without_the_rights_of_root_is_6_and_says_what_to_do() {
-    let Some(scene) = Scene::new(1) else { return };
-    let mut command = scene.bench.command(0, "setpriv");
-    command.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw"]);
-    command.arg(env!("CARGO_BIN_EXE_fontana"));
-    let output = command.args("lab relay --between lo eth0".split(' ')).output().unwrap();
+    if !bench::available() {
+        return;
+    }
+    // In a network of its own, with two interfaces for it.
+    let script = "ip link add near type veth peer name far; ip link set near up; ip link set far up; \
+                  exec setpriv --bounding-set=-net_raw --inh-caps=-net_raw \
+                  \"$FONTANA\" lab relay --between near far";
+    let output = Command::new("unshare")
+        .args(["--net", "sh", "-ec", script])
+        .env("FONTANA", env!("CARGO_BIN_EXE_fontana"))
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(6), "{said}");
     assert!(said.contains("only for root") && said.contains("ip netns exec"), "{said}");
+}
+
+/// One layered session and one TCP CUBIC flow share 20 Mbit/s with 20 ms of delay for 120 s; prints the
+/// ratio of their throughputs, which the issue wants between 0.5 and 2. As root, with iperf3:
+/// `cargo test --release -p fontana-cli --test namespaces -- --ignored --nocapture fairness`.
+#[test]
+#[ignore = "a measurement of more than two minutes, with 1 GB of temporary files"]
+fn fairness_of_a_layered_session_and_a_cubic_flow_at_one_bottleneck() {
+    const TOGETHER: &str = "120";
+    let Some(scene) = Scene::new(2) else { return };
+    let bench = &scene.bench;
+    for host in [0, 1] {
+        // TCP cuts its segments itself, so that the queue sees packets.
+        run(bench.command(host, "ethtool").args("-K eth0 tso off gso off gro off".split(' ')));
+    }
+    let mut relay = bench.relay(1, "--rate 20M --queue 100ms --delay 20ms");
+    // More than comes over the link in that time.
+    let file = scene.noise("image.raw", 512 << 20);
+    let session = scene.send(0, "--rate 60M --congestion-control webrc-fast", &file);
+    let mut server = bench.command(1, "iperf3").arg("-s1").stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    let mut reception = scene.receive(1, &session.ticket, "--timeout 600");
+    reception.receiver.wait_for("accepted", Duration::from_secs(30));
+    let from = began.elapsed().as_secs_f64();
+    let address = Bench::address(1);
+    let output =
+        run(bench.command(0, "iperf3").args(["-c", &address, "-C", "cubic", "-t", TOGETHER, "-J"]));
+    let to = began.elapsed().as_secs_f64();
+    let _ = server.wait();
+    reception.receiver.interrupt();
+    assert_eq!(reception.receiver.finish(Duration::from_secs(30)).0, Some(130));
+    session.end();
+    relay.interrupt();
+    relay.finish(Duration::from_secs(10));
+    relay.seen.iter().for_each(|event| println!("{event}"));
+
+    // Bits of IP packets in a second, as the link counts them.
+    let flow: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let tcp = flow["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() * 1500.0 / 1448.0;
+    let progress = reception.receiver.seen.iter().filter(|event| {
+        event["event"] == "progress" && (from..to).contains(&event["seconds"].as_f64().unwrap())
+    });
+    let progress: Vec<_> = progress.collect();
+    let more = |field: &str| {
+        let at = |event: &Value| event[field].as_f64().unwrap();
+        at(progress.last().unwrap()) - at(progress[0])
+    };
+    let layered = 8.0 * (more("payload_bytes") + 28.0 * more("datagrams")) / more("seconds");
+    let (ratio, lost) = (layered / tcp, more("lost") / more("expected"));
+    println!(
+        "layered {:.2} Mbit/s, TCP {:.2} Mbit/s, ratio {ratio:.3}; the session lost {lost:.4}",
+        layered * 1e-6,
+        tcp * 1e-6
+    );
+    assert!(layered + tcp > 10e6, "neither was heard, or nothing held them back");
+}
+
+/// Runs a command that must succeed.
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy);
+    assert!(output.status.success(), "{command:?}: {said:?}");
+    output
 }
