@@ -65,7 +65,7 @@ fn crowds(scale: Scale) -> u32 {
 }
 
 fn crowd(case: &Case) -> Option<Row> {
-    let is_known = case.index % 2 == 0;
+    let is_known = case.index.is_multiple_of(2);
     let receivers = *CROWDS.get(case.index as usize / 2)?;
     let session = Session::raptorq(BYTES, RATE, case.seed)?;
     let session = Session { manifest_is_known: is_known, ..session };

@@ -99,12 +99,15 @@ impl Pump {
     }
 }
 
+/// The symbols of a block: in which slot of the spool, if in any, and their bytes.
+type Placed = BTreeMap<Esi, (Option<u32>, Vec<u8>)>;
+
 /// Does a receiver's jobs on bytes, and knows what they ought to be.
 #[derive(Clone, Debug)]
 pub(super) struct ByteJobs {
     originals: Arc<Originals>,
     /// The disk: symbols of blocks that are not whole, and the bytes of those that are.
-    placed: BTreeMap<BlockId, BTreeMap<Esi, (Option<u32>, Vec<u8>)>>,
+    placed: BTreeMap<BlockId, Placed>,
     recovered: BTreeMap<BlockId, Vec<u8>>,
     whole: BTreeMap<BlockId, Vec<u8>>,
     committed: Vec<Toi>,
