@@ -2,6 +2,7 @@
 //! RR-4411, 2002): which symbols to send on which layer, and in which order.
 
 pub(crate) mod alf;
+pub(crate) mod anticipated;
 pub(crate) mod model;
 pub(crate) mod schemes;
 mod session;

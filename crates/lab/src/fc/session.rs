@@ -3,9 +3,9 @@
 
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 use fontana_proto::{
-    Acceptance, ChannelClock, ControlObject, DecodePolicy, Expectation, Instant, MetadataMode,
-    Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender, SenderConfig,
-    Subscription, SubscriptionLimits, TransmissionSchedule, presets,
+    Acceptance, ChannelClock, ControlObject, DecodePolicy, Expectation, FixedChannels, Instant,
+    MetadataMode, Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender,
+    SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule, presets,
 };
 use fontana_sim::{IdContent, RateCap};
 use fontana_wire::{
@@ -22,10 +22,6 @@ pub(crate) const SYMBOL_BYTES: u16 = 512;
 pub(crate) const STRETCH: u32 = 4;
 /// Rates of the layers, in that of the lowest: each as many as all below it.
 pub(crate) const LAYERS: [u32; 6] = [1, 1, 2, 4, 8, 16];
-/// Packets per second of the lowest layer. The paper says that it was "voluntarily low", and not what it
-/// was. Of 16, 32, 64 and 128 this gives the ratios of table 2 best: the one thing here that was fitted.
-pub(crate) const BASE_PACKETS: u32 = 32;
-
 /// Headers of a packet: 28 of IP and UDP, and room for those of ALC.
 const HEADER_BYTES: u16 = 28 + 64;
 const TSI: Tsi = Tsi(4411);
@@ -50,31 +46,41 @@ pub(crate) struct Session {
     pub(crate) content: Arc<IdContent>,
     pub(crate) schedule: TransmissionSchedule,
     pub(crate) policy: DecodePolicy,
+    /// Layers that the receiver takes from the beginning; `None`: as many as congestion control allows.
+    layers: Option<u8>,
     pub(crate) seed: u64,
     congestion: CongestionControl,
     rate_bytes_per_second: u64,
 }
 
 impl Session {
-    /// `None` if the file is none that a session could carry.
+    /// On layers of which the lowest sends `base_packets` a second. `None` if the file is none that a
+    /// session could carry.
     pub(crate) fn new(
         file: File,
+        base_packets: u32,
         schedule: TransmissionSchedule,
         policy: DecodePolicy,
         seed: u64,
     ) -> Option<Self> {
         let manifest = Arc::new(file.manifest()?);
-        let base = BASE_PACKETS * u32::from(packet_bytes());
+        let base = base_packets * u32::from(packet_bytes());
         let layers = LayerRates::listed(LAYERS.map(|rate| rate * base).to_vec()).ok()?;
         Some(Self {
             content: Arc::new(IdContent::of(&manifest)),
             manifest,
             schedule,
             policy,
+            layers: None,
             seed,
             rate_bytes_per_second: layers.total(),
             congestion: CongestionControl::Rlc(presets::rlc_mcl(layers)),
         })
+    }
+
+    /// The same, of which the receiver takes so many layers from the beginning.
+    pub(crate) fn with_layers(self, layers: u8) -> Self {
+        Self { layers: Some(layers), ..self }
     }
 
     pub(crate) fn source_symbols(&self) -> u64 {
@@ -107,8 +113,7 @@ impl Session {
         }))
     }
 
-    /// A receiver that knows what will come, as FCAST's does from the objects themselves, and takes as
-    /// many layers as the congestion control allows.
+    /// A receiver that knows what will come, as FCAST's does from the objects themselves.
     pub(crate) fn receiver(&self) -> Receiver {
         let hash = manifest_hash(&self.manifest.emit());
         let config = ReceiverConfig {
@@ -123,7 +128,8 @@ impl Session {
         };
         // The paper's receivers have no circuit breaker.
         let limits = SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() };
-        Receiver::new(config, Subscription::Declared(limits))
+        let given = |layers| Subscription::Given(Box::new(FixedChannels::new(layers)));
+        Receiver::new(config, self.layers.map_or(Subscription::Declared(limits), given))
     }
 
     pub(crate) fn cap(&self) -> RateCap {
