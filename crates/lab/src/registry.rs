@@ -47,7 +47,6 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fo::window::speed::EXPERIMENT,
     &fo::eta::EXPERIMENT,
     &fo::crowd::EXPERIMENT,
-    &fo::fair::EXPERIMENT,
 ];
 
 /// The experiment of that id.

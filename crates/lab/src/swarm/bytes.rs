@@ -99,15 +99,15 @@ impl Pump {
     }
 }
 
-/// The symbols of a block: in which slot of the spool, if in any, and their bytes.
-type Placed = BTreeMap<Esi, (Option<u32>, Vec<u8>)>;
+/// The slot of the spool that a symbol has, if it is a repair symbol, and its bytes.
+type Placed = (Option<u32>, Vec<u8>);
 
 /// Does a receiver's jobs on bytes, and knows what they ought to be.
 #[derive(Clone, Debug)]
 pub(super) struct ByteJobs {
     originals: Arc<Originals>,
     /// The disk: symbols of blocks that are not whole, and the bytes of those that are.
-    placed: BTreeMap<BlockId, Placed>,
+    placed: BTreeMap<BlockId, BTreeMap<Esi, Placed>>,
     recovered: BTreeMap<BlockId, Vec<u8>>,
     whole: BTreeMap<BlockId, Vec<u8>>,
     committed: Vec<Toi>,
