@@ -21,8 +21,8 @@ pub(crate) use stream::SymbolStream;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransmissionSchedule {
     /// Even progress: every block of every object has at any moment had the same share of its
-    /// symbols sent, to within one grain, and so on each of several channels. A receiver may join at any time and no block is the
-    /// last one. A block of `k` symbols counts as `k + sqrt(k) + 1`: how many of its symbols a
+    /// symbols sent, to within one grain, and so on each of several channels. A receiver may join at
+    /// any time and no block is the last one. A block of `k` symbols counts as `k + sqrt(k) + 1`: how many of its symbols a
     /// lossy receiver misses varies with the root of `k`, and a file of one symbol that was lost
     /// should not have to wait until a thousand others have gone round.
     Interleaved {

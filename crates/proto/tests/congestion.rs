@@ -280,6 +280,27 @@ fn limits_are_kept_and_those_below_the_lowest_level_are_refused() {
 }
 
 #[test]
+fn more_losses_in_an_epoch_than_fit_a_count_are_many_losses() {
+    let control = webrc(60);
+    let base = control.channel_count() - 1;
+    let first = FirstChannel { now: Instant::ZERO, heard_after: None };
+    let mut under_test = subscribe(&control, &NO_BREAKER, first).unwrap();
+    for packet in 0..200_000_u64 {
+        let sequence = (packet * 32_000 % 65_000) as u16;
+        let cci = fontana_wire::WebrcCci { slot: 0, channel: base, sequence }.emit();
+        let seen = PacketSeen {
+            channel: ChannelId(0),
+            cci,
+            congestion_experienced: false,
+            dropped_before: 0,
+        };
+        under_test.on_packet(Instant::ZERO, &seen);
+    }
+    under_test.on_timeout(at(1));
+    assert!(under_test.level().channels <= 2, "the base channel and a first wave");
+}
+
+#[test]
 fn no_packet_makes_a_control_panic_or_grow() {
     let mut random = SplitMix64::new(5, 5);
     let fixed = CongestionControl::FixedLayers(doubling());

@@ -239,8 +239,8 @@ impl WebrcControl {
             self.on_losses(now, lost);
         }
         let share = f64::from(epochs) * epoch.as_secs_f64();
-        let (received, sent) =
-            (f64::from(self.received) / share, f64::from(self.received + self.lost) / share);
+        let sent = f64::from(self.received) + f64::from(self.lost);
+        let (received, sent) = (f64::from(self.received) / share, sent / share);
         (self.received, self.lost) = (0, 0);
         for _ in 0..epochs {
             self.average(received, sent);
