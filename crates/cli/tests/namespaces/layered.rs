@@ -33,7 +33,7 @@ fn start(
     let groups: Vec<_> =
         (1..=channels.parse().unwrap()).map(|last: u8| format!("239.255.77.{last}")).collect();
     let receptions = (1..).zip(BOTTLENECKS).map(|(host, bottleneck)| {
-        scene.bench.shape(host, &format!("{bottleneck}mbit"));
+        scene.bench.shape(host, bottleneck);
         scene.bench.count_groups(host, &groups);
         let limit = match (scheme, host % 2) {
             (WEBRC, _) => String::new(),

@@ -200,10 +200,12 @@ END"
         list[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
     }
 
-    /// Gives a host's link a rate, as a token bucket with a queue of 100 ms.
-    pub fn shape(&self, host: usize, rate: &str) {
+    /// Gives a host's link a rate, as a token bucket with a queue of 100 ms. What the bucket holds is
+    /// queue, too: two packets, or the 4 ms of a timer's tick.
+    pub fn shape(&self, host: usize, megabits: f64) {
+        let burst = (megabits * 1e6 / 8.0 * 0.004).max(3_100.0);
         sh(&format!(
-            "tc -n {} qdisc add dev p{host} root tbf rate {rate} burst 64k latency 100ms",
+            "tc -n {} qdisc add dev p{host} root tbf rate {megabits}mbit burst {burst:.0} latency 100ms",
             self.switch()
         ));
     }

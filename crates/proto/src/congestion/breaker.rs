@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct BreakerLimits {
     /// Losses in a hundred packets that are too many.
     pub loss_percent: u8,
-    /// For how long.
+    /// For how long: in every third of it.
     pub window: Duration,
     /// The first pause. It doubles each time.
     pub pause: Duration,
@@ -41,6 +41,10 @@ impl Default for BreakerLimits {
 /// Fewer packets in a window say nothing about loss.
 const LEAST_PACKETS: u64 = 20;
 
+/// A window is so many parts, and too much must be lost in each: what a receiver lost once while it was
+/// finding its rate is over.
+const PARTS: u32 = 3;
+
 /// A control that leaves everything when it does not help.
 #[derive(Debug)]
 pub(super) struct CircuitBreaker {
@@ -52,14 +56,24 @@ pub(super) struct CircuitBreaker {
     inner: Box<dyn SubscriptionControl>,
     joined: BTreeSet<u8>,
     sequences: Sequences,
+    /// Of the part that has begun.
     received: u64,
     lost: u64,
-    window_end: Instant,
-    channels_at_start: u8,
+    part_end: Instant,
+    window: Window,
     pause: Duration,
     /// Set while everything is left.
     rejoin_at: Option<Instant>,
     outputs: VecDeque<Membership>,
+}
+
+/// The parts of a window that are over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    parts: u32,
+    heavy_parts: u32,
+    packets: u64,
+    channels_at_start: u8,
 }
 
 impl CircuitBreaker {
@@ -71,7 +85,7 @@ impl CircuitBreaker {
         now: Instant,
     ) -> Self {
         Self {
-            channels_at_start: inner.level().channels,
+            window: Window { channels_at_start: inner.level().channels, ..Window::default() },
             base_modulus: match &scheme {
                 CongestionControl::Webrc(webrc) => Waves::new(webrc).base_modulus.into(),
                 _ => 1 << 16,
@@ -84,7 +98,7 @@ impl CircuitBreaker {
             sequences: Sequences::default(),
             received: 0,
             lost: 0,
-            window_end: now + breaker.window,
+            part_end: now + breaker.window / PARTS,
             pause: breaker.pause,
             rejoin_at: None,
             outputs: VecDeque::new(),
@@ -106,20 +120,31 @@ impl CircuitBreaker {
     }
 
     fn start_window(&mut self, now: Instant) {
-        (self.received, self.lost) = (0, 0);
-        self.window_end = now + self.breaker.window;
-        self.channels_at_start = self.inner.level().channels;
+        self.window =
+            Window { channels_at_start: self.inner.level().channels, ..Window::default() };
+        self.start_part(now);
     }
 
-    fn on_window_end(&mut self, now: Instant) {
+    fn start_part(&mut self, now: Instant) {
+        (self.received, self.lost) = (0, 0);
+        self.part_end = now + self.breaker.window / PARTS;
+    }
+
+    fn on_part_end(&mut self, now: Instant) {
         let sent = self.received.saturating_add(self.lost);
         let percent = self.lost.saturating_mul(100) / sent.max(1);
-        let is_heavy = sent >= LEAST_PACKETS && percent > u64::from(self.breaker.loss_percent);
+        self.window.parts += 1;
+        self.window.heavy_parts += u32::from(percent > u64::from(self.breaker.loss_percent));
+        self.window.packets = self.window.packets.saturating_add(sent);
+        if self.window.parts < PARTS {
+            return self.start_part(now);
+        }
+        let Window { heavy_parts, packets, channels_at_start, .. } = self.window;
         let channels = self.inner.level().channels;
-        if !is_heavy {
+        if heavy_parts < PARTS || packets < LEAST_PACKETS {
             // As much good time as was left out makes up for it.
             self.pause = (self.pause / 2).max(self.breaker.pause);
-        } else if channels <= 1 || channels >= self.channels_at_start {
+        } else if channels <= 1 || channels >= channels_at_start {
             return self.trip(now);
         }
         self.start_window(now);
@@ -168,14 +193,14 @@ impl SubscriptionControl for CircuitBreaker {
             return;
         }
         self.inner.on_timeout(now);
-        if now >= self.window_end {
-            self.on_window_end(now);
+        if now >= self.part_end {
+            self.on_part_end(now);
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let inner = self.inner.poll_timeout();
-        self.rejoin_at.or(Some(inner.map_or(self.window_end, |at| at.min(self.window_end))))
+        self.rejoin_at.or(Some(inner.map_or(self.part_end, |at| at.min(self.part_end))))
     }
 
     fn poll_membership(&mut self) -> Option<Membership> {
@@ -203,5 +228,63 @@ impl SubscriptionControl for CircuitBreaker {
             return Level { channels: 0, rate_bytes_per_second: 0 };
         }
         self.inner.level()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_wire::Cci;
+
+    const LIMITS: SubscriptionLimits = SubscriptionLimits {
+        max_channels: 1,
+        max_bytes_per_second: u64::MAX,
+        breaker: Some(BreakerLimits {
+            loss_percent: 20,
+            window: Duration::from_secs(30),
+            pause: Duration::from_secs(30),
+            max_pause: Duration::from_secs(120),
+        }),
+    };
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// The channels that a receiver is left with after a window of 100 packets a second, of which it
+    /// loses so many in a hundred in each third.
+    fn channels_after(percents: [u32; 3]) -> u8 {
+        let first = FirstChannel { now: Instant::ZERO, heard_after: None };
+        let scheme = CongestionControl::FixedRate;
+        let inner = build(&scheme, &LIMITS, first).unwrap();
+        let breaker = LIMITS.breaker.unwrap();
+        let mut control = CircuitBreaker::new(scheme, LIMITS, breaker, inner, Instant::ZERO);
+        for number in 0..3_000 {
+            let now = Instant::ZERO + Duration::from_millis(10) * number;
+            if control.poll_timeout().is_some_and(|at| at <= now) {
+                control.on_timeout(now);
+            }
+            if number % 100 >= percents[number as usize / 1_000] {
+                control.on_packet(
+                    now,
+                    &PacketSeen {
+                        channel: ChannelId::BASE,
+                        cci: Cci::from_u32(number),
+                        congestion_experienced: false,
+                        dropped_before: 0,
+                    },
+                );
+            }
+        }
+        control.on_timeout(at(30));
+        control.level().channels
+    }
+
+    #[test]
+    fn losses_of_a_whole_window_open_it_and_those_that_are_over_do_not() {
+        assert_eq!(channels_after([30; 3]), 0);
+        for percents in [[20; 3], [90, 90, 0], [0, 90, 90], [90, 0, 90]] {
+            assert_eq!(channels_after(percents), 1, "{percents:?}");
+        }
     }
 }
