@@ -155,7 +155,13 @@ pub(crate) struct SendArguments {
     /// The default leaves room on a 1 Gbit/s network and on old switches that flood multicast.
     #[arg(long, value_name = "RATE", default_value = "100M", value_parser = parse_rate)]
     pub(crate) rate: u64,
-    /// Layers for receivers of different speed: N channels, on as many groups from that of --to on
+    /// Serve receivers of different speed, each at the rate that its network has to spare
+    ///
+    /// A session in layers, on many groups from that of --to on; receivers join those they can take.
+    /// What decides is webrc unless --congestion-control says otherwise.
+    #[arg(long)]
+    pub(crate) layered: bool,
+    /// Layers of rates that stay the same: N channels, on as many groups from that of --to on
     ///
     /// Each layer doubles what the layers below it have together (1, 1, 2, 4, ...), all have the
     /// rate; a receiver takes as many as it can. Other rates: --layers. Other groups: list them in --to.
@@ -171,7 +177,7 @@ pub(crate) struct SendArguments {
     /// webrc (RFC 3738), rlc and flid-sl: what its network has to spare, fair to other traffic, found
     /// by joining and leaving; webrc has channels of its own, as many as the rate takes, and webrc-fast
     /// ten times as fast waves. fixed: whoever runs it (recv --max-rate, --max-layers). none: there are
-    /// no layers. By default none for one channel, and fixed for several.
+    /// no layers. By default webrc with --layered, fixed with --channels or --layers, and none else.
     #[arg(long, value_name = "SCHEME", value_enum)]
     pub(crate) congestion_control: Option<CongestionScheme>,
     /// Routers that packets may pass, plus one

@@ -52,13 +52,15 @@ pub(super) fn reach(arguments: &SendArguments) -> Result<Reach, Failure> {
     Ok(Reach { to: vec![*first], channels, ..reach })
 }
 
-/// What `--layers` and `--congestion-control` mean.
+/// What `--layered`, `--layers` and `--congestion-control` mean.
 pub(super) fn layering(arguments: &SendArguments) -> Result<Option<Layering>, Failure> {
     let scheme = match arguments.congestion_control {
         Some(CongestionScheme::None) => {
-            if arguments.layers.len() > 1 || arguments.channels.is_some_and(|count| count > 1) {
+            let several = arguments.channels.is_some_and(|count| count > 1);
+            if arguments.layered || arguments.layers.len() > 1 || several {
                 let message = "layers without anything that decides how many a receiver takes";
-                let way_out = "leave out --channels and --layers, or --congestion-control none";
+                let way_out =
+                    "leave out --layered, --channels and --layers, or --congestion-control none";
                 return Err(Failure::new(Verdict::Usage, message, way_out));
             }
             return Ok(None);
@@ -68,6 +70,7 @@ pub(super) fn layering(arguments: &SendArguments) -> Result<Option<Layering>, Fa
         Some(CongestionScheme::FlidSl) => LayeringScheme::FlidSl,
         Some(CongestionScheme::Webrc) => LayeringScheme::Webrc,
         Some(CongestionScheme::WebrcFast) => LayeringScheme::WebrcFast,
+        None if arguments.layered => LayeringScheme::Webrc,
         None if arguments.layers.is_empty() => return Ok(None),
         None => LayeringScheme::Fixed,
     };

@@ -50,6 +50,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--to 239.255.255.255:5 --channels 2", "leave the range", "lower group"),
         ("--channels 2 --flute", "one channel", "--channels"),
         ("--channels 2 --congestion-control none", "how many a receiver takes", "leave out"),
+        ("--layered --congestion-control none", "how many a receiver takes", "leave out"),
         ("--no-source --fec none", "nothing to send", "leave one"),
         ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
         ("--fcast --fec tornado", "neither Tornado nor LT", "--fec raptorq"),
@@ -58,6 +59,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--ttl 2 --channels 3 --congestion-control fixed", "RFC 8085", "webrc"),
         ("--congestion-control webrc --layers 1M,1M", "the session's rate", "--layers"),
         ("--congestion-control webrc --channels 2", "2 groups for", "--channels"),
+        ("--layered --layers 1M,1M", "the session's rate", "--layers"),
     ] {
         let refused = run(&arguments(&format!("send {words}"), &[&path])).expect(2);
         assert_says(&refused, message, way_out);
@@ -72,6 +74,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
     for words in [
         "--ttl 1",
         "--ttl 2 --controlled-network",
+        "--ttl 2 --layered",
         "--ttl 2 --congestion-control webrc",
         "--ttl 2 --congestion-control rlc --channels 5",
         "--ttl 2 --congestion-control flid-sl --layers 1M,1M",
