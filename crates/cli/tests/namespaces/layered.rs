@@ -87,6 +87,31 @@ fn each_at_its_own_rate(length: u64) {
     session.end();
 }
 
+/// Groups that follow each other and a list of them, from any source and from one, of both IP versions.
+#[test]
+fn layers_are_on_any_kind_of_groups() {
+    let Some(scene) = Scene::new(2) else { return };
+    let file = scene.noise("image.raw", 1 << 20);
+    let three = "--channels 3 --congestion-control fixed";
+    for (number, (groups, options)) in [
+        ("232.77.1.9:7701", three),
+        ("[ff15::77:1]:7701", three),
+        ("[ff35::8000:4d4d]:7701", three),
+        ("239.255.77.9:7701,239.255.78.1:7701,239.255.77.200:7701", ""),
+        ("[ff15::77:9]:7701,[ff15::77:1]:7701,[ff15::1:2:3]:7701", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let session = scene.send_to(groups, 0, &format!("--rate 40M {options}"), &file);
+        let into = scene.path(&format!("{number}"));
+        let mut reception = scene.receive_into(&into, 1, &session.ticket, "--timeout 30");
+        assert_eq!(reception.complete().number("most_channels"), 3.0, "{}", session.ticket);
+        assert!(same_file(&file, &into.join("image.raw")), "{}", session.ticket);
+        session.end();
+    }
+}
+
 /// The receivers find their rate by themselves, and leave what they cannot take.
 #[test]
 fn with_webrc_receivers_find_their_rates_and_get_the_file() {
