@@ -286,11 +286,16 @@ impl Download {
         let policy = self.policy;
         let taken = self.change_block(block, |block| {
             let (taken, place) = block.take(esi, symbol);
-            (taken, place, block.try_solve(policy))
+            // Jobs are long: they are put where they belong at once.
+            if let Some(job) = place {
+                out.push_back(Output::Job(job));
+            }
+            if let Some(job) = block.try_solve(policy) {
+                out.push_back(Output::Job(job));
+            }
+            taken
         });
-        let Some((taken, place, solve)) = taken else { return Taken::Invalid };
-        out.extend(place.into_iter().chain(solve).map(Output::Job));
-        taken
+        taken.unwrap_or(Taken::Invalid)
     }
 
     /// Nothing is to be deferred: there is no end to wait for.
