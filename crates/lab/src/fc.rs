@@ -3,7 +3,9 @@
 
 pub(crate) mod alf;
 pub(crate) mod anticipated;
+pub(crate) mod bounded;
 pub(crate) mod model;
+pub(crate) mod profiles;
 pub(crate) mod schemes;
 mod session;
 mod transfer;

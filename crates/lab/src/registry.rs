@@ -41,6 +41,9 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fc::schemes::FIGURE_14,
     &fc::schemes::FIGURE_15,
     &fc::schemes::TABLE_2_SUMMARY,
+    &fc::profiles::FIGURE_16,
+    &fc::bounded::FIGURE_17,
+    &fc::bounded::FIGURE_18,
     &fc::anticipated::FIGURE_20,
     &fc::anticipated::TABLE_3,
     &fo::window::EXPERIMENT,
@@ -111,6 +114,11 @@ const DIFFERING: &[(&str, &str, &str)] = &[
         "fc.table2",
         "failed most",
         "a few runs are never down to one layer before the end of the list, and have all 64",
+    ),
+    (
+        "fc.fig18",
+        "shorter",
+        "at 1.5 Mbit/s 10 MB take 53 s, not 231: what is the same with both profiles is less here",
     ),
     (
         "fc.fig20",

@@ -151,6 +151,9 @@ fn what_takes_no_time_comes_out_as_known() {
         "ms.slow",
         "ms.offsets",
         "fc.fig12",
+        "fc.fig16",
+        "fc.fig17",
+        "fc.fig18",
     ];
     let experiments = ids.iter().map(|id| registry::find(id).unwrap()).collect();
     let outcomes = run(&Plan::new(experiments, Scale::Quick), &|_| ());

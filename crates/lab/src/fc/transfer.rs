@@ -3,8 +3,8 @@
 use super::session::{LISTENERS_FIRST, Session};
 use fontana_proto::{Event, Instant, Job, Receiver, Sender, SymbolBytes, SymbolId};
 use fontana_sim::{
-    Either, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, NodeId, Observer, Outcome, Rooted,
-    Simulation, SimulationConfig,
+    Either, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, Machine, MachineConfig, MachineStats,
+    NodeId, Observer, Outcome, Rooted, Simulation, SimulationConfig,
 };
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
@@ -33,11 +33,31 @@ pub(crate) struct Reception {
     pub(crate) objects_in_first_pass: u64,
 }
 
-type Run = Simulation<Either<Sender, Receiver>, Storage, Milestones>;
+/// A reception by a host that takes time for what it does.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HostReception {
+    pub(crate) reception: Reception,
+    /// From the first packet sent until enough had been heard; `NAN` if it never was.
+    pub(crate) heard_seconds: f64,
+    /// What the host had done by the end of each second, until it was complete.
+    pub(crate) by_second: Vec<MachineStats>,
+}
+
+type Run = Simulation<Either<Sender, Machine<Receiver>>, Storage, Milestones>;
 
 /// Sends a session to one receiver whose link loses packets, until it is complete. `first_pass`: symbols
 /// on the list of the lowest layer. `None` if it cannot be run.
 pub(crate) fn receive(session: &Session, loss: LossModel, first_pass: u64) -> Option<Reception> {
+    receive_on(MachineConfig::IDEAL, session, loss, first_pass).map(|found| found.reception)
+}
+
+/// The same on a host that takes time.
+pub(crate) fn receive_on(
+    host: MachineConfig,
+    session: &Session,
+    loss: LossModel,
+    first_pass: u64,
+) -> Option<HostReception> {
     let link = Arc::new(LinkConfig::wire(LAN_DELAY).with_loss(loss));
     let lan = Rooted::tree(&[1], &[link]);
     let (source, leaf) = (lan.source, *lan.leaves.first()?);
@@ -47,9 +67,11 @@ pub(crate) fn receive(session: &Session, loss: LossModel, first_pass: u64) -> Op
     let start = Instant::ZERO + LISTENERS_FIRST;
     let sends = HostConfig::sender(session.cap()).starting_at(start);
     run.attach(source, Either::Left(session.sender()?), storage(), sends);
-    run.attach(leaf, Either::Right(session.receiver()), storage(), HostConfig::receiver([source]));
-    let mut in_first_pass = None;
+    let receiver = Either::Right(Machine::new(session.receiver(), host));
+    run.attach(leaf, receiver, storage(), HostConfig::receiver([source]));
+    let (mut in_first_pass, mut by_second) = (None, Vec::new());
     run.run_while(Instant::ZERO + PATIENCE, |run| {
+        by_second.extend(run.endpoint(leaf).and_then(Either::right).map(Machine::stats));
         let done = run.observer().complete.is_some();
         if done || has_sent(run, source, first_pass) {
             in_first_pass.get_or_insert(run.observer().objects);
@@ -57,17 +79,19 @@ pub(crate) fn receive(session: &Session, loss: LossModel, first_pass: u64) -> Op
         done
     })
     .ok()?;
-    let stats = run.endpoint(leaf)?.right()?.stats();
+    let stats = run.endpoint(leaf)?.right()?.endpoint().stats();
     let duplicates = stats.duplicates + stats.late;
-    let seconds = |at: Instant| at.saturating_since(start).as_secs_f64();
-    Some(Reception {
-        seconds: run.observer().complete.map_or(f64::NAN, seconds),
+    let seconds =
+        |at: Option<Instant>| at.map_or(f64::NAN, |at| at.saturating_since(start).as_secs_f64());
+    let reception = Reception {
+        seconds: seconds(run.observer().complete),
         received: stats.fresh + duplicates,
         duplicates,
         peak_bytes: run.jobs(leaf)?.peak_bytes,
         layers: run.observer().layers,
         objects_in_first_pass: in_first_pass.unwrap_or(0),
-    })
+    };
+    Some(HostReception { reception, heard_seconds: seconds(run.observer().heard), by_second })
 }
 
 /// Whether so much content has been sent on the lowest layer.
@@ -126,6 +150,7 @@ impl Jobs for Storage {
 struct Milestones {
     objects: u64,
     layers: u16,
+    heard: Option<Instant>,
     complete: Option<Instant>,
 }
 
@@ -134,6 +159,7 @@ impl Observer for Milestones {
         match event {
             Event::ObjectDone { .. } => self.objects += 1,
             Event::Level { channels, .. } => self.layers = self.layers.max(*channels),
+            Event::HeardEnough => self.heard = Some(now),
             Event::Complete => self.complete = Some(now),
             _ => {}
         }

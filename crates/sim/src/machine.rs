@@ -1,0 +1,415 @@
+//! A host that takes time for what it does: one processor, and before it a socket buffer of finite size.
+//!
+//! A [`Machine`] is an endpoint around an endpoint. What it is made of does one thing after the other, each to
+//! its end: datagrams, jobs, timers. Datagrams that come meanwhile wait in the socket buffer, and those
+//! that find it full are lost. Where decoding and receiving share a processor, that is how the one
+//! disturbs the other (Roca, Mordelet, INRIA RR-4411, section 6.4.3).
+//!
+//! The endpoint inside hears of everything when the processor comes to it. Its driver carries jobs out at once;
+//! their outcomes are held back for as long as the work takes.
+
+use fontana_proto::{ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, SymbolBytes};
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What a [`Machine`] takes how long for, and how much waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineConfig {
+    /// To take a datagram out of the socket buffer and find out where it belongs.
+    pub datagram: Duration,
+    /// To recover a block, for each repair symbol that was kept of it: as many source symbols are
+    /// missing.
+    pub lost_symbol: Duration,
+    /// To recover a block, in addition: what is done with every block, to check and copy it.
+    pub block: Duration,
+    /// UDP payload that waits for the processor at most.
+    pub socket_buffer_bytes: usize,
+    /// Whether the endpoint is told how many datagrams were lost in front of its socket; if not, it
+    /// takes them for losses of the network.
+    pub tells_drops: bool,
+}
+
+impl MachineConfig {
+    /// One that never takes any time.
+    pub const IDEAL: Self = Self {
+        datagram: Duration::ZERO,
+        lost_symbol: Duration::ZERO,
+        block: Duration::ZERO,
+        socket_buffer_bytes: usize::MAX,
+        tells_drops: true,
+    };
+
+    fn time_of(&self, job: &Job) -> Duration {
+        match job {
+            Job::Recover { spool, .. } => {
+                let symbols = u32::try_from(spool.len()).unwrap_or(u32::MAX);
+                self.block.saturating_add(self.lost_symbol.saturating_mul(symbols))
+            }
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// What a [`Machine`] has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MachineStats {
+    /// Datagrams that were taken out of the socket buffer.
+    pub taken: u64,
+    /// Datagrams that found it full.
+    pub dropped: u64,
+    /// Time for which the processor has been at work, or has yet to be for what it has begun.
+    pub busy: Duration,
+}
+
+/// An endpoint on a host with one processor.
+#[derive(Debug)]
+pub struct Machine<E> {
+    endpoint: E,
+    config: MachineConfig,
+    /// The processor is at work until then.
+    free_at: Instant,
+    /// Outcomes of jobs that it is not finished with.
+    dones: VecDeque<Done>,
+    socket_buffer: VecDeque<Waiting>,
+    buffered_bytes: usize,
+    /// Of those dropped, how many the endpoint has not been told of.
+    untold: u64,
+    /// The datagram that was handled last, unless that is the driver's.
+    at_hand: Option<Waiting>,
+    stats: MachineStats,
+}
+
+/// A datagram in the socket buffer.
+#[derive(Debug)]
+struct Waiting {
+    source: IpAddr,
+    channel: ChannelId,
+    congestion_experienced: bool,
+    dropped_before: u64,
+    payload: Vec<u8>,
+}
+
+impl<E> Machine<E> {
+    /// Puts an endpoint on a host.
+    pub fn new(endpoint: E, config: MachineConfig) -> Self {
+        Self {
+            endpoint,
+            config,
+            free_at: Instant::ZERO,
+            dones: VecDeque::new(),
+            socket_buffer: VecDeque::new(),
+            buffered_bytes: 0,
+            untold: 0,
+            at_hand: None,
+            stats: MachineStats::default(),
+        }
+    }
+
+    /// The endpoint.
+    pub fn endpoint(&self) -> &E {
+        &self.endpoint
+    }
+
+    /// Counters so far.
+    pub fn stats(&self) -> MachineStats {
+        self.stats
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        self.free_at <= now && self.dones.is_empty() && self.socket_buffer.is_empty()
+    }
+
+    fn work(&mut self, now: Instant, time: Duration) {
+        self.free_at = self.free_at.max(now) + time;
+        self.stats.busy = self.stats.busy.saturating_add(time);
+    }
+
+    /// Keeps a datagram for later, if there is room for it.
+    fn buffer(&mut self, datagram: &Datagram<'_>) {
+        let bytes = datagram.payload.len();
+        if self.buffered_bytes.saturating_add(bytes) > self.config.socket_buffer_bytes {
+            self.stats.dropped += 1;
+            self.untold += 1 + datagram.dropped_before;
+            return;
+        }
+        self.buffered_bytes += bytes;
+        let dropped_before = datagram.dropped_before + self.untold_now();
+        self.socket_buffer.push_back(Waiting {
+            source: datagram.source,
+            channel: datagram.channel,
+            congestion_experienced: datagram.congestion_experienced,
+            dropped_before,
+            payload: datagram.payload.to_vec(),
+        });
+    }
+
+    /// How many drops there are to tell of.
+    fn untold_now(&mut self) -> u64 {
+        let untold = std::mem::take(&mut self.untold);
+        if self.config.tells_drops { untold } else { 0 }
+    }
+}
+
+impl<E: Endpoint> Machine<E> {
+    /// Goes on with what waits. False if nothing does.
+    fn go_on(&mut self, now: Instant) -> bool {
+        // What the processor has just finished comes before what came in meanwhile.
+        if let Some(done) = self.dones.pop_front() {
+            self.endpoint.handle_done(now, done);
+            return true;
+        }
+        let Some(waiting) = self.socket_buffer.pop_front() else { return false };
+        self.buffered_bytes -= waiting.payload.len();
+        let waiting = &*self.at_hand.insert(waiting);
+        let datagram = Datagram {
+            source: waiting.source,
+            channel: waiting.channel,
+            congestion_experienced: waiting.congestion_experienced,
+            dropped_before: waiting.dropped_before,
+            payload: &waiting.payload,
+        };
+        self.endpoint.handle_datagram(now, &datagram);
+        self.stats.taken += 1;
+        self.work(now, self.config.datagram);
+        true
+    }
+
+    /// The driver has another datagram in hand than the one that was handled.
+    fn with_its_bytes(&self, job: Job) -> Job {
+        match (job, &self.at_hand) {
+            (
+                Job::Place { block, esi, to, symbol: SymbolBytes::InDatagram(range) },
+                Some(waiting),
+            ) => {
+                let bytes = waiting.payload.get(range).unwrap_or_default().to_vec();
+                Job::Place { block, esi, to, symbol: SymbolBytes::Kept(bytes) }
+            }
+            (job, _) => job,
+        }
+    }
+}
+
+impl<E: Endpoint> Endpoint for Machine<E> {
+    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        if !self.is_idle(now) {
+            return self.buffer(datagram);
+        }
+        self.at_hand = None;
+        let dropped_before = datagram.dropped_before + self.untold_now();
+        self.endpoint.handle_datagram(now, &Datagram { dropped_before, ..*datagram });
+        self.stats.taken += 1;
+        self.work(now, self.config.datagram);
+    }
+
+    fn handle_done(&mut self, now: Instant, done: Done) {
+        if self.is_idle(now) {
+            self.endpoint.handle_done(now, done);
+        } else {
+            self.dones.push_back(done);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        let is_due = self.endpoint.poll_timeout().is_some_and(|due| due <= now);
+        if self.free_at <= now && is_due {
+            self.endpoint.handle_timeout(now);
+        }
+    }
+
+    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output> {
+        loop {
+            match self.endpoint.poll_output(now, header) {
+                Some(Output::Job(job)) => {
+                    self.work(now, self.config.time_of(&job));
+                    return Some(Output::Job(self.with_its_bytes(job)));
+                }
+                Some(output) => return Some(output),
+                // It has nothing more to say of the one thing; so to the next.
+                None if self.free_at <= now && self.go_on(now) => {}
+                None => return None,
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let waits = !(self.dones.is_empty() && self.socket_buffer.is_empty());
+        let due = self.endpoint.poll_timeout().map(|due| due.max(self.free_at));
+        if waits { Some(due.map_or(self.free_at, |due| due.min(self.free_at))) } else { due }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_fec::{Esi, Sbn};
+    use fontana_proto::{BlockId, Event, Kept, Placement, Recipe, drain};
+    use fontana_wire::{Hash, Toi};
+    use std::ops::ControlFlow;
+
+    const MS: u64 = 1_000_000;
+
+    /// Places every datagram, and recovers a block with three repair symbols for each that begins with 1.
+    #[derive(Debug, Default)]
+    struct Recorder {
+        heard: Vec<(u64, u8, u64)>,
+        recovered: Vec<u64>,
+        outputs: VecDeque<Output>,
+    }
+
+    const BLOCK: BlockId = BlockId { toi: Toi(1), sbn: Sbn(0) };
+
+    impl Endpoint for Recorder {
+        fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
+            let first = datagram.payload[0];
+            self.heard.push((now.as_nanos() / MS, first, datagram.dropped_before));
+            let symbol = SymbolBytes::InDatagram(0..1);
+            let place = Job::Place { block: BLOCK, esi: Esi(0), to: Placement::InPlace, symbol };
+            self.outputs.push_back(Output::Job(place));
+            if first == 1 {
+                let decoder = fontana_fec::PlanCache::new(1);
+                let plan = decoder
+                    .source_plan(fontana_fec::FecScheme::NoCode { max_source_block_length: 1 }, 1);
+                let recipe = Recipe::Plan(plan.expect("a plan of one symbol"));
+                let spool = vec![Esi(7); 3];
+                self.outputs.push_back(Output::Job(Job::Recover { block: BLOCK, recipe, spool }));
+            }
+        }
+
+        fn handle_done(&mut self, now: Instant, _done: Done) {
+            self.recovered.push(now.as_nanos() / MS);
+            self.outputs.push_back(Output::Event(Event::Complete));
+        }
+
+        fn handle_timeout(&mut self, _now: Instant) {}
+
+        fn poll_output(&mut self, _now: Instant, _header: &mut Vec<u8>) -> Option<Output> {
+            self.outputs.pop_front()
+        }
+
+        fn poll_timeout(&self) -> Option<Instant> {
+            None
+        }
+    }
+
+    /// 1 ms for a datagram, 10 for a block and 3 for each of its repair symbols; room for two
+    /// datagrams of 100 bytes.
+    const SLOW: MachineConfig = MachineConfig {
+        datagram: Duration::from_millis(1),
+        lost_symbol: Duration::from_millis(3),
+        block: Duration::from_millis(10),
+        socket_buffer_bytes: 200,
+        tells_drops: true,
+    };
+
+    /// Drives a machine as a simulation does; the bytes of all symbols that were placed.
+    struct Bench {
+        machine: Machine<Recorder>,
+        placed: Vec<u8>,
+    }
+
+    impl Bench {
+        fn new(config: MachineConfig) -> Self {
+            Self { machine: Machine::new(Recorder::default(), config), placed: Vec::new() }
+        }
+
+        fn hear(&mut self, milliseconds: u64, first: u8) {
+            self.run_until(milliseconds);
+            let mut payload = [0; 100];
+            payload[0] = first;
+            let datagram = Datagram {
+                source: [10, 0, 0, 1].into(),
+                channel: ChannelId::BASE,
+                congestion_experienced: false,
+                dropped_before: 0,
+                payload: &payload,
+            };
+            let now = Instant::from_nanos(milliseconds * MS);
+            self.machine.handle_datagram(now, &datagram);
+            self.drain(now, &payload);
+        }
+
+        fn run_until(&mut self, milliseconds: u64) {
+            let end = Instant::from_nanos(milliseconds * MS);
+            while let Some(due) = self.machine.poll_timeout().filter(|due| *due <= end) {
+                self.machine.handle_timeout(due);
+                self.drain(due, &[]);
+            }
+        }
+
+        fn drain(&mut self, now: Instant, payload: &[u8]) {
+            loop {
+                let (mut header, mut done, placed) = (Vec::new(), None, &mut self.placed);
+                let flow = drain(&mut self.machine, now, &mut header, |output, _| {
+                    match output {
+                        Output::Job(Job::Place { symbol, .. }) => match symbol {
+                            SymbolBytes::InDatagram(range) => placed.extend(&payload[range]),
+                            SymbolBytes::Kept(bytes) => placed.extend(bytes),
+                        },
+                        Output::Job(Job::Recover { block, .. }) => {
+                            done = Some(Done::Recovered { block, hash: Hash([0; 32]) });
+                        }
+                        _ => {}
+                    }
+                    ControlFlow::<()>::Continue(())
+                });
+                assert!(flow.is_continue());
+                let Some(done) = done else { return };
+                self.machine.handle_done(now, done);
+            }
+        }
+    }
+
+    #[test]
+    fn an_ideal_machine_is_the_endpoint_itself() {
+        let mut bench = Bench::new(MachineConfig::IDEAL);
+        for first in [1, 2, 3] {
+            bench.hear(5, first);
+        }
+        assert_eq!(bench.machine.endpoint().heard, [(5, 1, 0), (5, 2, 0), (5, 3, 0)]);
+        assert_eq!(bench.machine.endpoint().recovered, [5]);
+        assert_eq!(bench.machine.poll_timeout(), None);
+        assert_eq!(bench.machine.stats().busy, Duration::ZERO);
+    }
+
+    #[test]
+    fn what_comes_while_a_block_is_decoded_waits_or_is_lost() {
+        let mut bench = Bench::new(SLOW);
+        // Decoding from 1 to 20 ms: 1 for the datagram, 10 + 3 x 3 for the block.
+        bench.hear(0, 1);
+        for (at, first) in [(2, 2), (3, 3), (4, 4), (19, 5)] {
+            bench.hear(at, first);
+        }
+        assert_eq!(bench.machine.stats().dropped, 2, "the third and the fourth find it full");
+        bench.hear(20, 6);
+        bench.run_until(100);
+        // Those that waited come in their order, a millisecond each.
+        let heard = [(0, 1, 0), (20, 2, 0), (21, 3, 0), (22, 6, 2)];
+        assert_eq!(bench.machine.endpoint().heard, heard);
+        assert_eq!(bench.machine.endpoint().recovered, [20]);
+        assert_eq!(bench.placed, [1, 2, 3, 6], "symbols are those of their own datagrams");
+        let stats = bench.machine.stats();
+        assert_eq!((stats.taken, stats.busy), (4, Duration::from_millis(23)));
+        assert_eq!(bench.machine.poll_timeout(), None);
+    }
+
+    #[test]
+    fn a_machine_that_counts_no_drops_tells_of_none() {
+        let mut bench = Bench::new(MachineConfig { tells_drops: false, ..SLOW });
+        for first in [1, 2, 3, 4] {
+            bench.hear(0, first);
+        }
+        bench.hear(50, 5);
+        bench.run_until(100);
+        assert_eq!(bench.machine.stats().dropped, 1);
+        assert!(bench.machine.endpoint().heard.iter().all(|&(_, _, dropped)| dropped == 0));
+    }
+
+    #[test]
+    fn outcomes_that_take_no_time_are_told_at_once() {
+        let mut bench = Bench::new(SLOW);
+        let opened = Done::Opened { toi: Toi(1), kept: Kept::default() };
+        bench.machine.handle_done(Instant::from_nanos(7 * MS), opened);
+        assert_eq!(bench.machine.endpoint().recovered, [7]);
+    }
+}
