@@ -4,6 +4,7 @@
 pub(crate) mod alf;
 pub(crate) mod anticipated;
 pub(crate) mod bounded;
+pub(crate) mod disk;
 pub(crate) mod model;
 pub(crate) mod profiles;
 pub(crate) mod schemes;

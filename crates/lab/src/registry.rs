@@ -46,6 +46,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fc::bounded::FIGURE_18,
     &fc::anticipated::FIGURE_20,
     &fc::anticipated::TABLE_3,
+    &fc::disk::EXPERIMENT,
     &fo::window::EXPERIMENT,
     &fo::window::speed::EXPERIMENT,
     &fo::eta::EXPERIMENT,
@@ -126,6 +127,11 @@ const DIFFERING: &[(&str, &str, &str)] = &[
         "five layers take 59 s for all source symbols, and six without anticipation 47 s in all",
     ),
     ("fc.fig20", "six space", "the sixth layer sends FEC symbols of all blocks meanwhile"),
+    (
+        "fc.disk",
+        "fountain",
+        "a block is read whole for each 32nd of it that is sent, which takes 400 MB/s at the full rate",
+    ),
     ("fc.table3", "duration", "what is heard ahead on few layers comes again from layers 0 and 4"),
     ("fc.table3", "space", "on few layers, all blocks are under way with and without"),
 ];

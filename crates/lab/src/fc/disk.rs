@@ -1,0 +1,326 @@
+//! `fc.disk`: a source whose file is far larger than its memory, and a receiver on a disk with slow random access:
+//! what section 3 leaves to future work.
+//!
+//! The real sender and receiver in the simulator, on ids. What their jobs would read and write is put down, and
+//! how long a disk takes for it follows from two numbers: a seek, and a rate.
+
+use crate::chart::{Exhibit, Grid};
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind};
+use crate::session::{LISTENERS_FIRST, SYMBOL_BYTES, Session};
+use crate::table::{Row, Table, row};
+use fontana_fec::Esi;
+use fontana_proto::{Instant, Job, Placement, Receiver, Sender, SubscriptionLimits, SymbolId};
+use fontana_sim::{
+    Either, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, Outcome, Rooted, Simulation,
+    SimulationConfig,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A disk of the time that slow ones are still like: a track away, and half a turn; then everything that
+/// is next to each other.
+const SEEK_SECONDS: f64 = 0.01;
+const BYTES_PER_SECOND: f64 = 100e6;
+/// What the system keeps of writes before it sorts and writes them: a host of little memory.
+const WRITE_CACHE_SYMBOLS: usize = (64 << 20) / SYMBOL_BYTES as usize;
+
+/// 1.8 GB in blocks of 10 000 symbols: seven times the program's default memory.
+const BLOCKS: u64 = 128;
+const BLOCK_SYMBOLS: u64 = 10_000;
+const FILE: u64 = BLOCKS * BLOCK_SYMBOLS * SYMBOL_BYTES as u64;
+const MEMORY: u64 = 256 << 20;
+/// Symbols of a round: a quarter of what an eighth of the memory leaves (docs/tuning.md). With them a block
+/// is visited for a 32nd of it.
+const ROUND_SYMBOLS: u32 = (MEMORY / 8 * 7 / 4 / SYMBOL_BYTES as u64) as u32;
+/// The full rate: the program's default.
+const RATE: u64 = 100_000_000 / 8;
+const LOSS: f64 = 0.01;
+
+/// What a disk had to do.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    /// Symbols that were sent, or received.
+    symbols: u64,
+    seeks: u64,
+    bytes: u64,
+}
+
+impl Load {
+    /// Bytes of symbols per second that the disk keeps up with.
+    fn rate(self) -> f64 {
+        let seconds = self.seeks as f64 * SEEK_SECONDS + self.bytes as f64 / BYTES_PER_SECOND;
+        self.symbols as f64 * f64::from(SYMBOL_BYTES) / seconds
+    }
+
+    /// The head goes on from one symbol to another one, numbered as they lie: what is near passes by under it
+    /// sooner than it could go there.
+    fn go(&mut self, from: u64, to: u64) {
+        match to.checked_sub(from).map(|symbols| symbols * u64::from(SYMBOL_BYTES)) {
+            Some(between) if between as f64 <= SEEK_SECONDS * BYTES_PER_SECOND => {
+                self.bytes += between;
+            }
+            _ => self.seeks += 1,
+        }
+    }
+
+    fn row(self, side: &str, way: &str) -> Row {
+        row![side, way, self.symbols, self.seeks, self.bytes, self.rate()]
+    }
+}
+
+/// Does jobs on ids, and puts down what they read and write.
+#[derive(Debug)]
+struct Disk {
+    jobs: IdJobs,
+    /// Of batches of source symbols alone, and of others.
+    source: Load,
+    repair: Load,
+    received: Load,
+    /// Where the last batch of source symbols ended.
+    head: u64,
+    /// What is not on the disk yet: in the file, or behind it, in the spool.
+    unwritten: BTreeSet<u64>,
+}
+
+impl Disk {
+    fn new(jobs: IdJobs) -> Self {
+        Self {
+            jobs,
+            source: Load::default(),
+            repair: Load::default(),
+            received: Load::default(),
+            head: 0,
+            unwritten: BTreeSet::new(),
+        }
+    }
+
+    /// Source symbols are read from where they are; for others the whole block is.
+    fn read(&mut self, sbn: u32, esis: &[Esi]) {
+        let size = u64::from(SYMBOL_BYTES);
+        if esis.iter().any(|esi| u64::from(esi.0) >= BLOCK_SYMBOLS) {
+            self.repair.symbols += esis.len() as u64;
+            self.repair.seeks += 1;
+            self.repair.bytes += BLOCK_SYMBOLS * size;
+            return;
+        }
+        self.source.symbols += esis.len() as u64;
+        self.source.bytes += esis.len() as u64 * size;
+        for esi in esis {
+            let at = u64::from(sbn) * BLOCK_SYMBOLS + u64::from(esi.0);
+            self.source.go(self.head, at);
+            self.head = at + 1;
+        }
+    }
+
+    fn write(&mut self, sbn: u32, esi: Esi, to: Placement) {
+        // In the file, or in the block's part of the spool, which lies behind it.
+        let at = match to {
+            Placement::InPlace => u64::from(esi.0),
+            Placement::Spool(slot) => BLOCKS * BLOCK_SYMBOLS + u64::from(slot),
+        };
+        self.unwritten.insert(u64::from(sbn) * BLOCK_SYMBOLS + at);
+        if self.unwritten.len() >= WRITE_CACHE_SYMBOLS {
+            self.write_back();
+        }
+    }
+
+    /// In the order of the disk.
+    fn write_back(&mut self) {
+        let unwritten = std::mem::take(&mut self.unwritten);
+        self.received.seeks += u64::from(!unwritten.is_empty());
+        self.received.bytes += unwritten.len() as u64 * u64::from(SYMBOL_BYTES);
+        for (before, at) in unwritten.iter().zip(unwritten.iter().skip(1)) {
+            self.received.go(before + 1, *at);
+        }
+    }
+
+    /// A block is read to be recovered, with its spool, and once more to be hashed; what was lost of it is
+    /// written.
+    fn recover(&mut self, sbn: u32, spooled: usize) {
+        let spooled = spooled as u64;
+        self.received.seeks += 3;
+        self.received.bytes += (2 * BLOCK_SYMBOLS + spooled) * u64::from(SYMBOL_BYTES);
+        // Evenly spread: as far from each other as they can be.
+        for lost in 0..spooled {
+            let esi = Esi((lost * BLOCK_SYMBOLS / spooled) as u32);
+            self.write(sbn, esi, Placement::InPlace);
+        }
+    }
+}
+
+impl Jobs for Disk {
+    fn carry_out(
+        &mut self,
+        now: Instant,
+        job: Job,
+        datagram: &[u8],
+    ) -> Result<Option<Outcome>, &'static str> {
+        match &job {
+            Job::Prepare { block, esis, .. } => self.read(block.sbn.0, esis),
+            Job::Place { block, esi, to, .. } => {
+                self.received.symbols += 1;
+                self.write(block.sbn.0, *esi, *to);
+            }
+            Job::Recover { block, spool, .. } => self.recover(block.sbn.0, spool.len()),
+            Job::Finish => self.write_back(),
+            _ => {}
+        }
+        self.jobs.carry_out(now, job, datagram)
+    }
+
+    fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
+        self.jobs.symbol_bytes(symbol)
+    }
+}
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    id: "fc.disk",
+    paper: "FCAST, section 3",
+    what: "What the paper leaves to future work: disks at full rate, 100 Mbit/s. 1.8 GB in 128 blocks of \
+           RaptorQ from the real sender, which has 256 MB of memory, to a receiver that loses 1 %, in the simulator, \
+           on ids; what their jobs read and write, on a disk of 10 ms and 100 MB/s. Writes wait in 64 MB of \
+           the system's memory and are sorted there; what the system keeps of reads does not count. Beside it \
+           the paper's problem: encoding symbols computed beforehand and read one by one, or written one \
+           by one, in random order.",
+    kind: Kind::Counted,
+    columns: &["side", "way", "symbols", "seeks", "bytes", "bytes_per_second"],
+    cases: |_| 1,
+    run: |case| run(case).unwrap_or_default(),
+    claims,
+    exhibits: |table| {
+        let line = |(_, row): &(u32, Row)| {
+            let cell = |index: usize| row.get(index).map_or_else(String::new, ToString::to_string);
+            let number =
+                |index: usize| row.get(index).map_or(f64::NAN, crate::table::Value::number);
+            let per_megabyte = number(3) / (number(2) * f64::from(SYMBOL_BYTES) / 1e6);
+            let amplified = number(4) / (number(2) * f64::from(SYMBOL_BYTES));
+            vec![
+                cell(0),
+                cell(1),
+                format!("{per_megabyte:.2}"),
+                format!("{amplified:.2}"),
+                format!("{:.2}", number(5) / 1e6),
+            ]
+        };
+        let columns = ["side", "way", "seeks per MB", "bytes per byte", "MB/s"];
+        vec![Exhibit::Grid(Grid {
+            title: "What a disk of 10 ms and 100 MB/s keeps up with".into(),
+            columns: columns.map(String::from).into(),
+            rows: table.rows.iter().map(line).collect(),
+        })]
+    },
+};
+
+fn run(case: &Case) -> Option<Vec<Row>> {
+    let seed = case.stream(0).next_u64();
+    let mut session = Session::raptorq(FILE, RATE, seed)?;
+    session.round_symbols = ROUND_SYMBOLS;
+    let wire = LinkConfig::wire(Duration::from_millis(1)).with_loss(LossModel::bernoulli(LOSS));
+    let network = Rooted::tree(&[1], &[Arc::new(wire)]);
+    let (source, leaf) = (network.source, *network.leaves.first()?);
+    let mut run: Simulation<Either<Sender, Receiver>, Disk> =
+        Simulation::new(network.topology, SimulationConfig::new(seed), ());
+    let start = Instant::ZERO + LISTENERS_FIRST;
+    let sends = HostConfig::sender(session.cap()).starting_at(start);
+    let disk = || Disk::new(session.jobs());
+    run.attach(source, Either::Left(session.sender(0)?), disk(), sends);
+    let receiver = session.receiver(SubscriptionLimits::default());
+    run.attach(leaf, Either::Right(receiver), disk(), HostConfig::receiver([source]));
+    // The source symbols, and a fifth of as many repair symbols.
+    let packets = session.source_symbols() * 6 / 5;
+    let seconds = packets * u64::from(session.packet_bytes()) / RATE;
+    run.run_until(start + Duration::from_secs(seconds)).ok()?;
+    let (sent, heard) = (run.jobs(source)?, run.jobs(leaf)?);
+    let one_by_one = Load { symbols: 1, seeks: 1, bytes: SYMBOL_BYTES.into() };
+    Some(vec![
+        sent.source.row("source", "source symbols"),
+        sent.repair.row("source", "repair symbols"),
+        one_by_one.row("source", "one by one"),
+        heard.received.row("receiver", "sorted by the system"),
+        one_by_one.row("receiver", "one by one"),
+    ])
+}
+
+fn claims() -> Vec<Claim> {
+    let rate = |side: &'static str, way: &'static str| {
+        move |table: &Table| {
+            let of = [("side", side.into()), ("way", way.into())];
+            table.number("bytes_per_second", &of) / 1e6
+        }
+    };
+    let full_rate = |name: &str, text: &str, side, way| {
+        let text = format!("{text}: MB/s that the disk keeps up with (the bound is ours)");
+        Claim::new(name, text, Printed::AtLeast(RATE as f64 / 1e6), 0.0, rate(side, way))
+    };
+    vec![
+        full_rate(
+            "first pass",
+            "a file that fits no memory, sent once",
+            "source",
+            "source symbols",
+        ),
+        full_rate("fountain", "and its repair symbols after that", "source", "repair symbols"),
+        Claim::new(
+            "problem",
+            "the random nature of transmissions limits the rate with the speed of random access: repair \
+             symbols made as they are sent, over symbols read one by one (the bound is ours)",
+            Printed::AtLeast(10.0),
+            0.0,
+            move |table| {
+                rate("source", "repair symbols")(table) / rate("source", "one by one")(table)
+            },
+        ),
+        full_rate(
+            "receiver",
+            "symbols are written where they belong, and blocks recovered",
+            "receiver",
+            "sorted by the system",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_sim::IdContent;
+
+    fn disk() -> Disk {
+        Disk::new(IdJobs::new(Arc::new(IdContent::default())))
+    }
+
+    #[test]
+    fn what_is_near_passes_by_and_what_is_far_takes_a_seek() {
+        const SYMBOL: u64 = SYMBOL_BYTES as u64;
+        // A seek takes as long as 714.3 symbols.
+        for (to, seeks, bytes) in
+            [(7, 0, 0), (8, 0, SYMBOL), (721, 0, 714 * SYMBOL), (722, 1, 0), (6, 1, 0)]
+        {
+            let mut load = Load::default();
+            load.go(7, to);
+            assert_eq!((load.seeks, load.bytes), (seeks, bytes), "to {to}");
+        }
+    }
+
+    #[test]
+    fn writes_are_sorted_and_a_repair_symbol_takes_its_whole_block() {
+        let mut disk = disk();
+        disk.read(0, &[0, 1, 2].map(Esi));
+        disk.read(1, &[5, 6].map(Esi));
+        assert_eq!((disk.source.symbols, disk.source.seeks), (5, 1));
+        disk.read(1, &[Esi(8), Esi(BLOCK_SYMBOLS as u32)]);
+        assert_eq!((disk.repair.symbols, disk.repair.seeks), (2, 1));
+        assert_eq!(disk.repair.bytes, BLOCK_SYMBOLS * u64::from(SYMBOL_BYTES));
+        for esi in [9, 3, 8, 4] {
+            disk.write(0, Esi(esi), Placement::InPlace);
+        }
+        // The next block's first symbol lies behind this one's last; the spool behind all of them.
+        disk.write(1, Esi(0), Placement::InPlace);
+        disk.write(0, Esi(9_999), Placement::InPlace);
+        disk.write(0, Esi(12_345), Placement::Spool(0));
+        disk.write_back();
+        // Seven, and three that passed by between the fourth and the eighth.
+        assert_eq!((disk.received.seeks, disk.received.bytes), (3, 10 * u64::from(SYMBOL_BYTES)));
+    }
+}
