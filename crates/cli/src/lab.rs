@@ -30,15 +30,23 @@ pub(crate) fn run(
 }
 
 fn list(console: &Console) -> Verdict {
-    for experiment in registry::EXPERIMENTS {
+    let only_real = |real: &&&Experiment| registry::find(real.id).is_none();
+    for experiment in registry::EXPERIMENTS.iter().chain(registry::REAL.iter().filter(only_real)) {
         let Experiment { id, paper, what, .. } = **experiment;
         let claims: Vec<String> = (experiment.claims)()
             .iter()
             .map(|claim| format!("{}: {}", claim.name, claim.text))
             .collect();
-        console.result(format_args!("{id:14} {paper}"));
+        let real = registry::find_real(id).is_some();
+        let mark = match (real, registry::find(id)) {
+            (false, _) => "",
+            (true, Some(_)) => "  (also --real)",
+            (true, None) => "  (only --real)",
+        };
+        console.result(format_args!("{id:14} {paper}{mark}"));
         console.event(&Line::Experiment {
             id: id.into(),
+            real,
             source: paper.into(),
             what: what.into(),
             claims,
@@ -49,7 +57,8 @@ fn list(console: &Console) -> Verdict {
 
 fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Verdict, Failure> {
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
-    let mut plan = Plan::new(chosen(&arguments.ids)?, scale);
+    let experiments = if arguments.real { real(&arguments.ids)? } else { chosen(&arguments.ids)? };
+    let mut plan = Plan::new(experiments, scale);
     plan.seed = arguments.seed;
     if let (Some(case), Some(of)) = (arguments.case, arguments.of) {
         plan.slice = Slice::new(case, of).ok_or_else(|| {
@@ -72,21 +81,53 @@ fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Ver
         bar.set_position(progress.done as u64);
     });
     bar.finish_and_clear();
-    leave(&outcomes, arguments.out.as_deref(), began, console)
+    leave(&outcomes, arguments.real, arguments.out.as_deref(), began, console)
 }
 
 /// The experiments that the words mean, each once, in the order of the registry.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
-    let means = |word: &str, id: &str| {
-        word == "all" || word == id || id.split_once('.').is_some_and(|(paper, _)| paper == word)
-    };
     let all = registry::EXPERIMENTS;
-    if let Some(unknown) = ids.iter().find(|word| !all.iter().any(|known| means(word, known.id))) {
-        let message = format!("no experiment is called {unknown:?}");
-        return Err(Failure::new(Verdict::Usage, message, "see which there are: fontana lab list"));
+    match ids.iter().find(|word| !all.iter().any(|known| means(word, known.id))) {
+        None => Ok(among(all, ids)),
+        Some(id) if registry::find_real(id).is_some() => {
+            let message = format!("{id} runs over real sockets only");
+            let way_out = format!("fontana lab run {id} --real");
+            Err(Failure::new(Verdict::Usage, message, way_out))
+        }
+        Some(unknown) => {
+            let message = format!("no experiment is called {unknown:?}");
+            Err(Failure::new(Verdict::Usage, message, "see which there are: fontana lab list"))
+        }
     }
+}
+
+/// The same of those that have a real form, if this host can run them.
+fn real(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
+    let all = registry::REAL;
+    let simulated: Vec<_> =
+        ids.iter().filter(|id| registry::find_real(id).is_none()).cloned().collect();
+    chosen(&simulated)?;
+    if let Some(id) = ids.iter().find(|word| !all.iter().any(|known| means(word, known.id))) {
+        let names: Vec<_> = all.iter().map(|experiment| experiment.id).collect();
+        let message = format!("{id} is not of real hosts: it has no real form");
+        let way_out = format!("run it without --real; with it: {}", names.join(" "));
+        return Err(Failure::new(Verdict::Usage, message, way_out));
+    }
+    fontana_lab::check_loopback().map_err(|error| {
+        let message = format!("nothing can be sent to this host itself: {error}");
+        Failure::new(Verdict::Io, message, "see what this host can do: fontana doctor")
+    })?;
+    Ok(among(all, ids))
+}
+
+fn among(all: &[&'static Experiment], ids: &[String]) -> Vec<&'static Experiment> {
     let wanted = |experiment: &&&Experiment| ids.iter().any(|word| means(word, experiment.id));
-    Ok(all.iter().filter(wanted).copied().collect())
+    all.iter().filter(wanted).copied().collect()
+}
+
+/// Whether a word of the command line names an experiment.
+fn means(word: &str, id: &str) -> bool {
+    word == "all" || word == id || id.split_once('.').is_some_and(|(paper, _)| paper == word)
 }
 
 fn join(arguments: &LabMergeArguments, console: &Console) -> Result<Verdict, Failure> {
@@ -103,18 +144,19 @@ fn join(arguments: &LabMergeArguments, console: &Console) -> Result<Verdict, Fai
         };
         Failure::new(verdict, error.to_string(), way_out)
     })?;
-    leave(&outcomes, arguments.out.as_deref(), began, console)
+    leave(&outcomes, false, arguments.out.as_deref(), began, console)
 }
 
 /// Writes and says what was found.
 fn leave(
     outcomes: &[Outcome],
+    real: bool,
     out: Option<&Path>,
     began: Instant,
     console: &Console,
 ) -> Result<Verdict, Failure> {
     if let Some(out) = out {
-        let written = fontana_lab::write_to(out, outcomes, &command(outcomes));
+        let written = fontana_lab::write_to(out, outcomes, &command(outcomes, real));
         written.map_err(|error| not_written(out, &error))?;
     }
     let whole = outcomes.iter().all(|outcome| outcome.slice == Slice::WHOLE);
@@ -163,9 +205,10 @@ fn leave(
 }
 
 /// What a page says it was made with: the command that does it again.
-fn command(outcomes: &[Outcome]) -> String {
+fn command(outcomes: &[Outcome], real: bool) -> String {
     let mut words = vec!["fontana lab run".to_owned()];
-    if outcomes.len() == registry::EXPERIMENTS.len() {
+    let all = if real { registry::REAL } else { registry::EXPERIMENTS };
+    if outcomes.len() == all.len() {
         words.push("all".into());
     } else {
         words.extend(outcomes.iter().map(|outcome| outcome.experiment.id.into()));
@@ -177,6 +220,9 @@ fn command(outcomes: &[Outcome]) -> String {
         if outcome.seed != fontana_lab::DEFAULT_SEED {
             words.push(format!("--seed {}", outcome.seed));
         }
+    }
+    if real {
+        words.push("--real".into());
     }
     words.push("--out DIR".into());
     words.join(" ")

@@ -7,6 +7,8 @@ pub(crate) mod bounded;
 pub(crate) mod disk;
 pub(crate) mod model;
 pub(crate) mod profiles;
+pub(crate) mod real;
 pub(crate) mod schemes;
 mod session;
+pub(crate) mod tool;
 mod transfer;

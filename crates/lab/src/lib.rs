@@ -15,13 +15,18 @@
 //! }
 //! ```
 //!
+//! What the papers measured on real hosts has a second form ([`registry::REAL`]) that runs the same sessions
+//! over real sockets, in real time.
+//!
 //! Rows are a function of the experiment, the scale and the seed, whatever the number of threads or
 //! slices; the exceptions are experiments that measure time ([`Kind::Timed`]).
 
+mod bytes;
 mod chart;
 mod claim;
 mod csv;
 mod experiment;
+mod loopback;
 mod page;
 mod plot;
 pub mod registry;
@@ -43,6 +48,7 @@ mod ms;
 pub use chart::{Axis, Chart, Exhibit, Grid, Series};
 pub use claim::{Claim, Finding, Printed, Verdict, judge};
 pub use experiment::{Case, Experiment, Kind, Scale};
+pub use loopback::{LoopbackError, check as check_loopback};
 pub use page::{contents, write_to};
 pub use run::{Outcome, Plan, Progress, Slice, digest, run};
 pub use slices::{MergeError, merge};

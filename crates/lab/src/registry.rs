@@ -53,9 +53,29 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fo::crowd::EXPERIMENT,
 ];
 
+/// What the papers measured on real hosts, over real sockets: in real time, on this host's loopback
+/// interface ([`crate::check_loopback`]). Ids and claims are those of the simulated ones, where there is one.
+pub const REAL: &[&Experiment] = &[
+    &df::fig6::REAL,
+    &fc::real::FIGURE_10,
+    &fc::real::FIGURE_11,
+    &fc::real::FIGURE_12,
+    &fc::real::FIGURE_13,
+    &fc::real::FIGURE_14,
+    &fc::real::FIGURE_15,
+    &fc::real::FIGURE_16,
+    &fc::real::FIGURE_20,
+    &fc::tool::REAL,
+];
+
 /// The experiment of that id.
 pub fn find(id: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.iter().copied().find(|experiment| experiment.id == id)
+}
+
+/// The real form of the experiment of that id, if it has one.
+pub fn find_real(id: &str) -> Option<&'static Experiment> {
+    REAL.iter().copied().find(|experiment| experiment.id == id)
 }
 
 /// Claims that are known not to hold, with the reason in short; `docs/errata.md` has the long form.

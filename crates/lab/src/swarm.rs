@@ -24,7 +24,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-mod bytes;
 mod checks;
 mod draw;
 mod players;

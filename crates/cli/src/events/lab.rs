@@ -8,6 +8,7 @@ use serde::Serialize;
 pub(crate) enum LabEvent {
     Experiment {
         id: String,
+        real: bool,
         source: String,
         what: String,
         claims: Vec<String>,

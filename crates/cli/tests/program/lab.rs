@@ -51,6 +51,15 @@ fn what_makes_no_sense_is_refused_with_the_way_out() {
     let no_slice = run(&arguments(words, &[directory.path()])).expect(2);
     assert!(no_slice.stderr.contains("from 0 to 1"), "{}", no_slice.stderr);
     run(&["lab", "run", "ms.series", "--case", "0", "--of", "2"]).expect(2);
+    let not_real = run(&["lab", "run", "ms.series", "--real"]).expect(2);
+    assert!(not_real.stderr.contains("without --real") && not_real.stderr.contains("fc.fig10"));
+    let only_real = run(&["lab", "run", "fc.tool"]).expect(2);
+    assert!(only_real.stderr.contains("fontana lab run fc.tool --real"), "{}", only_real.stderr);
+    let listed = run(&["lab", "list"]).expect(0).stdout;
+    let marked = |id: &str| {
+        listed.lines().any(|line| line.starts_with(&format!("{id} ")) && line.contains("--real"))
+    };
+    assert!(marked("fc.fig10") && !marked("ms.series"), "{listed}");
     let nothing = run(&arguments("lab merge", &[directory.path()])).expect(5);
     assert!(nothing.stderr.contains("--out"), "{}", nothing.stderr);
 }
@@ -79,4 +88,11 @@ fn a_relay_that_cannot_be_is_refused_with_the_way_out() {
     }
     let unknown = run(&arguments("lab relay --between lo there-is-no", &[])).expect(2);
     assert!(unknown.stderr.contains("there-is-no"), "{}", unknown.stderr);
+}
+
+#[test]
+#[ignore = "five seconds of real time: docs/experiments.md"]
+fn the_tool_does_what_fcasts_does_over_real_sockets() {
+    let ran = run(&["lab", "run", "fc.tool", "--real", "--json"]).expect(0);
+    assert_eq!(ran.event("summary")["claims"].as_u64(), Some(8));
 }

@@ -1,8 +1,10 @@
 //! `df.fig6`: the prototype's file over the real protocol, on one layer and on four.
 
+use crate::bytes::{ByteJobs, Originals, Pump};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
+use crate::loopback::{Listener, Source, perform};
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
@@ -10,7 +12,9 @@ use crate::table::{Row, Table, row};
 use fontana_fec::lt::Lt;
 use fontana_fec::tornado::Tornado;
 use fontana_fec::{FecScheme, Oti};
-use fontana_proto::{Instant, SubscriptionLimits, TransmissionSchedule, presets};
+use fontana_proto::{
+    Instant, ReceiverStats, SplitMix64, SubscriptionLimits, TransmissionSchedule, presets,
+};
 use fontana_sim::{LinkConfig, LossModel};
 use fontana_wire::{CongestionControl, LayerRates};
 use std::sync::Arc;
@@ -56,65 +60,157 @@ fn scheme(code: &str) -> FecScheme {
     }
 }
 
-fn receive(case: &Case) -> Option<Row> {
-    let (index, losses) = (case.index as usize, LOSSES.len());
-    let loss = LOSSES[index % losses];
-    let code = CODES[index / losses % CODES.len()];
-    let is_layered = index / losses / CODES.len() == 1;
-    let transfer_length = u64::from(SOURCE_SYMBOLS) * u64::from(SYMBOL);
-    let oti = Oti { transfer_length, symbol_size: SYMBOL, scheme: scheme(code) };
-    let mut random = case.stream(0);
-    let whole = u64::from(BASE) << (LAYERS - 1);
-    let mut session = Session::new(&[oti], whole, random.next_u64())?;
-    session.manifest_is_known = true;
-    if is_layered {
-        let layers = LayerRates::geometric(BASE, 512, LAYERS).ok()?;
-        session = session.with_congestion(CongestionControl::Rlc(presets::rlc(layers)));
-        session.schedule = TransmissionSchedule::Cumulative;
+/// A point of the figure.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    layers: u8,
+    code: &'static str,
+    /// Per cent.
+    loss: u32,
+    /// Bytes per second of the lowest layer.
+    base: u32,
+}
+
+impl Point {
+    fn of(index: u32, base: u32) -> Self {
+        let (index, losses) = (index as usize, LOSSES.len());
+        let is_layered = index / losses / CODES.len() == 1;
+        Self {
+            layers: if is_layered { LAYERS } else { 1 },
+            code: CODES[index / losses % CODES.len()],
+            loss: LOSSES[index % losses],
+            base,
+        }
     }
-    let model = LossModel::bernoulli(f64::from(loss) / 100.0);
-    let receivers = case.scale.pick(6, 24);
-    let link = |random: &mut fontana_proto::SplitMix64| {
-        let access = Scene::access().with_loss(model.clone());
+
+    fn oti(self) -> Oti {
+        let transfer_length = u64::from(SOURCE_SYMBOLS) * u64::from(SYMBOL);
+        Oti { transfer_length, symbol_size: SYMBOL, scheme: scheme(self.code) }
+    }
+
+    /// One layer has the rate of all of them.
+    fn rate(self) -> u64 {
+        u64::from(self.base) << (LAYERS - 1)
+    }
+
+    /// How a session of the file is sent.
+    fn laid_out(self, mut session: Session) -> Option<Session> {
+        session.manifest_is_known = true;
+        if self.layers > 1 {
+            let layers = LayerRates::geometric(self.base, 512, self.layers).ok()?;
+            session = session.with_congestion(CongestionControl::Rlc(presets::rlc(layers)));
+            session.schedule = TransmissionSchedule::Cumulative;
+        }
+        Some(session)
+    }
+
+    /// The link of a receiver.
+    fn link(self, random: &mut SplitMix64) -> LinkConfig {
+        let model = LossModel::bernoulli(f64::from(self.loss) / 100.0);
+        let access = Scene::access();
         let tenths = u64::from(12 + random.below(79));
-        let rate = u64::from(BASE) * tenths / 10;
-        Arc::new(if is_layered {
+        let rate = u64::from(self.base) * tenths / 10;
+        let link = if self.layers > 1 {
             let queue = Duration::from_millis(200);
             let narrow = LinkConfig::bottleneck(rate, queue, access.delay);
             LinkConfig { graft: access.graft, prune: access.prune, ..narrow }
-                .with_loss(model.clone())
         } else {
             access
-        })
-    };
-    let links = (0..receivers).map(|_| link(&mut random)).collect();
+        };
+        link.with_loss(model)
+    }
+}
+
+/// A circuit breaker would leave at such losses.
+fn limits() -> SubscriptionLimits {
+    SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() }
+}
+
+fn receive(case: &Case) -> Option<Row> {
+    let point = Point::of(case.index, BASE);
+    let mut random = case.stream(0);
+    let session = Session::new(&[point.oti()], point.rate(), random.next_u64())?;
+    let session = point.laid_out(session)?;
+    let receivers = case.scale.pick(6, 24);
+    let links = (0..receivers).map(|_| Arc::new(point.link(&mut random))).collect();
     let mut scene = Scene::new(random.next_u64(), 1, links);
     scene.send(0, &session, 0)?;
-    // A circuit breaker would leave at such losses.
-    let limits = SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() };
     for place in 0..receivers as usize {
         let start = Duration::from_millis(u64::from(random.below(100_000)));
-        scene.listen(place, session.receiver(limits), session.jobs(), Instant::ZERO + start)?;
+        scene.listen(place, session.receiver(limits()), session.jobs(), Instant::ZERO + start)?;
     }
     if !scene.until_all_left(LIMIT)? {
         return None;
     }
-    let found: Vec<_> = scene
-        .all_stats()
-        .iter()
-        .map(|stats| Inefficiency::of(stats, session.source_symbols()))
-        .collect();
+    Some(row(point, &scene.all_stats(), session.source_symbols()))
+}
+
+fn row(point: Point, stats: &[ReceiverStats], source_symbols: u64) -> Row {
+    let found: Vec<_> = stats.iter().map(|stats| Inefficiency::of(stats, source_symbols)).collect();
     let of = |which: fn(&Inefficiency) -> f64| found.iter().map(which).collect::<Vec<_>>();
     let distinctness = of(|found| found.distinctness);
-    Some(row![
-        if is_layered { u32::from(LAYERS) } else { 1 },
-        code,
-        loss,
+    row![
+        u32::from(point.layers),
+        point.code,
+        point.loss,
         mean(&of(|found| found.reception)),
         mean(&of(|found| found.decoding)),
         mean(&distinctness),
         largest(distinctness),
-    ])
+    ]
+}
+
+/// Bytes per second of the lowest layer of a real run: the most that the paper's had, 512 kbit/s.
+const REAL_BASE: u32 = 64_000;
+/// Of a real run, and the moments at which receivers begin.
+const REAL_LIMIT: Duration = Duration::from_secs(300);
+const REAL_STARTS_MILLISECONDS: u32 = 12_500;
+
+pub(crate) const REAL: Experiment = Experiment {
+    what: "The sessions of the simulated experiment over real sockets, with real bytes, eight times as fast; \
+           losses and bottlenecks are links of the simulator between the sockets and a receiver. 6 receivers \
+           for each loss (quick: 2), one code and number of layers after the other, all losses at the same \
+           time: half a minute each (four layers: two).",
+    kind: Kind::Timed,
+    cases: |_| (2 * CODES.len()) as u32,
+    run: |case| {
+        std::thread::scope(|scope| {
+            let losses = LOSSES.len() as u32;
+            let points = (0..losses).map(|loss| Point::of(case.index * losses + loss, REAL_BASE));
+            let receive = |point| scope.spawn(move || receive_really(case, point));
+            let running: Vec<_> = points.map(receive).collect();
+            running.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
+        })
+    },
+    ..EXPERIMENT
+};
+
+/// The same over real sockets. `None` if not every receiver had every byte in time.
+fn receive_really(case: &Case, point: Point) -> Option<Row> {
+    let mut random = case.stream(point.loss);
+    let (originals, objects) = Originals::draw(&[point.oti()], &mut random)?;
+    let originals = Arc::new(originals);
+    let session = Session::of(objects, point.rate(), random.next_u64())?;
+    let session = point.laid_out(session)?;
+    let source = Source {
+        sender: session.sender(0)?,
+        content: Arc::clone(&session.content),
+        pump: Pump::new(Arc::clone(&originals)),
+        channels: point.layers,
+    };
+    let listener = |_| Listener {
+        receiver: session.receiver(limits()),
+        jobs: ByteJobs::new(Arc::clone(&originals)),
+        link: point.link(&mut random),
+        seed: random.next_u64(),
+        starts_after: Duration::from_millis(random.below(REAL_STARTS_MILLISECONDS).into()),
+    };
+    let listeners = (0..case.scale.pick(2, 6)).map(listener).collect();
+    let heard = perform(source, listeners, REAL_LIMIT).ok()?;
+    let is_whole =
+        heard.iter().all(|heard| heard.complete.is_some() && heard.jobs.has_everything());
+    let stats: Vec<_> = heard.iter().map(|heard| heard.receiver.stats()).collect();
+    is_whole.then(|| row(point, &stats, session.source_symbols()))
 }
 
 fn at(table: &Table, column: &str, layers: u32, code: &'static str, loss: u32) -> f64 {

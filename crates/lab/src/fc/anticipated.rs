@@ -20,7 +20,7 @@ const BASE_PACKETS: u32 = 64;
 /// `n_al`.
 const ANTICIPATED_LAYERS: u8 = 5;
 /// Layers that receivers of figure 20 take.
-const TAKEN: [u8; 4] = [3, 4, 5, 6];
+pub(super) const TAKEN: [u8; 4] = [3, 4, 5, 6];
 /// Of table 3: as many as congestion control allows.
 const ANY: u8 = 0;
 
@@ -37,8 +37,8 @@ fn encoding_seconds() -> f64 {
 const COLUMNS: &[&str] =
     &["layers", "anticipated", "run", "seconds", "received", "duplicates", "bytes"];
 
-/// A reception by `opt_speed`, which is m/rand/org_2.
-fn reception(anticipated: bool, layers: u8, loss: LossModel, seed: u64) -> Option<Reception> {
+/// The file sent by `opt_speed`, which is m/rand/org_2.
+pub(super) fn session(anticipated: bool, layers: u8, seed: u64) -> Option<Session> {
     let schedule = TransmissionSchedule::Fcast(Fcast {
         organization: SymbolOrganization::Segments,
         object_order: ObjectOrder::Random,
@@ -46,8 +46,11 @@ fn reception(anticipated: bool, layers: u8, loss: LossModel, seed: u64) -> Optio
         anticipated_layers: if anticipated { ANTICIPATED_LAYERS } else { 0 },
     });
     let session = Session::new(FILE, BASE_PACKETS, schedule, DecodePolicy::Incremental, seed)?;
-    let session = if layers == ANY { session } else { session.with_layers(layers) };
-    receive(&session, loss, u64::MAX)
+    Some(if layers == ANY { session } else { session.with_layers(layers) })
+}
+
+fn reception(anticipated: bool, layers: u8, loss: LossModel, seed: u64) -> Option<Reception> {
+    receive(&session(anticipated, layers, seed)?, loss, u64::MAX)
 }
 
 /// Runs of each: the paper's 10.

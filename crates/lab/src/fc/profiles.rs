@@ -40,18 +40,12 @@ pub(super) const OPT_CPU: FcastProfile = FcastProfile {
     policy: DecodePolicy::Deferred,
     is_single: true,
 };
-const PROFILES: [FcastProfile; 3] = [OPT_SPEED, OPT_SPACE, OPT_CPU];
+pub(super) const PROFILES: [FcastProfile; 3] = [OPT_SPEED, OPT_SPACE, OPT_CPU];
 
 impl FcastProfile {
-    /// A reception without losses on the network, organization 2. The file's objects are those of its
-    /// profiles that cut it; a single one is as long as the file.
-    pub(super) fn receive(
-        self,
-        host: MachineConfig,
-        file: File,
-        base_packets: u32,
-        seed: u64,
-    ) -> Option<HostReception> {
+    /// A file sent by the profile, organization 2. Its objects are those of the profiles that cut it; a
+    /// single one is as long as the file.
+    fn session(self, file: File, base_packets: u32, seed: u64) -> Option<Session> {
         let schedule = TransmissionSchedule::Fcast(Fcast {
             organization: SymbolOrganization::Segments,
             object_order: self.order,
@@ -60,7 +54,18 @@ impl FcastProfile {
         });
         let object_bytes = if self.is_single { file.bytes } else { file.object_bytes };
         let file = File { object_bytes, ..file };
-        let session = Session::new(file, base_packets, schedule, self.policy, seed)?;
+        Session::new(file, base_packets, schedule, self.policy, seed)
+    }
+
+    /// A reception without losses on the network.
+    pub(super) fn receive(
+        self,
+        host: MachineConfig,
+        file: File,
+        base_packets: u32,
+        seed: u64,
+    ) -> Option<HostReception> {
+        let session = self.session(file, base_packets, seed)?;
         receive_on(host, &session, LossModel::None, u64::MAX)
     }
 }
@@ -79,6 +84,11 @@ const POWERFUL: MachineConfig = MachineConfig {
     socket_buffer_bytes: 256 << 10,
     tells_drops: false,
 };
+
+/// The file of figure 16.
+pub(super) fn large_file(profile: FcastProfile, seed: u64) -> Option<Session> {
+    profile.session(FILE, BASE_PACKETS, seed)
+}
 
 pub(crate) const FIGURE_16: Experiment = Experiment {
     id: "fc.fig16",

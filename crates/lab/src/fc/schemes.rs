@@ -33,8 +33,8 @@ const P_BAD: f64 = 0.75;
 
 /// A way to send, by its name in table 2.
 #[derive(Clone, Copy, Debug)]
-struct Scheme {
-    name: &'static str,
+pub(super) struct Scheme {
+    pub(super) name: &'static str,
     objects: Objects,
     organization: SymbolOrganization,
 }
@@ -50,7 +50,7 @@ const SEQUENTIAL: Objects = Objects::Many(ObjectOrder::Sequential);
 const PARTLY_RANDOM: Objects = Objects::Many(ObjectOrder::PartlyRandom { one_in: ONE_IN });
 const RANDOM: Objects = Objects::Many(ObjectOrder::Random);
 
-const SCHEMES: [Scheme; 8] = [
+pub(super) const SCHEMES: [Scheme; 8] = [
     Scheme::new("single/org_1", SINGLE, SymbolOrganization::AllOnEach),
     Scheme::new("single/org_2", SINGLE, SymbolOrganization::Segments),
     Scheme::new("m/seq/org_1", SEQUENTIAL, SymbolOrganization::AllOnEach),
@@ -69,7 +69,8 @@ impl Scheme {
         Self { name, objects, organization }
     }
 
-    fn receive(self, loss: LossModel, seed: u64) -> Option<Reception> {
+    /// The file, sent in this way.
+    pub(super) fn session(self, seed: u64) -> Option<Session> {
         let (object_bytes, object_order) = match self.objects {
             // All of one object is in random order.
             Objects::Single => (FILE, ObjectOrder::Random),
@@ -82,7 +83,11 @@ impl Scheme {
             anticipated_layers: 0,
         });
         let file = File { bytes: FILE, object_bytes, block_symbols: BLOCK_SYMBOLS };
-        let session = Session::new(file, BASE_PACKETS, schedule, DecodePolicy::Incremental, seed)?;
+        Session::new(file, BASE_PACKETS, schedule, DecodePolicy::Incremental, seed)
+    }
+
+    fn receive(self, loss: LossModel, seed: u64) -> Option<Reception> {
+        let session = self.session(seed)?;
         let on_each_layer = match self.organization {
             SymbolOrganization::AllOnEach => STRETCH,
             SymbolOrganization::Segments => 1,
@@ -131,7 +136,7 @@ fn run_with(loss: LossModel, case: &Case) -> Vec<Row> {
 
 /// Several figures show the same run, which is computed once in a process. It follows from what it is
 /// found by, so nobody can tell.
-fn remembered(scheme: Scheme, loss: LossModel, seed: u64) -> Option<Reception> {
+pub(super) fn remembered(scheme: Scheme, loss: LossModel, seed: u64) -> Option<Reception> {
     static RUNS: Mutex<BTreeMap<(&str, bool, u64), Reception>> = Mutex::new(BTreeMap::new());
     let key = (scheme.name, loss != LossModel::None, seed);
     let runs = || RUNS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,12 @@
 //! A file as the paper's tool sends it: in one object or cut into many, Reed-Solomon in blocks of 32,
 //! on six layers under RLC with the constants of the library MCL.
 
+use crate::bytes::Originals;
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 use fontana_proto::{
     Acceptance, ChannelClock, ControlObject, DecodePolicy, Expectation, FixedChannels, Instant,
     MetadataMode, Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender,
-    SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule, presets,
+    SenderConfig, SplitMix64, Subscription, SubscriptionLimits, TransmissionSchedule, presets,
 };
 use fontana_sim::{IdContent, RateCap};
 use fontana_wire::{
@@ -63,7 +64,7 @@ impl Session {
         policy: DecodePolicy,
         seed: u64,
     ) -> Option<Self> {
-        let manifest = Arc::new(file.manifest()?);
+        let manifest = Arc::new(manifest(file.objects()?)?);
         let base = base_packets * u32::from(packet_bytes());
         let layers = LayerRates::listed(LAYERS.map(|rate| rate * base).to_vec()).ok()?;
         Some(Self {
@@ -81,6 +82,16 @@ impl Session {
     /// The same, of which the receiver takes so many layers from the beginning.
     pub(crate) fn with_layers(self, layers: u8) -> Self {
         Self { layers: Some(layers), ..self }
+    }
+
+    /// The same of bytes that are there, and not only spoken of.
+    pub(crate) fn on_bytes(self) -> Option<(Self, Arc<Originals>)> {
+        let otis: Vec<_> = self.manifest.objects().iter().map(|object| object.oti).collect();
+        let mut random = SplitMix64::new(self.seed, 0);
+        let (originals, objects) = Originals::draw(&otis, &mut random)?;
+        let manifest = Arc::new(manifest(objects)?);
+        let content = Arc::new(IdContent::of(&manifest));
+        Some((Self { manifest, content, ..self }, Arc::new(originals)))
     }
 
     pub(crate) fn source_symbols(&self) -> u64 {
@@ -165,7 +176,7 @@ impl Session {
 
 impl File {
     /// Blocks are told apart by their hashes, whatever these are.
-    fn manifest(self) -> Option<Manifest> {
+    fn objects(self) -> Option<Vec<ManifestObject>> {
         let code = ReedSolomonCode::Rfc5510;
         let scheme = FecScheme::ReedSolomon {
             code,
@@ -174,7 +185,7 @@ impl File {
                 .max_encoding_symbols()
                 .min(self.block_symbols.saturating_mul(STRETCH as u16)),
         };
-        let (mut objects, mut segments) = (Vec::new(), Vec::new());
+        let mut objects = Vec::new();
         let mut left = self.bytes;
         for toi in 1.. {
             let length = left.min(self.object_bytes.max(1));
@@ -188,13 +199,22 @@ impl File {
             };
             let block_hashes = (0..oti.layout().ok()?.block_count()).map(hash).collect();
             objects.push(ManifestObject { toi, oti, block_hashes });
-            segments.push(Segment::Extent { toi, object_offset: 0, length });
         }
-        let path = RelativePath::new("file").ok()?;
-        let metadata = Metadata { mode: 0o644, ..Metadata::default() };
-        let file = Entry::File(FileEntry { path, metadata, segments });
-        Manifest::new(1, "fcast", objects, vec![file]).ok()
+        Some(objects)
     }
+}
+
+/// One file, of these objects end to end.
+fn manifest(objects: Vec<ManifestObject>) -> Option<Manifest> {
+    let extent = |object: &ManifestObject| {
+        let length = object.oti.transfer_length;
+        Segment::Extent { toi: object.toi, object_offset: 0, length }
+    };
+    let segments = objects.iter().map(extent).collect();
+    let path = RelativePath::new("file").ok()?;
+    let metadata = Metadata { mode: 0o644, ..Metadata::default() };
+    let file = Entry::File(FileEntry { path, metadata, segments });
+    Manifest::new(1, "fcast", objects, vec![file]).ok()
 }
 
 /// Bytes of a packet on the wire.

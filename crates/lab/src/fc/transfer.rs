@@ -43,7 +43,7 @@ pub(crate) struct HostReception {
     pub(crate) by_second: Vec<MachineStats>,
 }
 
-type Run = Simulation<Either<Sender, Machine<Receiver>>, Storage, Milestones>;
+type Run = Simulation<Either<Sender, Machine<Receiver>>, Storage<IdJobs>, Milestones>;
 
 /// Sends a session to one receiver whose link loses packets, until it is complete. `first_pass`: symbols
 /// on the list of the lowest layer. `None` if it cannot be run.
@@ -104,20 +104,20 @@ fn has_sent(run: &Run, source: NodeId, symbols: u64) -> bool {
 /// Does jobs, and counts the bytes that wait for their object to be complete: what the paper calls
 /// the buffer.
 #[derive(Debug)]
-struct Storage {
-    jobs: IdJobs,
+pub(super) struct Storage<J> {
+    pub(super) jobs: J,
     held: BTreeMap<Toi, u64>,
     bytes: u64,
-    peak_bytes: u64,
+    pub(super) peak_bytes: u64,
 }
 
-impl Storage {
-    const fn new(jobs: IdJobs) -> Self {
+impl<J> Storage<J> {
+    pub(super) const fn new(jobs: J) -> Self {
         Self { jobs, held: BTreeMap::new(), bytes: 0, peak_bytes: 0 }
     }
 }
 
-impl Jobs for Storage {
+impl<J: Jobs> Jobs for Storage<J> {
     fn carry_out(
         &mut self,
         now: Instant,

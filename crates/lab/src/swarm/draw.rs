@@ -1,8 +1,8 @@
 //! What a run is about: content, codes, orders, congestion control, strangers, all drawn from its
 //! seed. Its network and its misfortunes are drawn by [`Scenario`].
 
-use super::bytes::Originals;
 use super::players::Routing;
+use crate::bytes::Originals;
 use crate::session::{HEADER_BYTES, Session};
 use fontana_fec::lt::Lt;
 use fontana_fec::tornado::Tornado;

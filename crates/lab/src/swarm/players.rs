@@ -1,7 +1,7 @@
 //! Who plays in a run: the real sender and receiver, and what a driver or a network adds to them.
 
-use super::bytes::{ByteJobs, Pump};
 use super::draw::Drawn;
+use crate::bytes::{ByteJobs, Pump};
 use fontana_proto::{
     BatchId, ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, Receiver, Sender,
     SplitMix64, SymbolId,

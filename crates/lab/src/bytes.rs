@@ -14,14 +14,14 @@ use std::time::Duration;
 
 /// What is sent.
 #[derive(Debug)]
-pub(super) struct Originals {
+pub(crate) struct Originals {
     objects: BTreeMap<Toi, (ObjectLayout, Vec<u8>)>,
     plans: PlanCache,
 }
 
 impl Originals {
     /// Noise in objects of these shapes, and how a manifest describes them.
-    pub(super) fn draw(
+    pub(crate) fn draw(
         otis: &[Oti],
         random: &mut SplitMix64,
     ) -> Option<(Self, Vec<ManifestObject>)> {
@@ -76,18 +76,18 @@ fn hash(bytes: &[u8]) -> Hash {
 
 /// Makes the bytes of the symbols that a sender sends.
 #[derive(Debug)]
-pub(super) struct Pump {
+pub(crate) struct Pump {
     originals: Arc<Originals>,
     blocks: BTreeMap<BlockId, Intermediate>,
 }
 
 impl Pump {
-    pub(super) fn new(originals: Arc<Originals>) -> Self {
+    pub(crate) fn new(originals: Arc<Originals>) -> Self {
         Self { originals, blocks: BTreeMap::new() }
     }
 
     /// Appends a symbol's bytes.
-    pub(super) fn write(&mut self, symbol: &SymbolId, out: &mut Vec<u8>) {
+    pub(crate) fn write(&mut self, symbol: &SymbolId, out: &mut Vec<u8>) {
         let block = symbol.block;
         if !self.blocks.contains_key(&block) {
             self.blocks.extend(self.originals.intermediate(block).map(|made| (block, made)));
@@ -104,7 +104,7 @@ type Placed = (Option<u32>, Vec<u8>);
 
 /// Does a receiver's jobs on bytes, and knows what they ought to be.
 #[derive(Clone, Debug)]
-pub(super) struct ByteJobs {
+pub(crate) struct ByteJobs {
     originals: Arc<Originals>,
     /// The disk: symbols of blocks that are not whole, and the bytes of those that are.
     placed: BTreeMap<BlockId, BTreeMap<Esi, Placed>>,
@@ -114,7 +114,7 @@ pub(super) struct ByteJobs {
 }
 
 impl ByteJobs {
-    pub(super) fn new(originals: Arc<Originals>) -> Self {
+    pub(crate) fn new(originals: Arc<Originals>) -> Self {
         Self {
             originals,
             placed: BTreeMap::new(),
@@ -125,12 +125,12 @@ impl ByteJobs {
     }
 
     /// The next life begins with what is on the disk.
-    pub(super) fn next_life(&self) -> Self {
+    pub(crate) fn next_life(&self) -> Self {
         Self { recovered: BTreeMap::new(), ..self.clone() }
     }
 
     /// Whether every byte of every object is there, and is the right one.
-    pub(super) fn has_everything(&self) -> bool {
+    pub(crate) fn has_everything(&self) -> bool {
         self.originals.objects.iter().all(|(&toi, (layout, _))| {
             self.committed.contains(&toi)
                 && (0..layout.block_count()).map(Sbn).all(|sbn| {

@@ -1,0 +1,291 @@
+//! `fc.tool`: the file transfer tool (sections 1.2, 4.1, 4.2.3 and 6.1), by the library itself: files go from one
+//! directory to another over the loopback interface, and what passes there is looked at.
+
+use crate::claim::{Claim, Printed};
+use crate::experiment::{Case, Experiment, Kind};
+use crate::table::{Row, Table, row};
+use fontana::{
+    Code, MetadataMode, Ordering, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, SendMode,
+    SendOptions, SendSession, SimulatedLoss, Stop, Verdict,
+};
+use fontana_net::{Batch, Interfaces, ReceiveConfig, ReceiveSocket};
+use fontana_wire::Packet;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// "The default 64 kilobyte fragment size", symbols of 512 bytes, k = 32.
+const FRAGMENT: u64 = 65_536;
+const SYMBOL: u16 = 512;
+const BLOCK_SYMBOLS: u32 = 32;
+/// A second for everything, and as long again.
+const RATE_BYTES_PER_SECOND: u64 = 500_000;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Of a group of its own: administratively scoped, this site only (RFC 2365).
+const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 255, 77, 76));
+
+/// What is sent: names and lengths. The first is five fragments long.
+const FILES: [(&str, usize); 4] =
+    [("tree/a/b/long", 300 << 10), ("tree/a/short", 5), ("tree/empty", 0), ("beside", 1_000)];
+const FRAGMENTS: u32 = 5 + 1 + 1 + 1;
+
+/// How a transfer goes.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    name: &'static str,
+    mode: SendMode,
+    ordering: Ordering,
+    /// After the sender began.
+    joins_after: Duration,
+    loss: f64,
+}
+
+const TRANSFERS: [Transfer; 3] = [
+    // In a loop, to who comes late.
+    Transfer {
+        name: "on demand",
+        mode: SendMode::OnDemand,
+        ordering: Ordering::Even,
+        joins_after: Duration::from_secs(1),
+        loss: 0.1,
+    },
+    // Once, with a FEC symbol for each source symbol, to who was there before.
+    Transfer {
+        name: "push, kept",
+        mode: SendMode::Push { repair_permille: 1_000 },
+        ordering: Ordering::Even,
+        joins_after: Duration::ZERO,
+        loss: 0.1,
+    },
+    Transfer {
+        name: "push, object by object",
+        mode: SendMode::Push { repair_permille: 1_000 },
+        ordering: Ordering::Sequential { repair_permille: 1_000 },
+        joins_after: Duration::ZERO,
+        loss: 0.1,
+    },
+];
+
+pub(crate) const REAL: Experiment = Experiment {
+    id: "fc.tool",
+    paper: "FCAST, section 6.1",
+    what: "Four files, some of them in directories, one in five fragments of 64 kB, from one directory to \
+           another as FCAST sessions (Reed-Solomon, k = 32, symbols of 512 bytes) by the library over real \
+           sockets, to a receiver that loses 10 %; on demand and in push mode, all objects scheduled together and \
+           one after the other. Only in this form: some seconds.",
+    kind: Kind::Timed,
+    columns: &["transfer", "exact", "objects", "early", "ended", "packets", "malformed", "changes"],
+    cases: |_| TRANSFERS.len() as u32,
+    run: |case| {
+        let transfer = TRANSFERS.get(case.index as usize);
+        transfer.and_then(|transfer| transfer.run(case).ok()).into_iter().collect()
+    },
+    claims,
+    exhibits: |_| Vec::new(),
+};
+
+impl Transfer {
+    fn run(self, case: &Case) -> Result<Row, Box<dyn Error>> {
+        let (here, there) = (tempfile::tempdir()?, tempfile::tempdir()?);
+        let roots = write_files(case, here.path())?;
+        let interfaces = Interfaces::list()?;
+        let loopback = interfaces.loopback().ok_or("no loopback interface")?;
+        let listening = |port| ReceiveConfig::multicast(GROUP, port, loopback);
+        // A port that nobody has: the system's choice.
+        let mut tap = ReceiveSocket::open(&listening(0))?;
+        let reach = Reach {
+            interface: Some("127.0.0.1".parse()?),
+            ..Reach::to(SocketAddr::new(GROUP, tap.port()))
+        };
+        let sender = SendSession::prepare(SendOptions {
+            reach: reach.clone(),
+            rate_bytes_per_second: RATE_BYTES_PER_SECOND,
+            mode: self.mode,
+            ordering: self.ordering,
+            code: Code::ReedSolomon,
+            block_symbols: BLOCK_SYMBOLS,
+            symbol_size: Some(SYMBOL),
+            metadata: MetadataMode::Fcast,
+            slice_bytes: Some(FRAGMENT),
+            seed: Some(case.seed),
+            ..SendOptions::new(roots)
+        })?;
+        let receiver = || {
+            ReceiveSession::open(ReceiveOptions {
+                reach: reach.clone(),
+                metadata: MetadataMode::Fcast,
+                timeout: Some(PATIENCE),
+                simulated_loss: Some(SimulatedLoss { probability: self.loss, seed: case.seed }),
+                ..ReceiveOptions::new(there.path())
+            })
+        };
+        let early = if self.joins_after.is_zero() { Some(receiver()?) } else { None };
+        let (stop, hush) = (Stop::new(), Stop::new());
+        let (sent, received, heard) = std::thread::scope(|scope| {
+            let tapping = scope.spawn(|| Heard::listen(&mut tap, &hush));
+            let sending = scope.spawn(|| sender.run(&stop, &mut |_| {}));
+            std::thread::sleep(self.joins_after);
+            let received = early.map_or_else(receiver, Ok).and_then(receive);
+            // A sender in push mode ends by itself.
+            if self.mode == SendMode::OnDemand || received.is_err() {
+                stop.set();
+            }
+            let sent = sending.join();
+            hush.set();
+            (sent, received, tapping.join())
+        });
+        let panicked = |_| "a thread of a transfer has panicked";
+        let (sent, heard) = (sent.map_err(panicked)??, heard.map_err(panicked)??);
+        let Received { verdict, objects, early } = received?;
+        let exact = verdict == Verdict::Complete && is_same(here.path(), there.path())?;
+        Ok(row![
+            self.name,
+            u32::from(exact),
+            objects,
+            early,
+            u32::from(sent.verdict == Verdict::Complete),
+            heard.packets,
+            heard.malformed,
+            f64::from(heard.changes) / f64::from(heard.packets.max(1)),
+        ])
+    }
+}
+
+/// What a receiver told.
+struct Received {
+    verdict: Verdict,
+    objects: u32,
+    /// Objects that were on the disk before the last symbol had been heard.
+    early: u32,
+}
+
+fn receive(session: ReceiveSession) -> Result<Received, fontana::Error> {
+    let (mut objects, mut early, mut heard_enough) = (0, 0, false);
+    let summary = session.run(&Stop::new(), &mut |event| match event {
+        ReceiveEvent::HeardEnough => heard_enough = true,
+        ReceiveEvent::ObjectDone(_) => {
+            objects += 1;
+            early += u32::from(!heard_enough);
+        }
+        _ => {}
+    })?;
+    Ok(Received { verdict: summary.verdict, objects, early })
+}
+
+/// What a third party sees of a session.
+#[derive(Debug, Default)]
+struct Heard {
+    packets: u32,
+    /// That are not ALC packets, or of no object.
+    malformed: u32,
+    /// Packets of another object than the one before.
+    changes: u32,
+}
+
+impl Heard {
+    fn listen(socket: &mut ReceiveSocket, hush: &Stop) -> std::io::Result<Self> {
+        let (mut heard, mut batch, mut last) = (Self::default(), Batch::default(), None);
+        while !hush.is_set() {
+            socket.recv_batch(Duration::from_millis(20), &mut batch)?;
+            for datagram in batch.datagrams() {
+                heard.packets += 1;
+                match Packet::parse(datagram.payload) {
+                    Ok(packet) if packet.header.toi.is_some() => {
+                        heard.changes +=
+                            u32::from(last.replace(packet.header.toi) != Some(packet.header.toi));
+                    }
+                    _ => heard.malformed += 1,
+                }
+            }
+        }
+        Ok(heard)
+    }
+}
+
+/// The files, with noise in them; what to name to a sender.
+fn write_files(case: &Case, directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut noise = case.stream(0);
+    for (name, length) in FILES {
+        let path = directory.join(name);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        let bytes: Vec<u8> = (0..length).map(|_| noise.next_u64() as u8).collect();
+        std::fs::write(path, bytes)?;
+    }
+    Ok(["tree", "beside"].map(|root| directory.join(root)).into())
+}
+
+/// Whether two directories have the same files, of those that were sent and of no other names.
+fn is_same(one: &Path, other: &Path) -> std::io::Result<bool> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![other.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        for entry in std::fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else {
+                let name = path.strip_prefix(other).map(Path::to_owned).unwrap_or_default();
+                found.insert(name, std::fs::read(path)?);
+            }
+        }
+    }
+    for (name, _) in FILES {
+        if found.remove(Path::new(name)) != Some(std::fs::read(one.join(name))?) {
+            return Ok(false);
+        }
+    }
+    Ok(found.is_empty())
+}
+
+fn claims() -> Vec<Claim> {
+    let of = |column: &'static str, transfer: &'static str| {
+        move |table: &Table| table.number(column, &[("transfer", transfer.into())])
+    };
+    let [on_demand, kept, one_by_one] = TRANSFERS.map(|transfer| transfer.name);
+    let equal = |name: &str, text: &str, number, measure: Box<dyn Fn(&Table) -> f64>| {
+        Claim::new(name, text, Printed::Equal(number), 0.0, measure)
+    };
+    vec![
+        equal(
+            "on demand",
+            "on-demand mode: who comes late has every file, with its directories and every byte",
+            1.0,
+            Box::new(of("exact", on_demand)),
+        ),
+        equal("push", "push mode: the same of who was there", 1.0, Box::new(of("exact", kept))),
+        equal("ends", "and the sender ends by itself", 1.0, Box::new(of("ended", kept))),
+        equal(
+            "fragments",
+            "each fragment of a file is an object with all that is needed to process it",
+            FRAGMENTS.into(),
+            Box::new(of("objects", kept)),
+        ),
+        Claim::new(
+            "immediate",
+            "and is processed as soon as it is received: objects on the disk before the last symbol had been \
+             heard (no number in the text; the bound is ours)",
+            Printed::AtLeast(1.0),
+            0.0,
+            of("early", kept),
+        ),
+        equal("packets", "packets that are none of ALC", 0.0, Box::new(of("malformed", kept))),
+        Claim::new(
+            "keep",
+            "KEEP_DATA: the symbols of all objects are scheduled together: share of packets of another object \
+             than the one before (no number in the text; the bound is ours)",
+            Printed::AtLeast(0.5),
+            0.0,
+            of("changes", kept),
+        ),
+        Claim::new(
+            "push each",
+            "objects that are pushed one by one are sent one after the other: the same share (the bound is \
+             ours)",
+            Printed::AtMost(0.1),
+            0.0,
+            of("changes", one_by_one),
+        ),
+    ]
+}
