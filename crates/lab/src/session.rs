@@ -3,9 +3,9 @@
 
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
-    Acceptance, ChannelClock, ControlObject, DecodePolicy, Expectation, Instant, MetadataMode,
-    Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender, SenderConfig,
-    Subscription, SubscriptionLimits, TransmissionSchedule,
+    Acceptance, ChannelClock, ControlObject, DecodePolicy, Expectation, FixedChannels, Instant,
+    MetadataMode, Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender,
+    SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_sim::{IdContent, IdJobs, RateCap};
 use fontana_wire::{
@@ -45,12 +45,21 @@ pub(crate) struct Session {
     pub(crate) is_watched: bool,
     /// Whether receivers have the manifest beforehand.
     pub(crate) manifest_is_known: bool,
+    /// Heads come in every so many intervals of the control packets.
+    pub(crate) head_every: u32,
+    /// Layers that receivers take from the beginning; `None`: as many as congestion control allows.
+    pub(crate) taken_layers: Option<u8>,
 }
 
 impl Session {
     /// Of these objects, as fast as `rate_bytes_per_second` on one channel. `None` if they are none
     /// that a manifest could have.
     pub(crate) fn new(otis: &[Oti], rate_bytes_per_second: u64, seed: u64) -> Option<Self> {
+        Self::of(Self::objects(otis)?, rate_bytes_per_second, seed)
+    }
+
+    /// Objects of these shapes: blocks are told apart by their hashes, whatever these are.
+    pub(crate) fn objects(otis: &[Oti]) -> Option<Vec<ManifestObject>> {
         let hashes = |toi: u32, blocks: u32| -> Vec<Hash> {
             let name =
                 |block: u32| *blake3::hash(&[toi, block].map(u32::to_le_bytes).concat()).as_bytes();
@@ -60,7 +69,7 @@ impl Session {
             let blocks = oti.layout().ok()?.block_count();
             Some(ManifestObject { toi, oti, block_hashes: hashes(toi, blocks) })
         });
-        Self::of(objects.collect::<Option<_>>()?, rate_bytes_per_second, seed)
+        objects.collect()
     }
 
     /// The same of objects whose blocks have hashes already.
@@ -72,11 +81,14 @@ impl Session {
             Some(Entry::File(FileEntry::whole_object(path, metadata, object.toi, length)))
         };
         let files = objects.iter().map(file).collect::<Option<_>>()?;
-        let manifest = Arc::new(Manifest::new(1, "lab", objects, files).ok()?);
-        let content = Arc::new(IdContent::of(&manifest));
-        Some(Self {
-            manifest,
-            content,
+        Some(Self::of_manifest(Manifest::new(1, "lab", objects, files).ok()?, rate, seed))
+    }
+
+    /// The same of a manifest.
+    pub(crate) fn of_manifest(manifest: Manifest, rate: u64, seed: u64) -> Self {
+        Self {
+            content: Arc::new(IdContent::of(&manifest)),
+            manifest: Arc::new(manifest),
             rate_bytes_per_second: rate,
             congestion: CongestionControl::FixedRate,
             schedule: TransmissionSchedule::EVEN,
@@ -86,7 +98,15 @@ impl Session {
             plans: Arc::new(PlanCache::new(4)),
             is_watched: false,
             manifest_is_known: false,
-        })
+            head_every: HEAD_EVERY,
+            taken_layers: None,
+        }
+    }
+
+    /// The same session of another manifest.
+    pub(crate) fn with_manifest(self, manifest: Manifest) -> Self {
+        let content = Arc::new(IdContent::of(&manifest));
+        Self { manifest: Arc::new(manifest), content, ..self }
     }
 
     /// One object of `bytes` in as few blocks of RaptorQ as the program would cut it into.
@@ -168,7 +188,7 @@ impl Session {
             ControlObject::new(toi, control_oti(bytes.len(), size), bytes, None, every).ok()
         };
         Some(vec![
-            object(Toi::HEAD, &head, HEAD_EVERY)?,
+            object(Toi::HEAD, &head, self.head_every)?,
             object(Toi::MANIFEST, &self.manifest.emit(), MANIFEST_EVERY)?,
         ])
     }
@@ -203,7 +223,8 @@ impl Session {
 
     /// A receiver that takes no more than this.
     pub(crate) fn receiver(&self, limits: SubscriptionLimits) -> Receiver {
-        self.receiver_on(Subscription::Declared(limits))
+        let given = |layers| Subscription::Given(Box::new(FixedChannels::new(layers)));
+        self.receiver_on(self.taken_layers.map_or(Subscription::Declared(limits), given))
     }
 
     /// A receiver whose channels are chosen in this way.

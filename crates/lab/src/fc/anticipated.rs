@@ -1,11 +1,12 @@
 //! `fc.fig20` and `fc.table3`: source symbols sent ahead of everything else (section 7).
 
 use super::schemes::bursts;
-use super::session::{File, STRETCH, Session};
+use super::session::{File, STRETCH};
 use super::transfer::{Reception, receive};
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::session::Session;
 use crate::statistics::{largest, mean};
 use crate::table::{Row, Table, row};
 use fontana_proto::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
@@ -45,8 +46,8 @@ pub(super) fn session(anticipated: bool, layers: u8, seed: u64) -> Option<Sessio
         stretch_factor: STRETCH,
         anticipated_layers: if anticipated { ANTICIPATED_LAYERS } else { 0 },
     });
-    let session = Session::new(FILE, BASE_PACKETS, schedule, DecodePolicy::Incremental, seed)?;
-    Some(if layers == ANY { session } else { session.with_layers(layers) })
+    let session = FILE.session(BASE_PACKETS, schedule, DecodePolicy::Incremental, seed)?;
+    Some(Session { taken_layers: (layers != ANY).then_some(layers), ..session })
 }
 
 fn reception(anticipated: bool, layers: u8, loss: LossModel, seed: u64) -> Option<Reception> {

@@ -1,10 +1,11 @@
 //! FCAST's profiles (section 6.4.1), and `fc.fig16`: what they are worth between powerful hosts.
 
-use super::session::{File, STRETCH, Session};
+use super::session::{File, STRETCH};
 use super::transfer::{HostReception, receive_on};
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
+use crate::session::Session;
 use crate::statistics::{largest, mean};
 use crate::table::{Table, row};
 use fontana_proto::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
@@ -54,7 +55,7 @@ impl FcastProfile {
         });
         let object_bytes = if self.is_single { file.bytes } else { file.object_bytes };
         let file = File { object_bytes, ..file };
-        Session::new(file, base_packets, schedule, self.policy, seed)
+        file.session(base_packets, schedule, self.policy, seed)
     }
 
     /// A reception without losses on the network.

@@ -5,12 +5,13 @@
 use super::anticipated::{self, TAKEN};
 use super::profiles::{self, PROFILES};
 use super::schemes::{self, SCHEMES, Scheme, bursts, remembered};
-use super::session::{LAYERS, LISTENERS_FIRST, Session};
+use super::session::{self, LAYERS, on_bytes};
 use super::transfer::Storage;
 use crate::bytes::{ByteJobs, Pump};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::loopback::{Listener, LoopbackError, Source, perform};
+use crate::session::{LISTENERS_FIRST, Session};
 use crate::statistics::mean;
 use crate::table::{Row, Table, row};
 use fontana_proto::Instant;
@@ -39,19 +40,19 @@ struct RealReception {
 
 /// Sends a session to one receiver behind a link that loses packets. `None` if it cannot be run.
 fn receive(
-    session: Session,
+    session: &Session,
     loss: LossModel,
     limit: Duration,
 ) -> Option<Result<RealReception, LoopbackError>> {
-    let (session, originals) = session.on_bytes()?;
+    let (session, originals) = on_bytes(session)?;
     let source = Source {
-        sender: session.sender()?,
+        sender: session.sender(0)?,
         content: Arc::clone(&session.content),
         pump: Pump::new(Arc::clone(&originals)),
         channels: LAYERS.len() as u8,
     };
     let listener = Listener {
-        receiver: session.receiver(),
+        receiver: session::receiver(&session),
         jobs: Storage::new(ByteJobs::new(originals)),
         link: LinkConfig::default().with_loss(loss),
         seed: session.seed,
@@ -82,7 +83,7 @@ fn receive_all(sessions: Vec<Option<Session>>, loss: &LossModel) -> Vec<Option<R
     std::thread::scope(|scope| {
         let receive = |session: Option<Session>| {
             let loss = loss.clone();
-            scope.spawn(move || receive(session?, loss, PATIENCE)?.ok())
+            scope.spawn(move || receive(&session?, loss, PATIENCE)?.ok())
         };
         let running: Vec<_> = sessions.into_iter().map(receive).collect();
         running.into_iter().map(|thread| thread.join().ok().flatten()).collect()
@@ -316,15 +317,16 @@ mod tests {
             stretch_factor: 4,
             anticipated_layers: 0,
         });
-        let session = Session::new(file, 128, schedule, DecodePolicy::Incremental, 1);
-        let receive = |loss| receive(session.clone()?, loss, Duration::from_secs(30));
-        let found = receive(LossModel::None).expect("a session").expect("sockets");
+        let session = file.session(128, schedule, DecodePolicy::Incremental, 1).expect("a session");
+        let receive = |loss, seconds| {
+            let found = receive(&session, loss, Duration::from_secs(seconds));
+            found.expect("a session").expect("sockets")
+        };
+        let found = receive(LossModel::None, 30);
         // Every byte was compared before the time was taken.
         assert!(found.seconds > 0.0 && found.seconds < 30.0, "{found:?}");
         assert_eq!(found.received - found.duplicates, 60_000_u64.div_ceil(512), "{found:?}");
         assert!(found.layers > 1 && found.peak_bytes < 60_000 + 512, "{found:?}");
-        let deaf = LossModel::bernoulli(1.0);
-        let lost = super::receive(session.expect("a session"), deaf, Duration::from_millis(200));
-        assert!(lost.expect("a session").expect("sockets").seconds.is_nan());
+        assert!(receive(LossModel::bernoulli(1.0), 1).seconds.is_nan());
     }
 }

@@ -3,11 +3,12 @@
 //! All of them are read off one sweep without losses and one with; run `i` of a way to send has the
 //! same seed in each.
 
-use super::session::{File, STRETCH, Session};
+use super::session::{File, STRETCH};
 use super::transfer::{Reception, receive};
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
+use crate::session::Session;
 use crate::statistics::{largest, mean};
 use crate::table::{Row, Table, row};
 use fontana_proto::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
@@ -83,7 +84,7 @@ impl Scheme {
             anticipated_layers: 0,
         });
         let file = File { bytes: FILE, object_bytes, block_symbols: BLOCK_SYMBOLS };
-        Session::new(file, BASE_PACKETS, schedule, DecodePolicy::Incremental, seed)
+        file.session(BASE_PACKETS, schedule, DecodePolicy::Incremental, seed)
     }
 
     fn receive(self, loss: LossModel, seed: u64) -> Option<Reception> {

@@ -1,6 +1,7 @@
 //! One reception of a file over a LAN, and what it took.
 
-use super::session::{LISTENERS_FIRST, Session};
+use super::session;
+use crate::session::{LISTENERS_FIRST, Session};
 use fontana_proto::{Event, Instant, Job, Receiver, Sender, SymbolBytes, SymbolId};
 use fontana_sim::{
     Either, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, Machine, MachineConfig, MachineStats,
@@ -66,8 +67,8 @@ pub(crate) fn receive_on(
     let storage = || Storage::new(IdJobs::new(Arc::clone(&session.content)));
     let start = Instant::ZERO + LISTENERS_FIRST;
     let sends = HostConfig::sender(session.cap()).starting_at(start);
-    run.attach(source, Either::Left(session.sender()?), storage(), sends);
-    let receiver = Either::Right(Machine::new(session.receiver(), host));
+    run.attach(source, Either::Left(session.sender(0)?), storage(), sends);
+    let receiver = Either::Right(Machine::new(session::receiver(session), host));
     run.attach(leaf, receiver, storage(), HostConfig::receiver([source]));
     let (mut in_first_pass, mut by_second) = (None, Vec::new());
     run.run_while(Instant::ZERO + PATIENCE, |run| {
