@@ -139,7 +139,7 @@ const DIFFERING: &[(&str, &str, &str)] = &[
     (
         "fc.fig18",
         "shorter",
-        "at 1.5 Mbit/s 10 MB take 53 s, not 231: what is the same with both profiles is less here",
+        "10 MB at 1.5 Mbit/s are heard in 78 s, not 231: what is the same with both profiles is less",
     ),
     (
         "fc.fig20",
