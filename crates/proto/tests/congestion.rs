@@ -57,16 +57,16 @@ fn measure(network: &mut Network, megabits: &[u64], from: u64, to: u64) -> Vec<(
 }
 
 #[test]
-fn webrc_uses_three_quarters_of_any_bottleneck_and_loses_less_than_five_per_cent() {
+fn webrc_fills_any_bottleneck_and_loses_next_to_nothing() {
     let (control, megabits) = (webrc(100), [1, 4, 16, 64]);
     let mut network = star(&control, &megabits, Router::default());
     for (used, loss) in measure(&mut network, &megabits, 60, 120) {
-        assert!(used >= 0.75 && loss < 0.05, "{used} {loss}");
+        assert!(used >= 0.9 && loss < 0.01, "{used} {loss}");
     }
 }
 
 #[test]
-fn webrc_does_the_same_with_slots_of_ten_seconds() {
+fn webrc_uses_three_quarters_and_loses_less_than_five_per_cent_with_slots_of_ten_seconds() {
     let control = CongestionControl::Webrc(presets::webrc(mbit(20) as u32, PACKET).unwrap());
     let megabits = [1, 4, 16];
     let mut network = star(&control, &megabits, Router::default());

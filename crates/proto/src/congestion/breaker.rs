@@ -179,7 +179,7 @@ impl SubscriptionControl for CircuitBreaker {
         if let Some((number, modulus)) = self.number(packet) {
             self.received += 1;
             let lost = self.sequences.on_packet(now, packet, number, modulus);
-            self.lost = self.lost.saturating_add(lost);
+            self.lost = self.lost.saturating_add(lost.packets);
             self.lost += u64::from(packet.congestion_experienced);
         }
         self.inner.on_packet(now, packet);

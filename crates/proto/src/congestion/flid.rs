@@ -84,7 +84,7 @@ impl SubscriptionControl for FlidControl {
             return;
         }
         self.next_check = now + LOST_AFTER;
-        self.lost += self.steps.sequences.expire(now);
+        self.lost += self.steps.sequences.expire(now).packets;
         if !self.steps.is_deaf(now) && self.steps.has_silent_layer(now) {
             self.down(now);
         }

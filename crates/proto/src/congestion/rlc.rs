@@ -105,7 +105,7 @@ impl SubscriptionControl for RlcControl {
             return;
         }
         self.next_check = now + LOST_AFTER;
-        let lost = self.steps.sequences.expire(now);
+        let lost = self.steps.sequences.expire(now).packets;
         if lost > 0 {
             self.on_losses(now, lost);
         }

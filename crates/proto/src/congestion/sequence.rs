@@ -28,11 +28,28 @@ pub(super) struct Sequences {
     excused_at: Instant,
 }
 
+/// Packets that turn out to be lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Losses {
+    pub(super) packets: u64,
+    /// The last of them was sent after what arrived then.
+    pub(super) after: Instant,
+}
+
+impl Losses {
+    fn and(self, other: Self) -> Self {
+        let after = self.after.max(other.after);
+        Self { packets: self.packets.saturating_add(other.packets), after }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Sequence {
     /// Numbers wrap around at this.
     modulus: u64,
     highest: u32,
+    /// When that one arrived.
+    heard: Instant,
     missing: VecDeque<Missing>,
     from_behind: u8,
 }
@@ -40,20 +57,22 @@ struct Sequence {
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     number: u32,
+    /// When the packet before it arrived, or would have.
+    after: Instant,
     since: Instant,
     later: u8,
 }
 
 impl Sequences {
     /// A packet arrived, with this number on its channel; such numbers wrap around at `modulus`.
-    /// Returns how many packets turn out to be lost.
+    /// Returns what turns out to be lost.
     pub(super) fn on_packet(
         &mut self,
         now: Instant,
         packet: &PacketSeen,
         number: u32,
         modulus: u64,
-    ) -> u64 {
+    ) -> Losses {
         if packet.dropped_before > 0 {
             self.excused = self.excused.saturating_add(packet.dropped_before);
             self.excused_at = now;
@@ -61,16 +80,18 @@ impl Sequences {
         let sequence = self.channels.entry(packet.channel.0).or_insert_with(|| Sequence {
             modulus: modulus.max(2),
             highest: number,
+            heard: now,
             missing: VecDeque::new(),
             from_behind: 0,
         });
-        let lost = sequence.on_number(now, number) + sequence.expire(now);
+        let lost = sequence.on_number(now, number).and(sequence.expire(now));
         self.blamed(now, lost)
     }
 
-    /// Time passed. Returns how many packets turn out to be lost.
-    pub(super) fn expire(&mut self, now: Instant) -> u64 {
-        let lost = self.channels.values_mut().map(|sequence| sequence.expire(now)).sum();
+    /// Time passed. Returns what turns out to be lost.
+    pub(super) fn expire(&mut self, now: Instant) -> Losses {
+        let lost = self.channels.values_mut().map(|sequence| sequence.expire(now));
+        let lost = lost.fold(Losses::default(), Losses::and);
         self.blamed(now, lost)
     }
 
@@ -85,64 +106,77 @@ impl Sequences {
     }
 
     /// Losses less those that happened in this host.
-    fn blamed(&mut self, now: Instant, lost: u64) -> u64 {
+    fn blamed(&mut self, now: Instant, lost: Losses) -> Losses {
         if now.saturating_since(self.excused_at) > EXCUSED_FOR {
             self.excused = 0;
         }
-        let excused = self.excused.min(lost);
+        let excused = self.excused.min(lost.packets);
         self.excused -= excused;
-        lost - excused
+        Losses { packets: lost.packets - excused, ..lost }
     }
 }
 
 impl Sequence {
-    fn on_number(&mut self, now: Instant, number: u32) -> u64 {
+    fn on_number(&mut self, now: Instant, number: u32) -> Losses {
         let modulus = self.modulus;
         let ahead = (u64::from(number) + modulus - u64::from(self.highest) % modulus) % modulus;
         if ahead == 0 {
-            return 0;
+            return Losses::default();
         }
         if ahead > modulus / 2 {
-            return self.on_number_from_behind(number);
+            self.on_number_from_behind(now, number);
+            return Losses::default();
         }
         self.from_behind = 0;
-        let mut lost = 0;
+        let mut lost = Losses::default();
         for missing in &mut self.missing {
             missing.later = missing.later.saturating_add(1);
         }
         let gap = ahead - 1;
+        // Evenly spaced in between (RFC 5348, section 5.2).
+        let (heard, space) = (self.heard, now.saturating_since(self.heard) / ahead as u32);
+        let after = |step: u64| heard + space * (step - 1) as u32;
         if gap as usize > MAX_MISSING - self.missing.len().min(MAX_MISSING) {
-            lost = gap;
+            lost = Losses { packets: gap, after: after(gap) };
         } else {
             for step in 1..ahead {
                 let number = ((u64::from(self.highest) + step) % modulus) as u32;
-                self.missing.push_back(Missing { number, since: now, later: 1 });
+                self.missing.push_back(Missing {
+                    number,
+                    after: after(step),
+                    since: now,
+                    later: 1,
+                });
             }
         }
-        self.highest = number;
+        (self.highest, self.heard) = (number, now);
         lost
     }
 
-    fn on_number_from_behind(&mut self, number: u32) -> u64 {
+    fn on_number_from_behind(&mut self, now: Instant, number: u32) {
         if let Some(at) = self.missing.iter().position(|missing| missing.number == number) {
             self.missing.remove(at);
-            return 0;
+            return;
         }
         self.from_behind += 1;
         if self.from_behind >= RESTART {
-            (self.highest, self.from_behind) = (number, 0);
+            (self.highest, self.heard, self.from_behind) = (number, now, 0);
             self.missing.clear();
         }
-        0
     }
 
     /// Gives up what has been missing for too long.
-    fn expire(&mut self, now: Instant) -> u64 {
-        let before = self.missing.len();
+    fn expire(&mut self, now: Instant) -> Losses {
+        let mut lost = Losses::default();
         self.missing.retain(|missing| {
-            missing.later < LATER_PACKETS && now.saturating_since(missing.since) < LOST_AFTER
+            let may_come =
+                missing.later < LATER_PACKETS && now.saturating_since(missing.since) < LOST_AFTER;
+            if !may_come {
+                lost = lost.and(Losses { packets: 1, after: missing.after });
+            }
+            may_come
         });
-        (before - self.missing.len()) as u64
+        lost
     }
 }
 
@@ -168,7 +202,7 @@ mod tests {
         let (mut sequences, mut now, mut lost) = (Sequences::default(), Instant::ZERO, 0);
         for number in numbers {
             now = now + Duration::from_millis(1);
-            lost += sequences.on_packet(now, &seen(0), number, MODULUS);
+            lost += sequences.on_packet(now, &seen(0), number, MODULUS).packets;
         }
         lost
     }
@@ -186,13 +220,29 @@ mod tests {
     fn a_missing_packet_is_lost_after_half_a_second() {
         let mut sequences = Sequences::default();
         for number in [1, 3] {
-            assert_eq!(sequences.on_packet(Instant::ZERO, &seen(0), number, MODULUS), 0);
+            let lost = sequences.on_packet(Instant::ZERO, &seen(0), number, MODULUS);
+            assert_eq!(lost.packets, 0);
         }
         assert!(sequences.has_gap());
         let half = Instant::ZERO + LOST_AFTER;
-        assert_eq!(sequences.expire(Instant::from_nanos(half.as_nanos() - 1)), 0);
-        assert_eq!(sequences.expire(half), 1);
+        assert_eq!(sequences.expire(Instant::from_nanos(half.as_nanos() - 1)).packets, 0);
+        assert_eq!(sequences.expire(half).packets, 1);
         assert!(!sequences.has_gap());
+    }
+
+    #[test]
+    fn a_loss_is_dated_by_what_came_before_it() {
+        let ms = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut sequences = Sequences::default();
+        let mut on = |at, number| sequences.on_packet(ms(at), &seen(0), number, MODULUS);
+        assert_eq!(on(0, 0), Losses::default());
+        // 1 and 2 were due at 100 and 200 ms.
+        for (at, number) in [(300, 3), (310, 4)] {
+            assert_eq!(on(at, number), Losses::default());
+        }
+        assert_eq!(on(320, 5), Losses { packets: 2, after: ms(100) });
+        // 6 to 104 were due every 10 ms, and more are missing than can be late.
+        assert_eq!(on(1320, 105), Losses { packets: 99, after: ms(320 + 980) });
     }
 
     #[test]
@@ -213,7 +263,8 @@ mod tests {
     fn what_this_host_dropped_is_no_congestion() {
         let mut sequences = Sequences::default();
         let mut on = |number, dropped| {
-            sequences.on_packet(Instant::from_nanos(1), &seen(dropped), number, MODULUS)
+            let seen = seen(dropped);
+            sequences.on_packet(Instant::from_nanos(1), &seen, number, MODULUS).packets
         };
         assert_eq!((on(0, 0), on(50, 40)), (0, 9));
     }

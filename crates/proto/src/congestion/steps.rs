@@ -56,7 +56,7 @@ impl Steps {
         if let Some(heard) = self.heard.get_mut(usize::from(layer)) {
             *heard = now;
         }
-        let lost = self.sequences.on_packet(now, packet, number.into(), 1 << 16);
+        let lost = self.sequences.on_packet(now, packet, number.into(), 1 << 16).packets;
         Some(lost + u64::from(packet.congestion_experienced))
     }
 

@@ -1,0 +1,83 @@
+use super::*;
+use crate::congestion::presets;
+
+const P: f64 = 0.75;
+
+/// Slots of a second, on a path of 100 ms.
+fn control() -> WebrcControl {
+    let webrc = presets::webrc_fast(2_500_000, 1400).unwrap();
+    let heard_after = Some(Duration::from_millis(100));
+    WebrcControl::new(&webrc, f64::INFINITY, 64, FirstChannel { now: Instant::ZERO, heard_after })
+}
+
+fn ms(milliseconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(milliseconds)
+}
+
+/// Past start-up, at so many packets per second.
+fn settled(rate: f64) -> WebrcControl {
+    let mut control = control();
+    control.slot = Some((0, Instant::ZERO));
+    control.rates = Some(Rates { average: rate, received: rate });
+    control.end_start_up(rate);
+    control
+}
+
+#[test]
+fn losses_of_one_overflow_are_one_event_however_late_they_show() {
+    let lost = |after| Losses { packets: 1, after: ms(after) };
+    let events_of = |late| {
+        let mut control = settled(100.0);
+        control.loss.on_packets(1000.0);
+        control.on_losses(ms(1000), lost(990));
+        let after_one = control.loss.probability();
+        control.on_losses(ms(1500), late);
+        (after_one, control.loss.probability())
+    };
+    // The round trip is 100 ms: the event lasts until 1100 ms.
+    let (one, late) = events_of(lost(1099));
+    assert!(late <= one, "the gap of a slow wave: {one} {late}");
+    let (one, second) = events_of(lost(1100));
+    assert!(second > one, "sent after the event: {one} {second}");
+}
+
+#[test]
+fn a_wave_is_not_joined_while_what_arrives_does_not_decay() {
+    let joins_at = |latest: f64| {
+        let mut control = settled(100.0);
+        (control.fastest, control.latest) = (1000.0, latest);
+        control.loss.reset(loss_at(1000.0, 0.1));
+        let Some(rates) = control.rates else { return (false, 0.0) };
+        assert!(control.may_join(ms(0), rates));
+        control.join_unless_full(ms(0), rates);
+        let target = control.target(rates);
+        (!control.joined.is_empty(), target / (100.0 * control.waves.step(0)))
+    };
+    // Two packets less in an epoch of 50 ms are 40 in a second.
+    assert!(joins_at(960.0).0);
+    let (joins, target) = joins_at(961.0);
+    assert!(!joins && (target - 1.0).abs() < 1e-6, "and the equation starts again: {target}");
+}
+
+#[test]
+fn who_gets_next_to_nothing_is_not_taken_for_one_far_away() {
+    let slow = settled(3.3);
+    // Eight packets take 2.4 s.
+    assert_eq!(slow.round_trip_at(3.3), 0.1);
+    assert_eq!(slow.round_trip_at(1000.0), 0.1, "what was measured");
+    let near = WebrcControl { round_trip: RoundTrip::new(Duration::from_millis(1), P), ..slow };
+    assert_eq!(near.round_trip_at(1000.0), 0.008);
+}
+
+#[test]
+fn the_base_channel_goes_up_with_a_slot_that_ends_no_wave() {
+    let average = |waves: usize| {
+        let mut control = settled(100.0);
+        control.joined = (0..waves as u8).map(|channel| Wave { channel, heard: true }).collect();
+        control.follow_slot(ms(1000), 1);
+        control.rates.map(|rates| rates.average)
+    };
+    // BCR_P is 5: it goes up by a quarter of that, and a wave leaves with it.
+    assert_eq!(average(0), Some(101.25));
+    assert_eq!(average(1), Some(96.25));
+}
