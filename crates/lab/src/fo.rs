@@ -5,4 +5,5 @@
 pub(crate) mod churn;
 pub(crate) mod crowd;
 pub(crate) mod eta;
+pub(crate) mod fair;
 pub(crate) mod window;

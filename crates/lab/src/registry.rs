@@ -51,6 +51,7 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fo::window::speed::EXPERIMENT,
     &fo::eta::EXPERIMENT,
     &fo::crowd::EXPERIMENT,
+    &fo::fair::EXPERIMENT,
 ];
 
 /// What the papers measured on real hosts, over real sockets: in real time, on this host's loopback
