@@ -3,7 +3,7 @@
 //! join and leave.
 
 use super::anticipated::{self, TAKEN};
-use super::profiles::{self, PROFILES};
+use super::profiles::{self, FcastProfile, PROFILES};
 use super::schemes::{self, SCHEMES, Scheme, bursts, remembered};
 use super::session::{self, LAYERS, on_bytes};
 use super::transfer::Storage;
@@ -78,15 +78,29 @@ fn receive(
     }))
 }
 
+impl RealReception {
+    /// One that could not be run.
+    const FAILED: Self = Self {
+        seconds: f64::NAN,
+        heard_seconds: f64::NAN,
+        received: 0,
+        duplicates: 0,
+        peak_bytes: 0,
+        layers: 0,
+        dropped: 0,
+    };
+}
+
 /// All at the same time: sessions that send a thousand packets a second do not disturb each other.
-fn receive_all(sessions: Vec<Option<Session>>, loss: &LossModel) -> Vec<Option<RealReception>> {
+fn receive_all(sessions: Vec<Option<Session>>, loss: &LossModel) -> Vec<RealReception> {
     std::thread::scope(|scope| {
         let receive = |session: Option<Session>| {
             let loss = loss.clone();
             scope.spawn(move || receive(&session?, loss, PATIENCE)?.ok())
         };
         let running: Vec<_> = sessions.into_iter().map(receive).collect();
-        running.into_iter().map(|thread| thread.join().ok().flatten()).collect()
+        let found = running.into_iter().map(|thread| thread.join().ok().flatten());
+        found.map(|found| found.unwrap_or(RealReception::FAILED)).collect()
     })
 }
 
@@ -103,7 +117,7 @@ const COLUMNS: &[&str] = &[
 ];
 
 /// By whether there are losses, and by seed.
-type Runs = BTreeMap<(bool, u64), Vec<Option<RealReception>>>;
+type Runs = BTreeMap<(bool, u64), Vec<RealReception>>;
 
 /// A run of the eight ways to send at the same time, once for all figures that show it.
 fn schemes(loss: LossModel, case: &Case) -> Vec<Row> {
@@ -130,11 +144,7 @@ fn schemes(loss: LossModel, case: &Case) -> Vec<Row> {
             dropped
         ]
     };
-    let found = SCHEMES
-        .iter()
-        .zip(found.iter())
-        .filter_map(|(scheme, found)| Some(row((scheme, found.as_ref()?))));
-    found.collect()
+    SCHEMES.iter().zip(found.iter()).map(row).collect()
 }
 
 /// The claims of a simulated experiment, and one more.
@@ -246,12 +256,11 @@ pub(crate) const FIGURE_16: Experiment = Experiment {
         let seed = case.stream(0).next_u64();
         let session = |profile: &_| profiles::large_file(*profile, seed);
         let found = receive_all(PROFILES.iter().map(session).collect(), &LossModel::None);
-        let row = |(name, found): (&str, RealReception)| {
+        let row = |(profile, found): (&FcastProfile, RealReception)| {
             let RealReception { seconds, heard_seconds, peak_bytes, dropped, .. } = found;
-            row![name, case.index, seconds, heard_seconds, peak_bytes, dropped]
+            row![profile.name, case.index, seconds, heard_seconds, peak_bytes, dropped]
         };
-        let found = PROFILES.iter().zip(found);
-        found.filter_map(|(profile, found)| Some(row((profile.name, found?)))).collect()
+        PROFILES.iter().zip(found).map(row).collect()
     },
     claims: profile_claims,
     ..profiles::FIGURE_16
@@ -293,8 +302,7 @@ pub(crate) const FIGURE_20: Experiment = Experiment {
             let RealReception { seconds, received, duplicates, peak_bytes, .. } = found;
             row![u32::from(layers), ahead, run, seconds, received, duplicates, peak_bytes]
         };
-        let found = [1, 0].into_iter().zip(found);
-        found.filter_map(|(ahead, found)| Some(row((ahead, found?)))).collect()
+        [1, 0].into_iter().zip(found).map(row).collect()
     },
     claims: || claims_of(&anticipated::FIGURE_20),
     ..anticipated::FIGURE_20
