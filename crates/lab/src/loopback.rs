@@ -14,7 +14,7 @@ use fontana_proto::{
     ChannelId, Datagram, Endpoint, Event, Instant, Output, Receiver, Sender, SplitMix64, drain,
 };
 use fontana_sim::{Fate, IdContent, IdJobs, Jobs, Link, LinkConfig};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
@@ -110,7 +110,7 @@ pub(crate) struct Heard<J> {
     pub(crate) heard_enough: Option<Instant>,
     pub(crate) complete: Option<Instant>,
     /// Most channels that it was joined to.
-    pub(crate) layers: u16,
+    pub(crate) layers: usize,
     /// Datagrams that this host lost in front of it.
     pub(crate) dropped: u64,
 }
@@ -269,6 +269,7 @@ struct Ear<J> {
     link: Link,
     random: SplitMix64,
     starts_at: Instant,
+    joined: BTreeSet<u8>,
     /// What the link has passed, and when it arrives.
     on_link: VecDeque<(Instant, Parcel)>,
     /// Drops that the receiver has not been told of.
@@ -298,6 +299,7 @@ impl<J: Jobs> Ear<J> {
             // The stream of the first link of a simulation.
             random: SplitMix64::new(seed, 1),
             starts_at: Instant::ZERO + starts_after,
+            joined: BTreeSet::new(),
             on_link: VecDeque::new(),
             untold: 0,
         }
@@ -346,13 +348,18 @@ impl<J: Jobs> Ear<J> {
         sockets: &ReceiveThread,
     ) -> Result<(), LoopbackError> {
         let Heard { receiver, jobs, heard_enough, complete, layers, .. } = &mut self.heard;
+        let joined = &mut self.joined;
         carry_on(receiver, jobs, now(clock), payload, |output, _| {
             match output {
                 Output::Join(ChannelId(channel)) => {
                     sockets.channels().join(channel, &air.config(channel))?;
+                    joined.insert(channel);
+                    *layers = joined.len().max(*layers);
                 }
-                Output::Leave(ChannelId(channel)) => sockets.channels().leave(channel),
-                Output::Event(Event::Level { channels, .. }) => *layers = channels.max(*layers),
+                Output::Leave(ChannelId(channel)) => {
+                    sockets.channels().leave(channel);
+                    joined.remove(&channel);
+                }
                 Output::Event(Event::HeardEnough) => *heard_enough = Some(now(clock)),
                 Output::Event(Event::Complete) => *complete = Some(now(clock)),
                 _ => {}
