@@ -138,11 +138,6 @@ const DIFFERING: &[(&str, &str, &str)] = &[
         "a few runs are never down to one layer before the end of the list, and have all 64",
     ),
     (
-        "fc.fig18",
-        "shorter",
-        "10 MB at 1.5 Mbit/s are heard in 78 s, not 231: what is the same with both profiles is less",
-    ),
-    (
         "fc.fig20",
         "six",
         "five layers take 59 s for all source symbols, and six without anticipation 47 s in all",
