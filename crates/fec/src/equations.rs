@@ -34,10 +34,15 @@ pub(crate) fn is_set(bits: &[u64], index: u32) -> bool {
 
 /// Indices of the ones, ascending.
 pub(crate) fn ones(bits: &[u64]) -> impl Iterator<Item = u32> {
-    (0..).step_by(64).zip(bits).flat_map(|(base, &word)| {
-        std::iter::successors(Some(word), |word| Some(word & word.wrapping_sub(1)))
-            .take_while(|&word| word != 0)
-            .map(move |word| base + word.trailing_zeros())
+    let mut words = (0..).step_by(64).zip(bits);
+    let (mut base, mut rest) = (0, 0);
+    std::iter::from_fn(move || {
+        while rest == 0 {
+            (base, rest) = words.next().map(|(base, &word)| (base, word))?;
+        }
+        let index = base + rest.trailing_zeros();
+        rest &= rest - 1;
+        Some(index)
     })
 }
 

@@ -61,7 +61,7 @@ pub(super) fn solve(
         }
         let terms = matrix.row(row as usize);
         budget.spend(terms.len() * columns.words)?;
-        basis.insert(row, |bits| columns.add_row(terms, peeling, bits), budget)?;
+        basis.insert(row, |bits| columns.add_row(terms, bits), budget)?;
     }
     let free = basis.free_columns();
     // Each HDPC row can solve one column at most, and each further symbol too.
@@ -78,7 +78,7 @@ pub(super) fn solve(
     Ok(DenseSolution { rows: solved_rows(&basis, &free), free: solved_free, hdpc_pairs })
 }
 
-/// For each column but the last `H`, the inactive columns that it depends on.
+/// For each column the inactive columns that it depends on: an inactive one on itself.
 struct ColumnBits {
     words: usize,
     bits: Vec<u64>,
@@ -92,49 +92,26 @@ impl ColumnBits {
         budget: &mut Budget,
     ) -> Result<Self, Stop> {
         let words = peeling.inactive.len().div_ceil(64);
-        let columns = (params.k_prime + params.s) as usize;
+        let columns = params.l as usize;
         // Before anything is allocated: the words of each column, and the sums of each pivot.
-        let sums: usize = pivots.iter().map(|(_, solved, _)| solved.len()).sum();
-        budget.spend(words.saturating_mul(columns + sums))?;
+        budget.spend(words.saturating_mul(columns + pivots.weight()))?;
         let mut this = Self { words, bits: vec![0; words * columns] };
-        for (column, place) in peeling.places[..columns].iter().enumerate() {
-            if let Place::Inactive(index) = *place {
-                flip(&mut this.bits[column * words..][..words], index);
-            }
+        for (index, &column) in (0..).zip(&peeling.inactive) {
+            flip(&mut this.bits[column as usize * words..][..words], index);
         }
         let mut sum = vec![0; words];
-        for (column, solved, terms) in pivots.iter() {
+        for (column, _, others) in pivots.iter() {
             sum.fill(0);
-            for &other in &terms[solved.len()..] {
-                this.add_inactive(other, peeling, &mut sum);
-            }
-            for &other in solved {
-                xor_into(&mut sum, this.of(other));
-            }
+            this.add_row(others, &mut sum);
             this.bits[column * words..][..words].copy_from_slice(&sum);
         }
         Ok(this)
     }
 
-    fn of(&self, column: u32) -> &[u64] {
-        &self.bits[column as usize * self.words..][..self.words]
-    }
-
-    fn add_inactive(&self, column: u32, peeling: &Peeling, bits: &mut [u64]) {
-        match peeling.places[column as usize] {
-            Place::Inactive(index) => flip(bits, index),
-            Place::Pivot | Place::Active => debug_assert!(false, "{column} is not inactive"),
-        }
-    }
-
     /// Adds a row of the matrix, in terms of inactive columns, to `bits`.
-    fn add_row(&self, columns: &[u32], peeling: &Peeling, bits: &mut [u64]) {
+    fn add_row(&self, columns: &[u32], bits: &mut [u64]) {
         for &column in columns {
-            if peeling.is_pivot(column) {
-                xor_into(bits, self.of(column));
-            } else {
-                self.add_inactive(column, peeling, bits);
-            }
+            xor_into(bits, &self.bits[column as usize * self.words..][..self.words]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::hdpc::{self, Symbols};
 use super::program::Program;
-use super::tuple::for_each_neighbor;
+use super::tuple::Tuple;
 use crate::csr::Lists;
 use crate::kernel::{InstructionSet, Kernel, Lane, Row};
 use crate::stripes::{Line, Stripes};
@@ -46,9 +46,9 @@ impl Kernel for RunStripe<'_> {
         for &slot in &program.inactive_lt {
             y[slot as usize] = [Line::ZERO; N];
         }
-        let mut ahead = program.pivots.columns().skip(AHEAD);
+        let mut ahead = program.pivots.iter().skip(AHEAD);
         for (slot, solved, _) in program.pivots.iter() {
-            if let Some(slot) = ahead.next() {
+            if let Some((slot, _, _)) = ahead.next() {
                 Row::<V, N>::prefetch(&slots[slot]);
             }
             Row::<V, N>::load(&slots[slot]).add_all(y, solved).store(&mut y[slot]);
@@ -105,10 +105,11 @@ impl Program {
         const TYPICAL_NEIGHBORS: usize = 8;
         let mut sums = Lists::with_capacity(isis.len(), isis.len() * TYPICAL_NEIGHBORS);
         for isi in isis {
+            let tuple = Tuple::new(&self.params, isi);
+            let slot = |column: u32| self.slots[column as usize];
             sums.push_with(|slots| {
-                for_each_neighbor(&self.params, isi, |column| {
-                    slots.push(self.slots[column as usize]);
-                });
+                slots.extend(tuple.lt(&self.params).map(slot));
+                slots.extend(tuple.pi(&self.params).map(slot));
             });
         }
         write_sums(instructions, intermediate, &sums, out);

@@ -2,16 +2,26 @@
 //! each symbol at hand. The `H` dense rows are never written out.
 
 use super::params::Params;
-use super::tuple::for_each_neighbor;
+use super::tuple::Tuple;
 
 /// A sparse binary matrix of `L` columns, by rows and, left of column `W`, by columns.
 pub(super) struct Matrix {
-    /// Column indices, row after row, and where each row starts.
+    /// Column indices, row after row, those below `W` first.
     terms: Vec<u32>,
-    row_starts: Vec<u32>,
+    rows: Vec<Row>,
     /// Row indices, column after column, and where each column starts.
-    rows: Vec<u32>,
+    column_rows: Vec<u32>,
     column_starts: Vec<u32>,
+}
+
+/// Where a row is.
+struct Row {
+    /// Its first term.
+    start: u32,
+    /// Terms below `W`.
+    lt: u32,
+    /// Exclusive or of those.
+    sum: u32,
 }
 
 impl Matrix {
@@ -21,41 +31,47 @@ impl Matrix {
         const TYPICAL_TERMS: usize = 8;
         let (s, w) = (params.s as usize, params.w as usize);
         let mut terms = Vec::with_capacity(3 * (w + s) + isis.len() * TYPICAL_TERMS);
-        let mut row_starts = Vec::with_capacity(s + isis.len() + 1);
-        row_starts.push(0);
-        for row in ldpc_rows(params) {
-            terms.extend(row);
-            row_starts.push(terms.len() as u32);
+        let mut rows = Vec::with_capacity(s + isis.len() + 1);
+        for row in 0..params.s {
+            let start = terms.len();
+            terms.extend(ldpc_lt(params, row));
+            rows.push(Row { start: start as u32, lt: (terms.len() - start) as u32, sum: 0 });
+            terms.extend([row, row + 1].map(|pi| params.w + pi % params.p));
         }
         for &isi in isis {
-            for_each_neighbor(params, isi, |column| terms.push(column));
-            row_starts.push(terms.len() as u32);
+            let tuple = Tuple::new(params, isi);
+            rows.push(Row { start: terms.len() as u32, lt: tuple.d, sum: 0 });
+            terms.extend(tuple.lt(params));
+            terms.extend(tuple.pi(params));
         }
+        rows.push(Row { start: terms.len() as u32, lt: 0, sum: 0 });
 
-        let mut column_starts = vec![0_u32; w + 1];
-        for &column in terms.iter().filter(|&&column| column < params.w) {
+        // Counted with the columns from `W` on, which nobody asks for: to ask each term whether it is
+        // one of them takes longer, because no processor can tell beforehand.
+        let mut column_starts = vec![0; params.l as usize + 1];
+        for &column in &terms {
             column_starts[column as usize + 1] += 1;
         }
+        column_starts.truncate(w + 1);
         for column in 0..w {
             column_starts[column + 1] += column_starts[column];
         }
         let mut ends = column_starts.clone();
-        let mut rows = vec![0; column_starts[w] as usize];
-        for (row, range) in row_starts.windows(2).enumerate() {
-            for &column in &terms[range[0] as usize..range[1] as usize] {
-                if column < params.w {
-                    let end = &mut ends[column as usize];
-                    rows[*end as usize] = row as u32;
-                    *end += 1;
-                }
+        let mut column_rows = vec![0; column_starts[w] as usize];
+        for (index, row) in (0..).zip(&mut rows) {
+            for &column in &terms[row.start as usize..][..row.lt as usize] {
+                row.sum ^= column;
+                let end = &mut ends[column as usize];
+                column_rows[*end as usize] = index;
+                *end += 1;
             }
         }
-        Self { terms, row_starts, rows, column_starts }
+        Self { terms, rows, column_rows, column_starts }
     }
 
     /// How many rows there are.
     pub(super) fn row_count(&self) -> usize {
-        self.row_starts.len() - 1
+        self.rows.len() - 1
     }
 
     /// How many ones there are.
@@ -65,30 +81,28 @@ impl Matrix {
 
     /// The columns of row `row`.
     pub(super) fn row(&self, row: usize) -> &[u32] {
-        &self.terms[self.row_starts[row] as usize..self.row_starts[row + 1] as usize]
+        &self.terms[self.rows[row].start as usize..self.rows[row + 1].start as usize]
+    }
+
+    /// How many columns of each row are below `W`, and the exclusive or of their indices.
+    pub(super) fn lt_sums(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.rows[..self.row_count()].iter().map(|row| (row.lt, row.sum))
     }
 
     /// The rows of column `column`, which is below `W`.
     pub(super) fn column(&self, column: usize) -> &[u32] {
-        &self.rows[self.column_starts[column] as usize..self.column_starts[column + 1] as usize]
+        &self.column_rows
+            [self.column_starts[column] as usize..self.column_starts[column + 1] as usize]
     }
 }
 
-/// The columns of each LDPC row (RFC 6330, section 5.3.3.3).
-fn ldpc_rows(params: &Params) -> Vec<Vec<u32>> {
-    // Three terms for each of `B` columns, spread evenly, and three more.
-    let weight = 3 * params.b.div_ceil(params.s) as usize + 3;
-    let mut rows: Vec<_> = (0..params.s).map(|_| Vec::with_capacity(weight)).collect();
-    for i in 0..params.b {
-        let a = 1 + i / params.s;
-        for j in 0..3 {
-            rows[((i + j * a) % params.s) as usize].push(i);
-        }
-    }
-    for (i, row) in (0..).zip(&mut rows) {
-        row.push(params.b + i);
-        row.push(params.w + i % params.p);
-        row.push(params.w + (i + 1) % params.p);
-    }
-    rows
+/// The columns of LDPC row `row` that are below `W` (RFC 6330, section 5.3.3.3).
+///
+/// The columns before `B` come in groups of `S`. Column `i` of group `a`, counted from 1, is in the
+/// rows `i`, `i + a` and `i + 2 a`, modulo `S`.
+fn ldpc_lt(params: &Params, row: u32) -> impl Iterator<Item = u32> {
+    let &Params { s, b, .. } = params;
+    let in_group = move |a: u32| [0, a, 2 * a].map(|back| (a - 1) * s + (row + s - back % s) % s);
+    let columns = (1..=b.div_ceil(s)).flat_map(in_group).filter(move |&column| column < b);
+    columns.chain([b + row])
 }

@@ -39,7 +39,6 @@ impl Peeling {
 }
 
 /// A row while columns are taken out of it.
-#[derive(Clone, Copy, Default)]
 struct Row {
     /// Active columns; 0 for a row that was used.
     degree: u32,
@@ -47,8 +46,9 @@ struct Row {
     sum: u32,
 }
 
-/// Rows by degree. A row is entered when it reaches a degree, which happens once for each, and never
-/// taken out: an entry counts if the row still has that degree.
+/// Rows by degree. A row is entered when it reaches a degree, which happens once for each, and stays
+/// when it reaches the next: an entry counts if the row still has that degree. Rows of degree 0 are
+/// not kept.
 struct Buckets {
     entries: Vec<u32>,
     /// For each degree, the part of `entries` in use.
@@ -63,9 +63,11 @@ impl Buckets {
         for row in rows {
             room[row.degree as usize] += 1;
         }
-        for degree in (0..=most).rev() {
+        for degree in (1..=most).rev() {
             room[degree] += room[degree + 1];
         }
+        // All of degree 0 go to the same place, over each other.
+        room[0] = 1;
         let mut start = 0;
         let spans = room
             .iter()
@@ -85,18 +87,18 @@ impl Buckets {
     fn push(&mut self, degree: u32, row: u32) {
         let (_, end) = &mut self.spans[degree as usize];
         self.entries[*end] = row;
-        *end += 1;
+        *end += usize::from(degree > 0);
     }
 
-    /// A row of the least degree from 1 on, and that degree.
+    /// Takes out a row of the least degree from 1 on. Also that degree.
     fn lightest(&mut self, rows: &[Row]) -> Option<(u32, u32)> {
         for (degree, (start, end)) in self.spans.iter_mut().enumerate().skip(1) {
             while *end > *start {
-                let row = self.entries[*end - 1];
+                *end -= 1;
+                let row = self.entries[*end];
                 if rows[row as usize].degree == degree as u32 {
                     return Some((row, degree as u32));
                 }
-                *end -= 1;
             }
         }
         None
@@ -105,13 +107,7 @@ impl Buckets {
 
 /// Finds an order for `matrix`.
 pub(super) fn peel(params: &Params, matrix: &Matrix, budget: &mut Budget) -> Result<Peeling, Stop> {
-    let mut rows = vec![Row::default(); matrix.row_count()];
-    for (index, row) in rows.iter_mut().enumerate() {
-        for &column in matrix.row(index).iter().filter(|&&column| column < params.w) {
-            row.degree += 1;
-            row.sum ^= column;
-        }
-    }
+    let mut rows: Vec<Row> = matrix.lt_sums().map(|(degree, sum)| Row { degree, sum }).collect();
     let mut buckets = Buckets::new(&rows);
 
     let mut places = vec![Place::Active; params.w as usize];
@@ -137,12 +133,11 @@ pub(super) fn peel(params: &Params, matrix: &Matrix, budget: &mut Budget) -> Res
         let column_rows = matrix.column(column as usize);
         budget.spend(column_rows.len())?;
         for &index in column_rows {
+            // Without a question that no processor can answer beforehand.
             let row = &mut rows[index as usize];
-            if row.degree > 0 {
-                row.sum ^= column;
-                row.degree -= 1;
-                buckets.push(row.degree, index);
-            }
+            row.sum ^= column;
+            row.degree = row.degree.saturating_sub(1);
+            buckets.push(row.degree, index);
         }
     }
     for (column, place) in (0..).zip(&mut places) {

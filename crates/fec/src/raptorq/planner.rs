@@ -31,10 +31,8 @@ fn try_plan(params: &Params, isis: &[u32], budget: &mut Budget) -> Result<Progra
     let matrix = Matrix::new(params, isis);
     budget.spend(matrix.weight())?;
     let peeling = peel(params, &matrix, budget)?;
-    let mut pivots = Pivots::with_capacity(peeling.pivots.len(), matrix.weight());
-    for &(row, column) in &peeling.pivots {
-        pivots.push(column, matrix.row(row as usize), |other| peeling.is_pivot(other));
-    }
+    let rows = peeling.pivots.iter().map(|&(row, column)| (column, matrix.row(row as usize)));
+    let pivots = Pivots::new(rows, |column| peeling.is_pivot(column));
     let solution = dense::solve(params, &matrix, &peeling, &pivots, budget)?;
     Ok(write_down(params, isis, &matrix, &peeling, pivots, solution))
 }

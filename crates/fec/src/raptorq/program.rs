@@ -44,63 +44,62 @@ pub(crate) struct Program {
 /// The pivots, in order, with the other columns of their matrix rows.
 pub(super) struct Pivots {
     pivots: Vec<Pivot>,
-    terms: Vec<u32>,
+    /// Row after row: the column that is solved; pivots before this one; inactive columns.
+    columns: Vec<u32>,
 }
 
-/// One pivot: its terms follow those of the pivot before.
+/// How long the row of a pivot is, and its part up to the inactive columns.
 #[derive(Clone, Copy)]
 struct Pivot {
-    /// The column that is solved.
-    column: u32,
-    /// How many of the terms are pivots before this one.
-    solved: u16,
-    /// How many terms there are; the others are inactive.
-    terms: u16,
+    active: u16,
+    columns: u16,
 }
 
 impl Pivots {
-    pub(super) fn with_capacity(pivots: usize, terms: usize) -> Self {
-        Self { pivots: Vec::with_capacity(pivots), terms: Vec::with_capacity(terms) }
-    }
-
-    /// Adds a pivot that solves `column` by a matrix row of `columns`.
-    pub(super) fn push(&mut self, column: u32, columns: &[u32], is_pivot: impl Fn(u32) -> bool) {
-        let start = self.terms.len();
-        // A partition without unpredictable branches: what is written at both ends of the gap
-        // stays at one of them, and the gap closes.
-        self.terms.resize(start + columns.len() - 1, 0);
-        let terms = &mut self.terms[start..];
-        let (mut front, mut back) = (0, terms.len());
-        for &other in columns {
-            if other != column {
-                terms[front] = other;
-                terms[back - 1] = other;
-                let solved = is_pivot(other);
-                front += usize::from(solved);
-                back -= usize::from(!solved);
+    /// The pivots that solve certain columns, by these rows of a matrix. Each row's columns are solved
+    /// by pivots before it or inactive, but for its own.
+    pub(super) fn new<'m>(
+        rows: impl Iterator<Item = (u32, &'m [u32])> + Clone,
+        is_pivot: impl Fn(u32) -> bool,
+    ) -> Self {
+        let weight = rows.clone().map(|(_, row)| row.len()).sum();
+        let mut all = vec![0; weight];
+        let mut rest = all.as_mut_slice();
+        let pivots = rows.map(|(column, row)| {
+            let columns = rest.split_off_mut(..row.len()).unwrap_or_default();
+            // A partition without unpredictable branches: what is written at both ends of the gap
+            // stays at one of them, and the gap closes. The column itself has its place before it.
+            let (mut front, mut back) = (1, columns.len());
+            for &other in row {
+                let is_other = other != column;
+                let is_pivot = is_pivot(other);
+                columns[if is_other { front } else { 0 }] = other;
+                columns[if is_other { back - 1 } else { 0 }] = other;
+                front += usize::from(is_other & is_pivot);
+                back -= usize::from(is_other & !is_pivot);
             }
-        }
-        self.pivots.push(Pivot { column, solved: front as u16, terms: columns.len() as u16 - 1 });
+            Pivot { active: front as u16, columns: row.len() as u16 }
+        });
+        Self { pivots: pivots.collect(), columns: all }
     }
 
     /// Replaces columns by their slots.
     pub(super) fn look_up(&mut self, slots: &[u32]) {
-        let columns = self.pivots.iter_mut().map(|pivot| &mut pivot.column);
-        for column in columns.chain(&mut self.terms) {
+        for column in &mut self.columns {
             *column = slots[*column as usize];
         }
     }
 
-    /// The column of each pivot; its slot after [`look_up`](Self::look_up).
-    pub(super) fn columns(&self) -> impl Iterator<Item = usize> {
-        self.pivots.iter().map(|pivot| pivot.column as usize)
+    /// Ones of all their rows.
+    pub(super) fn weight(&self) -> usize {
+        self.columns.len()
     }
 
     /// For each pivot its column, the pivots before it in its row, and all other columns of the row:
     /// those pivots first, then the inactive ones; slots instead of columns after
     /// [`look_up`](Self::look_up).
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, &[u32], &[u32])> {
-        PivotIter { pivots: self.pivots.iter(), terms: &self.terms }
+        PivotIter { pivots: self.pivots.iter(), columns: &self.columns }
     }
 }
 
@@ -108,13 +107,13 @@ impl Pivots {
 struct PivotIter<'a> {
     pivots: std::slice::Iter<'a, Pivot>,
     /// Those of the pivots that are left.
-    terms: &'a [u32],
+    columns: &'a [u32],
 }
 
 impl Pivot {
     #[inline(always)]
-    fn with(self, terms: &[u32]) -> (usize, &[u32], &[u32]) {
-        (self.column as usize, &terms[..self.solved.into()], terms)
+    fn with(self, columns: &[u32]) -> (usize, &[u32], &[u32]) {
+        (columns[0] as usize, &columns[1..self.active.into()], &columns[1..])
     }
 }
 
@@ -124,8 +123,8 @@ impl<'a> Iterator for PivotIter<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let pivot = self.pivots.next()?;
-        let (own, rest) = self.terms.split_at(pivot.terms.into());
-        self.terms = rest;
+        let (own, rest) = self.columns.split_at(pivot.columns.into());
+        self.columns = rest;
         Some(pivot.with(own))
     }
 }
@@ -134,8 +133,9 @@ impl DoubleEndedIterator for PivotIter<'_> {
     #[inline(always)]
     fn next_back(&mut self) -> Option<Self::Item> {
         let pivot = self.pivots.next_back()?;
-        let (rest, own) = self.terms.split_at(self.terms.len() - usize::from(pivot.terms));
-        self.terms = rest;
+        let start = self.columns.len() - usize::from(pivot.columns);
+        let (rest, own) = self.columns.split_at(start);
+        self.columns = rest;
         Some(pivot.with(own))
     }
 }

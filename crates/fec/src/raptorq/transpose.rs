@@ -10,7 +10,7 @@
 
 use super::hdpc;
 use super::program::Program;
-use super::tuple::for_each_neighbor;
+use super::tuple::neighbors;
 use crate::kernel::{InstructionSet, Kernel, Lane, Row};
 use crate::stripes::{LINE, Line, MAX_STRIPE_LINES};
 
@@ -21,9 +21,9 @@ impl Program {
     pub(super) fn coefficients(&self, instructions: InstructionSet, isis: &[u32]) -> OctetRows {
         let mut rows = OctetRows::new(self.params.l as usize, isis.len());
         for (at, &isi) in isis.iter().enumerate() {
-            for_each_neighbor(&self.params, isi, |column| {
+            for column in neighbors(&self.params, isi) {
                 *rows.octet_mut(self.slots[column as usize] as usize, at) ^= 1;
-            });
+            }
         }
         let mut scratch = vec![Line::ZERO; self.scratch_rows() * rows.lines];
         let slots = &mut rows.octets;

@@ -39,37 +39,51 @@ impl Tuple {
             d,
             a: 1 + rand(y, 1, params.w - 1),
             b: rand(y, 2, params.w),
-            d1: if d < 4 { 2 + rand(x, 3, 2) } else { 2 },
+            // A product, not a question: no processor can tell the degree beforehand.
+            d1: 2 + u32::from(d < 4) * rand(x, 3, 2),
             a1: 1 + rand(x, 4, params.p1 - 1),
             b1: rand(x, 5, params.p1),
         }
     }
 }
 
-/// Calls `visit` with the index of every intermediate symbol that encoding symbol `x` (an internal
-/// symbol id) is the sum of (RFC 6330, section 5.3.5.3). No index comes twice: the strides are
-/// smaller than the primes they are taken modulo.
-pub(super) fn for_each_neighbor(params: &Params, x: u32, mut visit: impl FnMut(u32)) {
-    let Tuple { d, a, mut b, d1, a1, mut b1 } = Tuple::new(params, x);
-    // `a < w` and `b < w`: a conditional subtraction reduces the sum.
-    let step = |at: u32, by: u32, modulus: u32| {
-        let sum = at + by;
-        if sum >= modulus { sum - modulus } else { sum }
-    };
-    visit(b);
-    for _ in 1..d {
-        b = step(b, a, params.w);
-        visit(b);
+impl Tuple {
+    /// The LT symbols, below `W`, of the sum that the tuple stands for (RFC 6330, section 5.3.5.3).
+    /// No index comes twice, here or in [`pi`](Self::pi): the strides are smaller than the primes
+    /// they are taken modulo.
+    pub(super) fn lt(self, params: &Params) -> impl Iterator<Item = u32> {
+        let Self { d, a, mut b, .. } = self;
+        let w = params.w;
+        (0..d).map(move |_| {
+            let next = step(b, a, w);
+            std::mem::replace(&mut b, next)
+        })
     }
-    for i in 0..d1 {
-        if i > 0 {
-            b1 = step(b1, a1, params.p1);
-        }
-        while b1 >= params.p {
-            b1 = step(b1, a1, params.p1);
-        }
-        visit(params.w + b1);
+
+    /// The permanently inactive symbols, from `W` on, of that sum.
+    pub(super) fn pi(self, params: &Params) -> impl Iterator<Item = u32> {
+        let Self { d1, a1, mut b1, .. } = self;
+        let Params { w, p, p1, .. } = *params;
+        (0..d1).map(move |_| {
+            while b1 >= p {
+                b1 = step(b1, a1, p1);
+            }
+            let next = step(b1, a1, p1);
+            w + std::mem::replace(&mut b1, next)
+        })
     }
+}
+
+/// `at + by` modulo `modulus`, both being below it.
+fn step(at: u32, by: u32, modulus: u32) -> u32 {
+    let sum = at + by;
+    if sum >= modulus { sum - modulus } else { sum }
+}
+
+/// Indices of the intermediate symbols that encoding symbol `x` (an internal symbol id) is the sum of.
+pub(super) fn neighbors(params: &Params, x: u32) -> impl Iterator<Item = u32> {
+    let tuple = Tuple::new(params, x);
+    tuple.lt(params).chain(tuple.pi(params))
 }
 
 #[cfg(test)]
@@ -119,8 +133,7 @@ mod tests {
         for k_prime in [10, 101, 1002] {
             let params = Params::covering(k_prime);
             for x in 0..5000 {
-                let mut neighbors = Vec::new();
-                for_each_neighbor(&params, x, |column| neighbors.push(column));
+                let mut neighbors: Vec<u32> = neighbors(&params, x).collect();
                 let count = neighbors.len();
                 neighbors.sort_unstable();
                 neighbors.dedup();
