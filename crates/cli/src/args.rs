@@ -236,10 +236,17 @@ pub(crate) struct SendArguments {
     ///
     /// raptorq (RFC 6330) makes as many different symbols as anybody wants; rs (Reed-Solomon, RFC
     /// 5510) makes 255 for a block of 128 and repeats them; tornado makes two for each source symbol
-    /// and repeats them; lt is a fountain that is decoded fast and takes some per cent more symbols;
+    /// (--stretch) and repeats them; lt is a fountain that is decoded fast and takes some per cent more symbols;
     /// lt-strict takes hardly more, and longer; none repeats the source symbols.
     #[arg(long, value_name = "CODE", value_enum, default_value_t = Fec::Raptorq)]
     pub(crate) fec: Fec,
+    /// With --fec tornado: so many symbols for each source symbol before they are repeated, 2 to 10
+    ///
+    /// By default 2, which is enough for a receiver that misses up to 40 % and for one sender. With N
+    /// a receiver may miss up to about 1 - 1.1 / N of them, and several senders repeat each other
+    /// less; it takes more symbols to decode, and both sides more memory: see docs/tuning.md.
+    #[arg(long, value_name = "N")]
+    pub(crate) stretch: Option<u8>,
     /// Source symbols per block, about
     ///
     /// Longer blocks need fewer symbols in all; shorter ones are decoded faster and in less

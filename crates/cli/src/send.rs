@@ -10,7 +10,7 @@ use fontana::net::IpVersion;
 use fontana::wire::{SecretKey, Ticket, Tsi};
 use fontana::{
     Code, Filter, MetadataMode, Ordering, Reach, SendMode, SendOptions, SendProgress, SendSession,
-    SendSummary, Stop, Verdict,
+    SendSummary, Stop, Tornado, Verdict,
 };
 use standard_input::Input;
 use std::path::Path;
@@ -101,14 +101,7 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
             Some(repair_permille) => Ordering::Sequential { repair_permille },
             None => Ordering::Even,
         },
-        code: match arguments.fec {
-            Fec::Raptorq => Code::RaptorQ,
-            Fec::Rs => Code::ReedSolomon,
-            Fec::Tornado => Code::Tornado,
-            Fec::Lt => Code::Lt,
-            Fec::LtStrict => Code::LtStrict,
-            Fec::None => Code::None,
-        },
+        code: code(arguments)?,
         block_symbols: arguments.block_symbols,
         symbol_size: arguments.symbol_size,
         metadata: arguments.metadata(),
@@ -124,6 +117,32 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
         memory: usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX),
         name: arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec()),
         ..SendOptions::new(arguments.files.clone())
+    })
+}
+
+/// The code that was asked for.
+fn code(arguments: &SendArguments) -> Result<Code, Failure> {
+    /// Any number is as good, and mirrors have to agree.
+    const SEED: u64 = 0;
+    if let (Some(factor), false) = (arguments.stretch, arguments.fec == Fec::Tornado) {
+        let message = format!("--stretch {factor} with another code than Tornado");
+        let way_out = "say --fec tornado too: raptorq and lt have no end, rs and none no choice\nor leave it out";
+        return Err(Failure::new(Verdict::Usage, message, way_out));
+    }
+    Ok(match arguments.fec {
+        Fec::Raptorq => Code::RaptorQ,
+        Fec::Rs => Code::ReedSolomon,
+        Fec::Tornado => {
+            let factor = arguments.stretch.unwrap_or(Tornado::Z.stretch_factor());
+            let code = Tornado::new(factor, SEED).map_err(|error| {
+                let message = format!("--stretch {factor}: {error}");
+                Failure::new(Verdict::Usage, message, "for more different symbols: --fec raptorq")
+            })?;
+            Code::Tornado(code)
+        }
+        Fec::Lt => Code::Lt,
+        Fec::LtStrict => Code::LtStrict,
+        Fec::None => Code::None,
     })
 }
 

@@ -40,7 +40,7 @@ const SPARSE_MAX_TRANSFER_LENGTH: u64 = (1 << 48) - 1;
 /// Fewer source symbols than this take so many more in Tornado or LT (a tenth at a thousand, as many
 /// again at twenty) that the one short block would keep all receivers waiting.
 const SPARSE_MIN_SYMBOLS: u32 = 1_000;
-/// Which graphs, and which sums: any number is as good, and senders of one object have to agree.
+/// Which sums of LT: any number is as good, and senders of one object have to agree.
 const SPARSE_SEED: u64 = 0;
 /// Symbol alignment: the recommendation of RFC 6330, section 4.3, and what deployed decoders
 /// expect.
@@ -55,8 +55,8 @@ pub enum Code {
     /// Reed-Solomon (RFC 5510, FEC Encoding ID 5): blocks of at most 254 symbols, 255 encoding
     /// symbols to the longest, again and again.
     ReedSolomon,
-    /// Tornado, stretched twice: source symbols and as many checks, again and again.
-    Tornado,
+    /// Tornado: source symbols and as many checks as the stretch factor says, again and again.
+    Tornado(Tornado),
     /// LT for receivers that only peel: a fountain, the fastest to decode.
     Lt,
     /// LT for receivers that eliminate too: a fountain that needs hardly more than `k` symbols.
@@ -71,7 +71,7 @@ impl Code {
         match self {
             // Longer ones than Reed-Solomon's own are taken as a wish for its default.
             Self::RaptorQ | Self::ReedSolomon => RAPTORQ_MAX_BLOCK_SYMBOLS as u32,
-            Self::Tornado => TORNADO_MAX_BLOCK_SYMBOLS as u32,
+            Self::Tornado(_) => TORNADO_MAX_BLOCK_SYMBOLS as u32,
             Self::Lt | Self::LtStrict => LT_MAX_BLOCK_SYMBOLS as u32,
             Self::None => NO_CODE_MAX_BLOCK_SYMBOLS as u32,
         }
@@ -82,7 +82,7 @@ impl Code {
         match self {
             Self::RaptorQ => 6,
             Self::ReedSolomon => 5,
-            Self::Tornado | Self::Lt | Self::LtStrict => 128,
+            Self::Tornado(_) | Self::Lt | Self::LtStrict => 128,
             Self::None => 0,
         }
     }
@@ -93,7 +93,7 @@ pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
     let symbols = match code {
         Code::RaptorQ => RAPTORQ_MAX_BLOCKS * RAPTORQ_MAX_BLOCK_SYMBOLS,
         Code::ReedSolomon => REED_SOLOMON_MAX_BLOCKS * REED_SOLOMON_MAX_BLOCK_SYMBOLS,
-        Code::Tornado => SPARSE_MAX_BLOCKS * TORNADO_MAX_BLOCK_SYMBOLS,
+        Code::Tornado(_) => SPARSE_MAX_BLOCKS * TORNADO_MAX_BLOCK_SYMBOLS,
         Code::Lt | Code::LtStrict => SPARSE_MAX_BLOCKS * LT_MAX_BLOCK_SYMBOLS,
         Code::None => NO_CODE_MAX_BLOCKS * NO_CODE_MAX_BLOCK_SYMBOLS,
     };
@@ -132,7 +132,15 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
                 max_encoding_symbols: REED_SOLOMON_MAX_ENCODING_SYMBOLS,
             }
         }
-        Code::Tornado | Code::Lt | Code::LtStrict => sparse(code, total, block_symbols),
+        Code::Tornado(tornado) => {
+            let (max_source_block_length, _) = sparse_blocks(code, total, block_symbols);
+            FecScheme::Tornado { max_source_block_length, code: tornado }
+        }
+        Code::Lt | Code::LtStrict => {
+            let (max_source_block_length, k) = sparse_blocks(code, total, block_symbols);
+            let lt = if code == Code::Lt { Lt::fast } else { Lt::strict };
+            FecScheme::Lt { max_source_block_length, code: lt(k, SPARSE_SEED) }
+        }
         Code::None => {
             let least = total.div_ceil(NO_CODE_MAX_BLOCKS).max(1);
             let length = u64::from(block_symbols).max(least).min(NO_CODE_MAX_BLOCK_SYMBOLS);
@@ -142,21 +150,14 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
     Oti { transfer_length: length, symbol_size, scheme }
 }
 
-/// Tornado or LT for `total` source symbols.
-fn sparse(code: Code, total: u64, block_symbols: u32) -> FecScheme {
+/// With Tornado or LT, of `total` source symbols: the limit of a block's length, and the length that
+/// blocks have. What the sums are made for is that, not the limit.
+fn sparse_blocks(code: Code, total: u64, block_symbols: u32) -> (u32, u32) {
     let least = total.div_ceil(SPARSE_MAX_BLOCKS).max(1);
     let longest = u64::from(code.max_block_symbols());
     let max_source_block_length = u64::from(block_symbols).max(least).min(longest) as u32;
-    // Blocks are of equal length: what the sums are made for is that, not the limit.
     let blocks = total.div_ceil(max_source_block_length.into()).max(1);
-    let k = total.div_ceil(blocks) as u32;
-    match code {
-        Code::Lt => FecScheme::Lt { max_source_block_length, code: Lt::fast(k, SPARSE_SEED) },
-        Code::LtStrict => {
-            FecScheme::Lt { max_source_block_length, code: Lt::strict(k, SPARSE_SEED) }
-        }
-        _ => FecScheme::Tornado { max_source_block_length, code: Tornado::Z },
-    }
+    (max_source_block_length, total.div_ceil(blocks) as u32)
 }
 
 /// The parameters of a control object: one block, and no code where one packet holds it.
@@ -228,7 +229,7 @@ mod tests {
     #[test]
     fn tornado_and_lt_have_equal_blocks_and_codes_that_suit_them() {
         let oti = |code, length| object_oti(code, length, 1344, 10_000);
-        for code in [Code::Tornado, Code::Lt, Code::LtStrict] {
+        for code in [Code::Tornado(Tornado::Z), Code::Lt, Code::LtStrict] {
             for (length, shape) in
                 [(0, (0, 0)), (1, (1, 1)), (13_440_000, (1, 10_000)), (13_440_001, (2, 5_001))]
             {
@@ -240,9 +241,14 @@ mod tests {
         assert_eq!(code, Lt::fast(5_001, 0));
         let FecScheme::Lt { code, .. } = oti(Code::LtStrict, 1_000 * 1344).scheme else { panic!() };
         assert_eq!(code, Lt::strict(1_000, 0));
+        for stretch_factor in [2, 10] {
+            let code = Tornado::new(stretch_factor, 0).unwrap();
+            let scheme = oti(Code::Tornado(code), 1_000 * 1344).scheme;
+            assert_eq!(scheme.symbols_per_cycle(1_000), 1_000 * u32::from(stretch_factor));
+        }
         // A symbol less, and a code that is of no use for so few; unless such blocks were asked for.
         let ids = |length, block_symbols| {
-            [Code::Tornado, Code::Lt]
+            [Code::Tornado(Tornado::Z), Code::Lt]
                 .map(|code| object_oti(code, length, 1344, block_symbols).scheme.encoding_id())
         };
         assert_eq!(ids(999 * 1344, 10_000), [6, 6]);
@@ -253,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_largest_object_of_any_code_is_possible_and_a_byte_more_is_not() {
-        for code in [Code::RaptorQ, Code::Tornado, Code::Lt, Code::None] {
+        for code in [Code::RaptorQ, Code::Tornado(Tornado::Z), Code::Lt, Code::None] {
             for block_symbols in [1, 10_000] {
                 let largest = max_object_size(code, 1344);
                 assert!(object_oti(code, largest, 1344, block_symbols).layout().is_ok());

@@ -24,6 +24,7 @@ mod verdict;
 mod watch;
 
 pub use error::Error;
+pub use fontana_fec::tornado::{StretchError, Tornado};
 pub use fontana_net as net;
 pub use fontana_proto::{
     Acceptance, DecodePolicy, Expectation, MetadataMode, Offer, ReceiverStats, Rejection, SendMode,

@@ -54,6 +54,10 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--no-source --fec none", "nothing to send", "leave one"),
         ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
         ("--fcast --fec tornado", "neither Tornado nor LT", "--fec raptorq"),
+        ("--fec tornado --stretch 1", "by 1, it is 2 to 10", "--fec raptorq"),
+        ("--fec tornado --stretch 11", "by 11, it is 2 to 10", "--fec raptorq"),
+        ("--fec lt --stretch 4", "another code than Tornado", "--fec tornado"),
+        ("--stretch 4", "another code than Tornado", "--fec tornado"),
         ("--to 239.1.2.3:x", "no address", "GROUP:PORT"),
         ("--to 239.1.2.3:5 --ttl 2", "RFC 8085", "--controlled-network"),
         ("--ttl 2 --channels 3 --congestion-control fixed", "RFC 8085", "webrc"),
@@ -67,6 +71,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
     for (words, message, way_out) in [
         ("--ttl 2", "RFC 8085", "--controlled-network"),
         ("--channels 2", "a stream has one channel", "--channels"),
+        ("--stretch 4", "Tornado", "leave it out"),
     ] {
         let refused = run(&arguments(&format!("send - {words}"), &[])).expect(2);
         assert_says(&refused, message, way_out);
@@ -78,6 +83,8 @@ fn a_command_line_that_makes_no_sense_is_2() {
         "--ttl 2 --congestion-control webrc",
         "--ttl 2 --congestion-control rlc --channels 5",
         "--ttl 2 --congestion-control flid-sl --layers 1M,1M",
+        "--fec tornado --stretch 2",
+        "--fec tornado --stretch 10",
     ] {
         run(&arguments(&format!("send --dry-run {words}"), &[&path])).expect(0);
     }

@@ -51,6 +51,7 @@ fn every_way_to_send_can_be_received() {
         "--sequential=25 --block-symbols 50",
         "--fec none",
         "--fec tornado --block-symbols 100",
+        "--fec tornado --stretch 10 --block-symbols 200",
         "--fec lt --block-symbols 200",
         "--fec lt-strict --block-symbols 200 --no-source",
         "--no-source",
