@@ -48,12 +48,13 @@ pub(super) fn is_faster(instructions: InstructionSet, lost: usize) -> bool {
 /// What it takes to plan the direct way, beside the full block's program.
 pub(super) fn work(params: &Params, lost: usize) -> Work {
     /// Rows that a program reads for each column.
-    const READS: usize = 20;
+    const READS: u64 = 20;
     /// What counts for a line of 64 octets: the instruction sets for which this pays for more than a
     /// few losses work on half of one at least.
-    const UNITS: usize = 2;
-    let lines = lost.div_ceil(LINE);
-    Work((UNITS * lines * (READS * params.l as usize + 2 * lost * lost)) as u64)
+    const UNITS: u64 = 2;
+    // It is asked of any number of losses: their square is more than a `usize` of 32 bits holds.
+    let (lines, lost) = (lost.div_ceil(LINE) as u64, lost as u64);
+    Work(UNITS * lines * (READS * u64::from(params.l) + 2 * lost * lost))
 }
 
 impl DirectPlan {
