@@ -37,6 +37,7 @@ pub use oti::{FecScheme, Oti, OtiError};
 pub use plan::{Intermediate, Plan, PlanCache, Recovered};
 pub use raptorq::DEGREE_BOUNDS as RAPTORQ_DEGREE_BOUNDS;
 pub use reed_solomon::ReedSolomonCode;
+pub use splitmix::SplitMix64;
 pub use stripes::{Memory, Stripes};
 pub use xor_program::XorProgram;
 

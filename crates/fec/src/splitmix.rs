@@ -11,12 +11,13 @@ const fn finalise(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A stream of numbers that follows from its key.
+/// SplitMix64: a stream of numbers that follows from its key. Not for secrets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SplitMix64(u64);
+pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    pub(crate) const fn new(key: u64) -> Self {
+    /// The stream with this key.
+    pub const fn new(key: u64) -> Self {
         Self(key)
     }
 
@@ -26,7 +27,8 @@ impl SplitMix64 {
         Self(finalise(seed.wrapping_add((index as u64 + 1).wrapping_mul(GOLDEN))))
     }
 
-    const fn next_u64(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         finalise(self.0)
     }
