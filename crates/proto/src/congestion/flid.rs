@@ -2,7 +2,6 @@
 //! static layers as in MCL): at the end of a slot a step down if anything was lost in it; else one up,
 //! if the slot had the trigger of the highest layer.
 
-use super::sequence::LOST_AFTER;
 use super::steps::Steps;
 use super::{Level, Membership, PacketSeen, SubscriptionControl};
 use crate::Instant;
@@ -22,7 +21,6 @@ pub(super) struct FlidControl {
     triggered: bool,
     /// The slot was not heard from its beginning.
     partial: bool,
-    next_check: Instant,
 }
 
 impl FlidControl {
@@ -35,7 +33,6 @@ impl FlidControl {
             lost: 0,
             triggered: false,
             partial: true,
-            next_check: now + LOST_AFTER,
         }
     }
 
@@ -80,18 +77,15 @@ impl SubscriptionControl for FlidControl {
     }
 
     fn on_timeout(&mut self, now: Instant) {
-        if now < self.next_check {
-            return;
-        }
-        self.next_check = now + LOST_AFTER;
-        self.lost += self.steps.sequences.expire(now).packets;
-        if !self.steps.is_deaf(now) && self.steps.has_silent_layer(now) {
+        let Some(lost) = self.steps.on_timeout(now) else { return };
+        self.lost += lost;
+        if self.steps.has_silent_layer(now) {
             self.down(now);
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        Some(self.next_check)
+        Some(self.steps.poll_timeout())
     }
 
     fn poll_membership(&mut self) -> Option<Membership> {

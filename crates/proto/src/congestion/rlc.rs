@@ -2,7 +2,6 @@
 //! transfer", 1998): a step up only at a synchronization point of the highest layer, if nothing was
 //! lost since the one before; a step down for a loss that is not a burst's.
 
-use super::sequence::LOST_AFTER;
 use super::steps::Steps;
 use super::{Level, Membership, PacketSeen, SubscriptionControl};
 use crate::Instant;
@@ -28,7 +27,6 @@ pub(super) struct RlcControl {
     burst_until: Instant,
     /// What was heard since the last synchronization point is not the whole of a period.
     skip: bool,
-    next_check: Instant,
 }
 
 impl RlcControl {
@@ -46,7 +44,6 @@ impl RlcControl {
             lost_since_sync_point: 0,
             burst_until: now,
             skip: true,
-            next_check: now + LOST_AFTER,
         }
     }
 
@@ -101,21 +98,17 @@ impl SubscriptionControl for RlcControl {
     }
 
     fn on_timeout(&mut self, now: Instant) {
-        if now < self.next_check {
-            return;
-        }
-        self.next_check = now + LOST_AFTER;
-        let lost = self.steps.sequences.expire(now).packets;
+        let Some(lost) = self.steps.on_timeout(now) else { return };
         if lost > 0 {
             self.on_losses(now, lost);
         }
-        if !self.steps.is_deaf(now) && self.steps.has_silent_layer(now) {
+        if self.steps.has_silent_layer(now) {
             self.down(now);
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        Some(self.next_check)
+        Some(self.steps.poll_timeout())
     }
 
     fn poll_membership(&mut self) -> Option<Membership> {

@@ -2,7 +2,7 @@
 //! until the leave has taken effect.
 
 use super::fixed::Prefix;
-use super::sequence::Sequences;
+use super::sequence::{LOST_AFTER, Sequences};
 use super::{Level, PacketSeen};
 use crate::Instant;
 use std::time::Duration;
@@ -22,6 +22,8 @@ pub(super) struct Steps {
     rates: Vec<u64>,
     pub(super) sequences: Sequences,
     deaf_until: Instant,
+    /// When to look again for what does not come.
+    next_check: Instant,
     /// When each of the joined layers was last heard, or joined.
     heard: Vec<Instant>,
 }
@@ -33,6 +35,7 @@ impl Steps {
             rates,
             sequences: Sequences::default(),
             deaf_until: now,
+            next_check: now + LOST_AFTER,
             heard: vec![now],
         }
     }
@@ -60,6 +63,19 @@ impl Steps {
         Some(lost + u64::from(packet.congestion_experienced))
     }
 
+    pub(super) fn poll_timeout(&self) -> Instant {
+        self.next_check
+    }
+
+    /// Losses that no packet has shown, if it is time to look for them.
+    pub(super) fn on_timeout(&mut self, now: Instant) -> Option<u64> {
+        if now < self.next_check {
+            return None;
+        }
+        self.next_check = now + LOST_AFTER;
+        Some(self.sequences.expire(now).packets)
+    }
+
     pub(super) fn is_deaf(&self, now: Instant) -> bool {
         now < self.deaf_until
     }
@@ -82,8 +98,11 @@ impl Steps {
         self.deaf_until = now + deaf;
     }
 
-    /// Whether a layer does not come although a lower one does.
+    /// Whether a layer does not come although a lower one does, and that should be heard.
     pub(super) fn has_silent_layer(&self, now: Instant) -> bool {
+        if self.is_deaf(now) {
+            return false;
+        }
         let level = |layer: usize| self.rates.get(layer).copied().unwrap_or(0);
         let silent = |layer: usize| {
             let rate = level(layer) - layer.checked_sub(1).map_or(0, level);
