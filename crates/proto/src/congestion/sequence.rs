@@ -32,14 +32,16 @@ pub(super) struct Sequences {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
     pub(super) packets: u64,
-    /// The last of them was sent after what arrived then.
-    pub(super) after: Instant,
+    /// When the last of them should have arrived.
+    pub(super) at: Instant,
+    /// Between packets of its channel: that date is no more exact than this.
+    pub(super) space: Duration,
 }
 
 impl Losses {
     fn and(self, other: Self) -> Self {
-        let after = self.after.max(other.after);
-        Self { packets: self.packets.saturating_add(other.packets), after }
+        let last = if self.at >= other.at { self } else { other };
+        Self { packets: self.packets.saturating_add(other.packets), ..last }
     }
 }
 
@@ -57,8 +59,9 @@ struct Sequence {
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     number: u32,
-    /// When the packet before it arrived, or would have.
-    after: Instant,
+    /// When it should have arrived.
+    due: Instant,
+    space: Duration,
     since: Instant,
     later: u8,
 }
@@ -135,15 +138,16 @@ impl Sequence {
         let gap = ahead - 1;
         // Evenly spaced in between (RFC 5348, section 5.2).
         let (heard, space) = (self.heard, now.saturating_since(self.heard) / ahead as u32);
-        let after = |step: u64| heard + space * (step - 1) as u32;
+        let due = |step: u64| heard + space * step as u32;
         if gap as usize > MAX_MISSING - self.missing.len().min(MAX_MISSING) {
-            lost = Losses { packets: gap, after: after(gap) };
+            lost = Losses { packets: gap, at: due(gap), space };
         } else {
             for step in 1..ahead {
                 let number = ((u64::from(self.highest) + step) % modulus) as u32;
                 self.missing.push_back(Missing {
                     number,
-                    after: after(step),
+                    due: due(step),
+                    space,
                     since: now,
                     later: 1,
                 });
@@ -172,7 +176,7 @@ impl Sequence {
             let may_come =
                 missing.later < LATER_PACKETS && now.saturating_since(missing.since) < LOST_AFTER;
             if !may_come {
-                lost = lost.and(Losses { packets: 1, after: missing.after });
+                lost = lost.and(Losses { packets: 1, at: missing.due, space: missing.space });
             }
             may_come
         });
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_dated_by_what_came_before_it() {
+    fn a_loss_is_dated_by_when_it_was_due() {
         let ms = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let mut sequences = Sequences::default();
         let mut on = |at, number| sequences.on_packet(ms(at), &seen(0), number, MODULUS);
@@ -240,9 +244,15 @@ mod tests {
         for (at, number) in [(300, 3), (310, 4)] {
             assert_eq!(on(at, number), Losses::default());
         }
-        assert_eq!(on(320, 5), Losses { packets: 2, after: ms(100) });
+        assert_eq!(
+            on(320, 5),
+            Losses { packets: 2, at: ms(200), space: Duration::from_millis(100) }
+        );
         // 6 to 104 were due every 10 ms, and more are missing than can be late.
-        assert_eq!(on(1320, 105), Losses { packets: 99, after: ms(320 + 980) });
+        assert_eq!(
+            on(1320, 105),
+            Losses { packets: 99, at: ms(320 + 990), space: Duration::from_millis(10) }
+        );
     }
 
     #[test]

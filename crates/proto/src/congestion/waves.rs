@@ -80,6 +80,11 @@ impl Waves {
         (self.growth(count as f64 + 2.0) - 1.0) / (self.growth(count as f64 + 1.0) - 1.0)
     }
 
+    /// The rate at the beginning of a slot over the mean of the slot, when each begins as fast.
+    pub(super) fn crest(&self) -> f64 {
+        -self.decay.ln() / (1.0 - self.decay)
+    }
+
     /// Packets of a wave in its last `slots` slots.
     pub(super) fn packets_in(&self, slots: usize) -> u64 {
         ((self.growth(slots as f64) - 1.0) / self.per_packet() + 0.5) as u64

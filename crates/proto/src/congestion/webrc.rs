@@ -24,12 +24,15 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// a millisecond ten round trips are less than the space between two packets of a low wave.
 const JOIN_PACKETS: f64 = 4.0;
 /// Ours: the equation is used with a round trip of at least so many packets, because TCP itself loses
-/// several per cent with less. Behind 1 Mbit/s, with slots of 10 s and joins of 30 ms, 8 % would be lost;
-/// with eight packets it is below 5 %.
+/// several per cent with less. Behind 1 Mbit/s, with slots of 10 s and joins of 30 ms, three were under
+/// way, and 8 % lost.
 const LEAST_WINDOW: f64 = 8.0;
 /// But no longer than this many seconds for their sake, which is what a queue takes: else a receiver
 /// that gets next to nothing would be taken for one far away, and get next to nothing for ever.
 const LONGEST_WINDOW: f64 = 0.1;
+/// Beginnings of loss events that are remembered: round trips of 16 ms in the half second after which
+/// every loss has shown. With shorter ones a loss that shows late is an event more.
+const LOSS_EVENTS: usize = 32;
 /// Ours: after joins that brought nothing, the next one waits, at most this long.
 const MAX_JOIN_PAUSE: Duration = Duration::from_secs(30);
 
@@ -53,7 +56,9 @@ pub(super) struct WebrcControl {
     sequences: Sequences,
     loss: LossEstimate,
     round_trip: RoundTrip,
-    /// No new loss event begins before.
+    /// When loss events began, as far as losses of them may still show.
+    loss_events: VecDeque<Instant>,
+    /// The last of them is in progress so long.
     loss_event_until: Instant,
     /// `SSR_P`; none is infinity: start-up.
     slow_start: Option<f64>,
@@ -108,6 +113,7 @@ impl WebrcControl {
             sequences: Sequences::default(),
             loss: LossEstimate::default(),
             round_trip: RoundTrip::new(delay, waves.decay),
+            loss_events: VecDeque::new(),
             loss_event_until: first.now,
             slow_start: None,
             rates: None,
@@ -214,15 +220,26 @@ impl WebrcControl {
         self.waves.base_rate * (1.0 + growth + growth * growth)
     }
 
-    /// Losses, or a mark. What may have been lost within a round trip of the beginning of a loss event
-    /// is part of it, whenever it shows: the next packet of a slow wave comes long after.
+    /// Losses, or a mark. What was due within a round trip of the beginning of a loss event is part of
+    /// it, whenever it shows: the next packet of a slow wave comes long after.
     fn on_losses(&mut self, now: Instant, lost: Losses) {
         self.lost = self.lost.saturating_add(u32::try_from(lost.packets).unwrap_or(u32::MAX));
         self.loss.on_packets(lost.packets as f64);
-        if lost.after < self.loss_event_until {
+        let round_trip = Duration::from_secs_f64(self.round_trip.average());
+        // A date is as exact as its channel is fast; what may belong to an event does, but no loss is
+        // excused by more than another round trip.
+        let near = round_trip + lost.space.min(round_trip);
+        let is_near = |&began: &Instant| {
+            lost.at.saturating_since(began).max(began.saturating_since(lost.at)) < near
+        };
+        if self.loss_events.iter().any(is_near) {
             return;
         }
-        self.loss_event_until = now + Duration::from_secs_f64(self.round_trip.average());
+        if self.loss_events.len() >= LOSS_EVENTS {
+            self.loss_events.pop_front();
+        }
+        self.loss_events.push_back(lost.at);
+        self.loss_event_until = now + round_trip;
         self.loss.on_event();
         let received = self.rates.map_or(0.0, |rates| rates.received);
         let threshold = self.waves.decay * received;
@@ -238,7 +255,9 @@ impl WebrcControl {
         let target = match self.slow_start {
             None => 4.0 * rates.received,
             Some(least) => {
-                rate_at(self.loss.probability(), self.round_trip_at(rates.received)).max(least)
+                // Ours: the equation is of means, a rate with one wave more is that at its beginning.
+                let mean = rate_at(self.loss.probability(), self.round_trip_at(rates.received));
+                (mean * self.waves.crest()).max(least)
             }
         };
         target.min(self.max_rate)
@@ -339,14 +358,19 @@ impl WebrcControl {
     /// Waves decay. If what arrives does not, something upstream still has a queue to empty: the next
     /// wave would only make it longer. (The check that section 3.2.3.6 recommends.)
     fn join_unless_full(&mut self, now: Instant, rates: Rates) {
-        let decayed = self.fastest - 2.0 / self.epoch().as_secs_f64();
-        let is_full = self.latest > decayed.max(self.waves.decay * self.fastest);
-        let takes_all = self.target(rates) >= self.waves.session_rate();
-        if is_full && self.slow_start.is_some() && !takes_all {
-            let loss = loss_at(self.rate_with_next(rates), self.round_trip_at(rates.received));
-            self.loss.reset(loss);
-        } else {
-            self.join(now);
+        let two_packets = 2.0 / self.epoch().as_secs_f64();
+        let slot_loss = (1.0 - self.waves.decay) * self.fastest;
+        let is_full = self.latest > self.fastest - two_packets.min(slot_loss);
+        // The sum of all waves does not decay.
+        let takes_all = self.rate_with_next(rates) >= self.waves.session_rate();
+        if !is_full || self.slow_start.is_none() || takes_all {
+            return self.join(now);
+        }
+        // Ours: the equation does not start again from so few packets that the check is one of chance.
+        // Otherwise a slow receiver could never join two waves in a slot.
+        if 2.0 * two_packets < slot_loss {
+            let mean = self.rate_with_next(rates) / self.waves.crest();
+            self.loss.reset(loss_at(mean, self.round_trip_at(rates.received)));
         }
     }
 
@@ -440,7 +464,7 @@ impl SubscriptionControl for WebrcControl {
         self.received = self.received.saturating_add(1);
         self.loss.on_packets(1.0);
         if packet.congestion_experienced {
-            self.on_losses(now, Losses { after: now, ..lost });
+            self.on_losses(now, Losses { at: now, space: Duration::ZERO, ..lost });
         } else if lost.packets > 0 {
             self.on_losses(now, lost);
         }

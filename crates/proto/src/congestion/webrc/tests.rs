@@ -25,7 +25,9 @@ fn settled(rate: f64) -> WebrcControl {
 
 #[test]
 fn losses_of_one_overflow_are_one_event_however_late_they_show() {
-    let lost = |after| Losses { packets: 1, after: ms(after) };
+    let sent_every =
+        |space, at| Losses { packets: 1, at: ms(at), space: Duration::from_millis(space) };
+    let lost = |at| sent_every(0, at);
     let events_of = |late| {
         let mut control = settled(100.0);
         control.loss.on_packets(1000.0);
@@ -34,11 +36,22 @@ fn losses_of_one_overflow_are_one_event_however_late_they_show() {
         control.on_losses(ms(1500), late);
         (after_one, control.loss.probability())
     };
-    // The round trip is 100 ms: the event lasts until 1100 ms.
-    let (one, late) = events_of(lost(1099));
-    assert!(late <= one, "the gap of a slow wave: {one} {late}");
-    let (one, second) = events_of(lost(1100));
-    assert!(second > one, "sent after the event: {one} {second}");
+    // The round trip is 100 ms, and the event began at 990 ms.
+    for within in [891, 990, 1089] {
+        let (one, late) = events_of(lost(within));
+        assert!(late <= one, "the gap of a slow wave: {one} {late}");
+    }
+    for beyond in [890, 1090] {
+        let (one, second) = events_of(lost(beyond));
+        assert!(second > one, "another event: {one} {second}");
+    }
+    // A wave that sends every 50 ms, and one that hardly sends at all.
+    for (space, edge) in [(50, 1140), (10_000, 1190)] {
+        let (one, late) = events_of(sent_every(space, edge - 1));
+        assert!(late <= one, "it may have been earlier: {one} {late}");
+        let (one, second) = events_of(sent_every(space, edge));
+        assert!(second > one, "it was later: {one} {second}");
+    }
 }
 
 #[test]
@@ -57,6 +70,22 @@ fn a_wave_is_not_joined_while_what_arrives_does_not_decay() {
     assert!(joins_at(960.0).0);
     let (joins, target) = joins_at(961.0);
     assert!(!joins && (target - 1.0).abs() < 1e-6, "and the equation starts again: {target}");
+}
+
+#[test]
+fn the_equation_does_not_start_again_from_so_few_packets_that_the_check_is_chance() {
+    let starts_again = |fastest: f64| {
+        let mut control = settled(100.0);
+        (control.fastest, control.latest) = (fastest, fastest);
+        control.loss.reset(loss_at(1000.0, 0.1));
+        let Some(rates) = control.rates else { return false };
+        let before = control.loss.probability();
+        control.join_unless_full(ms(0), rates);
+        assert!(control.joined.is_empty());
+        control.loss.probability() > before
+    };
+    // Two packets in an epoch of 50 ms are 40 in a second, half of what 320 lose in a slot.
+    assert!(!starts_again(320.0) && starts_again(321.0));
 }
 
 #[test]
