@@ -25,7 +25,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 const JOIN_PACKETS: f64 = 4.0;
 /// Ours: the equation is used with a round trip of at least so many packets, because TCP itself loses
 /// several per cent with less. Behind 1 Mbit/s, with slots of 10 s and joins of 30 ms, three were under
-/// way, and 8 % lost.
+/// way, and 7 % lost.
 const LEAST_WINDOW: f64 = 8.0;
 /// But no longer than this many seconds for their sake, which is what a queue takes: else a receiver
 /// that gets next to nothing would be taken for one far away, and get next to nothing for ever.
