@@ -3,7 +3,7 @@
 use crate::contest::Contestant;
 use crate::reception::{OnIds, Receiving, Reception};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload, symbol};
-use fontana_fec::{Encoder, Esi, FecScheme, Memory, Plan, PlanCache, Progress, Work};
+use fontana_fec::{Esi, FecScheme, Memory, Plan, PlanCache, Progress, Work};
 use std::sync::Arc;
 
 pub(crate) const NAME: &str = "fontana";
@@ -66,9 +66,9 @@ impl Contestant for Encoding<'_> {
 
     fn run(&mut self) {
         let memory = std::mem::take(&mut self.memory);
-        let block = self.plan.execute_from(memory, SYMBOL_SIZE, |esi| self.workload.symbol(esi));
-        block.write_symbols(&self.esis, &mut self.out);
-        self.memory = block.into_memory();
+        let symbol = |esi| self.workload.symbol(esi);
+        let out = &mut self.out;
+        self.memory = self.plan.write_symbols_from(memory, SYMBOL_SIZE, symbol, &self.esis, out);
     }
 }
 

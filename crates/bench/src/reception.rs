@@ -122,13 +122,26 @@ impl Contestant for Receiving<'_> {
     fn run(&mut self) {
         let plan = self.reception.plan();
         let memory = std::mem::take(&mut self.memory);
-        let block = plan.execute_from(memory, SYMBOL_SIZE, |esi| self.reception.symbol(esi));
-        for lost in plan.lost().chunks(BATCH) {
-            let out = &mut self.out[..lost.len() * SYMBOL_SIZE];
-            block.write_symbols(lost, out);
+        let symbol = |esi| self.reception.symbol(esi);
+        let check = |lost: &[Esi], out: &[u8]| {
             let first = self.reception.workload.symbol(lost[0]);
             assert!(&out[..SYMBOL_SIZE] == first, "{:?}", lost[0]);
-        }
-        self.memory = block.into_memory();
+        };
+        let lost = plan.lost();
+        self.memory = if lost.len() <= BATCH {
+            // All that is wanted is asked for at once, and need not be kept for a next batch.
+            let out = &mut self.out[..lost.len() * SYMBOL_SIZE];
+            let memory = plan.write_symbols_from(memory, SYMBOL_SIZE, symbol, lost, out);
+            check(lost, out);
+            memory
+        } else {
+            let block = plan.execute_from(memory, SYMBOL_SIZE, symbol);
+            for lost in lost.chunks(BATCH) {
+                let out = &mut self.out[..lost.len() * SYMBOL_SIZE];
+                block.write_symbols(lost, out);
+                check(lost, out);
+            }
+            block.into_memory()
+        };
     }
 }

@@ -10,9 +10,11 @@ use crate::stripes::{
     LINE, Lender, MAX_STRIPE_LINES, Memory, Source, Stripes, load, loading_memory,
 };
 use crate::tornado::{self, Graph};
+use crate::xor_program::write_sums;
 use crate::{BlockLengthError, Encoder, Esi, FecScheme, lt};
 use std::sync::{Arc, OnceLock};
 
+mod by_stripe;
 mod cache;
 mod recovered;
 
@@ -374,28 +376,13 @@ impl Encoder for Intermediate {
         let width = self.width();
         assert_eq!(out.len(), esis.len() * width, "one width of bytes for each symbol");
         match &self.plan.code {
-            Code::NoCode => {
-                for (&esi, out) in esis.iter().zip(out.chunks_exact_mut(width.max(1))) {
-                    if esi.0 < self.plan.source_symbols {
-                        self.symbols.read_row(esi.0 as usize, out);
-                    } else {
-                        out.fill(0);
-                    }
-                }
-            }
-            Code::RaptorQ { params, program, .. } => {
-                let k = self.plan.source_symbols;
-                let isis = esis.iter().map(|&esi| raptorq::isi_of(params, k, esi));
-                let program = self.plan.program(params, program);
-                program.encode(self.instructions, &self.symbols, isis, out);
-            }
-            Code::Tornado(recovery) => {
-                recovery.encode(self.instructions, &self.symbols, esis, out);
-            }
-            Code::Lt(recovery) => recovery.encode(self.instructions, &self.symbols, esis, out),
             Code::Linear(linear) => linear.encode(self.instructions, &self.symbols, esis, out),
             Code::Linear16(linear) => {
                 linear.encode(self.instructions, &self.symbols, width, esis, out);
+            }
+            Code::NoCode | Code::RaptorQ { .. } | Code::Tornado(_) | Code::Lt(_) => {
+                let sums = self.plan.sums(esis).unwrap_or_default();
+                write_sums(self.instructions, &self.symbols, &sums, out, width, 0);
             }
         }
     }

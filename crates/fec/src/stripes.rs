@@ -102,13 +102,13 @@ impl Stripes {
         self.stripes
     }
 
-    /// True if these are more bytes than stay in the caches: what is written to one stripe is not
-    /// there any more when all others have been written.
-    pub(crate) fn is_large(&self) -> bool {
+    /// True if `rows` of `width` bytes are more than stays in the caches: what is written to one stripe
+    /// is not there any more when all others have been written.
+    pub(crate) fn is_large(rows: usize, width: usize) -> bool {
         /// Half of what processors share among a few cores. Measured, at half of it writing past the
         /// caches is as good as not.
         const LARGE: usize = 8 << 20;
-        self.rows * self.width > LARGE
+        rows * width > LARGE
     }
 
     /// The columns of stripe `index`, in lines.

@@ -159,21 +159,20 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Writes sums of rows, one after the other, into `out`: each a list of rows.
+/// Writes sums of rows, each a list of rows, into symbols of `width` bytes that lie one after the
+/// other in `out`: from byte `first` of each on, as many bytes as a row has.
 pub(crate) fn write_sums(
     instructions: InstructionSet,
     symbols: &Stripes,
     sums: &Lists,
     out: &mut [u8],
+    width: usize,
+    first: usize,
 ) {
     for index in 0..symbols.count() {
-        let kernel = SumStripe {
-            rows: symbols.stripe(index),
-            sums,
-            width: symbols.width(),
-            bytes: symbols.bytes(index),
-            out,
-        };
+        let bytes = symbols.bytes(index);
+        let bytes = first + bytes.start..first + bytes.end;
+        let kernel = SumStripe { rows: symbols.stripe(index), sums, width, bytes, out };
         instructions.dispatch(symbols.lines(index), kernel);
     }
 }

@@ -8,7 +8,7 @@ use super::{Peeler, Rows};
 use crate::csr::Lists;
 use crate::kernel::InstructionSet;
 use crate::stripes::Stripes;
-use crate::xor_program::{XorProgram, write_sums};
+use crate::xor_program::XorProgram;
 use crate::{BlockLengthError, Esi};
 
 /// Slots and what to do with them.
@@ -115,22 +115,16 @@ impl Recovery {
         self.program.run(instructions, symbols);
     }
 
-    /// Writes encoding symbols, one after the other, into `out`; zeros for the one number that is
-    /// none.
-    pub(crate) fn encode(
-        &self,
-        instructions: InstructionSet,
-        symbols: &Stripes,
-        esis: &[Esi],
-        out: &mut [u8],
-    ) {
+    /// The slots that each of these encoding symbols is the sum of; none for the one number that is
+    /// no symbol.
+    pub(crate) fn sums(&self, esis: &[Esi]) -> Lists {
         let mut rows = self.rows.clone();
         let mut sums = Lists::with_capacity(esis.len(), esis.len() * TYPICAL_TERMS);
         for &esi in esis {
             let terms = if esi.0 == u32::MAX { &[] } else { rows.row(esi) };
             sums.push(terms.iter().map(|&term| self.slots[term as usize]));
         }
-        write_sums(instructions, symbols, &sums, out);
+        sums
     }
 }
 

@@ -202,6 +202,7 @@ mod tests {
     use super::*;
     use crate::gf256::mul;
     use crate::raptorq::full_program;
+    use crate::xor_program::write_sums;
 
     /// Octets that look random.
     fn octets(count: usize, seed: u32) -> Vec<u8> {
@@ -269,7 +270,8 @@ mod tests {
             }
             full.run(InstructionSet::best(), &mut symbols);
             let mut rows = vec![0; isis.len() * inputs];
-            full.encode(InstructionSet::best(), &symbols, isis.iter().copied(), &mut rows);
+            let sums = full.sums(isis.iter().copied());
+            write_sums(InstructionSet::best(), &symbols, &sums, &mut rows, inputs, 0);
             for instructions in InstructionSet::available() {
                 let mut columns = full.coefficients(instructions, &isis);
                 for input in 0..inputs {

@@ -6,7 +6,6 @@ use super::tuple::Tuple;
 use crate::csr::Lists;
 use crate::kernel::{InstructionSet, Kernel, Lane, Row};
 use crate::stripes::{Line, Stripes};
-use crate::xor_program::write_sums;
 
 impl Program {
     /// Turns the inputs into the intermediate symbols, in place.
@@ -93,14 +92,8 @@ impl Kernel for RunStripe<'_> {
 }
 
 impl Program {
-    /// Writes encoding symbols, given by internal symbol ids, one after the other into `out`.
-    pub(crate) fn encode(
-        &self,
-        instructions: InstructionSet,
-        intermediate: &Stripes,
-        isis: impl ExactSizeIterator<Item = u32>,
-        out: &mut [u8],
-    ) {
+    /// The slots that each encoding symbol is the sum of; they are given by internal symbol ids.
+    pub(crate) fn sums(&self, isis: impl ExactSizeIterator<Item = u32>) -> Lists {
         /// Neighbors of an average symbol, and a little more.
         const TYPICAL_NEIGHBORS: usize = 8;
         let mut sums = Lists::with_capacity(isis.len(), isis.len() * TYPICAL_NEIGHBORS);
@@ -112,6 +105,6 @@ impl Program {
                 slots.extend(tuple.pi(&self.params).map(slot));
             });
         }
-        write_sums(instructions, intermediate, &sums, out);
+        sums
     }
 }

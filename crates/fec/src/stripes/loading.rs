@@ -10,16 +10,21 @@ use crate::Esi;
 use crate::kernel::{InstructionSet, Lane, LaneKernel};
 use std::convert::Infallible;
 
-/// Symbols that are collected: of 1 280 bytes they leave half of a first-level cache (32 KB at least)
-/// to what they are copied from.
-const AT_ONCE: usize = 16;
+/// Symbols of `width` bytes that are collected: 16 of 1 280 bytes leave a third of a first-level cache
+/// (32 KB at least) to what they are copied from, and those of one stripe are four times as many.
+/// Measured, with 16 of those, fetched two ahead, decoding a large block by stripe takes a tenth longer.
+fn at_once(width: usize) -> usize {
+    (16 * 1280 / width.max(1)).clamp(16, 64)
+}
 
-/// Symbols are fetched this many symbols before their turn.
-const AHEAD: usize = 2;
+/// Symbols are fetched this many symbols before their turn: some 2 500 bytes.
+fn ahead(width: usize) -> usize {
+    at_once(width) / 8
+}
 
 /// Bytes that loading takes, for `count` symbols of `width` bytes.
 pub(crate) fn memory(count: usize, width: usize) -> usize {
-    count.min(AT_ONCE) * width
+    count.min(at_once(width)) * width
 }
 
 /// Where the bytes of symbols come from.
@@ -76,7 +81,8 @@ pub(crate) fn load<'s, S: Source<'s>>(
     rows: impl Iterator<Item = (Option<Esi>, usize)>,
     source: &mut S,
 ) -> Result<(), S::Error> {
-    let at_once = rows.size_hint().1.map_or(AT_ONCE, |count| count.clamp(1, AT_ONCE));
+    let most = at_once(symbols.width());
+    let at_once = rows.size_hint().1.map_or(most, |count| count.clamp(1, most));
     let (collected, lent, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(at_once));
     let stripes =
         (0..symbols.count()).map(|index| (symbols.range(index).start, symbols.lines(index)));
@@ -141,14 +147,15 @@ impl<'s> Loading<'_, 's> {
     /// Puts what waits into its rows.
     fn flush(&mut self) {
         let width = self.symbols.width().max(1);
-        let past_caches = self.symbols.is_large();
+        let ahead = ahead(width);
+        let past_caches = Stripes::is_large(self.symbols.rows(), width);
         let (rows, stripes, to) = (&self.rows, &self.stripes, &mut self.symbols.memory.lines);
         if self.lent.is_empty() {
             let from = self.collected.chunks_exact(width);
-            self.instructions.run(CopyIn { from, rows, stripes, to, past_caches });
+            self.instructions.run(CopyIn { from, rows, stripes, to, ahead, past_caches });
         } else {
             let from = self.lent.iter().copied();
-            self.instructions.run(CopyIn { from, rows, stripes, to, past_caches });
+            self.instructions.run(CopyIn { from, rows, stripes, to, ahead, past_caches });
         }
         self.collected.clear();
         self.lent.clear();
@@ -164,6 +171,8 @@ struct CopyIn<'a, F> {
     /// For each stripe where it starts, and how many lines a row of it has.
     stripes: &'a [(usize, usize)],
     to: &'a mut [Line],
+    /// Symbols are fetched so many before their turn.
+    ahead: usize,
     past_caches: bool,
 }
 
@@ -171,7 +180,7 @@ impl<'s, F: Iterator<Item = &'s [u8]> + Clone> LaneKernel for CopyIn<'_, F> {
     #[inline(always)]
     fn run<V: Lane>(self) {
         let Self { stripes, to, past_caches, .. } = self;
-        let mut ahead = self.from.clone().skip(AHEAD);
+        let mut ahead = self.from.clone().skip(self.ahead);
         for (symbol, &row) in self.from.zip(self.rows) {
             ahead.next().unwrap_or_default().as_chunks().0.iter().for_each(V::prefetch);
             let (mut lines, mut rest) = symbol.as_chunks::<LINE>();
@@ -222,7 +231,8 @@ mod tests {
 
     #[test]
     fn symbols_arrive_in_their_rows_whether_written_or_lent() {
-        for count in [0, 1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE] {
+        assert_eq!([320, 1280].map(at_once), [64, 16], "both ends of each are tried");
+        for count in [0, 1, 15, 16, 17, 63, 64, 65, 192] {
             for width in [0, 1, 63, 64, 65, 320, 321, 1280, 1401] {
                 // From the last row to the first; every fifth one without a symbol.
                 let esi = |row: usize| (row % 5 != 3).then_some(Esi(row as u32));
@@ -270,7 +280,7 @@ mod tests {
         let width = 16 * LINE + 1;
         for instructions in InstructionSet::available() {
             let mut symbols = Stripes::new(Memory::default(), 9_000, width);
-            assert!(symbols.is_large());
+            assert!(Stripes::is_large(9_000, width));
             let sent: Vec<Vec<u8>> = (0..40).map(|esi| symbol(esi, width)).collect();
             let mut lender = Lender(|esi: Esi| sent[esi.0 as usize].as_slice());
             let rows = (0..40).map(|esi| (Some(Esi(esi)), esi as usize * 200));

@@ -6,7 +6,7 @@ use crate::Esi;
 use crate::csr::Lists;
 use crate::kernel::InstructionSet;
 use crate::stripes::Stripes;
-use crate::xor_program::{XorProgram, write_sums};
+use crate::xor_program::XorProgram;
 use std::sync::Arc;
 
 /// Rows and what to do with them: the source symbols first, then the first checks that are needed.
@@ -127,14 +127,8 @@ impl Recovery {
         self.program.run(instructions, symbols);
     }
 
-    /// Writes encoding symbols, one after the other, into `out`; zeros for those that do not exist.
-    pub(crate) fn encode(
-        &self,
-        instructions: InstructionSet,
-        symbols: &Stripes,
-        esis: &[Esi],
-        out: &mut [u8],
-    ) {
+    /// The rows that each of these encoding symbols is the sum of; none for those that do not exist.
+    pub(crate) fn sums(&self, esis: &[Esi]) -> Lists {
         let k = self.graph.source_symbols();
         let mut sums = Lists::with_capacity(esis.len(), esis.len() * TYPICAL_TERMS);
         for esi in esis {
@@ -146,7 +140,7 @@ impl Recovery {
                 sums.push([]);
             }
         }
-        write_sums(instructions, symbols, &sums, out);
+        sums
     }
 
     /// Appends rows whose sum is check `check`.
