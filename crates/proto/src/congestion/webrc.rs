@@ -205,7 +205,7 @@ impl WebrcControl {
     fn end_start_up(&mut self, rate: f64) {
         self.slow_start = Some(rate.max(self.least_slow_start()));
         let received = self.rates.map_or(self.waves.base_rate, |rates| rates.received);
-        self.loss.reset(loss_at(received, self.round_trip_at(received)));
+        self.loss = LossEstimate::starting_at(loss_at(received, self.round_trip_at(received)));
     }
 
     /// The round trip, in seconds, that the equation is given at this rate.
