@@ -15,6 +15,7 @@
 //! | [`channels`] | the sockets of a session's channels, which come and go |
 //! | [`rx_thread`] | a thread that drains the sockets and never waits for its consumer |
 //! | [`frames`] | Ethernet frames past this host's protocols, for relays |
+//! | [`namespace`] | networks of this process's own, for hosts that are threads |
 //! | [`doctor`] | does multicast work here, and if not, what to do |
 //!
 //! Linux is the system this is made for. On other Unix systems the crate is meant to compile and
@@ -53,6 +54,7 @@ pub mod group;
 pub mod interface;
 pub mod membership;
 pub mod mtu;
+pub mod namespace;
 mod readiness;
 pub mod receiver;
 pub mod rx_thread;
@@ -66,6 +68,7 @@ pub use group::{GroupError, check_group, is_source_specific};
 pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces};
 pub use membership::{Membership, MembershipError};
 pub use mtu::{IpVersion, MtuError, symbol_size_for};
+pub use namespace::{Namespace, NamespaceError};
 pub use receiver::{
     Batch, BufferShortfall, Datagram, Ecn, ReceiveConfig, ReceiveError, ReceiveSocket, Reception,
 };

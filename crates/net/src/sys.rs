@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::io;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use socket2::Socket;
@@ -299,6 +299,35 @@ pub(crate) fn frame_socket(interface_index: u32) -> io::Result<Socket> {
 /// No such sockets here.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn frame_socket(_interface_index: u32) -> io::Result<Socket> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Gives the calling thread a network of its own, for good, and a descriptor of it: unshare(2).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn new_network_namespace() -> io::Result<OwnedFd> {
+    use rustix::thread::{UnshareFlags, unshare_unsafe};
+    // SAFETY: of all that a thread can cease to share, this is the network alone; its table of
+    // descriptors, which other code relies on to be everybody's, stays so.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+    Ok(std::fs::File::open("/proc/thread-self/ns/net")?.into())
+}
+
+/// No such thing here.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn new_network_namespace() -> io::Result<OwnedFd> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Moves the calling thread to this network: setns(2).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn enter_network_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    Ok(move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network))?)
+}
+
+/// No such thing here.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn enter_network_namespace(_namespace: BorrowedFd<'_>) -> io::Result<()> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 

@@ -1,5 +1,5 @@
-//! Bytes for the tests of the other crates: noise that no code, compression or hole shortens, the
-//! same whenever a test runs. A dev-dependency only (`crates/cli/tests/arrows.rs`).
+//! What the tests of several crates share: noise that no code, compression or hole shortens, the
+//! same whenever a test runs, and loud skips. A dev-dependency only (`crates/cli/tests/arrows.rs`).
 //!
 //! ```
 //! use fontana_testing::noise;
@@ -61,6 +61,16 @@ pub fn written_before_a_restart(journal: &mut [u8]) {
     journal[16..32].fill(0xA5);
     let crc = crc32fast::hash(&journal[16..33]).to_be_bytes();
     journal[12..16].copy_from_slice(&crc);
+}
+
+/// Says on the terminal, past the test harness, which keeps what passing tests print to itself, that a
+/// test could not do its work.
+///
+/// # Panics
+/// Where skipping is not acceptable: `CI=true`.
+pub fn skip(reason: &str) {
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped under CI: {reason}");
+    let _ = writeln!(io::stderr(), "SKIPPED: {reason}");
 }
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Not the

@@ -7,7 +7,7 @@ use fontana_net::{
     Sent,
 };
 
-use crate::support::{loopback, payloads, receiver, sender_to, sender_with, skip};
+use crate::support::{loopback, payloads, receiver, sender_to, sender_with};
 
 /// `size` bytes of which no two datagrams look alike.
 fn contents(size: usize) -> Vec<u8> {
@@ -85,7 +85,9 @@ fn a_datagram_that_cannot_fit_is_refused_with_the_size_and_the_way_out() {
 fn ipv6_datagrams_are_refused_rather_than_fragmented() {
     let interface = loopback();
     if interface.address(IpVersion::V6).is_none() || interface.mtu != 65_536 {
-        return skip("loopback has no IPv6 address or an unusual MTU: IPv6 fragments not tested");
+        return fontana_testing::skip(
+            "loopback has no IPv6 address or an unusual MTU: IPv6 fragments not tested",
+        );
     }
     let config = ReceiveConfig::unicast((Ipv6Addr::LOCALHOST, 0).into());
     let mut receiver = ReceiveSocket::open(&config).unwrap();

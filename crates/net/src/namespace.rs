@@ -1,0 +1,203 @@
+//! Networks of this process's own: network namespaces without names (network_namespaces(7)).
+//!
+//! A thread that [enters](Namespace::enter) one has its sockets there, and so have the programs and
+//! threads that it starts: a host that is a thread. Interfaces are made by iproute2's `ip`, inside; the
+//! other end of a pair goes to another namespace by its [path](Namespace::path). A namespace has no name
+//! in the file system and lasts as long as somebody holds it, so nothing is left of it and of what is
+//! in it when the process ends, whatever ended it.
+//!
+//! It needs the rights of root (`CAP_SYS_ADMIN`), which everybody has in a user namespace, where these
+//! are allowed: `unshare --map-root-user --net PROGRAM`. Linux only; elsewhere [`Namespace::new`] says so.
+//!
+//! ```no_run
+//! use fontana_net::{Interfaces, Namespace};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (left, right) = (Namespace::new()?, Namespace::new()?);
+//! let path = right.path();
+//! left.ip(&format!("link add eth0 up type veth peer name eth0 netns {path}"))?;
+//! right.ip("link set eth0 up\n addr add 10.0.0.2/24 dev eth0")?;
+//! let interfaces = right.within(Interfaces::list)??;
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::sys;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// A network namespace. A new one has a loopback interface that is down, and nothing else.
+#[derive(Debug)]
+pub struct Namespace(OwnedFd);
+
+/// Why a namespace cannot be had, or not be furnished.
+#[derive(Debug, thiserror::Error)]
+pub enum NamespaceError {
+    /// The process has not the rights.
+    #[error("a network namespace is only for root")]
+    NotPermitted,
+    /// iproute2 is not installed.
+    #[error("there is no program `ip` here (of the package iproute2)")]
+    NoProgram,
+    /// `ip` does not do what it is asked to.
+    #[error("ip: {said}")]
+    Refused {
+        /// What it says: the system's reason, and in which line of the commands.
+        said: String,
+    },
+    /// The system refuses for another reason.
+    #[error("network namespace: {0}")]
+    System(#[source] io::Error),
+}
+
+impl Namespace {
+    /// A new one. The calling thread stays where it is.
+    ///
+    /// # Errors
+    /// The process has not the rights, or the system no namespaces, or no more of them.
+    pub fn new() -> Result<Self, NamespaceError> {
+        // A thread that has gone into a namespace of its own is where a descriptor of it can be had.
+        let inside = thread::Builder::new().spawn(sys::new_network_namespace).map_err(failed)?;
+        join(inside.join()).map(Self).map_err(failed)
+    }
+
+    /// Moves the calling thread here, for good: what it opens and starts from now on is here. What it
+    /// opened before stays where it was opened.
+    ///
+    /// # Errors
+    /// The process has not the rights.
+    pub fn enter(&self) -> Result<(), NamespaceError> {
+        sys::enter_network_namespace(self.0.as_fd()).map_err(failed)
+    }
+
+    /// Does something here, on a thread of its own, and waits for it.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter); or there is no thread to be had.
+    ///
+    /// # Panics
+    /// When `work` does.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+        thread::scope(|scope| {
+            let inside = || self.enter().map(|()| work());
+            let inside = thread::Builder::new().spawn_scoped(scope, inside).map_err(failed)?;
+            join(inside.join())
+        })
+    }
+
+    /// Has `ip -batch` carry out these commands here, one a line, until one fails.
+    ///
+    /// # Errors
+    /// There is no such program, or one of the commands failed.
+    pub fn ip(&self, commands: &str) -> Result<(), NamespaceError> {
+        self.within(|| {
+            let mut ip = Command::new("ip");
+            ip.args(["-batch", "-"]);
+            ip.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+            let mut ip = ip.spawn().map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => NamespaceError::NoProgram,
+                _ => NamespaceError::System(error),
+            })?;
+            // What goes wrong here, `ip` tells better: it has ended before it had read everything.
+            let _ = ip.stdin.take().map(|mut to| to.write_all(commands.as_bytes()));
+            let output = ip.wait_with_output().map_err(NamespaceError::System)?;
+            if output.status.success() {
+                return Ok(());
+            }
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(NamespaceError::Refused { said: said.trim().replace('\n', "; ") })
+        })?
+    }
+
+    /// How other programs find it as long as it lives: `ip link ... netns PATH`.
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+}
+
+/// A panic of another thread goes on in this one.
+fn join<T>(result: thread::Result<T>) -> T {
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn failed(error: io::Error) -> NamespaceError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => NamespaceError::NotPermitted,
+        _ => NamespaceError::System(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Interfaces;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    /// A namespace, where this process may make one. Otherwise skips aloud.
+    fn namespace() -> Option<Namespace> {
+        match Namespace::new() {
+            Ok(namespace) => Some(namespace),
+            Err(NamespaceError::NotPermitted) => {
+                fontana_testing::skip("network namespaces need root");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn names() -> Vec<String> {
+        Interfaces::list().unwrap().iter().map(|interface| interface.name.clone()).collect()
+    }
+
+    #[test]
+    fn a_thread_that_goes_to_a_namespace_goes_alone() {
+        let Some(namespace) = namespace() else { return };
+        let before = names();
+        namespace.ip("link add only-here type veth peer name other").unwrap();
+        let inside = namespace.within(names).unwrap();
+        assert!(inside.contains(&"only-here".to_owned()), "{inside:?}");
+        let started = namespace.within(|| thread::spawn(names).join().unwrap()).unwrap();
+        assert_eq!(started, inside, "threads that it starts are there too");
+        assert_eq!(names(), before);
+    }
+
+    #[test]
+    fn sockets_of_two_namespaces_talk_over_a_pair_of_interfaces() {
+        let Some(left) = namespace() else { return };
+        let right = Namespace::new().unwrap();
+        let pair = format!("link add eth0 type veth peer name eth0 netns {}", right.path());
+        left.ip(&pair).unwrap();
+        for (namespace, host) in [(&left, 1), (&right, 2)] {
+            let commands = format!("addr add 10.0.0.{host}/24 dev eth0\nlink set eth0 up");
+            namespace.ip(&commands).unwrap();
+        }
+        let open = |namespace: &Namespace| namespace.within(|| UdpSocket::bind("0.0.0.0:7701"));
+        let (from, to) = (open(&left).unwrap().unwrap(), open(&right).unwrap().unwrap());
+        to.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        from.send_to(b"here", "10.0.0.2:7701").unwrap();
+        let mut bytes = [0; 8];
+        let (length, source) = to.recv_from(&mut bytes).unwrap();
+        assert_eq!(
+            (&bytes[..length], source.to_string().as_str()),
+            (&b"here"[..], "10.0.0.1:7701")
+        );
+    }
+
+    #[test]
+    fn what_ip_refuses_is_told_with_its_line() {
+        let Some(namespace) = namespace() else { return };
+        let error = namespace.ip("link set lo up\nlink set there-is-no up").unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("there-is-no") && said.contains(":2"), "{said}");
+    }
+
+    #[test]
+    fn what_panics_inside_panics_outside() {
+        let Some(namespace) = namespace() else { return };
+        let inside = || namespace.within(|| -> u8 { panic!("inside") });
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(inside)).is_err());
+    }
+}
