@@ -19,13 +19,14 @@
 //! };
 //! let interfaces = Interfaces::list()?;
 //! let between = [interfaces.select(&"a".parse()?)?, interfaces.select(&"b".parse()?)?];
-//! let mut relay = Relay::open(between, &config)?;
+//! let mut relay = Relay::open(between, config.lines())?;
 //! relay.run(|| false)?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! [`Line`] is one direction as a value without a clock; [`Relay`] adds the sockets and the clock.
+//! [`Line`] is one direction as a value without a clock, of any link of the simulator; [`Relay`] adds the
+//! sockets and the clock to two of them.
 
 mod line;
 
@@ -34,7 +35,7 @@ pub use line::{Line, LineStats};
 
 use fontana_net::{Clock, FrameError, FrameSocket, Interface, clock};
 use fontana_proto::{Instant, SplitMix64};
-use fontana_sim::{Link, LinkConfig, QueueLength};
+use fontana_sim::{LinkConfig, QueueLength};
 use std::time::Duration;
 
 /// Longest wait, so that a request to stop is soon noticed.
@@ -80,19 +81,25 @@ impl Bottleneck {
 }
 
 impl RelayConfig {
-    /// The link of one direction, 0 or 1, and its random stream.
-    fn link(&self, direction: u64) -> (Link, SplitMix64) {
+    /// The two directions, from the first interface to the second one, and back: the same link, each with
+    /// the random stream of its number, 0 and 1.
+    pub fn lines(&self) -> [Line; 2] {
+        [0, 1].map(|direction| {
+            let line = Line::new(self.link(), SplitMix64::new(self.seed, direction));
+            if self.every_frame { line.for_every_frame() } else { line }
+        })
+    }
+
+    fn link(&self) -> LinkConfig {
         let queue_bytes = self.bottleneck.map_or(u64::MAX, |bottleneck| bottleneck.queue_bytes);
-        let queue_bytes = queue_bytes.min(Line::ROOM as u64);
-        let config = LinkConfig {
+        LinkConfig {
             rate_bytes_per_second: self.bottleneck.map(|b| b.rate_bytes_per_second),
-            queue: QueueLength::Bytes(queue_bytes),
+            queue: QueueLength::Bytes(queue_bytes.min(Line::ROOM as u64)),
             delay: self.delay,
             jitter: self.jitter,
             loss: self.loss.clone(),
             ..LinkConfig::default()
-        };
-        (Link::new(config), SplitMix64::new(self.seed, direction))
+        }
     }
 }
 
@@ -111,6 +118,13 @@ pub struct DirectionStats {
     pub latest: Duration,
 }
 
+impl DirectionStats {
+    /// Frames that the relay itself has lost: those are no losses of the link.
+    pub const fn lost_here(&self) -> u64 {
+        self.line.overflow + self.refused + self.missed
+    }
+}
+
 /// Two interfaces with a link between them.
 #[derive(Debug)]
 pub struct Relay {
@@ -122,15 +136,16 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Opens both interfaces. What comes from now on is relayed as soon as it [runs](Self::run).
+    /// Opens both interfaces, with a line from the first to the second one and one back. What comes from
+    /// now on is relayed as soon as it [runs](Self::run).
     ///
     /// # Errors
     /// The process has not the rights, or one of them is down.
-    pub fn open(between: [&Interface; 2], config: &RelayConfig) -> Result<Self, FrameError> {
+    pub fn open(between: [&Interface; 2], lines: [Line; 2]) -> Result<Self, FrameError> {
         let [a, b] = between;
         Ok(Self {
             ports: [FrameSocket::open(a)?, FrameSocket::open(b)?],
-            lines: [Line::new(config, 0), Line::new(config, 1)],
+            lines,
             stats: [DirectionStats::default(); 2],
             clock: Clock::start(),
         })

@@ -26,7 +26,7 @@ pub(crate) fn run(
         let message = format!("{} twice: a relay stands between two interfaces", a.name);
         return Err(Failure::new(Verdict::Usage, message, "see which there are: ip link"));
     }
-    let mut relay = Relay::open([a, b], &config).map_err(|error| failure(&error))?;
+    let mut relay = Relay::open([a, b], config.lines()).map_err(|error| failure(&error))?;
     stop_on_signals(stop)?;
     console.event(&began(arguments, [a, b]));
     console.note(format_args!("relaying between {} and {} until interrupted", a.name, b.name));
@@ -125,12 +125,12 @@ fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
              ethtool -K INTERFACE tso off gso off tx-udp-segmentation off",
         );
     }
-    let beyond = line.overflow + refused + missed;
-    if beyond > 0 {
+    let lost_here = stats.lost_here();
+    if lost_here > 0 {
         let message = format!(
             "from {from} to {to} the relay itself lost {}: {} for want of memory, {missed} for want \
              of time, {refused} that {to} refused",
-            Count(beyond, "frame"),
+            Count(lost_here, "frame"),
             line.overflow
         );
         console.warning(&message, "give it less traffic, or a shorter delay");

@@ -3,7 +3,7 @@
 use crate::bench::{self, Bench};
 use crate::scene::{Scene, same_file};
 use fontana::net::Frame;
-use fontana_lab::relay::{Line, LossModel, RelayConfig};
+use fontana_lab::relay::{LossModel, RelayConfig};
 use fontana_proto::Instant as Moment;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ fn exchange(sockets: &[UdpSocket; 2], datagrams: u32) -> (Vec<Moment>, BTreeMap<
 
 /// What the link makes of datagrams that are sent at these times, and when.
 fn model(config: &RelayConfig, sent: &[Moment]) -> BTreeMap<u32, Moment> {
-    let mut line = Line::new(config, 0);
+    let [mut line, _] = config.lines();
     for (number, &at) in (0_u32..).zip(sent) {
         // An Ethernet header with the type of IPv4, an IPv4 header with the protocol number of UDP.
         let mut bytes = [0; 14 + 20 + 4];

@@ -1,10 +1,8 @@
 //! One direction of a relay, without a clock and without sockets.
 
-use super::RelayConfig;
 use fontana_net::Frame;
 use fontana_proto::{Instant, SplitMix64};
-use fontana_sim::{EventQueue, Fate, Link, LinkStats};
-use std::time::Duration;
+use fontana_sim::{EventQueue, Fate, Link, LinkConfig, LinkStats, WireFaults};
 
 /// No IP packet is shorter than this (RFC 791, section 3.1), nor is a frame charged less: so the number
 /// of those in a queue of so many bytes has a limit.
@@ -15,8 +13,6 @@ const SHORTEST_PACKET: usize = 20;
 pub struct Line {
     link: Link,
     random: SplitMix64,
-    /// Of frames that the link is not for.
-    delay: Duration,
     every_frame: bool,
     on_the_way: EventQueue<Frame>,
     bytes_on_the_way: usize,
@@ -41,32 +37,37 @@ impl Line {
     /// dropped, and counted.
     pub const ROOM: usize = 64 << 20;
 
-    /// From the first interface to the second one (`direction` 0), or back (1).
-    pub fn new(config: &RelayConfig, direction: u64) -> Self {
-        let (link, random) = config.link(direction);
+    /// Of a link, without the marks and faults that it may have: for packets that come in the same order it
+    /// loses what it loses in a simulation, which gives it the same random stream. Frames that keep the
+    /// network together only have its delay.
+    pub fn new(link: LinkConfig, random: SplitMix64) -> Self {
+        let link = LinkConfig { mark_from: None, faults: WireFaults::default(), ..link };
         Self {
-            link,
+            link: Link::new(link),
             random,
-            delay: config.delay,
-            every_frame: config.every_frame,
+            every_frame: false,
             on_the_way: EventQueue::new(),
             bytes_on_the_way: 0,
             stats: LineStats::default(),
         }
     }
 
+    /// The same whose link is for those frames, too.
+    pub fn for_every_frame(self) -> Self {
+        Self { every_frame: true, ..self }
+    }
+
     /// A frame has come at `now`, which never decreases.
     pub fn offer(&mut self, now: Instant, frame: Frame) {
         if !self.every_frame && keeps_network_together(frame.bytes()) {
             self.stats.exempt += 1;
-            self.put(now + self.delay, frame);
+            self.put(now + self.link.config().delay, frame);
             return;
         }
         self.stats.trains += u64::from(frame.is_train());
         let packet_bytes = frame.bytes().len().saturating_sub(Frame::ETHERNET_HEADER);
         let charged = packet_bytes.max(SHORTEST_PACKET) as u32;
         let fate = self.link.offer(now, charged, &mut self.random);
-        // Neither marks nor faults of the wire: a relay's links have none.
         if let Fate::Arrives(arrival) = fate {
             self.put(arrival.at, frame);
         }
@@ -137,8 +138,9 @@ fn icmpv6_type(packet: &[u8]) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relay::{Bottleneck, LossModel};
+    use crate::relay::{Bottleneck, LossModel, RelayConfig};
     use fontana_sim::Loss;
+    use std::time::Duration;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -181,6 +183,12 @@ mod tests {
             .collect()
     }
 
+    /// From the first interface to the second one.
+    fn there(config: &RelayConfig) -> Line {
+        let [line, _] = config.lines();
+        line
+    }
+
     fn lossy(seed: u64) -> RelayConfig {
         let loss = LossModel::markov(0.2, 3.0);
         RelayConfig { loss, delay: 50 * MS, seed, ..RelayConfig::default() }
@@ -189,24 +197,27 @@ mod tests {
     #[test]
     fn a_line_loses_what_the_model_loses_for_its_seed_and_direction() {
         let config = lossy(5);
-        let lost = [0, 1].map(|direction| {
-            let mut line = Line::new(&config, direction);
-            let arrived = arrivals(&mut line, 2_000, |_, _| ());
-            let mut model = Loss::new(config.loss.clone());
-            let mut random = SplitMix64::new(5, direction);
-            let kept = (0..2_000).filter(|_| !model.next(&mut random)).collect::<Vec<_>>();
-            assert_eq!(arrived, kept);
-            assert_eq!(line.stats().link.wire_drops, 2_000 - kept.len() as u64);
-            arrived
-        });
+        let lines = config.lines().into_iter();
+        let lost: Vec<_> = (0..)
+            .zip(lines)
+            .map(|(direction, mut line)| {
+                let arrived = arrivals(&mut line, 2_000, |_, _| ());
+                let mut model = Loss::new(config.loss.clone());
+                let mut random = SplitMix64::new(5, direction);
+                let kept = (0..2_000).filter(|_| !model.next(&mut random)).collect::<Vec<_>>();
+                assert_eq!(arrived, kept);
+                assert_eq!(line.stats().link.wire_drops, 2_000 - kept.len() as u64);
+                arrived
+            })
+            .collect();
         assert_ne!(lost[0], lost[1], "each direction has its own");
-        assert_ne!(lost[0], arrivals(&mut Line::new(&lossy(6), 0), 2_000, |_, _| ()));
+        assert_ne!(lost[0], arrivals(&mut there(&lossy(6)), 2_000, |_, _| ()));
     }
 
     #[test]
     fn frames_that_keep_the_network_together_are_delayed_only_and_change_no_fate() {
-        let mut alone = Line::new(&lossy(5), 0);
-        let mut among = Line::new(&lossy(5), 0);
+        let mut alone = there(&lossy(5));
+        let mut among = there(&lossy(5));
         let kept = arrivals(&mut alone, 500, |_, _| ());
         assert_eq!(kept, arrivals(&mut among, 500, |line, now| line.offer(now, arp())));
         assert_eq!(among.stats().exempt, 500);
@@ -220,7 +231,7 @@ mod tests {
     #[test]
     fn where_every_frame_counts_they_are_lost_as_others_are() {
         let every = RelayConfig { every_frame: true, ..lossy(5) };
-        let mut line = Line::new(&every, 0);
+        let mut line = there(&every);
         (0..1_000).for_each(|now| line.offer(at(now), arp()));
         let LineStats { link, exempt, .. } = line.stats();
         assert!((100..300).contains(&link.wire_drops) && exempt == 0, "{link:?}");
@@ -230,7 +241,7 @@ mod tests {
     fn a_bottleneck_is_charged_packets_without_their_ethernet_header() {
         let bottleneck = Bottleneck::with_queue_of(20 * MS, 100_000);
         let config = RelayConfig { bottleneck: Some(bottleneck), ..RelayConfig::default() };
-        let mut line = Line::new(&config, 0);
+        let mut line = there(&config);
         // Two packets of 1 000 bytes are 20 ms, and no byte fits any more.
         (0..3).for_each(|number| line.offer(at(0), udp(number)));
         let arrivals: Vec<_> =
@@ -241,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_is_on_the_way_has_a_limit() {
-        let mut line = Line::new(&RelayConfig { delay: 50 * MS, ..RelayConfig::default() }, 0);
+        let mut line = there(&RelayConfig { delay: 50 * MS, ..RelayConfig::default() });
         let large = || ipv4(17, 60_000 - Frame::ETHERNET_HEADER, 0);
         let fit = Line::ROOM / 60_000;
         (0..fit).for_each(|_| line.offer(at(0), large()));
@@ -287,11 +298,11 @@ mod tests {
         let whole = ipv6(0, &[58, 1, 5, 2, 0, 0, 1, 0, 143]);
         for length in 0..whole.len() {
             let _ = keeps_network_together(&whole[..length]);
-            let mut line = Line::new(&RelayConfig::default(), 0);
+            let mut line = there(&RelayConfig::default());
             line.offer(at(0), Frame::new(&whole[..length]));
             assert!(line.poll(at(0)).is_some());
         }
-        let mut every = Line::new(&RelayConfig { every_frame: true, ..lossy(1) }, 0);
+        let mut every = there(&RelayConfig { every_frame: true, ..lossy(1) });
         (0..100).for_each(|_| every.offer(at(0), Frame::new(&[])));
     }
 }
