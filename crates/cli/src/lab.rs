@@ -7,10 +7,12 @@ use crate::args::{LabArguments, LabCommand, LabMergeArguments, LabRunArguments};
 use crate::console::{Console, Failure};
 use crate::events::{LabEvent as Line, seconds};
 use crate::progress;
+use fontana::net::{FrameError, NamespaceError};
 use fontana::{Stop, Verdict};
+use fontana_lab::registry::{self, Real, RealError};
 use fontana_lab::{
-    Experiment, Finding, MergeError, Outcome, Plan, Printed, Scale, Slice, digest, judge, merge,
-    registry,
+    Experiment, Finding, HostsError, MergeError, Outcome, Plan, Printed, Scale, Slice, digest,
+    judge, merge,
 };
 use std::path::Path;
 use std::time::Instant;
@@ -30,9 +32,10 @@ pub(crate) fn run(
 }
 
 fn list(console: &Console) -> Verdict {
-    let only_real = |real: &&&Experiment| registry::find(real.id).is_none();
-    for experiment in registry::EXPERIMENTS.iter().chain(registry::REAL.iter().filter(only_real)) {
-        let Experiment { id, paper, what, .. } = **experiment;
+    let real = registry::REAL.iter().map(|real| real.experiment);
+    let only_real = real.filter(|real| registry::find(real.id).is_none());
+    for experiment in registry::EXPERIMENTS.iter().copied().chain(only_real) {
+        let Experiment { id, paper, what, .. } = *experiment;
         let claims: Vec<String> = (experiment.claims)()
             .iter()
             .map(|claim| format!("{}: {}", claim.name, claim.text))
@@ -88,7 +91,7 @@ fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Ver
 fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     let all = registry::EXPERIMENTS;
     match ids.iter().find(|word| !all.iter().any(|known| means(word, known.id))) {
-        None => Ok(among(all, ids)),
+        None => Ok(all.iter().copied().filter(|known| is_named(ids, known.id)).collect()),
         Some(id) if registry::find_real(id).is_some() => {
             let message = format!("{id} runs over real sockets only");
             let way_out = format!("fontana lab run {id} --real");
@@ -107,22 +110,48 @@ fn real(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     let simulated: Vec<_> =
         ids.iter().filter(|id| registry::find_real(id).is_none()).cloned().collect();
     chosen(&simulated)?;
-    if let Some(id) = ids.iter().find(|word| !all.iter().any(|known| means(word, known.id))) {
-        let names: Vec<_> = all.iter().map(|experiment| experiment.id).collect();
+    let has_real_form = |word: &&String| all.iter().any(|real| means(word, real.experiment.id));
+    if let Some(id) = ids.iter().find(|word| !has_real_form(word)) {
+        let names: Vec<_> = all.iter().map(|real| real.experiment.id).collect();
         let message = format!("{id} is not of real hosts: it has no real form");
         let way_out = format!("run it without --real; with it: {}", names.join(" "));
         return Err(Failure::new(Verdict::Usage, message, way_out));
     }
-    fontana_lab::check_loopback().map_err(|error| {
-        let message = format!("nothing can be sent to this host itself: {error}");
-        Failure::new(Verdict::Io, message, "see what this host can do: fontana doctor")
-    })?;
-    Ok(among(all, ids))
+    let wanted = all.iter().filter(|real| is_named(ids, real.experiment.id));
+    let checked = |real: &Real| {
+        let id = real.experiment.id;
+        (real.check)().map(|()| real.experiment).map_err(|error| not_here(id, &error))
+    };
+    wanted.map(checked).collect()
 }
 
-fn among(all: &[&'static Experiment], ids: &[String]) -> Vec<&'static Experiment> {
-    let wanted = |experiment: &&&Experiment| ids.iter().any(|word| means(word, experiment.id));
-    all.iter().filter(wanted).copied().collect()
+/// An experiment cannot be run over real sockets on this host.
+fn not_here(id: &str, error: &RealError) -> Failure {
+    let (verdict, way_out) = match error {
+        RealError::Hosts(
+            HostsError::Namespace(NamespaceError::NotPermitted)
+            | HostsError::Relay(FrameError::NotPermitted { .. }),
+        ) => (
+            Verdict::Refused,
+            format!("as root, or: unshare --map-root-user --net fontana lab run {id} --real"),
+        ),
+        RealError::Hosts(HostsError::Namespace(NamespaceError::NoProgram)) => {
+            (Verdict::Io, "install it: apt-get install iproute2".to_owned())
+        }
+        RealError::Hosts(_) => (
+            Verdict::Io,
+            "Linux with network namespaces, bridges and veth can; the simulated form runs without --real"
+                .to_owned(),
+        ),
+        RealError::Loopback(_) => {
+            (Verdict::Io, "see what this host can do: fontana doctor".to_owned())
+        }
+    };
+    Failure::new(verdict, format!("{id} cannot be run over real sockets here: {error}"), way_out)
+}
+
+fn is_named(ids: &[String], id: &str) -> bool {
+    ids.iter().any(|word| means(word, id))
 }
 
 /// Whether a word of the command line names an experiment.
@@ -207,8 +236,8 @@ fn leave(
 /// What a page says it was made with: the command that does it again.
 fn command(outcomes: &[Outcome], real: bool) -> String {
     let mut words = vec!["fontana lab run".to_owned()];
-    let all = if real { registry::REAL } else { registry::EXPERIMENTS };
-    if outcomes.len() == all.len() {
+    let all = if real { registry::REAL.len() } else { registry::EXPERIMENTS.len() };
+    if outcomes.len() == all {
         words.push("all".into());
     } else {
         words.extend(outcomes.iter().map(|outcome| outcome.experiment.id.into()));

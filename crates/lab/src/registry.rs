@@ -1,6 +1,8 @@
 //! All experiments, in the order of the pages, and which of their claims are known to differ.
 
 use crate::experiment::Experiment;
+use crate::hosts::{self, HostsError};
+use crate::loopback::{self, LoopbackError};
 use crate::{df, fc, fo, ms};
 
 /// Every experiment.
@@ -54,20 +56,46 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fo::fair::EXPERIMENT,
 ];
 
-/// What the papers measured on real hosts, over real sockets: in real time, on this host's loopback
-/// interface ([`crate::check_loopback`]). Ids and claims are those of the simulated ones, where there is one.
-pub const REAL: &[&Experiment] = &[
-    &df::fig6::REAL,
-    &fc::real::FIGURE_10,
-    &fc::real::FIGURE_11,
-    &fc::real::FIGURE_12,
-    &fc::real::FIGURE_13,
-    &fc::real::FIGURE_14,
-    &fc::real::FIGURE_15,
-    &fc::real::FIGURE_16,
-    &fc::real::FIGURE_20,
-    &fc::tool::REAL,
+/// What the papers measured on real hosts, over real sockets, in real time. Ids and claims are those of the
+/// simulated ones, where there is one.
+pub const REAL: &[Real] = &[
+    Real::between_hosts(&df::fig6::REAL),
+    Real::between_hosts(&fc::real::FIGURE_10),
+    Real::between_hosts(&fc::real::FIGURE_11),
+    Real::between_hosts(&fc::real::FIGURE_12),
+    Real::between_hosts(&fc::real::FIGURE_13),
+    Real::between_hosts(&fc::real::FIGURE_14),
+    Real::between_hosts(&fc::real::FIGURE_15),
+    Real::between_hosts(&fc::real::FIGURE_16),
+    Real::between_hosts(&fc::real::FIGURE_20),
+    Real { experiment: &fc::tool::REAL, check: || Ok(loopback::check()?) },
 ];
+
+/// An experiment over real sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct Real {
+    /// What is run.
+    pub experiment: &'static Experiment,
+    /// Whether it can be run here, and if not, what is in the way.
+    pub check: fn() -> Result<(), RealError>,
+}
+
+impl Real {
+    const fn between_hosts(experiment: &'static Experiment) -> Self {
+        Self { experiment, check: || Ok(hosts::check()?) }
+    }
+}
+
+/// Why an experiment cannot be run over real sockets.
+#[derive(Debug, thiserror::Error)]
+pub enum RealError {
+    /// It is between hosts, and there can be none.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    /// It is over the loopback interface.
+    #[error(transparent)]
+    Loopback(#[from] LoopbackError),
+}
 
 /// The experiment of that id.
 pub fn find(id: &str) -> Option<&'static Experiment> {
@@ -76,7 +104,7 @@ pub fn find(id: &str) -> Option<&'static Experiment> {
 
 /// The real form of the experiment of that id, if it has one.
 pub fn find_real(id: &str) -> Option<&'static Experiment> {
-    REAL.iter().copied().find(|experiment| experiment.id == id)
+    REAL.iter().map(|real| real.experiment).find(|experiment| experiment.id == id)
 }
 
 /// Claims that are known not to hold, with the reason in short; `docs/errata.md` has the long form.

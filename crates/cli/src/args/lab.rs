@@ -15,7 +15,7 @@ use std::time::Duration;
   fontana lab list
   fontana lab run df.fig2
   fontana lab run all --quick
-  fontana lab run fc.fig10 --quick --real       over real sockets, in real time
+  fontana lab run fc.fig10 --quick --real       between hosts of this machine, in real time
   fontana lab run all --out results             a page, figures, and rows as CSV
   fontana lab run all --case 3 --of 16 --out part3      one of 16 jobs; then:
   fontana lab merge part* --out results
@@ -53,9 +53,10 @@ pub(crate) struct LabRunArguments {
     /// Fewer trials, the same claims
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Run what the papers ran on real hosts over real sockets, on the loopback interface
+    /// Run what the papers ran on real hosts between hosts: network namespaces with a relay
     ///
-    /// In real time: minutes, and figures that follow from the machine and what else it does. Not
+    /// In real time: minutes, and figures that follow from the machine and what else it does. Takes Linux, iproute2
+    /// and root, or instead of root: unshare --map-root-user --net fontana lab run ID --real. Not
     /// every experiment has a real form; `fontana lab list` marks those that have. All means all of these.
     #[arg(long, conflicts_with = "case")]
     pub(crate) real: bool,

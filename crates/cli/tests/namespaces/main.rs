@@ -8,6 +8,7 @@ mod bounds;
 mod layered;
 mod mirrors;
 mod pipes;
+mod real;
 mod relay;
 mod resume;
 mod transfers;

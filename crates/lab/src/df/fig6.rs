@@ -4,7 +4,7 @@ use crate::bytes::{ByteJobs, Originals, Pump};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
-use crate::loopback::{Listener, Source, perform};
+use crate::hosts::{LATE, LOST_HERE, Listener, Source, nothing_lost_here, perform};
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
@@ -167,11 +167,12 @@ const REAL_LIMIT: Duration = Duration::from_secs(300);
 const REAL_STARTS_MILLISECONDS: u32 = 12_500;
 
 pub(crate) const REAL: Experiment = Experiment {
-    what: "The sessions of the simulated experiment over real sockets, with real bytes, eight times as fast; \
-           losses and bottlenecks are links of the simulator between the sockets and a receiver. 6 receivers \
+    what: "The sessions of the simulated experiment between hosts, with real bytes, eight times as fast; \
+           losses and bottlenecks are those of a relay before each receiver. 6 receivers \
            for each loss (quick: 2), one code and number of layers after the other, all losses at the same \
            time: half a minute each (four layers: two).",
     kind: Kind::Timed,
+    columns: &["layers", "code", "loss", "eta", "eta_c", "eta_d", "worst_eta_d", LOST_HERE, LATE],
     cases: |_| (2 * CODES.len()) as u32,
     run: |case| {
         std::thread::scope(|scope| {
@@ -182,10 +183,11 @@ pub(crate) const REAL: Experiment = Experiment {
             running.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
         })
     },
+    claims: || claims().into_iter().chain([nothing_lost_here()]).collect(),
     ..EXPERIMENT
 };
 
-/// The same over real sockets. `None` if not every receiver had every byte in time.
+/// The same between hosts. `None` if not every receiver had every byte in time.
 fn receive_really(case: &Case, point: Point) -> Option<Row> {
     let mut random = case.stream(point.loss);
     let (originals, objects) = Originals::draw(&[point.oti()], &mut random)?;
@@ -210,7 +212,10 @@ fn receive_really(case: &Case, point: Point) -> Option<Row> {
     let is_whole =
         heard.iter().all(|heard| heard.complete.is_some() && heard.jobs.has_everything());
     let stats: Vec<_> = heard.iter().map(|heard| heard.receiver.stats()).collect();
-    is_whole.then(|| row(point, &stats, session.source_symbols()))
+    let lost_here = heard.iter().map(|heard| heard.lost_here).sum::<u64>();
+    let late = heard.iter().map(|heard| heard.late).max().unwrap_or_default();
+    let here = row![lost_here, late.as_secs_f64() * 1e3];
+    is_whole.then(|| [row(point, &stats, session.source_symbols()), here].concat())
 }
 
 fn at(table: &Table, column: &str, layers: u32, code: &'static str, loss: u32) -> f64 {

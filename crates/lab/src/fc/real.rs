@@ -1,21 +1,20 @@
-//! `fc.fig10` to `fc.fig16` and `fc.fig20` over real sockets: the sessions of the simulated experiments, on real
-//! bytes, which are coded, decoded and compared, over groups of the loopback interface that receivers
-//! join and leave.
+//! `fc.fig10` to `fc.fig16` and `fc.fig20` between hosts: the sessions of the simulated experiments, on real
+//! bytes, which are coded, decoded and compared, over groups that receivers join and leave.
 
 use super::anticipated::{self, TAKEN};
 use super::profiles::{self, FcastProfile, PROFILES};
 use super::schemes::{self, SCHEMES, Scheme, bursts, remembered};
 use super::session::{self, LAYERS, on_bytes};
-use super::transfer::Storage;
+use super::transfer::{self, Storage};
 use crate::bytes::{ByteJobs, Pump};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
-use crate::loopback::{Listener, LoopbackError, Source, perform};
+use crate::hosts::{HostsError, LATE, LOST_HERE, Listener, Source, nothing_lost_here, perform};
 use crate::session::{LISTENERS_FIRST, Session};
 use crate::statistics::mean;
 use crate::table::{Row, Table, row};
 use fontana_proto::Instant;
-use fontana_sim::{LinkConfig, LossModel};
+use fontana_sim::LossModel;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,8 +33,10 @@ struct RealReception {
     duplicates: u64,
     peak_bytes: u64,
     layers: u32,
-    /// Datagrams that this host lost.
-    dropped: u64,
+    /// Packets that this machine lost itself.
+    lost_here: u64,
+    /// Milliseconds that the relay was late by, at most.
+    late: f64,
 }
 
 /// Sends a session to one receiver behind a link that loses packets. `None` if it cannot be run.
@@ -43,7 +44,7 @@ fn receive(
     session: &Session,
     loss: LossModel,
     limit: Duration,
-) -> Option<Result<RealReception, LoopbackError>> {
+) -> Option<Result<RealReception, HostsError>> {
     let (session, originals) = on_bytes(session)?;
     let source = Source {
         sender: session.sender(0)?,
@@ -54,7 +55,7 @@ fn receive(
     let listener = Listener {
         receiver: session::receiver(&session),
         jobs: Storage::new(ByteJobs::new(originals)),
-        link: LinkConfig::default().with_loss(loss),
+        link: transfer::link(loss),
         seed: session.seed,
         starts_after: Duration::ZERO,
     };
@@ -74,7 +75,8 @@ fn receive(
         duplicates,
         peak_bytes: heard.jobs.peak_bytes,
         layers: heard.layers as u32,
-        dropped: heard.dropped,
+        lost_here: heard.lost_here,
+        late: heard.late.as_secs_f64() * 1e3,
     }))
 }
 
@@ -87,7 +89,8 @@ impl RealReception {
         duplicates: 0,
         peak_bytes: 0,
         layers: 0,
-        dropped: 0,
+        lost_here: 0,
+        late: f64::NAN,
     };
 }
 
@@ -113,7 +116,8 @@ const COLUMNS: &[&str] = &[
     "duplicates",
     "bytes",
     "layers",
-    "lost here",
+    LOST_HERE,
+    LATE,
 ];
 
 /// By whether there are losses, and by seed.
@@ -129,8 +133,7 @@ fn schemes(loss: LossModel, case: &Case) -> Vec<Row> {
         receive_all(SCHEMES.iter().map(|scheme| scheme.session(seed)).collect(), &loss)
     });
     let row = |(scheme, found): (&Scheme, &RealReception)| {
-        let RealReception { seconds, received, duplicates, peak_bytes, layers, dropped, .. } =
-            *found;
+        let RealReception { seconds, received, duplicates, peak_bytes, layers, .. } = *found;
         let simulated = remembered(*scheme, loss.clone(), seed).map_or(f64::NAN, |it| it.seconds);
         row![
             scheme.name,
@@ -141,13 +144,14 @@ fn schemes(loss: LossModel, case: &Case) -> Vec<Row> {
             duplicates,
             peak_bytes,
             layers,
-            dropped
+            found.lost_here,
+            found.late,
         ]
     };
     SCHEMES.iter().zip(found.iter()).map(row).collect()
 }
 
-/// The claims of a simulated experiment, and one more.
+/// The claims of a simulated experiment, and two more.
 fn claims_of(simulated: &Experiment) -> Vec<Claim> {
     let bytes = Claim::new(
         "bytes",
@@ -159,7 +163,7 @@ fn claims_of(simulated: &Experiment) -> Vec<Claim> {
             seconds => seconds.iter().filter(|seconds| seconds.is_nan()).count() as f64,
         },
     );
-    (simulated.claims)().into_iter().chain([bytes]).collect()
+    (simulated.claims)().into_iter().chain([bytes, nothing_lost_here()]).collect()
 }
 
 /// The claims about durations, one about m/rand as far off as a few runs are from their mean, and how
@@ -218,22 +222,22 @@ figure!(
     without_loss,
     // Single simulated runs are 2.5 % from their mean.
     |simulated| durations(simulated, 5.0, 2.0),
-    "The sessions of the simulated experiment over real sockets: the eight ways at the same time, each with \
-     its own sender and receiver on the loopback interface. 10 runs of 16 s (quick: 4)."
+    "The sessions of the simulated experiment between hosts: the eight ways at the same time, each with \
+     hosts of its own, a sender, a switch and a receiver behind a relay. 10 runs of 16 s (quick: 4)."
 );
 figure!(
     FIGURE_11,
     |scale| scale.pick(4, 10),
     without_loss,
     claims_of,
-    "The runs of fc.fig10 over real sockets."
+    "The runs of fc.fig10 between hosts."
 );
 figure!(
     FIGURE_12,
     |scale| scale.pick(4, 10),
     without_loss,
     claims_of,
-    "The runs of fc.fig10 over real sockets."
+    "The runs of fc.fig10 between hosts."
 );
 figure!(
     FIGURE_13,
@@ -241,14 +245,13 @@ figure!(
     with_loss,
     // And here 14 %; when a packet is lost decides on what is heard of a layer for seconds.
     |simulated| durations(simulated, 20.0, 20.0),
-    "As fc.fig10 over real sockets, with the losses of the simulated experiment between the sockets and the \
-     receiver. 10 runs of five minutes (quick: 1)."
+    "As fc.fig10 between hosts, with relays that lose what the simulated experiment loses. 10 runs of five minutes (quick: 1)."
 );
-figure!(FIGURE_14, runs, with_loss, claims_of, "The runs of fc.fig13 over real sockets.");
-figure!(FIGURE_15, runs, with_loss, claims_of, "The runs of fc.fig13 over real sockets.");
+figure!(FIGURE_14, runs, with_loss, claims_of, "The runs of fc.fig13 between hosts.");
+figure!(FIGURE_15, runs, with_loss, claims_of, "The runs of fc.fig13 between hosts.");
 
 pub(crate) const FIGURE_16: Experiment = Experiment {
-    what: "The sessions of the simulated experiment over real sockets, the three profiles at the same time; \
+    what: "The sessions of the simulated experiment between hosts, the three profiles at the same time; \
            this host's processor codes and decodes. 10 runs of a minute (quick: 1).",
     kind: Kind::Timed,
     cases: runs,
@@ -257,11 +260,12 @@ pub(crate) const FIGURE_16: Experiment = Experiment {
         let session = |profile: &_| profiles::large_file(*profile, seed);
         let found = receive_all(PROFILES.iter().map(session).collect(), &LossModel::None);
         let row = |(profile, found): (&FcastProfile, RealReception)| {
-            let RealReception { seconds, heard_seconds, peak_bytes, dropped, .. } = found;
-            row![profile.name, case.index, seconds, heard_seconds, peak_bytes, dropped]
+            let RealReception { seconds, heard_seconds, peak_bytes, lost_here, late, .. } = found;
+            row![profile.name, case.index, seconds, heard_seconds, peak_bytes, lost_here, late]
         };
         PROFILES.iter().zip(found).map(row).collect()
     },
+    columns: &["profile", "run", "seconds", "heard", "bytes", LOST_HERE, LATE],
     claims: profile_claims,
     ..profiles::FIGURE_16
 };
@@ -282,12 +286,13 @@ fn profile_claims() -> Vec<Claim> {
         0.0,
         move |table| after(table, profiles::OPT_CPU.name) / after(table, profiles::OPT_SPEED.name),
     );
-    let claims = claims_of(&profiles::FIGURE_16).into_iter();
-    claims.filter(|claim| claim.name != "speed").chain([hidden]).collect()
+    // Whether hosts are powerful enough, `here` says of all of them.
+    let is_of_hosts = |claim: &Claim| !matches!(claim.name.as_str(), "speed" | "powerful");
+    claims_of(&profiles::FIGURE_16).into_iter().filter(is_of_hosts).chain([hidden]).collect()
 }
 
 pub(crate) const FIGURE_20: Experiment = Experiment {
-    what: "The sessions of the simulated experiment over real sockets, with and without anticipation at the \
+    what: "The sessions of the simulated experiment between hosts, with and without anticipation at the \
            same time. The 23 s that the paper's source is guessed to have encoded before it began are added \
            here too. 10 runs of eight minutes (quick: 1).",
     kind: Kind::Timed,
@@ -300,10 +305,32 @@ pub(crate) const FIGURE_20: Experiment = Experiment {
         let found = receive_all(sessions.into(), &LossModel::None);
         let row = |(ahead, found): (u32, RealReception)| {
             let RealReception { seconds, received, duplicates, peak_bytes, .. } = found;
-            row![u32::from(layers), ahead, run, seconds, received, duplicates, peak_bytes]
+            let RealReception { lost_here, late, .. } = found;
+            row![
+                u32::from(layers),
+                ahead,
+                run,
+                seconds,
+                received,
+                duplicates,
+                peak_bytes,
+                lost_here,
+                late
+            ]
         };
         [1, 0].into_iter().zip(found).map(row).collect()
     },
+    columns: &[
+        "layers",
+        "anticipated",
+        "run",
+        "seconds",
+        "received",
+        "duplicates",
+        "bytes",
+        LOST_HERE,
+        LATE,
+    ],
     claims: || claims_of(&anticipated::FIGURE_20),
     ..anticipated::FIGURE_20
 };
@@ -312,32 +339,64 @@ pub(crate) const FIGURE_20: Experiment = Experiment {
 mod tests {
     use super::*;
     use crate::fc::session::File;
+    use crate::hosts;
     use fontana_proto::{
         DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule,
     };
+    use fontana_wire::CongestionControl;
 
-    #[test]
-    fn a_file_arrives_over_real_sockets_with_every_byte() {
-        let file = File { bytes: 60_000, object_bytes: 16_384, block_symbols: 32 };
+    const FILE: File = File { bytes: 60_000, object_bytes: 16_384, block_symbols: 32 };
+
+    fn session(organization: SymbolOrganization, seed: u64) -> Session {
         let schedule = TransmissionSchedule::Fcast(Fcast {
-            organization: SymbolOrganization::Segments,
+            organization,
             object_order: ObjectOrder::Random,
             stretch_factor: 4,
             anticipated_layers: 0,
         });
-        let session = file.session(128, schedule, DecodePolicy::Incremental, 1).expect("a session");
+        FILE.session(128, schedule, DecodePolicy::Incremental, seed).expect("a session")
+    }
+
+    #[test]
+    fn a_file_arrives_between_hosts_with_every_byte() {
+        if !hosts::are_possible() {
+            return;
+        }
         // However slow this machine is today: nothing here depends on what congestion control makes of it.
-        let session = Session { taken_layers: Some(3), ..session };
-        let receive = |loss, limit| {
-            receive(&session, loss, limit).expect("a session").expect("loopback multicast")
-        };
+        let session = Session { taken_layers: Some(3), ..session(SymbolOrganization::Segments, 1) };
+        let receive =
+            |loss, limit| receive(&session, loss, limit).expect("a session").expect("hosts");
         let found = receive(LossModel::None, PATIENCE);
         // Every byte was compared before the time was taken.
         assert!(found.seconds > 0.0, "{found:?}");
         assert_eq!(found.received - found.duplicates, 60_000_u64.div_ceil(512), "{found:?}");
-        assert_eq!(found.layers, 3);
+        assert_eq!((found.layers, found.lost_here), (3, 0), "{found:?}");
         assert!(found.peak_bytes < 60_000 + 512, "{found:?}");
         let lost = receive(LossModel::bernoulli(1.0), Duration::from_millis(200));
         assert!(lost.seconds.is_nan(), "{lost:?}");
+    }
+
+    #[test]
+    fn the_same_packets_are_lost_between_hosts_as_in_the_simulation() {
+        if !hosts::are_possible() {
+            return;
+        }
+        let loss = LossModel::markov(0.3, 3.0);
+        // On one channel at a fixed rate packets have an order that does not depend on the time.
+        let sessions: Vec<_> = (1..=3)
+            .map(|seed| Session {
+                congestion: CongestionControl::FixedRate,
+                rate_bytes_per_second: 400_000,
+                ..session(SymbolOrganization::AllOnEach, seed)
+            })
+            .collect();
+        let simulated = sessions.iter().map(|session| {
+            let found = transfer::receive(session, loss.clone(), u64::MAX).expect("a reception");
+            (found.received, found.duplicates, found.peak_bytes)
+        });
+        let simulated: Vec<_> = simulated.collect();
+        let found = receive_all(sessions.into_iter().map(Some).collect(), &loss);
+        let real = found.iter().map(|found| (found.received, found.duplicates, found.peak_bytes));
+        assert_eq!(real.collect::<Vec<_>>(), simulated, "{found:?}");
     }
 }

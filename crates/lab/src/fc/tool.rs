@@ -3,12 +3,13 @@
 
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
+use crate::loopback;
 use crate::table::{Row, Table, row};
 use fontana::{
     Code, MetadataMode, Ordering, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, SendMode,
     SendOptions, SendSession, SimulatedLoss, Stop, Verdict,
 };
-use fontana_net::{Batch, Interfaces, ReceiveConfig, ReceiveSocket};
+use fontana_net::{Batch, ReceiveConfig, ReceiveSocket};
 use fontana_wire::Packet;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -90,9 +91,8 @@ impl Transfer {
     fn run(self, case: &Case) -> Result<Row, Box<dyn Error>> {
         let (here, there) = (tempfile::tempdir()?, tempfile::tempdir()?);
         let roots = write_files(case, here.path())?;
-        let interfaces = Interfaces::list()?;
-        let loopback = interfaces.loopback().ok_or("no loopback interface")?;
-        let listening = |port| ReceiveConfig::multicast(GROUP, port, loopback);
+        let loopback = loopback::interface()?;
+        let listening = |port| ReceiveConfig::multicast(GROUP, port, &loopback);
         // A port that nobody has: the system's choice.
         let mut tap = ReceiveSocket::open(&listening(0))?;
         let reach = Reach {

@@ -46,6 +46,11 @@ pub(crate) struct HostReception {
 
 type Run = Simulation<Either<Sender, Machine<Receiver>>, Storage<IdJobs>, Milestones>;
 
+/// From the sender to the receiver.
+pub(super) fn link(loss: LossModel) -> LinkConfig {
+    LinkConfig::wire(LAN_DELAY).with_loss(loss)
+}
+
 /// Sends a session to one receiver whose link loses packets, until it is complete. `first_pass`: symbols
 /// on the list of the lowest layer. `None` if it cannot be run.
 pub(crate) fn receive(session: &Session, loss: LossModel, first_pass: u64) -> Option<Reception> {
@@ -59,8 +64,7 @@ pub(crate) fn receive_on(
     loss: LossModel,
     first_pass: u64,
 ) -> Option<HostReception> {
-    let link = Arc::new(LinkConfig::wire(LAN_DELAY).with_loss(loss));
-    let lan = Rooted::tree(&[1], &[link]);
+    let lan = Rooted::tree(&[1], &[Arc::new(link(loss))]);
     let (source, leaf) = (lan.source, *lan.leaves.first()?);
     let config = SimulationConfig::new(session.seed);
     let mut run: Run = Simulation::new(lan.topology, config, Milestones::default());

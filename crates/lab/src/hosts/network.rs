@@ -1,0 +1,214 @@
+//! A network of hosts that are threads of this process.
+//!
+//! ```text
+//! sender ─── switch ─── relay ─── receiver
+//!               └────── relay ─── receiver
+//! ```
+//!
+//! Each host is a network namespace, and so is the middle, with the switch and the relays. The switch
+//! forwards a group to those who have joined it alone (IGMP snooping, RFC 4541), from the moment when it
+//! hears of it, and not for longer than that: behind each of its ports is one host. The link to a receiver
+//! is the relay's; to the switch, everything passes at once.
+
+use super::HostsError;
+use crate::relay::{Line, Relay};
+use fontana_net::{Interface, Interfaces, Namespace};
+use fontana_proto::SplitMix64;
+use fontana_sim::LinkConfig;
+use std::net::Ipv4Addr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A sender, receivers behind a relay each, and what connects them.
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) sender: Host,
+    pub(super) receivers: Vec<Host>,
+    /// In the order of the receivers. Nothing comes to them, and nothing from them, unless theirs runs.
+    pub(super) relays: Vec<Relay>,
+    pub(super) switch: Switch,
+}
+
+/// A host with one interface.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) namespace: Namespace,
+    pub(super) interface: Interface,
+}
+
+/// Where the hosts meet.
+#[derive(Debug)]
+pub(super) struct Switch {
+    /// It goes when nobody holds it.
+    _namespace: Namespace,
+    asks_since: Instant,
+}
+
+/// A querier listens for others for as long as answers may take before it relies on its own questions
+/// (RFC 3376, section 8.13); until then the switch forwards everything to everybody. That time is what
+/// the setting says, in hundredths of a second: twenty, in which memberships reach the switch, too.
+const SWITCH: &str = "link add switch type bridge mcast_snooping 1 mcast_igmp_version 3 \
+                      mcast_query_response_interval 20\n\
+                      link set switch type bridge mcast_querier 1\n\
+                      link set switch up\n";
+/// And as long again, for a machine that has other things to do.
+const SETTLED: Duration = Duration::from_millis(400);
+
+/// What the one interface of a host is called.
+const INTERFACE: &str = "eth0";
+
+impl Network {
+    /// With a receiver behind each of these lines. Takes some milliseconds for each.
+    pub(super) fn new(lines: Vec<Line>) -> Result<Self, HostsError> {
+        let middle = namespace()?;
+        let sender = namespace()?;
+        let receivers = lines.iter().map(|_| namespace()).collect::<Result<Vec<_>, _>>()?;
+        let ports = receivers.iter().enumerate().map(|(number, host)| relayed_port(number, host));
+        middle.ip(&[SWITCH.to_owned(), sender_port(&sender)]
+            .into_iter()
+            .chain(ports)
+            .collect::<String>())?;
+        let asks_since = Instant::now();
+        let relays = middle.within(|| {
+            let interfaces = Interfaces::list().map_err(HostsError::Interfaces)?;
+            let open = |(number, line)| {
+                let [near, far] = ends(number);
+                let between = [named(&interfaces, &near)?, named(&interfaces, &far)?];
+                Ok(Relay::open(between, [line, undisturbed()])?)
+            };
+            lines.into_iter().enumerate().map(open).collect::<Result<_, HostsError>>()
+        })??;
+        let host = |(number, namespace)| Host::new(number, namespace);
+        Ok(Self {
+            sender: Host::new(0, sender)?,
+            receivers: (1..).zip(receivers).map(host).collect::<Result<_, _>>()?,
+            relays,
+            switch: Switch { _namespace: middle, asks_since },
+        })
+    }
+}
+
+impl Switch {
+    /// Waits until it forwards to those alone who have joined.
+    pub(super) fn settle(&self) {
+        thread::sleep(SETTLED.saturating_sub(self.asks_since.elapsed()));
+    }
+}
+
+impl Host {
+    /// The `number`th in the network. Its interface has been plugged in.
+    fn new(number: u32, namespace: Namespace) -> Result<Self, HostsError> {
+        // Of a network for private use (RFC 1918). Number 0 is the network itself.
+        let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 1).to_bits() + number);
+        namespace.ip(&format!("addr add {address}/8 dev {INTERFACE}\nlink set {INTERFACE} up"))?;
+        let interfaces = namespace.within(Interfaces::list)?.map_err(HostsError::Interfaces)?;
+        let interface = named(&interfaces, INTERFACE)?.clone();
+        Ok(Self { namespace, interface })
+    }
+}
+
+/// A namespace that is silent unless somebody in it speaks.
+fn namespace() -> Result<Namespace, HostsError> {
+    let namespace = Namespace::new()?;
+    // Interfaces without IPv6 discover no neighbors and no routers. Where this is refused, they do: of
+    // frames that keep the network together there are a few more.
+    let silence = || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    let _ = namespace.within(silence)?;
+    Ok(namespace)
+}
+
+/// Commands that plug the sender in.
+fn sender_port(host: &Namespace) -> String {
+    let path = host.path();
+    format!(
+        "link add port type veth peer name {INTERFACE} netns {path}\n\
+         link set port master switch up\n"
+    )
+}
+
+/// Commands that plug a receiver in, with room for a relay between the port and it. One host a port: what
+/// it leaves nobody else can want.
+fn relayed_port(number: usize, host: &Namespace) -> String {
+    let (path, [near, far]) = (host.path(), ends(number));
+    format!(
+        "link add port{number} type veth peer name {near}\n\
+         link set port{number} master switch up\n\
+         link set port{number} type bridge_slave mcast_fast_leave on\n\
+         link add {far} type veth peer name {INTERFACE} netns {path}\n\
+         link set {near} up\n\
+         link set {far} up\n"
+    )
+}
+
+/// The interfaces of a relay: towards the switch, and towards the receiver.
+fn ends(number: usize) -> [String; 2] {
+    ["near", "far"].map(|end| format!("{end}{number}"))
+}
+
+/// For memberships.
+fn undisturbed() -> Line {
+    Line::new(LinkConfig::default(), SplitMix64::new(0, 0))
+}
+
+fn named<'a>(interfaces: &'a Interfaces, name: &str) -> Result<&'a Interface, HostsError> {
+    let found = interfaces.iter().find(|interface| interface.name == name);
+    found.ok_or_else(|| HostsError::Missing { interface: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::{self, group};
+    use fontana_net::{Batch, Destination, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn a_host_gets_the_groups_that_it_has_joined_and_no_others() {
+        const PACKETS: usize = 50;
+        if !hosts::are_possible() {
+            return;
+        }
+        let line = || Line::new(LinkConfig::default(), SplitMix64::new(1, 1));
+        let network = Network::new(vec![line(), line()]).expect("a network");
+        let Network { sender, receivers, relays, switch } = network;
+        let listen = |(channel, host): (u8, &Host)| {
+            let config = ReceiveConfig::multicast(group(channel), 7701, &host.interface);
+            host.namespace.within(|| ReceiveSocket::open(&config)).expect("inside").expect("joined")
+        };
+        let to = |channel| Destination::Multicast((group(channel), 7701).into());
+        let config = SendConfig::new(&sender.interface, (0..3).map(to).collect());
+        let sending = sender.namespace.within(|| SendSocket::new(&config));
+        let mut sending = sending.expect("inside").expect("a socket");
+        let over = AtomicBool::new(false);
+        let offered: Vec<_> = thread::scope(|scope| {
+            let relay = |mut relay: Relay| {
+                let over = &over;
+                scope.spawn(move || {
+                    relay.run(|| over.load(Ordering::Relaxed)).expect("a relay");
+                    relay.stats().map(|stats| stats.line.link.offered)
+                })
+            };
+            let relaying: Vec<_> = relays.into_iter().map(relay).collect();
+            let sockets: Vec<_> = (0..).zip(&receivers).map(listen).collect();
+            switch.settle();
+            for number in 0..PACKETS as u8 {
+                (0..3).for_each(|channel| {
+                    sending.send_batch(channel, &[number], 1).expect("sent");
+                });
+            }
+            for mut socket in sockets {
+                let (mut batch, mut came) = (Batch::default(), Vec::new());
+                while came.len() < PACKETS {
+                    socket.recv_batch(Duration::from_secs(10), &mut batch).expect("a batch");
+                    assert!(batch.datagrams().next().is_some(), "{came:?}");
+                    came.extend(batch.datagrams().map(|datagram| datagram.payload[0]));
+                }
+                assert!(came.into_iter().eq(0..PACKETS as u8), "in order, each once");
+            }
+            over.store(true, Ordering::Relaxed);
+            relaying.into_iter().map(|relay| relay.join().expect("no panic")).collect()
+        });
+        // There: what was joined. Back: memberships, which are not for the link.
+        assert_eq!(offered, [[PACKETS as u64, 0]; 2]);
+    }
+}
