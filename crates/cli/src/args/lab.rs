@@ -53,11 +53,12 @@ pub(crate) struct LabRunArguments {
     /// Fewer trials, the same claims
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Run what the papers ran on real hosts between hosts: network namespaces with a relay
+    /// Run what the papers ran on real hosts between hosts of this machine, over real sockets
     ///
-    /// In real time: minutes, and figures that follow from the machine and what else it does. Takes Linux, iproute2
-    /// and root, or instead of root: unshare --map-root-user --net fontana lab run ID --real. Not
-    /// every experiment has a real form; `fontana lab list` marks those that have. All means all of these.
+    /// Hosts are network namespaces, with a relay before each receiver. In real time: minutes, and figures
+    /// that follow from the machine and what else it does. Takes Linux, iproute2 and root, or instead of
+    /// root: unshare --map-root-user --net fontana lab run ID --real. Not every experiment has a real
+    /// form; `fontana lab list` marks those that have. All means all of these.
     #[arg(long, conflicts_with = "case")]
     pub(crate) real: bool,
     /// Write a page, figures, and rows as CSV to this directory

@@ -168,9 +168,9 @@ const REAL_STARTS_MILLISECONDS: u32 = 12_500;
 
 pub(crate) const REAL: Experiment = Experiment {
     what: "The sessions of the simulated experiment between hosts, with real bytes, eight times as fast; \
-           losses and bottlenecks are those of a relay before each receiver. 6 receivers \
-           for each loss (quick: 2), one code and number of layers after the other, all losses at the same \
-           time: half a minute each (four layers: two).",
+           losses and bottlenecks are those of a relay before each receiver. 6 receivers for each loss (quick: \
+           2), one code and number of layers after the other, all losses at the same time: half a minute \
+           each (four layers: two).",
     kind: Kind::Timed,
     columns: &["layers", "code", "loss", "eta", "eta_c", "eta_d", "worst_eta_d", LOST_HERE, LATE],
     cases: |_| (2 * CODES.len()) as u32,

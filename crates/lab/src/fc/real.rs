@@ -166,13 +166,18 @@ fn claims_of(simulated: &Experiment) -> Vec<Claim> {
     (simulated.claims)().into_iter().chain([bytes, nothing_lost_here()]).collect()
 }
 
-/// The claims about durations, one about m/rand as far off as a few runs are from their mean, and how
-/// far the simulator is from what happened: of each reception the same one, of the same seed.
-fn durations(simulated: &Experiment, few_runs_off: f64, simulator_off: f64) -> Vec<Claim> {
-    let few = |claim: Claim| match claim.name.as_str() {
-        "rand" => Claim { tolerance: few_runs_off, ..claim },
-        _ => claim,
+/// The same with as much room in some of them as a few runs are from their mean.
+fn of_few_runs(simulated: &Experiment, names: &[&str], off: f64) -> Vec<Claim> {
+    let few = |claim: Claim| {
+        let is_of_few = names.contains(&claim.name.as_str());
+        if is_of_few { Claim { tolerance: off, ..claim } } else { claim }
     };
+    claims_of(simulated).into_iter().map(few).collect()
+}
+
+/// The claims about durations, and how far the simulator is from what happened: of each reception the same
+/// one, of the same seed.
+fn durations(simulated: &Experiment, few_runs_off: f64, simulator_off: f64) -> Vec<Claim> {
     let simulator = Claim::new(
         "simulator",
         "not of the paper: % by which the simulator is off, mean over all receptions (the bound is ours)",
@@ -185,7 +190,7 @@ fn durations(simulated: &Experiment, few_runs_off: f64, simulator_off: f64) -> V
             100.0 * mean(&off)
         },
     );
-    claims_of(simulated).into_iter().map(few).chain([simulator]).collect()
+    of_few_runs(simulated, &["rand"], few_runs_off).into_iter().chain([simulator]).collect()
 }
 
 /// Real time has to be waited for: not the paper's 40 runs.
@@ -245,10 +250,18 @@ figure!(
     with_loss,
     // And here 14 %; when a packet is lost decides on what is heard of a layer for seconds.
     |simulated| durations(simulated, 20.0, 20.0),
-    "As fc.fig10 between hosts, with relays that lose what the simulated experiment loses. 10 runs of five minutes (quick: 1)."
+    "As fc.fig10 between hosts, with relays that lose what the simulated experiment loses. 10 runs of five \
+     minutes (quick: 1)."
 );
 figure!(FIGURE_14, runs, with_loss, claims_of, "The runs of fc.fig13 between hosts.");
-figure!(FIGURE_15, runs, with_loss, claims_of, "The runs of fc.fig13 between hosts.");
+figure!(
+    FIGURE_15,
+    runs,
+    with_loss,
+    // Single simulated runs save 6 % more or less of the buffer than on average with p_rand, 3 % with rand.
+    |simulated| of_few_runs(simulated, &["p_rand", "rand"], 15.0),
+    "The runs of fc.fig13 between hosts."
+);
 
 pub(crate) const FIGURE_16: Experiment = Experiment {
     what: "The sessions of the simulated experiment between hosts, the three profiles at the same time; \
@@ -294,7 +307,7 @@ fn profile_claims() -> Vec<Claim> {
 pub(crate) const FIGURE_20: Experiment = Experiment {
     what: "The sessions of the simulated experiment between hosts, with and without anticipation at the \
            same time. The 23 s that the paper's source is guessed to have encoded before it began are added \
-           here too. 10 runs of eight minutes (quick: 1).",
+           here too. 10 runs of thirteen minutes (quick: 1).",
     kind: Kind::Timed,
     cases: |scale| TAKEN.len() as u32 * runs(scale),
     run: |case| {
