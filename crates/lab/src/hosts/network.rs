@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Network {
     pub(super) sender: Host,
     pub(super) receivers: Vec<Host>,
-    /// In the order of the receivers. Nothing comes to them, and nothing from them, unless theirs runs.
+    /// In the order of the receivers, who hear nothing, and are not heard, unless theirs runs.
     pub(super) relays: Vec<Relay>,
     pub(super) switch: Switch,
 }
@@ -44,9 +44,9 @@ pub(super) struct Switch {
     asks_since: Instant,
 }
 
-/// A querier listens for others for as long as answers may take before it relies on its own questions
-/// (RFC 3376, section 8.13); until then the switch forwards everything to everybody. That time is what
-/// the setting says, in hundredths of a second: twenty, in which memberships reach the switch, too.
+/// A bridge of Linux forwards everything to everybody until it has been the querier for as long as answers
+/// may take (the query response interval, RFC 3376, section 8.3); how long that is, it reads when it becomes
+/// the querier. In hundredths of a second: twenty, in which memberships reach the switch, too.
 const SWITCH: &str = "link add switch type bridge mcast_snooping 1 mcast_igmp_version 3 \
                       mcast_query_response_interval 20\n\
                       link set switch type bridge mcast_querier 1\n\
@@ -63,11 +63,11 @@ impl Network {
         let middle = namespace()?;
         let sender = namespace()?;
         let receivers = lines.iter().map(|_| namespace()).collect::<Result<Vec<_>, _>>()?;
-        let ports = receivers.iter().enumerate().map(|(number, host)| relayed_port(number, host));
-        middle.ip(&[SWITCH.to_owned(), sender_port(&sender)]
-            .into_iter()
-            .chain(ports)
-            .collect::<String>())?;
+        let mut commands = format!("{SWITCH}{}", sender_port(&sender));
+        for (number, host) in receivers.iter().enumerate() {
+            commands.push_str(&relayed_port(number, host));
+        }
+        middle.ip(&commands)?;
         let asks_since = Instant::now();
         let relays = middle.within(|| {
             let interfaces = Interfaces::list().map_err(HostsError::Interfaces)?;
