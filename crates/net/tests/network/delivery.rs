@@ -1,8 +1,9 @@
 //! What is sent arrives, by every kind of destination.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 use fontana_net::{Batch, Destination, Ecn, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket};
+use socket2::{Domain, Socket, Type};
 
 use crate::support::{
     PATIENCE, hears_nothing, loopback, payloads, receiver, sender_to, sender_with,
@@ -22,6 +23,37 @@ fn any_source_receiver_hears_multicast_and_is_told_where_it_came_from() {
     assert_eq!(datagram.source.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
     assert_eq!(datagram.destination, Some(group));
     assert_eq!(datagram.ecn, Ecn::NotEct);
+}
+
+/// What a router writes into the two bits (RFC 3168, section 5).
+#[test]
+fn every_datagram_comes_with_its_own_congestion_mark() {
+    let expected = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::CongestionExperienced];
+    let (group, mut receiver) = receiver();
+    let to = SocketAddr::new(group, receiver.port());
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+    socket.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
+    for bits in 0..4 {
+        // Beside a class of traffic, which is none of it.
+        socket.set_tos_v4(46 << 2 | bits).unwrap();
+        socket.send_to(b"x", &to.into()).unwrap();
+    }
+    let (mut batch, mut marks) = (Batch::default(), Vec::new());
+    while marks.len() < expected.len() {
+        assert!(receiver.recv_batch(PATIENCE, &mut batch).unwrap() > 0, "{marks:?}");
+        marks.extend(batch.datagrams().map(|datagram| datagram.ecn));
+    }
+    assert_eq!(marks, expected);
+
+    let mut receiver =
+        ReceiveSocket::open(&ReceiveConfig::unicast((Ipv6Addr::LOCALHOST, 0).into())).unwrap();
+    let socket = Socket::new(Domain::IPV6, Type::DGRAM, None).unwrap();
+    socket.set_tclass_v6(0b11).unwrap();
+    let to = SocketAddr::from((Ipv6Addr::LOCALHOST, receiver.port()));
+    socket.send_to(b"x", &to.into()).unwrap();
+    assert_eq!(receiver.recv_batch(PATIENCE, &mut batch).unwrap(), 1);
+    assert_eq!(batch.datagrams().next().unwrap().ecn, Ecn::CongestionExperienced);
 }
 
 #[test]
