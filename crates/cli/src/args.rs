@@ -13,9 +13,9 @@ use crate::units::{parse_duration, parse_rate, parse_share, parse_size};
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use fontana::MetadataMode;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{PublicKey, Ticket};
+use fontana::{MetadataMode, Profile};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,6 +83,27 @@ impl ReceiveArguments {
     /// Which kind of session is received.
     pub(crate) fn metadata(&self) -> MetadataMode {
         metadata(self.flute, self.fcast)
+    }
+}
+
+/// What a session is to be good at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileArgument {
+    /// Complete as soon as can be
+    Speed,
+    /// As little as can be waits at a receiver
+    Space,
+    /// Receivers whose processors are slower than their networks
+    Cpu,
+}
+
+impl From<ProfileArgument> for Profile {
+    fn from(argument: ProfileArgument) -> Self {
+        match argument {
+            ProfileArgument::Speed => Self::Speed,
+            ProfileArgument::Space => Self::Space,
+            ProfileArgument::Cpu => Self::Cpu,
+        }
     }
 }
 
@@ -260,10 +281,16 @@ pub(crate) struct ReceiveArguments {
     /// Complete when the sender's list of objects says that it is, and all of them are here.
     #[arg(long, conflicts_with = "flute")]
     pub(crate) fcast: bool,
+    /// What to be good at
+    ///
+    /// With cpu nothing is decoded before all channels were left, so that a slow processor loses no
+    /// packets. The sender has a part in it, too: --profile of fontana send.
+    #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed)]
+    pub(crate) profile: ProfileArgument,
     /// Decode when N symbols more than necessary have arrived
     ///
     /// By default as soon as it could succeed. Waiting saves attempts on slow machines.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "profile")]
     pub(crate) patient: Option<u32>,
     /// Throw away so many per cent of the packets
     #[arg(long, value_name = "PERCENT", value_parser = parse_share, hide = true)]
@@ -395,12 +422,14 @@ mod tests {
         assert_eq!(send.ttl, options.reach.hop_limit);
         assert_eq!(send.memory.memory, options.memory as u64);
         assert_eq!(send.content_version, options.manifest_version);
+        assert_eq!(Profile::from(send.profile), options.profile);
         assert_eq!(send.repair, fontana::StreamOptions::new("").repair_permille);
         assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
         let options = fontana::ReceiveOptions::new(".");
         assert_eq!(receive.silence, None);
+        assert_eq!(Profile::from(receive.profile).policy(), options.policy);
         assert_eq!(options.give_up_after_silence, Some(Duration::from_secs(60)));
         assert_eq!(receive.memory.memory, options.memory as u64);
         assert_eq!(receive.max_size, options.max_bytes);

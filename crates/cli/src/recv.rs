@@ -14,8 +14,8 @@ use explain::Circumstances;
 use fontana::net::{InterfaceSelector, Interfaces};
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
-    Acceptance, DecodePolicy, MetadataMode, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession,
-    ReceiveSummary, SimulatedLoss, Stop, Verdict, Versions,
+    Acceptance, DecodePolicy, MetadataMode, Profile, Reach, ReceiveEvent, ReceiveOptions,
+    ReceiveSession, ReceiveSummary, SimulatedLoss, Stop, Verdict, Versions,
 };
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -142,7 +142,7 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
         skip_existing: arguments.skip_existing,
         policy: match arguments.patient {
             Some(margin) => DecodePolicy::Patient { margin },
-            None => DecodePolicy::Incremental,
+            None => Profile::from(arguments.profile).policy(),
         },
         memory: to_size(arguments.memory.memory),
         receive_buffer: to_size(arguments.receive_buffer),

@@ -27,8 +27,8 @@ pub use error::Error;
 pub use fontana_fec::tornado::{StretchError, Tornado};
 pub use fontana_net as net;
 pub use fontana_proto::{
-    Acceptance, DecodePolicy, Expectation, MetadataMode, Offer, ReceiverStats, Rejection, SendMode,
-    SenderStats, SessionKey, StreamBreak, Verified,
+    Acceptance, DecodePolicy, Expectation, MetadataMode, Offer, Profile, ReceiverStats, Rejection,
+    SendMode, SenderStats, SessionKey, StreamBreak, Verified,
 };
 pub use fontana_store::{Device, Filter};
 pub use fontana_wire as wire;

@@ -21,6 +21,8 @@ pub(crate) struct SenderMemory {
     pub(crate) worker_bytes: usize,
     /// Bytes of solved blocks that are kept from round to round.
     pub(crate) kept_bytes: usize,
+    /// Bytes that lists of symbols in their order may take: half of what is left beside content.
+    pub(crate) order_bytes: u64,
 }
 
 impl SenderMemory {
@@ -30,6 +32,7 @@ impl SenderMemory {
             round_bytes: usable / 4,
             worker_bytes: usable / 4 / workers.max(1),
             kept_bytes: usable / 4,
+            order_bytes: (memory.max(MIN_MEMORY) / 16) as u64,
         }
     }
 }
@@ -80,9 +83,10 @@ mod tests {
         for memory in [0, MIN_MEMORY, 128 << 20, DEFAULT_MEMORY, 8 << 30] {
             for workers in [1, 2, 8] {
                 let whole = memory.max(MIN_MEMORY);
-                let SenderMemory { round_bytes, worker_bytes, kept_bytes } =
+                let SenderMemory { round_bytes, worker_bytes, kept_bytes, order_bytes } =
                     SenderMemory::of(memory, workers);
-                assert!(2 * round_bytes + workers * worker_bytes + kept_bytes <= whole);
+                let of_content = 2 * round_bytes + workers * worker_bytes + kept_bytes;
+                assert!(of_content + order_bytes as usize <= whole);
                 let shares = ReceiverMemory::of(memory, workers);
                 let ReceiverMemory { datagram_bytes, worker_bytes, .. } = shares;
                 let decoder_bytes = shares.decoder_bytes as usize;

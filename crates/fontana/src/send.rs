@@ -14,19 +14,20 @@
 use crate::content::{Content, ContentOptions};
 use crate::geometry::{self, Code};
 use crate::layers::{Layering, LayeringScheme};
-use crate::memory::{LEAST_VISIT, SenderMemory};
+use crate::memory::SenderMemory;
 use crate::{Error, Reach, Stop, Verdict, memory};
 use fontana_fec::Oti;
 use fontana_net::{Destination, Interface, IpVersion, SendConfig, SendSocket};
 use fontana_proto::{
-    ChannelClock, ControlObject, Instant, MetadataMode, SendMode, SendObject, Sender, SenderConfig,
-    SenderStats, TransmissionSchedule,
+    ChannelClock, ControlObject, Instant, MetadataMode, Profile, SendMode, SendObject, Sender,
+    SenderConfig, SenderStats,
 };
 use fontana_store::{Allowance, Filter, ObjectEncoder};
 use fontana_wire::{
     ChannelGroups, CongestionControl, ContentKind, FdtExtension, Hash, InstanceId, Manifest,
     ObjectRef, SecretKey, SessionHead, Ticket, Toi, Tsi,
 };
+use order::Layout;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod driver;
+mod order;
 mod stream;
 mod train;
 
@@ -42,7 +44,8 @@ pub use stream::{StreamOptions, StreamSession};
 /// How blocks are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ordering {
-    /// All blocks of all files advance together: join at any time, no block is the last.
+    /// All blocks of all files advance together, as far as [`SendOptions::profile`] has it: join at any
+    /// time, no block is the last.
     #[default]
     Even,
     /// One block after the other, each with so many repair symbols per thousand source symbols,
@@ -57,6 +60,10 @@ pub enum Ordering {
 #[derive(Clone, Debug)]
 pub struct SendOptions {
     /// Files, and directories with all that is in them. Receivers see the last component of each.
+    ///
+    /// All of them are one session and scheduled together: what an application submits to FCAST's tool
+    /// with KEEP_DATA before it says PUSH_DATA (Roca, Mordelet 2002, section 4.2.3). One object after the
+    /// other, as that tool sends what is pushed at once, is [`Ordering::Sequential`].
     pub files: Vec<PathBuf>,
     /// What receivers know the file by, instead of its own name: for a single file.
     pub name: Option<Vec<u8>>,
@@ -81,6 +88,9 @@ pub struct SendOptions {
     pub mode: SendMode,
     /// In which order.
     pub ordering: Ordering,
+    /// What the session is to be good at: the order that [`Ordering::Even`] stands for, and how long
+    /// blocks are. Receivers have a part in it, too: [`Profile::policy`].
+    pub profile: Profile,
     /// With which code.
     pub code: Code,
     /// Source symbols per block, about.
@@ -127,6 +137,7 @@ impl SendOptions {
             tsi: None,
             mode: SendMode::OnDemand,
             ordering: Ordering::Even,
+            profile: Profile::default(),
             code: Code::RaptorQ,
             block_symbols: geometry::DEFAULT_BLOCK_SYMBOLS,
             symbol_size: None,
@@ -238,7 +249,10 @@ impl SendSession {
             filter: &options.filter,
             code: options.code,
             symbol_size,
-            block_symbols: options.block_symbols,
+            block_symbols: options
+                .profile
+                .max_block_symbols()
+                .map_or(options.block_symbols, |most| most.min(options.block_symbols)),
             version: options.manifest_version,
             plain: is_plain,
             workers: options.workers,
@@ -275,7 +289,13 @@ impl SendSession {
             channels: options.reach.channels.clone(),
         };
         let shares = SenderMemory::of(options.memory, options.workers);
-        let round = round(&content, shares.round_bytes, symbol_size);
+        let layout = Layout::of(
+            &options,
+            &content,
+            symbol_size,
+            congestion_control.channel_count(),
+            &shares,
+        );
         let sender = Sender::new(SenderConfig {
             tsi,
             objects: content
@@ -289,15 +309,10 @@ impl SendSession {
                 .collect(),
             control,
             mode: options.mode,
-            schedule: match options.ordering {
-                Ordering::Even => TransmissionSchedule::Interleaved { grain: round.grain },
-                Ordering::Sequential { repair_permille } => {
-                    TransmissionSchedule::Sequential { repair_permille }
-                }
-            },
+            schedule: layout.schedule,
             rate_bytes_per_second,
             packet_overhead: version.header_size() as u32,
-            round_symbols: round.symbols,
+            round_symbols: layout.round_symbols,
             channels,
             sequence_in_cci: !is_plain,
             fti_in_packets,
@@ -601,23 +616,6 @@ fn plain_control_oti(code: Code, length: u64, symbol_size: u16) -> Oti {
         Code::RaptorQ => geometry::control_oti(length, symbol_size),
         _ => geometry::object_oti(Code::None, length, symbol_size, 1 << 16),
     }
-}
-
-struct Round {
-    symbols: u32,
-    grain: u32,
-}
-
-/// How many symbols are laid out at a time, and how many of a block at least.
-fn round(content: &Content, round_bytes: usize, symbol_size: u16) -> Round {
-    let layouts = || content.objects.iter().map(|object| object.source.layout());
-    let symbols = (round_bytes / usize::from(symbol_size.max(1))).clamp(1, 1 << 24) as u32;
-    let total: u64 = layouts().map(|layout| layout.total_source_symbols()).sum();
-    let longest = layouts().map(|layout| layout.max_source_symbols()).max().unwrap_or(1);
-    // With a round that holds a 32nd of everything, even progress costs nothing.
-    let even = u64::from(symbols) * u64::from(LEAST_VISIT) >= total;
-    let grain = if even { 1 } else { longest.div_ceil(LEAST_VISIT) };
-    Round { symbols: symbols.min(total.clamp(1, u64::from(u32::MAX)) as u32), grain }
 }
 
 #[cfg(test)]

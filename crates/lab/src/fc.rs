@@ -6,6 +6,8 @@ pub(crate) mod anticipated;
 pub(crate) mod bounded;
 pub(crate) mod disk;
 pub(crate) mod model;
+#[cfg(test)]
+mod orders;
 pub(crate) mod profiles;
 pub(crate) mod real;
 pub(crate) mod schemes;

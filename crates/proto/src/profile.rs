@@ -44,23 +44,23 @@ impl Profile {
         }
     }
 
-    /// The sender's order. `opt_speed` and `opt_cpu` mix everything, which even progress does too and
-    /// with less chance; over layers it takes a rateless code for that. A code of fixed stretch is
-    /// sent in segments (organization 2).
+    /// The sender's order. `opt_speed` and `opt_cpu` mix everything, which even progress does too and with
+    /// less chance: over layers, a code of fixed stretch has the same symbol sent again as seldom by no
+    /// other order, all receivers taken together (`docs/schedules.md`). `opt_space` is in segments (organization
+    /// 2) over layers; of a single channel they would be the source symbols alone.
     pub const fn schedule(self, scheme: FecScheme, layer_count: u8) -> TransmissionSchedule {
-        let object_order = match self {
-            Self::Space => ObjectOrder::PartlyRandom { one_in: ONE_IN },
-            Self::Speed | Self::Cpu if layer_count <= 1 || scheme.is_rateless() => {
-                return TransmissionSchedule::EVEN;
-            }
-            Self::Speed | Self::Cpu => ObjectOrder::Random,
-        };
-        TransmissionSchedule::Fcast(Fcast {
-            organization: SymbolOrganization::Segments,
-            object_order,
-            stretch_factor: STRETCH_FACTOR,
-            anticipated_layers: 0,
-        })
+        match self {
+            Self::Speed | Self::Cpu => TransmissionSchedule::EVEN,
+            Self::Space => TransmissionSchedule::Fcast(Fcast {
+                organization: match layer_count {
+                    0 | 1 if !scheme.is_rateless() => SymbolOrganization::AllOnEach,
+                    _ => SymbolOrganization::Segments,
+                },
+                object_order: ObjectOrder::PartlyRandom { one_in: ONE_IN },
+                stretch_factor: STRETCH_FACTOR,
+                anticipated_layers: 0,
+            }),
+        }
     }
 
     /// Source symbols that a block of the sender should not exceed, if the profile cares.

@@ -1,6 +1,6 @@
 //! `fontana send`.
 
-use super::{InterfaceArgument, MemoryArgument, Talk, metadata};
+use super::{InterfaceArgument, MemoryArgument, ProfileArgument, Talk, metadata};
 use crate::units::{parse_duration, parse_permille, parse_rate, parse_size};
 use clap::{Args, ValueEnum, ValueHint};
 use fontana::MetadataMode;
@@ -146,6 +146,14 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "PERCENT", value_parser = parse_permille, num_args = 0..=1,
           require_equals = true, default_missing_value = "10")]
     pub(crate) sequential: Option<u32>,
+    /// What to be good at
+    ///
+    /// space has shorter blocks, and three quarters of each come together, so that receivers have few
+    /// under way; it takes some more symbols. cpu is a matter of receivers (recv --profile), who should be
+    /// told the same in any case.
+    #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed,
+          conflicts_with = "sequential")]
+    pub(crate) profile: ProfileArgument,
     /// Plain FLUTE (RFC 6726), for other programs
     ///
     /// One object per file and nothing of our own: no hashes, no signature, no packet numbers.

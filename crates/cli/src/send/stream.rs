@@ -1,7 +1,7 @@
 //! `fontana send -` without `--spool`: a stream, sent while it is made.
 
 use super::{Outline, standard_input};
-use crate::args::{Fec, SendArguments};
+use crate::args::{Fec, ProfileArgument, SendArguments};
 use crate::console::{Console, Failure};
 use crate::events::{SendEvent, Sent, seconds, verdict};
 use crate::progress::{OncePerSecond, SendBar};
@@ -68,6 +68,7 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
         (arguments.mirror, "--mirror"),
         (arguments.dry_run, "--dry-run"),
         (arguments.fec != Fec::Raptorq, "--fec"),
+        (arguments.profile != ProfileArgument::Speed, "--profile"),
         (arguments.content_version != 1, "--content-version"),
     ];
     match given.into_iter().find(|(given, _)| *given) {

@@ -38,6 +38,8 @@ fn a_command_line_that_makes_no_sense_is_2() {
         "recv fontana://nowhere",
         "recv http://239.255.1.1:5/5",
         "recv --seed 3 -y",
+        "recv --patient 3 --profile cpu -y",
+        "send --sequential --profile space f",
     ] {
         run(&arguments(words, &[])).expect(2);
     }
@@ -72,6 +74,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--ttl 2", "RFC 8085", "--controlled-network"),
         ("--channels 2", "a stream has one channel", "--channels"),
         ("--stretch 4", "Tornado", "leave it out"),
+        ("--profile space", "sent once", "leave the option out"),
     ] {
         let refused = run(&arguments(&format!("send - {words}"), &[])).expect(2);
         assert_says(&refused, message, way_out);

@@ -57,13 +57,18 @@ fn every_way_to_send_can_be_received() {
         "--no-source",
         "--symbol-size 512 --memory 32M",
         "--tsi 77 --content-version 9 --ttl 0",
+        "--profile space",
+        "--profile space --fec tornado --block-symbols 100",
+        "--profile cpu --channels 3",
     ]
     .into_iter()
     .enumerate()
     {
         let sender = Sender::start(&format!("--to {} {way}", place()), &paths(&files));
         let into = directory.path().join(number.to_string());
-        run(&arguments(&format!("recv {} --timeout 20 -o", sender.ticket), &[&into])).expect(0);
+        let profile = ["speed", "space", "cpu"][number % 3];
+        let words = format!("recv {} --profile {profile} --timeout 20 -o", sender.ticket);
+        run(&arguments(&words, &[&into])).expect(0);
         assert_equal(&files, &into);
         sender.finish();
     }

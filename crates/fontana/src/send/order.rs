@@ -1,0 +1,121 @@
+//! How symbols are laid out: how many at a time, and in which order.
+
+use super::{Ordering, SendOptions};
+use crate::content::Content;
+use crate::memory::{LEAST_VISIT, SenderMemory};
+use fontana_fec::FecScheme;
+use fontana_proto::TransmissionSchedule;
+
+/// What an order that has lists takes for a symbol: a block and a number.
+const LISTED_SYMBOL_BYTES: u64 = 8;
+/// A layer lists as many symbols as there are source symbols. A single channel lists all that the code
+/// has, if that is not more than so many times as many.
+const MOST_SEGMENTS: u8 = 4;
+
+/// How a sender lays its symbols out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Symbols that are laid out at a time.
+    pub(super) round_symbols: u32,
+    /// In which order.
+    pub(super) schedule: TransmissionSchedule,
+}
+
+impl Layout {
+    pub(super) fn of(
+        options: &SendOptions,
+        content: &Content,
+        symbol_size: u16,
+        channels: u8,
+        shares: &SenderMemory,
+    ) -> Self {
+        let layouts = || content.objects.iter().map(|object| object.source.layout());
+        let volume = Volume {
+            source_symbols: layouts().map(|layout| layout.total_source_symbols()).sum(),
+            longest_block: layouts().map(|layout| layout.max_source_symbols()).max().unwrap_or(1),
+            channels,
+        };
+        let symbols = (shares.round_bytes / usize::from(symbol_size.max(1))).clamp(1, 1 << 24);
+        let symbols = symbols as u32;
+        let schedule = match options.ordering {
+            Ordering::Sequential { repair_permille } => {
+                TransmissionSchedule::Sequential { repair_permille }
+            }
+            Ordering::Even => {
+                let schemes = || layouts().map(|layout| layout.oti().scheme);
+                // What a code without an end needs, one with an end needs, too.
+                let scheme = schemes().find(|s| !s.is_rateless()).or_else(|| schemes().next());
+                volume.schedule(options, scheme, symbols, shares.order_bytes)
+            }
+        };
+        let most = volume.source_symbols.clamp(1, u64::from(u32::MAX)) as u32;
+        Self { round_symbols: symbols.min(most), schedule }
+    }
+}
+
+/// How much there is to send.
+#[derive(Clone, Copy, Debug)]
+struct Volume {
+    source_symbols: u64,
+    /// Source symbols of it.
+    longest_block: u32,
+    channels: u8,
+}
+
+impl Volume {
+    /// The profile's order, if memory allows for it: blocks take turns in it at every symbol, so that a
+    /// round has to hold a 32nd of everything, and it may take lists. Even progress otherwise, in grains
+    /// of a 32nd of a block.
+    fn schedule(
+        self,
+        options: &SendOptions,
+        scheme: Option<FecScheme>,
+        round_symbols: u32,
+        order_bytes: u64,
+    ) -> TransmissionSchedule {
+        // With a round that holds a 32nd of everything, even progress costs nothing.
+        let is_small = u64::from(round_symbols) * u64::from(LEAST_VISIT) >= self.source_symbols;
+        if !is_small {
+            let grain = self.longest_block.div_ceil(LEAST_VISIT);
+            return TransmissionSchedule::Interleaved { grain };
+        }
+        let is_rateless = scheme.is_none_or(FecScheme::is_rateless);
+        let lists = if is_rateless { self.channels } else { self.channels.max(MOST_SEGMENTS) };
+        let listed = self.source_symbols.saturating_mul(u64::from(lists));
+        let has_room = listed.saturating_mul(LISTED_SYMBOL_BYTES) <= order_bytes;
+        scheme.filter(|_| has_room).map_or(TransmissionSchedule::EVEN, |scheme| {
+            options.profile.schedule(scheme, self.channels)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_proto::Profile;
+
+    const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+
+    #[test]
+    fn a_profile_has_its_order_where_memory_allows_for_it() {
+        let order = |profile, source_symbols, channels| {
+            let options = SendOptions { profile, ..SendOptions::new(Vec::new()) };
+            let volume = Volume { source_symbols, longest_block: 6_400, channels };
+            volume.schedule(&options, Some(RAPTORQ), 1_000, 8 * 40_000)
+        };
+        let space = Profile::Space.schedule(RAPTORQ, 1);
+        assert_ne!(space, TransmissionSchedule::EVEN);
+        // A round of 1000 symbols is a 32nd of 32 000; lists have room for 40 000.
+        assert_eq!(order(Profile::Space, 32_000, 1), space);
+        assert_eq!(order(Profile::Space, 20_000, 2), space);
+        assert_eq!(order(Profile::Space, 20_001, 2), TransmissionSchedule::EVEN);
+        assert_eq!(order(Profile::Speed, 32_000, 1), TransmissionSchedule::EVEN);
+        let in_grains = TransmissionSchedule::Interleaved { grain: 200 };
+        for profile in Profile::ALL {
+            assert_eq!(order(profile, 32_001, 1), in_grains);
+        }
+        let nothing = Volume { source_symbols: 0, longest_block: 1, channels: 1 };
+        let options = SendOptions { profile: Profile::Space, ..SendOptions::new(Vec::new()) };
+        assert_eq!(nothing.schedule(&options, None, 1_000, 0), TransmissionSchedule::EVEN);
+    }
+}
