@@ -1,9 +1,12 @@
 //! Real sessions over loopback multicast: real sockets, real files, no root.
 #![allow(clippy::unwrap_used)]
 
+use fontana::net::{Batch, Interfaces, ReceiveConfig, ReceiveSocket};
+use fontana::wire::{Cci, ChannelGroups, Packet, Ticket, WebrcCci};
 use fontana::{
-    Code, Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions, SendSession,
-    SendSummary, SimulatedLoss, Stop, Tornado, Verdict, Verified, wire::Ticket,
+    Code, Layering, LayeringScheme, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession,
+    ReceiveSummary, SendOptions, SendProgress, SendSession, SendSummary, SimulatedLoss, Stop,
+    Tornado, Verdict, Verified,
 };
 use fontana_testing::noise;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -33,28 +36,17 @@ fn receive(options: ReceiveOptions) -> ReceiveSummary {
     session.run(&Stop::new(), &mut |_| {}).unwrap()
 }
 
-/// Receives until it is complete or so long has passed; with the symbols that it went on with.
-fn receive_for(milliseconds: u64, options: ReceiveOptions) -> (ReceiveSummary, Option<u64>) {
+/// Receives until it is complete or has so many symbols more, however busy the machine is; with those that
+/// it went on with.
+fn receive_more(symbols: u64, options: ReceiveOptions) -> (ReceiveSummary, Option<u64>) {
     let session = ReceiveSession::open(options).unwrap();
     let stop = Stop::new();
-    let stopper = stop.clone();
-    let timer = std::thread::spawn(move || {
-        for _ in 0..milliseconds / 10 {
-            std::thread::sleep(Duration::from_millis(10));
-            if stopper.is_set() {
-                return;
-            }
-        }
-        stopper.set();
-    });
     let mut resumed = None;
-    let summary = session.run(&stop, &mut |event| {
-        if let fontana::ReceiveEvent::Resumed { symbols, .. } = event {
-            resumed = Some(symbols);
-        }
+    let summary = session.run(&stop, &mut |event| match event {
+        ReceiveEvent::Resumed { symbols, .. } => resumed = Some(symbols),
+        ReceiveEvent::Progress(progress) if progress.stats.fresh >= symbols => stop.set(),
+        _ => {}
     });
-    stop.set();
-    timer.join().unwrap();
     (summary.unwrap(), resumed)
 }
 
@@ -126,6 +118,72 @@ fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
     assert_eq!(summary.verdict, Verdict::Interrupted);
 }
 
+/// What comes on each group of a session, to anybody who joins it: the congestion control information of
+/// every packet, as a number. `channels`: how many groups, or 1 if they follow from the scheme.
+fn heard_on_each_group(scheme: LayeringScheme, channels: u8) -> (Vec<Vec<u32>>, SendSummary) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("image");
+    std::fs::write(&file, noise(3_000_000, 4)).unwrap();
+    let mut send = SendOptions::new(vec![file]);
+    send.reach = Reach { channels: ChannelGroups::Consecutive(channels), ..reach(100) };
+    send.layering = Some(Layering::new(scheme));
+    // A small receive buffer holds all of it.
+    send.rate_bytes_per_second = 400_000;
+    let session = SendSession::prepare(send).unwrap();
+    let ticket = session.ticket();
+    let interfaces = Interfaces::list().unwrap();
+    let listen = |group| {
+        let loopback = interfaces.loopback().unwrap();
+        ReceiveSocket::open(&ReceiveConfig::multicast(group, ticket.port, loopback)).unwrap()
+    };
+    let mut taps: Vec<_> = ticket.channels.groups(ticket.group).map(listen).collect();
+    let stop = Stop::new();
+    let mut is_time = |progress: &SendProgress<'_>| {
+        if progress.elapsed > Duration::from_millis(600) {
+            stop.set();
+        }
+    };
+    let summary = session.run(&stop, &mut is_time).unwrap();
+    let hear = |tap: &mut ReceiveSocket| {
+        let (mut batch, mut heard) = (Batch::default(), Vec::new());
+        while tap.recv_batch(Duration::from_millis(20), &mut batch).unwrap() > 0 {
+            let packets =
+                batch.datagrams().map(|datagram| Packet::parse(datagram.payload).unwrap());
+            heard.extend(packets.map(|packet| packet.header.cci.low32()));
+        }
+        heard
+    };
+    (taps.iter_mut().map(hear).collect(), summary)
+}
+
+#[test]
+fn every_channel_of_a_layered_session_is_on_its_own_group() {
+    let (heard, summary) = heard_on_each_group(LayeringScheme::Fixed, 4);
+    let packets: Vec<_> = heard.iter().map(Vec::len).collect();
+    assert_eq!(packets.iter().sum::<usize>() as u64, summary.stats.packets);
+    // Layers of rates 1, 1, 2 and 4, to within a packet or two of each.
+    for (&packets, rate) in packets.iter().zip([1, 1, 2, 4]) {
+        let share = summary.stats.packets as usize * rate / 8;
+        assert!(packets.abs_diff(share) <= 2 * rate, "{packets} of {share}");
+    }
+    // Numbered one by one on each.
+    for numbers in heard {
+        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)), "{numbers:?}");
+    }
+    // WEBRC's packets say which channel they are of: the base channel is the first group and has the
+    // last number.
+    let (heard, summary) = heard_on_each_group(LayeringScheme::WebrcFast, 1);
+    assert_eq!(heard.iter().map(Vec::len).sum::<usize>() as u64, summary.stats.packets);
+    let base = heard.len() - 1;
+    for (group, packets) in heard.iter().enumerate() {
+        let channel = if group == 0 { base } else { group - 1 };
+        let of = |&cci: &u32| usize::from(WebrcCci::parse(Cci::from_u32(cci)).unwrap().channel);
+        assert!(packets.iter().all(|cci| of(cci) == channel), "{group}");
+    }
+    let waves = heard.iter().skip(1).filter(|packets| !packets.is_empty()).count();
+    assert!(waves >= 5, "{waves} of {base} waves are sent");
+}
+
 /// At 65 % loss 1.4 k symbols of a code that is stretched four times arrive before any comes again; of
 /// one that is stretched twice it would be 0.7 k.
 #[test]
@@ -180,10 +238,10 @@ fn stopped_receivers_go_on(reach: Reach, code: Code, most_inefficiency: f64) {
     let into = directory.path().join("received");
     let mut lives = Vec::new();
     let mut resumed = Vec::new();
-    for milliseconds in [700, 600, 60_000] {
+    for (seed, symbols) in [(1, 2_000), (2, 2_000), (3, u64::MAX)] {
         let mut options = options(&ticket, &reach, &into);
-        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed: milliseconds });
-        let (summary, symbols) = receive_for(milliseconds, options);
+        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed });
+        let (summary, symbols) = receive_more(symbols, options);
         lives.push(summary);
         resumed.extend(symbols);
     }
@@ -216,14 +274,14 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     send.rate_bytes_per_second = 10_000_000;
     let (ticket, stop_sender, sending) = sender(send);
     let into = directory.path().join("received");
-    let life = |milliseconds| {
+    let life = |symbols| {
         let mut options = options(&ticket, &reach, &into);
-        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed: milliseconds });
-        receive_for(milliseconds, options)
+        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed: 1 });
+        receive_more(symbols, options)
     };
     // From the last source symbols to the first repair symbols.
     std::thread::sleep(Duration::from_millis(1600));
-    let (first, _) = life(700);
+    let (first, _) = life(2_000);
     let list = |directory: &Path| -> Vec<_> {
         std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
@@ -233,7 +291,7 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
         list(&staging).into_iter().map(|p| (std::fs::read(&p).unwrap(), p)).collect();
     let journal = staging.join("journal");
     let before = std::fs::read(&journal).unwrap().len();
-    let (second, resumed) = life(600);
+    let (second, resumed) = life(2_000);
     assert_eq!([first.verdict, second.verdict], [Verdict::Interrupted; 2]);
     let later = std::fs::read(&journal).unwrap();
     assert!(later.len() > before + 10_000, "{} {before}", later.len());
@@ -246,7 +304,7 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     fontana_testing::written_before_a_restart(&mut on_medium);
     std::fs::write(journal, on_medium).unwrap();
 
-    let (third, resumed_again) = life(60_000);
+    let (third, resumed_again) = life(u64::MAX);
     stop_sender.set();
     sending.join().unwrap();
     println!("{resumed:?} {resumed_again:?} {third:?}");
