@@ -100,3 +100,48 @@ fn blocks_wait_for_memory_and_those_that_can_never_have_it_are_refused() {
         |event: &Event| matches!(event, Event::Rejected { reason: Rejection::TooLarge, .. });
     assert!(none.events.iter().any(refused));
 }
+
+/// Of ten symbols for each source symbol, two mirrors that begin anywhere have three in a hundred in
+/// common by the time that they have sent half of what a receiver takes: `1 + 0.53 * 0.53 / 10 / 1.06`. Two
+/// that begin at the same place have all.
+#[test]
+fn mirrors_of_a_code_with_an_end_begin_at_different_places() {
+    let scheme = |blocks: u8, k: u32| FecScheme::Tornado {
+        max_source_block_length: k.div_ceil(blocks.into()),
+        code: Tornado::new(10, 0).unwrap(),
+    };
+    let content = Content::coded(&[(300_000, 2)], 3, 1, &scheme);
+    for source_pass in [true, false] {
+        let setup =
+            |seed| Setup { seed, source_pass: source_pass && seed == 1, ..Setup::default() };
+        let mut senders = [1, 2].map(|seed| start(&content, &setup(seed)));
+        let mut receivers = [ReceiverDriver::new(receiver_config(), 0.0, 1)];
+        run(&mut senders, &mut receivers, LIMIT);
+        assert!(receivers[0].has(&content));
+        let stats = receivers[0].receiver.stats();
+        let eta_d = (stats.fresh + stats.duplicates) as f64 / stats.fresh as f64;
+        assert!((1.0..1.06).contains(&eta_d), "{eta_d}");
+    }
+}
+
+#[test]
+fn a_receiver_that_dies_goes_on_with_every_symbol_of_every_block() {
+    let schemes: [fn(u8, u32) -> FecScheme; 3] = [tornado, lt, lt_strict];
+    for scheme in schemes {
+        let content = Content::coded(&[(300_000, 3)], 3, 1, &scheme);
+        let mut receivers = [ReceiverDriver::new(receiver_config(), 0.2, 0)];
+        let mut senders = [start(&content, &Setup::default())];
+        run(&mut senders, &mut receivers, Duration::from_millis(300));
+        let [first] = receivers;
+        let fresh = first.receiver.stats().fresh;
+        // Of every block something, and of none enough.
+        assert!((500..4_000).contains(&fresh), "{fresh} of 4688");
+        let mut receivers = [first.die(receiver_config(), 1)];
+        let mut senders = [start(&content, &Setup { seed: 5, ..Setup::default() })];
+        run(&mut senders, &mut receivers, LIMIT);
+        assert!(receivers[0].has(&content));
+        let resumed =
+            |event: &Event| matches!(event, Event::Resumed { symbols } if *symbols == fresh);
+        assert!(receivers[0].events.iter().any(resumed), "{fresh}: {:?}", receivers[0].events);
+    }
+}
