@@ -90,7 +90,7 @@ impl Scenario {
             flows: Vec::new(),
         };
         scenario.draw_incidents(&mut dice, trouble);
-        scenario.draw_flows(&mut dice, &places, trouble);
+        scenario.draw_flows(&mut dice, &places, bounds);
         scenario
     }
 
@@ -192,13 +192,19 @@ impl Scenario {
         self.incidents.sort_by_key(|&(at, _)| at);
     }
 
-    fn draw_flows(&mut self, dice: &mut Dice, places: &[NodeId], trouble: Duration) {
+    fn draw_flows(&mut self, dice: &mut Dice, places: &[NodeId], bounds: &SwarmBounds) {
         for _ in 0..dice.between(0, 4).saturating_sub(2) {
             let (Some(from), Some(to)) = (dice.pick(places), dice.pick(places)) else { return };
-            let variant = if dice.one_in(2) { TcpVariant::Reno } else { TcpVariant::Cubic };
-            // Of paths without a bottleneck nothing else bounds the rate.
-            let traffic = Traffic::Tcp(TcpConfig { max_window: 64, ..TcpConfig::new(variant) });
-            self.flows.push(((from, to), traffic, dice.moment(trouble)));
+            let tcp = |variant| {
+                // Of paths without a bottleneck nothing else bounds the rate.
+                Traffic::Tcp(TcpConfig { max_window: 64, ..TcpConfig::new(variant) })
+            };
+            let traffic = match dice.between(0, 2) {
+                0 => tcp(TcpVariant::Reno),
+                1 => tcp(TcpVariant::Cubic),
+                _ => dice.constant_traffic(bounds),
+            };
+            self.flows.push(((from, to), traffic, dice.moment(bounds.trouble)));
         }
     }
 }
@@ -228,6 +234,14 @@ impl Dice {
     fn span(&mut self, before: Duration) -> (Instant, Instant) {
         let (a, b) = (self.moment(before), self.moment(before));
         (a.min(b), a.max(b))
+    }
+
+    /// A tenth of what a sender sends, to all of it.
+    fn constant_traffic(&mut self, bounds: &SwarmBounds) -> Traffic {
+        let packet_bytes = self.between(100, 1_500) as u32;
+        let rate = bounds.rate_bytes_per_second.max(1) * self.between(1, 10) / 10;
+        let nanos = u64::from(packet_bytes) * 1_000_000_000 / rate.max(1);
+        Traffic::Cbr { packet_bytes, interval: Duration::from_nanos(nanos) }
     }
 
     /// A network, and the nodes of `hosts` hosts, or of as many as there is room for.
