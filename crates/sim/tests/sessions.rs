@@ -46,6 +46,26 @@ fn receivers_behind_a_lossy_bottleneck_complete_and_the_run_repeats_exactly() {
     assert_ne!(run(1).0, run(2).0);
 }
 
+/// Each link and each node has a random stream of its own.
+#[test]
+fn more_receivers_change_nothing_of_what_the_first_one_hears() {
+    let first = |receivers| {
+        let p = Probability::new;
+        let faults =
+            WireFaults { duplicate: p(0.02), reorder: p(0.05), held: ms(7), corrupt: p(0.001) };
+        let access = LinkConfig { jitter: ms(2), faults, ..LinkConfig::wire(ms(2)) };
+        let access = access.with_loss(LossModel::markov(0.1, 3.0));
+        let star = Rooted::star(receivers, LinkConfig::wire(ms(10)), access);
+        let scene = Scene::new(200_000, 1, 8 * MBIT, 9);
+        let hosts = star.leaves.iter().map(|&leaf| (leaf, Instant::ZERO));
+        let mut run = scene.run(star.topology, &[star.source], hosts);
+        assert!(until_complete(&mut run, Duration::from_secs(20)));
+        let stats = run.endpoint(star.leaves[0]).unwrap().right().unwrap().stats();
+        (run.observer().complete[&star.leaves[0]], stats)
+    };
+    assert_eq!(first(1), first(5));
+}
+
 #[test]
 fn who_leaves_costs_the_bottleneck_nothing_any_more() {
     let mut run = dumbbell(3);
