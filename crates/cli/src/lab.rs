@@ -17,6 +17,12 @@ use fontana_lab::{
 use std::path::Path;
 use std::time::Instant;
 
+/// The commit that this program was built from (`build.rs`).
+const COMMIT: &str = match option_env!("FONTANA_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
 pub(crate) fn run(
     arguments: &LabArguments,
     console: &Console,
@@ -212,13 +218,15 @@ fn leave(
         seed: outcomes.first().map_or(0, |outcome| outcome.seed),
         quick: outcomes.first().is_some_and(|outcome| outcome.scale == Scale::Quick),
         version: env!("CARGO_PKG_VERSION").into(),
+        commit: COMMIT.into(),
         seconds: seconds(began.elapsed()),
         code: verdict.code(),
     });
     if whole {
         let claims = findings.len();
         console.result(format_args!(
-            "{claims} claims, {differing} differ, {unexpected} other than expected; digest {digest}"
+            "{claims} claims, {differing} differ, {unexpected} other than expected; {}; digest {digest}",
+            provenance(outcomes),
         ));
     } else {
         console.result(format_args!("{rows} rows; join the slices: fontana lab merge DIR..."));
@@ -276,6 +284,15 @@ fn show(finding: &Finding, seed: u64, console: &Console) {
         expected: finding.as_expected,
         seed,
     });
+}
+
+/// With what else the digest follows from: seed, scale and commit.
+fn provenance(outcomes: &[Outcome]) -> String {
+    let (seed, quick) = outcomes
+        .first()
+        .map_or((0, false), |outcome| (outcome.seed, outcome.scale == Scale::Quick));
+    let scale = if quick { ", quick" } else { "" };
+    format!("seed {seed}{scale}, commit {COMMIT}")
 }
 
 const fn relation(paper: Printed) -> &'static str {

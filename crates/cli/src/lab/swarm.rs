@@ -41,13 +41,15 @@ pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Ve
         digest: digest.clone(),
         seed,
         version: env!("CARGO_PKG_VERSION").into(),
+        commit: super::COMMIT.into(),
         seconds: seconds(began.elapsed()),
         code: verdict.code(),
     });
     console.result(format_args!(
         "{} runs from seed {seed}, {receivers} receivers, {deliveries} deliveries; {breaches} broke an \
-         invariant; digest {digest}",
+         invariant; commit {}; digest {digest}",
         runs.len(),
+        super::COMMIT,
     ));
     match runs.iter().find(|run| run.outcome.is_err()) {
         None => Ok(verdict),

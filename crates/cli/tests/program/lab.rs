@@ -23,6 +23,24 @@ fn experiments_are_listed_run_and_judged() {
 }
 
 #[test]
+fn a_swarm_repeats_itself_and_says_what_it_follows_from() {
+    let swarm = |seed: &str| {
+        let ran = run(&["lab", "swarm", "--seeds", "3", "--seed", seed, "--json"]).expect(0);
+        ran.event("swarm")
+    };
+    let (first, again, other) = (swarm("5"), swarm("5"), swarm("6"));
+    assert_eq!(fields(&first), documented("fontana lab")["swarm"]);
+    assert_eq!((first["runs"].as_u64(), first["breaches"].as_u64()), (Some(3), Some(0)));
+    assert_eq!(first["seed"], 5);
+    assert!(first["receivers"].as_u64() >= Some(3) && first["deliveries"].as_u64() > Some(0));
+    assert_eq!(first["digest"], again["digest"]);
+    assert_ne!(first["digest"], other["digest"]);
+    let commit = first["commit"].as_str().unwrap();
+    let shown = run(&["lab", "run", "--quick", "ms.series", "--seed", "7"]).expect(0).stdout;
+    assert!(shown.contains(&format!("seed 7, quick, commit {commit}; digest ")), "{shown}");
+}
+
+#[test]
 fn slices_of_a_run_are_joined_to_the_same_page() {
     let directory = tempfile::tempdir().unwrap();
     let place = |name: &str| directory.path().join(name);
