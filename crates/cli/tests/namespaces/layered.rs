@@ -112,16 +112,43 @@ fn layers_are_on_any_kind_of_groups() {
     }
 }
 
-/// The receivers find their rate by themselves, and leave what they cannot take.
+/// The receivers find their rate by themselves, and leave what they cannot take: nothing else comes over
+/// their links, but for what is under way when they leave.
 #[test]
 fn with_webrc_receivers_find_their_rates_and_get_the_file() {
     let Some(scene) = Scene::new(5) else { return };
     let (session, receptions) = start(&scene, 1 << 20, WEBRC, "--timeout 120");
     for (bottleneck, host, mut reception) in receptions.into_iter().rev() {
-        let _ = reception.complete();
+        let summary = reception.complete();
         assert!(same_file(&scene.path("image.raw"), &scene.received(host).join("image.raw")));
-        println!("host {host}: {bottleneck} Mbit/s, channels {:?}", scene.bench.groups(host));
+        let crossed = scene.bench.groups(host);
+        println!("host {host}: {bottleneck} Mbit/s, channels {crossed:?}");
+        let waves = crossed.iter().skip(1).filter(|&&packets| packets > 0).count();
+        assert!(waves > 1, "the base channel alone does not bring the file in time");
+        let (crossed, heard) = (crossed.iter().sum::<u64>() as f64, summary.number("datagrams"));
+        assert!(crossed <= 1.1 * heard + 100.0, "{crossed} packets for {heard}");
     }
+    session.end();
+}
+
+/// A mark is a sign of congestion like a loss: nothing is lost here.
+#[test]
+fn a_receiver_of_marked_packets_stays_on_the_lowest_layer() {
+    let Some(scene) = Scene::new(3) else { return };
+    scene.bench.mark(1);
+    // More than comes in six seconds.
+    let file = scene.noise("image.raw", 64 << 20);
+    let options = "--rate 16M --congestion-control rlc --channels 4";
+    let session = scene.send(0, options, &file);
+    let receive = |host| scene.receive(host, &session.ticket, "--timeout 6");
+    let [marked, other] = [receive(1), receive(2)].map(|mut reception| {
+        reception.finish(3);
+        let summary = reception.summary();
+        assert_eq!(summary.number("lost"), 0.0);
+        summary.number("most_channels")
+    });
+    assert_eq!(marked, 1.0);
+    assert!(other > 1.0, "{other}");
     session.end();
 }
 

@@ -119,6 +119,21 @@ END"
         ));
     }
 
+    /// Marks what comes to a host for IPv4 groups as having met congestion (RFC 3168), as a router does.
+    pub fn mark(&self, host: usize) {
+        let host = self.host(host);
+        sh(&format!(
+            "ip netns exec {host} nft -f - <<END
+table inet marks {{
+  chain came {{
+    type filter hook prerouting priority -300;
+    ip daddr 224.0.0.0/4 meta l4proto udp ip ecn set ce
+  }}
+}}
+END"
+        ));
+    }
+
     /// Datagrams that came to a lossy host, and those of them that the rule dropped.
     pub fn losses(&self, host: usize) -> (u64, u64) {
         self.counters(host, "loss input")
