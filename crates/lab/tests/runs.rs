@@ -141,8 +141,14 @@ fn the_page_that_is_checked_in_is_about_the_experiments_there_are() {
 }
 
 #[test]
-fn what_takes_no_time_comes_out_as_known() {
+fn what_takes_seconds_comes_out_as_known() {
     let ids = [
+        "df.layers",
+        "df.requirements",
+        "fo.crowd",
+        "fo.eta",
+        "fc.model",
+        "fc.alf",
         "df.graph",
         "df.table1",
         "df.table2",
