@@ -75,6 +75,24 @@ fn every_way_to_send_can_be_received() {
 }
 
 #[test]
+fn a_receiver_with_the_profile_cpu_decodes_nothing_before_it_has_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files(directory.path(), &[2_000_000; 3]);
+    // One file after the other, which takes most of a second for each.
+    let way = "--sequential --block-symbols 500 --rate 20M";
+    let sender = Sender::start(&format!("--to {} {way}", place()), &paths(&files));
+    for (profile, waits) in [("cpu", true), ("speed", false)] {
+        let into = directory.path().join(profile);
+        let words = format!("recv {} --profile {profile} --json --timeout 20 -o", sender.ticket);
+        let events = run(&arguments(&words, &[&into])).expect(0).events();
+        let first = |name: &str| events.iter().position(|event| event["event"] == name).unwrap();
+        assert_eq!(first("heard_enough") < first("object_done"), waits, "{profile}: {events:?}");
+        assert_equal(&files, &into);
+    }
+    sender.finish();
+}
+
+#[test]
 fn a_plain_flute_session_is_received_and_nobody_vouches_for_it() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path(), &[1, 300_000]);
