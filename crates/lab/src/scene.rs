@@ -70,18 +70,18 @@ impl Scene {
         Some(())
     }
 
-    /// Until every receiver has heard enough and left, or until `limit`: whether they have. Nobody
-    /// leaves before he has everything.
+    /// Until every receiver has heard enough and left, or until `limit`: whether they have.
     pub(crate) fn until_all_left(&mut self, limit: Duration) -> Option<bool> {
         let receivers = &self.receivers;
-        // Who has not begun has not joined either.
-        let has_left = |run: &Simulation<Peer, IdJobs>, node: NodeId| {
-            let heard = run.endpoint(node).and_then(Either::right).map(Receiver::stats);
-            heard.is_some_and(|stats| stats.datagrams > 0) && run.joined(node).is_empty()
+        let done = |run: &Simulation<Peer, IdJobs>| {
+            receivers.iter().all(|&node| has_everything(run, node))
         };
-        let done =
-            |run: &Simulation<Peer, IdJobs>| receivers.iter().all(|&node| has_left(run, node));
         self.run.run_while(Instant::ZERO + limit, done).ok()
+    }
+
+    /// Receivers that are not there yet, or have given up.
+    pub(crate) fn missing(&self) -> usize {
+        self.receivers.iter().filter(|&&node| !has_everything(&self.run, node)).count()
     }
 
     /// Counters of a receiver.
@@ -93,6 +93,13 @@ impl Scene {
     pub(crate) fn all_stats(&self) -> Vec<ReceiverStats> {
         (0..self.receivers.len()).filter_map(|place| self.stats(place)).collect()
     }
+}
+
+/// Whether a receiver has accepted something, wants nothing of it any more, and has left.
+fn has_everything(run: &Simulation<Peer, IdJobs>, node: NodeId) -> bool {
+    let receiver = run.endpoint(node).and_then(Either::right);
+    receiver.is_some_and(|r| r.source_symbols() > 0 && r.symbols_wanted() == 0)
+        && run.joined(node).is_empty()
 }
 
 /// The paper's inefficiencies of a reception: `eta` counts all packets of the session.

@@ -204,9 +204,5 @@ fn tolerant(case: &Case) -> Option<f64> {
     }
     lossy.until_all_left(LIMIT)?;
     slow.until_all_left(LIMIT)?;
-    let missing = |scene: &Scene| {
-        let joined = |&&node: &&fontana_sim::NodeId| !scene.run.joined(node).is_empty();
-        scene.receivers.iter().filter(joined).count()
-    };
-    Some((missing(&lossy) + missing(&slow)) as f64)
+    Some((lossy.missing() + slow.missing()) as f64)
 }
