@@ -81,6 +81,29 @@ fn a_dry_run_says_what_it_would_do_and_sends_nothing() {
     assert!(listener.recv(&mut [0; 2000]).is_ok());
 }
 
+/// The numbers of channels are those of docs/congestion.md: WEBRC's waves, quiet ones and the base
+/// channel.
+#[test]
+fn layers_follow_from_what_decides_about_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    for (words, channels) in [
+        ("", None),
+        ("--layered --rate 10M", Some("50")),
+        ("--congestion-control webrc --rate 10M", Some("50")),
+        ("--congestion-control webrc-fast --rate 100M", Some("35")),
+        ("--channels 4", Some("4")),
+        ("--layered --channels 5 --congestion-control rlc", Some("5")),
+        ("--layers 1M,1M,2M", Some("3")),
+    ] {
+        let dry = run(&arguments(&format!("send -i lo --dry-run --json {words}"), &[&file]));
+        let ticket = dry.expect(0).event("session")["ticket"].as_str().unwrap().to_owned();
+        let said = ticket.split_once("channels=").map(|(_, channels)| channels);
+        assert_eq!(said, channels, "{words}: {ticket}");
+    }
+}
+
 #[test]
 fn a_name_with_escape_sequences_is_shown_and_not_obeyed() {
     let directory = tempfile::tempdir().unwrap();
