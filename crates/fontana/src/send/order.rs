@@ -43,7 +43,7 @@ impl Layout {
             }
             Ordering::Even => {
                 let schemes = || layouts().map(|layout| layout.oti().scheme);
-                // What a code without an end needs, one with an end needs, too.
+                // An order for a code that has an end serves one that has none.
                 let scheme = schemes().find(|s| !s.is_rateless()).or_else(|| schemes().next());
                 volume.schedule(options, scheme, symbols, shares.order_bytes)
             }
