@@ -206,7 +206,7 @@ fn every_symbol_is_distinct_whatever_the_levels_with_four_mirrors_and_restarts_o
 fn control_objects_come_to_the_lowest_channel_in_time_however_slow_it_is() {
     let content = Content::new(&[(400_000, 3)], 5);
     // Packets of 116 bytes: 1, 10 and 100 of them in a second on channel 0 of three.
-    for (per_second, head_within) in [(1, 5_000), (10, 2_200), (100, 2_200)] {
+    for (per_second, head_within) in [(1, 6_500), (10, 2_200), (100, 2_200)] {
         let layers = vec![116 * per_second, 116 * 200, 116 * 700];
         let rate = layers.iter().sum();
         let mut driver = start(&content, &Setup { rate, layers, ..Setup::default() });

@@ -131,18 +131,25 @@ pub(super) struct ControlCarousel {
     due: Vec<u64>,
     /// When a symbol was last sent on channel 0.
     on_base_at: Option<Instant>,
+    /// Makes the next one there come a little earlier or later: less than [`UNEVEN_ON_BASE`].
+    uneven_on_base: u32,
 }
 
 /// Of several channels, the slowest receivers hear only channel 0, which may be much slower than the
 /// session. A control object comes by there as a whole in this time, if it has no more than
 /// [`BASE_SYMBOLS`] and that takes no more than one packet in [`BASE_GAP`]; one of its symbols does even
 /// if that takes every second packet. On WEBRC's base channel of one packet a second (RFC 3738) every
-/// second packet is a control packet: a receiver that hears nothing else waits four seconds for the head.
+/// second packet is a control packet: a receiver that hears nothing else waits four to six seconds for
+/// the head.
 const BASE_PERIOD: Duration = Duration::from_secs(2);
 /// 21 kB: a manifest of a few hundred blocks.
 const BASE_SYMBOLS: u32 = 16;
 /// 13 % of a slow channel is what a quick start may cost.
 const BASE_GAP: u64 = 8;
+/// There, times are up to an eighth shorter, in so many steps: on fast channels, of less than a packet.
+const UNEVEN_ON_BASE: u32 = 64;
+/// And one control packet in so many comes a packet later: on the slowest, an eighth is less than that.
+const LATER_ON_BASE: u32 = 4;
 
 impl ControlCarousel {
     pub(super) fn new(
@@ -156,8 +163,9 @@ impl ControlCarousel {
         let period = relaxed.min((SPOOLED_PACKETS / u64::from(k.max(1))).max(MIN_PERIOD));
         let stream = SymbolStream::new(object.oti.scheme, k, true, random);
         let due = vec![0; channel_count.max(1)];
-        let random = random.clone();
-        Self { object, stream, sent: 0, period, random, due, on_base_at: None }
+        // Of its own: two objects that are uneven in the same way are even together.
+        let random = SplitMix64::new(random.clone().next_u64(), object.toi.0 as u64);
+        Self { object, stream, sent: 0, period, random, due, on_base_at: None, uneven_on_base: 1 }
     }
 
     /// Symbols that were sent so far.
@@ -187,16 +195,18 @@ impl ControlCarousel {
     /// content have been sent there since the last control packet.
     pub(super) fn missing_on_base(all: &[Self], now: Instant, gap: u64) -> Option<usize> {
         let is_missing = |carousel: &Self| {
+            let period = BASE_PERIOD - BASE_PERIOD / 8 * carousel.uneven_on_base / UNEVEN_ON_BASE;
             carousel.on_base_at.is_none_or(|at| {
                 let symbols = carousel.object.source_symbols.clamp(1, BASE_SYMBOLS);
-                let soon = gap + 1 >= BASE_GAP && at + BASE_PERIOD / symbols <= now;
-                soon || at + BASE_PERIOD <= now
+                let soon = gap + 1 >= BASE_GAP && at + period / symbols <= now;
+                soon || at + period <= now
             })
         };
         all.iter()
             .enumerate()
-            .filter(|(_, carousel)| gap > 0 && is_missing(carousel))
+            .filter(|(_, carousel)| is_missing(carousel))
             .min_by_key(|(index, carousel)| (carousel.on_base_at, *index))
+            .filter(|(_, carousel)| gap > u64::from(carousel.uneven_on_base % LATER_ON_BASE == 0))
             .map(|(index, _)| index)
     }
 
@@ -235,18 +245,20 @@ impl ControlCarousel {
     }
 
     /// The packet was sent; it was the channel's number `packets`.
+    ///
+    /// The next one is not exactly so many later. A full queue drops packets of an even stream in a
+    /// rhythm of its own: one that shares a factor with this one would take every control packet, or none.
     pub(super) fn advance(&mut self, now: Instant, channel: ChannelId, packets: u64) {
         self.sent += 1;
         if self.sent >= u64::from(self.object.source_symbols)
             && let Some(due) = self.due.get_mut(usize::from(channel.0))
         {
-            // A full queue drops packets of an even stream in a rhythm of its own: one that shares a
-            // factor with this one would take every control packet, or none.
             let uneven = self.period + u64::from(self.random.below(self.period as u32 / 8 + 1));
             *due = packets + uneven;
         }
         if channel == ChannelId::BASE {
             self.on_base_at = Some(now);
+            self.uneven_on_base = self.random.below(UNEVEN_ON_BASE);
         }
     }
 }
@@ -297,6 +309,34 @@ mod tests {
             }
         }
         assert!(by_parity.iter().all(|&count| count > 20), "{by_parity:?}");
+    }
+
+    #[test]
+    fn nor_does_one_in_front_of_the_lowest_of_several_channels() {
+        let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+        let oti = Oti { transfer_length: 100, symbol_size: 100, scheme };
+        let mut random = SplitMix64::new(1, 1);
+        let mut object = |toi| {
+            let object = ControlObject::new(toi, oti, &[1; 100], None, 2).unwrap();
+            ControlCarousel::new(object, 100, 1, &mut random)
+        };
+        // An even number of packets in two seconds.
+        for per_second in [1, 35] {
+            let mut all = [object(Toi::HEAD), object(Toi::MANIFEST)];
+            let (mut by_parity, mut gap) = ([[0, 0]; 2], 0);
+            for packet in 0..2_000 {
+                let now = Instant::ZERO + Duration::from_secs(packet) / per_second;
+                match ControlCarousel::missing_on_base(&all, now, gap) {
+                    None => gap += 1,
+                    Some(which) => {
+                        all[which].advance(now, ChannelId::BASE, packet);
+                        by_parity[which][packet as usize % 2] += 1;
+                        gap = 0;
+                    }
+                }
+            }
+            assert!(by_parity.as_flattened().iter().all(|&count| count > 4), "{by_parity:?}");
+        }
     }
 
     #[test]

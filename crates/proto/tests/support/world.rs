@@ -627,6 +627,11 @@ impl ReceiverDriver {
     /// Another life with what this one has kept on its disk.
     pub fn die(self, config: ReceiverConfig, seed: u64) -> Self {
         let mut next = Self::new(config, self.loss, seed);
+        if self.layouts.is_empty() {
+            // It has not learned what the session is about, and leaves everything as it was.
+            (next.kept, next.placed) = (self.kept, self.placed);
+            return next;
+        }
         next.kept.session_packets = self.receiver.stats().session_packets;
         let k = |block: &BlockId| self.layouts[&block.toi].source_symbols(block.sbn).unwrap();
         for (&block, symbols) in &self.placed {
