@@ -4,7 +4,7 @@
 use fontana_proto::{Instant, Receiver};
 use fontana_sim::{
     Dumbbell, FlowId, IdJobs, LinkConfig, LossModel, Probability, Simulation, SimulationConfig,
-    TcpConfig, TcpVariant, Traffic,
+    TcpConfig, TcpVariant, Topology, Traffic,
 };
 use std::time::Duration;
 
@@ -124,6 +124,22 @@ fn constant_traffic_takes_its_share_and_no_more() {
     assert!(cbr.delivered > 29_000, "{cbr:?}");
     let half = 60 * 5 * MBIT / SEGMENT;
     assert!(tcp.delivered > half * 9 / 10 && tcp.delivered <= half * 11 / 10, "{tcp:?}");
+}
+
+/// Or a run would never come to an end.
+#[test]
+fn tcp_does_not_flow_where_it_would_be_there_and_back_at_once() {
+    for (delay, flows) in [(0, false), (1, true)] {
+        let mut topology = Topology::new();
+        let pair = (topology.add_node(), topology.add_node());
+        topology.add_link(pair.0, pair.1, LinkConfig::wire(ms(0)));
+        topology.add_link(pair.1, pair.0, LinkConfig::wire(ms(delay)));
+        let mut run: Simulation<Receiver, IdJobs> =
+            Simulation::new(topology, SimulationConfig::new(5), ());
+        let tcp = TcpConfig { max_window: 2, ..TcpConfig::new(TcpVariant::Reno) };
+        assert_eq!(run.add_flow(pair, Traffic::Tcp(tcp), at(0), at(1)).is_some(), flows);
+        run.run_until(at(1)).unwrap();
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{Event, Simulation};
 use crate::tcp::{Ack, TcpConfig, TcpReceiver, TcpSender};
 use crate::trace::Note;
-use crate::{Fate, Jobs, LinkId, NodeId, Observer};
+use crate::{Fate, Jobs, Link, LinkId, NodeId, Observer};
 use fontana_proto::{Endpoint, Instant};
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,8 @@ pub(super) enum Segment {
 
 impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
     /// Has `traffic` flow from one node to another, on the shortest ways there and back, from
-    /// `starts_at` until `stops_at`. `None` if there is no way, or none is needed.
+    /// `starts_at` until `stops_at`. `None` if there is no way, or none is needed; or if a window of TCP
+    /// would be there and back at once, and so time stand still.
     pub fn add_flow(
         &mut self,
         (from, to): (NodeId, NodeId),
@@ -73,8 +74,13 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         stops_at: Instant,
     ) -> Option<FlowId> {
         let there: Arc<[_]> = self.topology.path(from, to).filter(|way| !way.is_empty())?.into();
-        let back = self.topology.path(to, from)?.into();
+        let back: Arc<[_]> = self.topology.path(to, from)?.into();
+        let takes_time = |link: &LinkId| {
+            let config = self.links.get(link.index()).map(Link::config);
+            config.is_some_and(|c| c.rate_bytes_per_second.is_some() || !c.delay.is_zero())
+        };
         let ends = match traffic {
+            Traffic::Tcp(_) if !there.iter().chain(back.iter()).any(takes_time) => return None,
             Traffic::Tcp(config) => Ends::Tcp {
                 config,
                 sender: Box::new(TcpSender::new(config)),
