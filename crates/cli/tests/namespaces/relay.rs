@@ -173,9 +173,9 @@ fn fairness_of_a_layered_session_and_a_cubic_flow_at_one_bottleneck() {
     reception.receiver.wait_for("accepted", Duration::from_secs(30));
     let from = began.elapsed().as_secs_f64();
     let address = Bench::address(1);
-    let times = format!("-O{SETTLED} -t{TOGETHER}");
+    let time = format!("-t{}", SETTLED + TOGETHER);
     let mut flow = bench.command(0, "iperf3");
-    let output = run(flow.args(["-c", &address, "-Ccubic", "-J"]).args(times.split(' ')));
+    let output = run(flow.args(["-c", &address, "-Ccubic", "-J", &time]));
     let to = began.elapsed().as_secs_f64();
     let _ = server.wait();
     reception.receiver.interrupt();
@@ -187,7 +187,10 @@ fn fairness_of_a_layered_session_and_a_cubic_flow_at_one_bottleneck() {
 
     // Bits of IP packets in a second, as the link counts them.
     let flow: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let tcp = flow["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() * 1500.0 / 1448.0;
+    let seconds = flow["intervals"].as_array().unwrap().iter().map(|interval| &interval["sum"]);
+    let settled = seconds.filter(|sum| sum["start"].as_f64().unwrap() >= SETTLED - 0.5);
+    let sum = |of: &str| settled.clone().map(|sum| sum[of].as_f64().unwrap()).sum::<f64>();
+    let tcp = 8.0 * sum("bytes") / sum("seconds") * 1500.0 / 1448.0;
     let progress = reception.receiver.seen.iter().filter(|event| {
         event["event"] == "progress" && (from..to).contains(&event["seconds"].as_f64().unwrap())
     });
