@@ -152,7 +152,7 @@ fn a_receiver_of_marked_packets_stays_on_the_lowest_layer() {
     session.end();
 }
 
-/// Issue: an endless session; each receiver uses at least 75 % of its bottleneck from the 120th to the
+/// In an endless session each receiver uses at least 75 % of its bottleneck from the 120th to the
 /// 240th second and loses less than 5 %. As root:
 /// `cargo test --release -p fontana-cli --test namespaces -- --ignored --nocapture endless`.
 #[test]

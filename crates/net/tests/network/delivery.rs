@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
-use fontana_net::{Batch, Destination, Ecn, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket};
+use fontana_net::{
+    Batch, Destination, Ecn, IpVersion, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
+};
 use socket2::{Domain, Socket, Type};
 
 use crate::support::{
@@ -45,7 +47,9 @@ fn every_datagram_comes_with_its_own_congestion_mark() {
         marks.extend(batch.datagrams().map(|datagram| datagram.ecn));
     }
     assert_eq!(marks, expected);
-
+    if loopback().address(IpVersion::V6).is_none() {
+        return fontana_testing::skip("loopback has no IPv6 address: marks of IPv6 not tested");
+    }
     let mut receiver =
         ReceiveSocket::open(&ReceiveConfig::unicast((Ipv6Addr::LOCALHOST, 0).into())).unwrap();
     let socket = Socket::new(Domain::IPV6, Type::DGRAM, None).unwrap();
