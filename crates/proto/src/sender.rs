@@ -312,7 +312,7 @@ impl Sender {
             return self.control_packet(now, slot, which, out);
         }
         match next {
-            Ok(planned) => self.data_packet(now, slot, queue, planned, out),
+            Ok((queue, planned)) => self.data_packet(now, slot, queue, planned, out),
             Err(Missing::Over) if self.rounds.are_over() => {
                 self.finish();
                 None

@@ -12,6 +12,7 @@ use fontana_proto::{
     presets,
 };
 use fontana_wire::{CongestionControl, LayerRates, Packet, SecretKey, Toi};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::time::Duration;
 use world::{
@@ -438,6 +439,58 @@ fn sessions_under_every_congestion_control_complete_at_who_follows_their_head() 
             receivers[0].receiver.channel_loss()
         );
     }
+}
+
+/// WEBRC's slots do not wait for a sender that was held up: then its channels ask for other symbols than
+/// were foreseen.
+#[test]
+fn a_sender_that_was_held_up_goes_on_with_what_is_ready() {
+    const PACKETS_PER_SECOND: u32 = 4_000;
+    let content = Content::new(&[(400_000, 3)], 13);
+    let rate = PACKETS_PER_SECOND * u32::from(PACKET_BYTES);
+    let webrc = CongestionControl::Webrc(presets::webrc_fast(rate, PACKET_BYTES).unwrap());
+    // A round is sent in two seconds, and prepared in most of that.
+    let setup = Setup {
+        rate: rate.into(),
+        round_symbols: 2 * PACKETS_PER_SECOND,
+        congestion: Some(webrc),
+        ..Setup::default()
+    };
+    let mut sender = sender(&content, &setup, None);
+    let (mut preparing, mut sent) = (VecDeque::new(), Vec::new());
+    let mut held_up = None;
+    for millis in 0..20_000_u64 {
+        // When a round has just begun.
+        if held_up.is_some_and(|since| (since + 100..since + 500).contains(&millis)) {
+            continue;
+        }
+        let now = Instant::from_nanos(millis * 1_000_000);
+        while let Some(&(at, batch)) = preparing.front()
+            && at <= now
+        {
+            preparing.pop_front();
+            sender.handle_done(now, Done::Prepared { batch });
+        }
+        sender.handle_timeout(now);
+        let _ = drain(&mut sender, now, &mut Vec::new(), |output, _| {
+            match output {
+                Output::Transmit { .. } => sent.push(millis),
+                Output::Job(Job::Prepare { batch, .. }) => {
+                    held_up = held_up.or((millis > 8_000).then_some(millis));
+                    let takes = Duration::from_millis(if millis < 4_000 { 0 } else { 1_200 });
+                    preparing.push_back((now + takes, batch));
+                }
+                _ => {}
+            }
+            ControlFlow::<()>::Continue(())
+        });
+    }
+    let again = held_up.unwrap() / 100 + 6;
+    for tenth in (50..80).chain(again..200) {
+        let packets = sent.iter().filter(|&&millis| millis / 100 == tenth).count();
+        assert!((380..=420).contains(&packets), "{packets} from {tenth}00 ms on");
+    }
+    assert_eq!(sender.stats().underruns, 0);
 }
 
 #[test]

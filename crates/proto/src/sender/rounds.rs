@@ -4,13 +4,16 @@
 //! While one round is sent the next is prepared. If what is sent next depends on the channel, a round
 //! holds a queue for each, as long as the clock says that the channel will need it; of the slowest ones
 //! a few symbols are then left when the next round begins. They are held for one more round, and handed
-//! back to the order if they are not gone by then.
+//! back to the order if they are not gone by then. A clock that goes another way than was foreseen (a
+//! sender woke late, and WEBRC's slots did not wait) asks for symbols of a queue that has none ready: it
+//! is served from another queue then, because on which channel a symbol is sent matters less than that
+//! there is one.
 
 use crate::schedule::{Order, SymbolStream, Turn};
 use crate::{
     BatchId, BlockId, ChannelClock, ChannelId, Job, Output, SymbolId, TransmissionSchedule,
 };
-use fontana_fec::Oti;
+use fontana_fec::{Esi, Oti};
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -50,6 +53,10 @@ pub(super) struct Rounds {
     /// The blocks of a round take turns symbol by symbol, however many of each there are.
     even: bool,
     rounds: VecDeque<Round>,
+    /// The one after them, as far as it has been laid out.
+    draft: Option<Draft>,
+    /// A symbol has been sent.
+    begun: bool,
     /// Turns that were laid out and not taken, for each queue.
     returned: Vec<VecDeque<Turn>>,
     /// The order has no more turns for the queue.
@@ -72,6 +79,45 @@ struct Round {
     batches: Range<u64>,
 }
 
+impl Round {
+    /// A round begins when all of it is ready: neighbors in it are of different batches.
+    fn is_ready(&self, preparing: &BTreeSet<BatchId>) -> bool {
+        let batches = BatchId(self.batches.start)..BatchId(self.batches.end);
+        self.ready || preparing.range(batches).next().is_none()
+    }
+}
+
+/// A round that is being laid out.
+#[derive(Debug)]
+struct Draft {
+    /// Where the clock will be; `None` if there is one queue for all channels.
+    clock: Option<ChannelClock>,
+    /// What was there for each queue when the draft began and the clock has not yet come to.
+    waiting: Vec<usize>,
+    /// Turns to lay out, at most, and packets of the clock to look at for them: symbols for channels that
+    /// it has left for good are not asked for, and what is there of them must not make rounds longer.
+    turns: usize,
+    packets: usize,
+    queues: Vec<VecDeque<Planned>>,
+    /// Of each block that occurs.
+    batches: BTreeMap<usize, (BatchId, Vec<Esi>)>,
+    first_batch: u64,
+}
+
+/// What a step of a draft comes to.
+enum Step {
+    /// The next turn is one of this queue.
+    Turn(usize),
+    /// The packet is one that a symbol is there for.
+    Passed,
+    /// The round is whole.
+    Whole,
+}
+
+/// Steps of a draft for every packet that is sent: a large round at once would take tens of
+/// milliseconds, in which packets are due.
+const STEPS_AT_A_TIME: usize = 16;
+
 /// Rounds double from this length on, so that the first packet need not wait for a large one to be
 /// prepared.
 const FIRST_ROUND: u32 = 1024;
@@ -93,6 +139,8 @@ impl Rounds {
             order,
             even: matches!(schedule, TransmissionSchedule::Interleaved { .. }),
             rounds: VecDeque::new(),
+            draft: None,
+            begun: false,
             round_symbols,
             next_round: FIRST_ROUND.min(round_symbols),
             next_batch: 0,
@@ -114,44 +162,72 @@ impl Rounds {
         usize::from(channel.0).min(self.returned.len().saturating_sub(1))
     }
 
-    /// Lays out what should be prepared by now.
+    /// Goes on with what should be prepared by now.
     pub(super) fn plan_ahead(&mut self, clock: Option<&ChannelClock>, out: &mut VecDeque<Output>) {
-        while self.rounds.len() < 2 || self.rounds.back().is_some_and(|round| round.begun) {
-            if !self.plan(clock, out) {
+        // Before the first packet nobody waits for anything else.
+        let steps = if self.begun { STEPS_AT_A_TIME } else { usize::MAX };
+        while self.draft.is_some()
+            || self.rounds.len() < 2
+            || self.rounds.back().is_some_and(|round| round.begun)
+        {
+            if !self.plan(steps, clock, out) {
                 break;
             }
         }
     }
 
-    /// The next symbol of a queue; it stays there until it is [taken](Self::take).
+    /// The next symbol of a queue, and the queue that it is in; it stays there until it is
+    /// [taken](Self::take).
     pub(super) fn peek(
         &mut self,
         queue: usize,
         clock: Option<&ChannelClock>,
         out: &mut VecDeque<Output>,
-    ) -> Result<Planned, Missing> {
+    ) -> Result<(usize, Planned), Missing> {
         loop {
             self.drop_withdrawn(queue, out);
-            let waiting =
-                |round: &&mut Round| round.queues.get(queue).is_some_and(|q| !q.is_empty());
-            if let Some(round) = self.rounds.iter_mut().find(waiting) {
-                // A round begins when all of it is ready: neighbors in it are of different batches.
-                let batches = BatchId(round.batches.start)..BatchId(round.batches.end);
-                round.ready |= self.preparing.range(batches).next().is_none();
-                let next = round.queues.get(queue).and_then(|q| q.front().copied());
-                return next.filter(|_| round.ready).ok_or(Missing::Unprepared);
+            let own = self.next_in(queue);
+            if let Some((planned, true)) = own {
+                return Ok((queue, planned));
             }
-            // The clock went another way than was foreseen, or there is nothing left.
-            if self.is_over(queue) || !self.plan(clock, out) {
+            let may_have_more = own.is_some() || !self.is_over(queue);
+            if let Some(other) = self.fullest_ready().filter(|_| may_have_more) {
+                self.drop_withdrawn(other, out);
+                if let Some((planned, true)) = self.next_in(other) {
+                    return Ok((other, planned));
+                }
+                continue;
+            }
+            if own.is_some() {
+                return Err(Missing::Unprepared);
+            }
+            if self.is_over(queue) || !self.plan(usize::MAX, clock, out) {
                 return Err(Missing::Over);
             }
         }
+    }
+
+    /// The next symbol that has been laid out for a queue, and whether it is ready.
+    fn next_in(&mut self, queue: usize) -> Option<(Planned, bool)> {
+        self.rounds.iter_mut().find_map(|round| {
+            let next = round.queues.get(queue)?.front().copied()?;
+            round.ready = round.is_ready(&self.preparing);
+            Some((next, round.ready))
+        })
+    }
+
+    /// The queue of which the oldest round has most, if that is ready.
+    fn fullest_ready(&self) -> Option<usize> {
+        let round = self.rounds.front().filter(|round| round.is_ready(&self.preparing))?;
+        let (queue, symbols) = round.queues.iter().enumerate().max_by_key(|(_, q)| q.len())?;
+        (!symbols.is_empty()).then_some(queue)
     }
 
     /// The symbol that was [peeked](Self::peek) at was sent.
     pub(super) fn take(&mut self, queue: usize, out: &mut VecDeque<Output>) {
         let waiting = |round: &Round| round.queues.get(queue).is_some_and(|q| !q.is_empty());
         let Some(index) = self.rounds.iter().position(waiting) else { return };
+        self.begun = true;
         if let Some(round) = self.rounds.get_mut(index) {
             round.begun = true;
             round.unsent -=
@@ -164,7 +240,7 @@ impl Rounds {
 
     /// Whether nothing is left on any channel.
     pub(super) fn are_over(&self) -> bool {
-        self.rounds.is_empty()
+        self.rounds.is_empty() && self.draft.is_none()
     }
 
     pub(super) fn on_prepared(&mut self, batch: BatchId) {
@@ -189,30 +265,71 @@ impl Rounds {
         is_new
     }
 
-    /// Lays out a round and asks for its batches; false if there is nothing to lay out.
-    fn plan(&mut self, clock: Option<&ChannelClock>, out: &mut VecDeque<Output>) -> bool {
-        if (0..self.over.len()).all(|queue| self.is_over(queue)) {
+    /// Goes so many steps on with the next round, and asks for its batches if it is whole. False if there
+    /// is nothing to ask for yet, or nothing to lay out.
+    fn plan(
+        &mut self,
+        steps: usize,
+        clock: Option<&ChannelClock>,
+        out: &mut VecDeque<Output>,
+    ) -> bool {
+        let draft = self.draft.take();
+        if draft.is_none() && (0..self.over.len()).all(|queue| self.is_over(queue)) {
             return false;
         }
+        let mut draft = draft.unwrap_or_else(|| self.begin(clock, out));
+        for _ in 0..steps {
+            match draft.step() {
+                Step::Turn(queue) => self.lay_out(&mut draft, queue),
+                Step::Passed => {}
+                Step::Whole => return self.finish(draft, out),
+            }
+        }
+        self.draft = Some(draft);
+        false
+    }
+
+    /// A draft of symbols for the queues that the clock will ask for when it has taken what is there
+    /// already.
+    fn begin(&mut self, clock: Option<&ChannelClock>, out: &mut VecDeque<Output>) -> Draft {
         if self.rounds.len() >= MAX_ROUNDS {
             self.hand_back(out);
         }
-        let first_batch = self.next_batch;
-        let mut batches: BTreeMap<usize, (BatchId, Vec<_>)> = BTreeMap::new();
-        let mut queues = vec![VecDeque::new(); self.returned.len()];
-        for queue in self.upcoming(clock) {
-            let Some(turn) = self.next_turn(queue) else { continue };
-            let Some(block) = self.blocks.get(turn.block) else { continue };
-            let esi = block.stream.esi(turn.i);
-            let (batch, esis) = batches.entry(turn.block).or_insert_with(|| {
-                self.next_batch += 1;
-                (BatchId(self.next_batch - 1), Vec::new())
-            });
-            let symbol = SymbolId { block: block.id, esi, batch: *batch, index: esis.len() as u32 };
-            esis.push(esi);
-            queues.get_mut(queue).into_iter().for_each(|q| q.push_back(Planned { symbol, turn }));
-        }
+        let turns = self.next_round as usize;
         self.next_round = self.next_round.saturating_mul(2).min(self.round_symbols);
+        let mut waiting = vec![0_usize; self.returned.len()];
+        for round in &self.rounds {
+            for (waiting, queue) in waiting.iter_mut().zip(&round.queues) {
+                *waiting += queue.len();
+            }
+        }
+        Draft {
+            clock: clock.filter(|_| self.returned.len() > 1).cloned(),
+            turns,
+            packets: turns + waiting.iter().sum::<usize>(),
+            waiting,
+            queues: vec![VecDeque::new(); self.returned.len()],
+            batches: BTreeMap::new(),
+            first_batch: self.next_batch,
+        }
+    }
+
+    fn lay_out(&mut self, draft: &mut Draft, queue: usize) {
+        let Some(turn) = self.next_turn(queue) else { return };
+        let Some(block) = self.blocks.get(turn.block) else { return };
+        let esi = block.stream.esi(turn.i);
+        let (batch, esis) = draft.batches.entry(turn.block).or_insert_with(|| {
+            self.next_batch += 1;
+            (BatchId(self.next_batch - 1), Vec::new())
+        });
+        let symbol = SymbolId { block: block.id, esi, batch: *batch, index: esis.len() as u32 };
+        esis.push(esi);
+        draft.queues.get_mut(queue).into_iter().for_each(|q| q.push_back(Planned { symbol, turn }));
+    }
+
+    /// Asks for the batches of a round; false if it is empty.
+    fn finish(&mut self, draft: Draft, out: &mut VecDeque<Output>) -> bool {
+        let Draft { mut queues, batches, first_batch, .. } = draft;
         let unsent = queues.iter().map(VecDeque::len).sum();
         if unsent == 0 {
             return false;
@@ -224,7 +341,7 @@ impl Rounds {
                     batches.get(&planned.turn.block).map_or(1, |(_, esis)| esis.len() as u64);
                 ((2 * u64::from(planned.symbol.index) + 1) << 31) / length
             };
-            queues.iter_mut().for_each(|queue| queue.make_contiguous().sort_by_key(share));
+            queues.iter_mut().for_each(|queue| queue.make_contiguous().sort_by_cached_key(share));
         }
         for (block, (batch, esis)) in batches {
             let Some(block) = self.blocks.get(block) else { continue };
@@ -234,36 +351,6 @@ impl Rounds {
         let batches = first_batch..self.next_batch;
         self.rounds.push_back(Round { queues, unsent, begun: false, ready: false, batches });
         true
-    }
-
-    /// The queues that the symbols of the next round are for, in their order: as the clock will ask for
-    /// them when it has taken what is there already.
-    fn upcoming(&self, clock: Option<&ChannelClock>) -> Vec<usize> {
-        let length = self.next_round as usize;
-        let Some(clock) = clock.filter(|_| self.returned.len() > 1) else { return vec![0; length] };
-        let mut waiting = vec![0_usize; self.returned.len()];
-        for round in &self.rounds {
-            for (waiting, queue) in waiting.iter_mut().zip(&round.queues) {
-                *waiting += queue.len();
-            }
-        }
-        let total = length + waiting.iter().sum::<usize>();
-        let mut clock = clock.clone();
-        let mut upcoming = Vec::with_capacity(length);
-        for _ in 0..total {
-            // Symbols for channels that the clock has left for good are not asked for: what is there
-            // of them must not make rounds longer.
-            if upcoming.len() == length {
-                break;
-            }
-            let queue = self.queue_of(clock.peek().channel);
-            match waiting.get_mut(queue) {
-                Some(waiting) if *waiting > 0 => *waiting -= 1,
-                _ => upcoming.push(queue),
-            }
-            clock.advance();
-        }
-        upcoming
     }
 
     /// The next turn of a queue, if it has one.
@@ -313,5 +400,25 @@ impl Rounds {
                 _ => return,
             }
         }
+    }
+}
+
+impl Draft {
+    fn step(&mut self) -> Step {
+        if self.turns == 0 || self.packets == 0 {
+            return Step::Whole;
+        }
+        let mut queue = 0;
+        if let Some(clock) = &mut self.clock {
+            self.packets -= 1;
+            queue = usize::from(clock.peek().channel.0).min(self.queues.len().saturating_sub(1));
+            clock.advance();
+            if let Some(waiting) = self.waiting.get_mut(queue).filter(|waiting| **waiting > 0) {
+                *waiting -= 1;
+                return Step::Passed;
+            }
+        }
+        self.turns -= 1;
+        Step::Turn(queue)
     }
 }
