@@ -50,12 +50,12 @@ pub enum Breach {
         /// Packets of the session that it has heard.
         heard: u64,
     },
-    /// A receiver took more packets than the code explains.
-    #[error("receiver {} took {taken} packets after the last trouble, {most} would have done", .node.0)]
+    /// A receiver took more symbols than the code explains.
+    #[error("receiver {} took {taken} symbols after the last trouble, {most} would have done", .node.0)]
     Wasteful {
         /// The receiver.
         node: NodeId,
-        /// Packets with content of the session, after the last trouble.
+        /// Packets of its content, after the last trouble.
         taken: u64,
         /// Most that it can have needed.
         most: u64,
@@ -103,8 +103,8 @@ pub(super) struct Witness {
     complete: BTreeSet<NodeId>,
     /// Whose packets are the session's.
     sources: BTreeSet<NodeId>,
-    /// Packets of the session that came to each receiver since the trouble was over and it knew what
-    /// there is to receive, until it had heard enough.
+    /// Packets of the session's content that came to each receiver since the trouble was over and it knew
+    /// what there is to receive, until it had heard enough.
     taken: BTreeMap<NodeId, u64>,
     /// Who has heard enough.
     sated: BTreeSet<NodeId>,
@@ -136,7 +136,8 @@ impl Observer for Witness {
         if again || packet.damage.is_some() {
             *self.repeated.entry(node).or_default() += 1;
         }
-        if self.sources.contains(&packet.source) && !self.sated.contains(&node) {
+        let is_content = packet.symbol_bytes > 0;
+        if is_content && self.sources.contains(&packet.source) && !self.sated.contains(&node) {
             *self.taken.entry(node).or_default() += 1;
         }
     }
