@@ -221,16 +221,14 @@ impl WebrcControl {
     }
 
     /// Losses, or a mark. What was due within a round trip of the beginning of a loss event is part of
-    /// it, whenever it shows: the next packet of a slow wave comes long after. And a long round trip: it
-    /// takes TCP one through a full queue to make room in it.
+    /// it, whenever it shows: the next packet of a slow wave comes long after.
     fn on_losses(&mut self, now: Instant, lost: Losses) {
         self.lost = self.lost.saturating_add(u32::try_from(lost.packets).unwrap_or(u32::MAX));
         self.loss.on_packets(lost.packets as f64);
         let round_trip = Duration::from_secs_f64(self.round_trip.average());
         // A date is as exact as its channel is fast; what may belong to an event does, but no loss is
         // excused by more than another round trip.
-        let doubt = lost.space + Duration::from_secs_f64(2.0 * self.round_trip.deviation());
-        let near = round_trip + doubt.min(round_trip);
+        let near = round_trip + lost.space.min(round_trip);
         let is_near = |&began: &Instant| {
             lost.at.saturating_since(began).max(began.saturating_since(lost.at)) < near
         };

@@ -130,11 +130,6 @@ impl RoundTrip {
         self.average
     }
 
-    /// Standard deviation, in seconds.
-    pub(super) fn deviation(&self) -> f64 {
-        (self.square - self.average * self.average).max(0.0).sqrt()
-    }
-
     /// Seconds after which a join has failed.
     pub(super) fn join_timeout(&self) -> f64 {
         (2.0 * self.square / self.average).max(10.0 * self.average)

@@ -55,26 +55,6 @@ fn losses_of_one_overflow_are_one_event_however_late_they_show() {
 }
 
 #[test]
-fn an_event_lasts_as_long_as_long_joins_do() {
-    let events_of = |uneven: u64, late: u64| {
-        let mut control = settled(100.0);
-        for join in 0..1000 {
-            let delay = if join % 2 == 0 { 100 - uneven } else { 100 + uneven };
-            control.round_trip.on_join(Duration::from_millis(delay), 0.0);
-        }
-        control.loss.on_packets(1000.0);
-        control.on_losses(ms(1000), Losses { packets: 1, at: ms(990), space: Duration::ZERO });
-        let after_one = control.loss.probability();
-        control
-            .on_losses(ms(1500), Losses { packets: 1, at: ms(990 + late), space: Duration::ZERO });
-        control.loss.probability() > after_one
-    };
-    // All joins take 100 ms; or half of them 80 and half 120, and the event 140.
-    assert!(!events_of(0, 98) && events_of(0, 102));
-    assert!(!events_of(20, 130) && events_of(20, 150));
-}
-
-#[test]
 fn a_wave_is_not_joined_while_what_arrives_does_not_decay() {
     let joins_at = |latest: f64| {
         let mut control = settled(100.0);
