@@ -149,9 +149,9 @@ fn a_relay_without_the_rights_of_root_is_6_and_says_what_to_do() {
 }
 
 /// One layered session and one TCP CUBIC flow share 20 Mbit/s with 20 ms of delay each way. As in
-/// `fo.fair`, both have two minutes to settle; then two are measured. The aim is that neither has twice
-/// as much as the other, which is missed now and then (docs/congestion.md has the readings); the test
-/// sees that neither has three times as much. As root, with iperf3:
+/// `fo.fair`, both have two minutes to settle; then two are measured. Neither has twice as much as the
+/// other; on a machine whose processors are taken away now and then that may be missed
+/// (docs/congestion.md has the readings). As root, with iperf3:
 /// `cargo test --release -p fontana-cli --test namespaces -- --ignored --nocapture fairness`.
 #[test]
 #[ignore = "a measurement of four minutes, with 1 GB of temporary files"]
@@ -215,7 +215,7 @@ fn fairness_of_a_layered_session_and_a_cubic_flow_at_one_bottleneck() {
         tcp * 1e-6
     );
     assert!(layered + tcp > 10e6, "neither was heard, or nothing held them back");
-    assert!((1.0 / 3.0..=3.0).contains(&ratio), "{ratio}");
+    assert!((0.5..=2.0).contains(&ratio), "{ratio}");
 }
 
 /// Runs a command that must succeed.

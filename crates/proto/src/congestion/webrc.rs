@@ -23,6 +23,10 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// Packets that a wave sends in the least time that a join of it is given: ours, because on a path of
 /// a millisecond ten round trips are less than the space between two packets of a low wave.
 const JOIN_PACKETS: f64 = 4.0;
+/// Ours: whether what arrives decays is seen in stretches of so long, or an epoch if that is longer; but no
+/// longer than a quarter of a slot. In the 50 ms of a short slot's epoch a packet more or less, and a
+/// host that wakes late, are as much as waves decay.
+const STRETCH: Duration = Duration::from_millis(200);
 /// Ours: the equation is used with a round trip of at least so many packets, because TCP itself loses
 /// several per cent with less. Behind 1 Mbit/s, with slots of 10 s and joins of 30 ms, three were under
 /// way, and 7 % lost.
@@ -67,13 +71,13 @@ pub(super) struct WebrcControl {
     /// Packets in this epoch.
     received: u32,
     lost: u32,
-    /// `RR_P` of the last epoch, and the most since the last join: packets per second.
-    latest: f64,
-    fastest: f64,
+    /// `RR_P`, since the highest wave was first heard.
+    arrivals: Arrivals,
     /// Epochs that have ended since the highest wave was first heard.
     epochs_of_wave: u32,
     /// How long the last join took.
     last_delay: Option<Duration>,
+    epoch_began: Instant,
     next_epoch: Instant,
     heard: Instant,
 }
@@ -91,6 +95,30 @@ struct Rates {
     average: f64,
     /// `TRR_P`: average of what comes.
     received: f64,
+}
+
+/// What arrives, in stretches of some epochs.
+#[derive(Clone, Debug, Default)]
+struct Arrivals {
+    /// Packets and seconds of the last epochs: as many as a stretch has, or less if it is not whole yet.
+    epochs: VecDeque<(f64, f64)>,
+    /// Of the last stretch, and of the fastest one, if one is whole: packets per second.
+    latest_and_fastest: Option<(f64, f64)>,
+}
+
+impl Arrivals {
+    fn on_epoch(&mut self, packets: f64, seconds: f64, epochs_per_stretch: usize) {
+        self.epochs.push_back((packets, seconds));
+        if self.epochs.len() > epochs_per_stretch {
+            self.epochs.pop_front();
+        }
+        if self.epochs.len() == epochs_per_stretch {
+            let sum = |of: fn(&(f64, f64)) -> f64| self.epochs.iter().map(of).sum::<f64>();
+            let latest = sum(|epoch| epoch.0) / sum(|epoch| epoch.1);
+            let fastest = self.latest_and_fastest.map_or(latest, |(_, most)| latest.max(most));
+            self.latest_and_fastest = Some((latest, fastest));
+        }
+    }
 }
 
 impl WebrcControl {
@@ -119,10 +147,10 @@ impl WebrcControl {
             rates: None,
             received: 0,
             lost: 0,
-            latest: 0.0,
-            fastest: 0.0,
+            arrivals: Arrivals::default(),
             epochs_of_wave: 0,
             last_delay: None,
+            epoch_began: first.now,
             next_epoch: first.now + epoch,
             heard: first.now,
             waves,
@@ -131,6 +159,11 @@ impl WebrcControl {
 
     fn epoch(&self) -> Duration {
         self.waves.slot / EPOCHS_PER_SLOT
+    }
+
+    fn epochs_per_stretch(&self) -> usize {
+        let epochs = STRETCH.as_nanos() / self.epoch().as_nanos().max(1);
+        epochs.clamp(1, u128::from(EPOCHS_PER_SLOT / 4)) as usize
     }
 
     /// Follows the sender into a new slot: the waves of those before have ended.
@@ -180,7 +213,7 @@ impl WebrcControl {
             self.leave(wave.channel);
         }
         (self.joining, self.slot, self.rates, self.slow_start) = (None, None, None, None);
-        (self.latest, self.fastest) = (0.0, 0.0);
+        self.arrivals = Arrivals::default();
         self.loss = LossEstimate::default();
         self.heard = now;
     }
@@ -193,6 +226,7 @@ impl WebrcControl {
         let wait = (1.0 / p).ln() / 2.0 / (1.0 - p) / self.waves.base_rate * p.powi(count);
         self.round_trip.on_join(delay, wait);
         (self.joining, self.failed_joins, self.epochs_of_wave) = (None, 0, 0);
+        self.arrivals = Arrivals::default();
         let previous = self.last_delay.replace(delay);
         let (Some(rates), Some(previous)) = (self.rates, previous) else { return };
         let large = (p.powi(count + 1) - 1.0) / (p * p.ln()) / rates.average;
@@ -273,11 +307,12 @@ impl WebrcControl {
         if lost.packets > 0 {
             self.on_losses(now, lost);
         }
-        let share = f64::from(epochs) * epoch.as_secs_f64();
-        let sent = f64::from(self.received) + f64::from(self.lost);
-        let (received, sent) = (f64::from(self.received) / share, sent / share);
-        (self.received, self.lost) = (0, 0);
-        (self.latest, self.fastest) = (received, self.fastest.max(received));
+        // As long as it was, not as long as it should have been.
+        let seconds = now.saturating_since(self.epoch_began).max(epoch).as_secs_f64();
+        let (received, lost) = (f64::from(self.received), f64::from(self.lost));
+        (self.epoch_began, self.received, self.lost) = (now, 0, 0);
+        self.arrivals.on_epoch(received, seconds, self.epochs_per_stretch());
+        let (received, sent) = (received / seconds, (received + lost) / seconds);
         for _ in 0..epochs {
             self.average(received, sent);
             self.loss.on_epoch(EPOCHS_PER_SLOT);
@@ -358,17 +393,24 @@ impl WebrcControl {
     /// Waves decay. If what arrives does not, something upstream still has a queue to empty: the next
     /// wave would only make it longer. (The check that section 3.2.3.6 recommends.)
     fn join_unless_full(&mut self, now: Instant, rates: Rates) {
-        let two_packets = 2.0 / self.epoch().as_secs_f64();
-        let slot_loss = (1.0 - self.waves.decay) * self.fastest;
-        let is_full = self.latest > self.fastest - two_packets.min(slot_loss);
         // The sum of all waves does not decay.
         let takes_all = self.rate_with_next(rates) >= self.waves.session_rate();
-        if !is_full || self.slow_start.is_none() || takes_all {
+        if self.slow_start.is_none() || takes_all {
             return self.join(now);
         }
-        // Ours: the equation does not start again from so few packets that the check is one of chance.
-        // Otherwise a slow receiver could never join two waves in a slot.
-        if 2.0 * two_packets < slot_loss {
+        let Some((latest, fastest)) = self.arrivals.latest_and_fastest else { return };
+        let (p, epochs) = (self.waves.decay, self.epochs_per_stretch() as f64);
+        let two_packets = 2.0 / (epochs * self.epoch().as_secs_f64());
+        // Ours: as much as waves lose in a stretch, if that is more than two packets.
+        let stretch_loss = (1.0 - p.powf(epochs / f64::from(EPOCHS_PER_SLOT))) * fastest;
+        let slot_loss = (1.0 - p) * fastest;
+        if latest <= fastest - two_packets.max(stretch_loss).min(slot_loss) {
+            return self.join(now);
+        }
+        // Ours: the equation does not start again before there was time to decay, nor from so few packets
+        // that the check is one of chance. Otherwise a slow receiver could never join two waves in a slot.
+        let is_early = (self.epochs_of_wave as usize) < 2 * self.epochs_per_stretch();
+        if !is_early && 2.0 * two_packets < slot_loss {
             let mean = self.rate_with_next(rates) / self.waves.crest();
             self.loss.reset(loss_at(mean, self.round_trip_at(rates.received)));
         }
@@ -384,7 +426,6 @@ impl WebrcControl {
         let channel = ((u16::from(slot) + before as u16) % u16::from(self.waves.channels)) as u8;
         self.joined.push_back(Wave { channel, heard: false });
         self.joining = Some(now);
-        self.fastest = 0.0;
         self.sequences.forget(channel + 1);
         self.outputs.push_back(Membership::Join(ChannelId(channel + 1)));
         let growth = self.growth_with(before + 1);

@@ -54,38 +54,67 @@ fn losses_of_one_overflow_are_one_event_however_late_they_show() {
     }
 }
 
+/// Long after its wave was joined, and allowed 1000 packets per second.
+fn with_arrivals(latest: f64, fastest: f64) -> (WebrcControl, Rates) {
+    let mut control = settled(100.0);
+    control.arrivals.latest_and_fastest = Some((latest, fastest));
+    control.epochs_of_wave = 8;
+    control.loss.reset(loss_at(1000.0, 0.1));
+    let rates = control.rates.expect("settled");
+    assert!(control.may_join(ms(0), rates));
+    (control, rates)
+}
+
 #[test]
 fn a_wave_is_not_joined_while_what_arrives_does_not_decay() {
     let joins_at = |latest: f64| {
-        let mut control = settled(100.0);
-        (control.fastest, control.latest) = (1000.0, latest);
-        control.loss.reset(loss_at(1000.0, 0.1));
-        let Some(rates) = control.rates else { return (false, 0.0) };
-        assert!(control.may_join(ms(0), rates));
+        let (mut control, rates) = with_arrivals(latest, 1000.0);
         control.join_unless_full(ms(0), rates);
         let target = control.target(rates);
         (!control.joined.is_empty(), target / (100.0 * control.waves.step(0)))
     };
-    // Two packets less in an epoch of 50 ms are 40 in a second.
-    assert!(joins_at(960.0).0);
-    let (joins, target) = joins_at(961.0);
+    // In a fifth of a slot a wave loses 1 - 0.75^0.2 = 5.59 % of its rate.
+    assert!(joins_at(944.0).0);
+    let (joins, target) = joins_at(944.2);
     assert!(!joins && (target - 1.0).abs() < 1e-6, "and the equation starts again: {target}");
 }
 
 #[test]
-fn the_equation_does_not_start_again_from_so_few_packets_that_the_check_is_chance() {
-    let starts_again = |fastest: f64| {
-        let mut control = settled(100.0);
-        (control.fastest, control.latest) = (fastest, fastest);
-        control.loss.reset(loss_at(1000.0, 0.1));
-        let Some(rates) = control.rates else { return false };
+fn the_equation_does_not_start_again_from_too_little() {
+    let starts_again = |fastest: f64, epochs_of_wave: u32| {
+        let (mut control, rates) = with_arrivals(fastest, fastest);
+        control.epochs_of_wave = epochs_of_wave;
         let before = control.loss.probability();
         control.join_unless_full(ms(0), rates);
         assert!(control.joined.is_empty());
         control.loss.probability() > before
     };
-    // Two packets in an epoch of 50 ms are 40 in a second, half of what 320 lose in a slot.
-    assert!(!starts_again(320.0) && starts_again(321.0));
+    // Two packets in four epochs of 50 ms are 10 in a second, half of what 80 lose in a slot.
+    assert!(!starts_again(80.0, 8) && starts_again(81.0, 8));
+    // One stretch to see the wave, and another one to see it decay.
+    assert!(!starts_again(1000.0, 7));
+}
+
+#[test]
+fn nothing_is_known_of_arrivals_before_a_stretch_is_whole() {
+    let (mut control, rates) = with_arrivals(0.0, 0.0);
+    control.arrivals.latest_and_fastest = None;
+    let before = control.loss.probability();
+    control.join_unless_full(ms(0), rates);
+    assert!(control.joined.is_empty() && control.loss.probability() <= before);
+}
+
+#[test]
+fn an_epoch_that_ends_late_was_no_faster() {
+    let mut control = settled(1000.0);
+    let mut now = 0;
+    for length in [50, 58, 50, 50, 55, 50, 61, 50, 50, 50] {
+        now += length;
+        control.received = length as u32;
+        control.on_epoch(ms(now));
+    }
+    let (latest, fastest) = control.arrivals.latest_and_fastest.expect("two stretches and more");
+    assert!((latest - 1000.0).abs() < 0.01 && (fastest - 1000.0).abs() < 0.01, "{fastest}");
 }
 
 #[test]
