@@ -391,7 +391,9 @@ impl WebrcControl {
     }
 
     /// Waves decay. If what arrives does not, something upstream still has a queue to empty: the next
-    /// wave would only make it longer. (The check that section 3.2.3.6 recommends.)
+    /// wave would only make it longer. (The check that section 3.2.3.6 recommends; ours is that the
+    /// equation does not start again when it fails, because beside TCP that happens in every of its
+    /// cycles, and each time the share of the session would be what it had just come down to.)
     fn join_unless_full(&mut self, now: Instant, rates: Rates) {
         // The sum of all waves does not decay.
         let takes_all = self.rate_with_next(rates) >= self.waves.session_rate();
@@ -405,14 +407,7 @@ impl WebrcControl {
         let stretch_loss = (1.0 - p.powf(epochs / f64::from(EPOCHS_PER_SLOT))) * fastest;
         let slot_loss = (1.0 - p) * fastest;
         if latest <= fastest - two_packets.max(stretch_loss).min(slot_loss) {
-            return self.join(now);
-        }
-        // Ours: the equation does not start again before there was time to decay, nor from so few packets
-        // that the check is one of chance. Otherwise a slow receiver could never join two waves in a slot.
-        let is_early = (self.epochs_of_wave as usize) < 2 * self.epochs_per_stretch();
-        if !is_early && 2.0 * two_packets < slot_loss {
-            let mean = self.rate_with_next(rates) / self.waves.crest();
-            self.loss.reset(loss_at(mean, self.round_trip_at(rates.received)));
+            self.join(now);
         }
     }
 

@@ -18,12 +18,10 @@ const CUBIC_WINDOW: f64 = 1.054;
 
 /// The average loss event rate, forgetting with a filter of its own (`W`, `X`, `Y`, `Z`).
 ///
-/// Three things are ours. Each filter takes out of the old as much as it puts in of the new: with the
+/// Two things are ours. Each filter takes out of the old as much as it puts in of the new: with the
 /// RFC's update rules `Z` loses `1 - 0.7^(G Y)` of itself, 0.357 for an event, and gains 0.3, so that losses
 /// as regular as those of a full queue are taken for 1/0.84 as many. The guess with which it
-/// begins counts as one event, not as all that ever were. And a reset does not forget how long ago the last
-/// loss was: it is made while a queue fills, and with the RFC's `W = 0` the loss that follows was
-/// taken for one right after another.
+/// begins counts as one event, not as all that ever were.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossEstimate {
     /// Packets since the last loss event began.
@@ -83,14 +81,6 @@ impl LossEstimate {
         let weight = |events: f64| -(events * (1.0 - DELTA).ln()).exp_m1();
         let fresh = weight(events) / weight(self.interval_events + events);
         self.interval + fresh * (packets / events - self.interval)
-    }
-
-    /// Starts again at this probability, as sure of it as before, and with as many packets since the last
-    /// loss event as it has between two: what they tell beyond that is what is taken back.
-    pub(super) fn reset(&mut self, probability: f64) {
-        let Self { interval_events, since_event, .. } = *self;
-        let since_event = since_event.min(1.0 / probability);
-        *self = Self { interval_events, since_event, ..Self::starting_at(probability) };
     }
 }
 
@@ -220,34 +210,6 @@ mod tests {
         // Two events, the later one with a weight of 1, the earlier one of 0.7.
         let interval = 1.0 / estimate.probability();
         assert!((interval - (100.0 + 0.7 * 2.0) / 1.7).abs() < 1e-9, "{interval}");
-        // And as much as all that were, when it takes the place of an estimate.
-        for _ in 0..1000 {
-            estimate.on_epoch(20);
-            estimate.on_event();
-        }
-        estimate.reset(0.5);
-        estimate.on_packets(100.0);
-        estimate.on_event();
-        let interval = 1.0 / estimate.probability();
-        assert!((interval - (0.3 * 100.0 + 0.7 * 2.0)).abs() < 1e-9, "{interval}");
-    }
-
-    #[test]
-    fn a_reset_does_not_forget_how_long_ago_the_last_loss_was() {
-        let mut estimate = LossEstimate::starting_at(1e-3);
-        for _ in 0..1000 {
-            estimate.on_packets(1000.0);
-            estimate.on_event();
-            (0..100).for_each(|_| estimate.on_epoch(20));
-        }
-        // A queue fills: 900 in a row are what it can take, and then one is lost.
-        estimate.on_packets(950.0);
-        estimate.reset(1.0 / 900.0);
-        assert!((1.0 / estimate.probability() - 900.0).abs() < 1.0);
-        estimate.on_packets(10.0);
-        estimate.on_event();
-        let interval = 1.0 / estimate.probability();
-        assert!((interval - 900.0).abs() < 5.0, "{interval}");
     }
 
     #[test]

@@ -54,12 +54,11 @@ fn losses_of_one_overflow_are_one_event_however_late_they_show() {
     }
 }
 
-/// Long after its wave was joined, and allowed 1000 packets per second.
-fn with_arrivals(latest: f64, fastest: f64) -> (WebrcControl, Rates) {
+/// Allowed 1000 packets per second.
+fn with_arrivals(latest_and_fastest: Option<(f64, f64)>) -> (WebrcControl, Rates) {
     let mut control = settled(100.0);
-    control.arrivals.latest_and_fastest = Some((latest, fastest));
-    control.epochs_of_wave = 8;
-    control.loss.reset(loss_at(1000.0, 0.1));
+    control.arrivals.latest_and_fastest = latest_and_fastest;
+    control.loss = LossEstimate::starting_at(loss_at(1000.0, 0.1));
     let rates = control.rates.expect("settled");
     assert!(control.may_join(ms(0), rates));
     (control, rates)
@@ -67,41 +66,18 @@ fn with_arrivals(latest: f64, fastest: f64) -> (WebrcControl, Rates) {
 
 #[test]
 fn a_wave_is_not_joined_while_what_arrives_does_not_decay() {
-    let joins_at = |latest: f64| {
-        let (mut control, rates) = with_arrivals(latest, 1000.0);
+    let joins_at = |arrivals| {
+        let (mut control, rates) = with_arrivals(arrivals);
+        let before = control.target(rates);
         control.join_unless_full(ms(0), rates);
-        let target = control.target(rates);
-        (!control.joined.is_empty(), target / (100.0 * control.waves.step(0)))
+        assert_eq!(control.target(rates), before, "it is for losses to say what is too much");
+        !control.joined.is_empty()
     };
     // In a fifth of a slot a wave loses 1 - 0.75^0.2 = 5.59 % of its rate.
-    assert!(joins_at(944.0).0);
-    let (joins, target) = joins_at(944.2);
-    assert!(!joins && (target - 1.0).abs() < 1e-6, "and the equation starts again: {target}");
-}
-
-#[test]
-fn the_equation_does_not_start_again_from_too_little() {
-    let starts_again = |fastest: f64, epochs_of_wave: u32| {
-        let (mut control, rates) = with_arrivals(fastest, fastest);
-        control.epochs_of_wave = epochs_of_wave;
-        let before = control.loss.probability();
-        control.join_unless_full(ms(0), rates);
-        assert!(control.joined.is_empty());
-        control.loss.probability() > before
-    };
-    // Two packets in four epochs of 50 ms are 10 in a second, half of what 80 lose in a slot.
-    assert!(!starts_again(80.0, 8) && starts_again(81.0, 8));
-    // One stretch to see the wave, and another one to see it decay.
-    assert!(!starts_again(1000.0, 7));
-}
-
-#[test]
-fn nothing_is_known_of_arrivals_before_a_stretch_is_whole() {
-    let (mut control, rates) = with_arrivals(0.0, 0.0);
-    control.arrivals.latest_and_fastest = None;
-    let before = control.loss.probability();
-    control.join_unless_full(ms(0), rates);
-    assert!(control.joined.is_empty() && control.loss.probability() <= before);
+    assert!(joins_at(Some((944.0, 1000.0))) && !joins_at(Some((944.2, 1000.0))));
+    // Two packets in four epochs of 50 ms are 10 in a second.
+    assert!(joins_at(Some((90.0, 100.0))) && !joins_at(Some((91.0, 100.0))));
+    assert!(!joins_at(None), "before a stretch is whole");
 }
 
 #[test]
