@@ -392,7 +392,7 @@ impl WebrcControl {
 
     /// Waves decay. If what arrives does not, something upstream still has a queue to empty: the next
     /// wave would only make it longer. (The check that section 3.2.3.6 recommends; ours is that the
-    /// equation does not start again when it fails, because beside TCP that happens in every of its
+    /// equation does not start again when it fails, because beside TCP that happens in each of its
     /// cycles, and each time the share of the session would be what it had just come down to.)
     fn join_unless_full(&mut self, now: Instant, rates: Rates) {
         // The sum of all waves does not decay.
