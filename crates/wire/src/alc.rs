@@ -96,6 +96,7 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     /// [`PacketError`] if it is not an ALC packet; the datagram is to be counted and dropped.
+    #[inline]
     pub fn parse(datagram: &'a [u8]) -> Result<Self, PacketError> {
         Self::parse_with(datagram, ReservedBits::default())
     }
@@ -104,6 +105,7 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     /// As [`Packet::parse`].
+    #[inline]
     pub fn parse_with(datagram: &'a [u8], reserved: ReservedBits) -> Result<Self, PacketError> {
         let (header, rest) = Header::parse(datagram, reserved)?;
         Ok(Self { header, rest })
@@ -117,6 +119,7 @@ impl<'a> Packet<'a> {
     ///
     /// # Errors
     /// [`PacketError::EncodingId`], [`PacketError::PayloadId`].
+    #[inline]
     pub fn payload(&self, encoding_id: u8) -> Result<Option<Payload<'a>>, PacketError> {
         if self.rest.is_empty() {
             return Ok(None);

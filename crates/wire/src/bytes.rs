@@ -19,36 +19,47 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(head)
     }
 
+    #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*head)
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
     /// An unsigned integer of `count` bytes; the caller keeps `count` to 16.
+    #[inline]
     pub(crate) fn uint(&mut self, count: usize) -> Option<u128> {
+        // The width that nearly every field has.
+        if count == 4 {
+            return self.u32().map(u128::from);
+        }
         let bytes = self.take(count)?;
         Some(bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte)))
     }

@@ -68,6 +68,7 @@ pub struct Header<'a> {
 
 impl<'a> Header<'a> {
     /// Reads the header of `datagram` and returns it with what follows it.
+    #[inline]
     pub(crate) fn parse(
         datagram: &'a [u8],
         reserved: ReservedBits,
