@@ -133,7 +133,7 @@ impl Receiver {
     /// Counters so far.
     pub fn stats(&self) -> ReceiverStats {
         let mut stats = self.stats;
-        for feed in self.feeds.values().filter(|feed| self.is_wanted(feed)) {
+        for feed in self.feeds.values().filter(|feed| feed.is_wanted(self.chosen.is_some())) {
             stats.session_packets += feed.packets.saturating_sub(feed.left_out);
             stats.left_out += feed.left_out;
             stats.control_packets += feed.control_packets;
@@ -149,7 +149,7 @@ impl Receiver {
     /// joined, and how many of them were lost.
     pub fn channel_loss(&self) -> Vec<(u64, u64)> {
         let mut channels = Vec::new();
-        for feed in self.feeds.values().filter(|feed| self.is_wanted(feed)) {
+        for feed in self.feeds.values().filter(|feed| feed.is_wanted(self.chosen.is_some())) {
             for (index, (expected, lost)) in feed.loss.channels().enumerate() {
                 if channels.len() <= index {
                     channels.push((0, 0));
@@ -165,15 +165,6 @@ impl Receiver {
     /// Channels that are joined.
     pub fn joined_channels(&self) -> impl Iterator<Item = ChannelId> + '_ {
         self.channels.joined().rev()
-    }
-
-    /// Whether a feed is what is being received or, before that is known, may turn out to be. What
-    /// strangers send in the session's name counts for nothing.
-    fn is_wanted(&self, feed: &Feed) -> bool {
-        match self.chosen {
-            Some(_) => feed.state == FeedState::Chosen,
-            None => feed.state != FeedState::Refused,
-        }
     }
 
     /// `k`: source symbols of everything that was accepted.
@@ -234,22 +225,20 @@ impl Receiver {
 
     /// The feed of a session, if there is room for it.
     fn feed(&mut self, now: Instant, session: SessionKey) -> Option<&mut Feed> {
-        if !self.feeds.contains_key(&session) {
-            if self.feeds.len() >= self.config.limits.max_sessions {
-                // Make room at the cost of the session that matters least and was silent longest.
-                let (&victim, _) = self
-                    .feeds
-                    .iter()
-                    .filter(|(_, f)| matches!(f.state, FeedState::Unknown | FeedState::Refused))
-                    .min_by_key(|(_, f)| (f.head.is_some(), f.last_heard))?;
-                if let Some(gone) = self.feeds.remove(&victim) {
-                    self.channels.withdraw(victim);
-                    self.spool_bytes -= gone.spool.iter().map(Spooled::cost).sum::<usize>();
-                }
+        if self.feeds.len() >= self.config.limits.max_sessions && !self.feeds.contains_key(&session)
+        {
+            // Make room at the cost of the session that matters least and was silent longest.
+            let (&victim, _) = self
+                .feeds
+                .iter()
+                .filter(|(_, f)| matches!(f.state, FeedState::Unknown | FeedState::Refused))
+                .min_by_key(|(_, f)| (f.head.is_some(), f.last_heard))?;
+            if let Some(gone) = self.feeds.remove(&victim) {
+                self.channels.withdraw(victim);
+                self.spool_bytes -= gone.spool.iter().map(Spooled::cost).sum::<usize>();
             }
-            self.feeds.insert(session, Feed::new(now));
         }
-        self.feeds.get_mut(&session)
+        Some(self.feeds.entry(session).or_insert_with(|| Feed::new(now)))
     }
 
     fn on_manifest_symbol(&mut self, session: SessionKey, sbn: Sbn, esi: Esi, symbol: &[u8]) {
@@ -485,7 +474,7 @@ impl Endpoint for Receiver {
             return self.reject(session, Rejection::OtherSession);
         }
         let mode = self.config.metadata;
-        let listening = self.phase == Phase::Listening;
+        let (listening, is_chosen) = (self.phase == Phase::Listening, self.chosen.is_some());
         // What still comes of a channel that was left says nothing about what does not.
         let numbered = mode == MetadataMode::Manifest && self.channels.is_joined(datagram.channel);
         let Some(feed) = self.feed(now, session) else {
@@ -505,7 +494,7 @@ impl Endpoint for Receiver {
             let is_control = |toi| matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST);
             feed.control_packets += u64::from(packet.header.toi.is_some_and(is_control));
         }
-        if self.feeds.get(&session).is_some_and(|feed| self.is_wanted(feed)) {
+        if feed.is_wanted(is_chosen) {
             (self.last_heard, self.ever_heard) = (now, true);
             let seen = PacketSeen {
                 channel: datagram.channel,

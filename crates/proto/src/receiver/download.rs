@@ -155,23 +155,19 @@ impl Download {
         Some(result)
     }
 
-    /// Changes a block, and counts what that changes in the symbols still wanted.
+    /// Changes a block, and counts what that changes.
     fn change_block<T>(&mut self, id: BlockId, change: impl FnOnce(&mut Block) -> T) -> Option<T> {
-        let ([memory_before, memory], wanted_before, wanted, result) =
-            self.change(id.toi, |object| {
-                let memory_before = object.blocks.get(id.sbn.0 as usize)?.memory();
-                let block = object.blocks.get_mut(id.sbn.0 as usize)?;
-                let (wanted_before, enough_before) = (block.symbols_wanted(), block.has_enough());
-                let result = change(block);
-                object.enough += usize::from(block.has_enough());
-                object.enough -= usize::from(enough_before);
-                let memory = [memory_before, block.memory()];
-                Some((memory, wanted_before, block.symbols_wanted(), result))
-            })??;
-        self.symbols_wanted += u64::from(wanted);
-        self.symbols_wanted = self.symbols_wanted.saturating_sub(u64::from(wanted_before));
-        self.decoder_bytes = (self.decoder_bytes + memory).saturating_sub(memory_before);
+        let (result, changed) = self.objects.get_mut(&id.toi)?.change_block(id.sbn, change)?;
+        self.count(&changed);
         Some(result)
+    }
+
+    fn count(&mut self, Changed { unheard, symbols_wanted, decoder_bytes }: &Changed) {
+        self.unheard = self.unheard + unheard.after - unheard.before;
+        self.symbols_wanted =
+            (self.symbols_wanted + symbols_wanted.after).saturating_sub(symbols_wanted.before);
+        self.decoder_bytes =
+            (self.decoder_bytes + decoder_bytes.after).saturating_sub(decoder_bytes.before);
     }
 
     /// The driver has made room for the object.
@@ -284,7 +280,7 @@ impl Download {
             return Taken::NoRoom;
         }
         let policy = self.policy;
-        let taken = self.change_block(block, |block| {
+        let taken = object.change_block(block.sbn, |block| {
             let (taken, place) = block.take(esi, symbol);
             // Jobs are long: they are put where they belong at once.
             if let Some(job) = place {
@@ -295,7 +291,9 @@ impl Download {
             }
             taken
         });
-        taken.unwrap_or(Taken::Invalid)
+        let Some((taken, changed)) = taken else { return Taken::Invalid };
+        self.count(&changed);
+        taken
     }
 
     /// Nothing is to be deferred: there is no end to wait for.
@@ -496,7 +494,40 @@ impl Download {
     }
 }
 
+/// What a change of a block has changed in the sums of a download.
+struct Changed {
+    unheard: Step<usize>,
+    symbols_wanted: Step<u64>,
+    decoder_bytes: Step<u64>,
+}
+
+struct Step<T> {
+    before: T,
+    after: T,
+}
+
 impl Object {
+    /// Changes a block, and says what that has changed. `None` if there is no such block.
+    fn change_block<T>(
+        &mut self,
+        Sbn(sbn): Sbn,
+        change: impl FnOnce(&mut Block) -> T,
+    ) -> Option<(T, Changed)> {
+        let unheard = self.unheard();
+        let block = self.blocks.get_mut(sbn as usize)?;
+        let sums = |block: &Block| (u64::from(block.symbols_wanted()), block.memory());
+        let (before, enough_before) = (sums(block), block.has_enough());
+        let result = change(block);
+        let (after, enough) = (sums(block), block.has_enough());
+        self.enough = self.enough + usize::from(enough) - usize::from(enough_before);
+        let changed = Changed {
+            unheard: Step { before: unheard, after: self.unheard() },
+            symbols_wanted: Step { before: before.0, after: after.0 },
+            decoder_bytes: Step { before: before.1, after: after.1 },
+        };
+        Some((result, changed))
+    }
+
     /// What is still to be heard: blocks, or the driver's word that symbols can be taken.
     pub(super) fn unheard(&self) -> usize {
         match self.state {

@@ -84,6 +84,12 @@ impl Feed {
         }
     }
 
+    /// Whether it is what is being received or, as long as nothing `is_chosen`, may turn out to be. What
+    /// strangers send in the session's name counts for nothing.
+    pub(super) fn is_wanted(&self, is_chosen: bool) -> bool {
+        if is_chosen { self.state == FeedState::Chosen } else { self.state != FeedState::Refused }
+    }
+
     /// Whether these bytes are the head that was taken or refused last.
     pub(super) fn knows_head(&self, bytes: &[u8]) -> bool {
         self.head.is_some() && self.head_bytes == bytes || self.refused_head == bytes
