@@ -6,7 +6,7 @@ use fontana_proto::{
     BlockId, Done, Instant, Job, Kept, KeptBlock, Opening, Placement, Recipe, SplitMix64,
     SymbolBytes, SymbolId,
 };
-use fontana_sim::{Jobs, Outcome};
+use fontana_sim::{HeardBytes, Jobs, Outcome};
 use fontana_wire::{BlockHasher, Hash, ManifestObject, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -225,7 +225,7 @@ impl Jobs for ByteJobs {
         &mut self,
         _now: Instant,
         job: Job,
-        datagram: &[u8],
+        heard: HeardBytes<'_>,
     ) -> Result<Option<Outcome>, &'static str> {
         let done = match job {
             Job::Open(opening) => {
@@ -237,7 +237,7 @@ impl Jobs for ByteJobs {
             }
             Job::Place { block, esi, to, symbol } => {
                 let bytes = match symbol {
-                    SymbolBytes::InDatagram(range) => datagram.get(range).map(<[u8]>::to_vec),
+                    SymbolBytes::InDatagram(range) => heard.bytes.get(range).map(<[u8]>::to_vec),
                     SymbolBytes::Kept(bytes) => Some(bytes),
                 };
                 let bytes = bytes.ok_or("a symbol outside the datagram")?;

@@ -17,7 +17,7 @@ use fontana_net::{
 use fontana_proto::{
     ChannelId, Datagram, Endpoint, Event, Instant, Output, Receiver, Sender, SplitMix64, drain,
 };
-use fontana_sim::{IdContent, IdJobs, Jobs, LinkConfig};
+use fontana_sim::{HeardBytes, IdContent, IdJobs, Jobs, LinkConfig};
 use network::{Host, Network, Switch};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -277,7 +277,7 @@ fn carry_on<E: Endpoint>(
     loop {
         let flow = drain(endpoint, now, &mut header, |output, header| {
             let result = match output {
-                Output::Job(job) => match jobs.carry_out(now, job, payload) {
+                Output::Job(job) => match jobs.carry_out(now, job, HeardBytes::of(payload)) {
                     Ok(outcome) => {
                         dones.extend(outcome.map(|outcome| outcome.done));
                         Ok(())

@@ -1,7 +1,7 @@
 //! A node with an endpoint on it.
 
 use crate::violation::RateRule;
-use crate::{Jobs, NodeId, Outcome, RateCap};
+use crate::{HeardBytes, Jobs, NodeId, Outcome, RateCap};
 use fontana_proto::{
     ChannelId, Datagram, Destination, Done, Endpoint, Event, Instant, Output, drain,
 };
@@ -134,17 +134,18 @@ impl<E: Endpoint, J: Jobs> Host<E, J> {
         &mut self,
         now: Instant,
         datagram: &Datagram<'_>,
+        zeros_from: usize,
         desk: &mut Desk,
     ) -> Result<(), &'static str> {
         self.endpoint.handle_datagram(self.clock(now), datagram);
-        self.drain(now, datagram.payload, desk)
+        self.drain(now, HeardBytes { bytes: datagram.payload, zeros_from }, desk)
     }
 
     /// Lets the endpoint say all it has to say, and does its jobs, until there is nothing more.
     pub(crate) fn drain(
         &mut self,
         now: Instant,
-        payload: &[u8],
+        heard: HeardBytes<'_>,
         desk: &mut Desk,
     ) -> Result<(), &'static str> {
         let clock = self.clock(now);
@@ -158,7 +159,7 @@ impl<E: Endpoint, J: Jobs> Host<E, J> {
                     return ControlFlow::Break("it never comes to an end");
                 }
                 let effect = match output {
-                    Output::Job(job) => match jobs.carry_out(clock, job, payload) {
+                    Output::Job(job) => match jobs.carry_out(clock, job, heard) {
                         Ok(None) => return ControlFlow::Continue(()),
                         Ok(Some(outcome)) if outcome.after.is_zero() => {
                             dones.push_back(outcome.done);

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 /// Carries out an endpoint's jobs.
 pub trait Jobs {
-    /// Does `job`; `datagram` is what was handled just before, if anything was. What came of it, if
-    /// that is to be told.
+    /// Does `job`; `heard` is what was handled just before. What came of it, if that is to be told.
     ///
     /// # Errors
     /// What is wrong with a job that should never have been asked for.
@@ -21,11 +20,27 @@ pub trait Jobs {
         &mut self,
         now: Instant,
         job: Job,
-        datagram: &[u8],
+        heard: HeardBytes<'_>,
     ) -> Result<Option<Outcome>, &'static str>;
 
     /// Bytes of a symbol that was prepared.
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32;
+}
+
+/// A datagram that an endpoint has heard, or nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeardBytes<'a> {
+    /// UDP payload.
+    pub bytes: &'a [u8],
+    /// Bytes from here on are zeros, as symbols on ids are: nobody needs to read them to know.
+    pub zeros_from: usize,
+}
+
+impl<'a> HeardBytes<'a> {
+    /// Bytes of which nothing is known.
+    pub const fn of(bytes: &'a [u8]) -> Self {
+        Self { bytes, zeros_from: bytes.len() }
+    }
 }
 
 /// What came of a job.
@@ -135,11 +150,18 @@ impl IdJobs {
         &mut self,
         (block, esi): (BlockId, Esi),
         to: Placement,
-        bytes: Option<&[u8]>,
+        symbol: &SymbolBytes,
+        heard: HeardBytes<'_>,
     ) -> Result<(), &'static str> {
-        let bytes = bytes.ok_or("a symbol outside the datagram")?;
-        // Without a branch, so that it is done in vectors.
-        if bytes.iter().fold(0, |all, byte| all | byte) != 0 {
+        let maybe_damaged = match symbol {
+            SymbolBytes::InDatagram(range) => {
+                let symbol = heard.bytes.get(range.clone());
+                let symbol = symbol.ok_or("a symbol outside the datagram")?;
+                symbol.get(..heard.zeros_from.saturating_sub(range.start)).unwrap_or(symbol)
+            }
+            SymbolBytes::Kept(bytes) => bytes,
+        };
+        if maybe_damaged.iter().any(|&byte| byte != 0) {
             self.damaged.insert(block);
         }
         let Some(staging) = &mut self.staging else { return Ok(()) };
@@ -224,7 +246,7 @@ impl Jobs for IdJobs {
         &mut self,
         _now: Instant,
         job: Job,
-        datagram: &[u8],
+        heard: HeardBytes<'_>,
     ) -> Result<Option<Outcome>, &'static str> {
         let done = match job {
             Job::Prepare { batch, .. } => Done::Prepared { batch },
@@ -239,11 +261,7 @@ impl Jobs for IdJobs {
                 Done::Opened { toi: opening.toi(), kept }
             }
             Job::Place { block, esi, to, symbol } => {
-                let bytes = match &symbol {
-                    SymbolBytes::InDatagram(range) => datagram.get(range.clone()),
-                    SymbolBytes::Kept(bytes) => Some(bytes.as_slice()),
-                };
-                self.place((block, esi), to, bytes)?;
+                self.place((block, esi), to, &symbol, heard)?;
                 return Ok(None);
             }
             Job::Solve { block, mut decoder, budget } => {

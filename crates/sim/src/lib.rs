@@ -33,7 +33,7 @@ mod violation;
 
 pub use chance::{Probability, exponential};
 pub use host::{Either, HostConfig};
-pub use jobs::{IdContent, IdJobs, Jobs, Outcome};
+pub use jobs::{HeardBytes, IdContent, IdJobs, Jobs, Outcome};
 pub use link::{Arrival, DropCause, Fate, Link, LinkConfig, LinkStats, QueueLength, WireFaults};
 pub use loss::{Loss, LossModel};
 pub use machine::{Machine, MachineConfig, MachineStats};

@@ -1,6 +1,6 @@
 //! What is under way.
 
-use crate::NodeId;
+use crate::{HeardBytes, NodeId};
 use fontana_proto::Instant;
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ pub(crate) struct Sheet {
 }
 
 impl Sheet {
-    pub(crate) fn write(&mut self, packet: &Packet) -> &[u8] {
+    pub(crate) fn write(&mut self, packet: &Packet) -> HeardBytes<'_> {
         let header = &packet.header;
         let length = header.len() + packet.symbol_bytes as usize;
         if self.bytes.len() < length {
@@ -99,7 +99,7 @@ impl Sheet {
             self.bytes[bit as usize / 8] ^= 1 << (bit % 8);
             self.written = length;
         }
-        &self.bytes[..length]
+        HeardBytes { bytes: &self.bytes[..length], zeros_from: self.written }
     }
 }
 
@@ -122,11 +122,16 @@ mod tests {
     #[test]
     fn a_sheet_shows_nothing_of_the_packet_before() {
         let mut sheet = Sheet::default();
-        assert_eq!(sheet.write(&packet(&[1, 2, 3, 4], 2, None)), [1, 2, 3, 4, 0, 0]);
-        assert_eq!(sheet.write(&packet(&[5], 4, None)), [5, 0, 0, 0, 0]);
-        assert_eq!(sheet.write(&packet(&[6], 2, Some(24 + 17))), [6, 0, 2]);
-        assert_eq!(sheet.write(&packet(&[], 3, None)), [0, 0, 0]);
-        assert_eq!(sheet.write(&packet(&[], 0, Some(1))), [0; 0]);
+        let mut write = |header: &[u8], symbol_bytes, damage| {
+            let heard = sheet.write(&packet(header, symbol_bytes, damage));
+            assert!(heard.bytes[heard.zeros_from..].iter().all(|&byte| byte == 0));
+            (heard.bytes.to_vec(), heard.zeros_from)
+        };
+        assert_eq!(write(&[1, 2, 3, 4], 2, None), (vec![1, 2, 3, 4, 0, 0], 4));
+        assert_eq!(write(&[5], 4, None), (vec![5, 0, 0, 0, 0], 1));
+        assert_eq!(write(&[6], 2, Some(24 + 17)), (vec![6, 0, 2], 3));
+        assert_eq!(write(&[], 3, None), (vec![0, 0, 0], 0));
+        assert_eq!(write(&[], 0, Some(1)), (vec![], 0));
     }
 
     #[test]

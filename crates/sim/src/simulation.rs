@@ -4,7 +4,9 @@ use crate::host::{Desk, Effect, Host, MAX_WAKES, NEVER};
 use crate::multicast::SourceTree;
 use crate::packet::{Burst, Sheet};
 use crate::trace::{Note, Trace};
-use crate::{EventQueue, HostConfig, Jobs, Link, LinkId, NodeId, Observer, Topology, Violation};
+use crate::{
+    EventQueue, HeardBytes, HostConfig, Jobs, Link, LinkId, NodeId, Observer, Topology, Violation,
+};
 use fontana_proto::{ChannelId, Done, Endpoint, Instant, SplitMix64};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -293,7 +295,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
     /// Hears what an endpoint has to say, without a datagram being there.
     fn listen_to(&mut self, now: Instant, node: NodeId) {
         let Some(host) = self.hosts.get_mut(node.index()).and_then(Option::as_mut) else { return };
-        let result = host.drain(now, &[], &mut self.desk);
+        let result = host.drain(now, HeardBytes::default(), &mut self.desk);
         self.after(now, node, result);
         self.arm(now, node);
     }

@@ -6,8 +6,8 @@ use fontana_proto::{
     ChannelId, Datagram, Destination, Done, Endpoint, Instant, Job, Output, SymbolId,
 };
 use fontana_sim::{
-    HostConfig, Jobs, LinkConfig, LinkId, NodeId, Outcome, QueueLength, RateCap, Simulation,
-    SimulationConfig, Topology, Violation,
+    HeardBytes, HostConfig, Jobs, LinkConfig, LinkId, NodeId, Outcome, QueueLength, RateCap,
+    Simulation, SimulationConfig, Topology, Violation,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl Jobs for Slow {
         &mut self,
         _now: Instant,
         _job: Job,
-        _datagram: &[u8],
+        _heard: HeardBytes<'_>,
     ) -> Result<Option<Outcome>, &'static str> {
         Ok(Some(Outcome { done: Done::Finished, after: Duration::from_millis(25) }))
     }

@@ -12,8 +12,8 @@ use crate::table::{Row, Table, row};
 use fontana_fec::Esi;
 use fontana_proto::{Instant, Job, Placement, Receiver, Sender, SubscriptionLimits, SymbolId};
 use fontana_sim::{
-    Either, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, Outcome, Rooted, Simulation,
-    SimulationConfig,
+    Either, HeardBytes, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, Outcome, Rooted,
+    Simulation, SimulationConfig,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -155,7 +155,7 @@ impl Jobs for Disk {
         &mut self,
         now: Instant,
         job: Job,
-        datagram: &[u8],
+        heard: HeardBytes<'_>,
     ) -> Result<Option<Outcome>, &'static str> {
         match &job {
             Job::Prepare { block, esis, .. } => self.read(block.sbn.0, esis),
@@ -167,7 +167,7 @@ impl Jobs for Disk {
             Job::Finish => self.write_back(),
             _ => {}
         }
-        self.jobs.carry_out(now, job, datagram)
+        self.jobs.carry_out(now, job, heard)
     }
 
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {

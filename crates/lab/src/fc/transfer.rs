@@ -4,8 +4,8 @@ use super::session;
 use crate::session::{LISTENERS_FIRST, Session};
 use fontana_proto::{Event, Instant, Job, Receiver, Sender, SymbolBytes, SymbolId};
 use fontana_sim::{
-    Either, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, Machine, MachineConfig, MachineStats,
-    NodeId, Observer, Outcome, Rooted, Simulation, SimulationConfig,
+    Either, HeardBytes, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, Machine, MachineConfig,
+    MachineStats, NodeId, Observer, Outcome, Rooted, Simulation, SimulationConfig,
 };
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ impl<J: Jobs> Jobs for Storage<J> {
         &mut self,
         now: Instant,
         job: Job,
-        datagram: &[u8],
+        heard: HeardBytes<'_>,
     ) -> Result<Option<Outcome>, &'static str> {
         match &job {
             Job::Place { block, symbol, .. } => {
@@ -142,7 +142,7 @@ impl<J: Jobs> Jobs for Storage<J> {
             Job::Commit { toi } => self.bytes -= self.held.remove(toi).unwrap_or(0),
             _ => {}
         }
-        self.jobs.carry_out(now, job, datagram)
+        self.jobs.carry_out(now, job, heard)
     }
 
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {

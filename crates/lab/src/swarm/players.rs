@@ -6,7 +6,7 @@ use fontana_proto::{
     BatchId, ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, Receiver, Sender,
     SplitMix64, SymbolId,
 };
-use fontana_sim::{Cast, IdJobs, Jobs, Outcome, RateCap};
+use fontana_sim::{Cast, HeardBytes, IdJobs, Jobs, Outcome, RateCap};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -265,11 +265,11 @@ impl Jobs for Hands {
         &mut self,
         now: Instant,
         job: Job,
-        datagram: &[u8],
+        heard: HeardBytes<'_>,
     ) -> Result<Option<Outcome>, &'static str> {
         match self {
-            Self::Ids(jobs) => jobs.carry_out(now, job, datagram),
-            Self::Bytes(jobs) => jobs.carry_out(now, job, datagram),
+            Self::Ids(jobs) => jobs.carry_out(now, job, heard),
+            Self::Bytes(jobs) => jobs.carry_out(now, job, heard),
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Event, GroupId, Simulation};
 use crate::multicast::{Change, SourceTree};
 use crate::packet::{BURST_PACKETS, Burst};
 use crate::trace::Note;
-use crate::{Fate, Jobs, LinkId, NodeId, Observer, Packet, QueueLength, Violation};
+use crate::{Fate, HeardBytes, Jobs, LinkId, NodeId, Observer, Packet, QueueLength, Violation};
 use fontana_proto::{ChannelId, Datagram, Endpoint, Instant};
 
 impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
@@ -247,14 +247,15 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
             }
             self.stats.deliveries += 1;
             self.observer.on_deliver(now, node, packet);
+            let HeardBytes { bytes: payload, zeros_from } = self.sheet.write(packet);
             let datagram = Datagram {
                 source: packet.source.address(),
                 channel,
                 congestion_experienced: burst.marked,
                 dropped_before: 0,
-                payload: self.sheet.write(packet),
+                payload,
             };
-            let result = host.hear(now, &datagram, &mut self.desk);
+            let result = host.hear(now, &datagram, zeros_from, &mut self.desk);
             self.after(now, node, result);
         }
         self.arm(now, node);
