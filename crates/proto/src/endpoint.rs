@@ -15,6 +15,51 @@ impl ChannelId {
     pub const BASE: Self = Self(0);
 }
 
+/// Channels, one bit for each of the 256: what is asked of every packet is found without a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelSet {
+    bits: [u64; 4],
+    count: u16,
+}
+
+impl ChannelSet {
+    /// Whether `channel` is one of them.
+    pub const fn contains(&self, ChannelId(channel): ChannelId) -> bool {
+        self.bits[(channel >> 6) as usize] >> (channel & 63) & 1 == 1
+    }
+
+    /// Adds `channel`. False if it was there.
+    pub const fn insert(&mut self, channel: ChannelId) -> bool {
+        let is_new = !self.contains(channel);
+        self.bits[(channel.0 >> 6) as usize] |= 1 << (channel.0 & 63);
+        self.count += is_new as u16;
+        is_new
+    }
+
+    /// Takes `channel` out. False if it was not there.
+    pub const fn remove(&mut self, channel: ChannelId) -> bool {
+        let was_there = self.contains(channel);
+        self.bits[(channel.0 >> 6) as usize] &= !(1 << (channel.0 & 63));
+        self.count -= was_there as u16;
+        was_there
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count.into()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// All of them, the lowest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = ChannelId> + '_ {
+        (0..=u8::MAX).map(ChannelId).filter(|&channel| self.contains(channel))
+    }
+}
+
 /// Where a datagram goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
@@ -120,5 +165,23 @@ pub fn drain<B>(
             None => return ControlFlow::Continue(()),
             Some(output) => act(output, header)?,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_channels_has_room_for_each() {
+        let mut set = ChannelSet::default();
+        assert!(set.is_empty());
+        for channel in [255, 0, 64, 63, 128].map(ChannelId) {
+            assert!(set.insert(channel) && !set.insert(channel));
+        }
+        assert!(set.remove(ChannelId(64)) && !set.remove(ChannelId(64)));
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 128, 255].map(ChannelId));
+        assert_eq!(set.iter().next_back(), Some(ChannelId(255)));
+        assert_eq!(set.len(), 4);
     }
 }

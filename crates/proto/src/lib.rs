@@ -27,7 +27,8 @@ pub use congestion::{
     PacketSeen, SubscriptionControl, SubscriptionError, SubscriptionLimits, presets, subscribe,
 };
 pub use endpoint::{
-    BatchId, BlockId, ChannelId, Datagram, Destination, Endpoint, Output, SymbolId, drain,
+    BatchId, BlockId, ChannelId, ChannelSet, Datagram, Destination, Endpoint, Output, SymbolId,
+    drain,
 };
 pub use event::{Event, Offer, Rejection, StreamBreak, Verified};
 pub use job::{Done, Job, Kept, KeptBlock, Opening, Placement, Recipe, SymbolBytes};

@@ -3,7 +3,7 @@
 use crate::violation::RateRule;
 use crate::{HeardBytes, Jobs, NodeId, Outcome, RateCap};
 use fontana_proto::{
-    ChannelId, Datagram, Destination, Done, Endpoint, Event, Instant, Output, drain,
+    ChannelId, ChannelSet, Datagram, Destination, Done, Endpoint, Event, Instant, Output, drain,
 };
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -49,8 +49,7 @@ pub(crate) struct Host<E, J> {
     pub(crate) jobs: J,
     pub(crate) config: HostConfig,
     pub(crate) rate: Option<RateRule>,
-    /// One bit for each of the 256 channels.
-    joined: [u64; 4],
+    pub(crate) joined: ChannelSet,
     /// A crashed host is deaf and dumb.
     pub(crate) is_running: bool,
     /// Its clock is so much ahead of the run's.
@@ -95,7 +94,7 @@ impl<E: Endpoint, J: Jobs> Host<E, J> {
             jobs,
             rate: config.sends.map(RateRule::new),
             config,
-            joined: [0; 4],
+            joined: ChannelSet::default(),
             is_running: false,
             clock_ahead: Duration::ZERO,
             life: 0,
@@ -112,22 +111,6 @@ impl<E: Endpoint, J: Jobs> Host<E, J> {
     /// When its endpoint wants to be woken, by the run's clock.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.endpoint.poll_timeout().map(|due| due - self.clock_ahead)
-    }
-
-    pub(crate) fn has_joined(&self, ChannelId(channel): ChannelId) -> bool {
-        self.joined[usize::from(channel >> 6)] >> (channel & 63) & 1 == 1
-    }
-
-    /// Returns false if nothing changed.
-    pub(crate) fn set_joined(&mut self, channel: ChannelId, joined: bool) -> bool {
-        let changes = self.has_joined(channel) != joined;
-        self.joined[usize::from(channel.0 >> 6)] ^= u64::from(changes) << (channel.0 & 63);
-        changes
-    }
-
-    /// All channels that it has joined.
-    pub(crate) fn channels(&self) -> Vec<ChannelId> {
-        (0..=u8::MAX).map(ChannelId).filter(|&channel| self.has_joined(channel)).collect()
     }
 
     pub(crate) fn hear(

@@ -231,20 +231,16 @@ impl Link {
     /// What becomes of a packet of `bytes` bytes, headers included, that is offered at `now`, which
     /// never decreases from one call to the next.
     pub fn offer(&mut self, now: Instant, bytes: u32, random: &mut SplitMix64) -> Fate {
-        self.stats.offered += 1;
-        if !self.is_up {
-            self.stats.wire_drops += 1;
-            return Fate::Dropped(DropCause::Down);
+        if let Err(cause) = self.enter() {
+            return Fate::Dropped(cause);
         }
         let Some((sent, marked)) = self.transmit(now, bytes) else {
             self.stats.queue_drops += 1;
             return Fate::Dropped(DropCause::Queue);
         };
-        self.stats.carried_bytes += u64::from(bytes);
         self.stats.marked += u64::from(marked);
-        if self.loss.next(random) {
-            self.stats.wire_drops += 1;
-            return Fate::Dropped(DropCause::Wire);
+        if let Err(cause) = self.cross(bytes, random) {
+            return Fate::Dropped(cause);
         }
         let mut at = sent + self.config.delay;
         if !self.config.jitter.is_zero() {
@@ -263,6 +259,33 @@ impl Link {
             duplicated: duplicate.draw(random),
             damage: corrupt.draw(random).then(|| random.next_u64()),
         })
+    }
+
+    /// What becomes of a packet on a link of [constant passage](LinkConfig::constant_passage).
+    ///
+    /// # Errors
+    /// Why it does not arrive.
+    pub(crate) fn pass(&mut self, bytes: u32, random: &mut SplitMix64) -> Result<(), DropCause> {
+        self.enter()?;
+        self.cross(bytes, random)
+    }
+
+    fn enter(&mut self) -> Result<(), DropCause> {
+        self.stats.offered += 1;
+        if !self.is_up {
+            self.stats.wire_drops += 1;
+            return Err(DropCause::Down);
+        }
+        Ok(())
+    }
+
+    fn cross(&mut self, bytes: u32, random: &mut SplitMix64) -> Result<(), DropCause> {
+        self.stats.carried_bytes += u64::from(bytes);
+        if self.loss.next(random) {
+            self.stats.wire_drops += 1;
+            return Err(DropCause::Wire);
+        }
+        Ok(())
     }
 
     /// When the packet has left the transmitter, and whether it is marked; `None` if there is no

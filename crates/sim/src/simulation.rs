@@ -220,7 +220,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
 
     /// The channels that a node's endpoint has joined.
     pub fn joined(&self, node: NodeId) -> Vec<ChannelId> {
-        self.host(node).map_or(Vec::new(), Host::channels)
+        self.host(node).map_or(Vec::new(), |host| host.joined.iter().collect())
     }
 
     /// Who watches.

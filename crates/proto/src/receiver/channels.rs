@@ -7,11 +7,11 @@
 //! tell how it is.
 
 use crate::{
-    ChannelId, Event, FirstChannel, FixedChannels, Instant, Membership, Output, PacketSeen,
-    SessionKey, SubscriptionControl, SubscriptionError, SubscriptionLimits, subscribe,
+    ChannelId, ChannelSet, Event, FirstChannel, FixedChannels, Instant, Membership, Output,
+    PacketSeen, SessionKey, SubscriptionControl, SubscriptionError, SubscriptionLimits, subscribe,
 };
 use fontana_wire::SessionHead;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Who decides which channels a receiver is joined to.
@@ -36,7 +36,7 @@ pub(super) struct Channels {
     /// Whose head declared the control, and when it was heard last (or another one first).
     session: Option<SessionKey>,
     heard_at: Option<Instant>,
-    joined: BTreeSet<ChannelId>,
+    joined: ChannelSet,
     /// What has to change because another control decides.
     pending: VecDeque<Membership>,
     /// When channel 0 was joined first, and how long after that its first packet came.
@@ -65,7 +65,7 @@ impl Channels {
             limits,
             session: None,
             heard_at: None,
-            joined: BTreeSet::new(),
+            joined: ChannelSet::default(),
             pending: VecDeque::new(),
             base_joined_at: Instant::ZERO,
             base_heard_after: None,
@@ -107,18 +107,18 @@ impl Channels {
     /// Hands the decision over. Channel 0 stays, or is joined again: without it no head would be heard.
     fn decide_by(&mut self, control: Box<dyn SubscriptionControl>) {
         self.control = control;
-        let upper = self.joined.iter().rev().filter(|&&channel| channel != ChannelId::BASE);
-        self.pending.extend(upper.map(|&channel| Membership::Leave(channel)));
+        let upper = self.joined.iter().rev().filter(|&channel| channel != ChannelId::BASE);
+        self.pending.extend(upper.map(Membership::Leave));
         self.pending.push_back(Membership::Join(ChannelId::BASE));
     }
 
     pub(super) fn is_joined(&self, channel: ChannelId) -> bool {
-        self.joined.contains(&channel)
+        self.joined.contains(channel)
     }
 
     /// The channels, the highest first: the order in which to leave.
     pub(super) fn joined(&self) -> impl DoubleEndedIterator<Item = ChannelId> + '_ {
-        self.joined.iter().rev().copied()
+        self.joined.iter().rev()
     }
 
     pub(super) fn on_packet(
@@ -169,7 +169,7 @@ impl Channels {
                     }
                     return Some(Output::Join(channel));
                 }
-                Membership::Leave(channel) if self.joined.remove(&channel) => {
+                Membership::Leave(channel) if self.joined.remove(channel) => {
                     return Some(Output::Leave(channel));
                 }
                 _ => {}

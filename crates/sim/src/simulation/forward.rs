@@ -25,7 +25,8 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         joins: bool,
     ) {
         let Some(host) = self.host_mut(node) else { return };
-        if !host.set_joined(channel, joins) {
+        let changes = if joins { host.joined.insert(channel) } else { host.joined.remove(channel) };
+        if !changes {
             if !joins {
                 self.violate(Violation::LeftUnjoined { node, channel, at: now });
             }
@@ -211,9 +212,9 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
             let (hop, random) = (&mut self.links[link.index()], &mut self.random[link.index()]);
             let mut present = 0;
             for (index, packet) in burst.packets() {
-                match hop.offer(entered, packet.wire_bytes, random) {
-                    Fate::Arrives(_) => present |= 1 << index,
-                    Fate::Dropped(cause) => {
+                match hop.pass(packet.wire_bytes, random) {
+                    Ok(()) => present |= 1 << index,
+                    Err(cause) => {
                         self.stats.drops += 1;
                         self.trace.note(now, Note::Lost, link.0, [burst.number(), 1 << index]);
                         self.observer.on_drop(now, link, packet, cause);
@@ -230,7 +231,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
     /// Lets a node's host hear a burst, if it has joined the channel.
     fn deliver(&mut self, now: Instant, channel: ChannelId, node: NodeId, burst: &Burst) {
         let Some(host) = self.hosts.get(node.index()).and_then(Option::as_ref) else { return };
-        if !host.is_running || !host.has_joined(channel) {
+        if !host.is_running || !host.joined.contains(channel) {
             return;
         }
         self.trace.note(now, Note::Delivered, node.0, [burst.number(), burst.present()]);
@@ -238,7 +239,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
             let Some(host) = self.hosts.get_mut(node.index()).and_then(Option::as_mut) else {
                 return;
             };
-            if !host.is_running || !host.has_joined(channel) {
+            if !host.is_running || !host.joined.contains(channel) {
                 break;
             }
             if packet.sent_at > now || packet.number >= self.stats.sent {
