@@ -97,6 +97,7 @@ impl Loss {
     }
 
     /// Whether the next packet is lost.
+    #[inline]
     pub fn next(&mut self, random: &mut SplitMix64) -> bool {
         match &self.model {
             LossModel::None => false,

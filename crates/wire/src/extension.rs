@@ -99,7 +99,13 @@ pub struct Extensions<'a>(&'a [u8]);
 
 impl<'a> Extensions<'a> {
     /// Walks `area`, the words between TOI and the header's end.
+    #[inline]
     pub(crate) fn check(area: &'a [u8]) -> Result<Self, PacketError> {
+        // As nearly every packet has it.
+        if area.is_empty() { Ok(Self(area)) } else { Self::walk(area) }
+    }
+
+    fn walk(area: &'a [u8]) -> Result<Self, PacketError> {
         let mut reader = Reader::new(area);
         let (mut count, mut seen) = (0, 0);
         while !reader.is_empty() {

@@ -126,6 +126,7 @@ impl Block {
     }
 
     /// Bytes that are set aside for the block's decoder and what comes of it.
+    #[inline]
     pub(super) fn memory(&self) -> u64 {
         match self.state {
             State::Untouched | State::Verified => 0,
@@ -138,6 +139,7 @@ impl Block {
     }
 
     /// Symbols that are still missing before the block can be recovered, as far as is known.
+    #[inline]
     pub(super) fn symbols_wanted(&self) -> u32 {
         match &self.state {
             State::Untouched => self.source_symbols,
@@ -296,13 +298,15 @@ impl Block {
     /// Whether enough has been heard of the block: it is solved, or all source symbols are there, or so
     /// many symbols while the solver is still at work that it will hardly fail. Not to wait for the solver matters at
     /// high rates, where thousands of packets pass meanwhile.
+    #[inline]
     pub(super) fn has_enough(&self) -> bool {
         match self.state {
             State::Untouched => false,
             State::Collecting(ref decoder) => {
-                let exact =
-                    matches!(self.scheme, FecScheme::NoCode { .. } | FecScheme::ReedSolomon { .. });
-                self.is_deferred && decoder.symbols_wanted() == 0 && (exact || self.is_sure())
+                let is_exact = || {
+                    matches!(self.scheme, FecScheme::NoCode { .. } | FecScheme::ReedSolomon { .. })
+                };
+                self.is_deferred && decoder.symbols_wanted() == 0 && (is_exact() || self.is_sure())
             }
             State::Solving { .. } => self.is_deferred || self.is_sure(),
             State::Solved(_) | State::Recovering | State::Verified => true,
