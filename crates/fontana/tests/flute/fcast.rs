@@ -211,8 +211,17 @@ fn names_that_lead_elsewhere_are_refused() {
         assert_refused(&object(named(name), b"bytes"), 6, "");
     }
     assert_refused(&object(CompoundMetadata::default(), b"bytes"), 6, "");
-    // The same name twice.
-    assert_refused(&object(named("honest"), b"bytes"), 6, "");
+}
+
+#[test]
+fn of_two_objects_of_the_same_name_the_one_that_was_heard_first_has_it() {
+    let received = receive(beside_an_honest_file(&object(named("honest"), b"bytes")), |_| {});
+    assert_eq!(received.code(), 6, "{:?}", received.summary);
+    assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
+    // Which one that is depends on when the receiver came.
+    let either = [honest(), b"bytes".to_vec()];
+    let of_that_name = |bytes: &Vec<u8>| Files::from([("honest".to_owned(), bytes.clone())]);
+    assert!(either.iter().any(|bytes| received.files == of_that_name(bytes)), "mixed up");
 }
 
 #[test]
