@@ -214,7 +214,7 @@ fn names_that_lead_elsewhere_are_refused() {
 }
 
 #[test]
-fn of_two_objects_of_the_same_name_the_one_that_was_heard_first_has_it() {
+fn of_two_objects_of_the_same_name_the_first_that_is_whole_has_it() {
     let received = receive(beside_an_honest_file(&object(named("honest"), b"bytes")), |_| {});
     assert_eq!(received.code(), 6, "{:?}", received.summary);
     assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
