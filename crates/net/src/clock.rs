@@ -9,6 +9,8 @@
 //! (Linux: within about 50 microseconds plus scheduling) are enough for ticks of one millisecond;
 //! nothing here spins.
 
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +52,30 @@ pub fn wake_promptly() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     // A refusal costs those microseconds. The least that can be asked for is a nanosecond.
     let _ = rustix::thread::set_current_timer_slack(Some(std::num::NonZero::<u64>::MIN));
+}
+
+/// A request that no processor of this machine sleeps, for as long as it is held: they wait awake, at the
+/// price of all their time.
+///
+/// For measurements. A processor that sleeps has to be woken before it can end a wait, and that of a virtual
+/// machine by a host that may have others to serve first: it is late by milliseconds then, and counts them
+/// as stolen.
+///
+/// On Linux, PM QoS with a latency of 0 (Documentation/power/pm_qos_interface.rst), which has an effect
+/// where the kernel has a driver for idle processors.
+#[derive(Debug)]
+pub struct Wakefulness(#[allow(dead_code, reason = "withdrawn when it is closed")] File);
+
+impl Wakefulness {
+    /// Makes the request.
+    ///
+    /// # Errors
+    /// Those of opening and writing the device: of a system that has none, or for want of root's rights.
+    pub fn request() -> io::Result<Self> {
+        let mut device = File::options().write(true).open("/dev/cpu_dma_latency")?;
+        device.write_all(&0_i32.to_ne_bytes())?;
+        Ok(Self(device))
+    }
 }
 
 /// Why [`Alarm::wait_until`] returned.
@@ -112,6 +138,21 @@ mod tests {
         // A moment that is past: no sleep, so no deadline to miss.
         clock.sleep_until(0);
         assert_eq!(clock.until(0), Duration::ZERO);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn processors_are_kept_awake_as_long_as_that_is_wanted() {
+        // What the kernel goes by, in microseconds, of all requests.
+        let latency = || std::fs::read("/dev/cpu_dma_latency").map(|bytes| bytes[..4] == [0; 4]);
+        match Wakefulness::request() {
+            Ok(wakefulness) => {
+                assert!(latency().unwrap());
+                drop(wakefulness);
+            }
+            // Not everybody may, and not every system has it.
+            Err(error) => assert!(latency().is_err(), "{error}"),
+        }
     }
 
     #[test]

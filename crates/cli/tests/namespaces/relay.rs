@@ -3,6 +3,7 @@
 use crate::bench::{self, Bench};
 use crate::scene::{Scene, same_file};
 use fontana::net::Frame;
+use fontana::net::clock::Wakefulness;
 use fontana_lab::relay::{LossModel, RelayConfig};
 use fontana_proto::Instant as Moment;
 use serde_json::Value;
@@ -159,6 +160,8 @@ fn fairness_of_a_layered_session_and_a_cubic_flow_at_one_bottleneck() {
     const SETTLED: f64 = 120.0;
     const TOGETHER: f64 = 120.0;
     let Some(scene) = Scene::new(2) else { return };
+    // What is measured is the protocol, not how soon a host wakes this machine.
+    let _wakefulness = Wakefulness::request();
     let bench = &scene.bench;
     for host in [0, 1] {
         // TCP cuts its segments itself, so that the queue sees packets.
