@@ -84,6 +84,7 @@ pub(crate) struct Sheet {
 }
 
 impl Sheet {
+    #[inline]
     pub(crate) fn write(&mut self, packet: &Packet) -> HeardBytes<'_> {
         let header = &packet.header;
         let length = header.len() + packet.symbol_bytes as usize;

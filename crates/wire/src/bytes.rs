@@ -57,9 +57,11 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn uint(&mut self, count: usize) -> Option<u128> {
         // The width that nearly every field has.
-        if count == 4 {
-            return self.u32().map(u128::from);
-        }
+        if count == 4 { self.u32().map(u128::from) } else { self.uint_of_any_width(count) }
+    }
+
+    #[inline(never)]
+    fn uint_of_any_width(&mut self, count: usize) -> Option<u128> {
         let bytes = self.take(count)?;
         Some(bytes.iter().fold(0, |value, &byte| value << 8 | u128::from(byte)))
     }

@@ -97,9 +97,10 @@ impl<'a> Header<'a> {
         let tsi = fields.uint(usize::from(4 * s + 2 * h)).ok_or(short)?;
         let toi_size = usize::from(4 * o + 2 * h);
         let toi = fields.uint(toi_size).ok_or(short)?;
-        let mut time = |flag| {
-            let present = reserved == ReservedBits::Times && flags & flag != 0;
-            present.then(|| fields.u32().ok_or(short)).transpose()
+        let times = if reserved == ReservedBits::Times { flags } else { 0 };
+        let mut time = |flag| match times & flag {
+            0 => Ok(None),
+            _ => fields.u32().map(Some).ok_or(short),
         };
         let sender_current_time_milliseconds = time(SENDER_CURRENT_TIME)?;
         let expected_residual_time_milliseconds = time(EXPECTED_RESIDUAL_TIME)?;
