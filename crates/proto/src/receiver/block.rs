@@ -2,7 +2,7 @@
 
 use crate::{BlockId, DecodePolicy, Job, KeptBlock, Placement, Recipe, SymbolBytes};
 use fontana_fec::{
-    BlockLengthError, Decoder, Esi, FecScheme, Novelty, Plan, PlanCache, Progress, Work,
+    BlockLengthError, Decoder, Esi, EsiError, FecScheme, Novelty, Plan, PlanCache, Progress, Work,
 };
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) struct Block {
 enum State {
     /// Nothing has arrived yet: no memory is spent.
     Untouched,
-    Collecting(Box<dyn Decoder>),
+    Collecting(Collecting),
     /// The decoder is away; symbols that arrive in the meantime are placed and told to it later.
     Solving {
         meanwhile: Vec<Esi>,
@@ -42,6 +42,26 @@ enum State {
     Solved(Box<dyn Decoder>),
     Recovering,
     Verified,
+}
+
+/// A decoder that symbols are told to, and what it wants: it is asked once for every symbol, and the block
+/// many times.
+#[derive(Debug)]
+struct Collecting {
+    decoder: Box<dyn Decoder>,
+    symbols_wanted: u32,
+}
+
+impl Collecting {
+    fn new(decoder: Box<dyn Decoder>) -> Self {
+        Self { symbols_wanted: decoder.symbols_wanted(), decoder }
+    }
+
+    fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
+        let novelty = self.decoder.push(esi);
+        self.symbols_wanted = self.decoder.symbols_wanted();
+        novelty
+    }
 }
 
 /// What became of a symbol.
@@ -143,7 +163,7 @@ impl Block {
     pub(super) fn symbols_wanted(&self) -> u32 {
         match &self.state {
             State::Untouched => self.source_symbols,
-            State::Collecting(decoder) => decoder.symbols_wanted(),
+            State::Collecting(collecting) => collecting.symbols_wanted,
             _ => 0,
         }
     }
@@ -176,14 +196,14 @@ impl Block {
                 }
             }
         }
-        self.state = State::Collecting(decoder);
+        self.state = State::Collecting(Collecting::new(decoder));
     }
 
     /// Takes a symbol of the right size. The job that places it, if it is worth keeping.
     pub(super) fn take(&mut self, esi: Esi, symbol: SymbolBytes) -> (Taken, Option<Job>) {
         if matches!(self.state, State::Untouched) {
             match self.decoder() {
-                Ok(decoder) => self.state = State::Collecting(decoder),
+                Ok(decoder) => self.state = State::Collecting(Collecting::new(decoder)),
                 Err(_) => return (Taken::Invalid, None),
             }
         }
@@ -198,7 +218,7 @@ impl Block {
             // It only waits for a solver. Symbols that were spooled before it was known where they go
             // come all at once, and most of them find it so.
             _ if has_enough => return (Taken::Late, None),
-            State::Collecting(decoder) => match decoder.push(esi) {
+            State::Collecting(collecting) => match collecting.push(esi) {
                 Ok(Novelty::Fresh) => {}
                 Ok(Novelty::Duplicate) => return (Taken::Duplicate, None),
                 Err(_) => return (Taken::Invalid, None),
@@ -223,7 +243,7 @@ impl Block {
 
     /// The job of solving the block, if it is worth trying now.
     pub(super) fn try_solve(&mut self, policy: DecodePolicy) -> Option<Job> {
-        let State::Collecting(decoder) = &self.state else { return None };
+        let State::Collecting(collecting) = &self.state else { return None };
         let patience = match policy {
             _ if self.is_deferred => return None,
             DecodePolicy::Incremental | DecodePolicy::Deferred => 0,
@@ -234,7 +254,7 @@ impl Block {
         let patient = self.fresh < self.source_symbols.saturating_add(patience);
         // All source symbols are enough whatever the policy; a decoder says when it wants none.
         let waits = (patient || self.heard < self.solve_at) && !self.spool.is_empty();
-        if decoder.symbols_wanted() > 0 || waits {
+        if collecting.symbols_wanted > 0 || waits {
             return None;
         }
         self.solve()
@@ -245,7 +265,9 @@ impl Block {
             return None;
         }
         let away = State::Solving { meanwhile: Vec::new() };
-        let State::Collecting(decoder) = std::mem::replace(&mut self.state, away) else {
+        let State::Collecting(Collecting { decoder, .. }) =
+            std::mem::replace(&mut self.state, away)
+        else {
             return None;
         };
         Some(Job::Solve { block: self.id, decoder, budget: self.budget })
@@ -279,7 +301,7 @@ impl Block {
                 self.fresh -= 1;
             }
         }
-        self.state = State::Collecting(decoder);
+        self.state = State::Collecting(Collecting::new(decoder));
         None
     }
 
@@ -302,11 +324,11 @@ impl Block {
     pub(super) fn has_enough(&self) -> bool {
         match self.state {
             State::Untouched => false,
-            State::Collecting(ref decoder) => {
+            State::Collecting(ref collecting) => {
                 let is_exact = || {
                     matches!(self.scheme, FecScheme::NoCode { .. } | FecScheme::ReedSolomon { .. })
                 };
-                self.is_deferred && decoder.symbols_wanted() == 0 && (is_exact() || self.is_sure())
+                self.is_deferred && collecting.symbols_wanted == 0 && (is_exact() || self.is_sure())
             }
             State::Solving { .. } => self.is_deferred || self.is_sure(),
             State::Solved(_) | State::Recovering | State::Verified => true,
