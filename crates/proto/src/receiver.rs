@@ -18,10 +18,10 @@ use channels::Channels;
 use collect::Collector;
 use download::Download;
 use fcast::Carousel;
-use feed::{Feed, FeedState, Spooled};
+use feed::{Feed, FeedState, Feeds, Spooled};
 use fontana_fec::{Esi, PlanCache, Sbn};
 use fontana_wire::{ContentKind, Hash, Manifest, Packet, Toi, Tsi, manifest_hash};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use stream::Stream;
@@ -61,7 +61,7 @@ pub struct SessionKey {
 pub struct Receiver {
     config: ReceiverConfig,
     channels: Channels,
-    feeds: BTreeMap<SessionKey, Feed>,
+    feeds: Feeds,
     /// The manifest that was accepted, or the plain FLUTE or FCAST session that was chosen.
     chosen: Option<Chosen>,
     /// What is known of the stream that was chosen.
@@ -112,7 +112,7 @@ impl Receiver {
         Self {
             config,
             channels: Channels::new(subscription),
-            feeds: BTreeMap::new(),
+            feeds: Feeds::default(),
             chosen: None,
             stream: None,
             carousel: Carousel::default(),
@@ -225,10 +225,9 @@ impl Receiver {
 
     /// The feed of a session, if there is room for it.
     fn feed(&mut self, now: Instant, session: SessionKey) -> Option<&mut Feed> {
-        if self.feeds.len() >= self.config.limits.max_sessions && !self.feeds.contains_key(&session)
-        {
+        if self.feeds.len() >= self.config.limits.max_sessions && !self.feeds.contains(&session) {
             // Make room at the cost of the session that matters least and was silent longest.
-            let (&victim, _) = self
+            let (victim, _) = self
                 .feeds
                 .iter()
                 .filter(|(_, f)| matches!(f.state, FeedState::Unknown | FeedState::Refused))
@@ -238,7 +237,8 @@ impl Receiver {
                 self.spool_bytes -= gone.spool.iter().map(Spooled::cost).sum::<usize>();
             }
         }
-        Some(self.feeds.entry(session).or_insert_with(|| Feed::new(now)))
+        self.feeds.begin(now, session);
+        self.feeds.get_mut(&session)
     }
 
     fn on_manifest_symbol(&mut self, session: SessionKey, sbn: Sbn, esi: Esi, symbol: &[u8]) {
@@ -303,7 +303,7 @@ impl Receiver {
         }
         let carries = |feed: &Feed| feed.head.as_ref().is_some_and(|h| h.manifest.hash == hash);
         let mut others = Vec::new();
-        for (&key, feed) in &mut self.feeds {
+        for (key, feed) in self.feeds.iter_mut() {
             if carries(feed) {
                 feed.state = FeedState::Chosen;
                 feed.collector = None;
@@ -318,7 +318,7 @@ impl Receiver {
         let newest = self
             .feeds
             .iter()
-            .filter_map(|(&key, feed)| Some((feed.head.as_ref()?.manifest_version, key)));
+            .filter_map(|(key, feed)| Some((feed.head.as_ref()?.manifest_version, key)));
         let newest = newest.max();
         let opening = Opening::Manifest(Arc::clone(&manifest));
         self.outputs.push_back(Output::Event(Event::Accepted {
@@ -597,6 +597,7 @@ impl Endpoint for Receiver {
         }
     }
 
+    #[inline]
     fn poll_output(&mut self, now: Instant, _header: &mut Vec<u8>) -> Option<Output> {
         if !self.started {
             (self.started, self.last_heard) = (true, now);
@@ -618,6 +619,7 @@ impl Endpoint for Receiver {
         Some(output)
     }
 
+    #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         (self.phase == Phase::Listening).then(|| {
             let silence = self.last_heard + self.config.silence_after;

@@ -3,7 +3,7 @@
 use super::collect::Collector;
 use super::flute::Tables;
 use crate::loss::ChannelLoss;
-use crate::{BlockId, Instant};
+use crate::{BlockId, Instant, SessionKey};
 use fontana_fec::Esi;
 use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex};
 use std::collections::VecDeque;
@@ -32,6 +32,72 @@ pub(super) struct Feed {
     pub(super) collector: Option<Collector>,
     pub(super) spool: VecDeque<Spooled>,
     pub(super) tables: Tables,
+}
+
+/// What is heard of each session. There are few, and a packet is nearly always of the one that the packet
+/// before was of: that one is found by one comparison.
+#[derive(Debug, Default)]
+pub(super) struct Feeds {
+    /// In the order of their keys.
+    feeds: Vec<(SessionKey, Box<Feed>)>,
+    /// Where one was found last.
+    last: usize,
+}
+
+impl Feeds {
+    fn position(&self, session: &SessionKey) -> Result<usize, usize> {
+        match self.feeds.get(self.last) {
+            Some((last, _)) if last == session => Ok(self.last),
+            _ => self.feeds.binary_search_by(|(key, _)| key.cmp(session)),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.feeds.len()
+    }
+
+    pub(super) fn contains(&self, session: &SessionKey) -> bool {
+        self.position(session).is_ok()
+    }
+
+    pub(super) fn get(&self, session: &SessionKey) -> Option<&Feed> {
+        let (_, feed) = self.feeds.get(self.position(session).ok()?)?;
+        Some(feed)
+    }
+
+    pub(super) fn get_mut(&mut self, session: &SessionKey) -> Option<&mut Feed> {
+        self.last = self.position(session).ok()?;
+        let (_, feed) = self.feeds.get_mut(self.last)?;
+        Some(feed)
+    }
+
+    /// Begins to hear a session, if that is a new one.
+    pub(super) fn begin(&mut self, now: Instant, session: SessionKey) {
+        if let Err(at) = self.position(&session) {
+            self.feeds.insert(at, (session, Box::new(Feed::new(now))));
+        }
+    }
+
+    pub(super) fn remove(&mut self, session: &SessionKey) -> Option<Box<Feed>> {
+        let at = self.position(session).ok()?;
+        Some(self.feeds.remove(at).1)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SessionKey, &Feed)> {
+        self.feeds.iter().map(|(key, feed)| (*key, &**feed))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (SessionKey, &mut Feed)> {
+        self.feeds.iter_mut().map(|(key, feed)| (*key, &mut **feed))
+    }
+
+    pub(super) fn values(&self) -> impl Iterator<Item = &Feed> {
+        self.iter().map(|(_, feed)| feed)
+    }
+
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Feed> {
+        self.iter_mut().map(|(_, feed)| feed)
+    }
 }
 
 /// What a receiver wants of a session.

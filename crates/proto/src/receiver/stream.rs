@@ -186,7 +186,7 @@ impl Receiver {
         self.chosen = Some(Chosen::Stream(verified));
         self.download.decode_at_once();
         let mut others = Vec::new();
-        for (&other, feed) in &mut self.feeds {
+        for (other, feed) in self.feeds.iter_mut() {
             let instance = feed.head.as_ref().map(|head| head.instance);
             if feed.signer == Some(key) && instance == Some(head.instance) {
                 feed.state = FeedState::Chosen;
