@@ -2,7 +2,7 @@
 
 use crate::lt::{self, LtDecoder};
 use crate::no_code::NoCodeDecoder;
-use crate::raptorq::{Params, RaptorQDecoder};
+use crate::raptorq::{FullBlock, Params, RaptorQDecoder};
 use crate::reed_solomon::ReedSolomonDecoder;
 use crate::tornado::{self, TornadoDecoder};
 use crate::{Esi, FecScheme, Plan};
@@ -185,7 +185,10 @@ impl FecScheme {
         self.check_block_length(source_symbols)?;
         Ok(match self {
             Self::NoCode { .. } => Box::new(NoCodeDecoder::new(source_symbols)),
-            Self::RaptorQ { .. } => Box::new(RaptorQDecoder::new(source_symbols, Arc::default())),
+            Self::RaptorQ { .. } => {
+                let full = FullBlock::new(Params::covering(source_symbols));
+                Box::new(RaptorQDecoder::new(source_symbols, Arc::new(full)))
+            }
             Self::Tornado { code, .. } => {
                 Box::new(TornadoDecoder::new(code.shared_graph(source_symbols)))
             }

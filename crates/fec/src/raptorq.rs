@@ -12,6 +12,7 @@ mod decoder;
 mod dense;
 mod direct;
 mod execute;
+mod full;
 mod hdpc;
 mod matrix;
 mod params;
@@ -24,6 +25,7 @@ mod tuple;
 
 pub(crate) use decoder::RaptorQDecoder;
 pub(crate) use direct::DirectPlan;
+pub(crate) use full::FullBlock;
 pub(crate) use params::Params;
 pub(crate) use program::Program;
 pub use tables::DEGREE_BOUNDS;
@@ -50,7 +52,7 @@ pub(crate) fn esi_of(params: &Params, source_symbols: u32, isi: u32) -> Option<E
 }
 
 /// The program of a block whose source symbols are all at hand.
-pub(crate) fn full_program(params: &Params) -> Program {
+fn full_program(params: &Params) -> Program {
     let inputs: Vec<Esi> = (0..params.k_prime).map(Esi).collect();
     program_of(params, params.k_prime, &inputs)
 }

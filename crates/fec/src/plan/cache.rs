@@ -1,7 +1,7 @@
 //! Plans that many blocks share.
 
 use super::Plan;
-use crate::raptorq::{self, Params, Program, RaptorQDecoder};
+use crate::raptorq::{FullBlock, Params, RaptorQDecoder};
 use crate::reed_solomon::ReedSolomonCode;
 use crate::tornado::Tornado;
 use crate::{BlockLengthError, Decoder, FecScheme};
@@ -22,7 +22,7 @@ pub struct PlanCache {
 /// What is expensive about a plan.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
-    /// RaptorQ's program, by `K'`.
+    /// RaptorQ's program and rows of its matrix, by `K'`.
     RaptorQ(u32),
     /// The graph of a code, by `k`, and the sums of its first checks.
     Tornado(Tornado, u32),
@@ -45,14 +45,14 @@ struct Entry {
 #[derive(Default)]
 struct Made {
     /// Decoders hold on to it.
-    program: Arc<OnceLock<Arc<Program>>>,
+    full: OnceLock<Arc<FullBlock>>,
     plan: OnceLock<Arc<Plan>>,
 }
 
 impl PlanCache {
     /// An empty cache for the plans of `limit` different block lengths, at least one. A plan takes
     /// about 80 bytes per source symbol, with Tornado codes 100 for each unit of the stretch factor:
-    /// 4.5 MB for the longest blocks of RaptorQ.
+    /// 4.5 MB for the longest blocks of RaptorQ, and as it is used a megabyte more.
     pub fn new(limit: usize) -> Self {
         Self { limit: limit.max(1), plans: Mutex::default() }
     }
@@ -70,11 +70,8 @@ impl PlanCache {
         Ok(match scheme {
             FecScheme::NoCode { .. } => Arc::new(Plan::no_code(source_symbols)),
             FecScheme::RaptorQ { .. } => {
-                let params = Params::covering(source_symbols);
-                let cell = self.program_cell(params.k_prime);
-                let program =
-                    Arc::clone(cell.get_or_init(|| Arc::new(raptorq::full_program(&params))));
-                Arc::new(Plan::raptorq_source(source_symbols, OnceLock::from(program)))
+                let program = OnceLock::from(Arc::clone(self.full(source_symbols).program()));
+                Arc::new(Plan::raptorq_source(source_symbols, program))
             }
             FecScheme::Tornado { code, .. } => {
                 let make = || Arc::new(Plan::tornado_source(code.shared_graph(source_symbols)));
@@ -103,13 +100,14 @@ impl PlanCache {
     ) -> Result<Box<dyn Decoder>, BlockLengthError> {
         let FecScheme::RaptorQ { .. } = scheme else { return scheme.decoder(source_symbols) };
         scheme.check_block_length(source_symbols)?;
-        let full = self.program_cell(Params::covering(source_symbols).k_prime);
-        Ok(Box::new(RaptorQDecoder::new(source_symbols, full)))
+        Ok(Box::new(RaptorQDecoder::new(source_symbols, self.full(source_symbols))))
     }
 
-    /// Where the program for `k_prime` is, or will be.
-    fn program_cell(&self, k_prime: u32) -> Arc<OnceLock<Arc<Program>>> {
-        Arc::clone(&self.made(Key::RaptorQ(k_prime)).program)
+    /// What all blocks that are as long share.
+    fn full(&self, source_symbols: u32) -> Arc<FullBlock> {
+        let params = Params::covering(source_symbols);
+        let made = self.made(Key::RaptorQ(params.k_prime));
+        Arc::clone(made.full.get_or_init(|| Arc::new(FullBlock::new(params))))
     }
 
     /// Where what `key` stands for is, or will be: it is made outside the lock.

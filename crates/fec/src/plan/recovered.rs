@@ -148,7 +148,7 @@ impl std::fmt::Debug for Recovered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raptorq::{DirectPlan, Params, full_program};
+    use crate::raptorq::{DirectPlan, FullBlock, Params};
     use crate::{FecScheme, PlanCache};
     use std::convert::Infallible;
 
@@ -177,7 +177,7 @@ mod tests {
 
     /// A direct plan for `lost` symbols in the middle of `k`, with the first repair symbols that do.
     fn direct(instructions: InstructionSet, k: u32, lost: u32) -> Arc<Plan> {
-        let full = full_program(&Params::covering(k));
+        let full = FullBlock::new(Params::covering(k));
         let lost: Vec<Esi> = ((k - lost) / 2..(k + lost) / 2).map(Esi).collect();
         for start in (k..).step_by(lost.len()) {
             let count = lost.len() as u32;

@@ -1,10 +1,10 @@
 //! Which symbols of a RaptorQ block are at hand, and whether they suffice.
 
 use super::direct::{self, DirectPlan};
+use super::full::FullBlock;
 use super::params::Params;
 use super::planner::{Planned, plan};
-use super::program::Program;
-use super::{ENCODING_SYMBOLS, full_program, isi_of};
+use super::{ENCODING_SYMBOLS, isi_of};
 use crate::kernel::InstructionSet;
 use crate::{Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
 use std::collections::BTreeSet;
@@ -32,15 +32,14 @@ pub(crate) struct RaptorQDecoder {
     /// Symbols that were at hand when the last attempt showed a lack of rank, and that lack.
     shown: (usize, u32),
     solved: bool,
-    /// The program of a block of this length that is full, when somebody has made it.
-    full: Arc<OnceLock<Arc<Program>>>,
+    full: Arc<FullBlock>,
 }
 
 impl RaptorQDecoder {
-    /// `source_symbols` is within the code's limits.
-    pub(crate) fn new(source_symbols: u32, full: Arc<OnceLock<Arc<Program>>>) -> Self {
+    /// `source_symbols` is within the code's limits, and `full` covers it.
+    pub(crate) fn new(source_symbols: u32, full: Arc<FullBlock>) -> Self {
         Self {
-            params: Params::covering(source_symbols),
+            params: *full.params(),
             source: vec![false; source_symbols as usize],
             source_count: 0,
             repair: BTreeSet::new(),
@@ -76,9 +75,8 @@ impl RaptorQDecoder {
             return None;
         }
         let k = self.source.len() as u32;
-        let full = self.full.get_or_init(|| Arc::new(full_program(&self.params)));
         let (lost, repair) = (self.lost(), || self.repair.iter().take(count).map(|&esi| Esi(esi)));
-        let direct = DirectPlan::new(instructions, full, k, &lost, repair())?;
+        let direct = DirectPlan::new(instructions, &self.full, k, &lost, repair())?;
         Some(Plan::raptorq_direct(k, lost, repair(), direct))
     }
 

@@ -1,14 +1,14 @@
 //! The direct way to a few lost symbols: each of them as a combination of the symbols at hand.
 //!
 //! Of a block that has all source symbols but `l`, nothing has to be solved but those. The full
-//! block's program, which is the same for every block of that length, run backwards gives the
-//! coefficients of the source symbols in `l` repair symbols. With the symbols at hand taken out, what
+//! block, which is the same for every block of that length, gives the coefficients of the source
+//! symbols in `l` repair symbols. With the symbols at hand taken out, what
 //! is left of the repair symbols are `l` equations in the lost ones: a small dense system. On bytes
 //! that is one dense product, which reads every symbol once and needs little memory, where the
 //! general way goes through all intermediate symbols twice. The work is `l` multiplications for
 //! each byte, so this is for a few losses only.
 
-use super::program::Program;
+use super::full::FullBlock;
 use super::transpose::OctetRows;
 use super::{Params, isi_of};
 use crate::gf256;
@@ -59,11 +59,10 @@ pub(super) fn work(params: &Params, lost: usize) -> Work {
 
 impl DirectPlan {
     /// The plan for source symbols `lost`, all others being at hand, by the repair symbols `repair`,
-    /// one for each. `full` is the program of the full block. None if these repair symbols do not
-    /// suffice.
+    /// one for each. None if these repair symbols do not suffice.
     pub(crate) fn new(
         instructions: InstructionSet,
-        full: &Program,
+        full: &FullBlock,
         source_symbols: u32,
         lost: &[Esi],
         repair: impl Iterator<Item = Esi>,
@@ -71,19 +70,21 @@ impl DirectPlan {
         let isis: Vec<u32> = repair.map(|esi| isi_of(full.params(), source_symbols, esi)).collect();
         debug_assert!(isis.len() == lost.len() && (1..=MOST_LOST).contains(&lost.len()));
         let count = lost.len();
-        let columns = full.coefficients(instructions, &isis);
-        let inverse = inverse(instructions, &columns, lost.iter().map(|esi| esi.0 as usize))?;
-        let mut coefficients = Vec::with_capacity(source_symbols as usize * count);
-        let mut lost = lost.iter().map(|esi| esi.0 as usize).peekable();
-        for at in 0..source_symbols as usize {
-            if lost.next_if_eq(&at).is_none() {
-                columns.append(at, 0, count, &mut coefficients);
+        let rows = full.rows(instructions, &isis);
+        let octet = |row: usize, at: usize| rows[row][lost[at].0 as usize];
+        let inverse = inverse(instructions, count, octet)?;
+        let at_hand = source_symbols as usize - count;
+        let mut coefficients = vec![0; (at_hand + count) * count];
+        for (at, row) in rows.iter().enumerate() {
+            let mut column = coefficients.iter_mut().skip(at).step_by(count);
+            let mut from = 0;
+            for to in lost.iter().map(|esi| esi.0 as usize).chain([source_symbols as usize]) {
+                row[from..to].iter().zip(&mut column).for_each(|(&octet, out)| *out = octet);
+                from = to + 1;
             }
         }
         // Each repair symbol is in its own equation.
-        let end = coefficients.len();
-        coefficients.resize(end + count * count, 0);
-        (0..count).for_each(|i| coefficients[end + i * (count + 1)] = 1);
+        (0..count).for_each(|i| coefficients[at_hand * count + i * (count + 1)] = 1);
         Some(Self { lost: count, coefficients, inverse })
     }
 
@@ -140,21 +141,18 @@ impl DirectPlan {
     }
 }
 
-/// The inverse of a square matrix of at most [`MOST_LOST`] columns, which are these rows of
-/// `columns`; column by column. None if there is none.
+/// The inverse of a matrix of `count` rows and columns, [`MOST_LOST`] at most, that has `octet(row, column)`,
+/// column by column. None if there is none.
 fn inverse(
     instructions: InstructionSet,
-    columns: &OctetRows,
-    chosen: impl ExactSizeIterator<Item = usize>,
+    count: usize,
+    octet: impl Fn(usize, usize) -> u8,
 ) -> Option<Vec<u8>> {
-    let count = chosen.len();
     // Row i: row i of the transposed matrix, then row i of the identity. Inverse and transposition
     // commute: row i of the result is column i of the inverse.
     let mut rows = OctetRows::new(count, 2 * count);
-    for (row, column) in chosen.enumerate() {
-        let mut octets = Vec::with_capacity(count);
-        columns.append(column, 0, count, &mut octets);
-        (octets.iter().enumerate()).for_each(|(at, &octet)| *rows.octet_mut(row, at) = octet);
+    for row in 0..count {
+        (0..count).for_each(|at| *rows.octet_mut(row, at) = octet(at, row));
         *rows.octet_mut(row, count + row) = 1;
     }
     let mut is_regular = true;
@@ -201,7 +199,6 @@ impl Kernel for Eliminate<'_> {
 mod tests {
     use super::*;
     use crate::gf256::mul;
-    use crate::raptorq::full_program;
     use crate::xor_program::write_sums;
 
     /// Octets that look random.
@@ -214,21 +211,12 @@ mod tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// A square matrix, column by column.
-    fn columns(octets: &[u8], n: usize) -> OctetRows {
-        let mut rows = OctetRows::new(n, n);
-        for (at, &octet) in octets.iter().enumerate() {
-            *rows.octet_mut(at / n, at % n) = octet;
-        }
-        rows
-    }
-
     #[test]
     fn a_matrix_times_its_inverse_is_the_identity() {
         for instructions in InstructionSet::available() {
             for n in [1, 2, 31, 32, 33, 64, 65, MOST_LOST] {
                 let matrix = octets(n * n, n as u32);
-                let Some(inverse) = inverse(instructions, &columns(&matrix, n), 0..n) else {
+                let Some(inverse) = inverse(instructions, n, |i, j| matrix[j * n + i]) else {
                     panic!("a random matrix of {n} columns")
                 };
                 for (j, column) in inverse.chunks(n).enumerate() {
@@ -249,7 +237,7 @@ mod tests {
             let mut matrix = octets(n * n, 1);
             let twice: Vec<u8> = matrix[..n].iter().map(|&octet| mul(octet, 2)).collect();
             matrix[7 * n..8 * n].copy_from_slice(&twice);
-            let found = inverse(instructions, &columns(&matrix, n), 0..n);
+            let found = inverse(instructions, n, |i, j| matrix[j * n + i]);
             assert!(found.is_none(), "{instructions:?}");
         }
     }
@@ -259,7 +247,8 @@ mod tests {
     fn coefficients_are_those_of_the_program() {
         for k in [10, 101] {
             let params = Params::covering(k);
-            let full = full_program(&params);
+            let block = FullBlock::new(params);
+            let full = block.program();
             let inputs = params.k_prime as usize;
             let isis = [params.k_prime, params.k_prime + 1, 3, 1_000_000, 0];
             let mut symbols = Stripes::new(Memory::default(), params.l as usize, inputs);
@@ -290,7 +279,7 @@ mod tests {
     fn repair_symbols_suffice_if_the_matrix_has_full_rank() {
         use crate::raptorq::planner::{Planned, plan};
         let params = Params::covering(10);
-        let full = full_program(&params);
+        let full = FullBlock::new(params);
         let mut failures = 0;
         for set in 0..3_000 {
             let kept = set % 5;

@@ -13,6 +13,7 @@ use super::program::Program;
 use super::tuple::neighbors;
 use crate::kernel::{InstructionSet, Kernel, Lane, Row};
 use crate::stripes::{LINE, Line, MAX_STRIPE_LINES};
+use std::sync::Arc;
 
 impl Program {
     /// How the encoding symbols with internal symbol ids `isis`, at most as many as a row of a stripe
@@ -52,6 +53,12 @@ impl OctetRows {
     /// Octet `at` of row `row`.
     pub(super) fn octet_mut(&mut self, row: usize, at: usize) -> &mut u8 {
         &mut self.octets[row * self.lines + at / LINE].0[at % LINE]
+    }
+
+    /// Octet `at` of every row.
+    pub(super) fn column(&self, at: usize) -> Arc<[u8]> {
+        let lines = self.octets.iter().skip(at / LINE).step_by(self.lines);
+        lines.map(|line| line.0[at % LINE]).collect()
     }
 
     /// Appends octets `from` on of row `row` to `out`, `count` of them.
