@@ -73,18 +73,20 @@ impl DirectPlan {
         let rows = full.rows(instructions, &isis);
         let octet = |row: usize, at: usize| rows[row][lost[at].0 as usize];
         let inverse = inverse(instructions, count, octet)?;
-        let at_hand = source_symbols as usize - count;
-        let mut coefficients = vec![0; (at_hand + count) * count];
-        for (at, row) in rows.iter().enumerate() {
-            let mut column = coefficients.iter_mut().skip(at).step_by(count);
-            let mut from = 0;
-            for to in lost.iter().map(|esi| esi.0 as usize).chain([source_symbols as usize]) {
-                row[from..to].iter().zip(&mut column).for_each(|(&octet, out)| *out = octet);
-                from = to + 1;
+        let mut next_lost = lost.iter().map(|esi| esi.0).peekable();
+        let at_hand: Vec<u32> =
+            (0..source_symbols).filter(|&esi| next_lost.next_if_eq(&esi).is_none()).collect();
+        let mut coefficients = vec![0; source_symbols as usize * count];
+        // As much at a time as the next cache holds of both.
+        let pieces = coefficients.chunks_mut(BATCH * count).zip(at_hand.chunks(BATCH));
+        for (out, esis) in pieces {
+            for (at, row) in rows.iter().enumerate() {
+                let column = out.iter_mut().skip(at).step_by(count);
+                column.zip(esis).for_each(|(out, &esi)| *out = row[esi as usize]);
             }
         }
         // Each repair symbol is in its own equation.
-        (0..count).for_each(|i| coefficients[at_hand * count + i * (count + 1)] = 1);
+        (0..count).for_each(|i| coefficients[at_hand.len() * count + i * (count + 1)] = 1);
         Some(Self { lost: count, coefficients, inverse })
     }
 
