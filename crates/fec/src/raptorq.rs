@@ -6,7 +6,7 @@
 //! `H` dense constraints. The way from symbols at hand to intermediate symbols is found on ids
 //! ([`matrix`], [`peeling`], [`dense`] with [`hdpc`], joined in [`planner`]), written down as a [`Program`], and
 //! run on bytes ([`execute`]). Where only a few symbols are lost there is a shorter way ([`direct`], by
-//! [`transpose`]).
+//! [`transpose`]), which begins with what all blocks of a length share ([`full`]).
 
 mod decoder;
 mod dense;

@@ -38,7 +38,7 @@ impl FullBlock {
     /// most as many as a row of a stripe has bytes, are combined of source and padding symbols, with one
     /// octet for each of these.
     pub(super) fn rows(&self, instructions: InstructionSet, isis: &[u32]) -> Vec<Arc<[u8]>> {
-        // Not while they are computed: others that want the same ones compute them, too.
+        // Not held while rows are computed: who wants the same ones meanwhile computes them, too.
         let kept = || self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows: Vec<Option<Arc<[u8]>>> = {
             let kept = kept();

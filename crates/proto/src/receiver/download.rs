@@ -70,7 +70,7 @@ pub(super) struct Download {
 }
 
 /// Block lengths whose plans are kept: an object has two at most, and one follows the other. Each
-/// takes 5 MB at most, and is made when a block of that length lacks only a few symbols.
+/// takes 6 MB at most, and is made when a block of that length lacks only a few symbols.
 const PLANS: usize = 2;
 
 impl Download {
