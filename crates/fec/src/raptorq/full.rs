@@ -88,6 +88,8 @@ mod tests {
                 }
                 assert!(full.rows.lock().unwrap().len() <= most);
             }
+            let (once, again) = (rows(0..wanted).0, rows(0..wanted).0);
+            assert!(once.iter().zip(&again).all(|(once, again)| Arc::ptr_eq(once, again)), "kept");
         }
     }
 }
