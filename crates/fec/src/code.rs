@@ -1,11 +1,13 @@
 //! What every code offers: encoders and decoders of one source block.
 
+use crate::ids::Esi;
 use crate::lt::{self, LtDecoder};
 use crate::no_code::NoCodeDecoder;
+use crate::oti::FecScheme;
+use crate::plan::Plan;
 use crate::raptorq::{FullBlock, Params, RaptorQDecoder};
 use crate::reed_solomon::ReedSolomonDecoder;
 use crate::tornado::{self, TornadoDecoder};
-use crate::{Esi, FecScheme, Plan};
 use std::sync::Arc;
 
 /// Produces any encoding symbol of one source block, or any columns of it.

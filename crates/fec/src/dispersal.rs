@@ -9,9 +9,11 @@
 //! one packet with probability 1/256, and `m` random vectors are dependent with probability 1/255 at
 //! most.
 
+use crate::code::{BlockLengthError, Decoder, EsiError, Novelty, Progress, Work};
 use crate::gf256::{inverse, mul};
+use crate::ids::Esi;
+use crate::plan::Plan;
 use crate::splitmix::SplitMix64;
-use crate::{BlockLengthError, Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,7 +3,8 @@
 //! Partitioning follows RFC 5052, section 9.1 for No-Code and Reed-Solomon, and RFC 6330, section 4.4.1.2 for
 //! RaptorQ; for the source blocks the two give the same answer.
 
-use crate::{Esi, FecScheme, Oti, OtiError, Sbn};
+use crate::ids::{Esi, Sbn};
+use crate::oti::{FecScheme, Oti, OtiError};
 use std::ops::Range;
 
 /// Largest `K` of RFC 6330, section 5.6.

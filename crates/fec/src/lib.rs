@@ -15,6 +15,7 @@ pub mod dispersal;
 mod equations;
 mod gf256;
 mod gf65536;
+mod ids;
 mod kernel;
 mod layout;
 mod linear;
@@ -32,6 +33,7 @@ pub mod xor_cauchy;
 mod xor_program;
 
 pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, Work};
+pub use ids::{Esi, Sbn};
 pub use layout::{ObjectLayout, SymbolPiece};
 pub use oti::{FecScheme, Oti, OtiError};
 pub use plan::{Intermediate, Plan, PlanCache, Recovered};
@@ -40,11 +42,3 @@ pub use reed_solomon::ReedSolomonCode;
 pub use splitmix::SplitMix64;
 pub use stripes::{Memory, Stripes};
 pub use xor_program::XorProgram;
-
-/// Encoding symbol identifier: names one encoding symbol of a source block (RFC 5052, section 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Esi(pub u32);
-
-/// Source block number: names one source block of an object (RFC 5052, section 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sbn(pub u32);

@@ -1,7 +1,7 @@
 //! Dense linear codes over GF(256) on bytes: what Reed-Solomon codes and dispersal have in common.
 
-use crate::Esi;
 use crate::dispersal::Dispersal;
+use crate::ids::Esi;
 use crate::kernel::{Before, Coefficients, InstructionSet, MultiplyOut, MultiplyRows, Symbols};
 use crate::reed_solomon::{MAX_ENCODING_SYMBOLS, ReedSolomonCode};
 use crate::stripes::{Line, Stripes};

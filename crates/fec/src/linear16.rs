@@ -4,11 +4,12 @@
 //! blocks. A factor follows from the points and the weights of one symbol at hand and one wanted
 //! ([`reed_solomon`](crate::reed_solomon)), with two look-ups of a logarithm and one of a power.
 
-use crate::Esi;
+use crate::code::Work;
 use crate::gf65536::{Field, LOG_PRODUCTS_WORK, ORDER, field};
+use crate::ids::Esi;
 use crate::kernel::{InstructionSet, MultiplyWide, WIDE_ROW};
+use crate::reed_solomon::ReedSolomonCode;
 use crate::stripes::{Memory, Stripes};
-use crate::{ReedSolomonCode, Work};
 
 /// Symbols that are encoded at a time, so that they can be in the second-level cache while their
 /// planes are joined.

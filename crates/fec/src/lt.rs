@@ -41,7 +41,7 @@ pub use peeler::Peeler;
 pub(crate) use recovery::Recovery;
 pub use rows::Rows;
 
-use crate::BlockLengthError;
+use crate::code::BlockLengthError;
 
 /// Longest block. Beyond a million symbols, each touches the processor's caches about twenty times
 /// in vain; the memory of a decoder is some 200 MB there.

@@ -1,7 +1,9 @@
 //! Compact No-Code (RFC 5445, section 3): the encoding symbols are the source symbols, and a block
 //! is whole when every one of them is there.
 
-use crate::{Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
+use crate::code::{Decoder, EsiError, Novelty, Progress, Work};
+use crate::ids::Esi;
+use crate::plan::Plan;
 use std::sync::Arc;
 
 /// Which source symbols of a block have arrived.
@@ -43,7 +45,8 @@ impl Decoder for NoCodeDecoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Encoder, FecScheme};
+    use crate::code::Encoder;
+    use crate::oti::FecScheme;
 
     const NO_CODE: FecScheme = FecScheme::NoCode { max_source_block_length: 8 };
 

@@ -1,9 +1,10 @@
 //! FEC Object Transmission Information: what both ends must know of an object before a symbol of it
 //! means anything (RFC 5052, section 6; RFC 5445; RFC 6330, section 3.3).
 
+use crate::layout::ObjectLayout;
 use crate::lt::Lt;
+use crate::reed_solomon::ReedSolomonCode;
 use crate::tornado::Tornado;
-use crate::{ObjectLayout, ReedSolomonCode};
 
 /// Which code an object is sent with, and the parameters that belong to that code.
 ///

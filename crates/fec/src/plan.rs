@@ -1,9 +1,13 @@
 //! Plans: made on ids, executed on bytes.
 
+use crate::code::{BlockLengthError, Encoder};
 use crate::dispersal::Dispersal;
+use crate::ids::Esi;
 use crate::kernel::InstructionSet;
 use crate::linear::Linear;
 use crate::linear16::{self, Linear16};
+use crate::lt;
+use crate::oti::FecScheme;
 use crate::raptorq::{self, DirectPlan, Params, Program};
 use crate::reed_solomon::ReedSolomonCode;
 use crate::stripes::{
@@ -11,7 +15,6 @@ use crate::stripes::{
 };
 use crate::tornado::{self, Graph};
 use crate::xor_program::write_sums;
-use crate::{BlockLengthError, Encoder, Esi, FecScheme, lt};
 use std::sync::{Arc, OnceLock};
 
 mod by_stripe;

@@ -30,7 +30,8 @@ pub(crate) use params::Params;
 pub(crate) use program::Program;
 pub use tables::DEGREE_BOUNDS;
 
-use crate::{Esi, Work};
+use crate::code::Work;
+use crate::ids::Esi;
 use planner::Planned;
 
 /// ESIs have 24 bits (RFC 6330, section 3.2).

@@ -33,7 +33,7 @@ pub use graph::Graph;
 pub use peeler::{Peeler, Peeling};
 pub(crate) use recovery::Recovery;
 
-use crate::{BlockLengthError, Work};
+use crate::code::{BlockLengthError, Work};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

@@ -16,7 +16,8 @@
 //! [`FecScheme::ReedSolomon`](crate::FecScheme::ReedSolomon), which is dozens of times faster.
 
 use crate::binary_field::BinaryField;
-use crate::{Esi, Novelty, Sbn};
+use crate::code::Novelty;
+use crate::ids::{Esi, Sbn};
 
 /// A code of `k` source and `m` repair symbols, ESIs `0..k` and `k..k + m`.
 pub struct XorCauchy {

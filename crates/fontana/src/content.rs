@@ -1,6 +1,6 @@
 //! What is sent: files, directories and links, cut into objects, hashed, and described.
 
-use crate::Error;
+use crate::error::Error;
 use crate::geometry::{self, Code};
 use fontana_fec::{Oti, Sbn};
 use fontana_store::{FileIndex, Filter, ObjectSource, SourceError};

@@ -1,6 +1,6 @@
 //! Why a session could not be set up or went wrong, and what to do about it.
 
-use crate::Verdict;
+use crate::verdict::Verdict;
 use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError};
 use fontana_proto::{ControlError, StreamBreak};
 use fontana_store::{EncodeError, ScanError, SourceError, StagingError};

@@ -1,6 +1,6 @@
 //! The layers of a session: rates that receivers of different speed choose from.
 
-use crate::Error;
+use crate::error::Error;
 use fontana_proto::presets;
 use fontana_wire::{CongestionControl, LayerRates};
 

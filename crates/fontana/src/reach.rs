@@ -1,6 +1,6 @@
 //! Where a session's packets go, and through which interface.
 
-use crate::Error;
+use crate::error::Error;
 use fontana_net::{
     Destination, Interface, InterfaceSelector, Interfaces, ReceiveConfig, Reception,
 };

@@ -11,10 +11,14 @@
 //! # Ok::<(), fontana::Error>(())
 //! ```
 
+use crate::error::Error;
+use crate::memory;
 use crate::memory::ReceiverMemory;
 use crate::reach::Listening;
+use crate::reach::Reach;
+use crate::stop::Stop;
+use crate::verdict::Verdict;
 use crate::watch::KeptMark;
-use crate::{Error, Reach, Stop, Verdict, memory};
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender as ChannelSender, unbounded};
 use fontana_net::{BufferShortfall, ReceiveSocket, receiver::DEFAULT_RECEIVE_BUFFER};
 use fontana_proto::{
@@ -136,7 +140,7 @@ impl ReceiveOptions {
             max_rate_bytes_per_second: None,
             policy: DecodePolicy::Incremental,
             memory: memory::DEFAULT_MEMORY,
-            workers: crate::default_workers(),
+            workers: crate::system::default_workers(),
             receive_buffer: DEFAULT_RECEIVE_BUFFER,
             max_bytes: 1 << 45,
             timeout: None,

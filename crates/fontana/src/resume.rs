@@ -8,7 +8,7 @@
 //! # Ok::<(), fontana::Error>(())
 //! ```
 
-use crate::Error;
+use crate::error::Error;
 use fontana_store::{
     Errno, Kept, KeptBlock, Leftover, Staging, StagingError, StagingOptions, TargetDirectory,
 };

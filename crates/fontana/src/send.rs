@@ -12,10 +12,14 @@
 //! ```
 
 use crate::content::{Content, ContentOptions};
+use crate::error::Error;
 use crate::geometry::{self, Code};
 use crate::layers::{Layering, LayeringScheme};
+use crate::memory;
 use crate::memory::SenderMemory;
-use crate::{Error, Reach, Stop, Verdict, memory};
+use crate::reach::Reach;
+use crate::stop::Stop;
+use crate::verdict::Verdict;
 use fontana_fec::Oti;
 use fontana_net::{Destination, Interface, IpVersion, SendConfig, SendSocket};
 use fontana_proto::{
@@ -150,7 +154,7 @@ impl SendOptions {
             signer: None,
             manifest_version: 1,
             memory: memory::DEFAULT_MEMORY,
-            workers: crate::default_workers(),
+            workers: crate::system::default_workers(),
             seed: None,
         }
     }
@@ -228,7 +232,7 @@ impl SendSession {
         let is_plain = options.metadata != MetadataMode::Manifest;
         let fti_in_packets = options.metadata == MetadataMode::Fcast;
         let symbol_size = way.symbol_size(options.symbol_size, options.code, fti_in_packets)?;
-        let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
+        let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         let rate_bytes_per_second =
             options.rate_bytes_per_second / options.reach.copies().max(1) as u64;
         let packet_bytes = way.packet_bytes(symbol_size, options.code);
@@ -572,7 +576,7 @@ fn control_objects(
     let manifest_oti = geometry::control_oti(manifest.len() as u64, size);
     if !is_plain {
         let head = SessionHead {
-            instance: InstanceId(crate::random_bytes()?),
+            instance: InstanceId(crate::system::random_bytes()?),
             manifest_version: options.manifest_version,
             kind: ContentKind::Manifest,
             manifest: ObjectRef {

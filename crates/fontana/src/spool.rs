@@ -1,6 +1,6 @@
 //! Bytes of unknown length, written down before they are sent: a pipe becomes a file without a name.
 
-use crate::Error;
+use crate::error::Error;
 use std::fs::{File, Permissions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;

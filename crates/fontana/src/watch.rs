@@ -25,8 +25,12 @@ mod mark;
 
 pub use folder::{FolderEvent, FolderSummary, SendFolder, lasting_ticket, send_folder};
 
-use crate::{Ended, Error, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary};
-use crate::{Rejection, SessionKey, Stop, Verdict, Versions};
+use crate::error::Error;
+use crate::receive::Versions;
+use crate::receive::{Ended, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary};
+use crate::stop::Stop;
+use crate::verdict::Verdict;
+use fontana_proto::{Rejection, SessionKey};
 use fontana_store::TargetDirectory;
 use fontana_wire::PublicKey;
 use mark::Mark;
@@ -129,7 +133,7 @@ pub fn watch(
                 observe(WatchEvent::GivenUp(&summary));
                 if let Some((hash, _)) = accepted {
                     // Nobody sends it any more; if it is in use after all, it stays.
-                    let _ = crate::discard(&receive.directory, &hash.to_string());
+                    let _ = crate::resume::discard(&receive.directory, &hash.to_string());
                 }
             }
             (Ended::NothingNew, _) => {

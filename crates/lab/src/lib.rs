@@ -52,9 +52,6 @@ pub use experiment::{Case, Experiment, Kind, Scale};
 pub use hosts::HostsError;
 pub use loopback::LoopbackError;
 pub use page::{contents, write_to};
-pub use run::{Outcome, Plan, Progress, Slice, digest, run};
+pub use run::{DEFAULT_SEED, Outcome, Plan, Progress, Slice, digest, run};
 pub use slices::{MergeError, merge};
 pub use table::{Row, Table, Value};
-
-/// The seed of runs that are not given another one: the year of the first digital fountain.
-pub const DEFAULT_SEED: u64 = 1998;

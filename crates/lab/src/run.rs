@@ -1,6 +1,5 @@
 //! Running sweeps on all cores, or a slice of them.
 
-use crate::DEFAULT_SEED;
 use crate::csv::{self, Heading};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::table::{Row, Table};
@@ -8,6 +7,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+/// The seed of runs that are not given another one: the year of the first digital fountain.
+pub const DEFAULT_SEED: u64 = 1998;
 
 /// What to run.
 #[derive(Clone, Debug)]

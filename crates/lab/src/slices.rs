@@ -113,7 +113,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, MergeError> {
 #[derive(Default)]
 struct Joined {
     /// Seed, scale and number of slices: the same in all files.
-    run: Option<(u64, crate::Scale, u32)>,
+    run: Option<(u64, crate::experiment::Scale, u32)>,
     /// By the experiment's place in the registry: its rows so far, and which slices they are from.
     parts: BTreeMap<usize, (Table, Vec<u32>)>,
 }

@@ -44,7 +44,7 @@ pub struct Swarm {
 impl Default for Swarm {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Self { seeds: 500, first_seed: crate::DEFAULT_SEED, threads }
+        Self { seeds: 500, first_seed: crate::run::DEFAULT_SEED, threads }
     }
 }
 

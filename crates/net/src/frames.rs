@@ -11,8 +11,9 @@
 //!
 //! What is lost on the way: VLAN tags, which the kernel keeps beside the frame.
 
+use crate::interface::Interface;
 use crate::receiver::set_receive_buffer;
-use crate::{Interface, sys};
+use crate::sys;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket2::Socket;

@@ -132,7 +132,7 @@ fn failed(error: io::Error) -> NamespaceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Interfaces;
+    use crate::interface::Interfaces;
     use std::net::UdpSocket;
     use std::time::Duration;
 

@@ -6,7 +6,8 @@
 //! makes the control that follows from it, and [`presets`] are good values for it.
 //! `docs/congestion.md` says when to use which.
 
-use crate::{ChannelId, Instant};
+use crate::endpoint::ChannelId;
+use crate::time::Instant;
 use fixed::FixedChannels as Fixed;
 use flid::FlidControl;
 use fontana_wire::{Cci, CongestionControl, LayerRates};

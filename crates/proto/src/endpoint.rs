@@ -1,6 +1,8 @@
 //! The contract between a protocol participant and whatever drives it: [`Endpoint`].
 
-use crate::{Done, Event, Instant, Job};
+use crate::event::Event;
+use crate::job::{Done, Job};
+use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::Toi;
 use std::net::IpAddr;

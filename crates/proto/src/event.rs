@@ -1,6 +1,7 @@
 //! What an endpoint tells the application.
 
-use crate::{BlockId, FileRefusal, SessionKey};
+use crate::endpoint::BlockId;
+use crate::receiver::{FileRefusal, SessionKey};
 use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex, Toi};
 use std::ops::Range;
 use std::sync::Arc;

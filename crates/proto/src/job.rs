@@ -1,6 +1,7 @@
 //! Work on bytes, which an endpoint asks for and its driver does: on threads, or at once.
 
-use crate::{BatchId, BlockId, SessionKey};
+use crate::endpoint::{BatchId, BlockId};
+use crate::receiver::SessionKey;
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, Progress, Work};
 use fontana_wire::{CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, Toi};
 use std::ops::Range;

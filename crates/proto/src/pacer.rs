@@ -1,6 +1,6 @@
 //! How fast a sender may go.
 
-use crate::Instant;
+use crate::time::Instant;
 use std::time::Duration;
 
 /// A token bucket: in any window of length `w`, at most `rate * w + burst` bytes pass.

@@ -5,7 +5,8 @@
 //! out of the way of receiving. Both sides should be told the same one; if they are not, everything
 //! still arrives.
 
-use crate::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
+use crate::receiver::DecodePolicy;
+use crate::schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 use fontana_fec::FecScheme;
 
 /// What a session is to be good at. The default is what measures best: the least time from the first

@@ -9,10 +9,10 @@
 //! Receivers send nothing.
 
 use crate::congestion::PacketSeen;
-use crate::{
-    BlockId, ChannelId, Datagram, Done, Endpoint, Event, Instant, Job, Offer, Opening, Output,
-    Rejection, SymbolBytes, Verified,
-};
+use crate::endpoint::{BlockId, ChannelId, Datagram, Endpoint, Output};
+use crate::event::{Event, Offer, Rejection, Verified};
+use crate::job::{Done, Job, Opening, SymbolBytes};
+use crate::time::Instant;
 use block::Taken;
 use channels::Channels;
 use collect::Collector;

@@ -6,12 +6,14 @@
 //! objects (session head, manifest, file delivery table), each in its own rhythm and for as long
 //! as the session lasts, so that a receiver may join at any time.
 
+use crate::congestion::ChannelClock;
+use crate::endpoint::{BlockId, ChannelId, Datagram, Endpoint, Output};
+use crate::event::Event;
+use crate::job::Done;
 use crate::random::SplitMix64;
+use crate::schedule::TransmissionSchedule;
 use crate::schedule::{BlockShape, Order, SymbolStream};
-use crate::{
-    BlockId, ChannelClock, ChannelId, Datagram, Done, Endpoint, Event, Instant, Output,
-    TransmissionSchedule,
-};
+use crate::time::Instant;
 use control::ControlCarousel;
 use fontana_fec::{ObjectLayout, Sbn};
 use fontana_wire::{Toi, Tsi};

@@ -1,7 +1,9 @@
 //! A node with an endpoint on it.
 
+use crate::jobs::{HeardBytes, Jobs, Outcome};
+use crate::topology::NodeId;
+use crate::violation::RateCap;
 use crate::violation::RateRule;
-use crate::{HeardBytes, Jobs, NodeId, Outcome, RateCap};
 use fontana_proto::{
     ChannelId, ChannelSet, Datagram, Destination, Done, Endpoint, Event, Instant, Output, drain,
 };

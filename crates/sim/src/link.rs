@@ -23,7 +23,8 @@
 //! assert_eq!([offer(), offer(), offer()], [Some(11), Some(12), None]);
 //! ```
 
-use crate::{Loss, LossModel, Probability, exponential};
+use crate::chance::{Probability, exponential};
+use crate::loss::{Loss, LossModel};
 use fontana_proto::{Instant, SplitMix64};
 use std::collections::VecDeque;
 use std::sync::Arc;

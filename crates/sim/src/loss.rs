@@ -1,6 +1,6 @@
 //! Which packets a wire loses.
 
-use crate::Probability;
+use crate::chance::Probability;
 use fontana_proto::SplitMix64;
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
 //! Who watches a run.
 
-use crate::{DropCause, LinkId, NodeId, Packet};
+use crate::link::DropCause;
+use crate::packet::Packet;
+use crate::topology::{LinkId, NodeId};
 use fontana_proto::{Event, Instant};
 
 /// Sees what happens in a run, in its order. Watches only what it overrides.

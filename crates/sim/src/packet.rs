@@ -1,6 +1,7 @@
 //! What is under way.
 
-use crate::{HeardBytes, NodeId};
+use crate::jobs::HeardBytes;
+use crate::topology::NodeId;
 use fontana_proto::Instant;
 use std::sync::Arc;
 

@@ -1,12 +1,16 @@
 //! A run: hosts on a network, in virtual time.
 
+use crate::host::HostConfig;
 use crate::host::{Desk, Effect, Host, MAX_WAKES, NEVER};
+use crate::jobs::{HeardBytes, Jobs};
+use crate::link::Link;
 use crate::multicast::SourceTree;
+use crate::observe::Observer;
 use crate::packet::{Burst, Sheet};
+use crate::queue::EventQueue;
+use crate::topology::{LinkId, NodeId, Topology};
 use crate::trace::{Note, Trace};
-use crate::{
-    EventQueue, HeardBytes, HostConfig, Jobs, Link, LinkId, NodeId, Observer, Topology, Violation,
-};
+use crate::violation::Violation;
 use fontana_proto::{ChannelId, Done, Endpoint, Instant, SplitMix64};
 use std::collections::BTreeMap;
 use std::time::Duration;

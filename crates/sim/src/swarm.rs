@@ -4,11 +4,18 @@
 //! What is drawn here is the world. Whoever runs a swarm supplies the [`Cast`], which may draw the
 //! rest of the configuration from [`Scenario::random`], and says when all is well.
 
-use crate::{
-    Dumbbell, Fault, HostConfig, Jobs, LinkConfig, LinkId, LossModel, NodeId, Observer,
-    Probability, QueueLength, RateCap, Rooted, Simulation, SimulationConfig, TcpConfig, TcpVariant,
-    Topology, Traffic, TransitStub, TransitStubLinks, TransitStubShape, Violation, WireFaults,
+use crate::chance::Probability;
+use crate::host::HostConfig;
+use crate::jobs::Jobs;
+use crate::link::{LinkConfig, QueueLength, WireFaults};
+use crate::loss::LossModel;
+use crate::observe::Observer;
+use crate::simulation::{Fault, Simulation, SimulationConfig, Traffic};
+use crate::tcp::{TcpConfig, TcpVariant};
+use crate::topology::{
+    Dumbbell, LinkId, NodeId, Rooted, Topology, TransitStub, TransitStubLinks, TransitStubShape,
 };
+use crate::violation::{RateCap, Violation};
 use fontana_proto::{Endpoint, Instant, SplitMix64};
 use std::sync::Arc;
 use std::time::Duration;

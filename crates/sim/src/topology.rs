@@ -1,6 +1,6 @@
 //! Nodes, the links between them, and the shortest ways over them.
 
-use crate::LinkConfig;
+use crate::link::LinkConfig;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::{IpAddr, Ipv4Addr};

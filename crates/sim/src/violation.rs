@@ -1,6 +1,6 @@
 //! What may not happen in any run, whatever the network does.
 
-use crate::NodeId;
+use crate::topology::NodeId;
 use fontana_proto::{ChannelId, Instant};
 
 /// An invariant of the house that was broken: a mistake of ours. The run has stopped.

@@ -1,9 +1,14 @@
 //! What makes a verified file appear under its name. The crate's page tells the order and why.
 
 use crate::directories::Changed;
+use crate::extents::FileIndex;
+use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::staging::Staging;
 use crate::staging::{StagedFile, State};
-use crate::{FileIndex, Staging, StagingError, TargetName, Timestamp, sys};
+use crate::sys;
+use crate::target::TargetName;
+use crate::timestamp::Timestamp;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -219,7 +224,9 @@ pub(crate) fn set_metadata(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Category, StagingOptions, TargetDirectory, TargetName};
+    use crate::failure::Category;
+    use crate::staging::StagingOptions;
+    use crate::target::{TargetDirectory, TargetName};
     use std::sync::Arc;
 
     #[test]

@@ -1,7 +1,8 @@
 //! A block device, or a file, that is written in place: nothing is beside it that could be renamed.
 
+use crate::failure::StagingError;
 use crate::failure::failed;
-use crate::{StagingError, sys};
+use crate::sys;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, FallocateFlags, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;

@@ -5,10 +5,14 @@
 //! A directory that was there before is entered and otherwise left as it was, unless files may be
 //! replaced too.
 
+use crate::commit::FileAttributes;
 use crate::commit::set_metadata;
+use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::journal::Note;
+use crate::staging::Staging;
+use crate::target::TargetName;
 use crate::target::sync_directory;
-use crate::{FileAttributes, Note, Staging, StagingError, TargetName};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;

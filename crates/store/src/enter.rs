@@ -1,8 +1,9 @@
 //! Entering a staging directory: it must be ours, private, and nobody else's at the moment.
 
+use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::sys;
 use crate::target::TargetDirectory;
-use crate::{StagingError, sys};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;

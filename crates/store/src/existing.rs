@@ -3,10 +3,14 @@
 //! A file is reached past no symbolic link, like everything in the target, and is only ever read:
 //! what it holds is the same or it is not, and then another file takes its name.
 
+use crate::commit::FileAttributes;
 use crate::commit::set_metadata;
+use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::staging::Staging;
+use crate::sys;
 use crate::target::TargetDirectory;
-use crate::{FileAttributes, Staging, StagingError, TargetName, sys};
+use crate::target::TargetName;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;

@@ -3,7 +3,7 @@
 //! An object is one file, a fragment of a file, or several small files bundled; both ends describe
 //! it by the same list, laid end to end.
 
-use crate::GeometryError;
+use crate::placement::GeometryError;
 
 /// A file of the caller's list, counted from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

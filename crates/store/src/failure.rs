@@ -1,6 +1,7 @@
 //! What can go wrong with a disk, as far as a person must act differently.
 
-use crate::{GeometryError, NameError};
+use crate::placement::GeometryError;
+use crate::target::NameError;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,12 @@
 //! A file whose length is known at its end only.
 
+use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::staging::GROWING;
+use crate::staging::Staging;
+use crate::sys;
+use crate::target::TargetDirectory;
 use crate::target::TargetName;
-use crate::{Staging, StagingError, TargetDirectory, sys};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::io::{self, Write};
@@ -30,7 +33,7 @@ impl GrowingFile {
         target: Arc<TargetDirectory>,
         tag: &str,
         name: TargetName,
-        options: crate::StagingOptions,
+        options: crate::staging::StagingOptions,
     ) -> Result<Self, StagingError> {
         target.check_free(&name, options.overwrite)?;
         let (staging, _) = Staging::create(target, tag, options)?;

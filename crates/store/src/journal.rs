@@ -20,8 +20,9 @@
 //! means nothing.
 
 use crate::boot::BootId;
+use crate::failure::StagingError;
 use crate::failure::failed;
-use crate::{StagingError, sys};
+use crate::sys;
 use fontana_fec::{Esi, Sbn};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};

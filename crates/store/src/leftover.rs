@@ -3,10 +3,14 @@
 //! ([`Staging::create`]) and [remove](Staging::remove) it: then the lock keeps others out.
 
 use crate::enter::is_locked;
+use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::journal::{Journal, Kept};
+use crate::staging::Staging;
+use crate::sys;
 use crate::target::STAGING_PREFIX;
-use crate::{Staging, StagingError, TargetDirectory, Timestamp, sys};
+use crate::target::TargetDirectory;
+use crate::timestamp::Timestamp;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;

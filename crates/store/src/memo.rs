@@ -3,9 +3,11 @@
 //!
 //! Their names begin as those of staging directories do, so nothing that is received can have them.
 
+use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::sys;
+use crate::target::TargetDirectory;
 use crate::target::{STAGING_PREFIX, sync_directory};
-use crate::{StagingError, TargetDirectory, sys};
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;

@@ -1,8 +1,10 @@
 //! An object that is sent: extents of files, read as symbols and blocks.
 
 use crate::buffered::for_each_chunk;
+use crate::extents::Extents;
+use crate::placement::GeometryError;
 use crate::placement::{Placement, check_size};
-use crate::{Extents, GeometryError, SourceError, SourceFiles};
+use crate::source::{SourceError, SourceFiles};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::ops::Range;
 use std::sync::Arc;

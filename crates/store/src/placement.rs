@@ -1,6 +1,6 @@
 //! Where the columns of a symbol lie in an object: the geometry that both ends share.
 
-use crate::Extents;
+use crate::extents::Extents;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Sbn};
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub enum GeometryError {
     #[error("two extents hold byte {offset} of file {}", .file.0)]
     Overlap {
         /// The file.
-        file: crate::FileIndex,
+        file: crate::extents::FileIndex,
         /// The first byte that is in both.
         offset: u64,
     },
@@ -30,7 +30,7 @@ pub enum GeometryError {
     #[error("an extent ends at byte {end} of file {}, which has {length}", .file.0)]
     BeyondFile {
         /// The file.
-        file: crate::FileIndex,
+        file: crate::extents::FileIndex,
         /// Where the extent ends.
         end: u64,
         /// Bytes of the file.
@@ -38,7 +38,7 @@ pub enum GeometryError {
     },
     /// There is no file of this index.
     #[error("there is no file {}", .0.0)]
-    NoSuchFile(crate::FileIndex),
+    NoSuchFile(crate::extents::FileIndex),
     /// The object has no source block of this number.
     #[error("the object has no source block {}", .0.0)]
     NoSuchBlock(Sbn),
@@ -198,7 +198,7 @@ pub(crate) fn check_size(actual: usize, expected: usize) -> Result<(), GeometryE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FileIndex;
+    use crate::extents::FileIndex;
     use fontana_fec::Oti;
 
     fn placement(transfer_length: u64, scheme: FecScheme) -> Placement {

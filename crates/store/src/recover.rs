@@ -1,8 +1,10 @@
 //! Recovering a block that arrived incomplete, in as little memory as there is.
 
 use crate::buffered::{CHUNK, ReadAhead, WriteBehind};
+use crate::failure::StagingError;
 use crate::passes::column_passes;
-use crate::{GeometryError, StagedObject, StagingError};
+use crate::placement::GeometryError;
+use crate::staged_object::StagedObject;
 use fontana_fec::{Esi, Plan, Sbn};
 use std::sync::Arc;
 

@@ -26,7 +26,10 @@
 //! Patterns are those of `.gitignore`, by the crate `ignore`; they are relative to each directory
 //! that was named, and a path that was named itself is sent whatever they say.
 
-use crate::{Category, FileIndex, SourceError, SourceFiles, Timestamp};
+use crate::extents::FileIndex;
+use crate::failure::Category;
+use crate::source::{SourceError, SourceFiles};
+use crate::timestamp::Timestamp;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::FileType;

@@ -14,7 +14,7 @@
 //! They match raw bytes. The time that a match takes grows with the length of the name, not with
 //! what the patterns look like (they become finite automata).
 
-use crate::ScanError;
+use crate::scan::ScanError;
 use crate::scan::check_pattern;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::ffi::OsStr;

@@ -1,7 +1,11 @@
 //! The files that are sent: opened once, known again, never trusted to stay as they were.
 
+use crate::extents::FileIndex;
+use crate::failure::Category;
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
-use crate::{Category, FileIndex, GeometryError, Timestamp, sys};
+use crate::placement::GeometryError;
+use crate::sys;
+use crate::timestamp::Timestamp;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;

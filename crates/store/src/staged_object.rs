@@ -1,9 +1,12 @@
 //! An object that is received: source symbols at their final places, repair symbols in a spool.
 
 use crate::buffered::for_each_chunk;
+use crate::extents::{Extents, FileIndex};
+use crate::failure::StagingError;
+use crate::placement::GeometryError;
 use crate::placement::{Placement, check_size};
 use crate::staging::StagedFile;
-use crate::{Extents, FileIndex, GeometryError, Staging, StagingError};
+use crate::staging::Staging;
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::collections::BTreeMap;
 use std::ops::Range;

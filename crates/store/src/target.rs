@@ -10,8 +10,9 @@ mod walk;
 pub(crate) use name::STAGING_PREFIX;
 pub use name::{NameError, TargetName};
 
+use crate::failure::StagingError;
 use crate::failure::failed;
-use crate::{StagingError, sys};
+use crate::sys;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;

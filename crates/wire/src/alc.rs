@@ -6,7 +6,7 @@
 
 use crate::bytes::Reader;
 use crate::instance::{EXPANDABLE, SMALL_BLOCK};
-use crate::{Header, ReservedBits};
+use crate::lct::{Header, ReservedBits};
 use fontana_fec::{Esi, Sbn};
 
 /// Bytes of a payload id of FEC Encoding ID `encoding_id`, one of ours.

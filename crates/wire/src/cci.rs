@@ -1,6 +1,6 @@
 //! Congestion control information of a packet, as the schemes have it: 32 bits (flag C = 0).
 
-use crate::Cci;
+use crate::id::Cci;
 
 /// `SP and burst flags in a filler, 8 ‖ layer, 8 ‖ number on the layer, 16`: the format of MCL, with
 /// one bit of its filler for bursts, which MCL does not have.

@@ -39,7 +39,9 @@ pub use checksum::InternetChecksum;
 pub use metadata::{CompoundMetadata, Slice};
 
 use crate::bytes::Reader;
-use crate::{ContentEncoding, DecodeError, DecodeLimits, Printable, Toi, decode_bounded};
+use crate::content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded};
+use crate::id::Toi;
+use crate::printable::Printable;
 
 /// What the data of a compound object are.
 #[derive(Clone, Debug, PartialEq, Eq)]

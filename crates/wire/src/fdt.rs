@@ -17,7 +17,10 @@
 mod emit;
 mod parse;
 
-use crate::{ContentEncoding, NtpSeconds, Printable, Toi};
+use crate::content::ContentEncoding;
+use crate::id::Toi;
+use crate::ntp::NtpSeconds;
+use crate::printable::Printable;
 use fontana_fec::Oti;
 use std::fmt;
 

@@ -30,10 +30,12 @@
 //! The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and all before it.
 
 use crate::bytes::Reader;
+use crate::congestion::{CongestionControl, CongestionError};
+use crate::hash::Hash;
+use crate::instance::CodeError;
 use crate::key::Signature;
-use crate::{
-    CodeError, CongestionControl, CongestionError, Hash, KeyError, PublicKey, SecretKey, oti,
-};
+use crate::key::{KeyError, PublicKey, SecretKey};
+use crate::oti;
 use fontana_fec::{Oti, OtiError};
 use std::fmt;
 

@@ -1,6 +1,7 @@
 //! The numbers that name things in a packet header: session, object, congestion control.
 
-use crate::{Hash, PublicKey};
+use crate::hash::Hash;
+use crate::key::PublicKey;
 use std::fmt;
 
 /// Transport session identifier: with the sender's address it names a session (RFC 5651,

@@ -14,9 +14,13 @@
 //! +---------------------------------------------------------------+
 //! ```
 
+use crate::alc::PacketError;
 use crate::bytes::{Reader, put_uint};
+use crate::content::ContentEncoding;
 use crate::extension::{self, Extensions, FdtExtension, TimeExtension};
-use crate::{Cci, ContentEncoding, FtiError, PacketError, Toi, Tsi, fti};
+use crate::fti;
+use crate::fti::FtiError;
+use crate::id::{Cci, Toi, Tsi};
 use fontana_fec::Oti;
 
 /// The only version of LCT (RFC 5651, section 5.1).

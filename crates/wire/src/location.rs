@@ -4,7 +4,7 @@
 //! signs it, so the rules for turning it into a file name are stricter than those for the names in
 //! a manifest: text only, and nothing that another system would take for something else.
 
-use crate::{PathError, RelativePath};
+use crate::path::{PathError, RelativePath};
 use std::fmt::Write as _;
 
 /// The file name that a Content-Location stands for: its URI's path, percent-decoded once. Scheme,

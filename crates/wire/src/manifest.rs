@@ -30,7 +30,9 @@ mod check;
 mod emit;
 mod parse;
 
-use crate::{CodeError, Hash, PathError, RelativePath, object_hash, tree_hash};
+use crate::hash::{Hash, object_hash, tree_hash};
+use crate::instance::CodeError;
+use crate::path::{PathError, RelativePath};
 use fontana_fec::{Oti, OtiError};
 use std::ops::Range;
 

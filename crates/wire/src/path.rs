@@ -4,7 +4,7 @@
 //! they are. They are raw bytes, as on Unix. What only some file systems mind (letter case, device
 //! names) is for the one who writes to that file system.
 
-use crate::Printable;
+use crate::printable::Printable;
 use std::cmp::Ordering;
 use std::fmt;
 

@@ -6,7 +6,10 @@
 //! beforehand what the bytes will be. `docs/wire.md`, section 11, has the format.
 
 use crate::bytes::Reader;
-use crate::{Hash, PathError, RelativePath, Toi, varint};
+use crate::hash::Hash;
+use crate::id::Toi;
+use crate::path::{PathError, RelativePath};
+use crate::varint;
 use fontana_fec::{FecScheme, Oti};
 use std::ops::Range;
 

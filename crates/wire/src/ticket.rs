@@ -16,7 +16,11 @@
 //! # Ok::<(), fontana_wire::TicketError>(())
 //! ```
 
-use crate::{ChannelGroups, Hash, HexError, KeyError, MAX_CHANNELS, PublicKey, Tsi};
+use crate::channels::ChannelGroups;
+use crate::congestion::MAX_CHANNELS;
+use crate::hash::{Hash, HexError};
+use crate::id::Tsi;
+use crate::key::{KeyError, PublicKey};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

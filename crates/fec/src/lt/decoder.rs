@@ -3,8 +3,10 @@
 use super::elimination::{self, Eliminated};
 use super::recovery::Recovery;
 use super::{Lt, Peeler, Profile};
+use crate::code::{BlockLengthError, Decoder, EsiError, Novelty, Progress, Work};
 use crate::equations::Budget;
-use crate::{BlockLengthError, Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
+use crate::ids::Esi;
+use crate::plan::Plan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

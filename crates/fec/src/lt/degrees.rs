@@ -1,7 +1,7 @@
 //! The distribution of degrees, as integer thresholds.
 
 use super::{Lt, check_block_length};
-use crate::BlockLengthError;
+use crate::code::BlockLengthError;
 
 /// The distribution of degrees of an [`Lt`] code for blocks of one length.
 ///

@@ -7,9 +7,9 @@
 //! 64 to a word.
 
 use super::Peeler;
-use crate::Esi;
 use crate::csr::Lists;
 use crate::equations::{Basis, Budget, Stop, ones, xor_into};
+use crate::ids::Esi;
 
 /// How the symbols that peeling did not recover are computed.
 pub(super) struct Solution {

@@ -1,7 +1,8 @@
 //! Peeling on ids alone.
 
 use super::{Lt, Rows};
-use crate::{BlockLengthError, Esi};
+use crate::code::BlockLengthError;
+use crate::ids::Esi;
 
 /// Recovers source symbols as encoding symbols arrive: one block of one receiver, on ids. Symbols
 /// are not compared: one that is pushed twice counts twice.

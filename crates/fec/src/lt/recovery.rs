@@ -5,11 +5,12 @@
 
 use super::elimination::Solution;
 use super::{Peeler, Rows};
+use crate::code::BlockLengthError;
 use crate::csr::Lists;
+use crate::ids::Esi;
 use crate::kernel::InstructionSet;
 use crate::stripes::Stripes;
 use crate::xor_program::XorProgram;
-use crate::{BlockLengthError, Esi};
 
 /// Slots and what to do with them.
 pub(crate) struct Recovery {

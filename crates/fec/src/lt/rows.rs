@@ -1,8 +1,9 @@
 //! From an encoding symbol's number to the source symbols that it is the sum of.
 
 use super::{Degrees, Lt};
+use crate::code::BlockLengthError;
+use crate::ids::Esi;
 use crate::splitmix::SplitMix64;
-use crate::{BlockLengthError, Esi};
 use std::sync::Arc;
 
 /// Draws the sums of an [`Lt`] code for blocks of one length.

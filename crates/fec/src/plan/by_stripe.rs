@@ -6,12 +6,13 @@
 //! and a stripe does stay.
 
 use super::{Code, Plan};
+use crate::code::Encoder;
 use crate::csr::Lists;
+use crate::ids::Esi;
 use crate::kernel::InstructionSet;
 use crate::raptorq;
 use crate::stripes::{LINE, Lender, MAX_STRIPE_LINES, Memory, Stripes};
 use crate::xor_program::write_sums;
-use crate::{Encoder, Esi};
 use std::sync::Arc;
 
 impl Plan {
@@ -97,9 +98,12 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::{Progress, Work};
     use crate::lt::Lt;
+    use crate::oti::FecScheme;
+    use crate::plan::PlanCache;
+    use crate::reed_solomon::ReedSolomonCode;
     use crate::tornado::Tornado;
-    use crate::{FecScheme, PlanCache, Progress, ReedSolomonCode, Work};
 
     const K: u32 = 60;
     const NO_CODE: FecScheme = FecScheme::NoCode { max_source_block_length: K };

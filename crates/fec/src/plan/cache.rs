@@ -1,10 +1,11 @@
 //! Plans that many blocks share.
 
 use super::Plan;
+use crate::code::{BlockLengthError, Decoder};
+use crate::oti::FecScheme;
 use crate::raptorq::{FullBlock, Params, RaptorQDecoder};
 use crate::reed_solomon::ReedSolomonCode;
 use crate::tornado::Tornado;
-use crate::{BlockLengthError, Decoder, FecScheme};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

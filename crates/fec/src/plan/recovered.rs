@@ -1,9 +1,10 @@
 //! The symbols that were lost, and nothing else.
 
 use super::{Intermediate, Plan};
+use crate::code::Encoder;
+use crate::ids::Esi;
 use crate::kernel::InstructionSet;
 use crate::stripes::{LINE, Lender, Memory, Source, Stripes, loading_memory};
-use crate::{Encoder, Esi};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -148,8 +149,9 @@ impl std::fmt::Debug for Recovered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oti::FecScheme;
+    use crate::plan::PlanCache;
     use crate::raptorq::{DirectPlan, FullBlock, Params};
-    use crate::{FecScheme, PlanCache};
     use std::convert::Infallible;
 
     const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 };
@@ -227,7 +229,8 @@ mod tests {
             for esi in (lost..k + lost + 1).map(Esi) {
                 decoder.push(esi).unwrap();
             }
-            let crate::Progress::Solved(plan) = decoder.solve(crate::Work::UNBOUNDED) else {
+            let crate::code::Progress::Solved(plan) = decoder.solve(crate::code::Work::UNBOUNDED)
+            else {
                 panic!("symbols enough")
             };
             let lend = |esi: Esi| symbols[esi.0 as usize].as_slice();

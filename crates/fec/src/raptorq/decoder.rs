@@ -5,8 +5,10 @@ use super::full::FullBlock;
 use super::params::Params;
 use super::planner::{Planned, plan};
 use super::{ENCODING_SYMBOLS, isi_of};
+use crate::code::{Decoder, EsiError, Novelty, Progress, Work};
+use crate::ids::Esi;
 use crate::kernel::InstructionSet;
-use crate::{Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
+use crate::plan::Plan;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 

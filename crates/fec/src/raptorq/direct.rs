@@ -11,10 +11,11 @@
 use super::full::FullBlock;
 use super::transpose::OctetRows;
 use super::{Params, isi_of};
+use crate::code::Work;
 use crate::gf256;
+use crate::ids::Esi;
 use crate::kernel::{Before, Coefficients, InstructionSet, Kernel, Lane, MultiplyRows, Row};
 use crate::stripes::{LINE, Line, MAX_STRIPE_LINES, Memory, Source, Stripes, load};
-use crate::{Esi, Work};
 use std::ops::Range;
 
 /// A plan that computes lost source symbols from the others and as many repair symbols.

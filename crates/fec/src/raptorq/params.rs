@@ -1,7 +1,7 @@
 //! Sizes of the code of one source block (RFC 6330, sections 5.3.3.3 and 5.6).
 
 use super::tables::SYSTEMATIC_INDICES;
-use crate::Work;
+use crate::code::Work;
 
 /// The sizes of RFC 6330, by their names there. All of them follow from `K'`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::matrix::Matrix;
 use super::params::Params;
 use super::peeling::{Peeling, peel};
 use super::program::{DenseRows, FreeColumn, Pivots, Program};
-use crate::Work;
+use crate::code::Work;
 use crate::csr::Lists;
 use crate::equations::{Budget, Stop};
 

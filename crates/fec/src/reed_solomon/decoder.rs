@@ -1,8 +1,10 @@
 //! Which symbols of a Reed-Solomon block are at hand: any `k` suffice.
 
 use super::ReedSolomonCode;
+use crate::code::{Decoder, EsiError, Novelty, Progress, Work};
+use crate::ids::Esi;
 use crate::linear16::Linear16;
-use crate::{Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
+use crate::plan::Plan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

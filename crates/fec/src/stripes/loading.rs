@@ -6,7 +6,7 @@
 //! is known, and what is written does not go through the caches if it would not stay there.
 
 use super::{LINE, Line, Stripes};
-use crate::Esi;
+use crate::ids::Esi;
 use crate::kernel::{InstructionSet, Lane, LaneKernel};
 use std::convert::Infallible;
 

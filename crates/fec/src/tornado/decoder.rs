@@ -2,7 +2,9 @@
 
 use super::recovery::Recovery;
 use super::{Graph, Peeler, Peeling};
-use crate::{Decoder, Esi, EsiError, Novelty, Plan, Progress, Work};
+use crate::code::{Decoder, EsiError, Novelty, Progress, Work};
+use crate::ids::Esi;
+use crate::plan::Plan;
 use std::sync::Arc;
 
 /// Peels as symbols arrive: what a [`solve`](Decoder::solve) has found out is never done again.

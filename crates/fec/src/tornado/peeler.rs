@@ -1,7 +1,8 @@
 //! Peeling on ids alone.
 
 use super::Graph;
-use crate::{Esi, EsiError};
+use crate::code::EsiError;
+use crate::ids::Esi;
 use std::sync::Arc;
 
 /// Which way the sums are used.

@@ -2,8 +2,8 @@
 
 use super::Graph;
 use super::peeler::Step;
-use crate::Esi;
 use crate::csr::Lists;
+use crate::ids::Esi;
 use crate::kernel::InstructionSet;
 use crate::stripes::Stripes;
 use crate::xor_program::XorProgram;

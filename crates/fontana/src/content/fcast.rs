@@ -4,7 +4,8 @@
 //! not hold more of a file until it can use it.
 
 use super::{Content, ContentObject, ContentOptions, in_parallel, label, tree, unsuitable};
-use crate::{Error, geometry};
+use crate::error::Error;
+use crate::geometry;
 use fontana_proto::ControlError;
 use fontana_store::{Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFiles};
 use fontana_wire::{

@@ -4,7 +4,7 @@
 
 use super::table::objects_of;
 use super::{Content, ContentObject, ContentOptions, hash_blocks, tree};
-use crate::Error;
+use crate::error::Error;
 use fontana_proto::ControlError;
 use fontana_store::{
     Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFile, SourceFiles,

@@ -6,7 +6,7 @@
 //! end, in the order of the tree, in objects that hold many of them. Holes are in no object.
 
 use super::{ContentObject, ContentOptions};
-use crate::Error;
+use crate::error::Error;
 use crate::geometry;
 use fontana_proto::ControlError;
 use fontana_store::{

@@ -1,7 +1,7 @@
 //! The files, directories and links that are to be sent, under the names that receivers see.
 
 use super::ContentOptions;
-use crate::Error;
+use crate::error::Error;
 use fontana_store::{FileIndex, Found, SourceFile, SourceFiles, Tree, TreeEntry};
 use fontana_wire::{
     DirectoryEntry, Entry, FileEntry, ManifestLimits, Metadata, RelativePath, SymlinkEntry,

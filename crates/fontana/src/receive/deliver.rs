@@ -5,7 +5,7 @@
 //! as long as it likes, and nobody else.
 
 use super::disk::OpenObject;
-use crate::Error;
+use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fontana_store::{Device, GrowingFile};
 use std::collections::BTreeMap;

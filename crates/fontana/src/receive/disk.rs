@@ -1,8 +1,10 @@
 //! The work on files: making room, bringing verified files to their names. Slow (it waits for the
 //! medium), so it has a thread of its own.
 
+use crate::error::Error;
+use crate::receive::{ReceiveOptions, ReceivedPart};
+use crate::stop::Stop;
 use crate::watch::KeptMark;
-use crate::{Error, ReceiveOptions, ReceivedPart, Stop};
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::ObjectLayout;
 use fontana_proto::{Kept, Opening, SessionKey, repair_slots};

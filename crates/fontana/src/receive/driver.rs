@@ -12,9 +12,10 @@ use super::{
     Command, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE, SimulatedLoss,
     Versions,
 };
+use crate::error::Error;
 use crate::reach::Listening;
 use crate::resume::known_manifest;
-use crate::{Error, Stop};
+use crate::stop::Stop;
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender, bounded, select_biased, unbounded};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};

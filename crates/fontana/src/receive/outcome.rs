@@ -2,7 +2,8 @@
 
 use super::pipe::Pipe;
 use super::{Delivery, Ended, ObjectReport, ReceiveProgress, ReceiveSummary};
-use crate::{Error, Verdict};
+use crate::error::Error;
+use crate::verdict::Verdict;
 use fontana_proto::{Rejection, SessionKey, StreamBreak, Verified};
 use fontana_wire::{Hash, Toi};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::deliver::{Deliverer, Piece, Sink};
 use super::disk::{OpenObject, piped};
 use super::pieces::Pieces;
-use crate::Error;
+use crate::error::Error;
 use crossbeam_channel::Receiver;
 use fontana_proto::BlockId;
 use fontana_store::{GrowingFile, StagingError, StagingOptions, TargetDirectory, TargetName};

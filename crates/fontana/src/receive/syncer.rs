@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Syncs the staging directory that comes, until there is nobody to send one.
 pub(super) fn run(opened: &Receiver<Arc<Staging>>, reports: &Sender<Report>) {
-    crate::give_way();
+    crate::system::give_way();
     let mut staging: Option<Arc<Staging>> = None;
     let mut last = Instant::now();
     loop {

@@ -4,7 +4,7 @@
 //! after half of them have been recovered.
 
 use super::disk::OpenObject;
-use crate::Error;
+use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::{Decoder, Esi, Progress, Work};
 use fontana_proto::{BlockId, Placement, Recipe};
@@ -54,7 +54,7 @@ pub(super) enum Report {
 
 /// Works until there is nobody to work for.
 pub(super) fn run(queue: &Receiver<Tasks>, reports: &Sender<Report>, budget: usize) {
-    crate::give_way();
+    crate::system::give_way();
     for Tasks { list, session_packets } in queue {
         let mut notes = Notes::default();
         for task in list {

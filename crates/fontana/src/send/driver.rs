@@ -3,7 +3,9 @@
 
 use super::train::Trains;
 use super::{SendProgress, SendSession, SendSummary};
-use crate::{Error, Stop, Verdict};
+use crate::error::Error;
+use crate::stop::Stop;
+use crate::verdict::Verdict;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender as ChannelSender, unbounded};
 use fontana_fec::Esi;
 use fontana_net::Clock;
@@ -113,7 +115,7 @@ fn prepare(
     encoders: &BTreeMap<Toi, ObjectEncoder>,
     worker_bytes: usize,
 ) {
-    crate::give_way();
+    crate::system::give_way();
     for Task { batch, block, esis } in queue {
         let Some(encoder) = encoders.get(&block.toi) else { continue };
         let size = usize::from(encoder.source().layout().oti().symbol_size);

@@ -12,7 +12,12 @@
 
 use super::train::Trains;
 use super::{FTI_BYTES, Numbers, SendProgress, SendSummary, Way, check_reach};
-use crate::{Code, Error, Reach, Stop, Verdict, geometry, memory};
+use crate::error::Error;
+use crate::geometry::Code;
+use crate::reach::Reach;
+use crate::stop::Stop;
+use crate::verdict::Verdict;
+use crate::{geometry, memory};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use cut::{Cutter, Prepared};
 use fontana_net::{Clock, SendSocket};
@@ -116,8 +121,8 @@ impl StreamSession {
         let symbol_size = way.symbol_size(options.symbol_size, Code::RaptorQ, false)?;
         let version = way.version;
         let socket = way.socket(&options.reach)?;
-        let signer = options.signer.map_or_else(crate::generate_key, Ok)?;
-        let seed = options.seed.map_or_else(crate::random_u64, Ok)?;
+        let signer = options.signer.map_or_else(crate::system::generate_key, Ok)?;
+        let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         // 0 is not a TSI in ALC (RFC 5775, section 2.1).
         let tsi = options.tsi.unwrap_or(Tsi(u64::from(seed as u32).max(1)));
         let source = socket.local_address().ip();
@@ -136,7 +141,7 @@ impl StreamSession {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sender = StreamSender::new(StreamSenderConfig {
             tsi,
-            instance: InstanceId(crate::random_bytes()?),
+            instance: InstanceId(crate::system::random_bytes()?),
             signer,
             first_version: since.as_secs() * VERSIONS_PER_SECOND,
             name,

@@ -1,6 +1,6 @@
 //! Packets on their way to the kernel.
 
-use crate::Error;
+use crate::error::Error;
 use fontana_net::SendSocket;
 use fontana_proto::ChannelId;
 

@@ -21,7 +21,10 @@
 //! Versions are milliseconds since 1970, or one more than the last: they increase over restarts
 //! without anything being stored, as long as the clock is not set back.
 
-use crate::{Error, SendOptions, SendProgress, SendSession, SendSummary, Stop, Verdict};
+use crate::error::Error;
+use crate::send::{SendOptions, SendProgress, SendSession, SendSummary};
+use crate::stop::Stop;
+use crate::verdict::Verdict;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use fontana_store::{Found, Identity, Timestamp, Tree};
 use fontana_wire::{SecretKey, Ticket, Tsi};

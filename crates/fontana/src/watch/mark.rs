@@ -14,7 +14,7 @@
 //! Numbers are big-endian. The hash finds what was torn or changed by accident; whoever may write to
 //! the directory as this user needs no mark to do harm.
 
-use crate::Error;
+use crate::error::Error;
 use fontana_store::TargetDirectory;
 use fontana_wire::{PublicKey, RelativePath};
 use std::collections::BTreeSet;

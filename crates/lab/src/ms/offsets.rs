@@ -47,7 +47,7 @@ pub(crate) const OFFSETS: Experiment = Experiment {
     run: offsets,
     claims: || {
         let distinctness = |name: &'static str, ratio: u32| {
-            move |table: &crate::Table| {
+            move |table: &crate::table::Table| {
                 table.number(
                     "distinctness",
                     &[("enhancement", name.into()), ("ratio", ratio.into())],

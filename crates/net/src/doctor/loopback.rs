@@ -166,10 +166,10 @@ mod tests {
         for version in [IpVersion::V4, IpVersion::V6] {
             for source_specific in [false, true] {
                 let group = random_group(version, source_specific);
-                assert_eq!(crate::check_group(group), Ok(()));
+                assert_eq!(crate::group::check_group(group), Ok(()));
             }
         }
-        assert!(crate::is_source_specific(random_group(IpVersion::V6, true)));
+        assert!(crate::group::is_source_specific(random_group(IpVersion::V6, true)));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::waves::Waves;
 use super::{
     FirstChannel, Level, Membership, PacketSeen, SubscriptionControl, SubscriptionLimits, build,
 };
-use crate::{ChannelId, Instant};
+use crate::endpoint::ChannelId;
+use crate::time::Instant;
 use fontana_wire::{CongestionControl, FlidCci, RlcCci, WebrcCci};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;

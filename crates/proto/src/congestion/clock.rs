@@ -6,7 +6,9 @@
 //! evenly spaced, at the rate of the session, whatever the channels do to each other: what one
 //! channel gains, another loses. A clone goes its own way: a sender lays its rounds out with one.
 
-use crate::{ChannelId, Instant, Pacer};
+use crate::endpoint::ChannelId;
+use crate::pacer::Pacer;
+use crate::time::Instant;
 use fontana_wire::{Cci, CongestionControl, CongestionError, FlidSl, Rlc};
 use layers::{LayerClock, Marking};
 use std::time::Duration;

@@ -2,7 +2,8 @@
 //! wants the same one all the time.
 
 use super::{Level, Membership, PacketSeen, SubscriptionControl};
-use crate::{ChannelId, Instant};
+use crate::endpoint::ChannelId;
+use crate::time::Instant;
 
 /// The first so many channels.
 #[derive(Clone, Debug)]

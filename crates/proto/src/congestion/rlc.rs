@@ -4,7 +4,7 @@
 
 use super::steps::Steps;
 use super::{Level, Membership, PacketSeen, SubscriptionControl};
-use crate::Instant;
+use crate::time::Instant;
 use fontana_wire::{Rlc, RlcCci, SyncSpacing};
 use std::collections::VecDeque;
 use std::time::Duration;

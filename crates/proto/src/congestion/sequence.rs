@@ -1,7 +1,7 @@
 //! Losses on the channels of a session, from the numbers of its packets.
 
 use super::PacketSeen;
-use crate::Instant;
+use crate::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -187,7 +187,7 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ChannelId;
+    use crate::endpoint::ChannelId;
     use fontana_wire::Cci;
 
     const MODULUS: u64 = 1 << 16;
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_whatever_the_numbers() {
         let mut sequences = Sequences::default();
-        let mut random = crate::SplitMix64::new(1, 1);
+        let mut random = crate::random::SplitMix64::new(1, 1);
         for i in 0..20_000 {
             let number = random.below(1 << 16);
             sequences.on_packet(Instant::from_nanos(i), &seen(u64::MAX), number, MODULUS);

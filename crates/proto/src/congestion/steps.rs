@@ -4,7 +4,7 @@
 use super::fixed::Prefix;
 use super::sequence::{LOST_AFTER, Sequences};
 use super::{Level, PacketSeen};
-use crate::Instant;
+use crate::time::Instant;
 use std::time::Duration;
 
 /// A layer that has brought nothing for so long, while a lower one comes, is as bad as a loss: the

@@ -8,7 +8,8 @@
 use super::sequence::{Losses, Sequences};
 use super::waves::Waves;
 use super::{FirstChannel, Level, Membership, PacketSeen, SubscriptionControl};
-use crate::{ChannelId, Instant};
+use crate::endpoint::ChannelId;
+use crate::time::Instant;
 use estimate::{LossEstimate, RoundTrip, loss_at, rate_at};
 use fontana_wire::{Webrc, WebrcCci};
 use std::collections::VecDeque;

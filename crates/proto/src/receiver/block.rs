@@ -1,6 +1,8 @@
 //! One source block on its way: collecting, solving, recovering, verified.
 
-use crate::{BlockId, DecodePolicy, Job, KeptBlock, Placement, Recipe, SymbolBytes};
+use crate::endpoint::BlockId;
+use crate::job::{Job, KeptBlock, Placement, Recipe, SymbolBytes};
+use crate::receiver::DecodePolicy;
 use fontana_fec::{
     BlockLengthError, Decoder, Esi, EsiError, FecScheme, Novelty, Plan, PlanCache, Progress, Work,
 };

@@ -6,10 +6,14 @@
 //! channels number their packets each for itself, and share the way, so that one of them is enough to
 //! tell how it is.
 
-use crate::{
-    ChannelId, ChannelSet, Event, FirstChannel, FixedChannels, Instant, Membership, Output,
-    PacketSeen, SessionKey, SubscriptionControl, SubscriptionError, SubscriptionLimits, subscribe,
+use crate::congestion::{
+    FirstChannel, FixedChannels, Membership, PacketSeen, SubscriptionControl, SubscriptionError,
+    SubscriptionLimits, subscribe,
 };
+use crate::endpoint::{ChannelId, ChannelSet, Output};
+use crate::event::Event;
+use crate::receiver::SessionKey;
+use crate::time::Instant;
 use fontana_wire::SessionHead;
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -2,9 +2,10 @@
 
 use super::block::{Block, Taken};
 use super::collect::symbol_fits;
-use crate::{
-    BlockId, DecodePolicy, Event, Job, Kept, Output, ReceiverLimits, SymbolBytes, Verified,
-};
+use crate::endpoint::{BlockId, Output};
+use crate::event::{Event, Verified};
+use crate::job::{Job, Kept, SymbolBytes};
+use crate::receiver::{DecodePolicy, ReceiverLimits};
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, PlanCache, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -14,7 +14,9 @@ use super::download::Download;
 use super::feed::FeedState;
 use super::flute::Demand;
 use super::{Chosen, Receiver, SessionKey};
-use crate::{Event, Job, Opening, Output, Rejection};
+use crate::endpoint::Output;
+use crate::event::{Event, Rejection};
+use crate::job::{Job, Opening};
 use fontana_wire::{CarouselInstance, Packet, Toi, fti};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -168,7 +170,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DecodePolicy, ReceiverLimits};
+    use crate::receiver::{DecodePolicy, ReceiverLimits};
     use fontana_fec::{FecScheme, Oti};
     use fontana_wire::Equivalence;
     use std::ops::RangeInclusive;

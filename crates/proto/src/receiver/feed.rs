@@ -2,8 +2,10 @@
 
 use super::collect::Collector;
 use super::flute::Tables;
+use crate::endpoint::BlockId;
 use crate::loss::ChannelLoss;
-use crate::{BlockId, Instant, SessionKey};
+use crate::receiver::SessionKey;
+use crate::time::Instant;
 use fontana_fec::Esi;
 use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex};
 use std::collections::VecDeque;

@@ -12,7 +12,9 @@
 use super::collect::Collector;
 use super::feed::FeedState;
 use super::{Chosen, Receiver, ReceiverLimits, SessionKey};
-use crate::{Event, Job, Opening, Output, Rejection};
+use crate::endpoint::Output;
+use crate::event::{Event, Rejection};
+use crate::job::{Job, Opening};
 use fontana_fec::{FecScheme, ObjectLayout, Oti, OtiError};
 use fontana_wire::{
     CodeError, ContentEncoding, Fdt, FdtError, FdtFile, FdtLimits, Packet, Payload, Toi, fti,

@@ -2,7 +2,9 @@
 
 use super::feed::FeedState;
 use super::{Chosen, Expectation, MetadataMode, Receiver};
-use crate::{Instant, Rejection, SessionKey};
+use crate::event::Rejection;
+use crate::receiver::SessionKey;
+use crate::time::Instant;
 use fontana_wire::{ContentKind, PublicKey, SessionHead, UnverifiedHead};
 use std::sync::Arc;
 

@@ -8,7 +8,10 @@
 use super::collect::Collector;
 use super::feed::FeedState;
 use super::{Chosen, Phase, Receiver};
-use crate::{Event, Job, Opening, Output, Rejection, SessionKey, StreamBreak, Verified};
+use crate::endpoint::Output;
+use crate::event::{Event, Rejection, StreamBreak, Verified};
+use crate::job::{Job, Opening};
+use crate::receiver::SessionKey;
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{
     InstanceId, PublicKey, SessionHead, StreamIndex, StreamState, Toi, UnverifiedHead,

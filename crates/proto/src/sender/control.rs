@@ -1,8 +1,9 @@
 //! Control objects: repeated in their own rhythm, coded if they do not fit one packet.
 
+use crate::endpoint::ChannelId;
 use crate::random::SplitMix64;
 use crate::schedule::SymbolStream;
-use crate::{ChannelId, Instant};
+use crate::time::Instant;
 use fontana_fec::{Encoder, Esi, FecScheme, Oti, OtiError, PlanCache, Sbn};
 use fontana_wire::{Cci, FdtExtension, HeaderFields, Toi, Tsi, emit_payload_id};
 use std::sync::Arc;

@@ -2,9 +2,10 @@
 
 use super::control::ControlCarousel;
 use super::{ChannelStats, SenderStats};
-use crate::{
-    BlockId, ChannelClock, ChannelId, Destination, Emission, Instant, Output, Pacer, SymbolId,
-};
+use crate::congestion::{ChannelClock, Emission};
+use crate::endpoint::{BlockId, ChannelId, Destination, Output, SymbolId};
+use crate::pacer::Pacer;
+use crate::time::Instant;
 use fontana_fec::Oti;
 use fontana_wire::{Cci, HeaderFields, Tsi, emit_payload_id, emit_small_block_payload_id};
 

@@ -9,10 +9,11 @@
 //! is served from another queue then, because on which channel a symbol is sent matters less than that
 //! there is one.
 
+use crate::congestion::ChannelClock;
+use crate::endpoint::{BatchId, BlockId, ChannelId, Output, SymbolId};
+use crate::job::Job;
+use crate::schedule::TransmissionSchedule;
 use crate::schedule::{Order, SymbolStream, Turn};
-use crate::{
-    BatchId, BlockId, ChannelClock, ChannelId, Job, Output, SymbolId, TransmissionSchedule,
-};
 use fontana_fec::{Esi, Oti};
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

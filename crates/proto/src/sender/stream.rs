@@ -12,10 +12,11 @@
 use super::control::{ControlCarousel, ControlObject};
 use super::outlet::{DataPacket, Outlet};
 use super::{SenderStats, control::ControlError};
-use crate::{
-    BatchId, BlockId, ChannelId, Datagram, Done, Endpoint, Event, Instant, Job, Output, SplitMix64,
-    SymbolId,
-};
+use crate::endpoint::{BatchId, BlockId, ChannelId, Datagram, Endpoint, Output, SymbolId};
+use crate::event::Event;
+use crate::job::{Done, Job};
+use crate::random::SplitMix64;
+use crate::time::Instant;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     CongestionControl, ContentKind, Fragment, Hash, InstanceId, ObjectRef, RelativePath, SecretKey,

@@ -2,8 +2,10 @@
 
 use super::Simulation;
 use crate::host::NEVER;
+use crate::jobs::Jobs;
+use crate::observe::Observer;
+use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
-use crate::{Jobs, LinkId, NodeId, Observer};
 use fontana_proto::Endpoint;
 use std::time::Duration;
 

@@ -1,9 +1,12 @@
 //! Cross traffic: flows between two nodes that share links with everything else.
 
 use super::{Event, Simulation};
+use crate::jobs::Jobs;
+use crate::link::{Fate, Link};
+use crate::observe::Observer;
 use crate::tcp::{Ack, TcpConfig, TcpReceiver, TcpSender};
+use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
-use crate::{Fate, Jobs, Link, LinkId, NodeId, Observer};
 use fontana_proto::{Endpoint, Instant};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,10 +1,15 @@
 //! How datagrams get from host to host.
 
 use super::{Event, GroupId, Simulation};
+use crate::jobs::{HeardBytes, Jobs};
+use crate::link::{Fate, QueueLength};
 use crate::multicast::{Change, SourceTree};
+use crate::observe::Observer;
+use crate::packet::Packet;
 use crate::packet::{BURST_PACKETS, Burst};
+use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
-use crate::{Fate, HeardBytes, Jobs, LinkId, NodeId, Observer, Packet, QueueLength, Violation};
+use crate::violation::Violation;
 use fontana_proto::{ChannelId, Datagram, Endpoint, Instant};
 
 impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {

@@ -1,6 +1,7 @@
 //! Networks of the usual shapes.
 
-use crate::{LinkConfig, NodeId, Topology};
+use crate::link::LinkConfig;
+use crate::topology::{NodeId, Topology};
 use fontana_proto::SplitMix64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub struct Dumbbell {
     /// Hosts on the near side, and their partners.
     pub pairs: Vec<(NodeId, NodeId)>,
     /// The shared link, there and back.
-    pub bottleneck: (crate::LinkId, crate::LinkId),
+    pub bottleneck: (crate::topology::LinkId, crate::topology::LinkId),
 }
 
 /// A transit-stub network.
@@ -124,7 +125,7 @@ impl TransitStubLinks {
     }
 
     /// The same classes with these losses on every link.
-    pub fn with_loss(self, loss: &crate::LossModel) -> Self {
+    pub fn with_loss(self, loss: &crate::loss::LossModel) -> Self {
         Self {
             stub: self.stub.with_loss(loss.clone()),
             access: self.access.with_loss(loss.clone()),

@@ -2,8 +2,13 @@
 //! taken are refused here, so that nobody receives for an hour what has no place.
 
 use super::{Key, LEAST_RESERVED, StagedFile, State};
+use crate::commit::FileAttributes;
+use crate::device::Device;
+use crate::extents::FileIndex;
+use crate::failure::StagingError;
 use crate::failure::{Room, failed};
-use crate::{Device, FileAttributes, FileIndex, NameError, Staging, StagingError, TargetName};
+use crate::staging::Staging;
+use crate::target::{NameError, TargetName};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::collections::BTreeSet;

@@ -7,10 +7,12 @@
 //! looks where the journal ends, then takes the dirty files.
 
 use super::{Key, StagedFile, State};
+use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::journal::JOURNAL;
 use crate::open_files::DEFAULT_OPEN_FILES;
-use crate::{Staging, StagingError, sys};
+use crate::staging::Staging;
+use crate::sys;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,7 +2,9 @@
 //! sections 2.2 and 3.5).
 
 use super::{Compound, CompoundHeader, CompoundMetadata, FcastError, decode, excerpt};
-use crate::{ContentEncoding, FdtContentEncoding, Toi};
+use crate::content::ContentEncoding;
+use crate::fdt::FdtContentEncoding;
+use crate::id::Toi;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 

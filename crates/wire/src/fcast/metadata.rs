@@ -2,7 +2,8 @@
 //! 3.3). Names are compared without regard to case; entries that are not known are skipped.
 
 use super::{FcastError, excerpt};
-use crate::{ContentEncoding, FdtContentEncoding};
+use crate::content::ContentEncoding;
+use crate::fdt::FdtContentEncoding;
 use data_encoding::BASE64;
 use std::fmt::{Display, Write as _};
 use std::str::FromStr;

@@ -3,8 +3,11 @@
 //! none.
 
 use super::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
+use crate::bytes;
+use crate::content::{ContentEncoding, DecodeLimits, decode_bounded};
+use crate::id::Toi;
 use crate::instance::{self, EXPANDABLE, SMALL_BLOCK};
-use crate::{ContentEncoding, DecodeLimits, NtpSeconds, Toi, bytes, decode_bounded};
+use crate::ntp::NtpSeconds;
 use data_encoding::BASE64;
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 use quick_xml::Reader;

@@ -1,7 +1,8 @@
 //! The rules of a manifest, for those who write one and those who read one.
 
 use super::{Entry, FileEntry, Manifest, ManifestError, Metadata, Segment, SymlinkEntry};
-use crate::{RelativePath, Toi};
+use crate::id::Toi;
+use crate::path::RelativePath;
 use std::collections::BTreeMap;
 
 /// Offsets in files are signed on most systems.

@@ -2,7 +2,8 @@
 
 use super::parse::{DIRECTORY, FILE, FORMAT_VERSION, MAGIC, SYMLINK};
 use super::{Entry, Manifest, Metadata, Segment};
-use crate::{ContentEncoding, oti, varint};
+use crate::content::ContentEncoding;
+use crate::{oti, varint};
 
 impl Manifest {
     /// The one encoding of this manifest. [`manifest_hash`](crate::manifest_hash) of it is what

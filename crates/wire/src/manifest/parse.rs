@@ -6,7 +6,9 @@ use super::{
     Metadata, Segment, SymlinkEntry,
 };
 use crate::bytes::Reader;
-use crate::{Hash, RelativePath, oti, varint};
+use crate::hash::Hash;
+use crate::path::RelativePath;
+use crate::{oti, varint};
 
 pub(super) const MAGIC: &[u8; 7] = b"FONTMAN";
 pub(super) const FORMAT_VERSION: u8 = 1;

@@ -3,7 +3,7 @@
 
 use super::tree::{collect_parts, protocol_view};
 use super::{Disk, OpenObject, Opened};
-use crate::Error;
+use crate::error::Error;
 use fontana_fec::Sbn;
 use fontana_proto::{ControlError, repair_slots};
 use fontana_store::{Device, Extents, StagedObject, Staging, StagingError};

@@ -10,7 +10,8 @@
 
 use super::tree::{Named, attributes, objects_of};
 use super::wanted::Wanted;
-use crate::{Error, Stop};
+use crate::error::Error;
+use crate::stop::Stop;
 use fontana_fec::{ObjectLayout, Sbn};
 use fontana_store::{
     ExistingFile, FileAttributes, Note, StagedObject, Staging, StagingError, TargetDirectory,
@@ -136,7 +137,7 @@ impl Survey<'_> {
             let others: Vec<_> = (1..self.workers.min(tasks.len()))
                 .map(|_| {
                     scope.spawn(|| {
-                        crate::give_way();
+                        crate::system::give_way();
                         work(&mut |_| {})
                     })
                 })

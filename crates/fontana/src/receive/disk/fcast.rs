@@ -4,7 +4,7 @@
 
 use super::plain::{Digests, FileWriter, ObjectReader, content_encoding};
 use super::{Disk, OpenObject, Report};
-use crate::Error;
+use crate::error::Error;
 use crossbeam_channel::Sender;
 use fontana_fec::ObjectLayout;
 use fontana_proto::{SessionKey, repair_slots};

@@ -1,7 +1,7 @@
 //! Room for what goes to a consumer: scratch files that never get a name.
 
 use super::{Disk, OpenObject, Opened};
-use crate::Error;
+use crate::error::Error;
 use fontana_fec::ObjectLayout;
 use fontana_proto::{ControlError, repair_slots};
 use fontana_store::{Extent, Extents, StagedObject, Staging, StagingError};
@@ -14,7 +14,7 @@ const TAG: &str = "pipe-";
 
 /// A tag that no other receiver has.
 pub(in super::super) fn tag() -> Result<String, Error> {
-    Ok(format!("{TAG}{:016x}", crate::random_u64()?))
+    Ok(format!("{TAG}{:016x}", crate::system::random_u64()?))
 }
 
 /// A fragment of a stream, and its place on the disk.

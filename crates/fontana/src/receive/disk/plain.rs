@@ -2,7 +2,7 @@
 //! FCAST sessions share the means.
 
 use super::{Disk, OpenObject};
-use crate::Error;
+use crate::error::Error;
 use fontana_fec::Sbn;
 use fontana_store::{FileAttributes, FileIndex, StagedObject, Staging, StagingError, TargetName};
 use fontana_wire::{

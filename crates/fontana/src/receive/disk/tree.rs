@@ -4,7 +4,7 @@
 use super::existing::{Existing, Survey, to_put_right};
 use super::wanted::Wanted;
 use super::{Disk, OpenObject, Opened};
-use crate::Error;
+use crate::error::Error;
 use fontana_proto::{BlockId, ControlError, Kept, KeptBlock, repair_slots};
 use fontana_store::{
     Extent, Extents, FileAttributes, FileIndex, KeptBlock as StoredBlock, StagedObject, Staging,

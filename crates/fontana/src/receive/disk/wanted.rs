@@ -1,7 +1,8 @@
 //! Which of a manifest's entries are received, and which objects hold bytes of them.
 
 use super::tree::objects_of;
-use crate::{Error, ReceivedPart};
+use crate::error::Error;
+use crate::receive::ReceivedPart;
 use fontana_store::Selection;
 use fontana_wire::{Entry, FileEntry, Manifest, Printable, Toi};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! What the protocol says: remembered for the summary, and told to the application.
 
 use super::Driver;
-use crate::Error;
+use crate::error::Error;
 use crate::receive::outcome::Over;
 use crate::receive::{ObjectReport, ReceiveEvent, SILENCE};
 use fontana_proto::{Event, Rejection, Verified};

@@ -4,7 +4,7 @@
 //! the producer pauses. Both stand still while there is no room for another fragment, and end when
 //! nobody takes them any more.
 
-use crate::Error;
+use crate::error::Error;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use fontana_fec::{Encoder, Esi, FecScheme, PlanCache};
 use fontana_proto::repair_symbols;
@@ -61,7 +61,7 @@ impl Cutter {
         chunks: &Receiver<io::Result<Vec<u8>>>,
         fragments: &Sender<Result<Prepared, Error>>,
     ) {
-        crate::give_way();
+        crate::system::give_way();
         // Fragments of the full length, and what pauses leave: few lengths come twice.
         let plans = PlanCache::new(2);
         let most = self.max_symbols as usize * usize::from(self.symbol_size);

@@ -6,7 +6,9 @@
 //! takes the silence: who is at level `j + 1` or above sees no difference.
 
 use super::{Comb, Emission};
-use crate::{ChannelId, Instant, SplitMix64};
+use crate::endpoint::ChannelId;
+use crate::random::SplitMix64;
+use crate::time::Instant;
 use fontana_wire::{Cci, FlidCci, FlidSl, Rlc, RlcCci, SyncSpacing};
 
 #[derive(Clone, Debug)]

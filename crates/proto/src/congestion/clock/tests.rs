@@ -117,7 +117,7 @@ fn assert_even(sent: &[Emission], bytes_per_second: u64) {
 #[test]
 fn rlc_bursts_are_the_next_level_and_inside_the_rate() {
     let layers = LayerRates::geometric(100_000, 512, 4).unwrap();
-    let rlc = crate::presets::rlc(layers);
+    let rlc = crate::congestion::presets::rlc(layers);
     let mut clock =
         ChannelClock::new(&CongestionControl::Rlc(rlc), 0, PACKET, Instant::ZERO, 7).unwrap();
     let sent = run(&mut clock, 10);
@@ -155,11 +155,11 @@ fn rlc_synchronization_points_are_nested_and_the_top_layer_has_none() {
         }
         points
     };
-    let nested = points(crate::presets::rlc(layers.clone()));
+    let nested = points(crate::congestion::presets::rlc(layers.clone()));
     assert_eq!(nested.iter().map(Vec::len).collect::<Vec<_>>(), [31, 15, 7, 0]);
     assert!(nested[2].iter().all(|point| nested[1].contains(point) && point % 4 == 0));
     assert!(nested[1].iter().all(|point| nested[0].contains(point)));
-    let mcl = points(crate::presets::rlc_mcl(layers));
+    let mcl = points(crate::congestion::presets::rlc_mcl(layers));
     assert_eq!(mcl[1], [3, 6, 9, 12, 15, 18, 21, 24, 27, 30]);
     assert_eq!(mcl[2], [7, 14, 21, 28]);
 }
@@ -167,7 +167,7 @@ fn rlc_synchronization_points_are_nested_and_the_top_layer_has_none() {
 #[test]
 fn flid_triggers_are_nested_and_as_frequent_as_the_level_allows() {
     let layers = LayerRates::geometric(5_000, 512, 6).unwrap();
-    let control = CongestionControl::FlidSl(crate::presets::flid_sl(layers));
+    let control = CongestionControl::FlidSl(crate::congestion::presets::flid_sl(layers));
     let mut clock = ChannelClock::new(&control, 0, PACKET, Instant::ZERO, 7).unwrap();
     let mut triggers = vec![std::collections::BTreeSet::new(); 6];
     for emission in run(&mut clock, 64) {
@@ -187,7 +187,7 @@ fn flid_triggers_are_nested_and_as_frequent_as_the_level_allows() {
 
 /// 10 Mbit/s with the RFC's defaults.
 fn webrc() -> fontana_wire::Webrc {
-    crate::presets::webrc(1_250_000, 1400).unwrap()
+    crate::congestion::presets::webrc(1_250_000, 1400).unwrap()
 }
 
 #[test]
@@ -332,6 +332,6 @@ fn a_session_with_too_many_waves_for_its_rate_is_refused() {
         |webrc| ChannelClock::new(&CongestionControl::Webrc(webrc), 0, 1400, Instant::ZERO, 7);
     assert!(clock(webrc()).is_ok());
     assert!(matches!(clock(more), Err(CongestionError::Range { .. })));
-    assert!(crate::presets::webrc(70_000_000, 1400).is_ok());
-    assert!(crate::presets::webrc(80_000_000, 1400).is_err());
+    assert!(crate::congestion::presets::webrc(70_000_000, 1400).is_ok());
+    assert!(crate::congestion::presets::webrc(80_000_000, 1400).is_err());
 }

@@ -14,7 +14,8 @@
 
 use super::{Comb, Emission};
 use crate::congestion::waves::Waves;
-use crate::{ChannelId, Instant};
+use crate::endpoint::ChannelId;
+use crate::time::Instant;
 use fontana_wire::{CongestionError, Webrc, WebrcCci};
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,0 +1,38 @@
+//! The operating system's processors, thread priorities and random numbers.
+
+use crate::error::Error;
+use fontana_wire::SecretKey;
+
+/// Threads for work on blocks: more than four rarely have anything to do.
+pub(crate) fn default_workers() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get).clamp(1, 4)
+}
+
+/// Makes the calling thread give way to those that keep the pace and drain the socket: a moment
+/// that they miss is gone, while work on blocks is done ahead of need. Per thread on Linux; where
+/// it is refused nothing is lost but smoothness.
+pub(crate) fn give_way() {
+    let _ = rustix::process::nice(5);
+}
+
+/// Random bytes from the system.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| Error::System {
+        doing: "draw random numbers",
+        error: std::io::Error::other(error),
+    })?;
+    Ok(bytes)
+}
+
+/// A new publisher key, from the system's random numbers.
+///
+/// # Errors
+/// [`Error::System`] if the system has none.
+pub fn generate_key() -> Result<SecretKey, Error> {
+    Ok(SecretKey::from_seed(&random_bytes()?))
+}
+
+pub(crate) fn random_u64() -> Result<u64, Error> {
+    random_bytes().map(u64::from_ne_bytes)
+}
