@@ -572,4 +572,6 @@ pub(crate) fn finding(verdict: doctor::Verdict) -> &'static str {
 }
 
 #[cfg(test)]
+mod frozen;
+#[cfg(test)]
 mod tests;

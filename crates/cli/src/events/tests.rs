@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const PAGE: &str = include_str!("../../../../docs/events.md");
 
 /// The examples below a heading: the lines of its `json` blocks.
-fn examples(heading: &str) -> Vec<&'static str> {
+pub(super) fn examples(heading: &str) -> Vec<&'static str> {
     let (_, section) = PAGE.split_once(&format!("\n## {heading}\n")).expect(heading);
     let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
     section
@@ -77,21 +77,22 @@ fn every_documented_field_is_explained() {
     }
 }
 
+pub(super) const OUTCOMES: [Verdict; 10] = [
+    Verdict::Complete,
+    Verdict::Usage,
+    Verdict::Incomplete,
+    Verdict::VerificationFailed,
+    Verdict::Io,
+    Verdict::Refused,
+    Verdict::Authentication,
+    Verdict::SourceChanged,
+    Verdict::NothingHeard,
+    Verdict::Interrupted,
+];
+
 #[test]
 fn the_words_for_verdicts_are_in_the_page() {
-    let all = [
-        Verdict::Complete,
-        Verdict::Usage,
-        Verdict::Incomplete,
-        Verdict::VerificationFailed,
-        Verdict::Io,
-        Verdict::Refused,
-        Verdict::Authentication,
-        Verdict::SourceChanged,
-        Verdict::NothingHeard,
-        Verdict::Interrupted,
-    ];
-    for one in all {
+    for one in OUTCOMES {
         let row = format!("| {} | `{}` |", one.code(), verdict(one));
         assert!(PAGE.contains(&row), "{row}");
     }
