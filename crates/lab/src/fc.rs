@@ -1,5 +1,7 @@
 //! Improving the efficiency of a multicast file transfer tool based on ALC (Roca, Mordelet, INRIA
 //! RR-4411, 2002): which symbols to send on which layer, and in which order.
+//!
+//! In this folder, a section without further source is a section of this paper.
 
 pub(crate) mod alf;
 pub(crate) mod anticipated;

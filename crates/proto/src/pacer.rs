@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// DESIGN's rate rule, over every window of a greedy run with random wake-ups.
+        /// The rate rule (`docs/tuning.md`) in every window of a greedy run with random wake-ups.
         #[test]
         fn no_window_exceeds_rate_times_window_plus_burst(
             rate in 1_000_u64..2_000_000_000,

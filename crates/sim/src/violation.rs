@@ -81,7 +81,7 @@ pub enum Violation {
     },
 }
 
-/// What a sender may send (DESIGN's rate rule).
+/// The most that a sender may send in any window (`docs/tuning.md`, Rate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateCap {
     /// Of bytes on the wire, headers included.
