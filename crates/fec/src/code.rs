@@ -1,13 +1,13 @@
 //! What every code offers: encoders and decoders of one source block.
 
+use crate::codes::lt::{self, LtDecoder};
+use crate::codes::no_code::NoCodeDecoder;
+use crate::codes::raptorq::{FullBlock, Params, RaptorQDecoder};
+use crate::codes::reed_solomon::ReedSolomonDecoder;
+use crate::codes::tornado::{self, TornadoDecoder};
 use crate::ids::Esi;
-use crate::lt::{self, LtDecoder};
-use crate::no_code::NoCodeDecoder;
 use crate::oti::FecScheme;
 use crate::plan::Plan;
-use crate::raptorq::{FullBlock, Params, RaptorQDecoder};
-use crate::reed_solomon::ReedSolomonDecoder;
-use crate::tornado::{self, TornadoDecoder};
 use std::sync::Arc;
 
 /// Produces any encoding symbol of one source block, or any columns of it.
@@ -140,7 +140,7 @@ impl FecScheme {
     pub const fn encoding_symbols(self, source_symbols: u32) -> u32 {
         match self {
             Self::NoCode { .. } => source_symbols,
-            Self::RaptorQ { .. } => crate::raptorq::ENCODING_SYMBOLS,
+            Self::RaptorQ { .. } => crate::codes::raptorq::ENCODING_SYMBOLS,
             Self::Tornado { code, .. } => {
                 source_symbols.saturating_mul(code.stretch_factor() as u32)
             }

@@ -8,37 +8,23 @@
 //! Two ends that hold the same [`Oti`] name every symbol alike. Nothing here reads a clock, starts
 //! a thread or draws a random number, and nothing that a peer sends can make it panic.
 
-mod binary_field;
+mod bytes;
 mod code;
-mod csr;
-pub mod dispersal;
-mod equations;
-mod gf256;
-mod gf65536;
+mod codes;
+mod field;
 mod ids;
-mod kernel;
 mod layout;
-mod linear;
-mod linear16;
-pub mod lt;
-mod no_code;
 mod oti;
 mod plan;
-mod raptorq;
-mod reed_solomon;
-mod splitmix;
-mod stripes;
-pub mod tornado;
-pub mod xor_cauchy;
-mod xor_program;
 
+pub use bytes::stripes::{Memory, Stripes};
+pub use bytes::xor_program::XorProgram;
 pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, Work};
+pub use codes::raptorq::DEGREE_BOUNDS as RAPTORQ_DEGREE_BOUNDS;
+pub use codes::reed_solomon::ReedSolomonCode;
+pub use codes::shared::splitmix::SplitMix64;
+pub use codes::{dispersal, lt, tornado, xor_cauchy};
 pub use ids::{Esi, Sbn};
 pub use layout::{ObjectLayout, SymbolPiece};
 pub use oti::{FecScheme, Oti, OtiError};
 pub use plan::{Intermediate, Plan, PlanCache, Recovered};
-pub use raptorq::DEGREE_BOUNDS as RAPTORQ_DEGREE_BOUNDS;
-pub use reed_solomon::ReedSolomonCode;
-pub use splitmix::SplitMix64;
-pub use stripes::{Memory, Stripes};
-pub use xor_program::XorProgram;

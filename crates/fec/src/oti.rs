@@ -1,10 +1,10 @@
 //! FEC Object Transmission Information: what both ends must know of an object before a symbol of it
 //! means anything (RFC 5052, section 6; RFC 5445; RFC 6330, section 3.3).
 
+use crate::codes::lt::Lt;
+use crate::codes::reed_solomon::ReedSolomonCode;
+use crate::codes::tornado::Tornado;
 use crate::layout::ObjectLayout;
-use crate::lt::Lt;
-use crate::reed_solomon::ReedSolomonCode;
-use crate::tornado::Tornado;
 
 /// Which code an object is sent with, and the parameters that belong to that code.
 ///
@@ -26,7 +26,7 @@ pub enum FecScheme {
         /// `Al`: alignment of symbols and sub-symbols, in bytes.
         alignment: u8,
     },
-    /// Tornado ([`tornado`](crate::tornado)): systematic, 2 to 10 times as many encoding symbols as
+    /// Tornado ([`tornado`](crate::codes::tornado)): systematic, 2 to 10 times as many encoding symbols as
     /// source symbols.
     Tornado {
         /// `B`: most source symbols in a block.
@@ -34,7 +34,7 @@ pub enum FecScheme {
         /// Which Tornado code.
         code: Tornado,
     },
-    /// LT ([`lt`](crate::lt)): a fountain of which no symbol is a source symbol.
+    /// LT ([`lt`](crate::codes::lt)): a fountain of which no symbol is a source symbol.
     Lt {
         /// `B`: most source symbols in a block.
         max_source_block_length: u32,

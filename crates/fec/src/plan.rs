@@ -1,20 +1,20 @@
 //! Plans: made on ids, executed on bytes.
 
-use crate::code::{BlockLengthError, Encoder};
-use crate::dispersal::Dispersal;
-use crate::ids::Esi;
-use crate::kernel::InstructionSet;
-use crate::linear::Linear;
-use crate::linear16::{self, Linear16};
-use crate::lt;
-use crate::oti::FecScheme;
-use crate::raptorq::{self, DirectPlan, Params, Program};
-use crate::reed_solomon::ReedSolomonCode;
-use crate::stripes::{
+use crate::bytes::kernel::InstructionSet;
+use crate::bytes::stripes::{
     LINE, Lender, MAX_STRIPE_LINES, Memory, Source, Stripes, load, loading_memory,
 };
-use crate::tornado::{self, Graph};
-use crate::xor_program::write_sums;
+use crate::bytes::xor_program::write_sums;
+use crate::code::{BlockLengthError, Encoder};
+use crate::codes::dispersal::Dispersal;
+use crate::codes::lt;
+use crate::codes::raptorq::{self, DirectPlan, Params, Program};
+use crate::codes::reed_solomon::ReedSolomonCode;
+use crate::codes::shared::linear::Linear;
+use crate::codes::shared::linear16::{self, Linear16};
+use crate::codes::tornado::{self, Graph};
+use crate::ids::Esi;
+use crate::oti::FecScheme;
 use std::sync::{Arc, OnceLock};
 
 mod by_stripe;

@@ -6,13 +6,13 @@
 //! and a stripe does stay.
 
 use super::{Code, Plan};
+use crate::bytes::kernel::InstructionSet;
+use crate::bytes::stripes::{LINE, Lender, MAX_STRIPE_LINES, Memory, Stripes};
+use crate::bytes::xor_program::write_sums;
 use crate::code::Encoder;
-use crate::csr::Lists;
+use crate::codes::raptorq;
+use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
-use crate::kernel::InstructionSet;
-use crate::raptorq;
-use crate::stripes::{LINE, Lender, MAX_STRIPE_LINES, Memory, Stripes};
-use crate::xor_program::write_sums;
 use std::sync::Arc;
 
 impl Plan {
@@ -99,11 +99,11 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::code::{Progress, Work};
-    use crate::lt::Lt;
+    use crate::codes::lt::Lt;
+    use crate::codes::reed_solomon::ReedSolomonCode;
+    use crate::codes::tornado::Tornado;
     use crate::oti::FecScheme;
     use crate::plan::PlanCache;
-    use crate::reed_solomon::ReedSolomonCode;
-    use crate::tornado::Tornado;
 
     const K: u32 = 60;
     const NO_CODE: FecScheme = FecScheme::NoCode { max_source_block_length: K };

@@ -2,10 +2,10 @@
 
 use super::Plan;
 use crate::code::{BlockLengthError, Decoder};
+use crate::codes::raptorq::{FullBlock, Params, RaptorQDecoder};
+use crate::codes::reed_solomon::ReedSolomonCode;
+use crate::codes::tornado::Tornado;
 use crate::oti::FecScheme;
-use crate::raptorq::{FullBlock, Params, RaptorQDecoder};
-use crate::reed_solomon::ReedSolomonCode;
-use crate::tornado::Tornado;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 

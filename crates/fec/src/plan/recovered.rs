@@ -1,10 +1,10 @@
 //! The symbols that were lost, and nothing else.
 
 use super::{Intermediate, Plan};
+use crate::bytes::kernel::InstructionSet;
+use crate::bytes::stripes::{LINE, Lender, Memory, Source, Stripes, loading_memory};
 use crate::code::Encoder;
 use crate::ids::Esi;
-use crate::kernel::InstructionSet;
-use crate::stripes::{LINE, Lender, Memory, Source, Stripes, loading_memory};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -149,9 +149,9 @@ impl std::fmt::Debug for Recovered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codes::raptorq::{DirectPlan, FullBlock, Params};
     use crate::oti::FecScheme;
     use crate::plan::PlanCache;
-    use crate::raptorq::{DirectPlan, FullBlock, Params};
     use std::convert::Infallible;
 
     const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 };

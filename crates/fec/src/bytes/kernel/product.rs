@@ -1,0 +1,388 @@
+//! Matrix times symbols: `outputs[i] = sum over j of coefficients[i][j] * inputs[j]` in GF(256).
+//!
+//! A product of `m` outputs and `n` inputs has `m * n` multiplications for each byte, and done pair
+//! by pair each of them would read and write an output. Here a tile of several outputs stays in
+//! registers while the inputs pass by: what is read is one input for several outputs, and what is
+//! written is nothing until the tile is done. The shape of the tile is the instruction set's
+//! ([`Lane::ACCUMULATORS`]); the sum octet by octet is the reference in the tests.
+
+use super::{Lane, LaneKernel, Row};
+use crate::bytes::stripes::{LINE, Line};
+use std::ops::Range;
+
+/// Inputs that pass by at a time: 64 rows of at most 320 bytes and the outputs of a tile fit the
+/// first-level cache (32 KB at least), so all tiles but the first read from there.
+const INPUT_ROWS: usize = 64;
+
+/// What is multiplied by: an element of GF(256), or a bit matrix.
+pub(crate) trait Coefficient<V: Lane>: Copy {
+    fn factor(self) -> V::Factor;
+}
+
+impl<V: Lane> Coefficient<V> for u8 {
+    #[inline(always)]
+    fn factor(self) -> V::Factor {
+        V::factor(self)
+    }
+}
+
+/// A matrix, one column after the other: a tile finds its factors for an input in one place.
+#[derive(Clone, Copy)]
+pub(crate) struct Coefficients<'a, C = u8> {
+    /// Coefficients in a column.
+    stride: usize,
+    /// The rows of a column that count, and how many.
+    first: usize,
+    rows: usize,
+    bytes: &'a [C],
+}
+
+impl<'a, C: Copy> Coefficients<'a, C> {
+    /// `bytes` holds one column of `rows` coefficients after the other.
+    pub(crate) fn new(rows: usize, bytes: &'a [C]) -> Self {
+        debug_assert!(bytes.len().is_multiple_of(rows.max(1)), "whole columns");
+        Self { stride: rows, first: 0, rows, bytes }
+    }
+
+    /// Some of the rows: none that are not there.
+    pub(crate) fn rows(self, rows: Range<usize>) -> Self {
+        debug_assert!(rows.end <= self.rows);
+        Self { first: self.first + rows.start, rows: rows.len(), ..self }
+    }
+
+    /// One column for each input.
+    pub(crate) fn columns(self) -> usize {
+        self.bytes.len() / self.stride.max(1)
+    }
+
+    /// Of column `j` the rows from `first` on.
+    #[inline(always)]
+    fn column<const G: usize>(self, j: usize, first: usize) -> Option<&'a [C; G]> {
+        const { assert!(G > 0) };
+        self.bytes[j * self.stride + self.first + first..].first_chunk()
+    }
+}
+
+/// Where a product goes.
+pub(crate) trait Outputs {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// `M` lanes of output `row`, from lane `lane * M` on. Always inlined, as all that runs on lanes.
+    fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M>;
+    /// Replaces what [`load`](Self::load) reads.
+    fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>);
+}
+
+/// Rows of a stripe, one after the other.
+pub(crate) struct Rows<L> {
+    pub(crate) lines: L,
+    /// Of a row.
+    pub(crate) lanes: usize,
+}
+
+impl Rows<&[Line]> {
+    /// `M` lanes of a row, from lane `lane * M` on; `M` divides the number of lanes.
+    #[inline(always)]
+    fn chunk<const M: usize>(&self, row: usize, lane: usize) -> &[Line; M] {
+        const { assert!(M > 0) };
+        &self.lines.as_chunks::<M>().0[row * (self.lanes / M) + lane]
+    }
+}
+
+impl Outputs for Rows<&mut [Line]> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.lines.len() / self.lanes.max(1)
+    }
+
+    #[inline(always)]
+    fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M> {
+        let rows = Rows { lines: &*self.lines, lanes: self.lanes };
+        Row::load(rows.chunk(row, lane))
+    }
+
+    #[inline(always)]
+    fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>) {
+        sum.store(&mut self.lines.as_chunks_mut::<M>().0[row * (self.lanes / M) + lane]);
+    }
+}
+
+/// Some columns of symbols that lie one after the other.
+pub(crate) struct Symbols<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    /// Bytes of a symbol.
+    pub(crate) width: usize,
+    /// The columns: as many as a row has bytes, or fewer at the end of the symbols.
+    pub(crate) columns: Range<usize>,
+}
+
+impl Symbols<'_> {
+    /// The bytes of `lanes` lanes of a symbol.
+    #[inline(always)]
+    fn range(&self, row: usize, lane: usize, lanes: usize) -> Range<usize> {
+        let start = (self.columns.start + lane * lanes * LINE).min(self.columns.end);
+        let end = (start + lanes * LINE).min(self.columns.end);
+        row * self.width + start..row * self.width + end
+    }
+}
+
+impl Outputs for Symbols<'_> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.bytes.len().checked_div(self.width).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M> {
+        Row::load_bytes(&self.bytes[self.range(row, lane, M)])
+    }
+
+    #[inline(always)]
+    fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>) {
+        let range = self.range(row, lane, M);
+        sum.store_bytes(&mut self.bytes[range]);
+    }
+}
+
+/// What becomes of the outputs' old bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// The product is added to them.
+    Added,
+    /// The product replaces them.
+    Replaced,
+}
+
+/// Multiplies. `coefficients` has one row for each output, and one column for each row of `inputs`,
+/// which has the lanes of the outputs.
+///
+/// A number of lanes has a tile of its own only where that pays, because each takes its time to
+/// compile.
+#[inline(always)]
+pub(crate) fn multiply<V: Lane>(
+    coefficients: Coefficients<'_, impl Coefficient<V>>,
+    inputs: Rows<&[Line]>,
+    outputs: &mut impl Outputs,
+    mut before: Before,
+) {
+    debug_assert_eq!(coefficients.rows, outputs.count());
+    let mut from = 0;
+    loop {
+        let to = coefficients.columns().min(from + INPUT_ROWS);
+        let pass = Pass { coefficients, from, to, inputs: &inputs, before };
+        match V::ACCUMULATORS {
+            // Of 32 registers, one to a lane.
+            25 => match inputs.lanes {
+                1 => pass.run::<V, 8, 1>(outputs),
+                2 => pass.run::<V, 8, 2>(outputs),
+                3 => pass.run::<V, 8, 3>(outputs),
+                4 => pass.run::<V, 6, 4>(outputs),
+                5 => pass.run::<V, 5, 5>(outputs),
+                lanes => debug_assert!(false, "rows of {lanes} lanes"),
+            },
+            6 => pass.run::<V, 6, 1>(outputs),
+            _ => pass.run::<V, 4, 1>(outputs),
+        }
+        (from, before) = (to, Before::Added);
+        if to == coefficients.columns() {
+            break;
+        }
+    }
+}
+
+/// Some columns of the coefficients.
+#[derive(Clone, Copy)]
+struct Pass<'a, C> {
+    coefficients: Coefficients<'a, C>,
+    from: usize,
+    to: usize,
+    inputs: &'a Rows<&'a [Line]>,
+    before: Before,
+}
+
+impl<C: Copy> Pass<'_, C> {
+    /// Tiles of `G` outputs and `M` lanes, and smaller ones for the last outputs.
+    #[inline(always)]
+    fn run<V: Lane, const G: usize, const M: usize>(self, outputs: &mut impl Outputs)
+    where
+        C: Coefficient<V>,
+    {
+        let count = outputs.count();
+        let mut first = 0;
+        while first + G <= count {
+            self.tile::<V, G, M>(first, outputs);
+            first += G;
+        }
+        while first + 2 <= count {
+            self.tile::<V, 2, M>(first, outputs);
+            first += 2;
+        }
+        if first < count {
+            self.tile::<V, 1, M>(first, outputs);
+        }
+    }
+
+    /// Outputs `first..first + G`, `M` lanes at a time. `M` divides the number of lanes.
+    #[inline(always)]
+    fn tile<V: Lane, const G: usize, const M: usize>(self, first: usize, outputs: &mut impl Outputs)
+    where
+        C: Coefficient<V>,
+    {
+        for lane in 0..self.inputs.lanes / M {
+            let mut sums = [Row::<V, M>::zero(); G];
+            if self.before == Before::Added {
+                for (row, sum) in (first..).zip(&mut sums) {
+                    *sum = outputs.load(row, lane);
+                }
+            }
+            for j in self.from..self.to {
+                let input = self.operands::<V, M>(j, lane);
+                // There is one for every input and output.
+                let Some(factors) = self.coefficients.column::<G>(j, first) else { continue };
+                for (sum, &factor) in sums.iter_mut().zip(factors) {
+                    let factor = factor.factor();
+                    for (sum, &input) in sum.0.iter_mut().zip(&input) {
+                        *sum = sum.xor(V::product(input, factor));
+                    }
+                }
+            }
+            for (row, sum) in (first..).zip(sums) {
+                outputs.store(row, lane, sum);
+            }
+        }
+    }
+
+    /// `M` lanes of an input.
+    #[inline(always)]
+    fn operands<V: Lane, const M: usize>(&self, j: usize, lane: usize) -> [V::Operand; M] {
+        let mut operands = [V::zero().operand(); M];
+        for (operand, line) in operands.iter_mut().zip(self.inputs.chunk::<M>(j, lane)) {
+            *operand = V::load(&line.0).operand();
+        }
+        operands
+    }
+}
+
+/// [`multiply`] from a stripe to a stripe.
+pub(crate) struct MultiplyRows<'a> {
+    pub(crate) coefficients: Coefficients<'a>,
+    /// In a row of either, 1 to [`MAX_STRIPE_LINES`](crate::bytes::stripes::MAX_STRIPE_LINES).
+    pub(crate) lanes: usize,
+    /// One row of lines after the other.
+    pub(crate) inputs: &'a [Line],
+    pub(crate) outputs: &'a mut [Line],
+    pub(crate) before: Before,
+}
+
+impl LaneKernel for MultiplyRows<'_> {
+    #[inline(always)]
+    fn run<V: Lane>(self) {
+        let lanes = self.lanes;
+        let inputs = Rows { lines: self.inputs, lanes };
+        let mut outputs = Rows { lines: self.outputs, lanes };
+        multiply::<V>(self.coefficients, inputs, &mut outputs, self.before);
+    }
+}
+
+/// [`MultiplyRows`] from a stripe to symbols.
+pub(crate) struct MultiplyOut<'a> {
+    pub(crate) coefficients: Coefficients<'a>,
+    /// As in [`MultiplyRows`].
+    pub(crate) lanes: usize,
+    /// One row of lines after the other.
+    pub(crate) inputs: &'a [Line],
+    pub(crate) outputs: Symbols<'a>,
+}
+
+impl LaneKernel for MultiplyOut<'_> {
+    #[inline(always)]
+    fn run<V: Lane>(mut self) {
+        let inputs = Rows { lines: self.inputs, lanes: self.lanes };
+        multiply::<V>(self.coefficients, inputs, &mut self.outputs, Before::Replaced);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::kernel::InstructionSet;
+    use crate::bytes::stripes::{LINE, MAX_STRIPE_LINES};
+    use crate::field::gf256::mul;
+
+    fn octets(count: usize, seed: usize) -> Vec<u8> {
+        (0..count).map(|i| ((i + seed) * 7919 % 65_537 % 251) as u8).collect()
+    }
+
+    fn lines(count: usize, seed: usize) -> Vec<Line> {
+        let bytes = octets(count * LINE, seed);
+        bytes.as_chunks::<LINE>().0.iter().map(|&line| Line(line)).collect()
+    }
+
+    /// Output by output, input by input, octet by octet.
+    fn reference(coefficients: Coefficients<'_>, inputs: &[Line], outputs: &mut [Line], n: usize) {
+        for (i, output) in outputs.chunks_mut(n).enumerate() {
+            for (j, input) in inputs.chunks(n).enumerate() {
+                let factor = coefficients.bytes[j * coefficients.rows + i];
+                for (to, from) in output.iter_mut().zip(input) {
+                    to.0.iter_mut().zip(from.0).for_each(|(to, from)| *to ^= mul(factor, from));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_agrees_with_octets() {
+        // Both ends of every tile, and of the inputs that pass by at a time.
+        let most = 2 * INPUT_ROWS + 1;
+        let shapes = (0..18).map(|outputs| (outputs, 3)).chain(
+            [0, 1, 2, INPUT_ROWS - 1, INPUT_ROWS, INPUT_ROWS + 1, most].map(|inputs| (7, inputs)),
+        );
+        for (m, n) in shapes {
+            for lanes in 1..=MAX_STRIPE_LINES {
+                let bytes = octets(m * n, m);
+                let coefficients = Coefficients::new(m, &bytes);
+                let inputs = lines(n * lanes, n);
+                let before = lines(m * lanes, 77);
+                let mut expected = before.clone();
+                reference(coefficients, &inputs, &mut expected, lanes);
+                for instructions in InstructionSet::available() {
+                    let mut outputs = before.clone();
+                    instructions.run(MultiplyRows {
+                        coefficients,
+                        lanes,
+                        inputs: &inputs,
+                        outputs: &mut outputs,
+                        before: Before::Added,
+                    });
+                    let same = outputs.iter().zip(&expected).all(|(a, b)| a.0 == b.0);
+                    assert!(same, "{instructions:?}: {m} outputs, {n} inputs, {lanes} lanes");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn symbols_may_end_at_any_byte_and_keep_what_is_beside_the_columns() {
+        let (m, n, lanes) = (7, INPUT_ROWS + 1, 2);
+        let bytes = octets(m * n, m);
+        let coefficients = Coefficients::new(m, &bytes);
+        let inputs = lines(n * lanes, n);
+        let mut expected = vec![Line::ZERO; m * lanes];
+        reference(coefficients, &inputs, &mut expected, lanes);
+        for instructions in InstructionSet::available() {
+            for end in (0..=lanes * LINE).step_by(13) {
+                let width = end + 9;
+                let mut out = vec![0xAA; m * width];
+                let outputs = Symbols { bytes: &mut out, width, columns: 5..5 + end };
+                let kernel = MultiplyOut { coefficients, lanes, inputs: &inputs, outputs };
+                instructions.run(kernel);
+                for (row, out) in out.chunks(width).enumerate() {
+                    let expected = expected[row * lanes..][..lanes].iter().flat_map(|line| line.0);
+                    let expected: Vec<u8> =
+                        [0xAA; 5].into_iter().chain(expected.take(end)).chain([0xAA; 4]).collect();
+                    assert_eq!(out, expected, "{instructions:?}, {end} bytes, row {row}");
+                }
+            }
+        }
+    }
+}

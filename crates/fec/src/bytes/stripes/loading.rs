@@ -1,0 +1,293 @@
+//! Symbols on their way into stripes.
+//!
+//! A symbol comes in one piece and goes into as many places as there are stripes. What that costs is
+//! waiting for memory, on both sides, and only so many loads and stores are in flight at a time. So
+//! a few symbols are collected, or where they lie is, and then copied all at once: what is read next
+//! is known, and what is written does not go through the caches if it would not stay there.
+
+use super::{LINE, Line, Stripes};
+use crate::bytes::kernel::{InstructionSet, Lane, LaneKernel};
+use crate::ids::Esi;
+use std::convert::Infallible;
+
+/// Symbols of `width` bytes that are collected: 16 of 1 280 bytes leave a third of a first-level cache
+/// (32 KB at least) to what they are copied from, and those of one stripe are four times as many.
+/// Measured, with 16 of those, fetched two ahead, decoding a large block by stripe takes a tenth longer.
+fn at_once(width: usize) -> usize {
+    (16 * 1280 / width.max(1)).clamp(16, 64)
+}
+
+/// Symbols are fetched this many symbols before their turn: some 2 500 bytes.
+fn ahead(width: usize) -> usize {
+    at_once(width) / 8
+}
+
+/// Bytes that loading takes, for `count` symbols of `width` bytes.
+pub(crate) fn memory(count: usize, width: usize) -> usize {
+    count.min(at_once(width)) * width
+}
+
+/// Where the bytes of symbols come from.
+pub(crate) trait Source<'s> {
+    type Error;
+
+    /// Writes symbol `esi` over zeros.
+    fn write(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), Self::Error>;
+
+    /// Puts symbol `esi` into row `row`.
+    fn load(
+        &mut self,
+        esi: Esi,
+        row: usize,
+        into: &mut Loading<'_, 's>,
+    ) -> Result<(), Self::Error> {
+        into.write(row, |out| self.write(esi, out))
+    }
+}
+
+/// Somebody who writes them.
+impl<E, F: FnMut(Esi, &mut [u8]) -> Result<(), E>> Source<'_> for F {
+    type Error = E;
+
+    fn write(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), E> {
+        self(esi, out)
+    }
+}
+
+/// Somebody who has them in memory.
+pub(crate) struct Lender<F>(pub(crate) F);
+
+impl<'s, F: Fn(Esi) -> &'s [u8]> Source<'s> for Lender<F> {
+    type Error = Infallible;
+
+    fn write(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), Infallible> {
+        out.iter_mut().zip((self.0)(esi)).for_each(|(out, &byte)| *out = byte);
+        Ok(())
+    }
+
+    fn load(&mut self, esi: Esi, row: usize, into: &mut Loading<'_, 's>) -> Result<(), Infallible> {
+        into.lend(row, (self.0)(esi));
+        Ok(())
+    }
+}
+
+/// Puts the symbols of `source` with these ESIs into these rows, and zeros where there is none.
+///
+/// # Errors
+/// The first error of `source`.
+pub(crate) fn load<'s, S: Source<'s>>(
+    instructions: InstructionSet,
+    symbols: &mut Stripes,
+    rows: impl Iterator<Item = (Option<Esi>, usize)>,
+    source: &mut S,
+) -> Result<(), S::Error> {
+    let most = at_once(symbols.width());
+    let at_once = rows.size_hint().1.map_or(most, |count| count.clamp(1, most));
+    let (collected, lent, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(at_once));
+    let stripes =
+        (0..symbols.count()).map(|index| (symbols.range(index).start, symbols.lines(index)));
+    let stripes = stripes.collect();
+    let mut loading =
+        Loading { instructions, symbols, stripes, at_once, collected, lent, rows: waiting };
+    for (esi, row) in rows {
+        match esi {
+            Some(esi) => source.load(esi, row, &mut loading)?,
+            None => loading.lend(row, &[]),
+        }
+    }
+    loading.flush();
+    Ok(())
+}
+
+/// Symbols on their way.
+pub(crate) struct Loading<'a, 's> {
+    instructions: InstructionSet,
+    symbols: &'a mut Stripes,
+    /// For each stripe where it starts, and how many lines a row of it has: looked up once, because
+    /// of a small block most of the time would go there.
+    stripes: Vec<(usize, usize)>,
+    /// Symbols that wait for each other.
+    at_once: usize,
+    /// Symbols that are not in their rows yet: their bytes, or where those are.
+    collected: Vec<u8>,
+    lent: Vec<&'s [u8]>,
+    /// The rows of the one or the other.
+    rows: Vec<u32>,
+}
+
+impl<'s> Loading<'_, 's> {
+    /// Row `row` becomes what `write` writes, over zeros.
+    fn write<E>(
+        &mut self,
+        row: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.rows.len() == self.at_once || !self.lent.is_empty() {
+            self.flush();
+        }
+        let (start, width) = (self.collected.len(), self.symbols.width());
+        if start == 0 {
+            self.collected.reserve_exact(self.at_once * width);
+        }
+        self.collected.resize(start + width, 0);
+        write(&mut self.collected[start..])?;
+        self.rows.push(row as u32);
+        Ok(())
+    }
+
+    /// Row `row` becomes `symbol`, and zeros if that is shorter.
+    fn lend(&mut self, row: usize, symbol: &'s [u8]) {
+        if self.rows.len() == self.at_once || !self.collected.is_empty() {
+            self.flush();
+        }
+        self.lent.push(symbol.get(..self.symbols.width()).unwrap_or(symbol));
+        self.rows.push(row as u32);
+    }
+
+    /// Puts what waits into its rows.
+    fn flush(&mut self) {
+        let width = self.symbols.width().max(1);
+        let ahead = ahead(width);
+        let past_caches = Stripes::is_large(self.symbols.rows(), width);
+        let (rows, stripes, to) = (&self.rows, &self.stripes, &mut self.symbols.memory.lines);
+        if self.lent.is_empty() {
+            let from = self.collected.chunks_exact(width);
+            self.instructions.run(CopyIn { from, rows, stripes, to, ahead, past_caches });
+        } else {
+            let from = self.lent.iter().copied();
+            self.instructions.run(CopyIn { from, rows, stripes, to, ahead, past_caches });
+        }
+        self.collected.clear();
+        self.lent.clear();
+        self.rows.clear();
+    }
+}
+
+/// Copies symbols into rows.
+struct CopyIn<'a, F> {
+    from: F,
+    /// For each symbol its row.
+    rows: &'a [u32],
+    /// For each stripe where it starts, and how many lines a row of it has.
+    stripes: &'a [(usize, usize)],
+    to: &'a mut [Line],
+    /// Symbols are fetched so many before their turn.
+    ahead: usize,
+    past_caches: bool,
+}
+
+impl<'s, F: Iterator<Item = &'s [u8]> + Clone> LaneKernel for CopyIn<'_, F> {
+    #[inline(always)]
+    fn run<V: Lane>(self) {
+        let Self { stripes, to, past_caches, .. } = self;
+        let mut ahead = self.from.clone().skip(self.ahead);
+        for (symbol, &row) in self.from.zip(self.rows) {
+            ahead.next().unwrap_or_default().as_chunks().0.iter().for_each(V::prefetch);
+            let (mut lines, mut rest) = symbol.as_chunks::<LINE>();
+            for &(start, count) in stripes {
+                let to = &mut to[start + row as usize * count..][..count];
+                let (here, after) = lines.split_at(lines.len().min(to.len()));
+                lines = after;
+                for (line, to) in here.iter().zip(&mut *to) {
+                    let line = V::load(line);
+                    if past_caches { line.stream(to) } else { line.store(&mut to.0) }
+                }
+                for to in &mut to[here.len()..] {
+                    *to = Line::ZERO;
+                    to.0[..rest.len()].copy_from_slice(rest);
+                    rest = &[];
+                }
+            }
+        }
+        if past_caches {
+            V::fence();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::stripes::Memory;
+
+    /// Bytes that repeat with no power of two.
+    fn symbol(esi: u32, width: usize) -> Vec<u8> {
+        (0..width).map(|at| (esi as usize * 31 + at * 7 + at / 50) as u8).collect()
+    }
+
+    /// What row `row` holds, over anything.
+    fn row(symbols: &Stripes, row: usize) -> Vec<u8> {
+        let mut out = vec![0xAA; symbols.width()];
+        symbols.read_row(row, &mut out);
+        out
+    }
+
+    /// Rows that are full of something.
+    fn used(rows: usize, width: usize) -> Stripes {
+        let mut symbols = Stripes::new(Memory::default(), rows, width);
+        (0..rows).for_each(|row| symbols.write_row(row, &vec![0x55; width]));
+        symbols
+    }
+
+    #[test]
+    fn symbols_arrive_in_their_rows_whether_written_or_lent() {
+        assert_eq!([320, 1280].map(at_once), [64, 16], "both ends of each are tried");
+        for count in [0, 1, 15, 16, 17, 63, 64, 65, 192] {
+            for width in [0, 1, 63, 64, 65, 320, 321, 1280, 1401] {
+                // From the last row to the first; every fifth one without a symbol.
+                let esi = |row: usize| (row % 5 != 3).then_some(Esi(row as u32));
+                let rows = || (0..count).rev().map(|row| (esi(row), row));
+                let sent: Vec<Vec<u8>> = (0..count as u32).map(|esi| symbol(esi, width)).collect();
+                for instructions in InstructionSet::available() {
+                    let (mut written, mut lent) = (used(count, width), used(count, width));
+                    let mut write = |esi: Esi, out: &mut [u8]| {
+                        assert!(out.iter().all(|&byte| byte == 0), "zeros to write over");
+                        out.copy_from_slice(&sent[esi.0 as usize]);
+                        Ok::<_, Infallible>(())
+                    };
+                    let Ok(()) = load(instructions, &mut written, rows(), &mut write);
+                    let mut lender = Lender(|esi: Esi| sent[esi.0 as usize].as_slice());
+                    let Ok(()) = load(instructions, &mut lent, rows(), &mut lender);
+                    for (at, sent) in sent.iter().enumerate() {
+                        let zeros = vec![0; width];
+                        let expected = if at % 5 == 3 { &zeros } else { sent };
+                        assert!(row(&written, at) == *expected, "{instructions:?}, {width}");
+                        assert!(row(&lent, at) == *expected, "{instructions:?}, {width}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lent_symbols_may_be_shorter_than_rows_or_longer() {
+        let sent = symbol(1, 2000);
+        for instructions in InstructionSet::available() {
+            for length in [0, 1, 64, 700, 1279, 1280, 1281, 2000] {
+                let mut symbols = used(1, 1280);
+                let mut lender = Lender(|_| &sent[..length]);
+                let rows = std::iter::once((Some(Esi(1)), 0));
+                let Ok(()) = load(instructions, &mut symbols, rows, &mut lender);
+                let mut expected = sent[..length.min(1280)].to_vec();
+                expected.resize(1280, 0);
+                assert!(row(&symbols, 0) == expected, "{instructions:?}: {length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_written_past_the_caches_hold_the_same() {
+        let width = 16 * LINE + 1;
+        for instructions in InstructionSet::available() {
+            let mut symbols = Stripes::new(Memory::default(), 9_000, width);
+            assert!(Stripes::is_large(9_000, width));
+            let sent: Vec<Vec<u8>> = (0..40).map(|esi| symbol(esi, width)).collect();
+            let mut lender = Lender(|esi: Esi| sent[esi.0 as usize].as_slice());
+            let rows = (0..40).map(|esi| (Some(Esi(esi)), esi as usize * 200));
+            let Ok(()) = load(instructions, &mut symbols, rows, &mut lender);
+            for (at, sent) in sent.iter().enumerate() {
+                assert!(row(&symbols, at * 200) == *sent, "{instructions:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Programs of sums, for the codes that need no multiplication.
+//!
+//! A program works on the rows of a block (*slots*) and, if it likes, on as many *scratch* rows,
+//! which exist for one stripe at a time. Each step replaces a row by a sum of rows.
+
+use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
+use crate::bytes::stripes::{LINE, Line, Stripes};
+use crate::codes::shared::csr::Lists;
+
+/// A straight line of steps `row = sum of rows`.
+#[derive(Debug, Default)]
+pub struct XorProgram {
+    steps: Vec<Step>,
+    terms: Vec<u32>,
+    scratch_rows: usize,
+}
+
+/// One step: its terms follow those of the step before.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    row: u32,
+    is_scratch: bool,
+    /// Slots among the terms; the others are scratch rows.
+    slots: u32,
+    terms: u32,
+}
+
+impl XorProgram {
+    /// An empty program with room for some steps of so many terms in all.
+    pub fn with_capacity(steps: usize, terms: usize) -> Self {
+        Self { steps: Vec::with_capacity(steps), terms: Vec::with_capacity(terms), scratch_rows: 0 }
+    }
+
+    /// Rows of one stripe that are needed beside the slots.
+    pub(crate) fn scratch_rows(&self) -> usize {
+        self.scratch_rows
+    }
+
+    /// Slot `slot` becomes the sum of these slots; itself, if it is one of them, as it was.
+    pub fn set_slot(&mut self, slot: u32, slots: impl IntoIterator<Item = u32>) {
+        self.push(slot, false, slots, []);
+    }
+
+    /// Slot `slot` becomes the sum of these slots and scratch rows.
+    pub(crate) fn set_slot_with(
+        &mut self,
+        slot: u32,
+        slots: impl IntoIterator<Item = u32>,
+        scratch: impl IntoIterator<Item = u32>,
+    ) {
+        self.push(slot, false, slots, scratch);
+    }
+
+    /// Scratch row `row` becomes the sum of these slots and scratch rows.
+    pub(crate) fn set_scratch(
+        &mut self,
+        row: u32,
+        slots: impl IntoIterator<Item = u32>,
+        scratch: impl IntoIterator<Item = u32>,
+    ) {
+        self.scratch_rows = self.scratch_rows.max(row as usize + 1);
+        self.push(row, true, slots, scratch);
+    }
+
+    fn push(
+        &mut self,
+        row: u32,
+        is_scratch: bool,
+        slots: impl IntoIterator<Item = u32>,
+        scratch: impl IntoIterator<Item = u32>,
+    ) {
+        let start = self.terms.len();
+        self.terms.extend(slots);
+        let slots = (self.terms.len() - start) as u32;
+        self.terms.extend(scratch);
+        let terms = (self.terms.len() - start) as u32;
+        self.steps.push(Step { row, is_scratch, slots, terms });
+    }
+
+    /// Takes all steps out, and keeps the room.
+    pub fn clear(&mut self) {
+        self.steps.clear();
+        self.terms.clear();
+        self.scratch_rows = 0;
+    }
+
+    /// Runs on the rows of `symbols`, in place, with the best instructions that the processor has.
+    ///
+    /// # Panics
+    /// If a step names a row that `symbols` does not have.
+    pub fn execute(&self, symbols: &mut Stripes) {
+        self.run(InstructionSet::best(), symbols);
+    }
+
+    /// Runs on the rows of `symbols`, in place.
+    pub(crate) fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
+        for index in 0..symbols.count() {
+            let lines = symbols.lines(index);
+            let (slots, scratch) = symbols.stripe_and_scratch(index, self.scratch_rows);
+            instructions.dispatch(lines, RunStripe { program: self, slots, scratch });
+        }
+    }
+}
+
+/// A program on one stripe.
+struct RunStripe<'a> {
+    program: &'a XorProgram,
+    slots: &'a mut [Line],
+    scratch: &'a mut [Line],
+}
+
+impl Kernel for RunStripe<'_> {
+    #[inline(always)]
+    fn run<V: Lane, const N: usize>(self) {
+        let slots = self.slots.as_chunks_mut::<N>().0;
+        let scratch = self.scratch.as_chunks_mut::<N>().0;
+        let mut rest = self.program.terms.as_slice();
+        let mut ahead = Ahead::new(self.program);
+        for step in &self.program.steps {
+            for &slot in ahead.next_slots() {
+                Row::<V, N>::prefetch(&slots[slot as usize]);
+            }
+            let (terms, after) = rest.split_at(step.terms as usize);
+            rest = after;
+            let (of_slots, of_scratch) = terms.split_at(step.slots as usize);
+            let sum = Row::<V, N>::zero().add_all(slots, of_slots).add_all(scratch, of_scratch);
+            let rows = if step.is_scratch { &mut *scratch } else { &mut *slots };
+            sum.store(&mut rows[step.row as usize]);
+        }
+    }
+}
+
+/// Rows lie all over memory, and those of a block larger than the caches are worth fetching this many
+/// sums before their turn: a sum takes some tens of nanoseconds, memory about a hundred.
+const AHEAD: usize = 4;
+/// Of a long sum the processor itself fetches the rest ahead.
+const MOST_AHEAD: usize = 16;
+
+/// The slots of the steps that come a little later.
+struct Ahead<'a> {
+    steps: std::slice::Iter<'a, Step>,
+    terms: &'a [u32],
+}
+
+impl<'a> Ahead<'a> {
+    fn new(program: &'a XorProgram) -> Self {
+        let (before, after) = program.steps.split_at(AHEAD.min(program.steps.len()));
+        let skipped: usize = before.iter().map(|step| step.terms as usize).sum();
+        Self { steps: after.iter(), terms: &program.terms[skipped..] }
+    }
+
+    /// Some of the slots of the next step.
+    #[inline(always)]
+    fn next_slots(&mut self) -> &'a [u32] {
+        let Some(step) = self.steps.next() else { return &[] };
+        let (terms, after) = self.terms.split_at(step.terms as usize);
+        self.terms = after;
+        &terms[..(step.slots as usize).min(MOST_AHEAD)]
+    }
+}
+
+/// Writes sums of rows, each a list of rows, into symbols of `width` bytes that lie one after the
+/// other in `out`: from byte `first` of each on, as many bytes as a row has.
+pub(crate) fn write_sums(
+    instructions: InstructionSet,
+    symbols: &Stripes,
+    sums: &Lists,
+    out: &mut [u8],
+    width: usize,
+    first: usize,
+) {
+    for index in 0..symbols.count() {
+        let bytes = symbols.bytes(index);
+        let bytes = first + bytes.start..first + bytes.end;
+        let kernel = SumStripe { rows: symbols.stripe(index), sums, width, bytes, out };
+        instructions.dispatch(symbols.lines(index), kernel);
+    }
+}
+
+/// The columns of sums that one stripe holds.
+struct SumStripe<'a> {
+    rows: &'a [Line],
+    sums: &'a Lists,
+    /// Bytes of a sum.
+    width: usize,
+    /// Bytes of a sum that are written here.
+    bytes: std::ops::Range<usize>,
+    out: &'a mut [u8],
+}
+
+impl Kernel for SumStripe<'_> {
+    #[inline(always)]
+    fn run<V: Lane, const N: usize>(self) {
+        debug_assert!(self.bytes.len() <= N * LINE);
+        let rows = self.rows.as_chunks::<N>().0;
+        let mut ahead = self.sums.iter().skip(AHEAD);
+        for (terms, out) in self.sums.iter().zip(self.out.chunks_exact_mut(self.width)) {
+            for &row in ahead.next().into_iter().flatten().take(MOST_AHEAD) {
+                Row::<V, N>::prefetch(&rows[row as usize]);
+            }
+            Row::<V, N>::zero().add_all(rows, terms).store_bytes(&mut out[self.bytes.clone()]);
+        }
+    }
+}

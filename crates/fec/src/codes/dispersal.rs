@@ -1,0 +1,169 @@
+//! Information dispersal (Rabin, "Efficient dispersal of information for security, load balancing,
+//! and fault tolerance", Journal of the ACM 36, 1989) with random vectors, as BMTP repairs losses:
+//! each packet is the sum of the group's `m` packets with random factors, and any `m` packets whose
+//! vectors of factors are independent recover the group.
+//!
+//! Packets with ESIs below `m` are those of the group themselves; the vector of every other ESI
+//! follows from it and a seed, so that it need not travel. BMTP counts modulo 257, which has one
+//! value more than an octet; here it is GF(256). A random vector is useless to a receiver that lacks
+//! one packet with probability 1/256, and `m` random vectors are dependent with probability 1/255 at
+//! most.
+
+use crate::code::{BlockLengthError, Decoder, EsiError, Novelty, Progress, Work};
+use crate::codes::shared::splitmix::SplitMix64;
+use crate::field::gf256::{inverse, mul};
+use crate::ids::Esi;
+use crate::plan::Plan;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Longest group. Decoding takes `m^2` multiplications for each packet on ids, and again for each
+/// byte position.
+pub const MAX_SOURCE_SYMBOLS: u32 = 255;
+
+/// Groups of `m` packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dispersal {
+    source_symbols: u32,
+    seed: u64,
+}
+
+impl Dispersal {
+    /// `source_symbols` is `m`; BMTP uses 5.
+    ///
+    /// # Errors
+    /// [`BlockLengthError`] unless `m` is 1 to [`MAX_SOURCE_SYMBOLS`].
+    pub fn new(source_symbols: u32, seed: u64) -> Result<Self, BlockLengthError> {
+        if (1..=MAX_SOURCE_SYMBOLS).contains(&source_symbols) {
+            Ok(Self { source_symbols, seed })
+        } else {
+            Err(BlockLengthError { actual: source_symbols, limit: MAX_SOURCE_SYMBOLS })
+        }
+    }
+
+    /// `m`.
+    pub fn source_symbols(&self) -> u32 {
+        self.source_symbols
+    }
+
+    /// The factors of packet `esi`: octets of the stream of this ESI, four to a draw, the lowest
+    /// first.
+    pub fn vector(&self, esi: Esi) -> Vec<u8> {
+        let m = self.source_symbols as usize;
+        let mut vector = Vec::with_capacity(m + 3);
+        if esi.0 < self.source_symbols {
+            vector.resize(m, 0);
+            vector[esi.0 as usize] = 1;
+        } else {
+            let mut random = SplitMix64::member(self.seed, esi.0);
+            while vector.len() < m {
+                vector.extend(random.next_u32().to_le_bytes());
+            }
+            vector.truncate(m);
+        }
+        vector
+    }
+
+    /// The plan of a group that is all at hand: an encoder's.
+    pub fn source_plan(&self) -> Plan {
+        let inputs = (0..self.source_symbols).map(Esi).collect();
+        Plan::dispersal(*self, inputs, Vec::new(), Vec::new(), Vec::new())
+    }
+
+    /// An empty decoder. [`Novelty::Fresh`] says that the vector is independent of those before.
+    pub fn decoder(&self) -> DispersalDecoder {
+        DispersalDecoder { code: *self, basis: Vec::new(), at_hand: BTreeMap::new() }
+    }
+}
+
+/// Which packets of a group are at hand, and whether their vectors suffice: by elimination, a
+/// vector at a time.
+pub struct DispersalDecoder {
+    code: Dispersal,
+    /// Independent vectors, reduced: each has a one in its leading column, where all others have a
+    /// zero.
+    basis: Vec<Reduced>,
+    /// The packets at hand, and the number of each in the order of arrival.
+    at_hand: BTreeMap<u32, usize>,
+}
+
+struct Reduced {
+    leading: usize,
+    vector: Vec<u8>,
+    /// The factors of the packets at hand, in the order of arrival, that sum up to it.
+    origin: Vec<u8>,
+}
+
+/// `to + factor * from`.
+fn add_product(to: &mut [u8], factor: u8, from: &[u8]) {
+    to.iter_mut().zip(from).for_each(|(to, &from)| *to ^= mul(factor, from));
+}
+
+impl Decoder for DispersalDecoder {
+    /// Costs `m^2` multiplications.
+    fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
+        if esi.0 == u32::MAX {
+            return Err(EsiError { esi, encoding_symbols: u32::MAX });
+        }
+        let m = self.code.source_symbols as usize;
+        if self.basis.len() == m || self.at_hand.contains_key(&esi.0) {
+            return Ok(Novelty::Duplicate);
+        }
+        let (mut vector, mut origin) = (self.code.vector(esi), vec![0; m]);
+        let number = self.basis.len();
+        origin[number] = 1;
+        for row in &self.basis {
+            let factor = vector[row.leading];
+            add_product(&mut vector, factor, &row.vector);
+            add_product(&mut origin, factor, &row.origin);
+        }
+        let Some(leading) = vector.iter().position(|&factor| factor != 0) else {
+            return Ok(Novelty::Duplicate);
+        };
+        let scale = inverse(vector[leading]);
+        vector.iter_mut().chain(&mut origin).for_each(|factor| *factor = mul(*factor, scale));
+        for row in &mut self.basis {
+            let factor = row.vector[leading];
+            add_product(&mut row.vector, factor, &vector);
+            add_product(&mut row.origin, factor, &origin);
+        }
+        self.basis.push(Reduced { leading, vector, origin });
+        self.at_hand.insert(esi.0, number);
+        Ok(Novelty::Fresh)
+    }
+
+    fn symbols_wanted(&self) -> u32 {
+        self.code.source_symbols - self.basis.len() as u32
+    }
+
+    /// Never needs a budget: the work was done by `push`.
+    fn solve(&mut self, _budget: Work) -> Progress {
+        match self.symbols_wanted() {
+            0 => {}
+            wanted => return Progress::Wanting(wanted),
+        }
+        // The basis is the unit vectors by now: row `leading` of the inverse is its origin.
+        let m = self.code.source_symbols;
+        let lost: Vec<u32> = (0..m).filter(|esi| !self.at_hand.contains_key(esi)).collect();
+        let mut rows: Vec<&Reduced> = self.basis.iter().collect();
+        rows.sort_by_key(|row| row.leading);
+        // The inputs' rows: source symbols in their own, the others in those of the lost ones.
+        let mut numbers: Vec<usize> = vec![0; m as usize];
+        let mut free = lost.iter();
+        for (&esi, &number) in &self.at_hand {
+            let row = if esi < m { Some(&esi) } else { free.next() };
+            if let Some(&row) = row {
+                numbers[row as usize] = number;
+            }
+        }
+        let recovery = numbers
+            .iter()
+            .flat_map(|&number| lost.iter().map(move |&row| (row, number)))
+            .map(|(row, number)| rows[row as usize].origin[number])
+            .collect();
+        let inputs = self.at_hand.keys().copied().map(Esi).collect();
+        let lost_esis = lost.iter().copied().map(Esi).collect();
+        let plan = Plan::dispersal(self.code, inputs, lost_esis, lost, recovery);
+        Progress::Solved(Arc::new(plan))
+    }
+}

@@ -1,0 +1,170 @@
+//! Which symbols of an LT block are at hand, and whether they suffice.
+
+use super::elimination::{self, Eliminated};
+use super::recovery::Recovery;
+use super::{Lt, Peeler, Profile};
+use crate::code::{BlockLengthError, Decoder, EsiError, Novelty, Progress, Work};
+use crate::codes::shared::equations::Budget;
+use crate::ids::Esi;
+use crate::plan::Plan;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Peels as symbols arrive: what a [`solve`](Decoder::solve) has found out by peeling is never done
+/// again. Where peeling ends, [`Profile::Strict`] goes on by elimination.
+pub(crate) struct LtDecoder {
+    profile: Profile,
+    peeler: Peeler,
+    at_hand: BTreeSet<u32>,
+    /// Symbols that the peeler does not know of.
+    waiting: Vec<Esi>,
+    /// Symbols that were at hand when the last attempt showed a lack, and that lack.
+    shown: (usize, u32),
+    plan: Option<Arc<Plan>>,
+}
+
+/// Symbols that are kept. Peeling needs twice as many as the block has once in ten thousand blocks of
+/// a thousand; short blocks need more, of which there is no memory to save.
+pub(crate) const fn symbols_kept(source_symbols: u32) -> u32 {
+    3 * source_symbols + 1024
+}
+
+/// Terms that are kept for each source symbol, and for a thousand more. No good code has half as many
+/// on average; a hostile one may have a million.
+const MAX_MEAN_TERMS: usize = 64;
+
+impl Lt {
+    /// See [`FecScheme::decoder_memory`](crate::FecScheme::decoder_memory).
+    pub(crate) fn decoder_memory(self, source_symbols: u32) -> u64 {
+        /// A term, and as much again where a list has just grown.
+        const TERM: u64 = 16;
+        /// What is noted of a symbol besides.
+        const SYMBOL: u64 = 64;
+        /// The look-up table of degrees; and their thresholds.
+        const TABLE: u64 = 16 << 10;
+        const THRESHOLD: u64 = 8;
+        // A little more than the mean degrees of good codes: 17 and 31 for a million symbols.
+        let terms = match self.profile {
+            Profile::Fast => 18,
+            Profile::Strict => 32,
+        };
+        let k = u64::from(source_symbols);
+        TABLE + THRESHOLD * k.min(self.spike.into()) + (SYMBOL + TERM * terms) * k
+    }
+
+    /// A bound of the work to peel a block that honest symbols do not reach, and in addition what
+    /// elimination takes at `k` symbols: see the tests.
+    pub(crate) fn work(self, source_symbols: u32) -> Work {
+        let k = u64::from(source_symbols);
+        let peeling = 2 * MAX_MEAN_TERMS as u64 * k + 10_000;
+        let dense = match self.profile {
+            Profile::Fast => 0,
+            Profile::Strict => elimination::work(source_symbols),
+        };
+        Work(peeling + dense)
+    }
+}
+
+impl LtDecoder {
+    pub(crate) fn new(code: Lt, source_symbols: u32) -> Result<Self, BlockLengthError> {
+        Ok(Self {
+            profile: code.profile,
+            peeler: Peeler::new(code, source_symbols)?,
+            at_hand: BTreeSet::new(),
+            waiting: Vec::new(),
+            shown: (0, 0),
+            plan: None,
+        })
+    }
+
+    fn source_symbols(&self) -> u32 {
+        self.peeler.source_symbols()
+    }
+
+    /// Lets the peeler see all symbols, the lightest first: when it comes to a heavy one most of its
+    /// terms are known, and cost nothing any more. False if the budget did not last.
+    fn peel(&mut self, budget: &mut u64) -> bool {
+        let max_links = MAX_MEAN_TERMS * (self.source_symbols() as usize + 1024);
+        let rows = self.peeler.rows();
+        self.waiting.sort_by_cached_key(|&esi| std::cmp::Reverse(rows.degree(esi)));
+        while !self.peeler.is_complete() {
+            if !self.peeler.advance(budget) || *budget == 0 {
+                return false;
+            }
+            let Some(esi) = self.waiting.pop() else { break };
+            if self.peeler.links() < max_links {
+                let terms = self.peeler.insert(esi);
+                *budget = budget.saturating_sub(terms as u64);
+            }
+        }
+        true
+    }
+
+    fn found(&mut self, recovery: Recovery, inputs: Vec<Esi>) -> Progress {
+        let k = self.source_symbols();
+        let lost = (0..k).filter(|esi| !self.at_hand.contains(esi)).map(Esi).collect();
+        let plan = Arc::new(Plan::lt(k, recovery, inputs, lost));
+        self.plan = Some(Arc::clone(&plan));
+        Progress::Solved(plan)
+    }
+}
+
+impl Decoder for LtDecoder {
+    fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
+        if esi.0 == u32::MAX {
+            return Err(EsiError { esi, encoding_symbols: u32::MAX });
+        }
+        let has_room = self.at_hand.len() < symbols_kept(self.source_symbols()) as usize;
+        if self.plan.is_some() || self.peeler.is_complete() || !has_room {
+            return Ok(Novelty::Duplicate);
+        }
+        if !self.at_hand.insert(esi.0) {
+            return Ok(Novelty::Duplicate);
+        }
+        self.waiting.push(esi);
+        Ok(Novelty::Fresh)
+    }
+
+    fn symbols_wanted(&self) -> u32 {
+        if self.plan.is_some() || self.peeler.is_complete() {
+            return 0;
+        }
+        let at_hand = self.at_hand.len();
+        let missing = (self.source_symbols() as usize).saturating_sub(at_hand);
+        let (then, lack) = self.shown;
+        missing.max((lack as usize).saturating_sub(at_hand - then)) as u32
+    }
+
+    fn solve(&mut self, budget: Work) -> Progress {
+        if let Some(plan) = &self.plan {
+            return Progress::Solved(Arc::clone(plan));
+        }
+        match self.symbols_wanted() {
+            0 => {}
+            wanted => return Progress::Wanting(wanted),
+        }
+        let mut budget = budget.0;
+        if !self.peel(&mut budget) {
+            return Progress::OutOfBudget;
+        }
+        if self.peeler.is_complete() {
+            let (recovery, inputs) = Recovery::peeled(&mut self.peeler);
+            return self.found(recovery, inputs);
+        }
+        let outcome = match self.profile {
+            Profile::Fast => Eliminated::Wanting(1),
+            Profile::Strict => elimination::eliminate(&mut self.peeler, Budget(budget)),
+        };
+        match outcome {
+            Eliminated::Solved(solution) => {
+                let (recovery, inputs) = Recovery::eliminated(&mut self.peeler, &solution);
+                self.found(recovery, inputs)
+            }
+            Eliminated::Wanting(lack) => {
+                self.shown = (self.at_hand.len(), lack);
+                Progress::Wanting(lack)
+            }
+            Eliminated::OutOfBudget => Progress::OutOfBudget,
+        }
+    }
+}

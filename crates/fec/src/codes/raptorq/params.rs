@@ -1,0 +1,80 @@
+//! Sizes of the code of one source block (RFC 6330, sections 5.3.3.3 and 5.6).
+
+use super::tables::SYSTEMATIC_INDICES;
+use crate::code::Work;
+
+/// The sizes of RFC 6330, by their names there. All of them follow from `K'`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(non_snake_case, reason = "the letters of RFC 6330")]
+pub(crate) struct Params {
+    /// `K'`: source symbols of the extended block, padding included.
+    pub(crate) k_prime: u32,
+    /// `J(K')`: the systematic index.
+    pub(crate) j: u32,
+    /// `S`: LDPC symbols.
+    pub(crate) s: u32,
+    /// `H`: HDPC symbols.
+    pub(crate) h: u32,
+    /// `W`: LT symbols, a prime. Columns `0..W` of the matrix.
+    pub(crate) w: u32,
+    /// `L = K' + S + H`: intermediate symbols, the columns of the matrix.
+    pub(crate) l: u32,
+    /// `P = L - W`: permanently inactive symbols. Columns `W..L`.
+    pub(crate) p: u32,
+    /// `P1`: the smallest prime that is at least `P`.
+    pub(crate) p1: u32,
+    /// `B = W - S`: LT symbols that are not LDPC symbols. Columns `0..B`.
+    pub(crate) b: u32,
+}
+
+impl Params {
+    /// The code of a block of `source_symbols`: that of the smallest `K'` which holds them. More
+    /// than the largest `K'` are taken for the largest; callers have checked the number.
+    pub(crate) fn covering(source_symbols: u32) -> Self {
+        let row = SYSTEMATIC_INDICES.partition_point(|row| row.0 < source_symbols);
+        let row = row.min(SYSTEMATIC_INDICES.len() - 1);
+        let (k_prime, j, s, h, w) = SYSTEMATIC_INDICES[row];
+        let (j, s, h, w) = (u32::from(j), u32::from(s), u32::from(h), u32::from(w));
+        let l = k_prime + s + h;
+        let p = l - w;
+        let p1 = (p..).find(|&n| is_prime(n)).unwrap_or(p);
+        Self { k_prime, j, s, h, w, l, p, p1, b: w - s }
+    }
+
+    /// A budget for planning: see [`FecScheme::work`](crate::FecScheme::work).
+    pub(crate) fn work(&self) -> Work {
+        let l = u64::from(self.l);
+        // Inactive columns of honest sets: 75, 222 and 562 at K = 1000, 10 000 and 50 000. The
+        // terms are what peeling, the HDPC rows and pivots, and the dense rows take; together they
+        // come to about twice what is measured.
+        let inactive = u64::from(self.p) + 2 * l.isqrt();
+        let words = inactive.div_ceil(64);
+        Work(3 * (30 * l + 30 * l * words + 2 * inactive * inactive * words))
+    }
+}
+
+/// By trial division: `n` is below 400, and this runs once for a block.
+fn is_prime(n: u32) -> bool {
+    n >= 2 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_the_rfc() {
+        let table = include_str!("../../../tests/data/rfc6330_systematic.csv");
+        let mut last = 0;
+        for line in table.lines().skip(1) {
+            let numbers: Vec<u32> = line.split(',').map(|n| n.parse().unwrap()).collect();
+            let [k_prime, j, s, h, w, l, p, p1, _, b] = numbers[..] else { panic!("{line}") };
+            let expected = Params { k_prime, j, s, h, w, l, p, p1, b };
+            // The whole range down to the size before.
+            assert_eq!(Params::covering(k_prime), expected, "{line}");
+            assert_eq!(Params::covering(last + 1), expected, "{line}");
+            last = k_prime;
+        }
+        assert_eq!(last, crate::layout::RAPTORQ_MAX_SOURCE_SYMBOLS);
+    }
+}

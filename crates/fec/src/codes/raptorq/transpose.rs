@@ -1,0 +1,135 @@
+//! A program backwards: not what symbols the inputs give, but what each input contributes to certain
+//! symbols.
+//!
+//! Encoding symbols are linear in the inputs of a block's program: `symbols = E * P * inputs`, `E`
+//! being their rows of the code's matrix and `P` the program. Their coefficients `E * P` are, column
+//! by column, `P` transposed times `E` transposed, and a straight-line program is transposed by
+//! running its steps in reverse, each turned around: what was added to a row is now added from it.
+//! It works on rows of one octet for each of the symbols, so that the coefficients of a hundred
+//! symbols cost no more than a block of symbols that have 128 bytes.
+
+use super::hdpc;
+use super::program::Program;
+use super::tuple::neighbors;
+use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
+use crate::bytes::stripes::{LINE, Line, MAX_STRIPE_LINES};
+use std::sync::Arc;
+
+impl Program {
+    /// How the encoding symbols with internal symbol ids `isis`, at most as many as a row of a stripe
+    /// has bytes, are combined of this program's inputs: a row for each input, in order, with one
+    /// octet for each of the symbols.
+    pub(super) fn coefficients(&self, instructions: InstructionSet, isis: &[u32]) -> OctetRows {
+        let mut rows = OctetRows::new(self.params.l as usize, isis.len());
+        for (at, &isi) in isis.iter().enumerate() {
+            for column in neighbors(&self.params, isi) {
+                *rows.octet_mut(self.slots[column as usize] as usize, at) ^= 1;
+            }
+        }
+        let mut scratch = vec![Line::ZERO; self.scratch_rows() * rows.lines];
+        let slots = &mut rows.octets;
+        instructions
+            .dispatch(rows.lines, RunTransposed { program: self, slots, scratch: &mut scratch });
+        rows.octets.truncate(self.inputs.len() * rows.lines);
+        rows
+    }
+}
+
+/// Rows of octets, each as wide as a row of a stripe may be.
+pub(super) struct OctetRows {
+    /// Lines of a row.
+    pub(super) lines: usize,
+    pub(super) octets: Vec<Line>,
+}
+
+impl OctetRows {
+    /// `rows` rows of `width` zeros, 1 to [`MAX_STRIPE_LINES`] lines of them.
+    pub(super) fn new(rows: usize, width: usize) -> Self {
+        let lines = width.div_ceil(LINE);
+        debug_assert!((1..=MAX_STRIPE_LINES).contains(&lines), "rows of {width} octets");
+        Self { lines, octets: vec![Line::ZERO; rows * lines] }
+    }
+
+    /// Octet `at` of row `row`.
+    pub(super) fn octet_mut(&mut self, row: usize, at: usize) -> &mut u8 {
+        &mut self.octets[row * self.lines + at / LINE].0[at % LINE]
+    }
+
+    /// Octet `at` of every row.
+    pub(super) fn column(&self, at: usize) -> Arc<[u8]> {
+        let lines = self.octets.iter().skip(at / LINE).step_by(self.lines);
+        lines.map(|line| line.0[at % LINE]).collect()
+    }
+
+    /// Appends octets `from` on of row `row` to `out`, `count` of them.
+    pub(super) fn append(&self, row: usize, from: usize, count: usize, out: &mut Vec<u8>) {
+        let row = &self.octets[row * self.lines..][..self.lines];
+        let mut at = from;
+        while at < from + count {
+            let end = (from + count).min((at / LINE + 1) * LINE);
+            out.extend_from_slice(&row[at / LINE].0[at % LINE..][..end - at]);
+            at = end;
+        }
+    }
+}
+
+/// A transposed program on one stripe.
+struct RunTransposed<'a> {
+    program: &'a Program,
+    slots: &'a mut [Line],
+    scratch: &'a mut [Line],
+}
+
+impl Kernel for RunTransposed<'_> {
+    #[inline(always)]
+    fn run<V: Lane, const N: usize>(self) {
+        let program = self.program;
+        let params = &program.params;
+        let slots = self.slots.as_chunks_mut::<N>().0;
+        let (y, rest) = self.scratch.as_chunks_mut::<N>().0.split_at_mut(params.l as usize);
+        let (g, d) = rest.split_at_mut(params.h as usize);
+        for row in y.iter_mut().chain(&mut *g).chain(&mut *d) {
+            *row = [Line::ZERO; N];
+        }
+
+        // Step 7: a slot holds what its intermediate symbol contributes; after its pivot's turn, what
+        // its input does.
+        for (slot, _, terms) in program.pivots.iter().rev() {
+            Row::<V, N>::load(&slots[slot]).add_to_all(slots, terms);
+        }
+
+        // Steps 6 to 4.
+        let dense_rows = &program.dense_rows;
+        for (&slot, free) in dense_rows.slots.iter().zip(dense_rows.free.iter()) {
+            Row::<V, N>::load(&slots[slot as usize]).add_to_all(slots, free);
+        }
+        for free in &program.free {
+            let sum = Row::<V, N>::load(&slots[free.slot as usize]);
+            for (&factor, g) in free.hdpc_factors.iter().zip(&mut *g) {
+                Row::<V, N>::load(g).add_product(V::factor(factor), sum).store(g);
+            }
+            for (&factor, &slot) in free.dense_factors.iter().zip(&dense_rows.slots) {
+                let z = &mut slots[slot as usize];
+                Row::<V, N>::load(z).add_product(V::factor(factor), sum).store(z);
+            }
+        }
+        for (&slot, rows) in dense_rows.slots.iter().zip(dense_rows.rows.iter()) {
+            Row::<V, N>::load(&slots[slot as usize]).add_to_all(d, rows);
+        }
+
+        // Steps 3 to 1.
+        if !program.free.is_empty() {
+            let lt_slots = &program.slots[..params.w as usize];
+            hdpc::multiply_transposed::<V, N>(&program.hdpc_pairs, g, lt_slots, y);
+        }
+        for ((&slot, solved), d) in dense_rows.slots.iter().zip(dense_rows.solved.iter()).zip(&*d) {
+            slots[slot as usize] = *d;
+            Row::<V, N>::load(d).add_to_all(y, solved);
+        }
+        for (slot, solved, _) in program.pivots.iter().rev() {
+            let row = Row::<V, N>::load(&y[slot]);
+            row.add_to_all(y, solved);
+            row.add(&slots[slot]).store(&mut slots[slot]);
+        }
+    }
+}

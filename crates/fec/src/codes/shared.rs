@@ -1,0 +1,8 @@
+//! What several codes share: sparse and dense equations, lists of rows, dense linear codes on bytes,
+//! and the generator behind our own codes.
+
+pub(crate) mod csr;
+pub(crate) mod equations;
+pub(crate) mod linear;
+pub(crate) mod linear16;
+pub(crate) mod splitmix;

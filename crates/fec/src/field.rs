@@ -1,0 +1,5 @@
+//! Finite fields: GF(2^8), GF(2^16), and those of the laboratory's exclusive-or codes.
+
+pub(crate) mod binary_field;
+pub(crate) mod gf256;
+pub(crate) mod gf65536;
