@@ -55,20 +55,40 @@ fn pages_that_sources_name_exist() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// ARCHITECTURE.md names files as `wire/src/{fdt,fcast}.rs` and directories as `fec/src/lt/`.
+/// Pages name files as `crates/wire/src/{fdt,fcast}.rs` and directories as `fec/src/lt/`.
 #[test]
-fn paths_that_the_architecture_names_exist() {
-    let text = read(Path::new("ARCHITECTURE.md"));
-    let named = lines_outside_fences(numbered(&text))
-        .flat_map(|(_, line)| {
-            line.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
-        })
-        .filter(|code| code.contains("/src/") || code.contains("/tests/"))
-        .flat_map(|code| alternatives(&code));
-    let missing: Vec<_> = named
-        .filter(|path| !root().join("crates").join(path.trim_start_matches("crates/")).exists())
-        .collect();
+fn paths_that_pages_name_exist() {
+    let mut missing = Vec::new();
+    for page in files("md") {
+        for code in code_spans(&read(&page)) {
+            let is_path = ["crates/", "/src/", "/tests/"].iter().any(|part| code.contains(part));
+            for path in alternatives(&code).iter().filter(|_| is_path && !code.contains(' ')) {
+                if !root().join("crates").join(path.trim_start_matches("crates/")).exists() {
+                    missing.push(format!("{}: {path}", page.display()));
+                }
+            }
+        }
+    }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// The errata name tests as proofs.
+#[test]
+fn tests_that_the_errata_name_exist() {
+    let sources: Vec<_> = files("rs").iter().map(|source| read(source)).collect();
+    for name in code_spans(&read(Path::new("docs/errata.md"))) {
+        let is_test = name.matches('_').count() > 3 && !name.contains(['/', ' ']);
+        let function = format!("fn {name}(");
+        assert!(!is_test || sources.iter().any(|source| source.contains(&function)), "{name}");
+    }
+}
+
+/// What stands between backticks.
+fn code_spans(text: &str) -> Vec<String> {
+    lines_outside_fences(numbered(text))
+        .flat_map(|(_, line)| line.split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// `a/{b,c}/{d,e}` as four paths.
