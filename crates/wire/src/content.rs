@@ -1,68 +1,8 @@
 //! Content encodings of FLUTE objects: zlib, deflate and gzip (RFC 6726, section 3.4.3; RFC 1950,
 //! RFC 1951, RFC 1952). Received only: Fontana sends bytes as they are.
 
+mod encoding;
 mod inflate;
 
+pub use encoding::ContentEncoding;
 pub use inflate::{DecodeError, DecodeLimits, decode_bounded};
-
-use std::fmt;
-
-/// How the bytes of an object, or of an FDT instance, are compressed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ContentEncoding {
-    /// Not at all.
-    #[default]
-    Null,
-    /// zlib (RFC 1950).
-    Zlib,
-    /// Deflate (RFC 1951) without a wrapper; see [`decode_bounded`] for senders that mean zlib.
-    Deflate,
-    /// gzip (RFC 1952).
-    Gzip,
-}
-
-impl ContentEncoding {
-    /// The encoding that EXT_CENC names by a number, or `None` if the number is not assigned.
-    pub const fn from_cenc(cenc: u8) -> Option<Self> {
-        match cenc {
-            0 => Some(Self::Null),
-            1 => Some(Self::Zlib),
-            2 => Some(Self::Deflate),
-            3 => Some(Self::Gzip),
-            _ => None,
-        }
-    }
-
-    /// The number that stands for it in EXT_CENC.
-    pub const fn cenc(self) -> u8 {
-        match self {
-            Self::Null => 0,
-            Self::Zlib => 1,
-            Self::Deflate => 2,
-            Self::Gzip => 3,
-        }
-    }
-
-    /// The encoding that the FDT names by a word, in any case; `None` if the word is not known.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Null, Self::Zlib, Self::Deflate, Self::Gzip]
-            .into_iter()
-            .find(|encoding| encoding.name().eq_ignore_ascii_case(name))
-    }
-
-    /// The word that stands for it in the FDT.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Zlib => "zlib",
-            Self::Deflate => "deflate",
-            Self::Gzip => "gzip",
-        }
-    }
-}
-
-impl fmt::Display for ContentEncoding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}

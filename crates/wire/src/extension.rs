@@ -1,10 +1,10 @@
 //! LCT header extensions: EXT_NOP, EXT_AUTH and EXT_TIME (RFC 5651, section 5.2), EXT_FTI
 //! (RFC 5775, section 4.2), EXT_FDT and EXT_CENC (RFC 6726, section 3.4).
 
-use crate::alc::PacketError;
 use crate::bytes::Reader;
 use crate::content::ContentEncoding;
 use crate::ntp::NtpSeconds;
+use crate::packet_error::PacketError;
 
 const HET_NOP: u8 = 0;
 const HET_AUTH: u8 = 1;

@@ -14,13 +14,13 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use crate::alc::PacketError;
 use crate::bytes::{Reader, put_uint};
 use crate::content::ContentEncoding;
 use crate::extension::{self, Extensions, FdtExtension, TimeExtension};
 use crate::fti;
 use crate::fti::FtiError;
 use crate::id::{Cci, Toi, Tsi};
+use crate::packet_error::PacketError;
 use fontana_fec::Oti;
 
 /// The only version of LCT (RFC 5651, section 5.1).

@@ -37,15 +37,14 @@ mod location;
 mod manifest;
 mod ntp;
 mod oti;
+mod packet_error;
 mod path;
 mod printable;
 mod stream;
 mod ticket;
 mod varint;
 
-pub use alc::{
-    Packet, PacketError, Payload, emit_payload_id, emit_small_block_payload_id, payload_id_size,
-};
+pub use alc::{Packet, Payload, emit_payload_id, emit_small_block_payload_id, payload_id_size};
 pub use cci::{FlidCci, RlcCci, WebrcCci};
 pub use channels::ChannelGroups;
 pub use congestion::{
@@ -60,7 +59,6 @@ pub use fcast::{
     InternetChecksum, Slice,
 };
 pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
-pub use fti::FtiError;
 pub use hash::{
     BlockHasher, Hash, HexError, manifest_hash, object_hash, stream_index_hash, tree_hash,
 };
@@ -75,6 +73,7 @@ pub use manifest::{
     Metadata, Segment, SymlinkEntry,
 };
 pub use ntp::NtpSeconds;
+pub use packet_error::PacketError;
 pub use path::{PathError, RelativePath};
 pub use printable::Printable;
 pub use stream::{Fragment, StreamError, StreamIndex, StreamState};

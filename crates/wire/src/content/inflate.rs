@@ -1,6 +1,6 @@
 //! The decoder: a stream in, a stream out, a 32 KiB window between, and limits on what comes out.
 
-use super::ContentEncoding;
+use super::encoding::ContentEncoding;
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -75,10 +75,10 @@ pub fn decode_bounded(
     };
     match encoding {
         ContentEncoding::Null => decoder.copy()?,
-        ContentEncoding::Zlib => decoder.inflate(true, None)?,
+        ContentEncoding::Zlib => decoder.inflate(Wrapper::Zlib, None)?,
         ContentEncoding::Deflate => {
-            let zlib = is_zlib_header(decoder.available()?);
-            decoder.inflate(zlib, None)?;
+            let is_zlib = is_zlib_header(decoder.available()?);
+            decoder.inflate(if is_zlib { Wrapper::Zlib } else { Wrapper::Bare }, None)?;
         }
         ContentEncoding::Gzip => decoder.gunzip()?,
     }
@@ -98,6 +98,15 @@ fn is_zlib_header(start: &[u8]) -> bool {
         }
         _ => false,
     }
+}
+
+/// What surrounds a deflate stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrapper {
+    /// The header and checksum of zlib (RFC 1950).
+    Zlib,
+    /// Nothing, or a wrapper that the caller reads.
+    Bare,
 }
 
 struct Decoder<R, W> {
@@ -123,8 +132,8 @@ impl<R: Read, W: Write> Decoder<R, W> {
     }
 
     /// One deflate stream, in a zlib wrapper or bare, and its checksum for those who want one.
-    fn inflate(&mut self, zlib: bool, mut crc: Option<&mut Crc>) -> Result<(), DecodeError> {
-        let mut state = Decompress::new(zlib);
+    fn inflate(&mut self, wrapper: Wrapper, mut crc: Option<&mut Crc>) -> Result<(), DecodeError> {
+        let mut state = Decompress::new(wrapper == Wrapper::Zlib);
         let mut piece = vec![0; PIECE];
         loop {
             let encoding = self.encoding;
@@ -157,7 +166,7 @@ impl<R: Read, W: Write> Decoder<R, W> {
         loop {
             self.gzip_header()?;
             let mut crc = Crc::new();
-            self.inflate(false, Some(&mut crc))?;
+            self.inflate(Wrapper::Bare, Some(&mut crc))?;
             let expected = (crc.sum(), crc.amount());
             if (self.u32_le()?, self.u32_le()?) != expected {
                 return Err(DecodeError::Corrupt(self.encoding));

@@ -1,7 +1,9 @@
 //! Which objects a session carries at a time: the carousel instance descriptor (RFC 6968,
 //! sections 2.2 and 3.5).
 
-use super::{Compound, CompoundHeader, CompoundMetadata, FcastError, decode, excerpt};
+use super::compound::{Compound, CompoundHeader, decode};
+use super::error::{FcastError, excerpt};
+use super::metadata::CompoundMetadata;
 use crate::content::ContentEncoding;
 use crate::fdt::FdtContentEncoding;
 use crate::id::Toi;

@@ -1,7 +1,7 @@
 //! The metadata of compound objects: lines as in HTTP/1.1's headers (RFC 6968, sections 2.2 and
 //! 3.3). Names are compared without regard to case; entries that are not known are skipped.
 
-use super::{FcastError, excerpt};
+use super::error::{FcastError, excerpt};
 use crate::content::ContentEncoding;
 use crate::fdt::FdtContentEncoding;
 use data_encoding::BASE64;

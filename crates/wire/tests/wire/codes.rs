@@ -5,7 +5,7 @@ use fontana_fec::lt::{Lt, Profile};
 use fontana_fec::tornado::{StretchError, Tornado};
 use fontana_fec::{Esi, FecScheme, Oti, OtiError, Sbn};
 use fontana_wire::{
-    CodeError, CongestionControl, ContentKind, FtiError, Hash, HeadError, HeaderFields, InstanceId,
+    CodeError, CongestionControl, ContentKind, Hash, HeadError, HeaderFields, InstanceId,
     ObjectRef, Packet, SessionHead, Toi, Tsi, UnverifiedHead, emit_payload_id, fti,
     payload_id_size,
 };
@@ -130,7 +130,7 @@ fn a_code_that_is_not_ours_is_called_by_its_name() {
 
 #[test]
 fn the_extension_has_exactly_the_words_of_its_instance() {
-    let error = |expected, actual| FtiError::Length { encoding_id: 128, expected, actual };
+    let error = |expected, actual| fti::FtiError::Length { encoding_id: 128, expected, actual };
     for (oti, size) in [(TORNADO, 26), (LT, 38)] {
         let content = extension(oti)[2..].to_vec();
         assert_eq!(content.len(), size);

@@ -3,7 +3,7 @@
 use crate::{codes, flips, hex, truncations};
 use fontana_fec::{Esi, FecScheme, Oti, ReedSolomonCode, Sbn};
 use fontana_wire::{
-    AuthExtension, Cci, CodeError, ContentEncoding, Extension, FdtExtension, FtiError, HeaderError,
+    AuthExtension, Cci, CodeError, ContentEncoding, Extension, FdtExtension, HeaderError,
     HeaderFields, IdWidths, NtpSeconds, Packet, PacketError, ReservedBits, TimeExtension, Toi, Tsi,
     emit_payload_id, fti,
 };
@@ -151,7 +151,7 @@ fn transmission_information_is_read_in_its_own_length_only() {
     for length in [0, 12, 13, 15, 18] {
         let mut wrong = content.clone();
         wrong.resize(length, 0);
-        let expected = FtiError::Length { encoding_id: 0, expected: 14, actual: length };
+        let expected = fti::FtiError::Length { encoding_id: 0, expected: 14, actual: length };
         assert_eq!(fti::parse(0, &wrong), Err(expected));
     }
     assert_eq!(fti::parse(7, &content), Err(CodeError::EncodingId(7).into()));
