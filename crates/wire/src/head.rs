@@ -158,6 +158,15 @@ struct Signed {
     message: Vec<u8>,
 }
 
+/// The instance and version that a symbol claims to be a head of; not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimedVersion {
+    /// The sending process.
+    pub instance: InstanceId,
+    /// Version of the content.
+    pub manifest_version: u64,
+}
+
 impl UnverifiedHead {
     /// Reads a head from the symbol that carries it, zero padding included.
     ///
@@ -193,12 +202,13 @@ impl UnverifiedHead {
 
     /// Instance and version that a symbol claims to be of, at the price of a comparison: what is not
     /// new need not be parsed, let alone verified.
-    pub fn claimed_version(symbol: &[u8]) -> Option<(InstanceId, u64)> {
+    pub fn claimed_version(symbol: &[u8]) -> Option<ClaimedVersion> {
         let mut reader = Reader::new(symbol);
         let magic = reader.take(MAGIC.len() + 1)?;
         let instance = InstanceId(reader.array()?);
+        let manifest_version = reader.u64()?;
         (magic.split_last() == Some((&FORMAT_VERSION, &MAGIC[..])))
-            .then_some((instance, reader.u64()?))
+            .then_some(ClaimedVersion { instance, manifest_version })
     }
 
     /// Who claims to have signed it: for showing to a person, who may then trust that key.

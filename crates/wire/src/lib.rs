@@ -62,19 +62,21 @@ pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
 pub use hash::{
     BlockHasher, Hash, HexError, manifest_hash, object_hash, stream_index_hash, tree_hash,
 };
-pub use head::{ContentKind, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead};
+pub use head::{
+    ClaimedVersion, ContentKind, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead,
+};
 pub use id::{Cci, Toi, Tsi};
 pub use instance::CodeError;
 pub use key::{KeyError, PublicKey, SecretKey};
 pub use lct::{Header, HeaderError, HeaderFields, IdWidths, ReservedBits};
 pub use location::{emit_content_location, parse_content_location};
 pub use manifest::{
-    DirectoryEntry, Entry, FileEntry, Manifest, ManifestError, ManifestLimits, ManifestObject,
-    Metadata, Segment, SymlinkEntry,
+    CaseClash, DirectoryEntry, Entry, FileEntry, Manifest, ManifestError, ManifestLimits,
+    ManifestObject, Metadata, PlacedSegment, Segment, SymlinkEntry,
 };
 pub use ntp::NtpSeconds;
 pub use packet_error::PacketError;
 pub use path::{PathError, RelativePath};
 pub use printable::Printable;
-pub use stream::{Fragment, StreamError, StreamIndex, StreamState};
+pub use stream::{Fragment, PlacedFragment, StreamError, StreamIndex, StreamState};
 pub use ticket::{Ticket, TicketError};

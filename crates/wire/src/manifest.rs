@@ -30,6 +30,8 @@ mod check;
 mod emit;
 mod parse;
 
+pub use check::CaseClash;
+
 use crate::hash::{Hash, object_hash, tree_hash};
 use crate::instance::CodeError;
 use crate::path::{PathError, RelativePath};
@@ -148,6 +150,15 @@ pub enum Segment {
     },
 }
 
+/// A [`Segment`] and the range of the file that it fills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedSegment {
+    /// Bytes of the file.
+    pub range: Range<u64>,
+    /// Where they come from.
+    pub segment: Segment,
+}
+
 impl Segment {
     /// Bytes of the file.
     pub const fn length(&self) -> u64 {
@@ -171,19 +182,19 @@ impl FileEntry {
 
     /// The segments with the range of the file that each fills. They tile it: every range begins
     /// where the one before it ends.
-    pub fn placed_segments(&self) -> impl Iterator<Item = (Range<u64>, Segment)> {
+    pub fn placed_segments(&self) -> impl Iterator<Item = PlacedSegment> {
         self.segments.iter().scan(0_u64, |at, &segment| {
             let start = *at;
             *at = start.saturating_add(segment.length());
-            Some((start..*at, segment))
+            Some(PlacedSegment { range: start..*at, segment })
         })
     }
 
     /// The ranges of the file that are holes.
     pub fn holes(&self) -> impl Iterator<Item = Range<u64>> {
         self.placed_segments()
-            .filter(|(_, segment)| matches!(segment, Segment::Hole { .. }))
-            .map(|(range, _)| range)
+            .filter(|placed| matches!(placed.segment, Segment::Hole { .. }))
+            .map(|placed| placed.range)
     }
 }
 

@@ -43,6 +43,17 @@ pub struct Fragment {
     pub hash: Hash,
 }
 
+/// A listed [`Fragment`] with its number and its place in the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedFragment {
+    /// Number of the fragment, counted from 0 at the beginning of the stream.
+    pub number: u32,
+    /// Bytes of the stream that the fragment holds.
+    pub range: Range<u64>,
+    /// Length and hash.
+    pub fragment: Fragment,
+}
+
 /// What a stream consists of, from the first fragment on that is still on the air.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamIndex {
@@ -101,13 +112,13 @@ impl StreamIndex {
     }
 
     /// The listed fragments with their numbers and places in the stream.
-    pub fn placed(&self) -> impl Iterator<Item = (u32, Range<u64>, Fragment)> {
+    pub fn placed(&self) -> impl Iterator<Item = PlacedFragment> {
         let mut offset = self.offset;
         (0..).zip(&self.fragments).map(move |(index, &fragment)| {
             let number = self.first.saturating_add(index);
             let start = offset;
             offset = offset.saturating_add(fragment.length.into());
-            (number, start..offset, fragment)
+            PlacedFragment { number, range: start..offset, fragment }
         })
     }
 
@@ -176,7 +187,7 @@ impl StreamIndex {
             return Err(StreamError::TooMany { count: self.fragments.len() as u64 });
         }
         let most = self.max_length();
-        for (number, _, fragment) in self.placed() {
+        for PlacedFragment { number, fragment, .. } in self.placed() {
             if !(1..=most).contains(&fragment.length) {
                 return Err(StreamError::Length { number, length: fragment.length, most });
             }

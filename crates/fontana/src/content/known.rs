@@ -9,7 +9,7 @@ use fontana_proto::ControlError;
 use fontana_store::{
     Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFile, SourceFiles,
 };
-use fontana_wire::{Entry, FileEntry, Manifest, RelativePath, Segment, Toi};
+use fontana_wire::{Entry, FileEntry, Manifest, PlacedSegment, RelativePath, Segment, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -107,8 +107,7 @@ fn has_time_of(source: &SourceFile, file: &FileEntry) -> bool {
 /// Sees that there are zeros where the manifest has a hole: no object holds them, and no hash.
 fn check_holes(file: &FileEntry, index: FileIndex, sources: &SourceFiles) -> Result<(), Error> {
     let mut chunk = vec![0; 1 << 16];
-    let is_hole = |segment: &Segment| matches!(segment, Segment::Hole { .. });
-    for (range, _) in file.placed_segments().filter(|(_, segment)| is_hole(segment)) {
+    for range in file.holes() {
         for offset in range.clone().step_by(chunk.len()) {
             let length = chunk.len().min((range.end - offset) as usize);
             let part = chunk.get_mut(..length).unwrap_or_default();
@@ -129,7 +128,7 @@ fn objects(
 ) -> Result<Vec<ContentObject>, Error> {
     let mut parts: BTreeMap<u32, Vec<(u64, Extent)>> = BTreeMap::new();
     for Found { entry, index, .. } in found {
-        for (range, segment) in entry.placed_segments() {
+        for PlacedSegment { range, segment } in entry.placed_segments() {
             if let Segment::Extent { toi, object_offset, length } = segment {
                 let extent = Extent { file: *index, offset: range.start, length };
                 parts.entry(toi).or_default().push((object_offset, extent));

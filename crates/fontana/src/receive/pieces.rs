@@ -19,7 +19,7 @@ impl Pieces {
     pub(super) fn of(file: &FileEntry, manifest: &Manifest) -> Self {
         let mut pieces = Self::default();
         let mut number = 0;
-        for (_, segment) in file.placed_segments() {
+        for &segment in &file.segments {
             match segment {
                 Segment::Hole { length } => {
                     pieces.holes.push((number, length));

@@ -14,8 +14,8 @@ use crate::job::{Job, Opening};
 use crate::receiver::SessionKey;
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{
-    InstanceId, PublicKey, SessionHead, StreamIndex, StreamState, Toi, UnverifiedHead,
-    stream_index_hash,
+    InstanceId, PlacedFragment, PublicKey, SessionHead, StreamIndex, StreamState, Toi,
+    UnverifiedHead, stream_index_hash,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -87,8 +87,8 @@ impl Receiver {
     /// that it had. Whoever repeats those uses up no checks of signatures.
     pub(super) fn is_old_stream_head(&self, symbol: &[u8]) -> bool {
         let claimed = UnverifiedHead::claimed_version(symbol);
-        matches!((&self.stream, claimed), (Some(stream), Some((instance, version)))
-            if instance == stream.instance && version <= stream.version)
+        matches!((&self.stream, claimed), (Some(stream), Some(claimed))
+            if claimed.instance == stream.instance && claimed.manifest_version <= stream.version)
     }
 
     /// A head of a stream that may be trusted as far as is expected: it is signed in any case.
@@ -223,7 +223,8 @@ impl Receiver {
             let at = stream.reached();
             return self.break_off(at, reason);
         }
-        for (number, range, fragment) in index.placed().skip((stream.next - index.first) as usize) {
+        for placed in index.placed().skip((stream.next - index.first) as usize) {
+            let PlacedFragment { number, range, fragment } = placed;
             if range.start != stream.length {
                 let at = stream.length;
                 return self.break_off(at, StreamBreak::Lost);

@@ -9,6 +9,15 @@ use std::collections::BTreeMap;
 const MAX_FILE_LENGTH: u64 = i64::MAX as u64;
 const NANOSECONDS_PER_SECOND: u32 = 1_000_000_000;
 
+/// Two paths of a manifest that differ in letter case only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseClash {
+    /// The path that comes first in the manifest.
+    pub first: RelativePath,
+    /// The other one.
+    pub second: RelativePath,
+}
+
 impl Manifest {
     pub(super) fn check(&self) -> Result<(), ManifestError> {
         if self.label.len() > Self::MAX_LABEL_SIZE {
@@ -89,7 +98,7 @@ impl Manifest {
     ///
     /// Compares by Unicode's lower case, and bytes that are not UTF-8 by ASCII's. Normalization
     /// forms are not looked at.
-    pub fn case_clash(&self) -> Option<(RelativePath, RelativePath)> {
+    pub fn case_clash(&self) -> Option<CaseClash> {
         // The tree as such a file system sees it: (directory, folded name) leads to the path that
         // was here first and the number of the directory it is.
         let mut tree: BTreeMap<(usize, Vec<u8>), (usize, &RelativePath)> = BTreeMap::new();
@@ -100,7 +109,8 @@ impl Manifest {
                 let number = tree.len() + 1;
                 let slot = tree.entry((directory, fold(component))).or_insert((number, path));
                 if slot.1.components().nth(depth) != Some(component) {
-                    return upper_part(slot.1, depth).zip(upper_part(path, depth));
+                    let (first, second) = (upper_part(slot.1, depth)?, upper_part(path, depth)?);
+                    return Some(CaseClash { first, second });
                 }
                 directory = slot.0;
             }

@@ -4,8 +4,8 @@
 use crate::{fcast, head, manifest, stream};
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
-    Extension, Fdt, Manifest, ManifestLimits, Packet, Printable, ReservedBits, SecretKey,
-    StreamIndex, Ticket, UnverifiedHead, decode_bounded, fti, parse_content_location,
+    Extension, Fdt, Manifest, ManifestLimits, Packet, PlacedFragment, Printable, ReservedBits,
+    SecretKey, StreamIndex, Ticket, UnverifiedHead, decode_bounded, fti, parse_content_location,
 };
 
 #[test]
@@ -154,7 +154,7 @@ fn stream_index() {
         if let Ok(index) = StreamIndex::parse(&bytes) {
             assert_eq!(index.emit(), bytes);
             assert!(index.length() <= i64::MAX as u64);
-            for (number, _, fragment) in index.placed() {
+            for PlacedFragment { number, fragment, .. } in index.placed() {
                 let layout = index.oti(fragment.length).layout().unwrap();
                 assert_eq!(layout.block_count(), 1);
                 assert_eq!(StreamIndex::number(StreamIndex::toi(number)), Some(number));

@@ -3,8 +3,8 @@
 use crate::{congestion, flips, truncations};
 use fontana_fec::{FecScheme, Oti, OtiError};
 use fontana_wire::{
-    CodeError, CongestionControl, ContentKind, FlidSl, Hash, HeadError, InstanceId, LayerRates,
-    ObjectRef, Rlc, SecretKey, SessionHead, UnverifiedHead,
+    ClaimedVersion, CodeError, CongestionControl, ContentKind, FlidSl, Hash, HeadError, InstanceId,
+    LayerRates, ObjectRef, Rlc, SecretKey, SessionHead, UnverifiedHead,
 };
 use proptest::prelude::*;
 
@@ -42,7 +42,8 @@ fn a_head_has_103_bytes_and_199_when_it_is_signed() {
 #[test]
 fn the_version_that_a_head_claims_is_read_without_the_rest() {
     let bytes = sample().emit(Some(&publisher()));
-    let claimed = Some((sample().instance, sample().manifest_version));
+    let SessionHead { instance, manifest_version, .. } = sample();
+    let claimed = Some(ClaimedVersion { instance, manifest_version });
     assert_eq!(UnverifiedHead::claimed_version(&bytes), claimed);
     assert_eq!(UnverifiedHead::claimed_version(&bytes[..32]), claimed);
     for cut in 0..32 {

@@ -98,7 +98,7 @@ fn a_tree_survives_in_the_order_of_its_paths() {
     assert_eq!(large.length(), 5146);
     assert_eq!(large.holes().next(), Some(1000..5096));
     assert_eq!(large.holes().count(), 1);
-    let ranges: Vec<_> = large.placed_segments().map(|(range, _)| range).collect();
+    let ranges: Vec<_> = large.placed_segments().map(|placed| placed.range).collect();
     assert_eq!(ranges, [0..1000, 1000..5096, 5096..5146]);
 }
 
@@ -325,7 +325,8 @@ fn hostile_paths_do_not_get_through_the_parser() {
 fn names_that_differ_in_case_only_are_found_in_every_component() {
     let clash = |names: &[&str]| {
         let entries = names.iter().map(|name| file(name, &[])).collect();
-        with_entries(entries).unwrap().case_clash().map(|(a, b)| (a.to_string(), b.to_string()))
+        let clash = with_entries(entries).unwrap().case_clash();
+        clash.map(|clash| (clash.first.to_string(), clash.second.to_string()))
     };
     let pair = |a: &str, b: &str| Some((a.to_owned(), b.to_owned()));
     assert_eq!(clash(&["a", "b", "c/a", "c/b"]), None);

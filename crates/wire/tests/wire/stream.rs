@@ -26,7 +26,7 @@ pub(crate) fn sample() -> StreamIndex {
 fn an_index_survives_and_says_where_its_fragments_are() {
     let index = sample();
     assert_eq!(StreamIndex::parse(&index.emit()), Ok(index.clone()));
-    let places: Vec<_> = index.placed().map(|(number, range, _)| (number, range)).collect();
+    let places: Vec<_> = index.placed().map(|placed| (placed.number, placed.range)).collect();
     assert_eq!(places, [(2, 14_000_000..27_440_000), (3, 27_440_000..27_440_001)]);
     assert_eq!((index.next(), index.length()), (4, 27_440_001));
     assert_eq!(StreamIndex::toi(2), Toi(3));

@@ -17,7 +17,7 @@ use fontana_store::{
     ExistingFile, FileAttributes, Note, StagedObject, Staging, StagingError, TargetDirectory,
     TargetName,
 };
-use fontana_wire::{BlockHasher, Entry, Hash, Manifest, Segment};
+use fontana_wire::{BlockHasher, Entry, Hash, Manifest, PlacedSegment, Segment};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -266,7 +266,7 @@ fn pieces(entries: &[Named<'_>]) -> BTreeMap<u32, Vec<Piece>> {
     let mut pieces: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
     for (index, (entry, _)) in entries.iter().enumerate() {
         let Entry::File(file) = entry else { continue };
-        for (range, segment) in file.placed_segments() {
+        for PlacedSegment { range, segment } in file.placed_segments() {
             if let Segment::Extent { toi, object_offset, length } = segment {
                 let in_object = object_offset..object_offset.saturating_add(length);
                 let piece = Piece { in_object, in_file: range.start, entry: index };

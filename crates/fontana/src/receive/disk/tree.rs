@@ -10,7 +10,9 @@ use fontana_store::{
     Extent, Extents, FileAttributes, FileIndex, KeptBlock as StoredBlock, StagedObject, Staging,
     StagingError, TargetName, Timestamp,
 };
-use fontana_wire::{Entry, FileEntry, Manifest, Metadata, Segment, Toi, manifest_hash};
+use fontana_wire::{
+    Entry, FileEntry, Manifest, Metadata, PlacedSegment, Segment, Toi, manifest_hash,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -40,7 +42,11 @@ impl Disk {
         let fresh = kept == fontana_store::Kept::default();
         let opened = staging
             .describe(&description)
-            .and_then(|()| staging.check_case_clash(|| manifest.case_clash()))
+            .and_then(|()| {
+                staging.check_case_clash(|| {
+                    manifest.case_clash().map(|clash| (clash.first, clash.second))
+                })
+            })
             .map_err(Error::from)
             .and_then(|()| self.open_entries(manifest, &wanted, entries, &staging, kept))
             .and_then(|opened| {
@@ -344,7 +350,7 @@ pub(super) fn collect_parts(
     is_wanted: bool,
     parts: &mut BTreeMap<u32, Vec<Part>>,
 ) {
-    for (range, segment) in file.placed_segments() {
+    for PlacedSegment { range, segment } in file.placed_segments() {
         if let Segment::Extent { toi, object_offset, length } = segment {
             let extent = Extent { file: index, offset: range.start, length };
             let part = (object_offset, extent, is_wanted.then(|| file.path.to_string()));
