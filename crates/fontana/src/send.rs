@@ -34,6 +34,7 @@ use fontana_wire::{
 use order::Layout;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -584,8 +585,8 @@ fn control_objects(
                 oti: manifest_oti,
                 hash: manifest_hash,
             },
-            expires_unix_seconds: 0,
-            rate_bytes_per_second: options.rate_bytes_per_second,
+            expires_unix_seconds: None,
+            rate_bytes_per_second: NonZeroU64::new(options.rate_bytes_per_second),
             congestion_control: congestion_control.clone(),
         };
         let mut bytes = head.emit(options.signer.as_ref());

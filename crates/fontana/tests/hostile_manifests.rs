@@ -12,6 +12,7 @@ use fontana::{Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, Rejection, 
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use std::ffi::OsStr;
 use std::net::{SocketAddr, UdpSocket};
+use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
@@ -70,8 +71,8 @@ fn packets(tsi: Tsi, manifest: &[u8]) -> Vec<Vec<u8>> {
         manifest_version: 1,
         kind: ContentKind::Manifest,
         manifest: ObjectRef { toi, oti: oti(manifest.len()), hash: manifest_hash(manifest) },
-        expires_unix_seconds: 0,
-        rate_bytes_per_second: 1_000_000,
+        expires_unix_seconds: None,
+        rate_bytes_per_second: NonZeroU64::new(1_000_000),
         congestion_control: CongestionControl::FixedRate,
     };
     let mut head = head.emit(None);

@@ -12,6 +12,7 @@ use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
     ManifestObject, Metadata, ObjectRef, RelativePath, SessionHead, Toi, Tsi, manifest_hash,
 };
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -173,8 +174,8 @@ impl Session {
                 oti: control_oti(manifest.len(), control_bytes),
                 hash: manifest_hash(&manifest),
             },
-            expires_unix_seconds: 0,
-            rate_bytes_per_second: self.rate_bytes_per_second,
+            expires_unix_seconds: None,
+            rate_bytes_per_second: NonZeroU64::new(self.rate_bytes_per_second),
             congestion_control: self.congestion.clone(),
         }
     }

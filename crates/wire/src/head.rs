@@ -38,6 +38,7 @@ use crate::key::{KeyError, PublicKey, SecretKey};
 use crate::oti;
 use fontana_fec::{Oti, OtiError};
 use std::fmt;
+use std::num::NonZeroU64;
 
 const MAGIC: &[u8; 7] = b"FONTANA";
 const FORMAT_VERSION: u8 = 1;
@@ -97,10 +98,10 @@ pub struct SessionHead {
     pub kind: ContentKind,
     /// Where the manifest, or stream index, is and what it hashes to.
     pub manifest: ObjectRef,
-    /// When the publisher's word ends, in unix seconds; 0 = never.
-    pub expires_unix_seconds: u64,
-    /// Most bytes per second that the sender will send on all channels; 0 = not said.
-    pub rate_bytes_per_second: u64,
+    /// When the publisher's word ends, in unix seconds; `None`: never.
+    pub expires_unix_seconds: Option<NonZeroU64>,
+    /// Most bytes per second that the sender will send on all channels; `None`: not said.
+    pub rate_bytes_per_second: Option<NonZeroU64>,
     /// On which channels it comes, and what the CCI of its packets means.
     pub congestion_control: CongestionControl,
 }
@@ -114,7 +115,10 @@ impl SessionHead {
 
     /// True if the publisher's word no longer holds at the given time.
     pub const fn has_expired(&self, now_unix_seconds: u64) -> bool {
-        self.expires_unix_seconds != 0 && self.expires_unix_seconds <= now_unix_seconds
+        match self.expires_unix_seconds {
+            Some(expires) => expires.get() <= now_unix_seconds,
+            None => false,
+        }
     }
 
     /// The bytes of this head, signed if there is a key. Padding is the caller's.
@@ -124,8 +128,9 @@ impl SessionHead {
         out.push(FORMAT_VERSION);
         out.extend(self.instance.0);
         out.extend(self.manifest_version.to_be_bytes());
-        out.extend(self.expires_unix_seconds.to_be_bytes());
-        out.extend(self.rate_bytes_per_second.to_be_bytes());
+        for field in [self.expires_unix_seconds, self.rate_bytes_per_second] {
+            out.extend(field.map_or(0, NonZeroU64::get).to_be_bytes());
+        }
         self.congestion_control.emit(&mut out);
         out.push(match self.kind {
             ContentKind::Manifest => 0,
@@ -264,8 +269,8 @@ fn signed_message(bytes: &[u8]) -> Vec<u8> {
 fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<SessionHead, HeadError>> {
     let instance = InstanceId(reader.array()?);
     let manifest_version = reader.u64()?;
-    let expires_unix_seconds = reader.u64()?;
-    let rate_bytes_per_second = reader.u64()?;
+    let expires_unix_seconds = NonZeroU64::new(reader.u64()?);
+    let rate_bytes_per_second = NonZeroU64::new(reader.u64()?);
     let congestion_control = match CongestionControl::parse(reader)? {
         Ok(control) => control,
         Err(error) => return Some(Err(error.into())),

@@ -23,6 +23,7 @@ use fontana_wire::{
     SessionHead, StreamIndex, StreamState, Toi, Tsi, stream_index_hash,
 };
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Everything a sender of a stream needs to know.
@@ -277,8 +278,8 @@ impl StreamSender {
                 oti: index_oti,
                 hash: stream_index_hash(&index),
             },
-            expires_unix_seconds: 0,
-            rate_bytes_per_second: self.config.rate_bytes_per_second,
+            expires_unix_seconds: None,
+            rate_bytes_per_second: NonZeroU64::new(self.config.rate_bytes_per_second),
             congestion_control: CongestionControl::FixedRate,
         };
         let mut bytes = head.emit(Some(&self.config.signer));

@@ -17,6 +17,7 @@ use fontana_wire::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -199,8 +200,8 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
             oti: manifest_oti,
             hash: content.hash(),
         },
-        expires_unix_seconds: setup.expires,
-        rate_bytes_per_second: setup.rate,
+        expires_unix_seconds: NonZeroU64::new(setup.expires),
+        rate_bytes_per_second: NonZeroU64::new(setup.rate),
         congestion_control: setup.congestion(),
     };
     let mut bytes = head.emit(signer);

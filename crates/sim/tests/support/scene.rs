@@ -16,6 +16,7 @@ use fontana_wire::{
     ManifestObject, Metadata, ObjectRef, RelativePath, SessionHead, Toi, Tsi, manifest_hash,
 };
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,8 +105,8 @@ impl Scene {
                 oti: no_code(manifest.len()),
                 hash: manifest_hash(&manifest),
             },
-            expires_unix_seconds: 0,
-            rate_bytes_per_second: self.rate,
+            expires_unix_seconds: None,
+            rate_bytes_per_second: NonZeroU64::new(self.rate),
             congestion_control: self.congestion.clone(),
         };
         let mut head = head.emit(None);

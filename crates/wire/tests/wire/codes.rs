@@ -60,8 +60,8 @@ fn head(oti: Oti) -> SessionHead {
         manifest_version: 1,
         kind: ContentKind::Manifest,
         manifest: ObjectRef { toi: 1, oti, hash: Hash([9; 32]) },
-        expires_unix_seconds: 0,
-        rate_bytes_per_second: 0,
+        expires_unix_seconds: None,
+        rate_bytes_per_second: None,
         congestion_control: CongestionControl::FixedRate,
     }
 }

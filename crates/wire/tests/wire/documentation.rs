@@ -8,6 +8,7 @@ use fontana_wire::{
     RelativePath, SecretKey, SessionHead, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
     object_hash, stream_index_hash,
 };
+use std::num::NonZeroU64;
 
 const PAGE: &str = include_str!("../../../../docs/wire.md");
 const CONTENT: &[u8] = b"hello, world\n";
@@ -55,8 +56,8 @@ fn session_head() -> SessionHead {
             oti: control_oti(manifest.len()),
             hash: manifest_hash(&manifest),
         },
-        expires_unix_seconds: 0,
-        rate_bytes_per_second: 12_500_000,
+        expires_unix_seconds: None,
+        rate_bytes_per_second: NonZeroU64::new(12_500_000),
         congestion_control: CongestionControl::FixedRate,
     }
 }

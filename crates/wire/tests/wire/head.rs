@@ -7,6 +7,7 @@ use fontana_wire::{
     LayerRates, ObjectRef, Rlc, SecretKey, SessionHead, UnverifiedHead,
 };
 use proptest::prelude::*;
+use std::num::NonZeroU64;
 
 pub(crate) fn sample() -> SessionHead {
     SessionHead {
@@ -22,8 +23,8 @@ pub(crate) fn sample() -> SessionHead {
             },
             hash: Hash([0x22; 32]),
         },
-        expires_unix_seconds: 1_800_000_000,
-        rate_bytes_per_second: 12_500_000,
+        expires_unix_seconds: NonZeroU64::new(1_800_000_000),
+        rate_bytes_per_second: NonZeroU64::new(12_500_000),
         congestion_control: CongestionControl::FixedRate,
     }
 }
@@ -143,7 +144,7 @@ fn expiry_is_the_first_second_at_which_the_head_is_void_and_zero_is_never() {
     let head = sample();
     assert!(!head.has_expired(1_799_999_999));
     assert!(head.has_expired(1_800_000_000));
-    let lasting = SessionHead { expires_unix_seconds: 0, ..head };
+    let lasting = SessionHead { expires_unix_seconds: None, ..head };
     assert!(!lasting.has_expired(u64::MAX));
 }
 
@@ -180,8 +181,8 @@ fn heads() -> impl Strategy<Value = SessionHead> {
                 manifest_version: version,
                 kind,
                 manifest: ObjectRef { toi, oti, hash: Hash(hash) },
-                expires_unix_seconds: expires,
-                rate_bytes_per_second: rate,
+                expires_unix_seconds: NonZeroU64::new(expires),
+                rate_bytes_per_second: NonZeroU64::new(rate),
                 congestion_control: control,
             }
         })
