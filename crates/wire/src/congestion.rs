@@ -18,6 +18,13 @@ use crate::bytes::Reader;
 /// costs every switch on the way an entry; 64 are enough for 500 Mbit/s with WEBRC.
 pub const MAX_CHANNELS: u8 = 64;
 
+/// Numbers of the schemes in a session head.
+const FIXED_RATE: u8 = 0;
+const FIXED_LAYERS: u8 = 1;
+const RLC: u8 = 2;
+const FLID_SL: u8 = 3;
+const WEBRC: u8 = 4;
+
 /// How the rate of a session is controlled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
@@ -298,9 +305,11 @@ impl Webrc {
         // waves than channels.
         range("the decay of WEBRC", self.decay_256ths.into(), 128, 250)?;
         let (waves, quiet) = (u64::from(self.wave_slots), u64::from(self.quiet_slots));
-        range("the slots of a wave of WEBRC", waves, 1, 62)?;
-        range("the quiet slots of WEBRC", quiet, 1, 62)?;
-        range("the wave channels of WEBRC", waves + quiet, 2, u64::from(MAX_CHANNELS) - 1)?;
+        // Channel 0 is the base, and each of the two takes at least one of the others.
+        let most = u64::from(MAX_CHANNELS) - 1;
+        range("the slots of a wave of WEBRC", waves, 1, most - 1)?;
+        range("the quiet slots of WEBRC", quiet, 1, most - 1)?;
+        range("the wave channels of WEBRC", waves + quiet, 2, most)?;
         Ok(self)
     }
 
@@ -378,11 +387,11 @@ impl CongestionControl {
     /// `scheme ‖ channels ‖ parameters`.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
         let scheme = match self {
-            Self::FixedRate => 0,
-            Self::FixedLayers(_) => 1,
-            Self::Rlc(_) => 2,
-            Self::FlidSl(_) => 3,
-            Self::Webrc(_) => 4,
+            Self::FixedRate => FIXED_RATE,
+            Self::FixedLayers(_) => FIXED_LAYERS,
+            Self::Rlc(_) => RLC,
+            Self::FlidSl(_) => FLID_SL,
+            Self::Webrc(_) => WEBRC,
         };
         out.extend([scheme, self.channel_count()]);
         match self {
@@ -398,11 +407,13 @@ impl CongestionControl {
     pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<Result<Self, CongestionError>> {
         let (scheme, channels) = (reader.u8()?, reader.u8()?);
         Some(match scheme {
-            0 => range("the number of channels", channels.into(), 1, 1).map(|()| Self::FixedRate),
-            1 => LayerRates::parse(reader, channels)?.map(Self::FixedLayers),
-            2 => Rlc::parse(reader, channels)?.map(Self::Rlc),
-            3 => FlidSl::parse(reader, channels)?.map(Self::FlidSl),
-            4 => Webrc::parse(reader, channels)?.map(Self::Webrc),
+            FIXED_RATE => {
+                range("the number of channels", channels.into(), 1, 1).map(|()| Self::FixedRate)
+            }
+            FIXED_LAYERS => LayerRates::parse(reader, channels)?.map(Self::FixedLayers),
+            RLC => Rlc::parse(reader, channels)?.map(Self::Rlc),
+            FLID_SL => FlidSl::parse(reader, channels)?.map(Self::FlidSl),
+            WEBRC => Webrc::parse(reader, channels)?.map(Self::Webrc),
             scheme => Err(CongestionError::Scheme(scheme)),
         })
     }

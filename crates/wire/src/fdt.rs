@@ -78,6 +78,10 @@ impl fmt::Display for FdtContentEncoding {
     }
 }
 
+/// Most files that a receiver takes from a session: a table of so many takes a few tens of megabytes
+/// of memory.
+pub(crate) const MAX_FILES: usize = 100_000;
+
 /// How large a table may be. Anyone who can send to the group can send one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FdtLimits {
@@ -103,7 +107,7 @@ impl Default for FdtLimits {
             decoded_bytes: 8 << 20,
             // Tables in which every line resembles the one before reach about 35 with zlib.
             decoded_ratio: 200,
-            files: 100_000,
+            files: MAX_FILES,
             attributes: 64,
             depth: 16,
         }

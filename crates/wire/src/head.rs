@@ -46,7 +46,7 @@ const FORMAT_VERSION: u8 = 1;
 const SIGNATURE_DOMAIN: &[u8] = b"fontana session head v1\0";
 /// Bytes of a head without a signature whose manifest is sent with RaptorQ, or without a code, as
 /// Fontana's are.
-const UNSIGNED_SIZE: usize = 103;
+const UNSIGNED_SIZE: usize = 88 + oti::MIN_SIZE;
 
 /// A random number that a sending process draws when it starts. Two lives of one sender, or two
 /// senders of one file, differ in it.

@@ -125,7 +125,7 @@ pub enum KeyError {
     #[error("not a key: {0}")]
     Hex(#[from] HexError),
     /// A key file that does not begin as one.
-    #[error("a secret key file begins with \"fontana-secret-key-1 \"")]
+    #[error("a secret key file begins with {SECRET_KEY_PREFIX:?}")]
     Prefix,
     /// Bytes that are no usable point of the curve.
     #[error("these 32 bytes are not an Ed25519 public key")]

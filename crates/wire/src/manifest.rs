@@ -30,13 +30,14 @@ mod check;
 mod emit;
 mod parse;
 
-pub use check::CaseClash;
-
 use crate::hash::{Hash, object_hash, tree_hash};
 use crate::instance::CodeError;
 use crate::path::{PathError, RelativePath};
 use fontana_fec::{Oti, OtiError};
 use std::ops::Range;
+
+/// Longest file in bytes: offsets in files are signed on most systems.
+pub(crate) const MAX_FILE_LENGTH: u64 = i64::MAX as u64;
 
 /// What a session delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -284,6 +285,15 @@ impl Manifest {
     }
 }
 
+/// Two paths of a manifest that differ in letter case only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseClash {
+    /// The path that comes first in the manifest.
+    pub first: RelativePath,
+    /// The other one.
+    pub second: RelativePath,
+}
+
 /// How large a manifest may be that somebody sends. Memory for it is some fifteen times its bytes at
 /// the worst (short names, short extents), 150 to 200 bytes for each entry as a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -343,7 +353,7 @@ pub enum ManifestError {
         count: usize,
     },
     /// The label is too long, or not UTF-8.
-    #[error("the label is not 255 bytes of UTF-8 at most")]
+    #[error("the label is not {} bytes of UTF-8 at most", Manifest::MAX_LABEL_SIZE)]
     Label,
     /// An object's number is used twice or reserved.
     #[error("TOI {0} cannot be that of an object here")]
@@ -421,7 +431,10 @@ pub enum ManifestError {
         metadata: Metadata,
     },
     /// A link that points to nothing that could be.
-    #[error("the target of {path} is not 1 to 4095 bytes without a zero")]
+    #[error(
+        "the target of {path} is not 1 to {} bytes without a zero",
+        SymlinkEntry::MAX_TARGET_SIZE
+    )]
     Target {
         /// The link.
         path: RelativePath,

@@ -151,7 +151,10 @@ pub enum PathError {
     #[error("a component of the path has a slash in it")]
     Slash,
     /// A component that no file system takes.
-    #[error("a component of the path has {actual} bytes, at most 255 are possible")]
+    #[error(
+        "a component of the path has {actual} bytes, at most {} are possible",
+        RelativePath::MAX_COMPONENT_SIZE
+    )]
     ComponentSize {
         /// Bytes of the component.
         actual: usize,

@@ -8,6 +8,7 @@
 use crate::bytes::Reader;
 use crate::hash::Hash;
 use crate::id::Toi;
+use crate::manifest::MAX_FILE_LENGTH;
 use crate::path::{PathError, RelativePath};
 use crate::varint;
 use fontana_fec::{FecScheme, Oti};
@@ -17,8 +18,6 @@ const MAGIC: &[u8; 7] = b"FONTSTR";
 const FORMAT_VERSION: u8 = 1;
 /// Symbol alignment of fragments (RFC 6330, section 4.3).
 const ALIGNMENT: u8 = 4;
-/// Longest source block (RFC 6330, table 2).
-const MAX_FRAGMENT_SYMBOLS: u32 = 56_403;
 /// Fewest bytes of a listed fragment.
 const MIN_FRAGMENT_SIZE: usize = 1 + Hash::SIZE;
 
@@ -176,10 +175,8 @@ impl StreamIndex {
         if self.name.components().count() != 1 {
             return Err(StreamError::Name);
         }
-        let geometry = self.symbol_size > 0
-            && self.symbol_size.is_multiple_of(ALIGNMENT.into())
-            && (1..=MAX_FRAGMENT_SYMBOLS).contains(&self.max_symbols);
-        if !geometry {
+        // The longest fragment is one source block, which RaptorQ limits.
+        if self.max_symbols == 0 || self.oti(self.max_length()).layout().is_err() {
             let (symbol_size, max_symbols) = (self.symbol_size, self.max_symbols);
             return Err(StreamError::Geometry { symbol_size, max_symbols });
         }
@@ -196,7 +193,7 @@ impl StreamIndex {
         let before = u64::from(self.first);
         let placed = (before..=before * u64::from(most)).contains(&self.offset);
         let last = Self::toi(self.next()) <= Toi::MANIFEST;
-        if !placed || !last || self.length() > i64::MAX as u64 {
+        if !placed || !last || self.length() > MAX_FILE_LENGTH {
             return Err(StreamError::Place { first: self.first, offset: self.offset });
         }
         Ok(())
@@ -281,7 +278,7 @@ pub enum StreamError {
         max_symbols: u32,
     },
     /// More fragments than an index lists.
-    #[error("{count} fragments are listed, at most 64 can be")]
+    #[error("{count} fragments are listed, at most {} can be", StreamIndex::MAX_FRAGMENTS)]
     TooMany {
         /// How many.
         count: u64,

@@ -279,7 +279,7 @@ pub enum TicketError {
     #[error("the ticket has no session number: GROUP:PORT/TSI")]
     NoTsi,
     /// Not a session number.
-    #[error("{0:?} is not a session number (0 to 281474976710655)")]
+    #[error("{0:?} is not a session number (0 to {max})", max = Tsi::MAX)]
     Tsi(String),
     /// No colon, or only those of an IPv6 address.
     #[error("the ticket has no port after {0:?}: GROUP:PORT/TSI, an IPv6 GROUP in brackets")]
@@ -325,7 +325,7 @@ pub enum TicketError {
     #[error("in manifest=: {0}")]
     Manifest(HexError),
     /// Not a number of channels, or too many groups.
-    #[error("{0:?} is not a number of channels (2 to 64)")]
+    #[error("{0:?} is not a number of channels (2 to {MAX_CHANNELS})")]
     ChannelCount(String),
     /// Channels on addresses that are not groups, or of another family.
     #[error(

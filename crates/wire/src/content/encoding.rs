@@ -2,6 +2,12 @@
 
 use std::fmt;
 
+/// Numbers of the encodings in EXT_CENC (RFC 6726, section 3.4.3).
+const NULL: u8 = 0;
+const ZLIB: u8 = 1;
+const DEFLATE: u8 = 2;
+const GZIP: u8 = 3;
+
 /// How the bytes of an object, or of an FDT instance, are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentEncoding {
@@ -20,10 +26,10 @@ impl ContentEncoding {
     /// The encoding that EXT_CENC names by a number, or `None` if the number is not assigned.
     pub const fn from_cenc(cenc: u8) -> Option<Self> {
         match cenc {
-            0 => Some(Self::Null),
-            1 => Some(Self::Zlib),
-            2 => Some(Self::Deflate),
-            3 => Some(Self::Gzip),
+            NULL => Some(Self::Null),
+            ZLIB => Some(Self::Zlib),
+            DEFLATE => Some(Self::Deflate),
+            GZIP => Some(Self::Gzip),
             _ => None,
         }
     }
@@ -31,10 +37,10 @@ impl ContentEncoding {
     /// The number that stands for it in EXT_CENC.
     pub const fn cenc(self) -> u8 {
         match self {
-            Self::Null => 0,
-            Self::Zlib => 1,
-            Self::Deflate => 2,
-            Self::Gzip => 3,
+            Self::Null => NULL,
+            Self::Zlib => ZLIB,
+            Self::Deflate => DEFLATE,
+            Self::Gzip => GZIP,
         }
     }
 

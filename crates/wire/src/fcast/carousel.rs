@@ -5,7 +5,7 @@ use super::compound::{Compound, CompoundHeader, decode};
 use super::error::{FcastError, excerpt};
 use super::metadata::CompoundMetadata;
 use crate::content::ContentEncoding;
-use crate::fdt::FdtContentEncoding;
+use crate::fdt::{FdtContentEncoding, MAX_FILES};
 use crate::id::Toi;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -38,7 +38,7 @@ pub struct Equivalence {
 
 impl CarouselInstance {
     /// Most elements of a list: as many as a receiver takes files from a session.
-    pub const MAX_ELEMENTS: usize = 100_000;
+    pub const MAX_ELEMENTS: usize = MAX_FILES;
 
     /// Reads the object of a descriptor. Elements are taken in any order.
     ///

@@ -1,22 +1,14 @@
 //! The rules of a manifest, for those who write one and those who read one.
 
-use super::{Entry, FileEntry, Manifest, ManifestError, Metadata, Segment, SymlinkEntry};
+use super::{
+    CaseClash, Entry, FileEntry, MAX_FILE_LENGTH, Manifest, ManifestError, Metadata, Segment,
+    SymlinkEntry,
+};
 use crate::id::Toi;
 use crate::path::RelativePath;
 use std::collections::BTreeMap;
 
-/// Offsets in files are signed on most systems.
-const MAX_FILE_LENGTH: u64 = i64::MAX as u64;
 const NANOSECONDS_PER_SECOND: u32 = 1_000_000_000;
-
-/// Two paths of a manifest that differ in letter case only.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaseClash {
-    /// The path that comes first in the manifest.
-    pub first: RelativePath,
-    /// The other one.
-    pub second: RelativePath,
-}
 
 impl Manifest {
     pub(super) fn check(&self) -> Result<(), ManifestError> {

@@ -6,6 +6,7 @@ use super::{
     Metadata, Segment, SymlinkEntry,
 };
 use crate::bytes::Reader;
+use crate::content::ContentEncoding;
 use crate::hash::Hash;
 use crate::path::RelativePath;
 use crate::{oti, varint};
@@ -97,7 +98,7 @@ impl<'a> Parser<'a, '_> {
         let oti = oti::parse(&mut self.reader).ok_or(malformed)?;
         let oti = oti.map_err(|error| ManifestError::Code { toi, error })?;
         let cenc = self.u8()?;
-        if cenc != 0 {
+        if cenc != ContentEncoding::Null.cenc() {
             return Err(ManifestError::ContentEncoding { toi, cenc });
         }
         let layout = oti.layout().map_err(|error| ManifestError::Oti { toi, error })?;
