@@ -60,11 +60,8 @@ impl StagedObject {
         let placement = self.placement();
         let mut object =
             ReadAhead::new(placement.block_range(sbn)?, |offset, out| self.read_at(offset, out));
-        let spooled = if self.slots() == 0 { 0 } else { self.slot_offset(sbn, 0)? };
-        let spool_length = u64::from(self.slots()) * placement.symbol_size() as u64;
-        let mut spool = ReadAhead::new(spooled..spooled + spool_length, |offset, out| {
-            self.read_spool(offset, out)
-        });
+        let mut spool =
+            ReadAhead::new(self.spool().range(sbn)?, |offset, out| self.read_spool(offset, out));
 
         let width = columns.len();
         let recovered = plan.recover(width, |esi, out| match where_is(esi) {
@@ -77,7 +74,7 @@ impl StagedObject {
                 Ok::<(), StagingError>(())
             }
             SymbolPlace::Spool(slot) => {
-                let offset = self.slot_offset(sbn, slot)? + columns.start as u64;
+                let offset = self.spool().slot_range(sbn, slot)?.start + columns.start as u64;
                 spool.read_exact_at(offset, out)
             }
         })?;

@@ -5,11 +5,10 @@ use crate::extents::{Extents, FileIndex};
 use crate::failure::StagingError;
 use crate::placement::GeometryError;
 use crate::placement::{Placement, check_size};
-use crate::staging::StagedFile;
-use crate::staging::Staging;
+use crate::staging::spool::Spool;
+use crate::staging::{StagedFile, Staging};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// An object in a staging directory. May be shared between threads; different blocks do not touch
@@ -20,8 +19,7 @@ pub struct StagedObject {
     placement: Placement,
     /// Those that the object has bytes in.
     files: BTreeMap<FileIndex, Arc<StagedFile>>,
-    spool: Arc<StagedFile>,
-    slots: u32,
+    spool: Arc<Spool>,
 }
 
 impl StagedObject {
@@ -47,10 +45,8 @@ impl StagedObject {
             files.insert(extent.file, file);
         }
         let placement = Placement::new(layout, extents)?;
-        let per_block = u64::from(repair_slots) * placement.symbol_size() as u64;
-        let spooled = u64::from(layout.block_count()).checked_mul(per_block);
-        let spool = staging.add_spool(spooled.ok_or(GeometryError::Overflow)?);
-        Ok(Self { staging, placement, files, spool, slots: repair_slots })
+        let spool = Arc::new(Spool::new(&staging, &layout, repair_slots)?);
+        Ok(Self { staging, placement, files, spool })
     }
 
     /// The object's geometry.
@@ -108,8 +104,7 @@ impl StagedObject {
     /// [`StagingError::DiskFull`], [`StagingError::System`].
     pub fn write_repair(&self, sbn: Sbn, slot: u32, symbol: &[u8]) -> Result<(), StagingError> {
         check_size(symbol.len(), self.placement.symbol_size())?;
-        let offset = self.slot_offset(sbn, slot)?;
-        self.staging.write_all_at(&self.spool, offset, symbol)
+        self.spool.write(&self.staging, sbn, slot, symbol)
     }
 
     /// Frees the disk space of a block's repair symbols, where the file system can.
@@ -117,24 +112,17 @@ impl StagedObject {
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block, [`StagingError::System`].
     pub fn free_repair(&self, sbn: Sbn) -> Result<(), StagingError> {
-        match self.spool_range(sbn)? {
-            None => Ok(()),
-            Some(range) => {
-                let length = range.end - range.start;
-                self.staging.punch_hole(&self.spool, range.start, length)
-            }
-        }
+        self.spool.free_now(&self.staging, sbn)
     }
 
-    /// As [`free_repair`](Self::free_repair), but not before the note that the block is whole, which
-    /// was written before this call, is [synced](Staging::sync).
+    /// As [`free_repair`](Self::free_repair), but not before the note that the block is whole or
+    /// void, which was written before this call, is [synced](Staging::sync); and not at all if a
+    /// repair symbol of the block is written before.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block.
     pub fn free_repair_when_synced(&self, sbn: Sbn) -> Result<(), StagingError> {
-        let range = self.spool_range(sbn)?;
-        range.into_iter().for_each(|range| self.staging.free_when_synced(&self.spool, range));
-        Ok(())
+        Ok(self.staging.free_when_synced(&self.spool, sbn)?)
     }
 
     /// Removes the spool: when every block is recovered.
@@ -142,7 +130,7 @@ impl StagedObject {
     /// # Errors
     /// [`StagingError::System`].
     pub fn remove_spool(&self) -> Result<(), StagingError> {
-        self.staging.remove_spool(&self.spool)
+        self.staging.remove_spool(&self.spool.file)
     }
 
     /// Shows the bytes of a block in the object's order, without padding, a chunk at a time: what
@@ -163,33 +151,12 @@ impl StagedObject {
         &self.placement
     }
 
-    pub(crate) fn slots(&self) -> u32 {
-        self.slots
-    }
-
-    /// The part of the spool that is a block's.
-    fn spool_range(&self, sbn: Sbn) -> Result<Option<Range<u64>>, GeometryError> {
-        if self.slots == 0 {
-            return Ok(None);
-        }
-        let length = u64::from(self.slots) * self.placement.symbol_size() as u64;
-        let start = self.slot_offset(sbn, 0)?;
-        Ok(Some(start..start + length))
-    }
-
-    /// Where a slot begins in the spool.
-    pub(crate) fn slot_offset(&self, sbn: Sbn, slot: u32) -> Result<u64, GeometryError> {
-        self.placement.source_symbols(sbn)?;
-        if slot >= self.slots {
-            return Err(GeometryError::NoSuchSlot { slot, limit: self.slots });
-        }
-        // Less than the spool's length, which is known to fit.
-        let slots_before = u64::from(sbn.0) * u64::from(self.slots) + u64::from(slot);
-        Ok(slots_before * self.placement.symbol_size() as u64)
+    pub(crate) fn spool(&self) -> &Spool {
+        &self.spool
     }
 
     pub(crate) fn read_spool(&self, offset: u64, out: &mut [u8]) -> Result<(), StagingError> {
-        self.staging.read_exact_at(&self.spool, offset, out)
+        self.staging.read_exact_at(&self.spool.file, offset, out)
     }
 
     /// Fills `out` with the object's bytes from `offset` on; all of them exist.

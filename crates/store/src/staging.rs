@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 mod add;
+pub(crate) mod spool;
 mod sync;
 
 /// Name of a file whose length is not known yet: a number, as those of all files here, and one that
@@ -399,17 +400,21 @@ impl Staging {
         Ok(())
     }
 
-    /// Gives the blocks of a byte range back to the file system. Afterwards it reads as zeros.
+    /// Returns the blocks of a byte range to the file system. Afterwards it reads as zeros. Does
+    /// nothing for a file that is not created yet, or removed.
     pub(crate) fn punch_hole(
         &self,
         file: &StagedFile,
         offset: u64,
         length: u64,
     ) -> Result<(), StagingError> {
-        if matches!(*file.read(), State::Absent | State::Gone) {
+        // Held to the end: another thread may be about to remove the file.
+        let state = file.read();
+        if *state != State::Staged {
             return Ok(());
         }
-        self.with_file(file, "free blocks of", 0, |open| sys::punch_hole(open, offset, length))
+        let open = self.open(file)?;
+        sys::punch_hole(&open, offset, length).map_err(self.failed(file, "free blocks of", 0))
     }
 
     /// Moves bytes of a file that symbols may still be written to.

@@ -181,3 +181,141 @@ fn recover(
     object.staged.for_each_chunk_of_block(block.sbn, |bytes| hasher.update(bytes))?;
     Ok(hasher.finalize())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receive::ReceiveOptions;
+    use crate::receive::disk;
+    use crate::stop::Stop;
+    use crossbeam_channel::unbounded;
+    use fontana_fec::{FecScheme, ObjectLayout, Oti, PlanCache, Sbn};
+    use fontana_proto::Opening;
+    use fontana_store::{
+        Allowance, Extents, FileIndex, ObjectEncoder, ObjectSource, Selection, SourceFiles,
+        TargetDirectory,
+    };
+    use fontana_wire::{Entry, FileEntry, Manifest, ManifestObject, Metadata, RelativePath};
+    use std::path::Path;
+
+    const SYMBOL_SIZE: usize = 64;
+    const SOURCE_SYMBOLS: u32 = 16;
+    const BUDGET: usize = 1 << 20;
+    const BLOCK: BlockId = BlockId { toi: Toi(1), sbn: Sbn(0) };
+
+    fn layout() -> ObjectLayout {
+        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        let transfer_length = u64::from(SOURCE_SYMBOLS) * SYMBOL_SIZE as u64;
+        Oti { transfer_length, symbol_size: SYMBOL_SIZE as u16, scheme }.layout().unwrap()
+    }
+
+    fn hash(bytes: &[u8]) -> Hash {
+        let mut hasher = BlockHasher::new();
+        hasher.update(bytes);
+        hasher.finalize()
+    }
+
+    /// Opens the object of a manifest that has one file of one block, as a receiver does.
+    fn open(target: &Path, content: &[u8]) -> Arc<OpenObject> {
+        let block_hashes = vec![hash(content)];
+        let object = ManifestObject { toi: 1, oti: layout().oti(), block_hashes };
+        let path = RelativePath::new("file").unwrap();
+        let length = content.len() as u64;
+        let file = FileEntry::whole_object(path, Metadata::default(), 1, length);
+        let manifest = Manifest::new(1, "", vec![object], vec![Entry::File(file)]).unwrap();
+        let (options, target) = (ReceiveOptions::new(target), TargetDirectory::open(target));
+        let (target, tell) = (Arc::new(target.unwrap()), Box::new(|_, _| {}));
+        let everything = Selection::new(&[]).unwrap();
+        let mut disk = disk::Disk::new(target, &options, everything, None, Stop::new(), tell);
+        let ((tasks, queue), (reports, done)) = (unbounded(), unbounded());
+        tasks.send(disk::Task::Open(Opening::Manifest(Arc::new(manifest)))).unwrap();
+        drop(tasks);
+        disk.run(&queue, &reports);
+        match done.recv().unwrap() {
+            disk::Report::Opened { mut opened, .. } => opened.objects.remove(0).1,
+            disk::Report::Failed { error, .. } => panic!("{error}"),
+            _ => panic!("another report"),
+        }
+    }
+
+    /// What the sender sends of the block: these symbols, one after the other.
+    fn symbols(directory: &Path, content: &[u8], esis: &[Esi]) -> Vec<u8> {
+        let path = directory.join("sent");
+        std::fs::write(&path, content).unwrap();
+        let mut files = SourceFiles::default();
+        files.add(&path).unwrap();
+        let extents = Extents::whole_file(FileIndex(0), content.len() as u64);
+        let source = ObjectSource::new(Arc::new(files), layout(), extents).unwrap();
+        let plans = Arc::new(PlanCache::new(2));
+        let encoder = ObjectEncoder::new(Arc::new(source), plans, Allowance::new(BUDGET));
+        let mut symbols = vec![0; esis.len() * SYMBOL_SIZE];
+        encoder.encode(Sbn(0), esis, BUDGET, &mut symbols).unwrap();
+        symbols
+    }
+
+    fn work_on(list: Vec<Task>) -> Vec<Report> {
+        let ((tasks, queue), (reports, done)) = (unbounded(), unbounded());
+        tasks.send(Tasks { list, session_packets: 1 }).ok().unwrap();
+        drop(tasks);
+        run(&queue, &reports, BUDGET);
+        drop(reports);
+        done.iter().collect()
+    }
+
+    /// The tasks that place symbols: source symbols in the file, repair symbols in the spool.
+    fn placing(object: &Arc<OpenObject>, esis: &[Esi], symbols: &[u8]) -> Vec<Task> {
+        let mut slots = 0..;
+        let task = |(&esi, symbol): (&Esi, &[u8])| {
+            let to = match esi.0 {
+                esi if esi < SOURCE_SYMBOLS => Placement::InPlace,
+                _ => Placement::Spool(slots.next().unwrap()),
+            };
+            let (object, symbol) = (Arc::clone(object), symbol.to_vec());
+            Task::Place { object, block: BLOCK, esi, to, symbol }
+        };
+        esis.iter().zip(symbols.chunks(SYMBOL_SIZE)).map(task).collect()
+    }
+
+    fn recovering(object: &Arc<OpenObject>, esis: &[Esi]) -> Task {
+        let mut decoder = layout().oti().scheme.decoder(SOURCE_SYMBOLS).unwrap();
+        esis.iter().for_each(|&esi| _ = decoder.push(esi).unwrap());
+        let Progress::Solved(plan) = decoder.solve(Work::UNBOUNDED) else { panic!("unsolved") };
+        let spool = esis.iter().copied().filter(|esi| esi.0 >= SOURCE_SYMBOLS).collect();
+        Task::Recover {
+            object: Arc::clone(object),
+            block: BLOCK,
+            recipe: Recipe::Plan(plan),
+            spool,
+        }
+    }
+
+    fn recovered(reports: &[Report]) -> Hash {
+        match reports {
+            [Report::Recovered { hash, .. }] => *hash,
+            [Report::Failed { error, .. }, ..] => panic!("{error}"),
+            _ => panic!("{} reports", reports.len()),
+        }
+    }
+
+    #[test]
+    fn a_block_with_a_forged_symbol_completes_when_it_is_received_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let content = fontana_testing::noise(SOURCE_SYMBOLS as usize * SYMBOL_SIZE, 5);
+        let object = open(&directory.path().join("into"), &content);
+        let esis: Vec<Esi> = (0..10).chain(20..28).map(Esi).collect();
+        let genuine = symbols(directory.path(), &content, &esis);
+
+        let mut forged = genuine.clone();
+        forged[12 * SYMBOL_SIZE] ^= 1; // a repair symbol
+        let mut first = placing(&object, &esis, &forged);
+        first.push(recovering(&object, &esis));
+        assert_ne!(recovered(&work_on(first)), hash(&content));
+
+        let mut again =
+            vec![Task::Settle { object: Arc::clone(&object), block: BLOCK, whole: false }];
+        again.extend(placing(&object, &esis, &genuine));
+        assert!(work_on(again).is_empty());
+        object.journal().unwrap().sync().unwrap();
+        assert_eq!(recovered(&work_on(vec![recovering(&object, &esis)])), hash(&content));
+    }
+}

@@ -6,15 +6,17 @@
 //! bytes are written, then the file is counted as dirty, then the note is written; syncing first
 //! looks where the journal ends, then takes the dirty files.
 
+use super::spool::{RetiredRange, Spool};
 use super::{Key, StagedFile, State};
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::journal::JOURNAL;
 use crate::open_files::DEFAULT_OPEN_FILES;
+use crate::placement::GeometryError;
 use crate::staging::Staging;
 use crate::sys;
+use fontana_fec::Sbn;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,7 +45,7 @@ struct List {
     /// Files were created: the directory has to be synced.
     created: bool,
     /// Ranges of spools that nothing needs once the notes that say so are synced.
-    unneeded: Vec<(Arc<StagedFile>, Range<u64>)>,
+    retired: Vec<RetiredRange>,
 }
 
 impl Unsynced {
@@ -115,14 +117,14 @@ impl Staging {
     fn sync_in_turn(&self) -> Result<(), StagingError> {
         let journal = || self.path().join(JOURNAL);
         // What is not needed any more by notes that end before `end`.
-        let unneeded = std::mem::take(&mut self.unsynced.list().unneeded);
+        let retired = std::mem::take(&mut self.unsynced.list().retired);
         let end = self.journal.end().map_err(failed(&journal(), "examine"))?;
         let List { dirty, anything, created, .. } = {
             let mut list = self.unsynced.list();
             self.unsynced.era.fetch_add(1, Ordering::SeqCst);
             self.unsynced.bytes.store(0, Ordering::Relaxed);
-            let unneeded = std::mem::take(&mut list.unneeded);
-            std::mem::replace(&mut *list, List { unneeded, ..List::default() })
+            let retired = std::mem::take(&mut list.retired);
+            std::mem::replace(&mut *list, List { retired, ..List::default() })
         };
         if anything || dirty.len() > MANY {
             rustix::fs::syncfs(self.directory()).map_err(failed(&self.path(), "sync"))?;
@@ -133,15 +135,20 @@ impl Staging {
             self.sync_directories()?;
         }
         self.journal.append_synced(end).map_err(failed(&journal(), "sync"))?;
-        unneeded.into_iter().try_for_each(|(spool, range)| {
-            self.punch_hole(&spool, range.start, range.end - range.start)
-        })
+        retired.into_iter().try_for_each(|range| range.free(self))
     }
 
-    /// Gives a range of a spool back to the file system when the notes that were written before this
-    /// call are synced: until then a power failure may take back that it is not needed.
-    pub(crate) fn free_when_synced(&self, spool: &Arc<StagedFile>, range: Range<u64>) {
-        self.unsynced.list().unneeded.push((Arc::clone(spool), range));
+    /// Returns the range of a block to the file system when the notes that were written before this
+    /// call are synced, unless the block is written to before. Until then a power failure may undo
+    /// the note that the range is not needed.
+    pub(crate) fn free_when_synced(
+        &self,
+        spool: &Arc<Spool>,
+        sbn: Sbn,
+    ) -> Result<(), GeometryError> {
+        let retired = spool.retire(sbn)?;
+        self.unsynced.list().retired.push(retired);
+        Ok(())
     }
 
     fn sync_file(&self, file: &Arc<StagedFile>) -> Result<(), StagingError> {

@@ -10,8 +10,10 @@ use fontana_store::{
 };
 use fontana_testing::written_before_a_restart;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const T: usize = 64;
 const SLOTS: u32 = 8;
@@ -140,6 +142,68 @@ fn the_spool_of_a_whole_block_is_there_until_it_is_certain_that_nobody_needs_it(
     assert_eq!(fs::read(&spool).unwrap()[slot..slot + T], symbol(1, 16));
     staging.sync().unwrap();
     assert_eq!(fs::read(&spool).unwrap()[slot..slot + T], [0; T]);
+}
+
+#[test]
+fn repair_symbols_of_a_block_that_is_received_again_survive_the_next_sync() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = dir.path().join(".fontana-test/0.repair");
+    let (staging, _) = open(dir.path());
+    let object = add_object(&staging);
+    let slot = |sbn: u32, slot: u32| {
+        let at = (sbn * SLOTS + slot) as usize * T;
+        fs::read(&spool).unwrap()[at..at + T].to_vec()
+    };
+    for sbn in [1, 2] {
+        object.write_repair(Sbn(sbn), 0, &[0xBA; T]).unwrap();
+        staging.note(&[Note::Void { toi: 1, sbn: Sbn(sbn) }]).unwrap();
+        object.free_repair_when_synced(Sbn(sbn)).unwrap();
+    }
+    receive(&staging, &object, 1, 16);
+    staging.sync().unwrap();
+    assert_eq!(slot(1, 0), symbol(1, 16), "written since: the range is needed");
+    assert_eq!(slot(2, 0), [0; T], "not written since: the range is free");
+
+    // The block is whole, and what it left is returned.
+    staging.note(&[Note::Whole { toi: 1, sbn: Sbn(1) }]).unwrap();
+    object.free_repair_when_synced(Sbn(1)).unwrap();
+    staging.sync().unwrap();
+    assert_eq!(slot(1, 0), [0; T]);
+}
+
+/// One block is voided and received again and again while another thread syncs.
+#[test]
+fn a_sync_at_any_moment_takes_no_symbol_that_was_written_before_it_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = dir.path().join(".fontana-test/0.repair");
+    let (staging, _) = open(dir.path());
+    let object = add_object(&staging);
+    object.write_repair(Sbn(0), 0, &symbol(0, 16)).unwrap();
+    let spool = fs::File::open(spool).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let syncing = scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                staging.sync().unwrap();
+            }
+        });
+        for reception in 0..2_000_u32 {
+            object.free_repair_when_synced(Sbn(0)).unwrap();
+            for slot in 0..SLOTS {
+                object.write_repair(Sbn(0), slot, &symbol(reception, 16 + slot)).unwrap();
+            }
+            let mut bytes = [0; T];
+            for slot in 0..SLOTS {
+                spool.read_exact_at(&mut bytes, u64::from(slot) * T as u64).unwrap();
+                let expected = symbol(reception, 16 + slot);
+                // A failing assertion must not leave the other thread behind.
+                over.fetch_or(bytes != *expected, Ordering::SeqCst);
+            }
+            assert!(!over.load(Ordering::SeqCst), "reception {reception}");
+        }
+        over.store(true, Ordering::SeqCst);
+        syncing.join().unwrap();
+    });
 }
 
 #[test]
