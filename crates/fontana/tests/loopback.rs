@@ -315,3 +315,41 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
 }
+
+/// A disk that was repaired, or a copy that was interrupted: files end before what the journal
+/// speaks of.
+#[test]
+fn symbols_that_a_truncated_file_has_lost_are_received_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("image");
+    std::fs::write(&file, noise(20_000_000, 4)).unwrap();
+    let reach = reach(12);
+    let mut send = SendOptions::new(vec![file.clone()]);
+    send.reach = reach.clone();
+    send.rate_bytes_per_second = 10_000_000;
+    let (ticket, stop_sender, sending) = sender(send);
+    let into = directory.path().join("received");
+    let run = |symbols| {
+        let mut options = options(&ticket, &reach, &into);
+        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed: 1 });
+        receive_more(symbols, options)
+    };
+    // From the last source symbols to the first repair symbols.
+    std::thread::sleep(Duration::from_millis(1600));
+    let (first, _) = run(5_000);
+    assert_eq!(first.verdict, Verdict::Interrupted);
+    let staging = std::fs::read_dir(&into).unwrap().next().unwrap().unwrap().path();
+    for (name, percent) in [("0", 90), ("0.repair", 1)] {
+        let staged = std::fs::File::options().write(true).open(staging.join(name)).unwrap();
+        staged.set_len(staged.metadata().unwrap().len() * percent / 100).unwrap();
+    }
+    let (second, resumed) = run(u64::MAX);
+    stop_sender.set();
+    sending.join().unwrap();
+    println!("{} {resumed:?}", first.progress.stats.fresh);
+    assert_eq!(second.verdict, Verdict::Complete);
+    assert!(resumed.unwrap_or(0) < first.progress.stats.fresh);
+    assert_eq!(second.progress.stats.poisoned_blocks, 0);
+    assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
+    assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
+}

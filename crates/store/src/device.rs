@@ -76,6 +76,16 @@ impl Device {
         self.capacity
     }
 
+    /// Bytes that are there now: all of a device, the present length of a file.
+    pub(crate) fn length(&self) -> Result<u64, StagingError> {
+        match self.capacity {
+            Some(capacity) => Ok(capacity),
+            None => rustix::fs::fstat(&self.file)
+                .map(|stat| stat.st_size as u64)
+                .map_err(failed(&self.path, "examine")),
+        }
+    }
+
     /// What tells it from others on this machine.
     pub fn identity(&self) -> (u64, u64) {
         self.identity

@@ -126,6 +126,7 @@ mod object_source;
 mod open_files;
 mod passes;
 mod placement;
+mod reconcile;
 mod recover;
 mod scan;
 mod selection;

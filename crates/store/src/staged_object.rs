@@ -151,6 +151,10 @@ impl StagedObject {
         &self.placement
     }
 
+    pub(crate) fn files(&self) -> &BTreeMap<FileIndex, Arc<StagedFile>> {
+        &self.files
+    }
+
     pub(crate) fn spool(&self) -> &Spool {
         &self.spool
     }

@@ -21,7 +21,7 @@ use crate::sys;
 use crate::target::NameError;
 use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -187,7 +187,8 @@ impl Staging {
     ///
     /// If an earlier receiver of the same left a journal there, its files are taken over and what
     /// they hold is returned. Files must then be added in the same order as before, which is so
-    /// if the tag names a manifest. Anything else that was left is removed.
+    /// if the tag names a manifest, and compared with the notes by [`reconcile`](Self::reconcile).
+    /// Anything else that was left is removed.
     ///
     /// # Errors
     /// [`StagingError::Busy`] if another receiver holds it, [`StagingError::NotOurs`] if something
@@ -320,6 +321,11 @@ impl Staging {
 
     pub(crate) fn made(&self) -> &BTreeSet<u32> {
         &self.made
+    }
+
+    /// Whether an earlier receiver left files here.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.resumed
     }
 
     pub(crate) fn overwrites_everything(&self) -> bool {
@@ -464,11 +470,7 @@ impl Staging {
         let mode = Mode::from_raw_mode(file.attributes.mode & 0o777 | 0o600);
         let open = sys::retry(|| rustix::fs::openat(self.directory(), &name, flags, mode))
             .map_err(self.failed(file, "create", file.length))?;
-        let reserve =
-            self.options.reserve && file.target.is_some() && file.length >= LEAST_RESERVED;
-        let sized = sys::retry(|| rustix::fs::ftruncate(&open, file.length))
-            .and_then(|()| if reserve { file.reserve(&open) } else { Ok(()) });
-        if let Err(errno) = sized {
+        if let Err(errno) = self.give_length(file, &open) {
             // What was reserved of it must not keep others from writing; that is all it was for.
             let _ = rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty());
             return Err(self.failed(file, "reserve", file.length)(errno));
@@ -479,8 +481,9 @@ impl Staging {
         Ok(())
     }
 
-    /// Opens a file that an earlier receiver left, if it is there and as long as it should be;
-    /// otherwise there is nothing of the name any more.
+    /// Opens a file that an earlier receiver left, if it is there; otherwise there is nothing of the
+    /// name any more. If its length is wrong, it is corrected: [`reconcile`](Self::reconcile) has
+    /// seen to it that nothing is believed of what it lacks.
     fn take_over(&self, file: &StagedFile) -> Result<bool, StagingError> {
         let name = file.staged_name();
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -494,7 +497,14 @@ impl Staging {
         };
         if let Some(left) = left {
             let stat = rustix::fs::fstat(&left).map_err(self.failed(file, "examine", 0))?;
-            if stat.st_size as u64 == file.length {
+            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+                if stat.st_size as u64 != file.length {
+                    self.give_length(file, &left).map_err(self.failed(
+                        file,
+                        "reserve",
+                        file.length,
+                    ))?;
+                }
                 self.open.get_or_open(file.key, || Ok::<_, StagingError>(left))?;
                 return Ok(true);
             }
@@ -502,6 +512,14 @@ impl Staging {
         rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty())
             .map_err(self.failed(file, "remove", 0))?;
         Ok(false)
+    }
+
+    /// Gives a file its length and, if it is large, the blocks of all of it.
+    fn give_length(&self, file: &StagedFile, open: &OwnedFd) -> rustix::io::Result<()> {
+        let reserve =
+            self.options.reserve && file.target.is_some() && file.length >= LEAST_RESERVED;
+        sys::retry(|| rustix::fs::ftruncate(open, file.length))?;
+        if reserve { file.reserve(open) } else { Ok(()) }
     }
 
     pub(crate) fn open(&self, file: &StagedFile) -> Result<Arc<OwnedFd>, StagingError> {

@@ -212,12 +212,27 @@ impl Staging {
             dirty_in: AtomicU64::new(0),
             refused: AtomicBool::new(false),
         });
-        if self.options.reserve && state == State::Absent && length >= LEAST_RESERVED {
-            self.create_file(&file)?;
+        // What an earlier receiver left must be compared with its notes first.
+        if !self.resumed {
+            self.create_if_large(&file)?;
         }
         files.names.extend(file.target.clone());
         files.list.push(file);
         Ok(FileIndex(index))
+    }
+
+    fn create_if_large(&self, file: &StagedFile) -> Result<(), StagingError> {
+        if self.options.reserve && file.length >= LEAST_RESERVED {
+            self.create_file(file)?;
+        }
+        Ok(())
+    }
+
+    /// Creates the files that are created when they are added, unless an earlier receiver may have
+    /// left them.
+    pub(crate) fn create_large_files(&self) -> Result<(), StagingError> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner).list.clone();
+        files.iter().try_for_each(|file| self.create_if_large(file))
     }
 
     /// Refuses small files, for which nothing was reserved, if there is no room for all of them.
@@ -249,12 +264,28 @@ impl Staging {
     /// # Errors
     /// [`StagingError::System`].
     pub fn has_staged(&self, index: FileIndex, length: u64) -> Result<bool, StagingError> {
-        let name = Key::Data(index.0).name();
+        Ok(self.length_left(Key::Data(index.0))? == Some(length))
+    }
+
+    /// Bytes of a file that are there: none of one that is missing.
+    pub(crate) fn length_on_disk(&self, file: &StagedFile) -> Result<u64, StagingError> {
+        match (&file.device, *file.read()) {
+            (Some(device), _) => device.length(),
+            (None, State::Gone) => Ok(file.length), // it has its final name, or is not received
+            (None, _) => Ok(self.length_left(file.key)?.unwrap_or(0)),
+        }
+    }
+
+    /// Bytes of a regular file in the staging directory; `None` if there is none of the name.
+    fn length_left(&self, key: Key) -> Result<Option<u64>, StagingError> {
+        let name = key.name();
         match rustix::fs::statat(self.directory(), &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(false),
+            Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(failed(&self.path().join(name), "examine")(errno)),
-            Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-                && stat.st_size as u64 == length),
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                Ok(Some(stat.st_size as u64))
+            }
+            Ok(_) => Ok(None),
         }
     }
 }

@@ -15,32 +15,32 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const T: usize = 64;
-const SLOTS: u32 = 8;
+pub(crate) const T: usize = 64;
+pub(crate) const SLOTS: u32 = 8;
 
 /// Four blocks of 16 symbols.
 fn layout() -> ObjectLayout {
     raptorq(64 * T as u64, T as u16, 4, 1)
 }
 
-fn open(directory: &Path) -> (Arc<Staging>, Kept) {
+pub(crate) fn open(directory: &Path) -> (Arc<Staging>, Kept) {
     let target = Arc::new(TargetDirectory::open(directory).unwrap());
     let (staging, kept) = Staging::create(target, "test", StagingOptions::default()).unwrap();
     (Arc::new(staging), kept)
 }
 
-fn add_object(staging: &Arc<Staging>) -> StagedObject {
+pub(crate) fn add_object(staging: &Arc<Staging>) -> StagedObject {
     let length = layout().oti().transfer_length;
     staging.add_file(name("a"), length, FileAttributes::default()).unwrap();
     StagedObject::new(Arc::clone(staging), layout(), whole_file(length), SLOTS).unwrap()
 }
 
-fn symbol(sbn: u32, esi: u32) -> Vec<u8> {
+pub(crate) fn symbol(sbn: u32, esi: u32) -> Vec<u8> {
     (0..T as u32).map(|at| (at * 7 + sbn * 61 + esi * 13 + 1) as u8).collect()
 }
 
 /// Receives a symbol: its bytes, then the note.
-fn receive(staging: &Staging, object: &StagedObject, sbn: u32, esi: u32) {
+pub(crate) fn receive(staging: &Staging, object: &StagedObject, sbn: u32, esi: u32) {
     let (sbn_id, bytes) = (Sbn(sbn), symbol(sbn, esi));
     let note = if esi < 16 {
         object.write_source(sbn_id, Esi(esi), &bytes).unwrap();
@@ -54,7 +54,7 @@ fn receive(staging: &Staging, object: &StagedObject, sbn: u32, esi: u32) {
 }
 
 /// The files of a staging directory, as they are now.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for file in names_in(from) {
         fs::copy(from.join(&file), to.join(&file)).unwrap();
@@ -62,7 +62,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Source and repair symbols that are believed, after looking at the bytes of each.
-fn believed(directory: &Path, kept: &Kept) -> usize {
+pub(crate) fn believed(directory: &Path, kept: &Kept) -> usize {
     let file = fs::read(directory.join(".fontana-test/0")).unwrap_or_default();
     let spool = fs::read(directory.join(".fontana-test/0.repair")).unwrap_or_default();
     let mut count = 0;

@@ -545,20 +545,22 @@ fn what_was_noted_is_taken_over_by_the_next_receiver() {
 }
 
 #[test]
-fn a_file_of_another_length_is_not_taken_over() {
-    let dir = tempfile::tempdir().unwrap();
-    let create = || {
-        let target = Arc::new(TargetDirectory::open(dir.path()).unwrap());
-        Staging::create(target, "test", OVERWRITE).unwrap().0
-    };
-    let first = create();
-    let index = first.add_file(name("a"), 5, FileAttributes::default()).unwrap();
-    first.write_file(index, 0, b"bytes").unwrap();
-    first.note(&[Note::Packets { count: 1 }]).unwrap();
-    drop(first);
-    fs::write(dir.path().join(".fontana-test/0"), "cut").unwrap();
-    let second = create();
-    let index = second.add_file(name("a"), 5, FileAttributes::default()).unwrap();
-    second.commit(&[index]).unwrap();
-    assert_eq!(fs::read(dir.path().join("a")).unwrap(), [0; 5]);
+fn a_file_of_another_length_is_given_its_own() {
+    for (left, committed) in [("cut", b"cut\0\0"), ("longer", b"longe")] {
+        let dir = tempfile::tempdir().unwrap();
+        let create = || {
+            let target = Arc::new(TargetDirectory::open(dir.path()).unwrap());
+            Staging::create(target, "test", OVERWRITE).unwrap().0
+        };
+        let first = create();
+        let index = first.add_file(name("a"), 5, FileAttributes::default()).unwrap();
+        first.write_file(index, 0, b"bytes").unwrap();
+        first.note(&[Note::Packets { count: 1 }]).unwrap();
+        drop(first);
+        fs::write(dir.path().join(".fontana-test/0"), left).unwrap();
+        let second = create();
+        let index = second.add_file(name("a"), 5, FileAttributes::default()).unwrap();
+        second.commit(&[index]).unwrap();
+        assert_eq!(fs::read(dir.path().join("a")).unwrap(), committed);
+    }
 }

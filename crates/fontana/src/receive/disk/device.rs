@@ -87,11 +87,9 @@ impl Disk {
         let (a, b) = on.device.identity();
         let identity = [description.as_slice(), &a.to_be_bytes(), &b.to_be_bytes()].concat();
         let tag = manifest_hash(&identity).to_string();
-        let (staging, kept) = Staging::create(Arc::clone(&self.target), &tag, self.options)?;
+        let (staging, mut kept) = Staging::create(Arc::clone(&self.target), &tag, self.options)?;
         let staging = Arc::new(staging);
         staging.describe(&description)?;
-        // A file must be as long as what is read of it.
-        on.device.set_length(length)?;
         let index = staging.add_device(&on.device, length)?;
         let mut parts = BTreeMap::new();
         collect_parts(file, index, true, &mut parts);
@@ -112,6 +110,10 @@ impl Disk {
             on.objects.push((object.toi, Arc::clone(&open)));
             opened.objects.push((Toi::from(object.toi), open));
         }
+        let staged = on.objects.iter().map(|(toi, object)| (*toi, &object.staged));
+        staging.reconcile(staged, &mut kept)?;
+        // A file must be as long as what is read of it.
+        on.device.set_length(length)?;
         opened.kept = protocol_view(kept);
         on.length = length;
         on.holes = file.holes().collect();

@@ -124,9 +124,34 @@ impl Disk {
                 }
             }
         }
+        let objects = self.open_objects(manifest, wanted, &groups, staging, parts)?;
+        staging.reconcile(objects.iter().map(|(toi, open)| (*toi, &open.staged)), &mut kept)?;
         staging.check_room()?;
         // What an earlier life had verified, and was stopped before all of it had its name.
         staging.publish(&settled)?;
+        let is_settled = |toi| there.contains(toi) || kept.committed.contains(toi);
+        for (toi, open) in objects.iter().filter(|(toi, _)| !is_settled(toi)) {
+            for sbn in existing.copy(&self.target, &entries, staging, *toi, &open.staged)? {
+                let whole = StoredBlock { whole: true, ..StoredBlock::default() };
+                kept.blocks.insert((*toi, sbn), whole);
+            }
+        }
+        kept.committed.extend(there);
+        let objects = objects.into_iter().map(|(toi, open)| (Toi::from(toi), open)).collect();
+        let part = (!self.selection.is_everything()).then_some(wanted.part);
+        let left_out = wanted.left_out(manifest);
+        Ok(Opened { objects, kept: protocol_view(kept), left_out, part })
+    }
+
+    /// Opens the objects that hold bytes of what is wanted, for symbols, by TOI.
+    fn open_objects(
+        &mut self,
+        manifest: &Manifest,
+        wanted: &Wanted<'_>,
+        groups: &Groups,
+        staging: &Arc<Staging>,
+        mut parts: BTreeMap<u32, Vec<Part>>,
+    ) -> Result<Vec<(u32, Arc<OpenObject>)>, Error> {
         let mut objects = Vec::new();
         for object in manifest.objects().iter().filter(|object| wanted.takes_object(object.toi)) {
             let mut parts = parts.remove(&object.toi).unwrap_or_default();
@@ -139,26 +164,16 @@ impl Disk {
             let mut names: Vec<_> = parts.into_iter().filter_map(|(.., name)| name).collect();
             names.dedup(); // a file with holes has several parts
             let staged = StagedObject::new(Arc::clone(staging), layout, extents, slots)?;
-            if !there.contains(&object.toi) && !kept.committed.contains(&object.toi) {
-                let copied = existing.copy(&self.target, &entries, staging, object.toi, &staged)?;
-                for sbn in copied {
-                    let whole = StoredBlock { whole: true, ..StoredBlock::default() };
-                    kept.blocks.insert((object.toi, sbn), whole);
-                }
-            }
             let open = OpenObject {
                 names,
                 group: groups.of_object(object.toi),
                 journal: Some(Arc::clone(staging)),
                 ..OpenObject::new(staged, files)
             };
-            objects.push((Toi::from(object.toi), Arc::new(open)));
+            objects.push((object.toi, Arc::new(open)));
             self.groups.entry(groups.of_object(object.toi)).or_default().add(object.toi);
         }
-        kept.committed.extend(there);
-        let part = (!self.selection.is_everything()).then_some(wanted.part);
-        let left_out = wanted.left_out(manifest);
-        Ok(Opened { objects, kept: protocol_view(kept), left_out, part })
+        Ok(objects)
     }
 
     /// What there is of it already, if that is to be found out.

@@ -1,0 +1,123 @@
+//! Comparing the notes of an earlier receiver with the files that are there.
+//!
+//! A staged file has its full length from its creation on. If it is shorter when a receiver resumes
+//! (a damaged disk, a copy that was interrupted, or somebody removed it), the bytes behind its end
+//! are gone, whatever the journal says of them. Their symbols must be received again: a symbol that
+//! is read as zeros makes its whole block wrong.
+
+use crate::extents::FileIndex;
+use crate::failure::StagingError;
+use crate::journal::{Kept, KeptBlock, Note};
+use crate::staged_object::StagedObject;
+use crate::staging::Staging;
+use fontana_fec::{Esi, Sbn};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// How much of an object's files is there.
+struct Available {
+    /// Bytes of the files that are too short.
+    short: BTreeMap<FileIndex, u64>,
+    /// Bytes of the spool.
+    spool: u64,
+}
+
+impl Staging {
+    /// Removes from `kept` the symbols that lie behind the end of a file of their object, and notes
+    /// that they are gone. Then creates the large files and brings those that were left to their
+    /// length. To be called when all files and `objects`, with their TOIs, were added and before
+    /// anything is written; does nothing unless an earlier receiver left files.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`], [`StagingError::System`].
+    pub fn reconcile<'o>(
+        &self,
+        objects: impl IntoIterator<Item = (u32, &'o StagedObject)>,
+        kept: &mut Kept,
+    ) -> Result<(), StagingError> {
+        if !self.is_resumed() {
+            return Ok(());
+        }
+        let mut is_damaged = false;
+        for (toi, object) in objects {
+            if kept.committed.contains(&toi) {
+                continue; // its files are complete, or have their names
+            }
+            let available = self.available_of(object)?;
+            let blocks = (toi, Sbn(0))..=(toi, Sbn(u32::MAX));
+            for (&(_, sbn), block) in kept.blocks.range_mut(blocks) {
+                let remaining = available.of_block(object, sbn, block);
+                if remaining != *block {
+                    self.note(&notes_of(toi, sbn, &remaining))?;
+                    *block = remaining;
+                    is_damaged = true;
+                }
+            }
+        }
+        kept.blocks.retain(|_, block| *block != KeptBlock::default());
+        if is_damaged {
+            // Before a file has its length again: the next receiver could not tell any more.
+            self.sync_notes()?;
+        }
+        self.create_large_files()
+    }
+
+    fn available_of(&self, object: &StagedObject) -> Result<Available, StagingError> {
+        let mut short = BTreeMap::new();
+        for (&index, file) in object.files() {
+            let length = self.length_on_disk(file)?;
+            if length < file.length {
+                short.insert(index, length);
+            }
+        }
+        Ok(Available { short, spool: self.length_on_disk(&object.spool().file)? })
+    }
+}
+
+impl Available {
+    /// The symbols of a block that are there.
+    fn of_block(&self, object: &StagedObject, sbn: Sbn, block: &KeptBlock) -> KeptBlock {
+        let mut remaining = block.clone();
+        if !self.short.is_empty() {
+            let range = object.placement().block_range(sbn);
+            remaining.whole &= range.is_ok_and(|range| self.has(object, range));
+            if block.whole && !remaining.whole {
+                let source_symbols = object.placement().source_symbols(sbn).unwrap_or(0);
+                remaining.in_place = (0..source_symbols).map(Esi).collect();
+            }
+            remaining.in_place.retain(|&esi| self.has_source(object, sbn, esi));
+        }
+        remaining.spooled.retain(|&(_, slot)| {
+            let end = object.spool().slot_range(sbn, slot).map(|range| range.end);
+            end.is_ok_and(|end| end <= self.spool)
+        });
+        remaining
+    }
+
+    fn has_source(&self, object: &StagedObject, sbn: Sbn, esi: Esi) -> bool {
+        let columns = 0..object.placement().symbol_size();
+        object.placement().column_pieces(sbn, esi, columns).is_ok_and(|mut pieces| {
+            pieces.all(|piece| {
+                let length = piece.in_columns.len() as u64;
+                self.has(object, piece.in_object..piece.in_object + length)
+            })
+        })
+    }
+
+    /// Whether a range of the object is there.
+    fn has(&self, object: &StagedObject, range: Range<u64>) -> bool {
+        let length = (range.end - range.start) as usize;
+        object.extents().pieces(range.start, length).all(|piece| {
+            let end = piece.offset + piece.within.len() as u64;
+            self.short.get(&piece.file).is_none_or(|&length| end <= length)
+        })
+    }
+}
+
+/// What the journal is to say of a block instead of what it says.
+fn notes_of(toi: u32, sbn: Sbn, block: &KeptBlock) -> Vec<Note> {
+    let in_place = block.in_place.iter().map(|&esi| Note::InPlace { toi, sbn, esi });
+    let spooled = block.spooled.iter().map(|&(esi, slot)| Note::Spooled { toi, sbn, esi, slot });
+    let whole = block.whole.then_some(Note::Whole { toi, sbn });
+    std::iter::once(Note::Void { toi, sbn }).chain(whole).chain(in_place).chain(spooled).collect()
+}
