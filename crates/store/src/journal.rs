@@ -70,7 +70,7 @@ pub enum Note {
         /// Block.
         sbn: Sbn,
     },
-    /// What was noted of the block before means nothing any more.
+    /// What was noted of the block before means nothing any more, and the object is not committed.
     Void {
         /// Object.
         toi: u32,
@@ -212,6 +212,7 @@ impl Kept {
             }
             Note::Void { toi, sbn } => {
                 self.blocks.remove(&(toi, sbn));
+                self.committed.remove(&toi);
             }
             Note::Committed { toi } => {
                 self.committed.insert(toi);

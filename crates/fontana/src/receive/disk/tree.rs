@@ -5,10 +5,11 @@ use super::existing::{Existing, Survey, to_put_right};
 use super::wanted::Wanted;
 use super::{Disk, OpenObject, Opened};
 use crate::error::Error;
+use fontana_fec::Sbn;
 use fontana_proto::{BlockId, ControlError, Kept, KeptBlock, repair_slots};
 use fontana_store::{
-    Extent, Extents, FileAttributes, FileIndex, KeptBlock as StoredBlock, StagedObject, Staging,
-    StagingError, TargetName, Timestamp,
+    Extent, Extents, FileAttributes, FileIndex, KeptBlock as StoredBlock, Note, StagedObject,
+    Staging, StagingError, TargetName, Timestamp,
 };
 use fontana_wire::{
     Entry, FileEntry, Manifest, Metadata, PlacedSegment, Segment, Toi, manifest_hash,
@@ -298,6 +299,17 @@ impl Disk {
             }
         }
         let is_gone = |toi: u32| gone.contains(&groups.of_object(toi));
+        let committed = kept.committed.iter().map(|&toi| (toi, Sbn(0)));
+        let notes: Vec<_> = committed
+            .chain(kept.blocks.keys().copied())
+            .filter(|&(toi, _)| is_gone(toi))
+            .map(|(toi, sbn)| Note::Void { toi, sbn })
+            .collect();
+        if !notes.is_empty() {
+            // Before the files are made again: the next receiver would take them for verified.
+            staging.note(&notes)?;
+            staging.sync_notes()?;
+        }
         kept.committed.retain(|&toi| !is_gone(toi));
         kept.blocks.retain(|&(toi, _), _| !is_gone(toi));
         Ok(())
@@ -388,5 +400,63 @@ pub(super) fn protocol_view(kept: fontana_store::Kept) -> Kept {
                 spooled: block.spooled,
             })
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receive::ReceiveOptions;
+    use crate::stop::Stop;
+    use fontana_fec::{Esi, FecScheme, Oti};
+    use fontana_store::{Selection, TargetDirectory};
+    use fontana_wire::{BlockHasher, ManifestObject, RelativePath};
+    use std::path::Path;
+
+    const CONTENT: &[u8; 64] = b"sixty-four bytes, which are one block of four symbols of sixteen";
+
+    /// Opens one file of one block, as a receiver does.
+    fn open(target: &Path) -> (Disk, Opened) {
+        let scheme = FecScheme::NoCode { max_source_block_length: 4 };
+        let oti = Oti { transfer_length: 64, symbol_size: 16, scheme };
+        let mut hasher = BlockHasher::new();
+        hasher.update(CONTENT);
+        let object = ManifestObject { toi: 1, oti, block_hashes: vec![hasher.finalize()] };
+        let path = RelativePath::new("file").unwrap();
+        let file = Entry::File(FileEntry::whole_object(path, Metadata::default(), 1, 64));
+        let manifest = Manifest::new(1, "", vec![object], vec![file]).unwrap();
+        let (options, tell) = (ReceiveOptions::new(target), Box::new(|_, _| {}));
+        let target = Arc::new(TargetDirectory::open(target).unwrap());
+        let everything = Selection::new(&[]).unwrap();
+        let mut disk = Disk::new(target, &options, everything, None, Stop::new(), tell);
+        let opened = disk.open_tree(&manifest).unwrap();
+        (disk, opened)
+    }
+
+    #[test]
+    fn a_committed_file_that_was_removed_is_received_again_also_after_another_interruption() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut disk, opened) = open(directory.path());
+        let (toi, object) = &opened.objects[0];
+        object.staged.write_source_run(Sbn(0), Esi(0), CONTENT).unwrap();
+        object.note(&[Note::Whole { toi: 1, sbn: Sbn(0) }]).unwrap();
+        disk.commit(object, *toi).unwrap();
+        let file = directory.path().join("file");
+        assert_eq!(std::fs::read(&file).unwrap(), CONTENT);
+        drop((disk, opened));
+
+        std::fs::remove_file(&file).unwrap();
+        let (disk, opened) = open(directory.path());
+        assert!(opened.kept.committed.is_empty() && opened.kept.blocks.is_empty());
+        let object = &opened.objects[0].1;
+        object.staged.write_source(Sbn(0), Esi(2), &CONTENT[32..48]).unwrap();
+        object.note(&[Note::InPlace { toi: 1, sbn: Sbn(0), esi: Esi(2) }]).unwrap();
+        drop((disk, opened));
+
+        let (_, opened) = open(directory.path());
+        assert!(!file.exists(), "three of its symbols are missing");
+        assert!(opened.kept.committed.is_empty());
+        assert_eq!(opened.kept.blocks.len(), 1);
+        assert_eq!(opened.kept.blocks[0].in_place, [Esi(2)]);
     }
 }
