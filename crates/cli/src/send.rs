@@ -66,6 +66,7 @@ pub(crate) fn run(
         bar: SendBar::new(console, symbols),
         gate: OncePerSecond::default(),
         failures_told: 0,
+        mtu_warning: MtuWarning::default(),
         time_is_up: false,
     };
     let source_symbols = session.source_symbols();
@@ -286,6 +287,31 @@ fn warn_of_lost(lost: u64, console: &Console) {
     }
 }
 
+/// Warns once in each period in which packets do not fit the MTU any more.
+#[derive(Debug, Default)]
+struct MtuWarning {
+    drops_told: u64,
+}
+
+impl MtuWarning {
+    fn observe(&mut self, progress: &SendProgress<'_>, console: &Console) {
+        let Some(drop) = progress.mtu_drop.filter(|drop| drop.number > self.drops_told) else {
+            return;
+        };
+        self.drops_told = drop.number;
+        let of_interface =
+            drop.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
+        let message = format!(
+            "the MTU{of_interface} was lowered: packets of {} bytes do not fit, and are lost",
+            drop.payload_size,
+        );
+        console.warning(
+            &message,
+            "raise it again, and they are sent; or send smaller packets (--symbol-size)",
+        );
+    }
+}
+
 /// LCT header and payload id of a packet of content (`docs/wire.md`, section 1).
 pub(crate) const PACKET_HEADER: u64 = 20;
 
@@ -299,6 +325,7 @@ struct Watch<'a> {
     bar: SendBar,
     gate: OncePerSecond,
     failures_told: usize,
+    mtu_warning: MtuWarning,
     time_is_up: bool,
 }
 
@@ -312,6 +339,7 @@ impl Watch<'_> {
             self.console.failure(&failure);
         }
         self.failures_told = progress.failures.len();
+        self.mtu_warning.observe(progress, self.console);
         if self.gate.passes(progress.elapsed) {
             self.console.event(&SendEvent::progress(progress, self.copies));
         }

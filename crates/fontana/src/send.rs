@@ -21,7 +21,7 @@ use crate::reach::Reach;
 use crate::stop::Stop;
 use crate::verdict::Verdict;
 use fontana_fec::Oti;
-use fontana_net::{Destination, Interface, IpVersion, SendConfig, SendSocket};
+use fontana_net::{Destination, Interface, IpVersion, MtuDrop, SendConfig, SendSocket};
 use fontana_proto::{
     ChannelClock, ControlObject, Instant, MetadataMode, Profile, SendMode, SendObject, Sender,
     SenderConfig, SenderStats,
@@ -172,6 +172,9 @@ pub struct SendProgress<'a> {
     pub source_symbols: u64,
     /// Datagrams that this host could not send, of those counted in `stats`.
     pub lost: u64,
+    /// The last period in which packets did not fit the interface's MTU any more; they are among
+    /// those that are `lost`.
+    pub mtu_drop: Option<&'a MtuDrop>,
     /// Files that had to be given up so far, with the reason.
     pub failures: &'a [Error],
 }

@@ -73,4 +73,4 @@ pub use receiver::{
     Batch, BufferShortfall, Datagram, Ecn, ReceiveConfig, ReceiveError, ReceiveSocket, Reception,
 };
 pub use rx_thread::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
-pub use sender::{Destination, SendConfig, SendError, SendSocket, Sent};
+pub use sender::{Destination, MtuDrop, SendConfig, SendError, SendSocket, Sent};

@@ -14,6 +14,7 @@
 //! session cannot change its packet size anyway.
 
 mod config;
+mod fit;
 mod options;
 
 use std::io;
@@ -23,11 +24,13 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 pub use config::{Destination, SendConfig, SendError};
+pub use fit::MtuDrop;
 
 use crate::mtu::{IpVersion, MAX_PAYLOAD_SIZE};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use crate::sys;
 use config::{addresses, check_destinations, source_address};
+use fit::{Fit, Misfit};
 use options::{
     direct_to_interface, forbid_fragments, set_multicast_reach, set_traffic_class, step,
 };
@@ -73,14 +76,28 @@ pub struct SendLosses {
     pub refused: u64,
     /// A local packet filter forbids it (EPERM, EACCES).
     pub not_permitted: u64,
+    /// The MTU is lower than when a datagram of this size was sent before (EMSGSIZE).
+    pub too_large: u64,
+}
+
+/// An address to send to.
+#[derive(Debug)]
+struct Host {
+    address: SockAddr,
+    /// Index of the route whose MTU its datagrams have to fit.
+    route: usize,
 }
 
 /// A socket that sends one session's channels.
 #[derive(Debug)]
 pub struct SendSocket {
     socket: Socket,
-    /// Each is one or more addresses.
-    destinations: Vec<Vec<SockAddr>>,
+    /// Each is one or more hosts or groups.
+    destinations: Vec<Vec<Host>>,
+    /// By [`Host::route`].
+    fits: Vec<Fit>,
+    /// The last one, whether or not it has ended.
+    mtu_drop: Option<MtuDrop>,
     local_address: SocketAddr,
     interface: Option<(String, u32)>,
     offload: bool,
@@ -123,13 +140,17 @@ impl SendSocket {
 
         let local = step("read the local address", socket.local_addr())?;
         let interface_index = config.interface.as_ref().map_or(0, |interface| interface.index);
+        let routes = fit::routes(config);
+        let route_count = routes.iter().flatten().max().map_or(0, |last| last + 1);
+        let hosts = |(destination, routes): (&Destination, Vec<usize>)| {
+            let addresses = addresses(destination, interface_index).into_iter();
+            addresses.zip(routes).map(|(address, route)| Host { address, route }).collect()
+        };
         Ok(Self {
             socket,
-            destinations: config
-                .destinations
-                .iter()
-                .map(|destination| addresses(destination, interface_index))
-                .collect(),
+            destinations: config.destinations.iter().zip(routes).map(hosts).collect(),
+            fits: vec![Fit::default(); route_count],
+            mtu_drop: None,
             local_address: local.as_socket().unwrap_or(source),
             interface: config.interface.as_ref().map(|i| (i.name.clone(), i.mtu)),
             offload: config.offload && cfg!(any(target_os = "linux", target_os = "android")),
@@ -178,6 +199,12 @@ impl SendSocket {
         self.losses
     }
 
+    /// The last period in which datagrams did not fit the MTU any more; they count as
+    /// [`SendLosses::too_large`]. It goes on until a datagram of that size is sent again.
+    pub fn mtu_drop(&self) -> Option<&MtuDrop> {
+        self.mtu_drop.as_ref()
+    }
+
     /// Whether trains are handed to the kernel in one piece. It becomes `false` for good when the
     /// kernel or the device refuses.
     pub fn uses_offload(&self) -> bool {
@@ -192,19 +219,24 @@ impl SendSocket {
 
     fn send_to(
         &mut self,
-        host: &SockAddr,
+        host: &Host,
         contents: &[u8],
         segment_size: usize,
         sent: &mut Sent,
     ) -> Result<(), SendError> {
         let segments = (MAX_PAYLOAD_SIZE / segment_size).clamp(1, MAX_SEGMENTS);
         for train in contents.chunks(segment_size.saturating_mul(segments)) {
+            let (offload, too_large) = (self.offload, self.losses.too_large);
             if train.len() > segment_size && self.send_train(host, train, segment_size, sent)? {
                 continue;
             }
             for datagram in train.chunks(segment_size) {
                 self.keep_whole(datagram, host)?;
                 self.send_one(host, datagram, segment_size, sent)?;
+            }
+            if self.losses.too_large > too_large {
+                // The train was refused because of the MTU, not of the offload.
+                self.offload = offload;
             }
         }
         Ok(())
@@ -213,7 +245,7 @@ impl SendSocket {
     /// Sends a train in one piece. `false`: offload is not to be had, send it in pieces.
     fn send_train(
         &mut self,
-        host: &SockAddr,
+        host: &Host,
         train: &[u8],
         segment_size: usize,
         sent: &mut Sent,
@@ -235,19 +267,20 @@ impl SendSocket {
             Ok(()) => Ok(true),
         }
     }
-
     /// One system call: a datagram, or a train if the socket's segment size is set.
     fn send_one(
         &mut self,
-        host: &SockAddr,
+        host: &Host,
         contents: &[u8],
         segment_size: usize,
         sent: &mut Sent,
     ) -> Result<(), SendError> {
         let datagrams = contents.len().div_ceil(segment_size) as u64;
+        let size = contents.len().min(segment_size);
         let error = loop {
-            match self.socket.send_to(contents, host) {
+            match self.socket.send_to(contents, &host.address) {
                 Ok(_) => {
+                    self.fits[host.route].on_taken(size);
                     sent.datagrams += datagrams;
                     sent.payload_bytes += contents.len() as u64;
                     return Ok(());
@@ -257,15 +290,10 @@ impl SendSocket {
             }
         };
         if error.raw_os_error() == Some(libc::EMSGSIZE) {
-            let (interface, mtu) = match &self.interface {
-                Some((name, mtu)) => (name.clone(), Some(*mtu)),
-                None => ("the route".to_owned(), None),
-            };
-            let size = contents.len().min(segment_size);
-            return Err(SendError::TooLarge { size, interface, mtu });
+            self.on_misfit(host.route, size)?;
         }
         let Some(counter) = passing_reason(&mut self.losses, &error) else {
-            let to = host.as_socket().unwrap_or(self.local_address);
+            let to = host.address.as_socket().unwrap_or(self.local_address);
             return Err(SendError::System { to, error });
         };
         *counter += datagrams;
@@ -273,13 +301,35 @@ impl SendSocket {
         Ok(())
     }
 
+    /// The kernel refuses datagrams of `size` bytes, because they exceed the MTU of the route.
+    /// An error if it never took one of that size.
+    fn on_misfit(&mut self, route: usize, size: usize) -> Result<(), SendError> {
+        let interface = self.interface.as_ref();
+        match self.fits[route].on_misfit(size) {
+            Misfit::NeverFitted => {
+                return Err(SendError::TooLarge {
+                    size,
+                    interface: interface.map_or("the route".to_owned(), |(name, _)| name.clone()),
+                    mtu: interface.map(|(_, mtu)| *mtu),
+                });
+            }
+            Misfit::DropBegins => {
+                let number = self.mtu_drop.as_ref().map_or(1, |last| last.number + 1);
+                let interface = interface.map(|(name, _)| name.clone());
+                self.mtu_drop = Some(MtuDrop { number, payload_size: size, interface });
+            }
+            Misfit::DropGoesOn => {}
+        }
+        Ok(())
+    }
+
     /// Makes sure that a single datagram is not cut at the segment size of an earlier train.
-    fn keep_whole(&mut self, datagram: &[u8], host: &SockAddr) -> Result<(), SendError> {
+    fn keep_whole(&mut self, datagram: &[u8], host: &Host) -> Result<(), SendError> {
         // Without offload nothing is set: a refusal may concern the option as such.
         if self.segment_size_set == 0 || (self.offload && datagram.len() <= self.segment_size_set) {
             return Ok(());
         }
-        let to = host.as_socket().unwrap_or(self.local_address);
+        let to = host.address.as_socket().unwrap_or(self.local_address);
         self.set_segment_size(0).map_err(|error| SendError::System { to, error })
     }
 
@@ -310,6 +360,8 @@ fn passing_reason<'a>(losses: &'a mut SendLosses, error: &io::Error) -> Option<&
         }
         libc::ECONNREFUSED => Some(&mut losses.refused),
         libc::EPERM | libc::EACCES => Some(&mut losses.not_permitted),
+        // A datagram that never fitted is an error, which is decided before.
+        libc::EMSGSIZE => Some(&mut losses.too_large),
         _ => None,
     }
 }
@@ -319,6 +371,7 @@ mod tests {
     use super::*;
     use crate::group::GroupError;
     use crate::interface::Interfaces;
+    use crate::namespace::{Namespace, NamespaceError};
 
     fn loopback_sender(change: impl FnOnce(&mut SendConfig)) -> Result<SendSocket, SendError> {
         let interfaces = Interfaces::list().unwrap();
@@ -395,6 +448,73 @@ mod tests {
         assert_eq!(sender.sent(), Sent { datagrams: 6, payload_bytes: 1600, lost: 0 });
     }
 
+    /// A network whose loopback interface has this MTU. `None`, with the reason said, where this
+    /// process may make none.
+    fn network(mtu: u32) -> Option<Namespace> {
+        match Namespace::new() {
+            Ok(namespace) => {
+                namespace.ip(&format!("link set lo up mtu {mtu}")).unwrap();
+                Some(namespace)
+            }
+            Err(NamespaceError::NotPermitted) => {
+                fontana_testing::skip("network namespaces need root");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn datagrams_are_lost_while_the_mtu_is_too_low_and_sent_when_it_is_back() {
+        let cases: [fn(&mut SendConfig); 4] = [
+            |_| (),
+            |c| c.offload = false,
+            |c| *c = SendConfig::unicast(vec![vec!["127.0.0.1:9".parse().unwrap()]]),
+            |c| *c = SendConfig::unicast(vec![vec!["[::1]:9".parse().unwrap()]]),
+        ];
+        for case in cases {
+            let Some(network) = network(1500) else { return };
+            let mut sender = network.within(|| loopback_sender(case)).unwrap().unwrap();
+            let offload = sender.uses_offload();
+            // Two datagrams of 1400 bytes and a short one, which fits the lower MTU.
+            let train = [7; 2 * 1400 + 10];
+            let whole = Sent { datagrams: 3, payload_bytes: train.len() as u64, lost: 0 };
+            assert_eq!(sender.send_batch(0, &train, 1400).unwrap(), whole);
+            for number in 1..=2 {
+                network.ip("link set lo mtu 1300").unwrap();
+                for _ in 0..3 {
+                    let sent = sender.send_batch(0, &train, 1400).unwrap();
+                    assert!(sent.lost >= 2 && sent.lost + sent.datagrams == 3, "{sent:?}");
+                    // A short one alone is sent, and does not end the drop.
+                    assert_eq!(sender.send_batch(0, &[7; 10], 1400).unwrap().datagrams, 1);
+                }
+                let interface = sender.interface.as_ref().map(|(name, _)| name.clone());
+                let drop = MtuDrop { number, payload_size: 1400, interface };
+                assert_eq!(sender.mtu_drop(), Some(&drop));
+                network.ip("link set lo mtu 1500").unwrap();
+                assert_eq!(sender.send_batch(0, &train, 1400).unwrap(), whole);
+                assert_eq!(sender.uses_offload(), offload);
+            }
+            assert_eq!(sender.losses().too_large, sender.sent().lost);
+        }
+    }
+
+    #[test]
+    fn a_datagram_that_never_fitted_is_refused_with_the_mtu() {
+        let Some(network) = network(1300) else { return };
+        for offload in [true, false] {
+            let sender = network.within(|| loopback_sender(|c| c.offload = offload));
+            let mut sender = sender.unwrap().unwrap();
+            // 1300 less 28 of headers is the largest payload that fits.
+            assert_eq!(sender.send_batch(0, &[7; 2 * 1272], 1272).unwrap().datagrams, 2);
+            let refused = sender.send_batch(0, &[7; 2 * 1273], 1273).unwrap_err();
+            let SendError::TooLarge { size: 1273, interface, mtu: Some(1300) } = refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!((interface.as_str(), sender.mtu_drop()), ("lo", None));
+        }
+    }
+
     #[test]
     fn errors_that_may_pass_are_counted_and_others_are_not() {
         let mut losses = SendLosses::default();
@@ -405,6 +525,7 @@ mod tests {
             libc::EHOSTUNREACH,
             libc::ECONNREFUSED,
             libc::EPERM,
+            libc::EMSGSIZE,
         ] {
             let error = io::Error::from_raw_os_error(code);
             *passing_reason(&mut losses, &error).unwrap() += 1;
@@ -417,9 +538,10 @@ mod tests {
                 unreachable: 2,
                 refused: 1,
                 not_permitted: 1,
+                too_large: 1,
             }
         );
-        for code in [libc::EBADF, libc::EINVAL, libc::ENODEV, libc::EMSGSIZE] {
+        for code in [libc::EBADF, libc::EINVAL, libc::ENODEV] {
             assert!(passing_reason(&mut losses, &io::Error::from_raw_os_error(code)).is_none());
         }
     }

@@ -1,6 +1,6 @@
 //! `fontana send --watch`: directories as they change.
 
-use super::{Outline, Watch};
+use super::{MtuWarning, Outline, Watch};
 use crate::args::SendArguments;
 use crate::console::{Console, Failure};
 use crate::progress::{OncePerSecond, SendBar};
@@ -50,6 +50,7 @@ pub(super) fn run(
                     bar: SendBar::new(console, None),
                     gate: OncePerSecond::default(),
                     failures_told: 0,
+                    mtu_warning: MtuWarning::default(),
                     time_is_up: false,
                 });
             }

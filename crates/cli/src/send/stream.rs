@@ -41,12 +41,13 @@ pub(super) fn run(
     stop_on_signals(stop)?;
     let mut bar = SendBar::new(console, None);
     let mut gate = OncePerSecond::default();
-    let mut told = 0;
+    let (mut told, mut mtu_warning) = (0, super::MtuWarning::default());
     let summary = session.run(io::stdin(), stop, &mut |progress: &SendProgress<'_>| {
         for error in progress.failures.iter().skip(told) {
             console.failure(&Failure::from(error));
         }
         told = progress.failures.len();
+        mtu_warning.observe(progress, console);
         if gate.passes(progress.elapsed) {
             console.event(&SendEvent::progress(progress, copies));
         }

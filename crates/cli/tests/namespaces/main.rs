@@ -7,6 +7,7 @@
 mod bounds;
 mod layered;
 mod mirrors;
+mod mtu;
 mod pipes;
 mod real;
 mod relay;

@@ -103,6 +103,11 @@ impl Bench {
         format!("fd77::{}", number + 1)
     }
 
+    /// Sets the MTU of a host's interface, not of the switch's.
+    pub fn set_mtu(&self, host: usize, mtu: u32) {
+        sh(&format!("ip -n {} link set eth0 mtu {mtu}", self.host(host)));
+    }
+
     /// Loses UDP datagrams at the host's input, at random: `permille` of them.
     pub fn lose(&self, host: usize, permille: u32) {
         let host = self.host(host);

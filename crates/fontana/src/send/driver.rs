@@ -79,8 +79,8 @@ pub(super) fn run(
             if over || elapsed >= last_observed + OBSERVE_EVERY {
                 last_observed = elapsed;
                 let (lost, failures) = (driver.trains.lost, &driver.failures[..]);
-                let stats = sender.stats();
-                observe(&SendProgress { elapsed, stats, source_symbols, lost, failures });
+                let (stats, mtu_drop) = (sender.stats(), driver.trains.mtu_drop());
+                observe(&SendProgress { elapsed, stats, source_symbols, lost, mtu_drop, failures });
             }
             if over {
                 let interrupted = stop.is_set() && !driver.ended;

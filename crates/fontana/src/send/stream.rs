@@ -198,8 +198,8 @@ impl StreamSession {
                 last_observed = elapsed;
                 let stats = driver.sender.stats();
                 let (source_symbols, lost) = (stats.source_symbols, driver.trains.lost);
-                let failures = &driver.failures;
-                observe(&SendProgress { elapsed, stats, source_symbols, lost, failures });
+                let (failures, mtu_drop) = (&driver.failures[..], driver.trains.mtu_drop());
+                observe(&SendProgress { elapsed, stats, source_symbols, lost, mtu_drop, failures });
             }
             if driver.ended {
                 return Ok(driver.summary(elapsed));

@@ -1,7 +1,7 @@
 //! Packets on their way to the kernel.
 
 use crate::error::Error;
-use fontana_net::SendSocket;
+use fontana_net::{MtuDrop, SendSocket};
 use fontana_proto::ChannelId;
 
 /// The trains of a session's channels. They leave when they are full, and all together when the sender
@@ -18,6 +18,11 @@ pub(super) struct Trains {
 impl Trains {
     pub(super) fn new(socket: SendSocket) -> Self {
         Self { socket, trains: Vec::new(), lost: 0 }
+    }
+
+    /// The last period in which datagrams did not fit the MTU any more.
+    pub(super) fn mtu_drop(&self) -> Option<&MtuDrop> {
+        self.socket.mtu_drop()
     }
 
     /// Adds a datagram to a channel's train.

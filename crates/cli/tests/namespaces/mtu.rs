@@ -1,0 +1,43 @@
+//! The MTU of a sender's interface, lowered while the session runs or too low from the start.
+
+use crate::scene::{Scene, same_file};
+use std::time::Duration;
+
+/// Less than the packets of a session take on a link of 1500 bytes; enough for IPv6 to stay.
+const LOW_MTU: u32 = 1300;
+
+#[test]
+fn a_sender_outlives_an_mtu_drop_and_warns_once() {
+    let Some(scene) = Scene::new(2) else { return };
+    let file = scene.noise("image.raw", 16 << 20);
+    let mut session = scene.send(0, "--rate 50M", &file);
+    let mut reception = scene.receive(1, &session.ticket, "--timeout 60");
+    reception.receiver.wait_for("accepted", Duration::from_secs(30));
+
+    scene.bench.set_mtu(0, LOW_MTU);
+    let warning = session.sender.wait_for("warning", Duration::from_secs(10));
+    let message = warning["message"].as_str().unwrap();
+    assert!(message.contains("MTU of eth0"), "{message}");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(reception.receiver.last("summary").is_none());
+    scene.bench.set_mtu(0, 1500);
+
+    reception.complete();
+    assert!(same_file(&file, &scene.received(1).join("image.raw")));
+    // The next progress report shows that the sender runs; then nothing but the sum of all losses
+    // is a warning.
+    session.sender.wait_for("progress", Duration::from_secs(10));
+    let warnings = session.sender.seen.iter().filter(|event| event["event"] == "warning").count();
+    assert_eq!(warnings, 1);
+    assert!(session.end().number("lost") > 0.0);
+}
+
+#[test]
+fn packets_that_never_fit_end_the_sender_before_anything_was_sent() {
+    let Some(scene) = Scene::new(1) else { return };
+    let file = scene.noise("image.raw", 1 << 20);
+    let mut session = scene.send(0, "--symbol-size 1456", &file);
+    let (code, errors) = session.sender.finish(Duration::from_secs(10));
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("does not fit the MTU of eth0 (1500 bytes)"), "{errors}");
+}

@@ -1,0 +1,112 @@
+//! Datagrams and the MTU of their route: too large from the start, or since the MTU was lowered.
+//!
+//! A datagram that never fitted is a mistake of the caller. One whose size the kernel took before
+//! is lost, because the MTU may be raised again: a switch of the link's mode, a tunnel that is set
+//! up again, or an administrator's mistake last seconds, and a session lasts days.
+
+use super::config::{Destination, SendConfig};
+
+/// A period in which datagrams do not fit the MTU of their route, although the socket sent
+/// datagrams of their size before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MtuDrop {
+    /// Counts the periods of a socket, from 1.
+    pub number: u64,
+    /// UDP payload of the first datagram that did not fit, in bytes.
+    pub payload_size: usize,
+    /// Name of the interface; `None` if the routing table chooses it.
+    pub interface: Option<String>,
+}
+
+/// What a route took and refused so far. Sizes are UDP payloads in bytes.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Fit {
+    largest_taken: usize,
+    /// The size that begins a period of lost datagrams, while it lasts.
+    refused: Option<usize>,
+}
+
+/// What it means that a datagram exceeds the MTU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Misfit {
+    /// No datagram of this size was ever taken.
+    NeverFitted,
+    /// The MTU has been lowered; this is the first datagram that does not fit.
+    DropBegins,
+    /// The MTU is still too low.
+    DropGoesOn,
+}
+
+impl Fit {
+    /// The kernel took datagrams of this size.
+    pub(super) fn on_taken(&mut self, size: usize) {
+        self.largest_taken = self.largest_taken.max(size);
+        // Smaller ones fit a lower MTU, too.
+        self.refused = self.refused.filter(|&refused| size < refused);
+    }
+
+    /// The kernel refused a datagram of this size: it exceeds the MTU.
+    pub(super) fn on_misfit(&mut self, size: usize) -> Misfit {
+        if size > self.largest_taken {
+            return Misfit::NeverFitted;
+        }
+        match self.refused.replace(self.refused.map_or(size, |refused| refused.min(size))) {
+            None => Misfit::DropBegins,
+            Some(_) => Misfit::DropGoesOn,
+        }
+    }
+}
+
+/// The route of each host of each destination, as an index from 0. Groups and broadcast addresses
+/// share one, because the interface has one MTU. Each host of a list has its own, because the
+/// routing table may choose another interface for it.
+pub(super) fn routes(config: &SendConfig) -> Vec<Vec<usize>> {
+    let mut next = 1;
+    let hosts = |destination: &Destination| match destination {
+        Destination::Multicast(_) | Destination::Broadcast(_) => vec![0],
+        Destination::Unicast(hosts) => {
+            let first = next;
+            next += hosts.len();
+            (first..next).collect()
+        }
+    };
+    config.destinations.iter().map(hosts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_fitted_is_told_apart_from_what_ceased_to_fit() {
+        let mut fit = Fit::default();
+        assert_eq!(fit.on_misfit(1), Misfit::NeverFitted);
+        fit.on_taken(1000);
+        assert_eq!(fit.on_misfit(1001), Misfit::NeverFitted);
+        assert_eq!(fit.on_misfit(1000), Misfit::DropBegins);
+        assert_eq!(fit.on_misfit(1000), Misfit::DropGoesOn);
+    }
+
+    #[test]
+    fn a_drop_lasts_until_a_datagram_of_the_refused_size_is_taken() {
+        let mut fit = Fit::default();
+        fit.on_taken(1000);
+        assert_eq!(fit.on_misfit(900), Misfit::DropBegins);
+        assert_eq!(fit.on_misfit(1000), Misfit::DropGoesOn);
+        fit.on_taken(899);
+        assert_eq!(fit.on_misfit(1000), Misfit::DropGoesOn);
+        fit.on_taken(900);
+        assert_eq!(fit.on_misfit(1000), Misfit::DropBegins);
+    }
+
+    #[test]
+    fn groups_share_a_route_and_each_host_of_a_list_has_its_own() {
+        let group = |last| Destination::Multicast(([239, 255, 0, last], 9).into());
+        let list = |last| Destination::Unicast(vec![([10, 0, 0, last], 9).into(); 2]);
+        let config = SendConfig {
+            destinations: vec![group(1), list(1), group(2), list(2)],
+            ..SendConfig::unicast(Vec::new())
+        };
+        assert_eq!(routes(&config), [vec![0], vec![1, 2], vec![0], vec![3, 4]]);
+    }
+}
