@@ -11,6 +11,7 @@
 //! A reader that goes away ends the program quietly: `fontana send FILE | head -1` is no error.
 
 use crate::events::{self, Notice};
+use fontana::net::ThreadError;
 use fontana::{Error, Stop, Verdict};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
@@ -48,6 +49,12 @@ impl From<&Error> for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::from(&error)
+    }
+}
+
+impl From<ThreadError> for Failure {
+    fn from(error: ThreadError) -> Self {
+        Self::from(Error::from(error))
     }
 }
 

@@ -5,6 +5,8 @@ use crate::console::{Console, Failure};
 use crate::events::{DemoEvent, seconds, verdict};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Rate, Time};
+use fontana::net::ThreadError;
+use fontana::net::thread::spawn_scoped;
 use fontana::wire::Ticket;
 use fontana::{SendOptions, SendSession, SendSummary, Stop, Verdict};
 use path::Way;
@@ -12,8 +14,9 @@ use receiver::{Outcome, Part, RECEIVERS, Stage};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, OnceLock};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 mod path;
@@ -125,18 +128,23 @@ fn pour(
         source_symbols: session.source_symbols(),
         symbols_sent: AtomicU64::new(0),
         began: OnceLock::new(),
-        ready: Barrier::new(1 + RECEIVERS.iter().filter(|part| part.is_early()).count()),
         stop,
     };
     std::thread::scope(|scope| {
+        // If a thread cannot be started, those that run are stopped.
+        let give_up = |_: &ThreadError| stop.set();
         let mut receivers = Vec::new();
+        let (joining, ready) = channel();
         for (part, reach) in RECEIVERS.iter().zip(&way.receivers) {
             let (stage, bar) = (&stage, receiver::bar(console, part));
-            receivers.push(scope.spawn(move || receiver::play(part, reach, stage, bar)));
+            let joining = part.is_early().then(|| joining.clone());
+            let play = move || receiver::play(part, reach, stage, bar, joining);
+            receivers.push(spawn_scoped(scope, part.name, play).inspect_err(give_up)?);
         }
-        // Nobody misses the first packet who is not meant to.
-        stage.ready.wait();
-        let sender = scope.spawn(|| {
+        drop(joining);
+        // The early receivers have joined when they have dropped their ends: they miss no packet.
+        let _ = ready.recv();
+        let send = || {
             stage.begin();
             let sent = session.run(&enough, &mut |progress| {
                 let stats = &progress.stats;
@@ -148,7 +156,8 @@ fn pour(
                 stop.set();
             }
             sent
-        });
+        };
+        let sender = spawn_scoped(scope, "send", send).inspect_err(give_up)?;
         let lost = || Failure::new(Verdict::Io, "a thread of the demonstration died", "");
         let outcomes: Result<Vec<_>, _> =
             receivers.into_iter().map(|receiver| receiver.join().map_err(|_| lost())).collect();

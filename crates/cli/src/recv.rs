@@ -49,7 +49,7 @@ pub(crate) fn run(
     let mut watch = Watch {
         console,
         stop,
-        chooser: asks.then(|| Chooser::new(session.handle())),
+        chooser: asks.then(|| Chooser::new(session.handle())).transpose()?,
         bar: None,
         gate: OncePerSecond::default(),
         files: 0,

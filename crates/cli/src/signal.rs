@@ -1,6 +1,7 @@
 //! Signals: the first one asks the session to stop, the second one ends the program.
 
 use crate::console::Failure;
+use fontana::net::thread::spawn;
 use fontana::{Stop, Verdict};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -21,6 +22,6 @@ pub(crate) fn stop_on_signals(stop: &Stop) -> Result<(), Failure> {
             stop.set();
         }
     };
-    let thread = std::thread::Builder::new().name("signals".to_owned());
-    thread.spawn(listen).map(drop).map_err(failed)
+    spawn("signals", listen)?;
+    Ok(())
 }

@@ -3,6 +3,8 @@
 use crate::error::Error;
 use crate::geometry::{self, Code};
 use fontana_fec::{Oti, Sbn};
+use fontana_net::ThreadError;
+use fontana_net::thread::spawn_scoped;
 use fontana_store::{FileIndex, Filter, ObjectSource, SourceError};
 use fontana_wire::{
     BlockHasher, Entry, Hash, Manifest, ManifestError, ManifestObject, RelativePath, Toi,
@@ -164,31 +166,35 @@ fn in_parallel<T: Send>(
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
     let failed = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..workers.clamp(1, count.max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count {
-                        return;
-                    }
-                    match work(number) {
-                        Ok(result) => {
-                            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                            if let Some(slot) = done.get_mut(number) {
-                                *slot = result;
-                            }
-                        }
-                        Err(error) => {
-                            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                            failed.get_or_insert(error);
-                            return;
-                        }
+    let run = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return;
+            }
+            match work(number) {
+                Ok(result) => {
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(slot) = done.get_mut(number) {
+                        *slot = result;
                     }
                 }
-            });
+                Err(error) => {
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    failed.get_or_insert(error);
+                    return;
+                }
+            }
         }
-    });
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers.clamp(1, count.max(1)) {
+            // No number is left for the threads that have been started.
+            let no_more = |_: &ThreadError| next.store(count, Ordering::Relaxed);
+            spawn_scoped(scope, "hash", run).inspect_err(no_more)?;
+        }
+        Ok::<(), ThreadError>(())
+    })?;
     match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error.into()),
         None => Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner)),

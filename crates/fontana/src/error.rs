@@ -1,7 +1,7 @@
 //! Why a session could not be set up or went wrong, and what to do about it.
 
 use crate::verdict::Verdict;
-use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError};
+use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError, ThreadError};
 use fontana_proto::{ControlError, StreamBreak};
 use fontana_store::{EncodeError, ScanError, SourceError, StagingError};
 use fontana_wire::{CongestionError, HeadError, PathError};
@@ -215,6 +215,9 @@ pub enum Error {
     /// The session's head.
     #[error(transparent)]
     Head(#[from] HeadError),
+    /// The system has no thread left.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
     /// The system refuses something that needs no file and no socket.
     #[error("cannot {doing}: {error}")]
     System {
@@ -277,7 +280,10 @@ impl Error {
                 | StreamBreak::Behind
                 | StreamBreak::BySender => Verdict::Incomplete,
             },
-            Self::System { .. } | Self::Consumer { .. } | Self::Producer { .. } => Verdict::Io,
+            Self::System { .. }
+            | Self::Thread(_)
+            | Self::Consumer { .. }
+            | Self::Producer { .. } => Verdict::Io,
             Self::Send(SendError::Setup { .. } | SendError::System { .. })
             | Self::Receive(ReceiveError::Setup { .. }) => Verdict::Io,
             Self::Scan(error) => error.category().map_or(Verdict::Usage, Verdict::from),
@@ -341,6 +347,9 @@ impl Error {
                 StreamBreak::Failed => "somebody forges packets, or a machine is broken",
                 StreamBreak::BySender => "see what the sender says",
             },
+            Self::Thread(_) => {
+                "raise the limit on threads (ulimit -u, or pids.max of the container), or on memory"
+            }
             Self::TooSmall { .. } => "use a larger device; nothing was written beyond its end",
             Self::ReadBack { .. } => {
                 "the device is broken, or somebody else writes to it: use another one"

@@ -15,6 +15,7 @@
 //! | [`channels`] | the sockets of a session's channels, which come and go |
 //! | [`rx_thread`] | a thread that drains the sockets and never waits for its consumer |
 //! | [`frames`] | Ethernet frames past this host's protocols, for relays |
+//! | [`thread`] | threads with names, whose start may fail |
 //! | [`namespace`] | networks of this process's own, for hosts that are threads |
 //! | [`doctor`] | does multicast work here, and if not, what to do |
 //!
@@ -60,6 +61,7 @@ pub mod receiver;
 pub mod rx_thread;
 pub mod sender;
 mod sys;
+pub mod thread;
 
 pub use channels::Channels;
 pub use clock::{Alarm, Clock, Wake};
@@ -74,3 +76,4 @@ pub use receiver::{
 };
 pub use rx_thread::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 pub use sender::{Destination, MtuDrop, SendConfig, SendError, SendSocket, Sent};
+pub use thread::ThreadError;

@@ -23,6 +23,7 @@
 //! ```
 
 use crate::sys;
+use crate::thread::{ThreadError, spawn, spawn_scoped};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
@@ -59,7 +60,7 @@ impl Namespace {
     /// The process has not the rights, or the system no namespaces, or no more of them.
     pub fn new() -> Result<Self, NamespaceError> {
         // A thread that has gone into a namespace of its own is where a descriptor of it can be had.
-        let inside = thread::Builder::new().spawn(sys::new_network_namespace).map_err(failed)?;
+        let inside = spawn("namespace", sys::new_network_namespace).map_err(no_thread)?;
         join(inside.join()).map(Self).map_err(failed)
     }
 
@@ -82,7 +83,7 @@ impl Namespace {
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         thread::scope(|scope| {
             let inside = || self.enter().map(|()| work());
-            let inside = thread::Builder::new().spawn_scoped(scope, inside).map_err(failed)?;
+            let inside = spawn_scoped(scope, "namespace", inside).map_err(no_thread)?;
             join(inside.join())
         })
     }
@@ -120,6 +121,10 @@ impl Namespace {
 /// A panic of another thread goes on in this one.
 fn join<T>(result: thread::Result<T>) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn no_thread(ThreadError(error): ThreadError) -> NamespaceError {
+    NamespaceError::System(error)
 }
 
 fn failed(error: io::Error) -> NamespaceError {

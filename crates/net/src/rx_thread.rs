@@ -25,6 +25,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use crate::channels::{Change, Changes, Channels};
 use crate::readiness::Readiness;
 use crate::receiver::{Batch, ReceiveSocket};
+use crate::thread::{self, ThreadError};
 
 /// How long the thread sleeps in the kernel at most: it is woken for whatever there is, so this is
 /// only how late it would notice that it was not.
@@ -153,9 +154,8 @@ impl ReceiveThread {
             loss: LocalLoss::default(),
             spare: Batch::with_size(config.batch_size),
         };
-        let thread = std::thread::Builder::new()
-            .name("fontana-receive".to_owned())
-            .spawn(move || drain.run())?;
+        let thread = thread::spawn("fontana-receive", move || drain.run())
+            .map_err(|ThreadError(error)| error)?;
         Ok(Self { batches, channels, stop, thread: Some(thread) })
     }
 

@@ -8,11 +8,13 @@ use fontana::{
     Error, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SimulatedLoss,
     Stop, Verdict, Verified,
 };
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, OnceLock};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 /// What a receiver does.
@@ -60,8 +62,6 @@ pub(super) struct Stage<'a> {
     pub(super) source_symbols: u64,
     pub(super) symbols_sent: AtomicU64,
     pub(super) began: OnceLock<Instant>,
-    /// The early receivers have joined.
-    pub(super) ready: Barrier,
     pub(super) stop: &'a Stop,
 }
 
@@ -133,10 +133,20 @@ pub(super) fn bar(console: &Console, part: &Part) -> ReceiveBar {
     bar
 }
 
+/// The end of a channel on which nothing is sent. A receiver drops it when it has joined, or has
+/// failed to: the sender waits for that.
+pub(super) type Joining = Option<Sender<Infallible>>;
+
 /// Plays one part from joining to the end.
-pub(super) fn play(part: &Part, reach: &Reach, stage: &Stage<'_>, mut bar: ReceiveBar) -> Outcome {
+pub(super) fn play(
+    part: &Part,
+    reach: &Reach,
+    stage: &Stage<'_>,
+    mut bar: ReceiveBar,
+    joining: Joining,
+) -> Outcome {
     let mut outcome = Outcome::default();
-    let result = try_play(part, reach, stage, &mut bar, &mut outcome);
+    let result = try_play(part, reach, stage, &mut bar, joining, &mut outcome);
     bar.end(match &result {
         Ok(()) if outcome.is_exact => "verified, equal to what was sent",
         _ => "failed",
@@ -150,6 +160,7 @@ fn try_play(
     reach: &Reach,
     stage: &Stage<'_>,
     bar: &mut ReceiveBar,
+    joining: Joining,
     outcome: &mut Outcome,
 ) -> Result<(), Failure> {
     let directory = stage.file.with_file_name(part.name);
@@ -162,10 +173,7 @@ fn try_play(
     }
     let session = open();
     outcome.joined_at = stage.elapsed();
-    if part.is_early() {
-        // Also if it failed: the others are waiting.
-        stage.ready.wait();
-    }
+    drop(joining);
     let stop_at = (part.plan == Plan::Stopped).then_some(stage.source_symbols / 2);
     let mut life = listen(session?, stage, bar, stop_at, outcome)?;
     if stop_at.is_some() && life.verdict == Verdict::Interrupted && !stage.stop.is_set() {

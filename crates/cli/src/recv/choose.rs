@@ -2,6 +2,8 @@
 
 use crate::console::Console;
 use crate::units::{Bytes, Count};
+use fontana::net::ThreadError;
+use fontana::net::thread::spawn;
 use fontana::wire::{Printable, StreamIndex};
 use fontana::{Offer, ReceiveHandle, SessionKey};
 use std::io;
@@ -39,17 +41,17 @@ impl Answer {
 }
 
 impl Chooser {
-    pub(super) fn new(handle: ReceiveHandle) -> Self {
+    pub(super) fn new(handle: ReceiveHandle) -> Result<Self, ThreadError> {
         let (sender, lines) = channel();
         // Waits for a line for as long as the program lives; nothing else can be done with a read.
-        std::thread::spawn(move || {
+        spawn("answers", move || {
             for line in io::stdin().lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
                     return;
                 }
             }
-        });
-        Self { handle, offers: Vec::new(), lines }
+        })?;
+        Ok(Self { handle, offers: Vec::new(), lines })
     }
 
     /// Adds a session to the list, or says what became of one that is on it.

@@ -15,6 +15,7 @@ mod pipes;
 mod resume;
 mod support;
 mod terminal;
+mod threads;
 mod transfer;
 mod trees;
 mod watching;

@@ -7,6 +7,7 @@
 use super::disk::OpenObject;
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use fontana_net::thread::spawn;
 use fontana_store::{Device, GrowingFile};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -157,10 +158,7 @@ impl Deliverer {
         let delivered = Arc::new(AtomicU64::new(0));
         let may_block = sink.may_block();
         let counter = Counter { sink, delivered: Arc::clone(&delivered) };
-        let thread = std::thread::Builder::new()
-            .name("deliver".to_owned())
-            .spawn(move || run(counter, &queue, &reports_out))
-            .map_err(|error| Error::System { doing: "start the delivering thread", error })?;
+        let thread = spawn("deliver", move || run(counter, &queue, &reports_out))?;
         let thread = Some(thread).filter(|_| !may_block);
         Ok(Self { tasks, reports, delivered, thread })
     }

@@ -18,6 +18,7 @@ use crate::resume::known_manifest;
 use crate::stop::Stop;
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender, bounded, select_biased, unbounded};
 use fontana_net::rx_thread::LocalLoss;
+use fontana_net::thread::spawn_scoped;
 use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
     ChannelId, Datagram, Done, Endpoint, Instant, Job, MetadataMode, Output, Receiver,
@@ -106,25 +107,28 @@ pub(super) fn run(
     disk.piped = pipe.is_some();
     disk.device = device.clone().map(OnDevice::new);
     let summary = std::thread::scope(|scope| {
+        // An early return drops the senders of all tasks, which ends the threads.
+        let disk_tasks = disk_tasks;
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
             let (tasks, queue) = bounded(WORKER_QUEUE);
             let reports = reports.clone();
-            scope.spawn(move || worker::run(&queue, &reports, shares.worker_bytes));
+            let work = move || worker::run(&queue, &reports, shares.worker_bytes);
+            spawn_scoped(scope, "place", work)?;
             workers.push(WorkerQueue { tasks, waiting: Vec::new() });
         }
         // At most one attempt for each block.
         let (solver, attempts) = unbounded();
         for _ in 0..options.workers.max(1) {
             let (attempts, reports) = (attempts.clone(), reports.clone());
-            scope.spawn(move || worker::run_solver(&attempts, &reports));
+            spawn_scoped(scope, "solve", move || worker::run_solver(&attempts, &reports))?;
         }
         let (opened, stagings) = unbounded();
         let syncer_reports = reports.clone();
-        scope.spawn(move || syncer::run(&stagings, &syncer_reports));
+        spawn_scoped(scope, "sync", move || syncer::run(&stagings, &syncer_reports))?;
         drop((attempts, reports));
         let disk = &mut disk;
-        scope.spawn(move || disk.run(&disk_queue, &disk_reports));
+        spawn_scoped(scope, "disk", move || disk.run(&disk_queue, &disk_reports))?;
         let mut driver = Driver {
             clock: Clock::start(),
             receiver,

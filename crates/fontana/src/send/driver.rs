@@ -9,6 +9,7 @@ use crate::verdict::Verdict;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender as ChannelSender, unbounded};
 use fontana_fec::Esi;
 use fontana_net::Clock;
+use fontana_net::thread::spawn_scoped;
 use fontana_proto::{
     BatchId, BlockId, Destination, Done, Endpoint, Event, Instant, Job, Output, SymbolId, drain,
 };
@@ -46,9 +47,13 @@ pub(super) fn run(
     let (tasks, queue) = unbounded::<Task>();
     let (finished, done) = unbounded::<Prepared>();
     std::thread::scope(|scope| {
+        // An early return drops `tasks`, which ends the workers.
+        let tasks = tasks;
         for _ in 0..workers {
             let (queue, finished, encoders) = (queue.clone(), finished.clone(), &encoders);
-            scope.spawn(move || prepare(&queue, &finished, encoders, worker_bytes));
+            spawn_scoped(scope, "encode", move || {
+                prepare(&queue, &finished, encoders, worker_bytes);
+            })?;
         }
         drop((queue, finished));
         let mut driver = Driver {

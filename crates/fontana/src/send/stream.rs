@@ -168,7 +168,7 @@ impl StreamSession {
     /// room for; the reader has a thread of its own, which a read that never returns keeps.
     ///
     /// # Errors
-    /// [`Error::Send`] if the network refuses for good, [`Error::System`] if a thread cannot be
+    /// [`Error::Send`] if the network refuses for good, [`Error::Thread`] if a thread cannot be
     /// started. A reader that fails is told in the summary ([`Error::Producer`]), and to the
     /// receivers.
     pub fn run(

@@ -25,7 +25,8 @@ use crate::error::Error;
 use crate::send::{SendOptions, SendProgress, SendSession, SendSummary};
 use crate::stop::Stop;
 use crate::verdict::Verdict;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
+use fontana_net::thread::spawn_scoped;
 use fontana_store::{Found, Identity, Timestamp, Tree};
 use fontana_wire::{SecretKey, Ticket, Tsi};
 use notify::{RecursiveMode, Watcher};
@@ -111,7 +112,7 @@ pub fn send_folder(
     let (words, news) = bounded(1);
     let (poll, _watcher) = match options.poll {
         Some(every) => (every, None),
-        None => match listen(&send, words) {
+        None => match listen(&send, words, &news) {
             Ok(watcher) => (LOOK_ANYWAY, Some(watcher)),
             Err(error) => {
                 let (reason, every) = (error.to_string(), POLL_EVERY);
@@ -125,7 +126,7 @@ pub fn send_folder(
     std::thread::scope(|scope| {
         let ended = Stop::new();
         let folder = Folder { send, settle, poll, news, ready, ended: ended.clone() };
-        scope.spawn(move || folder.run(first));
+        spawn_scoped(scope, "folder", move || folder.run(first))?;
         let result = send_versions(&prepared, stop, observe);
         ended.set();
         drop(prepared);
@@ -172,15 +173,32 @@ fn send_versions(
 
 /// Whether an error is of the files as they are, and may be gone when they are others.
 fn is_passing(error: &Error) -> bool {
-    !matches!(error, Error::Send(_) | Error::Interface(_) | Error::Mtu(_) | Error::System { .. })
+    !matches!(
+        error,
+        Error::Send(_)
+            | Error::Interface(_)
+            | Error::Mtu(_)
+            | Error::Thread(_)
+            | Error::System { .. }
+    )
 }
 
 /// Has the system tell of changes.
-fn listen(send: &SendOptions, words: Sender<()>) -> notify::Result<notify::RecommendedWatcher> {
+fn listen(
+    send: &SendOptions,
+    words: Sender<()>,
+    news: &Receiver<()>,
+) -> notify::Result<notify::RecommendedWatcher> {
     let mut watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
         // One word is as good as many.
         let _ = words.try_send(());
     })?;
+    if news.try_recv() == Err(TryRecvError::Disconnected) {
+        // The watcher has dropped `words` because its thread could not be started, which it does
+        // not return. Without the thread all that can be called panics, its `drop` too.
+        std::mem::forget(watcher);
+        return Err(notify::Error::generic("its thread cannot be started"));
+    }
     for path in &send.files {
         watcher.watch(path, RecursiveMode::Recursive)?;
     }

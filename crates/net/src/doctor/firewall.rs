@@ -4,10 +4,11 @@
 //! policy of "drop", which is how every common front end closes a host. Reading them needs root.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Finding, Verdict};
+use crate::thread;
 
 /// Listing rules takes milliseconds; a program that hangs is ended after this.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -62,10 +63,14 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
         .ok()?;
     let stdout = child.stdout.take()?;
     // Read beside the wait: a child with much to say would stand still on a full pipe.
-    let reader = std::thread::spawn(move || {
+    let reader = thread::spawn("rules", move || {
         let mut text = Vec::new();
         stdout.take(MAX_OUTPUT).read_to_end(&mut text).map(|_| text)
     });
+    let Ok(reader) = reader else {
+        end(&mut child);
+        return None;
+    };
     let started = Instant::now();
     let status = loop {
         match child.try_wait() {
@@ -74,15 +79,19 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
                 std::thread::sleep(Duration::from_millis(5));
             }
             _ => {
-                // Closes the pipe, so the reader ends as well.
-                let _ = child.kill();
-                let _ = child.wait();
+                end(&mut child);
                 break None;
             }
         }
     };
     let text = reader.join().ok()?.ok()?;
     status?.success().then(|| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Ends a program. That closes its pipe, so a thread that reads from it ends as well.
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 #[cfg(test)]

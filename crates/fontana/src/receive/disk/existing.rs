@@ -13,6 +13,8 @@ use super::wanted::Wanted;
 use crate::error::Error;
 use crate::stop::Stop;
 use fontana_fec::{ObjectLayout, Sbn};
+use fontana_net::ThreadError;
+use fontana_net::thread::spawn_scoped;
 use fontana_store::{
     ExistingFile, FileAttributes, Note, StagedObject, Staging, StagingError, TargetDirectory,
     TargetName,
@@ -118,7 +120,7 @@ impl Survey<'_> {
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let agreeing = Mutex::new(BTreeSet::new());
         let (target, abandoned) = (self.target, self.abandoned);
-        let work = |tell: &mut dyn FnMut(u64)| -> Result<(), StagingError> {
+        let work = |tell: &mut dyn FnMut(u64)| -> Result<(), Error> {
             let mut reader = BlockReader::new(target, entries);
             while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if abandoned.is_set() {
@@ -134,14 +136,16 @@ impl Survey<'_> {
         };
         let mut told: Option<Instant> = None;
         let result = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..self.workers.min(tasks.len()))
-                .map(|_| {
-                    scope.spawn(|| {
-                        crate::system::give_way();
-                        work(&mut |_| {})
-                    })
-                })
-                .collect();
+            let mut others = Vec::new();
+            for _ in 1..self.workers.min(tasks.len()) {
+                let other = || {
+                    crate::system::give_way();
+                    work(&mut |_| {})
+                };
+                // No task is left for the threads that have been started.
+                let no_more = |_: &ThreadError| next.store(tasks.len(), Ordering::Relaxed);
+                others.push(spawn_scoped(scope, "compare", other).inspect_err(no_more)?);
+            }
             let own = work(&mut |done| {
                 if told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
                     told = Some(Instant::now());

@@ -7,6 +7,7 @@
 use crate::error::Error;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use fontana_fec::{Encoder, Esi, FecScheme, PlanCache};
+use fontana_net::thread::spawn;
 use fontana_proto::repair_symbols;
 use fontana_wire::{BlockHasher, Hash};
 use std::io::{self, Read};
@@ -44,15 +45,8 @@ impl Cutter {
     ) -> Result<Receiver<Result<Prepared, Error>>, Error> {
         let (chunks, read) = bounded(CHUNKS);
         let (fragments, cut) = bounded(1);
-        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new()
-                .name(name.to_owned())
-                .spawn(work)
-                .map(drop)
-                .map_err(|error| Error::System { doing: "start a thread", error })
-        };
-        spawn("read", Box::new(move || read_all(reader, &chunks)))?;
-        spawn("cut", Box::new(move || self.run(&read, &fragments)))?;
+        spawn("read", move || read_all(reader, &chunks))?;
+        spawn("cut", move || self.run(&read, &fragments))?;
         Ok(cut)
     }
 

@@ -1,0 +1,121 @@
+//! A system that has no more threads: the program says so and ends, whichever thread it was.
+
+use crate::support::{Run, Sender, arguments, noise, place, run};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Address space of a thread's stack. A limit on the whole address space is then a limit on the
+/// number of threads, one that binds root and needs no privilege.
+const STACK_BYTES: u64 = 512 << 20;
+/// Address space for all else, which takes less than that and more than nothing.
+const OTHER_BYTES: u64 = 384 << 20;
+/// No command starts so many threads: five times four workers, and a few others.
+const MANY_THREADS: u64 = 32;
+
+/// Runs the program where it can start so many threads. If it hangs, the exit code is 124.
+fn run_with_threads(threads: u64, arguments: &[String], stdin: &[u8]) -> Run {
+    let kibibytes = (threads * STACK_BYTES + OTHER_BYTES) >> 10;
+    let limited = format!("ulimit -v {kibibytes}; exec timeout -s KILL 60 \"$0\" \"$@\"");
+    let input = tempfile::NamedTempFile::new().unwrap();
+    fs::write(&input, stdin).unwrap();
+    let output = Command::new("sh")
+        .args(["-c", &limited, env!("CARGO_BIN_EXE_fontana")])
+        .args(arguments)
+        .env("RUST_MIN_STACK", STACK_BYTES.to_string())
+        // Threads of their own arenas would each take address space for one.
+        .env("MALLOC_ARENA_MAX", "1")
+        .stdin(fs::File::open(input.path()).map_or_else(|_| Stdio::null(), Stdio::from))
+        .output()
+        .unwrap();
+    Run {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Runs a command with no thread but the first, then with one more each time, until there are
+/// enough of them. Every run before has to end with the error. Returns how many are enough.
+fn fails_until_there_are_threads(command: impl Fn(u64) -> Vec<String>, stdin: &[u8]) -> u64 {
+    for threads in 0..MANY_THREADS {
+        let ended = run_with_threads(threads, &command(threads), stdin);
+        let said = &ended.stderr;
+        assert!(!said.contains("panicked"), "{threads} threads: {said}");
+        if ended.code == Some(0) {
+            println!("{threads} threads are enough");
+            return threads;
+        }
+        assert_eq!(ended.code, Some(5), "{threads} threads: {said}\n{}", ended.stdout);
+        assert!(said.contains("error: cannot start "), "{threads} threads: {said}");
+    }
+    panic!("{MANY_THREADS} threads are not enough");
+}
+
+/// A file of several blocks, so that every worker has something to do.
+fn file(directory: &Path) -> std::path::PathBuf {
+    let path = directory.join("file");
+    fs::write(&path, noise(3_000_000, 1)).unwrap();
+    path
+}
+
+#[test]
+fn a_sender_without_threads_ends_with_5() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path());
+    let words = format!("send -i lo --to {} --push 0 --memory 32M --block-symbols 300", place());
+    let enough = fails_until_there_are_threads(|_| arguments(&words, &[&path]), b"");
+    // Signals, and at least one worker.
+    assert!(enough >= 2, "{enough}");
+}
+
+#[test]
+fn a_sender_of_a_stream_without_threads_ends_with_5() {
+    let words = format!("send - -i lo --to {} --memory 32M", place());
+    let enough = fails_until_there_are_threads(|_| arguments(&words, &[]), b"a stream");
+    // Signals, and cutting: the thread that reads may have ended before it is started.
+    assert!(enough >= 2, "{enough}");
+}
+
+#[test]
+fn a_sender_of_a_directory_without_threads_ends_with_5() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("key");
+    run(&["keygen", key.to_str().unwrap()]).expect(0);
+    let folder = directory.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    file(&folder);
+    let watch = "--watch --settle 100ms --duration 2 --memory 32M --block-symbols 300";
+    let words = format!("send -i lo --to {} {watch} --sign {}", place(), key.display());
+    let enough = fails_until_there_are_threads(|_| arguments(&words, &[&folder]), b"");
+    // Signals, changes, versions, and at least one worker.
+    assert!(enough >= 4, "{enough}");
+}
+
+#[test]
+fn a_receiver_without_threads_ends_with_5() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(directory.path());
+    let sender = Sender::start(&format!("--to {} --block-symbols 300", place()), &[&path]);
+    let into = |threads: u64| directory.path().join(format!("with {threads} threads"));
+    let receive = |options: &'static str| {
+        let words = format!("recv {} --memory 32M --timeout 30 {options}", sender.ticket);
+        move |threads| {
+            let into = into(threads);
+            fs::create_dir_all(&into).unwrap();
+            // Of what is there, all but the last block agrees.
+            let mut there = noise(3_000_000, 1);
+            there[2_999_999] ^= 1;
+            fs::write(into.join("file"), there).unwrap();
+            arguments(&words, &[&into])
+        }
+    };
+    // Signals, receiving, syncing, the disk, and at least one worker and solver.
+    let enough = fails_until_there_are_threads(receive("--overwrite -o"), b"");
+    assert!(enough >= 6, "{enough}");
+    fails_until_there_are_threads(receive("--skip-existing --overwrite -o"), b"");
+    // Delivering.
+    let piped = fails_until_there_are_threads(receive("--to - --staging"), b"");
+    assert!(piped > enough, "{piped}");
+    sender.finish();
+}
