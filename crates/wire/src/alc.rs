@@ -1,8 +1,9 @@
-//! ALC packets: LCT header, FEC payload id, encoding symbol (RFC 5775, section 2; payload ids from
-//! RFC 5445, sections 3.2.1 and 5.2.1, RFC 5510 and RFC 6330, section 3.2).
+//! ALC packets: LCT header, FEC payload id, encoding symbol (RFC 5775, section 2). Payload ids are
+//! those of RFC 5445, sections 3.2.1 and 5.2.1, RFC 5510, and RFC 6330, section 3.2.
 //!
-//! Reading copies nothing: a [`Packet`] borrows from the datagram. Writing is appending to a
-//! buffer: [`HeaderFields::emit`](crate::HeaderFields::emit), [`emit_payload_id`], then the symbol.
+//! Parsing copies nothing: a [`Packet`] borrows from the datagram. A sender appends the parts of a
+//! packet to a buffer: [`HeaderFields::emit`](crate::HeaderFields::emit), [`emit_payload_id`], then
+//! the symbol.
 
 use crate::bytes::Reader;
 use crate::instance::{EXPANDABLE, SMALL_BLOCK};
@@ -10,7 +11,7 @@ use crate::lct::{Header, ReservedBits};
 use crate::packet_error::PacketError;
 use fontana_fec::{Esi, Sbn};
 
-/// Bytes of a payload id of FEC Encoding ID `encoding_id`, one of ours.
+/// Size in bytes of a payload id of FEC Encoding ID `encoding_id`, one of 0, 5, 6, 128 and 129.
 pub const fn payload_id_size(encoding_id: u8) -> usize {
     match encoding_id {
         EXPANDABLE | SMALL_BLOCK => 8,
@@ -18,32 +19,32 @@ pub const fn payload_id_size(encoding_id: u8) -> usize {
     }
 }
 
-/// One datagram of a session.
+/// An ALC packet: one datagram of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// The LCT header.
     pub header: Header<'a>,
-    /// Payload id and symbol.
+    /// Payload id and symbol; empty in a packet without a payload.
     rest: &'a [u8],
 }
 
-/// What a packet carries of an object.
+/// The payload of a packet: one encoding symbol and its identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload<'a> {
-    /// The source block.
+    /// Number of the source block.
     pub sbn: Sbn,
-    /// The encoding symbol of that block.
+    /// Identifier of the symbol in that block.
     pub esi: Esi,
-    /// The symbol's bytes, as many as the datagram has. The last source symbol of an object may
-    /// have come without its zero padding.
+    /// Bytes of the symbol, as many as the datagram holds. The last source symbol of an object may
+    /// come without its zero padding.
     pub symbol: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
-    /// Parses a datagram of a session whose version is not known.
+    /// Parses a datagram of a session whose LCT version is not known.
     ///
     /// # Errors
-    /// [`PacketError`] if it is not an ALC packet; the datagram is to be counted and dropped.
+    /// [`PacketError`] if the datagram is not an ALC packet. The receiver counts and drops it.
     #[inline]
     pub fn parse(datagram: &'a [u8]) -> Result<Self, PacketError> {
         Self::parse_with(datagram, ReservedBits::default())
@@ -59,10 +60,10 @@ impl<'a> Packet<'a> {
         Ok(Self { header, rest })
     }
 
-    /// Splits what follows the header into payload id and symbol, or returns `None` if nothing
-    /// does: that is a packet that only speaks of its session or object.
+    /// Payload id and symbol after the header; `None` if nothing follows the header. A packet
+    /// without a payload only carries information on its session or object.
     ///
-    /// In a FLUTE session `encoding_id` is the header's codepoint; a receiver that knows the
+    /// In a FLUTE session `encoding_id` is the header's codepoint. A receiver that knows the
     /// object's scheme from a better source drops packets whose codepoint differs.
     ///
     /// # Errors
@@ -77,8 +78,8 @@ impl<'a> Packet<'a> {
         let word = reader.u32().ok_or(truncated)?;
         let (sbn, esi) = match encoding_id {
             EXPANDABLE => (word, reader.u32().ok_or(truncated)?),
-            // The block's length stands first; it is known from the object's transmission
-            // information.
+            // The block's length in symbols comes first. It is not used: the object's transmission
+            // information has it.
             SMALL_BLOCK => (word, reader.u32().ok_or(truncated)? & 0xFFFF),
             _ => {
                 let esi_bits = esi_bits(encoding_id).ok_or(PacketError::EncodingId(encoding_id))?;
@@ -89,7 +90,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// How a payload id's 32 bits are divided: these low bits are the ESI, the others the SBN.
+/// Number of low bits of a 32-bit payload id that hold the ESI; the others hold the SBN.
 const fn esi_bits(encoding_id: u8) -> Option<u32> {
     match encoding_id {
         0 => Some(16),
@@ -102,11 +103,10 @@ const fn esi_bits(encoding_id: u8) -> Option<u32> {
 /// Appends the payload id of a symbol: [`payload_id_size`] bytes.
 ///
 /// # Panics
-/// If `encoding_id` is not one of ours, or the numbers do not fit: FEC Encoding ID 0 has 16 bits
-/// for each, ID 5 has 24 for the block and 8 for the symbol, ID 6 has 8 and 24, ID 128 has 32 for
-/// each. Those of a valid
-/// [`ObjectLayout`](fontana_fec::ObjectLayout) fit. For ID 129 there is
-/// [`emit_small_block_payload_id`].
+/// If `encoding_id` is not supported, or if the numbers do not fit. FEC Encoding ID 0 has 16 bits
+/// for each number, ID 5 has 24 for the block and 8 for the symbol, ID 6 has 8 and 24, ID 128 has
+/// 32 for each. The numbers of a valid [`ObjectLayout`](fontana_fec::ObjectLayout) fit. ID 129 has
+/// a function of its own, [`emit_small_block_payload_id`].
 pub fn emit_payload_id(encoding_id: u8, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
     if encoding_id == EXPANDABLE {
         out.extend(sbn.0.to_be_bytes());
@@ -122,9 +122,9 @@ pub fn emit_payload_id(encoding_id: u8, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
     out.extend((sbn.0 << esi_bits | esi.0).to_be_bytes());
 }
 
-/// Appends the payload id of a symbol of FEC Encoding ID 129, which tells how many source symbols
-/// its block has: 8 bytes. The numbers of a valid [`ObjectLayout`](fontana_fec::ObjectLayout) fit;
-/// of others, 16 bits of `source_symbols` and `esi` are written.
+/// Appends the payload id of a symbol of FEC Encoding ID 129: 8 bytes, with the number of source
+/// symbols of the block. The numbers of a valid [`ObjectLayout`](fontana_fec::ObjectLayout) fit; of
+/// larger numbers, the low 16 bits of `source_symbols` and `esi` are written.
 pub fn emit_small_block_payload_id(sbn: Sbn, source_symbols: u32, esi: Esi, out: &mut Vec<u8>) {
     out.extend(sbn.0.to_be_bytes());
     out.extend((source_symbols as u16).to_be_bytes());

@@ -1,7 +1,7 @@
-//! Reading big-endian values off the front of a slice, without an index that could be out of range.
+//! Reader of big-endian values: takes them off the front of a slice without indexing.
 
-/// What is left to read. Every method takes its bytes off the front or returns `None` and leaves
-/// the rest in an unspecified state: a parser gives up at the first `None`.
+/// The unread part of a slice. Every method takes its bytes off the front, or returns `None` and
+/// leaves the rest unspecified. A parser stops at the first `None`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -53,10 +53,10 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// An unsigned integer of `count` bytes; the caller keeps `count` to 16.
+    /// An unsigned integer of `count` bytes. The caller passes at most 16.
     #[inline]
     pub(crate) fn uint(&mut self, count: usize) -> Option<u128> {
-        // The width that nearly every field has.
+        // Nearly every field has this width.
         if count == 4 { self.u32().map(u128::from) } else { self.uint_of_any_width(count) }
     }
 

@@ -1,49 +1,52 @@
-//! Congestion control information of a packet, as the schemes have it: 32 bits (flag C = 0).
+//! The congestion control information (CCI) of a packet in the format of each scheme: 32 bits (flag
+//! C = 0).
 
 use crate::id::Cci;
 
-/// `SP and burst flags in a filler, 8 ‖ layer, 8 ‖ number on the layer, 16`: the format of MCL, with
-/// one bit of its filler for bursts, which MCL does not have.
+/// CCI of RLC. The format is that of MCL: flags, 8 bits ‖ layer, 8 bits ‖ sequence number, 16 bits.
+/// One bit of MCL's filler marks bursts, which MCL does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RlcCci {
-    /// The packet is a synchronization point of its layer.
+    /// True if the packet is a synchronization point of its layer.
     pub sync_point: bool,
-    /// It was sent in a burst.
+    /// True if the packet was sent in a burst.
     pub burst: bool,
-    /// The layer.
+    /// Number of the layer.
     pub layer: u8,
-    /// Counts the packets of the layer.
+    /// Sequence number of the packet on its layer, modulo 2^16.
     pub sequence: u16,
 }
 
-/// `trigger, 1 ‖ slot, 7 ‖ layer, 8 ‖ number on the layer, 16`: the format of MCL.
+/// CCI of FLID-SL. The format is that of MCL: trigger, 1 bit ‖ slot, 7 bits ‖ layer, 8 bits ‖
+/// sequence number, 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlidCci {
-    /// Receivers whose highest layer this is may take one more.
+    /// True if receivers whose highest layer is `layer` may join the next one.
     pub trigger: bool,
-    /// The slot, modulo 128.
+    /// Number of the slot, modulo 128.
     pub slot: u8,
-    /// The layer.
+    /// Number of the layer.
     pub layer: u8,
-    /// Counts the packets of the layer.
+    /// Sequence number of the packet on its layer, modulo 2^16.
     pub sequence: u16,
 }
 
-/// `current time slot, 8 ‖ channel, 8 ‖ number on the channel, 16`: RFC 3738, section 5.1.
+/// CCI of WEBRC (RFC 3738, section 5.1): current time slot, 8 bits ‖ channel, 8 bits ‖ sequence
+/// number, 16 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebrcCci {
-    /// `CTSI`: the slot that the packet was sent in, modulo `T`.
+    /// `CTSI`: the slot in which the packet was sent, modulo `T`.
     pub slot: u8,
-    /// `CN`: `T` is the base channel, less than `T` the wave channel.
+    /// `CN`: `T` for the base channel, less than `T` for a wave channel.
     pub channel: u8,
-    /// `PSN`: counts the packets of the channel. The last one of a wave is 65535.
+    /// `PSN`: sequence number of the packet on its channel. The last packet of a wave has 65535.
     pub sequence: u16,
 }
 
-/// MCL's filler, which says nothing.
+/// Filler of MCL, without meaning.
 const RLC_FILLER: u8 = 0x55;
 const RLC_SYNC_POINT: u8 = 0x80;
-/// Zero in the filler.
+/// Flag of a burst; zero in MCL's filler.
 const RLC_BURST: u8 = 0x02;
 const FLID_TRIGGER: u8 = 0x80;
 
@@ -58,7 +61,7 @@ fn cci(first: u8, second: u8, sequence: u16) -> Cci {
 }
 
 impl RlcCci {
-    /// `None` if the CCI is wider than 32 bits.
+    /// The fields of a CCI; `None` if it is wider than 32 bits.
     pub fn parse(cci: Cci) -> Option<Self> {
         let [flags, layer, high, low] = bytes(cci)?;
         Some(Self {
@@ -69,7 +72,7 @@ impl RlcCci {
         })
     }
 
-    /// The CCI that says so.
+    /// The CCI with these fields.
     pub fn emit(self) -> Cci {
         let sync_point = if self.sync_point { RLC_SYNC_POINT } else { 0 };
         let burst = if self.burst { RLC_BURST } else { 0 };
@@ -78,10 +81,10 @@ impl RlcCci {
 }
 
 impl FlidCci {
-    /// Slots are counted modulo this.
+    /// Modulus of the slot numbers.
     pub const SLOTS: u8 = 128;
 
-    /// `None` if the CCI is wider than 32 bits.
+    /// The fields of a CCI; `None` if it is wider than 32 bits.
     pub fn parse(cci: Cci) -> Option<Self> {
         let [first, layer, high, low] = bytes(cci)?;
         Some(Self {
@@ -92,7 +95,7 @@ impl FlidCci {
         })
     }
 
-    /// The CCI that says so.
+    /// The CCI with these fields.
     pub fn emit(self) -> Cci {
         let trigger = if self.trigger { FLID_TRIGGER } else { 0 };
         cci(self.slot & !FLID_TRIGGER | trigger, self.layer, self.sequence)
@@ -100,13 +103,14 @@ impl FlidCci {
 }
 
 impl WebrcCci {
-    /// `None` if the CCI is wider than 32 bits: the long format is for more than 255 channels.
+    /// The fields of a CCI; `None` if it is wider than 32 bits. The long format is for more than
+    /// 255 channels.
     pub fn parse(cci: Cci) -> Option<Self> {
         let [slot, channel, high, low] = bytes(cci)?;
         Some(Self { slot, channel, sequence: u16::from_be_bytes([high, low]) })
     }
 
-    /// The CCI that says so.
+    /// The CCI with these fields.
     pub fn emit(self) -> Cci {
         cci(self.slot, self.channel, self.sequence)
     }

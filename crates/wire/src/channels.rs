@@ -1,10 +1,10 @@
-//! On which groups the channels of a session are.
+//! The multicast groups of a session's channels.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The groups of a session's channels. Channel 0 is on the session's first group, which a
-/// [`Ticket`](crate::Ticket) names as its `group`; all have one port, one source and one TSI, as LCT
-/// asks of the channels of one session (RFC 5651, section 3).
+/// The groups of a session's channels. Channel 0 uses the session's first group, the `group` of a
+/// [`Ticket`](crate::Ticket). All channels have one port, one source and one TSI, as LCT requires
+/// (RFC 5651, section 3).
 ///
 /// ```
 /// use fontana_wire::ChannelGroups;
@@ -16,10 +16,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelGroups {
-    /// So many channels, at least 1 and at most [`MAX_CHANNELS`](crate::MAX_CHANNELS), on consecutive
-    /// groups from the first one on.
+    /// Number of channels, 1 to [`MAX_CHANNELS`](crate::MAX_CHANNELS), on consecutive groups that
+    /// begin with the first one.
     Consecutive(u8),
-    /// The groups of channels 1, 2 and so on: multicast, of the first one's family, none twice.
+    /// Groups of channels 1, 2 and so on: multicast addresses of the first one's family, without
+    /// repetition.
     Listed(Vec<IpAddr>),
 }
 
@@ -39,7 +40,8 @@ impl ChannelGroups {
         }
     }
 
-    /// The group of a channel; `None` for one that the session has not, or beyond the last address.
+    /// The group of a channel; `None` if the session does not have the channel, or if it lies
+    /// beyond the last address.
     pub fn group(&self, first: IpAddr, channel: u8) -> Option<IpAddr> {
         match self {
             _ if channel == 0 => Some(first),

@@ -1,21 +1,22 @@
-//! Congestion control on the wire: what the session head says of it once, and what the CCI of every
-//! packet says of the packet ([`RlcCci`](crate::RlcCci), [`FlidCci`](crate::FlidCci),
-//! [`WebrcCci`](crate::WebrcCci)).
+//! Congestion control on the wire: the parameters in the session head. The CCI of each packet
+//! ([`RlcCci`](crate::RlcCci), [`FlidCci`](crate::FlidCci), [`WebrcCci`](crate::WebrcCci)) adds
+//! what concerns the packet.
 //!
 //! | | a channel is | the CCI is | source |
 //! |---|---|---|---|
-//! | [`FixedRate`](CongestionControl::FixedRate) | the session | a number | |
-//! | [`FixedLayers`](CongestionControl::FixedLayers) | a layer of constant rate | a number | |
-//! | [`Rlc`](CongestionControl::Rlc) | a layer | synchronization point, layer, number | Vicisano, Rizzo, Crowcroft 1998; MCL |
-//! | [`FlidSl`](CongestionControl::FlidSl) | a layer | trigger, slot, layer, number | Byers and others 2000; MCL |
-//! | [`Webrc`](CongestionControl::Webrc) | the base, or a wave | slot, channel, number | RFC 3738, section 5.1 |
+//! | [`FixedRate`](CongestionControl::FixedRate) | the session | a sequence number | |
+//! | [`FixedLayers`](CongestionControl::FixedLayers) | a layer of constant rate | a sequence number | |
+//! | [`Rlc`](CongestionControl::Rlc) | a layer | synchronization point, layer, sequence number | Vicisano, Rizzo, Crowcroft 1998; MCL |
+//! | [`FlidSl`](CongestionControl::FlidSl) | a layer | trigger, slot, layer, sequence number | Byers and others 2000; MCL |
+//! | [`Webrc`](CongestionControl::Webrc) | the base, or a wave | slot, channel, sequence number | RFC 3738, section 5.1 |
 //!
-//! A number counts the packets of its channel, so that receivers see losses.
+//! The sequence number counts the packets of the channel, so that receivers detect losses.
 
 use crate::bytes::Reader;
 
-/// Most channels of a session. A receiver may have to be joined to most of them at once, and each
-/// costs every switch on the way an entry; 64 are enough for 500 Mbit/s with WEBRC.
+/// Largest number of channels of a session. A receiver may be joined to most of them at once, and
+/// each takes an entry in every switch on the path. 64 channels are enough for 500 Mbit/s with
+/// WEBRC.
 pub const MAX_CHANNELS: u8 = 64;
 
 /// Numbers of the schemes in a session head.
@@ -25,101 +26,102 @@ const RLC: u8 = 2;
 const FLID_SL: u8 = 3;
 const WEBRC: u8 = 4;
 
-/// How the rate of a session is controlled.
+/// Congestion control scheme of a session, with its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
-    /// One channel, at a constant rate that the sender's operator answers for.
+    /// One channel at a constant rate, for which the sender's operator is responsible.
     #[default]
     FixedRate,
-    /// Cumulative layers of constant rate: a receiver takes as many as it was told to.
+    /// Cumulative layers of constant rate. A receiver joins as many as its configuration says.
     FixedLayers(LayerRates),
-    /// Receiver-driven layered congestion control.
+    /// Receiver-driven layered congestion control (RLC).
     Rlc(Rlc),
-    /// Fair layered increase and decrease, with static layers.
+    /// Fair layered increase and decrease with static layers (FLID-SL).
     FlidSl(FlidSl),
-    /// Wave and equation based rate control.
+    /// Wave and equation based rate control (WEBRC).
     Webrc(Webrc),
 }
 
-/// The rates of cumulative layers: who has layer `i` has all below it. Each layer has a rate, and
-/// all together have less than 2^32 bytes per second, IP and UDP headers included.
+/// Rates of cumulative layers: a receiver of layer `i` also receives all layers below. Every layer
+/// has a rate above 0. The sum is less than 2^32 bytes per second, IP and UDP headers included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerRates(Rates);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rates {
-    /// Layers up to `i` together have `base * (ratio / 256)^i`, rounded down at each step.
+    /// Layers 0 to `i` together have `base * (ratio / 256)^i`, rounded down at each step.
     Geometric { base: u32, ratio_256ths: u16, layers: u8 },
-    /// Bytes per second of each layer by itself.
+    /// Rate of each layer by itself, in bytes per second.
     Listed(Vec<u32>),
 }
 
-/// What RLC's sender does, and how long its receivers are deaf.
+/// Parameters of RLC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rlc {
-    /// The layers.
+    /// Rates of the layers.
     pub layers: LayerRates,
     /// Time between the synchronization points of the lowest layer.
     pub cycle_milliseconds: u16,
-    /// Where those of the others are.
+    /// Spacing of the synchronization points of the higher layers.
     pub spacing: SyncSpacing,
-    /// How long before a synchronization point the layers that have one are sent at the rate of the
-    /// next level; 0 = no bursts.
+    /// Length of a burst; 0: no bursts. In the burst before a synchronization point, the sender
+    /// sends the layers that have the point at the rate of the next level.
     pub burst_milliseconds: u16,
-    /// For how long after a leave a receiver does not act: the leave must have taken effect.
+    /// Time after a leave during which a receiver does not act, so that the leave can take effect.
     pub deaf_milliseconds: u16,
 }
 
-/// Cycles between the synchronization points of layer `i`.
+/// Number of cycles between the synchronization points of layer `i`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncSpacing {
-    /// `2^i`: those of a layer are among those of the layer below, so that receivers behind one
-    /// bottleneck decide together.
+    /// `2^i`: the points of a layer are a subset of those of the layer below, so that receivers
+    /// behind one bottleneck decide at the same time.
     #[default]
     Nested,
     /// `2^(i + 1) - 1`, as in the library MCL.
     Mcl,
 }
 
-/// What FLID-SL's sender does.
+/// Parameters of FLID-SL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlidSl {
-    /// The layers.
+    /// Rates of the layers.
     pub layers: LayerRates,
-    /// Receivers change their level once in a slot.
+    /// Length of a slot. Receivers change their level once per slot.
     pub slot_milliseconds: u16,
 }
 
-/// The parameters of a WEBRC session (RFC 3738, section 3.1.1). The base channel is channel 0, wave
-/// channel `i` is channel `1 + i`.
+/// Parameters of WEBRC (RFC 3738, section 3.1.1). Channel 0 is the base channel; channel `1 + i` is
+/// wave channel `i`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webrc {
-    /// `SR_b`: rate of all channels together, which is constant.
+    /// `SR_b`: the constant rate of all channels together.
     pub rate_bytes_per_second: u32,
-    /// `LENP_B`: bytes of every packet, IP and UDP headers included.
+    /// `LENP_B`: size of every packet, IP and UDP headers included.
     pub packet_bytes: u16,
     /// `BCR_P`: packets per second of the base channel at the beginning of a slot.
     pub base_packets_per_second: u16,
-    /// `TSD`: duration of a slot.
+    /// `TSD`: length of a slot.
     pub slot_milliseconds: u16,
-    /// `P`, in 256ths: what is left of a channel's rate at the end of a slot.
+    /// `P`, in 256ths: fraction of a channel's rate that remains at the end of a slot.
     pub decay_256ths: u8,
-    /// `N`: slots that a wave lasts, and waves that are active at a time.
+    /// `N`: length of a wave in slots, and number of waves that are active at a time.
     pub wave_slots: u8,
-    /// `Q`: slots that a wave channel is quiet before it is used again: longer than a leave takes.
+    /// `Q`: number of slots that a wave channel is quiet before its next wave. It exceeds the time
+    /// that a leave takes.
     pub quiet_slots: u8,
 }
 
-/// Why parameters are none that a session could have.
+/// Reason why the parameters of a congestion control are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CongestionError {
-    /// A scheme that is not known.
+    /// An unknown scheme.
     #[error("congestion control {0} is unknown; a later Fontana may know it")]
     Scheme(u8),
-    /// A number outside its range.
+    /// A value outside its range.
     #[error("congestion control: {what} is {actual}, allowed is {least} to {most}")]
     Range {
-        /// What it is.
+        /// Name of the parameter.
         what: &'static str,
         /// Its value.
         actual: u64,
@@ -138,11 +140,12 @@ fn range(what: &'static str, actual: u64, least: u64, most: u64) -> Result<(), C
 }
 
 impl LayerRates {
-    /// Layers of which the first `i + 1` have `base_bytes_per_second * (ratio_256ths / 256)^i`.
-    /// A ratio of 512 is doubling: the layers are as 1, 1, 2, 4, ...
+    /// Geometric layers: the first `i + 1` together have `base_bytes_per_second * (ratio_256ths /
+    /// 256)^i`. A ratio of 512 doubles: the layers relate as 1, 1, 2, 4, ...
     ///
     /// # Errors
-    /// [`CongestionError::Range`]: 1 to 64 layers, every one with a rate, less than 2^32 together.
+    /// [`CongestionError::Range`] unless there are 1 to 64 layers, each with a rate above 0, with a
+    /// sum less than 2^32.
     pub fn geometric(
         base_bytes_per_second: u32,
         ratio_256ths: u16,
@@ -152,7 +155,7 @@ impl LayerRates {
         Self(rates).checked()
     }
 
-    /// Layers of these rates, the lowest first, in bytes per second.
+    /// Layers of the given rates in bytes per second, the lowest layer first.
     ///
     /// # Errors
     /// As [`geometric`](Self::geometric).
@@ -176,7 +179,7 @@ impl LayerRates {
         Ok(self)
     }
 
-    /// How many layers there are: 1 to 64.
+    /// Number of layers: 1 to 64.
     pub fn layer_count(&self) -> u8 {
         match &self.0 {
             Rates::Geometric { layers, .. } => *layers,
@@ -184,7 +187,7 @@ impl LayerRates {
         }
     }
 
-    /// For each layer, bytes per second of it and all below.
+    /// Rate of each layer and all below it, in bytes per second.
     pub fn cumulative(&self) -> impl Iterator<Item = u64> + '_ {
         let mut sum = 0_u64;
         (0..usize::from(self.layer_count())).map(move |layer| {
@@ -199,7 +202,7 @@ impl LayerRates {
         })
     }
 
-    /// Bytes per second of all layers.
+    /// Rate of all layers together, in bytes per second.
     pub fn total(&self) -> u64 {
         self.cumulative().last().unwrap_or(0)
     }
@@ -235,8 +238,8 @@ impl LayerRates {
 impl Rlc {
     fn checked(self) -> Result<Self, CongestionError> {
         range("the cycle of RLC in ms", self.cycle_milliseconds.into(), 1, u16::MAX.into())?;
-        // A burst and the pause after it, which is as long if rates double, fit between two
-        // synchronization points.
+        // A burst and the pause after it fit between two synchronization points. If rates double,
+        // the pause is as long as the burst.
         let most = u64::from(self.cycle_milliseconds) / 2;
         range("the burst of RLC in ms", self.burst_milliseconds.into(), 0, most)?;
         Ok(self)
@@ -288,7 +291,7 @@ impl FlidSl {
 }
 
 impl Webrc {
-    /// `T`: wave channels, and slots after which everything repeats.
+    /// `T`: number of wave channels, and number of slots after which the schedule repeats.
     pub const fn wave_channels(&self) -> u8 {
         self.wave_slots.saturating_add(self.quiet_slots)
     }
@@ -296,16 +299,17 @@ impl Webrc {
     fn checked(self) -> Result<Self, CongestionError> {
         let most = u32::MAX.into();
         range("the rate of WEBRC", self.rate_bytes_per_second.into(), 1, most)?;
-        // An IP and a UDP header.
+        // The size of an IP and a UDP header.
         range("the packet of WEBRC", self.packet_bytes.into(), 28, u16::MAX.into())?;
         let base = self.base_packets_per_second.into();
         range("the base rate of WEBRC", base, 1, u16::MAX.into())?;
         range("the slot of WEBRC in ms", self.slot_milliseconds.into(), 100, u16::MAX.into())?;
-        // The default is 192. Below 1/2 a wave is hardly there; above 250/256 there would be more
-        // waves than channels.
+        // The default is 192. Below 1/2 a wave decays to nothing in a few slots; above 250/256
+        // there would be more waves than channels.
         range("the decay of WEBRC", self.decay_256ths.into(), 128, 250)?;
         let (waves, quiet) = (u64::from(self.wave_slots), u64::from(self.quiet_slots));
-        // Channel 0 is the base, and each of the two takes at least one of the others.
+        // Channel 0 is the base channel. Active and quiet slots take at least one of the others
+        // each.
         let most = u64::from(MAX_CHANNELS) - 1;
         range("the slots of a wave of WEBRC", waves, 1, most - 1)?;
         range("the quiet slots of WEBRC", quiet, 1, most - 1)?;
@@ -340,13 +344,13 @@ impl Webrc {
 }
 
 impl CongestionControl {
-    /// Bytes of the longest parameters: RLC with 64 listed layers.
+    /// Size in bytes of the longest parameters: RLC with 64 listed layers.
     pub const MAX_PARAMETER_SIZE: usize = 1 + 4 * MAX_CHANNELS as usize + 7;
 
-    /// The same, if it is something that a session could have and a head could say.
+    /// These parameters, if they are in range.
     ///
     /// # Errors
-    /// [`CongestionError::Range`] says which parameter is not, and what it may be.
+    /// [`CongestionError::Range`] names the parameter and its range.
     pub fn checked(self) -> Result<Self, CongestionError> {
         Ok(match self {
             Self::Rlc(rlc) => Self::Rlc(rlc.checked()?),
@@ -356,7 +360,7 @@ impl CongestionControl {
         })
     }
 
-    /// Channels of the session: 1 to 64.
+    /// Number of channels of the session: 1 to 64.
     pub fn channel_count(&self) -> u8 {
         match self {
             Self::FixedRate => 1,
@@ -367,7 +371,7 @@ impl CongestionControl {
         }
     }
 
-    /// What people call it.
+    /// Name of the scheme in texts for users.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::FixedRate | Self::FixedLayers(_) => "fixed",
@@ -377,14 +381,14 @@ impl CongestionControl {
         }
     }
 
-    /// Bytes that the parameters take in a head.
+    /// Size in bytes of the parameters in a head.
     pub fn parameter_size(&self) -> usize {
         let mut out = Vec::new();
         self.emit(&mut out);
         out.len() - 2
     }
 
-    /// `scheme ‖ channels ‖ parameters`.
+    /// Appends `scheme ‖ channels ‖ parameters`.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) {
         let scheme = match self {
             Self::FixedRate => FIXED_RATE,
@@ -403,7 +407,7 @@ impl CongestionControl {
         }
     }
 
-    /// `None` if the bytes end too early.
+    /// Reads what [`emit`](Self::emit) writes; `None` if the bytes end too early.
     pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<Result<Self, CongestionError>> {
         let (scheme, channels) = (reader.u8()?, reader.u8()?);
         Some(match scheme {

@@ -1,5 +1,5 @@
 //! Content encodings of FLUTE objects: zlib, deflate and gzip (RFC 6726, section 3.4.3; RFC 1950,
-//! RFC 1951, RFC 1952). Received only: Fontana sends bytes as they are.
+//! RFC 1951, RFC 1952). Fontana decodes them and sends content without encoding.
 
 mod encoding;
 mod inflate;

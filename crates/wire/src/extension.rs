@@ -12,11 +12,11 @@ const HET_TIME: u8 = 2;
 pub(crate) const HET_FTI: u8 = 64;
 const HET_FDT: u8 = 192;
 const HET_CENC: u8 = 193;
-/// From this type on, an extension is one word without a length (RFC 5651, section 5.2).
+/// First type of the extensions that are one word without a length (RFC 5651, section 5.2).
 const FIRST_FIXED: u8 = 128;
 
-/// Most extensions in a header. No standard puts more than six into one; the rest is somebody who
-/// wants receivers to walk.
+/// Largest number of extensions in a header. No standard puts more than six into one. The limit
+/// bounds the work that an attacker's header causes.
 const MAX_EXTENSIONS: usize = 16;
 
 const USE_SCT_HIGH: u16 = 0x8000;
@@ -24,56 +24,56 @@ const USE_SCT_LOW: u16 = 0x4000;
 const USE_ERT: u16 = 0x2000;
 const USE_SLC: u16 = 0x1000;
 
-/// One header extension. Those that this crate understands appear at most once in a header.
+/// One header extension. An extension of a known type appears at most once in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension<'a> {
-    /// EXT_NOP: room without meaning.
+    /// EXT_NOP: padding.
     Nop,
-    /// EXT_AUTH: who sent the packet.
+    /// EXT_AUTH: authentication of the packet.
     Auth(AuthExtension<'a>),
-    /// EXT_TIME: when.
+    /// EXT_TIME: times of the sender.
     Time(TimeExtension),
-    /// EXT_FTI: how the object is encoded. What the bytes mean depends on the FEC Encoding ID:
-    /// [`fti::parse`](crate::fti::parse).
+    /// EXT_FTI: object transmission information. Its format depends on the FEC Encoding ID;
+    /// [`fti::parse`](crate::fti::parse) reads it.
     Fti(&'a [u8]),
-    /// EXT_FDT: the packet belongs to an FDT instance.
+    /// EXT_FDT: present in packets of an FDT instance.
     Fdt(FdtExtension),
-    /// EXT_CENC: how the FDT instance is compressed, unchecked:
-    /// [`ContentEncoding::from_cenc`]. Some senders write 0 (not compressed), which is meant to be
-    /// left out.
+    /// EXT_CENC: content encoding of the FDT instance, unchecked; see
+    /// [`ContentEncoding::from_cenc`]. Some senders write 0 (not compressed) where the RFC omits
+    /// the extension.
     Cenc(u8),
-    /// An extension that this crate does not know, to be ignored.
+    /// An extension of an unknown type. Receivers ignore it.
     Unknown {
         /// Header extension type.
         het: u8,
-        /// Everything after type and length.
+        /// Bytes after type and length.
         content: &'a [u8],
     },
 }
 
-/// EXT_AUTH, not interpreted: which scheme an ASID stands for is agreed on elsewhere (RFC 6584,
-/// section 2; RFC 5776).
+/// EXT_AUTH, not interpreted. Sender and receiver agree on the meaning of an ASID by other means
+/// (RFC 6584, section 2; RFC 5776).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthExtension<'a> {
     /// Authentication scheme identifier, 4 bits.
     pub asid: u8,
-    /// Everything after type and length: the first byte holds the ASID in its upper half.
+    /// Bytes after type and length. The upper half of the first byte is the ASID.
     pub content: &'a [u8],
 }
 
 /// EXT_FDT (RFC 6726, section 3.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FdtExtension {
-    /// Version of FLUTE: 1 (RFC 3926) or 2 (RFC 6726). 4 bits.
+    /// Version of FLUTE, 4 bits: 1 (RFC 3926) or 2 (RFC 6726).
     pub version: u8,
-    /// FDT instance id. 20 bits, wraps.
+    /// FDT instance id, 20 bits; wraps.
     pub instance_id: u32,
 }
 
 impl FdtExtension {
-    /// The version that this crate sends: RFC 6726.
+    /// Version that this crate sends: RFC 6726.
     pub const FLUTE_VERSION: u8 = 2;
-    /// The largest instance id: 20 bits.
+    /// Largest instance id: 20 bits.
     pub const MAX_INSTANCE_ID: u32 = (1 << 20) - 1;
 
     pub(crate) const fn fits(self) -> bool {
@@ -84,26 +84,26 @@ impl FdtExtension {
 /// EXT_TIME (RFC 5651, section 5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeExtension {
-    /// When the packet was sent, as an NTP timestamp: seconds since 1900 in the upper 32 bits,
-    /// fraction in the lower.
+    /// Time of sending as an NTP timestamp: seconds since 1900 in the upper 32 bits, fraction in
+    /// the lower.
     pub sender_current_time: Option<u64>,
-    /// For how many more seconds the object will be sent.
+    /// Seconds for which the object will still be sent.
     pub expected_residual_time_seconds: Option<u32>,
-    /// When an object was last added, changed or removed.
+    /// Time at which an object was last added, changed or removed.
     pub session_last_changed: Option<NtpSeconds>,
 }
 
-/// The extensions of a header; iterates over them.
+/// The extensions of a header, as an iterable sequence.
 ///
-/// They were walked and checked when the header was parsed, so that reading them cannot fail.
+/// The header's parser has checked them, so iteration cannot fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extensions<'a>(&'a [u8]);
 
 impl<'a> Extensions<'a> {
-    /// Walks `area`, the words between TOI and the header's end.
+    /// Checks `area`, the words between the TOI and the header's end.
     #[inline]
     pub(crate) fn check(area: &'a [u8]) -> Result<Self, PacketError> {
-        // As nearly every packet has it.
+        // Nearly every packet has no extension.
         if area.is_empty() { Ok(Self(area)) } else { Self::walk(area) }
     }
 
@@ -132,7 +132,7 @@ impl<'a> Extensions<'a> {
         Ok(Self(area))
     }
 
-    /// EXT_FDT, if there is one.
+    /// EXT_FDT, if present.
     pub fn fdt(self) -> Option<FdtExtension> {
         self.into_iter().find_map(|extension| match extension {
             Extension::Fdt(fdt) => Some(fdt),
@@ -140,7 +140,7 @@ impl<'a> Extensions<'a> {
         })
     }
 
-    /// The content of EXT_FTI, if there is one, for [`fti::parse`](crate::fti::parse).
+    /// Content of EXT_FTI, if present, for [`fti::parse`](crate::fti::parse).
     pub fn fti(self) -> Option<&'a [u8]> {
         self.into_iter().find_map(|extension| match extension {
             Extension::Fti(content) => Some(content),
@@ -148,8 +148,7 @@ impl<'a> Extensions<'a> {
         })
     }
 
-    /// The content encoding that EXT_CENC names, if there is one, for
-    /// [`ContentEncoding::from_cenc`].
+    /// Content encoding of EXT_CENC, if present, for [`ContentEncoding::from_cenc`].
     pub fn cenc(self) -> Option<u8> {
         self.into_iter().find_map(|extension| match extension {
             Extension::Cenc(cenc) => Some(cenc),
@@ -157,7 +156,7 @@ impl<'a> Extensions<'a> {
         })
     }
 
-    /// EXT_TIME, if there is one.
+    /// EXT_TIME, if present.
     pub fn time(self) -> Option<TimeExtension> {
         self.into_iter().find_map(|extension| match extension {
             Extension::Time(time) => Some(time),
@@ -165,7 +164,7 @@ impl<'a> Extensions<'a> {
         })
     }
 
-    /// EXT_AUTH, if there is one.
+    /// EXT_AUTH, if present.
     pub fn auth(self) -> Option<AuthExtension<'a>> {
         self.into_iter().find_map(|extension| match extension {
             Extension::Auth(auth) => Some(auth),
@@ -183,7 +182,7 @@ impl<'a> IntoIterator for Extensions<'a> {
     }
 }
 
-/// Iterates over the [`Extensions`] of a header, in their order.
+/// Iterator over the [`Extensions`] of a header, in their order.
 #[derive(Clone, Debug)]
 pub struct ExtensionsIter<'a>(Reader<'a>);
 
@@ -191,12 +190,12 @@ impl<'a> Iterator for ExtensionsIter<'a> {
     type Item = Extension<'a>;
 
     fn next(&mut self) -> Option<Extension<'a>> {
-        // `Extensions::check` met no error on the same bytes, and an empty reader is the end.
+        // `Extensions::check` found no error in the same bytes; an empty reader ends the iteration.
         next(&mut self.0).ok().map(|(_, extension)| extension)
     }
 }
 
-/// Takes one extension, of at least one word, off the front.
+/// Takes one extension, of at least one word, off the front. The number is its type.
 fn next<'a>(reader: &mut Reader<'a>) -> Result<(u8, Extension<'a>), PacketError> {
     let mut words = *reader;
     let het = reader.u8().ok_or(PacketError::Extension { het: 0 })?;
@@ -204,7 +203,7 @@ fn next<'a>(reader: &mut Reader<'a>) -> Result<(u8, Extension<'a>), PacketError>
     let (words_count, prefix) =
         if het < FIRST_FIXED { (usize::from(reader.u8().ok_or(malformed)?), 2) } else { (1, 1) };
     let whole = words.take(words_count * 4).ok_or(malformed)?;
-    // A length of zero words ends here: there is no prefix to skip in nothing.
+    // An extension of zero words fails here: it has no prefix to skip.
     let content = whole.get(prefix..).ok_or(malformed)?;
     *reader = words;
     let extension = match het {
@@ -227,8 +226,8 @@ fn next<'a>(reader: &mut Reader<'a>) -> Result<(u8, Extension<'a>), PacketError>
     Ok((het, extension))
 }
 
-/// Words follow in the order of the flags that announce them. Words behind those are for flags
-/// that are reserved or somebody else's.
+/// Reads the content of EXT_TIME. The words follow in the order of the flags that announce them.
+/// Later words belong to flags that are reserved or not defined here.
 fn parse_time(content: &[u8]) -> Option<TimeExtension> {
     let mut reader = Reader::new(content);
     let flags = reader.u16()?;
@@ -241,7 +240,7 @@ fn parse_time(content: &[u8]) -> Option<TimeExtension> {
     let sender_current_time = match (high, low) {
         (Some(high), low) => Some(u64::from(high) << 32 | u64::from(low.unwrap_or(0))),
         (None, None) => None,
-        // A fraction of an unknown second.
+        // A fraction without its second.
         (None, Some(_)) => return None,
     };
     Some(TimeExtension {

@@ -1,9 +1,9 @@
-//! Objects that describe themselves: FCAST (RFC 6968).
+//! FCAST (RFC 6968): objects that carry their own metadata.
 //!
-//! A *compound object* is a header, with the metadata of a file or of a slice of one, and then its
-//! bytes, which may be compressed. A *carousel instance descriptor* is a compound object whose
-//! bytes list the objects that are being sent. There is no other table: the objects' transmission
-//! information is in EXT_FTI.
+//! A *compound object* consists of a header with the metadata of a file, or of a slice of a file,
+//! and of its bytes, which may be compressed. A *carousel instance descriptor* is a compound object
+//! whose bytes list the objects that are being sent. FCAST has no other table: EXT_FTI carries the
+//! transmission information of the objects.
 //!
 //! ```text
 //! +-----+-----+-+-+-------+-------+---------------+

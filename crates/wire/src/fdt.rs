@@ -1,4 +1,4 @@
-//! The file delivery table: which objects a FLUTE session carries (RFC 6726, section 3.4; RFC 3926,
+//! The file delivery table (FDT): the objects of a FLUTE session (RFC 6726, section 3.4; RFC 3926,
 //! section 3.4).
 //!
 //! ```
@@ -24,48 +24,49 @@ use crate::printable::Printable;
 use fontana_fec::Oti;
 use std::fmt;
 
-/// One FDT instance: what was sent under [`Toi::FDT`], decoded. Its instance id is in EXT_FDT.
+/// One FDT instance: the decoded content of an object with [`Toi::FDT`]. Its instance id is in
+/// EXT_FDT.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fdt {
-    /// Until when it describes packets that arrive.
+    /// Time until which the instance describes packets that arrive.
     pub expires: NtpSeconds,
-    /// No later instance of the session will describe another file.
+    /// True if no later instance of the session will describe another file.
     pub complete: bool,
     /// The files. No two have the same TOI.
     pub files: Vec<FdtFile>,
 }
 
-/// One file of an FDT, with what the instance says for all of them filled in.
+/// One file of an FDT. Attributes that it inherits from the instance are filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FdtFile {
-    /// The object that is this file. Not [`Toi::FDT`].
+    /// Object that holds the file. Not [`Toi::FDT`].
     pub toi: Toi,
-    /// What the file is called: an identifier, a URI, and anybody's.
+    /// Identifier of the file, a URI, not authenticated.
     /// [`parse_content_location`](crate::parse_content_location) makes a path of it.
     pub content_location: String,
-    /// Bytes of the file before content encoding.
+    /// Length of the file in bytes before content encoding.
     pub content_length: Option<u64>,
-    /// Bytes of the object; those of the file if there is no content encoding.
+    /// Length of the object in bytes; that of the file if there is no content encoding.
     pub transfer_length: Option<u64>,
     /// Media type.
     pub content_type: Option<String>,
-    /// How the file was compressed to make the object.
+    /// Compression that made the object from the file.
     pub content_encoding: Option<FdtContentEncoding>,
-    /// MD5 of the file before content encoding: against accidents only.
+    /// MD5 of the file before content encoding. It detects accidental damage only.
     pub content_md5: Option<[u8; 16]>,
-    /// The code, if it was named at all: also one that is not ours.
+    /// FEC Encoding ID, if given; also one that Fontana does not support.
     pub fec_encoding_id: Option<u8>,
-    /// The object's transmission information, if everything was given and the code is ours.
-    /// Otherwise EXT_FTI has it, or nobody.
+    /// Transmission information of the object, if it is complete and the code is supported.
+    /// Otherwise the receiver needs EXT_FTI.
     pub oti: Option<Oti>,
 }
 
-/// The value of Content-Encoding.
+/// Value of Content-Encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FdtContentEncoding {
-    /// One that [`decode_bounded`](crate::decode_bounded) decodes.
+    /// An encoding that [`decode_bounded`](crate::decode_bounded) decodes.
     Known(ContentEncoding),
-    /// Another one; such a file cannot be received.
+    /// Another encoding. A receiver cannot receive the file.
     Unknown(String),
 }
 
@@ -78,34 +79,36 @@ impl fmt::Display for FdtContentEncoding {
     }
 }
 
-/// Most files that a receiver takes from a session: a table of so many takes a few tens of megabytes
-/// of memory.
+/// Largest number of files that a receiver takes from a session. A table of this size takes a few
+/// tens of megabytes of memory.
 pub(crate) const MAX_FILES: usize = 100_000;
 
-/// How large a table may be. Anyone who can send to the group can send one.
+/// Limits on the size of a table. Any host that can send to the group can send a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FdtLimits {
-    /// Most bytes of the object that carries it: for the one who collects its symbols.
+    /// Largest object that carries a table, in bytes. The receiver that collects its symbols checks
+    /// this limit.
     pub encoded_bytes: u64,
-    /// Most bytes of XML, after content decoding.
+    /// Largest XML document in bytes, after content decoding.
     pub decoded_bytes: usize,
-    /// Most bytes of XML for a byte that was sent, see [`DecodeLimits::ratio`](crate::DecodeLimits).
+    /// Largest number of bytes of XML per byte received; see
+    /// [`DecodeLimits::ratio`](crate::DecodeLimits).
     pub decoded_ratio: u64,
-    /// Most files.
+    /// Largest number of files.
     pub files: usize,
-    /// Most attributes of an element. The schema knows 15; products add about as many.
+    /// Largest number of attributes of an element. The schema has 15; products add about as many.
     pub attributes: usize,
-    /// Deepest nesting of elements. The schema knows 2.
+    /// Deepest nesting of elements. The schema has 2 levels.
     pub depth: usize,
 }
 
 impl Default for FdtLimits {
-    /// Tables of a hundred thousand files, in a few tens of megabytes of memory.
+    /// Limits for tables of 100 000 files, in a few tens of megabytes of memory.
     fn default() -> Self {
         Self {
             encoded_bytes: 1 << 20,
             decoded_bytes: 8 << 20,
-            // Tables in which every line resembles the one before reach about 35 with zlib.
+            // Tables in which every line resembles the previous one reach about 35 with zlib.
             decoded_ratio: 200,
             files: MAX_FILES,
             attributes: 64,
@@ -114,51 +117,51 @@ impl Default for FdtLimits {
     }
 }
 
-/// Why bytes are not an FDT instance.
+/// Reason why bytes are not an FDT instance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FdtError {
-    /// One of [`FdtLimits`] is exceeded.
+    /// A size above one of [`FdtLimits`].
     #[error("the FDT has more than {limit} {what}")]
     Limit {
-        /// What there is too much of.
+        /// Name of the limited quantity.
         what: &'static str,
-        /// How much there may be.
+        /// Largest value allowed.
         limit: usize,
     },
-    /// The content encoding that EXT_CENC names could not be undone.
+    /// Data that cannot be decoded with the content encoding of EXT_CENC.
     #[error("the FDT cannot be decoded: {0}")]
     ContentEncoding(String),
-    /// Not UTF-8.
+    /// A document that is not UTF-8.
     #[error("the FDT is not UTF-8")]
     Encoding,
-    /// Not well-formed XML.
+    /// A document that is not well-formed XML.
     #[error("the FDT is not well-formed, near byte {position}: {}", Printable(.reason))]
     Xml {
         /// Bytes read so far.
         position: u64,
-        /// The XML parser's words, which may quote the document.
+        /// Message of the XML parser, which may quote the document.
         reason: String,
     },
-    /// Document types and the entities they define are ways to attack a parser.
+    /// A document type declaration. Document types and their entities are a way to attack a parser.
     #[error("the FDT has a document type declaration")]
     DocumentType,
-    /// The outermost element is not `FDT-Instance`, or not the only one.
+    /// A root element other than `FDT-Instance`, or a second one.
     #[error("the FDT's root element is not FDT-Instance")]
     Root,
-    /// An attribute that must be there is not.
+    /// A required attribute is missing.
     #[error("the FDT lacks the attribute {attribute} of an element {element}")]
     Missing {
-        /// The element.
+        /// Name of the element.
         element: &'static str,
-        /// The attribute.
+        /// Name of the attribute.
         attribute: &'static str,
     },
-    /// An attribute's value is not of its type.
+    /// An attribute's value does not have the attribute's type.
     #[error("the FDT's attribute {attribute} has the value {value:?}")]
     Value {
-        /// The attribute.
+        /// Name of the attribute.
         attribute: &'static str,
-        /// Its value, cut to a length that can be shown.
+        /// Its value, truncated for display.
         value: String,
     },
     /// Two files with one TOI.

@@ -1,6 +1,6 @@
-//! EXT_FTI: FEC Object Transmission Information in a header (RFC 5775, section 4.2; contents from
-//! RFC 5445, section 3.2.2 for Compact No-Code, RFC 6330, section 3.3 for RaptorQ, and RFC 5510
-//! and RFC 5445, section 5.2.2 for Reed-Solomon, and the latter for Tornado and LT too).
+//! EXT_FTI: FEC Object Transmission Information in a header (RFC 5775, section 4.2). The contents
+//! are those of RFC 5445, section 3.2.2 for Compact No-Code, RFC 6330, section 3.3 for RaptorQ, and
+//! RFC 5510 and RFC 5445, section 5.2.2 for Reed-Solomon. Tornado and LT also use the latter.
 //!
 //! ```text
 //!  FEC ID 0                                FEC ID 6
@@ -40,49 +40,49 @@ use crate::extension::HET_FTI;
 use crate::instance::{self, CodeError, EXPANDABLE, SMALL_BLOCK};
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 
-/// Words of the extension without what FEC Encoding ID 128 adds.
+/// Number of words of the extension, without those that FEC Encoding ID 128 adds.
 const fn words(encoding_id: u8) -> u8 {
     if encoding_id == 5 { 3 } else { 4 }
 }
 
-/// Words that FEC Encoding ID 128 adds: a byte that counts them, and the information.
+/// Number of words that FEC Encoding ID 128 adds: a byte with this number, then the information.
 const fn instance_words(information_size: usize) -> u8 {
     (1 + information_size).div_ceil(4) as u8
 }
 
-/// Why EXT_FTI cannot be read or written.
+/// Reason why EXT_FTI cannot be parsed or emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FtiError {
-    /// No code of ours.
+    /// An unsupported code.
     #[error(transparent)]
     Code(#[from] CodeError),
-    /// The extension's length is not that of the scheme.
+    /// A length of the extension that is not that of the scheme.
     #[error("EXT_FTI has {actual} bytes, {expected} are right for FEC Encoding ID {encoding_id}")]
     Length {
-        /// The scheme.
+        /// FEC Encoding ID of the scheme.
         encoding_id: u8,
-        /// Bytes after type and length that the scheme has.
+        /// Size that the scheme requires, in bytes after type and length.
         expected: usize,
-        /// Bytes there are.
+        /// Size of the content in bytes.
         actual: usize,
     },
-    /// The transfer length has more bits than its field.
+    /// A transfer length that does not fit its field.
     #[error("a transfer length of {actual} does not fit {bits} bits")]
     TransferLength {
-        /// Bytes of the object.
+        /// Length of the object in bytes.
         actual: u64,
-        /// Bits of the field.
+        /// Width of the field in bits.
         bits: u32,
     },
 }
 
-/// Reads the content of EXT_FTI ([`Extensions::fti`](crate::Extensions::fti)) for the given FEC
-/// Encoding ID. The numbers are what the packet says: [`Oti::layout`] tells whether they make sense.
+/// Parses the content of EXT_FTI ([`Extensions::fti`](crate::Extensions::fti)) for a FEC Encoding
+/// ID. The values are unchecked; [`Oti::layout`] checks them.
 ///
 /// # Errors
-/// [`FtiError::Code`] for a code that is not ours, [`FtiError::Length`].
+/// [`FtiError::Code`] for an unsupported code, [`FtiError::Length`].
 pub fn parse(encoding_id: u8, content: &[u8]) -> Result<Oti, FtiError> {
-    // After type and length.
+    // Bytes after type and length.
     let expected = 4 * usize::from(words(encoding_id)) - 2;
     let length = FtiError::Length { encoding_id, expected, actual: content.len() };
     let mut reader = Reader::new(content);
@@ -123,7 +123,7 @@ fn parse_small_block(reader: &mut Reader<'_>) -> Option<Result<Oti, CodeError>> 
 
 fn parse_expandable(content: &[u8]) -> Result<Oti, FtiError> {
     let (encoding_id, actual) = (EXPANDABLE, content.len());
-    // Until the instance is known, what all instances have.
+    // The size that all instances have at least; the instance is not known yet.
     let shortest = 4 * usize::from(words(EXPANDABLE)) - 2;
     let length = |expected| FtiError::Length { encoding_id, expected, actual };
     let mut reader = Reader::new(content);
@@ -164,7 +164,7 @@ fn parse_raptorq(reader: &mut Reader<'_>) -> Option<Oti> {
     Some(Oti { transfer_length, symbol_size, scheme })
 }
 
-/// Bytes of the transfer length.
+/// Size of the transfer length in bytes.
 const fn length_size(scheme: FecScheme) -> usize {
     match scheme {
         FecScheme::RaptorQ { .. } => 5,
@@ -175,7 +175,7 @@ const fn length_size(scheme: FecScheme) -> usize {
     }
 }
 
-/// Checks that the transfer length fits its field, as that of every valid object does.
+/// Checks that the transfer length fits its field. That of every valid object does.
 pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
     let bits = 8 * length_size(oti.scheme) as u32;
     if oti.transfer_length >> bits != 0 {
@@ -184,7 +184,7 @@ pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
     Ok(())
 }
 
-/// Appends the whole extension, type and length included, of an object that has been checked.
+/// Appends the extension, type and length included. The caller has checked `oti`.
 pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
     let encoding_id = oti.scheme.encoding_id();
     let mut information = Vec::new();
@@ -217,7 +217,7 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
         FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols } => {
             out.extend(code.instance_id().into_iter().flat_map(u16::to_be_bytes));
             out.extend(oti.symbol_size.to_be_bytes());
-            // ID 5 has 8 bits for each; a valid object's numbers fit.
+            // ID 5 has 8 bits for each number. The numbers of a valid object fit.
             let skipped = usize::from(code.instance_id().is_none());
             out.extend(max_source_block_length.to_be_bytes().into_iter().skip(skipped));
             out.extend(max_encoding_symbols.to_be_bytes().into_iter().skip(skipped));

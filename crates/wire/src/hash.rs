@@ -1,7 +1,7 @@
-//! What content is recognized by: BLAKE3 hashes of blocks, objects, trees and manifests.
+//! BLAKE3 hashes of blocks, objects, trees, manifests and stream indexes.
 //!
-//! Every kind of hash has its own key, derived from a context string by BLAKE3's `derive_key` mode,
-//! so that a hash of one kind can never pass for one of another:
+//! Every kind of hash has its own key, derived from a context string by BLAKE3's `derive_key` mode.
+//! A hash of one kind therefore never equals a hash of another kind:
 //!
 //! ```text
 //! block    = H("fontana 2026-11 block v1",    the object's bytes that lie in the source block)
@@ -11,7 +11,7 @@
 //! index    = H("fontana 2026-11 stream index v1", the stream index's bytes)
 //! ```
 //!
-//! Integers are big-endian. The padding of an object's last symbol is no part of a block.
+//! Integers are big-endian. A block excludes the padding of the object's last symbol.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ const STREAM_INDEX_CONTEXT: &str = "fontana 2026-11 stream index v1";
 pub struct Hash(pub [u8; Hash::SIZE]);
 
 impl Hash {
-    /// Bytes in a hash.
+    /// Size of a hash in bytes.
     pub const SIZE: usize = 32;
 }
 
@@ -43,24 +43,24 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// Why a text is not 32 bytes in hexadecimal.
+/// Reason why a text is not 32 bytes in hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HexError {
-    /// Not the length of 32 bytes.
+    /// A length other than 64 digits.
     #[error("{actual} characters, 64 hexadecimal digits are right")]
     Length {
-        /// Bytes of the text.
+        /// Length of the text in bytes.
         actual: usize,
     },
-    /// Something other than 0-9, a-f, A-F.
+    /// A character other than 0-9, a-f, A-F.
     #[error("character {position} is not a hexadecimal digit")]
     Digit {
-        /// Counted from 1.
+        /// Position of the character, counted from 1.
         position: usize,
     },
 }
 
-/// 32 bytes from 64 hexadecimal digits of either case.
+/// Parses 64 hexadecimal digits of either case.
 pub(crate) fn parse_hex(text: &str) -> Result<[u8; 32], HexError> {
     let length = HexError::Length { actual: text.len() };
     if text.len() != 64 {
@@ -80,7 +80,7 @@ impl FromStr for Hash {
     }
 }
 
-/// Hashes one source block as its bytes come along, in the object's order.
+/// Hasher of one source block, whose bytes arrive in the object's order.
 ///
 /// ```
 /// # use fontana_wire::BlockHasher;
@@ -97,18 +97,18 @@ impl FromStr for Hash {
 pub struct BlockHasher(blake3::Hasher);
 
 impl BlockHasher {
-    /// Nothing hashed yet.
+    /// A hasher without input.
     pub fn new() -> Self {
         Self(blake3::Hasher::new_derive_key(BLOCK_CONTEXT))
     }
 
-    /// Takes the next bytes of the block, any number of them. Large pieces are hashed several times
-    /// faster than small ones: 16 KiB and more keep all lanes busy.
+    /// Adds the next bytes of the block, any number of them. Pieces of 16 KiB and more keep all
+    /// SIMD lanes busy and are hashed several times faster than small ones.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The hash of everything taken so far.
+    /// Hash of all bytes added so far.
     pub fn finalize(&self) -> Hash {
         Hash(*self.0.finalize().as_bytes())
     }
@@ -143,12 +143,12 @@ pub fn tree_hash(objects: impl IntoIterator<Item = (u32, Hash)>) -> Hash {
     Hash(*hasher.finalize().as_bytes())
 }
 
-/// Hash of a manifest's bytes: what a ticket or a session head pins.
+/// Hash of a manifest's bytes. Tickets and session heads pin it.
 pub fn manifest_hash(manifest: &[u8]) -> Hash {
     hash_in(MANIFEST_CONTEXT, manifest)
 }
 
-/// Hash of a stream index's bytes: what a session head names.
+/// Hash of a stream index's bytes. Session heads pin it.
 pub fn stream_index_hash(index: &[u8]) -> Hash {
     hash_in(STREAM_INDEX_CONTEXT, index)
 }

@@ -1,13 +1,14 @@
-//! The session head: one small record, repeated all the time, from which everything else follows.
+//! The session head: a small record that the sender repeats, and from which a receiver learns
+//! everything else.
 //!
-//! It names the manifest and says for how long and how fast it is sent, and it can be signed by the
-//! publisher. It travels as a No-Code object of one symbol under [`Toi::HEAD`](crate::Toi::HEAD),
-//! padded with zeros to the size of the session's other packets.
+//! It identifies the manifest, its expiry and the session's rate. The publisher may sign it. It
+//! travels as a No-Code object of one symbol with [`Toi::HEAD`](crate::Toi::HEAD), padded with
+//! zeros to the size of the session's other packets.
 //!
-//! [`UnverifiedHead::parse`] gives away nothing but who claims to have signed. The [`SessionHead`] comes
-//! out of one of three doors, each with its own name: [`UnverifiedHead::verify`] against a
-//! publisher's key, [`UnverifiedHead::verify_pinned`] against a manifest hash from a ticket, and
-//! [`UnverifiedHead::without_verification`].
+//! [`UnverifiedHead::parse`] exposes only the claimed signer. One of three methods returns the
+//! [`SessionHead`]: [`UnverifiedHead::verify`] checks the signature of a publisher,
+//! [`UnverifiedHead::verify_pinned`] a manifest hash from a ticket, and
+//! [`UnverifiedHead::without_verification`] nothing.
 //!
 //! ```text
 //! offset  bytes
@@ -15,7 +16,7 @@
 //!      8     16  instance id
 //!     24      8  manifest version
 //!     32      8  expires, unix seconds; 0 = never
-//!     40      8  rate, bytes per second; 0 = not said
+//!     40      8  rate, bytes per second; 0 = not stated
 //!     48      1  congestion control; 0 = fixed rate
 //!     49      1  channel count, at least 1
 //!     50      c  parameters of congestion control; none with fixed rate on one channel
@@ -25,9 +26,11 @@
 //! 55+c+n     32  its hash
 //! 87+c+n      1  0 = not signed, 1 = signed
 //! 88+c+n     32  public key       } when signed
-//!120+c+n     64  signature        }
+//! 120+c+n    64  signature        }
 //! ```
-//! The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and all before it.
+//!
+//! The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and all bytes before the
+//! signature.
 
 use crate::bytes::Reader;
 use crate::congestion::{CongestionControl, CongestionError};
@@ -42,14 +45,15 @@ use std::num::NonZeroU64;
 
 const MAGIC: &[u8; 7] = b"FONTANA";
 const FORMAT_VERSION: u8 = 1;
-/// Keeps a signature over a head from being one over anything else.
+/// Prefix of the signed message. It prevents a signature over a head from being valid for another
+/// kind of message.
 const SIGNATURE_DOMAIN: &[u8] = b"fontana session head v1\0";
-/// Bytes of a head without a signature whose manifest is sent with RaptorQ, or without a code, as
+/// Size in bytes of an unsigned head whose manifest is sent without a code or with RaptorQ, as
 /// Fontana's are.
 const UNSIGNED_SIZE: usize = 88 + oti::MIN_SIZE;
 
-/// A random number that a sending process draws when it starts. Two lives of one sender, or two
-/// senders of one file, differ in it.
+/// A random number that a sending process draws when it starts. It distinguishes the runs of one
+/// sender, and several senders of one file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(pub [u8; 16]);
 
@@ -65,55 +69,55 @@ impl fmt::Debug for InstanceId {
     }
 }
 
-/// An object that can be fetched and recognized.
+/// Reference to an object, with the hash of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectRef {
-    /// Under which number it is sent.
+    /// Object number.
     pub toi: u32,
-    /// How it is encoded.
+    /// Transmission information.
     pub oti: Oti,
-    /// What it hashes to. For the manifest: [`manifest_hash`](crate::manifest_hash).
+    /// Hash of the content; for a manifest, that of [`manifest_hash`](crate::manifest_hash).
     pub hash: Hash,
 }
 
-/// What describes the content of a session.
+/// Kind of object that describes the content of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentKind {
-    /// A [manifest](crate::Manifest): everything is known from the beginning.
+    /// A [manifest](crate::Manifest), complete from the beginning.
     #[default]
     Manifest,
-    /// A [stream index](crate::StreamIndex), and every version of it another one.
+    /// A [stream index](crate::StreamIndex); each version is another object.
     StreamIndex,
 }
 
-/// What a session is about.
+/// Description of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionHead {
-    /// The sending process.
+    /// Identifier of the sending process.
     pub instance: InstanceId,
-    /// Version of the content: never decreases for one publisher's key. A receiver that has seen
-    /// version 7 refuses 6.
+    /// Version of the content. It never decreases for one publisher's key: a receiver that has seen
+    /// version 7 refuses version 6.
     pub manifest_version: u64,
-    /// What describes the content.
+    /// Kind of the object that describes the content.
     pub kind: ContentKind,
-    /// Where the manifest, or stream index, is and what it hashes to.
+    /// Reference to the manifest or stream index.
     pub manifest: ObjectRef,
-    /// When the publisher's word ends, in unix seconds; `None`: never.
+    /// Time at which the head expires, in unix seconds; `None`: never.
     pub expires_unix_seconds: Option<NonZeroU64>,
-    /// Most bytes per second that the sender will send on all channels; `None`: not said.
+    /// Largest rate of the sender over all channels, in bytes per second; `None`: not stated.
     pub rate_bytes_per_second: Option<NonZeroU64>,
-    /// On which channels it comes, and what the CCI of its packets means.
+    /// Channels of the session, and meaning of the CCI of its packets.
     pub congestion_control: CongestionControl,
 }
 
 impl SessionHead {
-    /// Bytes of a signed head of a session on one channel whose manifest is sent with RaptorQ, or
-    /// without a code; an unsigned one is 96 shorter, and others are longer by the
+    /// Size in bytes of a signed head of a session on one channel whose manifest is sent without a
+    /// code or with RaptorQ. An unsigned head is 96 bytes shorter. Other sessions add the
     /// [parameters](CongestionControl::parameter_size) of their congestion control. Symbols of a
     /// session must be at least this long.
     pub const MAX_SIZE: usize = UNSIGNED_SIZE + PublicKey::SIZE + size_of::<Signature>();
 
-    /// True if the publisher's word no longer holds at the given time.
+    /// True if the head has expired at the given time.
     pub const fn has_expired(&self, now_unix_seconds: u64) -> bool {
         match self.expires_unix_seconds {
             Some(expires) => expires.get() <= now_unix_seconds,
@@ -121,7 +125,7 @@ impl SessionHead {
         }
     }
 
-    /// The bytes of this head, signed if there is a key. Padding is the caller's.
+    /// Bytes of this head, signed if there is a key. The caller pads them.
     pub fn emit(&self, signer: Option<&SecretKey>) -> Vec<u8> {
         let mut out = Vec::with_capacity(Self::MAX_SIZE);
         out.extend(MAGIC);
@@ -149,7 +153,7 @@ impl SessionHead {
     }
 }
 
-/// A head of which nobody knows yet who wrote it.
+/// A parsed head whose signer is not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnverifiedHead {
     head: SessionHead,
@@ -163,20 +167,20 @@ struct Signed {
     message: Vec<u8>,
 }
 
-/// The instance and version that a symbol claims to be a head of; not verified.
+/// Instance and version that a symbol claims, not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimedVersion {
-    /// The sending process.
+    /// Identifier of the sending process.
     pub instance: InstanceId,
     /// Version of the content.
     pub manifest_version: u64,
 }
 
 impl UnverifiedHead {
-    /// Reads a head from the symbol that carries it, zero padding included.
+    /// Parses a head from the symbol that carries it, zero padding included.
     ///
     /// # Errors
-    /// [`HeadError`] if the bytes are not the one encoding of some head.
+    /// [`HeadError`] if the bytes are not the encoding of a head. Every head has one encoding.
     pub fn parse(symbol: &[u8]) -> Result<Self, HeadError> {
         let truncated = HeadError::Truncated { actual: symbol.len() };
         let mut reader = Reader::new(symbol);
@@ -205,8 +209,8 @@ impl UnverifiedHead {
         Ok(Self { head, signed })
     }
 
-    /// Instance and version that a symbol claims to be of, at the price of a comparison: what is not
-    /// new need not be parsed, let alone verified.
+    /// Instance and version that a symbol claims; `None` if the symbol is not a head. A receiver
+    /// calls this to skip parsing and verification of a version that it has.
     pub fn claimed_version(symbol: &[u8]) -> Option<ClaimedVersion> {
         let mut reader = Reader::new(symbol);
         let magic = reader.take(MAGIC.len() + 1)?;
@@ -216,18 +220,18 @@ impl UnverifiedHead {
             .then_some(ClaimedVersion { instance, manifest_version })
     }
 
-    /// Who claims to have signed it: for showing to a person, who may then trust that key.
+    /// Key of the claimed signer, to be shown to a user who decides whether to trust it.
     pub fn claimed_signer(&self) -> Option<PublicKey> {
         self.signed.as_ref().map(|signed| signed.signer)
     }
 
-    /// What describes the content, if the head is to be believed.
+    /// Kind of the object that describes the content, not verified.
     pub fn kind(&self) -> ContentKind {
         self.head.kind
     }
 
-    /// The head, if `publisher` has signed it. Costs some 50 microseconds: a receiver that gets the
-    /// same bytes again need not ask again.
+    /// The head, if `publisher` has signed it. The check takes about 50 microseconds. A receiver
+    /// does not repeat it for bytes that it has verified.
     ///
     /// # Errors
     /// [`HeadError::NotSigned`], [`HeadError::OtherSigner`], [`HeadError::Signature`].
@@ -242,8 +246,8 @@ impl UnverifiedHead {
         Ok(self.head)
     }
 
-    /// The head, if it names the manifest with this hash (no stream index: it has another). That makes the *manifest* trustworthy
-    /// and what follows from it; the head's other fields may be anybody's.
+    /// The head, if it names the manifest with this hash. The head of a stream never does. The
+    /// check authenticates the manifest and what it contains, but not the head's other fields.
     ///
     /// # Errors
     /// [`HeadError::OtherManifest`].
@@ -254,8 +258,8 @@ impl UnverifiedHead {
         Ok(self.head)
     }
 
-    /// The head as it is, for a receiver whose operator has agreed to take what comes, and for
-    /// showing what is on the air.
+    /// The head without any check, for display, and for a receiver whose operator accepts any
+    /// sender.
     pub fn without_verification(self) -> SessionHead {
         self.head
     }
@@ -265,7 +269,7 @@ fn signed_message(bytes: &[u8]) -> Vec<u8> {
     [SIGNATURE_DOMAIN, bytes].concat()
 }
 
-/// `None` if the bytes end too early.
+/// Parses the fields before the signature; `None` if the bytes end too early.
 fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<SessionHead, HeadError>> {
     let instance = InstanceId(reader.array()?);
     let manifest_version = reader.u64()?;
@@ -301,58 +305,58 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<SessionHead, HeadError
     }))
 }
 
-/// Why bytes are not a head, or not one to be trusted.
+/// Reason why bytes are not a head, or why the head is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// Not a head at all.
+    /// Bytes that do not begin as a head.
     #[error("not a session head of Fontana")]
     Magic,
-    /// A head from a later, or very early, Fontana.
+    /// An unknown version of the format.
     #[error("session head of format {0}, only 1 is known")]
     FormatVersion(u8),
-    /// The bytes end too early.
+    /// Bytes that end too early.
     #[error("{actual} bytes are too few for this session head")]
     Truncated {
-        /// Bytes there are.
+        /// Number of bytes.
         actual: usize,
     },
-    /// The manifest comes with a code that is not ours.
+    /// An unsupported code of the manifest.
     #[error(transparent)]
     Code(#[from] CodeError),
-    /// The manifest's transmission information makes no sense.
+    /// Invalid transmission information of the manifest.
     #[error(transparent)]
     Oti(#[from] OtiError),
-    /// No congestion control that there is.
+    /// Invalid congestion control.
     #[error(transparent)]
     CongestionControl(#[from] CongestionError),
-    /// Neither a manifest nor a stream index.
+    /// A kind of content other than manifest and stream index.
     #[error("content of the unknown kind {0}")]
     ContentKind(u8),
-    /// Neither 0 nor 1.
+    /// A flag other than 0 and 1.
     #[error("the signed flag is {0}")]
     SignedFlag(u8),
-    /// The signer's key is none.
+    /// An invalid key of the signer.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Something other than zeros after the end.
+    /// Padding other than zeros.
     #[error("the session head is followed by something else")]
     Padding,
-    /// A signature was asked for and there is none.
+    /// The expected signature is missing.
     #[error("the session head is not signed")]
     NotSigned,
-    /// Signed, but by somebody else.
+    /// The signer is another publisher.
     #[error("the session head is signed by {actual}, a different publisher")]
     OtherSigner {
-        /// Who claims to have signed.
+        /// The claimed signer.
         actual: PublicKey,
     },
-    /// Not what the signer signed.
+    /// The signature does not match.
     #[error("the session head's signature does not match")]
     Signature,
-    /// A manifest was asked for and this is another.
+    /// The manifest differs from the expected one.
     #[error("the session head names another manifest: {actual}")]
     OtherManifest {
-        /// The manifest it names.
+        /// Hash of the manifest that the head names.
         actual: Hash,
     },
 }

@@ -1,33 +1,32 @@
-//! The numbers that name things in a packet header: session, object, congestion control.
+//! Identifiers in a packet header: session, object, congestion control.
 
 use crate::hash::Hash;
 use crate::key::PublicKey;
 use std::fmt;
 
-/// Transport session identifier: with the sender's address it names a session (RFC 5651,
-/// section 5.1). At most 48 bits travel.
+/// Transport session identifier: together with the sender's address it identifies a session (RFC
+/// 5651, section 5.1). At most 48 bits on the wire.
 ///
-/// Sessions are told apart by this value, never by the width it was sent with: one sender may use
-/// 16 bits in one packet and 32 in the next.
+/// Sessions are compared by this value, not by its width in a packet. A sender may use 16 bits in
+/// one packet and 32 in the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tsi(pub u64);
 
 impl Tsi {
-    /// The largest session identifier: 48 bits (RFC 5651, flags S and H).
+    /// Largest session identifier: 48 bits (RFC 5651, flags S and H).
     pub const MAX: Self = Self((1 << 48) - 1);
 
-    /// The session number of senders that have no other one: the first 32 bits of the hash of their
-    /// manifest, or 1 if they are 0, which is no TSI in ALC (RFC 5775, section 2.1). So all senders
-    /// of a manifest, and every life of them, can be named by one ticket; their addresses tell them
-    /// apart.
+    /// Default TSI of a manifest: the first 32 bits of its hash, or 1 if these are 0, which ALC
+    /// excludes (RFC 5775, section 2.1). One ticket therefore names all senders of a manifest, and
+    /// all runs of them. Their addresses distinguish them.
     pub const fn of_manifest(hash: &Hash) -> Self {
         let [a, b, c, d, ..] = hash.0;
         let number = u32::from_be_bytes([a, b, c, d]) as u64;
         Self(if number == 0 { 1 } else { number })
     }
 
-    /// The session number of a sender whose content changes and whose publisher does not: the first
-    /// 32 bits of the BLAKE3 hash of the key, or 1 if they are 0.
+    /// Default TSI of a publisher whose content changes: the first 32 bits of the BLAKE3 hash of
+    /// the key, or 1 if these are 0.
     pub fn of_publisher(key: &PublicKey) -> Self {
         Self::of_manifest(&Hash(*blake3::hash(&key.to_bytes()).as_bytes()))
     }
@@ -39,23 +38,23 @@ impl fmt::Display for Tsi {
     }
 }
 
-/// Transport object identifier: names an object of a session (RFC 5651, section 5.1). At most 112
-/// bits travel; compared by value like [`Tsi`].
+/// Transport object identifier: identifies an object of a session (RFC 5651, section 5.1). At most
+/// 112 bits on the wire; compared by value, like [`Tsi`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Toi(pub u128);
 
 impl Toi {
     /// The file delivery table of a FLUTE session (RFC 6726, section 3.1).
     pub const FDT: Self = Self(0);
-    /// The session head. Reserved by Fontana at the far end of 32 bits, where no sender that counts
-    /// its objects from 1 gets to.
+    /// The session head. Fontana reserves the end of the 32-bit range, which no sender reaches that
+    /// numbers its objects from 1.
     pub const HEAD: Self = Self(0xFFFF_FFFF);
-    /// The manifest, beside the head.
+    /// The manifest or stream index; next to the head.
     pub const MANIFEST: Self = Self(0xFFFF_FFFE);
-    /// The largest object identifier: 112 bits (RFC 5651, flags O and H).
+    /// Largest object identifier: 112 bits (RFC 5651, flags O and H).
     pub const MAX: Self = Self((1 << 112) - 1);
 
-    /// True for numbers that content may have in a Fontana session: from 1 to just below the
+    /// True for a number that content may have in a Fontana session: from 1 to the number below the
     /// reserved ones.
     pub const fn is_content(self) -> bool {
         self.0 > Self::FDT.0 && self.0 < Self::MANIFEST.0
@@ -74,8 +73,8 @@ impl fmt::Display for Toi {
     }
 }
 
-/// Congestion control information: opaque to LCT, 1 to 4 words wide (RFC 5651, flag C). Its width
-/// is constant in a session, so it is kept.
+/// Congestion control information: opaque to LCT, 1 to 4 words (RFC 5651, flag C). The value
+/// includes its width, because the width is constant in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cci {
     value: u128,
@@ -83,12 +82,12 @@ pub struct Cci {
 }
 
 impl Cci {
-    /// 32 bits.
+    /// A CCI of 32 bits.
     pub const fn from_u32(value: u32) -> Self {
         Self { value: value as u128, words: 1 }
     }
 
-    /// `words` 32-bit words, or `None` if there are not 1 to 4 of them or they cannot hold `value`.
+    /// A CCI of `words` 32-bit words; `None` unless there are 1 to 4 of them and `value` fits.
     pub const fn new(value: u128, words: u8) -> Option<Self> {
         match words {
             1..=3 if value >> (32 * words as u32) == 0 => Some(Self { value, words }),
@@ -97,12 +96,12 @@ impl Cci {
         }
     }
 
-    /// The whole value.
+    /// The value in all its bits.
     pub const fn value(self) -> u128 {
         self.value
     }
 
-    /// The least significant 32 bits, which are all of it in a Fontana session.
+    /// The low 32 bits, which are the whole value in a Fontana session.
     pub const fn low32(self) -> u32 {
         self.value as u32
     }

@@ -1,12 +1,13 @@
-//! The codes of FEC Encoding ID 128, which RFC 5445 (section 5) leaves to be told apart by a FEC
-//! Instance ID, and what has to be known of them besides.
+//! The codes of FEC Encoding ID 128 and their parameters. RFC 5445 (section 5) distinguishes them
+//! by a FEC Instance ID.
 //!
 //! ```text
 //! instance 1, Tornado, 9 bytes: u8 stretch factor, u64 seed
 //! instance 2, LT, 21 bytes:     u8 profile (0 fast, 1 strict), u64 seed, u32 M, u32 R, u32 spike
 //! ```
-//! `M`, `R` and the spike are those of [`Lt`]. The same bytes stand in EXT_FTI, in the file delivery
-//! table and in our own records. Other parameters need another instance id: there is no version here.
+//! `M`, `R` and the spike are those of [`Lt`]. EXT_FTI, the file delivery table, session heads and
+//! manifests use the same bytes. The format has no version: other parameters need another instance
+//! id.
 
 use crate::bytes::Reader;
 use fontana_fec::FecScheme;
@@ -21,24 +22,24 @@ pub(crate) const SMALL_BLOCK: u8 = 129;
 pub(crate) const TORNADO: u16 = 1;
 pub(crate) const LT: u16 = 2;
 
-/// A code that we do not have.
+/// Reason why a code is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodeError {
-    /// No scheme of ours.
+    /// An unknown FEC Encoding ID.
     #[error("FEC Encoding ID {0} is not supported")]
     EncodingId(u8),
-    /// No code of ours under this FEC Encoding ID.
+    /// An unknown FEC Instance ID.
     #[error("FEC Instance ID {instance_id} of FEC Encoding ID {encoding_id} is not supported")]
     InstanceId {
-        /// 128 or 129.
+        /// FEC Encoding ID: 128 or 129.
         encoding_id: u8,
-        /// What was asked for.
+        /// FEC Instance ID.
         instance_id: u16,
     },
-    /// No Tornado code.
+    /// Invalid parameters of a Tornado code.
     #[error(transparent)]
     Stretch(#[from] StretchError),
-    /// Neither fast nor strict.
+    /// An LT profile other than fast and strict.
     #[error("an LT code of profile {0}, only 0 and 1 are known")]
     Profile(u8),
 }
@@ -49,7 +50,7 @@ impl CodeError {
     }
 }
 
-/// Bytes of the information on a code of FEC Encoding ID 128; `None` if it is not ours.
+/// Size in bytes of the parameters of a code of FEC Encoding ID 128; `None` if the code is unknown.
 pub(crate) const fn size(instance_id: u16) -> Option<usize> {
     match instance_id {
         TORNADO => Some(9),
@@ -58,7 +59,7 @@ pub(crate) const fn size(instance_id: u16) -> Option<usize> {
     }
 }
 
-/// Reads the information on a code of FEC Encoding ID 128; `None` if it ends too early.
+/// Parses the parameters of a code of FEC Encoding ID 128; `None` if the bytes end too early.
 pub(crate) fn parse(
     instance_id: u16,
     max_source_block_length: u32,
@@ -88,7 +89,7 @@ pub(crate) fn parse(
     })
 }
 
-/// The FEC Instance ID of a code of FEC Encoding ID 128 or 129.
+/// FEC Instance ID of a code of FEC Encoding ID 128 or 129; `None` for other codes.
 pub(crate) const fn id_of(scheme: FecScheme) -> Option<u16> {
     match scheme {
         FecScheme::Tornado { .. } => Some(TORNADO),
@@ -98,7 +99,7 @@ pub(crate) const fn id_of(scheme: FecScheme) -> Option<u16> {
     }
 }
 
-/// Appends the information on a code of FEC Encoding ID 128; nothing for others.
+/// Appends the parameters of a code of FEC Encoding ID 128; nothing for other codes.
 pub(crate) fn emit(scheme: FecScheme, out: &mut Vec<u8>) {
     match scheme {
         FecScheme::Tornado { code, .. } => {

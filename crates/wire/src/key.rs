@@ -1,38 +1,38 @@
-//! Publisher keys: Ed25519 (RFC 8032), in text as hexadecimal.
+//! Ed25519 keys of publishers (RFC 8032), with their hexadecimal text form.
 //!
-//! Verification is the strict kind: canonical points only and none of small order, so that all
-//! receivers agree on which signatures are good.
+//! Verification is strict: it accepts canonical points only, and none of small order. All receivers
+//! therefore agree on which signatures are valid.
 
 use crate::hash::{HexError, parse_hex};
 use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use std::fmt;
 use std::str::FromStr;
 
-/// First word of a secret key's file, so that nobody takes one for a public key.
+/// Prefix of a secret key file, so that its content is not mistaken for a public key.
 const SECRET_KEY_PREFIX: &str = "fontana-secret-key-1 ";
 
 /// An Ed25519 signature.
 pub(crate) type Signature = [u8; 64];
 
-/// A publisher's secret key. Wiped from memory when dropped; never printed.
+/// A publisher's secret key. It is wiped from memory when dropped, and never printed.
 ///
-/// In a file it is one line: `fontana-secret-key-1`, a space, and the 32-byte seed as 64
-/// hexadecimal digits.
+/// Its file has one line: `fontana-secret-key-1`, a space, and the 32-byte seed as 64 hexadecimal
+/// digits.
 #[derive(Clone)]
 pub struct SecretKey(SigningKey);
 
 impl SecretKey {
-    /// The key that grows from 32 random bytes. The caller draws them from the operating system.
+    /// The key of a seed of 32 random bytes, which the caller draws from the operating system.
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         Self(SigningKey::from_bytes(seed))
     }
 
-    /// What receivers check this key's signatures with.
+    /// The public key that verifies this key's signatures.
     pub fn public_key(&self) -> PublicKey {
         PublicKey(self.0.verifying_key().to_bytes())
     }
 
-    /// The contents of a key file, newline included. Whoever holds the text holds the key.
+    /// Content of a key file, newline included. It is the secret itself.
     pub fn to_file_text(&self) -> String {
         let seed = data_encoding::HEXLOWER.encode(self.0.as_bytes());
         format!("{SECRET_KEY_PREFIX}{seed}\n")
@@ -49,7 +49,7 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// Parses the contents of a key file; white space around the line is ignored.
+/// Parses the content of a key file; white space around the line is ignored.
 impl FromStr for SecretKey {
     type Err = KeyError;
 
@@ -61,20 +61,20 @@ impl FromStr for SecretKey {
 
 /// A publisher's public key. Its text form is 64 hexadecimal digits, written in lower case.
 ///
-/// Kept as bytes that are known to be a key: the point of the curve takes six times the room, and
-/// finding it again takes a tenth of a verification.
+/// The value holds the checked encoding. The decompressed curve point would take six times the
+/// memory, and decompression takes a tenth of a verification.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; PublicKey::SIZE]);
 
 impl PublicKey {
-    /// Bytes in a public key.
+    /// Size of a public key in bytes.
     pub const SIZE: usize = 32;
 
     /// The key with this encoding.
     ///
     /// # Errors
-    /// [`KeyError::NotAKey`] if the bytes are no point of the curve, or one of small order, for
-    /// which anybody can sign.
+    /// [`KeyError::NotAKey`] if the bytes are not a point of the curve, or one of small order, for
+    /// which signatures can be forged.
     pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Result<Self, KeyError> {
         match VerifyingKey::from_bytes(bytes) {
             Ok(key) if !key.is_weak() => Ok(Self(*bytes)),
@@ -87,7 +87,7 @@ impl PublicKey {
         self.0
     }
 
-    /// True if `signature` was made over `message` with this key's secret half.
+    /// True if `signature` was made over `message` with the matching secret key.
     pub(crate) fn verifies(&self, message: &[u8], signature: &Signature) -> bool {
         let signature = ed25519_dalek::Signature::from_bytes(signature);
         VerifyingKey::from_bytes(&self.0)
@@ -118,19 +118,19 @@ impl FromStr for PublicKey {
     }
 }
 
-/// Why something is not a key.
+/// Reason why a text or bytes are not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Not the text form of 32 bytes.
+    /// Text that is not 32 bytes in hexadecimal.
     #[error("not a key: {0}")]
     Hex(#[from] HexError),
-    /// A key file that does not begin as one.
+    /// A secret key file without its prefix.
     #[error("a secret key file begins with {SECRET_KEY_PREFIX:?}")]
     Prefix,
-    /// Bytes that are no usable point of the curve.
+    /// Bytes that are not a usable point of the curve.
     #[error("these 32 bytes are not an Ed25519 public key")]
     NotAKey,
-    /// A secret key where a public one belongs.
+    /// A secret key where a public key is expected.
     #[error("this is a secret key: keep it, and give the public one")]
     Secret,
 }

@@ -1,6 +1,5 @@
-//! The LCT header: which session and object a packet belongs to (RFC 5651, section 5; the profile
-//! of RFC 5775, section 2.1). Used by [`Packet`](crate::Packet) on the way in and by itself, as
-//! [`HeaderFields`], on the way out.
+//! The LCT header (RFC 5651, section 5, with the profile of RFC 5775, section 2.1).
+//! [`Packet`](crate::Packet) parses it; [`HeaderFields`] emits it.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -25,53 +24,54 @@ use fontana_fec::Oti;
 
 /// The only version of LCT (RFC 5651, section 5.1).
 const VERSION: u16 = 1;
-/// The flags of a header's first half word.
+/// Flags of the first two bytes.
 const CLOSE_SESSION: u16 = 0x2;
 const CLOSE_OBJECT: u16 = 0x1;
-/// The two bits that RFC 3451 called T and R and RFC 5651 reserves.
+/// The two bits that RFC 3451 calls T and R, and that RFC 5651 reserves.
 const SENDER_CURRENT_TIME: u16 = 0x8;
 const EXPECTED_RESIDUAL_TIME: u16 = 0x4;
 
-/// What the two bits between H and A mean.
+/// Meaning of the two bits between H and A.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReservedBits {
-    /// RFC 3451's T and R: each announces a 32-bit word after the TOI. The safe reading when the
-    /// sender's version is not known, since RFC 5651 has senders clear both bits.
+    /// T and R of RFC 3451: each announces a 32-bit word after the TOI. This reading is safe when
+    /// the sender's version is not known, because senders of RFC 5651 clear both bits.
     #[default]
     Times,
-    /// RFC 5651's reserved bits, ignored. For sessions known to follow it, as FLUTE version 2 does.
+    /// Reserved bits of RFC 5651, which are ignored. For sessions that are known to follow it, such
+    /// as those of FLUTE version 2.
     Ignored,
 }
 
-/// The header of a packet that was received.
+/// Header of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
     /// Congestion control information.
     pub cci: Cci,
-    /// Protocol-specific indication, 2 bits. Value 2 is ALC's source packet indicator, which only
-    /// FEC schemes with two kinds of payload id look at (RFC 5775, section 2.1).
+    /// Protocol-specific indication, 2 bits. Value 2 is ALC's source packet indicator. Only FEC
+    /// schemes with two kinds of payload id use it (RFC 5775, section 2.1).
     pub psi: u8,
-    /// The session, together with the source address of the datagram.
+    /// Session identifier; the source address of the datagram completes it.
     pub tsi: Tsi,
-    /// The object; `None` in packets about the session as a whole.
+    /// Object identifier; `None` in a packet about the session as a whole.
     pub toi: Option<Toi>,
-    /// Flag A, a hint that the session's last packets are being sent. Anyone may have set it.
+    /// Flag A: the session ends soon. It is a hint, and not authenticated.
     pub close_session: bool,
-    /// Flag B, the same for the object.
+    /// Flag B: the object ends soon. It is a hint, and not authenticated.
     pub close_object: bool,
-    /// In a FLUTE session the FEC Encoding ID of the object: see
+    /// Codepoint. In a FLUTE session it is the FEC Encoding ID of the object; see
     /// [`Packet::payload`](crate::Packet::payload).
     pub codepoint: u8,
     /// Sender current time of RFC 3451, in milliseconds since the session began.
     pub sender_current_time_milliseconds: Option<u32>,
     /// Expected residual time of RFC 3451, in milliseconds.
     pub expected_residual_time_milliseconds: Option<u32>,
-    /// Header extensions, checked.
+    /// Checked header extensions.
     pub extensions: Extensions<'a>,
 }
 
 impl<'a> Header<'a> {
-    /// Reads the header of `datagram` and returns it with what follows it.
+    /// Parses the header of `datagram`; returns it with the bytes after it.
     #[inline]
     pub(crate) fn parse(
         datagram: &'a [u8],
@@ -88,7 +88,7 @@ impl<'a> Header<'a> {
         let Some((header, rest)) = datagram.split_at_checked(header_length) else {
             return Err(PacketError::HeaderLength { header_length, available: datagram.len() });
         };
-        // From here on the header's own end is the limit: a field beyond it would be payload.
+        // From here on the header's end is the limit: bytes beyond it belong to the payload.
         let short = PacketError::HeaderLength { header_length, available: header_length };
         let mut fields = Reader::new(header);
         fields.take(4).ok_or(short)?;
@@ -124,19 +124,19 @@ impl<'a> Header<'a> {
     }
 }
 
-/// How wide TSI and TOI are written.
+/// Width of TSI and TOI in a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdWidths {
-    /// 32 bits each if both fit, so that every packet of a session has a header of the same size;
-    /// otherwise as [`IdWidths::Narrowest`]. What Fontana sends fits.
+    /// 32 bits each if both values fit, so that every packet of a session has a header of the same
+    /// size; otherwise as [`IdWidths::Narrowest`]. The values of Fontana fit.
     #[default]
     Fixed32,
-    /// As few bytes as the two values allow; between equals, the one whose TSI and TOI are whole
-    /// words.
+    /// The fewest bytes that hold both values. Of several choices with the same size, the one whose
+    /// TSI and TOI are whole words.
     Narrowest,
 }
 
-/// The header of a packet to be sent.
+/// Fields of the header of a packet to be sent.
 ///
 /// ```
 /// use fontana_wire::{Cci, HeaderFields, Toi, Tsi};
@@ -152,52 +152,52 @@ pub enum IdWidths {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderFields {
-    /// The session.
+    /// Session identifier.
     pub tsi: Tsi,
-    /// The object; `None` only in a packet that closes the session.
+    /// Object identifier; `None` only in a packet that closes the session.
     pub toi: Option<Toi>,
-    /// How wide the two are written.
+    /// Width of both identifiers.
     pub widths: IdWidths,
     /// Congestion control information.
     pub cci: Cci,
-    /// The FEC Encoding ID of the object.
+    /// FEC Encoding ID of the object.
     pub codepoint: u8,
-    /// Flag A.
+    /// Flag A: the session ends soon.
     pub close_session: bool,
-    /// Flag B.
+    /// Flag B: the object ends soon.
     pub close_object: bool,
-    /// EXT_FDT: in every packet of an FDT instance.
+    /// EXT_FDT, present in every packet of an FDT instance.
     pub fdt: Option<FdtExtension>,
-    /// EXT_CENC: how an FDT instance is compressed; absent when it is not.
+    /// EXT_CENC: compression of an FDT instance; `None` if it is not compressed.
     pub content_encoding: Option<ContentEncoding>,
     /// EXT_TIME.
     pub time: Option<TimeExtension>,
-    /// EXT_FTI: the object's transmission information.
+    /// EXT_FTI: transmission information of the object.
     pub fti: Option<Oti>,
 }
 
-/// Why a header cannot be written.
+/// Reason why a header cannot be emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// No choice of the flags S, O and H holds both values: a TSI has at most 48 bits, and at most
-    /// 32 without a TOI beside it; a TOI has at most 112.
+    /// Identifiers that no choice of the flags S, O and H can hold. A TSI has at most 48 bits, or
+    /// 32 without a TOI; a TOI has at most 112.
     #[error("no header has room for TSI {tsi:?} and TOI {toi:?}")]
     Ids {
-        /// The session.
+        /// Session identifier.
         tsi: Tsi,
-        /// The object.
+        /// Object identifier.
         toi: Option<Toi>,
     },
-    /// FDT instance ids have 20 bits, FLUTE versions 4.
+    /// An FDT instance id of more than 20 bits, or a FLUTE version of more than 4.
     #[error("EXT_FDT has no room for version {} and instance {}", .0.version, .0.instance_id)]
     Fdt(FdtExtension),
-    /// The transmission information does not fit EXT_FTI.
+    /// Transmission information that does not fit EXT_FTI.
     #[error(transparent)]
     Fti(#[from] FtiError),
 }
 
 impl HeaderFields {
-    /// The fields of a plain packet of an object: no flags, no extensions, codepoint and CCI 0.
+    /// Fields of a packet of an object without flags and extensions, with codepoint and CCI 0.
     pub fn new(tsi: Tsi, toi: Option<Toi>) -> Self {
         Self { tsi, toi, ..Self::default() }
     }
@@ -205,7 +205,7 @@ impl HeaderFields {
     /// Checks that every value fits its field. A sender does this once, when it is configured.
     ///
     /// # Errors
-    /// [`HeaderError`] names the value that does not.
+    /// [`HeaderError`] names the value that does not fit.
     pub fn check(&self) -> Result<(), HeaderError> {
         self.choose_widths()?;
         if let Some(fdt) = self.fdt
@@ -219,11 +219,10 @@ impl HeaderFields {
         Ok(())
     }
 
-    /// Appends the header to `out`; payload id and symbol come after it.
+    /// Appends the header to `out`. Payload id and symbol follow it.
     ///
     /// # Panics
-    /// If [`HeaderFields::check`] would have failed: a program that sends wrong headers is worse
-    /// than one that stops.
+    /// If [`HeaderFields::check`] fails: sending wrong headers would be worse.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let widths = match self.check().and_then(|()| self.choose_widths()) {
             Ok(widths) => widths,
@@ -289,8 +288,8 @@ impl Widths {
         usize::from(4 * self.o + 2 * self.h)
     }
 
-    /// True if both values fit, with a TSI (ALC wants one) and with a TOI field exactly when there
-    /// is a TOI.
+    /// True if both values fit, the TSI has at least 16 bits (ALC requires a TSI), and a TOI field
+    /// exists exactly if there is a TOI.
     fn hold(self, tsi: Tsi, toi: Option<Toi>) -> bool {
         let toi_fits = match toi {
             Some(toi) => self.toi_size() > 0 && toi.0 >> (8 * self.toi_size()) == 0,

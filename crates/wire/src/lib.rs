@@ -1,6 +1,6 @@
-//! Bytes to values and back: everything that Fontana puts on the wire or takes from it.
+//! Parsers and emitters of everything that Fontana puts on the wire.
 //!
-//! | what | here | source |
+//! | subject | items | source |
 //! |---|---|---|
 //! | packets | [`Packet`], [`HeaderFields`], [`emit_payload_id`] | RFC 5651, RFC 5775 |
 //! | object transmission information | [`fti`] | RFC 5445, RFC 6330 |
@@ -12,10 +12,11 @@
 //! | hashes, keys | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
 //! | tickets | [`Ticket`] | `docs/wire.md` |
 //!
-//! Parsing is total: whatever the bytes, it ends, in time and memory in proportion to what it was
-//! given, with a value or an error that says what is wrong. It copies no symbols. `parse` and
-//! `emit` are inverse to each other wherever this crate owns the format; for the formats of RFCs,
-//! `parse` accepts what is in use and `emit` writes one form.
+//! Every parser is total. For any input it returns a value or an error that says what is wrong, in
+//! time and memory proportional to the input. It copies no symbols.
+//!
+//! `parse` and `emit` are inverse to each other for the formats that this crate defines. For the
+//! formats of RFCs, `parse` accepts the variants in use and `emit` writes one form.
 
 mod alc;
 mod bytes;

@@ -1,24 +1,24 @@
-//! From Content-Location to a path, and back (RFC 6726, section 3.4.2; RFC 3986).
+//! Conversion between Content-Location and path (RFC 6726, section 3.4.2; RFC 3986).
 //!
-//! A Content-Location is an identifier. Anyone who can send to the group can write one, and nobody
-//! signs it, so the rules for turning it into a file name are stricter than those for the names in
-//! a manifest: text only, and nothing that another system would take for something else.
+//! A Content-Location is an identifier that is not signed: any host that can send to the group can
+//! write one. The rules for names made from it are therefore stricter than those for names in a
+//! manifest. It must be text, without anything that has a special meaning on another system.
 
 use crate::path::{PathError, RelativePath};
 use std::fmt::Write as _;
 
-/// The file name that a Content-Location stands for: its URI's path, percent-decoded once. Scheme,
-/// authority, query and fragment are dropped, as are empty components and `.`.
+/// The path of a Content-Location: the path of its URI, percent-decoded once. Scheme, authority,
+/// query, fragment, empty components and `.` are dropped. A backslash separates components like a
+/// slash.
 ///
 /// # Errors
-/// [`PathError`]. `..` is refused rather than resolved, backslashes count as slashes, and control
-/// characters, colons, Windows device names, trailing dots or blanks, and bytes that are not UTF-8
-/// are refused.
+/// [`PathError`] for `..`, control characters, colons, Windows device names, trailing dots or
+/// blanks, and bytes that are not UTF-8.
 pub fn parse_content_location(location: &str) -> Result<RelativePath, PathError> {
     let path = location.split(['?', '#']).next().unwrap_or_default();
     let path = strip_scheme(path);
     let path = match path.strip_prefix("//") {
-        // The authority ends at the next slash, or is all there is.
+        // The authority ends at the next slash, or at the end of the URI.
         Some(rest) => rest.find('/').and_then(|slash| rest.get(slash..)).unwrap_or_default(),
         None => path,
     };
@@ -31,7 +31,8 @@ pub fn parse_content_location(location: &str) -> Result<RelativePath, PathError>
     RelativePath::from_components(components)
 }
 
-/// RFC 3986, section 3.1. One letter alone is taken for a drive, which [`check_portable`] refuses.
+/// Removes the scheme (RFC 3986, section 3.1). A single letter is a drive, which [`check_portable`]
+/// refuses.
 fn strip_scheme(uri: &str) -> &str {
     let is_scheme = |scheme: &str| {
         scheme.len() > 1
@@ -44,7 +45,8 @@ fn strip_scheme(uri: &str) -> &str {
     }
 }
 
-/// RFC 3986, section 2.1. A percent sign that begins no octet stands for itself.
+/// Decodes percent-encoded octets (RFC 3986, section 2.1). A percent sign without two hexadecimal
+/// digits stands for itself.
 fn percent_decode(text: &str) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -91,12 +93,12 @@ fn check_portable(component: &str) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Names that Windows keeps for devices, with any extension.
+/// True for names that Windows reserves for devices, with any extension.
 fn is_windows_device(component: &str) -> bool {
     let stem = component.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let numbered = || {
         let digit = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT"));
-        // The superscript digits count as digits there.
+        // Windows treats the superscript digits as digits.
         digit.is_some_and(|digit| matches!(digit, "¹" | "²" | "³") || is_digit_from_1(digit))
     };
     matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") || numbered()
@@ -106,8 +108,8 @@ fn is_digit_from_1(text: &str) -> bool {
     matches!(text.as_bytes(), [b'1'..=b'9'])
 }
 
-/// A Content-Location for a path: a relative reference, everything but letters, digits and `-._~`
-/// percent-encoded.
+/// The Content-Location of a path: a relative reference in which everything but letters, digits,
+/// `-._~` and slashes is percent-encoded.
 pub fn emit_content_location(path: &RelativePath) -> String {
     let mut location = String::with_capacity(path.as_bytes().len());
     for &byte in path.as_bytes() {

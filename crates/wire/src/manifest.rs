@@ -1,11 +1,11 @@
-//! The manifest: the tree of files that a session delivers, which objects hold their bytes, and the
-//! hash of every source block. Whoever trusts its hash, by a signed session head or a ticket, can
-//! check every byte that arrives.
+//! The manifest: the tree of files that a session delivers, the objects that hold their bytes, and
+//! the hash of every source block. A receiver that trusts the manifest's hash, by a signed session
+//! head or a ticket, can verify every byte.
 //!
-//! A [`Manifest`] is valid by construction: [`Manifest::new`] and [`Manifest::parse`] check the same
-//! rules, so that no path leads out of the tree, nothing lies below a file or a symbolic link, no
-//! extent reaches beyond its object, and no length overflows. It has one encoding: `emit` and
-//! `parse` are inverse to each other.
+//! A [`Manifest`] is valid by construction: [`Manifest::new`] and [`Manifest::parse`] check the
+//! same rules. No path leaves the tree, no entry lies below a file or a symbolic link, no extent
+//! exceeds its object, and no length overflows. A manifest has one encoding: `emit` and `parse` are
+//! inverse to each other.
 //!
 //! ```text
 //! "FONTMAN" and the format version, 1
@@ -36,28 +36,28 @@ use crate::path::{PathError, RelativePath};
 use fontana_fec::{Oti, OtiError};
 use std::ops::Range;
 
-/// Longest file in bytes: offsets in files are signed on most systems.
+/// Longest file in bytes. Offsets in files are signed on most systems.
 pub(crate) const MAX_FILE_LENGTH: u64 = i64::MAX as u64;
 
-/// What a session delivers.
+/// Description of all that a session delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     version: u64,
     label: String,
-    /// Ascending by TOI.
+    /// Objects, ascending by TOI.
     objects: Vec<ManifestObject>,
-    /// Ascending by path.
+    /// Entries, ascending by path.
     entries: Vec<Entry>,
 }
 
 /// One object of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestObject {
-    /// Its number: [`Toi::is_content`](crate::Toi::is_content).
+    /// Object number, for which [`Toi::is_content`](crate::Toi::is_content) is true.
     pub toi: u32,
-    /// How it is encoded.
+    /// Transmission information.
     pub oti: Oti,
-    /// Hash of each source block, as [`BlockHasher`](crate::BlockHasher) makes it.
+    /// Hash of each source block, made by [`BlockHasher`](crate::BlockHasher).
     pub block_hashes: Vec<Hash>,
 }
 
@@ -73,8 +73,8 @@ impl ManifestObject {
 pub enum Entry {
     /// A regular file.
     File(FileEntry),
-    /// A directory. Those that need no entry of their own (not empty, mode and time of no interest)
-    /// may be left out.
+    /// A directory. Directories that are not empty need no entry if their mode and time do not
+    /// matter.
     Directory(DirectoryEntry),
     /// A symbolic link.
     Symlink(SymlinkEntry),
@@ -83,18 +83,18 @@ pub enum Entry {
 /// A regular file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
-    /// Where it goes.
+    /// Path in the tree.
     pub path: RelativePath,
     /// Mode and time.
     pub metadata: Metadata,
-    /// Where its bytes are, from its first to its last.
+    /// Segments that make up the file, in its order.
     pub segments: Vec<Segment>,
 }
 
 /// A directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// Where it goes.
+    /// Path in the tree.
     pub path: RelativePath,
     /// Mode and time.
     pub metadata: Metadata,
@@ -103,50 +103,50 @@ pub struct DirectoryEntry {
 /// A symbolic link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymlinkEntry {
-    /// Where it goes.
+    /// Path in the tree.
     pub path: RelativePath,
-    /// What it points to: any bytes but NUL, relative or absolute, possibly out of the tree. A
+    /// Target of the link: any bytes except NUL, relative or absolute, possibly outside the tree. A
     /// receiver creates the link and never follows it.
     pub target: Vec<u8>,
 }
 
 impl SymlinkEntry {
-    /// Longest target in bytes: PATH_MAX of Linux less the final zero.
+    /// Longest target in bytes: PATH_MAX of Linux without the final zero.
     pub const MAX_TARGET_SIZE: usize = 4095;
 }
 
-/// What a file or directory has besides its name and bytes.
+/// Mode and time of a file or directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// Permission bits: at most [`Metadata::MAX_MODE`].
+    /// Permission bits, at most [`Metadata::MAX_MODE`].
     pub mode: u32,
     /// Time of last modification, in unix seconds.
     pub mtime_seconds: i64,
-    /// Nanoseconds after that: less than a thousand million.
+    /// Nanoseconds after `mtime_seconds`: less than 1 000 000 000.
     pub mtime_nanoseconds: u32,
 }
 
 impl Metadata {
-    /// Read, write and execute for owner, group and others. A manifest sets no user id, group id or
-    /// sticky bit.
+    /// Largest mode: read, write and execute for owner, group and others. A manifest sets no
+    /// setuid, setgid or sticky bit.
     pub const MAX_MODE: u32 = 0o777;
 }
 
-/// A run of a file's bytes. Never empty.
+/// A run of a file's bytes, never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// Bytes of an object.
     Extent {
-        /// The object.
+        /// Object number.
         toi: u32,
-        /// First byte in it.
+        /// Offset of the first byte in the object.
         object_offset: u64,
-        /// Bytes.
+        /// Length in bytes.
         length: u64,
     },
-    /// Zeros that no object holds.
+    /// Zeros that are in no object.
     Hole {
-        /// Bytes.
+        /// Length in bytes.
         length: u64,
     },
 }
@@ -154,14 +154,14 @@ pub enum Segment {
 /// A [`Segment`] and the range of the file that it fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedSegment {
-    /// Bytes of the file.
+    /// Bytes of the file that the segment fills.
     pub range: Range<u64>,
-    /// Where they come from.
+    /// Source of these bytes.
     pub segment: Segment,
 }
 
 impl Segment {
-    /// Bytes of the file.
+    /// Length in bytes.
     pub const fn length(&self) -> u64 {
         match *self {
             Self::Extent { length, .. } | Self::Hole { length } => length,
@@ -170,19 +170,19 @@ impl Segment {
 }
 
 impl FileEntry {
-    /// A file that is exactly one object; no segment at all if it is empty.
+    /// A file that is exactly one object. An empty file has no segment.
     pub fn whole_object(path: RelativePath, metadata: Metadata, toi: u32, length: u64) -> Self {
         let extent = Segment::Extent { toi, object_offset: 0, length };
         Self { path, metadata, segments: (length > 0).then_some(extent).into_iter().collect() }
     }
 
-    /// Bytes of the file. In a [`Manifest`] this does not overflow.
+    /// Length of the file in bytes. In a [`Manifest`] this does not overflow.
     pub fn length(&self) -> u64 {
         self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.length()))
     }
 
-    /// The segments with the range of the file that each fills. They tile it: every range begins
-    /// where the one before it ends.
+    /// Segments with the range of the file that each fills. Every range begins where the previous
+    /// one ends.
     pub fn placed_segments(&self) -> impl Iterator<Item = PlacedSegment> {
         self.segments.iter().scan(0_u64, |at, &segment| {
             let start = *at;
@@ -191,7 +191,7 @@ impl FileEntry {
         })
     }
 
-    /// The ranges of the file that are holes.
+    /// Ranges of the file that are holes.
     pub fn holes(&self) -> impl Iterator<Item = Range<u64>> {
         self.placed_segments()
             .filter(|placed| matches!(placed.segment, Segment::Hole { .. }))
@@ -200,7 +200,7 @@ impl FileEntry {
 }
 
 impl Entry {
-    /// Where it goes.
+    /// Path in the tree.
     pub fn path(&self) -> &RelativePath {
         match self {
             Self::File(file) => &file.path,
@@ -211,16 +211,16 @@ impl Entry {
 }
 
 impl Manifest {
-    /// Longest label in bytes: it is shown in a line.
+    /// Longest label in bytes. Programs show it in one line.
     pub const MAX_LABEL_SIZE: usize = 255;
 
-    /// A manifest of these objects and entries, which are put in order here.
+    /// A manifest of these objects and entries, which the function sorts.
     ///
-    /// `version` is that of the content and the same as in the session head; `label` is a name for
-    /// people.
+    /// `version` is the version of the content, the same as in the session head. `label` is a name
+    /// for users.
     ///
     /// # Errors
-    /// [`ManifestError`] says which rule is broken and by what.
+    /// [`ManifestError`] names the violated rule and the violating part.
     pub fn new(
         version: u64,
         label: impl Into<String>,
@@ -239,7 +239,8 @@ impl Manifest {
         self.version
     }
 
-    /// A name for people; anything may be in it: [`Printable`](crate::Printable).
+    /// Name for users. It may contain any characters; display it with
+    /// [`Printable`](crate::Printable).
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -249,7 +250,7 @@ impl Manifest {
         &self.objects
     }
 
-    /// The entries, ascending by path: a directory before what is in it.
+    /// The entries, ascending by path: a directory precedes its content.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -268,18 +269,18 @@ impl Manifest {
         })
     }
 
-    /// Bytes of all files, holes included.
+    /// Length of all files in bytes, holes included.
     pub fn content_length(&self) -> u64 {
         self.files().fold(0, |sum, file| sum.saturating_add(file.length()))
     }
 
-    /// Bytes of all objects: what has to be received.
+    /// Length of all objects in bytes: what a receiver has to receive.
     pub fn transfer_length(&self) -> u64 {
         self.objects.iter().fold(0, |sum, object| sum.saturating_add(object.oti.transfer_length))
     }
 
-    /// Hash over all objects: equal for equal content in equal objects, whatever names and times
-    /// the files have.
+    /// Hash over all objects. Manifests with equal objects have the same hash, whatever the names
+    /// and times of the files.
     pub fn tree_hash(&self) -> Hash {
         tree_hash(self.objects.iter().map(|object| (object.toi, object.hash())))
     }
@@ -288,30 +289,31 @@ impl Manifest {
 /// Two paths of a manifest that differ in letter case only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaseClash {
-    /// The path that comes first in the manifest.
+    /// Path that comes first in the manifest.
     pub first: RelativePath,
-    /// The other one.
+    /// Path that comes later.
     pub second: RelativePath,
 }
 
-/// How large a manifest may be that somebody sends. Memory for it is some fifteen times its bytes at
-/// the worst (short names, short extents), 150 to 200 bytes for each entry as a rule.
+/// Limits on the size of a received manifest. In memory a manifest takes up to 15 times its encoded
+/// size (short names, short extents), and typically 150 to 200 bytes per entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestLimits {
-    /// Most bytes of the encoding.
+    /// Largest encoded size in bytes.
     pub bytes: usize,
-    /// Most objects.
+    /// Largest number of objects.
     pub objects: usize,
-    /// Most entries, directories included that are only implied by what is in them.
+    /// Largest number of entries, including directories that only appear in the paths of entries.
     pub entries: usize,
-    /// Most segments of all files together.
+    /// Largest number of segments of all files together.
     pub segments: usize,
-    /// Most bytes of all files together, holes included.
+    /// Largest length of all files together in bytes, holes included.
     pub content_length: u64,
 }
 
 impl Default for ManifestLimits {
-    /// A million files; 32 TiB of one file in blocks of some 80 MB, whose hashes take 13 MB.
+    /// Limits for a million files, or for one file of 32 TiB in blocks of about 80 MB, whose hashes
+    /// take 13 MB.
     fn default() -> Self {
         Self {
             bytes: 64 << 20,
@@ -323,131 +325,131 @@ impl Default for ManifestLimits {
     }
 }
 
-/// Why bytes are not a manifest, or parts do not make one.
+/// Reason why bytes, or parts, do not make a valid manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// Not a manifest at all.
+    /// Bytes that do not begin as a manifest.
     #[error("not a manifest of Fontana")]
     Magic,
-    /// A manifest from another version.
+    /// An unknown version of the format.
     #[error("manifest of format {0}, only 1 is known")]
     FormatVersion(u8),
-    /// One of [`ManifestLimits`] is exceeded.
+    /// A size above one of [`ManifestLimits`].
     #[error("the manifest has more than {limit} {what}")]
     Limit {
-        /// What there is too much of.
+        /// Name of the limited quantity.
         what: &'static str,
-        /// How much there may be.
+        /// Largest value allowed.
         limit: u64,
     },
-    /// The bytes end too early, or an integer is not in its shortest form.
+    /// Bytes that end too early, or an integer that is not in its shortest form.
     #[error("the manifest is malformed at byte {position}")]
     Malformed {
-        /// Offset of the byte.
+        /// Offset in bytes.
         position: usize,
     },
-    /// Something follows the last entry.
+    /// Bytes after the last entry.
     #[error("the manifest is followed by {count} more bytes")]
     TrailingBytes {
-        /// How many.
+        /// Number of bytes.
         count: usize,
     },
-    /// The label is too long, or not UTF-8.
+    /// A label that is too long, or not UTF-8.
     #[error("the label is not {} bytes of UTF-8 at most", Manifest::MAX_LABEL_SIZE)]
     Label,
-    /// An object's number is used twice or reserved.
+    /// An object number that is repeated or reserved.
     #[error("TOI {0} cannot be that of an object here")]
     Toi(u64),
-    /// An object comes with a code that is not ours.
+    /// An object with an unsupported code.
     #[error("object {toi}: {error}")]
     Code {
-        /// The object.
+        /// Object number.
         toi: u32,
-        /// What is not ours.
+        /// What is not supported.
         error: CodeError,
     },
-    /// An object's transmission information makes no sense.
+    /// An object with invalid transmission information.
     #[error("object {toi}: {error}")]
     Oti {
-        /// The object.
+        /// Object number.
         toi: u32,
-        /// Why not.
+        /// What is invalid.
         error: OtiError,
     },
-    /// Objects are sent as they are.
+    /// An object with a content encoding. Fontana sends objects without encoding.
     #[error("object {toi}: content encoding {cenc} is not supported")]
     ContentEncoding {
-        /// The object.
+        /// Object number.
         toi: u32,
-        /// The number of the encoding.
+        /// Number of the encoding.
         cenc: u8,
     },
-    /// Not one hash for each source block.
+    /// A number of hashes that is not the number of source blocks.
     #[error("object {toi} has {expected} source blocks and {actual} hashes")]
     BlockHashes {
-        /// The object.
+        /// Object number.
         toi: u32,
-        /// Its source blocks.
+        /// Number of source blocks.
         expected: u32,
-        /// The hashes there are.
+        /// Number of hashes.
         actual: usize,
     },
-    /// An entry of a kind that is not known.
+    /// An entry of an unknown kind.
     #[error("entry {index} is of the unknown kind {kind}")]
     Kind {
-        /// Which entry, from 0.
+        /// Index of the entry, from 0.
         index: usize,
-        /// Its kind.
+        /// Number of the kind.
         kind: u8,
     },
-    /// A path that must not be.
+    /// An entry with an invalid path.
     #[error("entry {index}: {error}")]
     Path {
-        /// Which entry, from 0.
+        /// Index of the entry, from 0.
         index: usize,
-        /// The rule it breaks.
+        /// The violated rule.
         error: PathError,
     },
-    /// Not in order, or twice.
+    /// An entry that is not in order, or repeated.
     #[error("{path} is not in order or appears twice")]
     Order {
-        /// The entry.
+        /// Path of the entry.
         path: RelativePath,
     },
-    /// An entry inside something that is no directory.
+    /// An entry below something that is not a directory.
     #[error("{path} lies below {parent}, which is not a directory")]
     NotADirectory {
-        /// The entry.
+        /// Path of the entry.
         path: RelativePath,
-        /// The file or link.
+        /// Path of the file or link.
         parent: RelativePath,
     },
-    /// More than permission bits, or too many nanoseconds.
+    /// A mode beyond the permission bits, or too many nanoseconds.
     #[error("{path} has mode {:o} and {} nanoseconds", .metadata.mode, .metadata.mtime_nanoseconds)]
     Metadata {
-        /// The entry.
+        /// Path of the entry.
         path: RelativePath,
-        /// What it says.
+        /// Mode and time of the entry.
         metadata: Metadata,
     },
-    /// A link that points to nothing that could be.
+    /// An invalid target of a symbolic link.
     #[error(
         "the target of {path} is not 1 to {} bytes without a zero",
         SymlinkEntry::MAX_TARGET_SIZE
     )]
     Target {
-        /// The link.
+        /// Path of the link.
         path: RelativePath,
     },
-    /// A segment of a file that is empty, continues the one before it, lies outside its object, or
-    /// takes the file's length beyond 2^63.
+    /// A segment that is empty, continues the previous one, exceeds its object, or extends the file
+    /// beyond 2^63 bytes.
     #[error("{path}: segment {segment} {reason}")]
     Segment {
-        /// The file.
+        /// Path of the file.
         path: RelativePath,
-        /// Which segment, from 0.
+        /// Index of the segment, from 0.
         segment: usize,
-        /// What is wrong with it.
+        /// What is wrong with the segment.
         reason: &'static str,
     },
 }

@@ -1,5 +1,5 @@
-//! Object transmission information as session head and manifest write it: 15 bytes or more, as many
-//! as the code needs.
+//! Object transmission information in session heads and manifests: 15 bytes or more, depending on
+//! the code.
 //!
 //! ```text
 //! u8 FEC Encoding ID, u64 transfer length, u16 symbol size, then for
@@ -14,11 +14,11 @@ use crate::bytes::Reader;
 use crate::instance::{self, CodeError, EXPANDABLE, SMALL_BLOCK};
 use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
 
-/// Fewest bytes of the encoding: those of FEC Encoding IDs 0, 5 and 6.
+/// Size in bytes of the shortest encoding, that of FEC Encoding IDs 0, 5 and 6.
 pub(crate) const MIN_SIZE: usize = 15;
 
-/// `None` if the bytes end too early. Nothing can be read after a code that is not ours: how long its
-/// information is, is not known.
+/// Parses transmission information; `None` if the bytes end too early. After an unknown code
+/// parsing must stop, because the size of its parameters is not known.
 pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<Result<Oti, CodeError>> {
     let encoding_id = reader.u8()?;
     let transfer_length = reader.u64()?;

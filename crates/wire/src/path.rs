@@ -1,32 +1,32 @@
-//! Names of files inside a tree, as they come from a publisher who may be hostile.
+//! File names inside a tree, received from a publisher who may be hostile.
 //!
-//! A [`RelativePath`] is a list of components that name something *below* a directory, whatever
-//! they are. They are raw bytes, as on Unix. What only some file systems mind (letter case, device
-//! names) is for the one who writes to that file system.
+//! A [`RelativePath`] is a list of components that always names something *below* a directory.
+//! Components are raw bytes, as on Unix. Code that writes to a file system checks what only that
+//! file system restricts, such as letter case and device names.
 
 use crate::printable::Printable;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// One or more components: none is empty, `.` or `..`, none contains `/` or NUL, none is longer than
-/// [`RelativePath::MAX_COMPONENT_SIZE`], and there are at most [`RelativePath::MAX_DEPTH`].
+/// A relative path of 1 to [`RelativePath::MAX_DEPTH`] components. No component is empty, `.` or
+/// `..`, contains `/` or NUL, or is longer than [`RelativePath::MAX_COMPONENT_SIZE`].
 ///
-/// Paths are ordered by their components, so that a directory is followed by all that is in it.
-/// Displayed, control characters and the like are escaped ([`Printable`]).
+/// Paths are ordered by their components, so that a directory directly precedes its content.
+/// [`Display`](fmt::Display) escapes control characters and the like ([`Printable`]).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RelativePath(Box<[u8]>);
 
 impl RelativePath {
     /// Longest component in bytes: the limit of Linux's file systems (NAME_MAX).
     pub const MAX_COMPONENT_SIZE: usize = 255;
-    /// Most components. Trees of people and build systems stay below; every level costs a receiver
-    /// an open directory.
+    /// Largest number of components. Source trees and build trees stay below it, and every level
+    /// takes an open directory in a receiver.
     pub const MAX_DEPTH: usize = 32;
 
-    /// The path whose components `path` has between slashes.
+    /// The path whose components are separated by slashes in `path`.
     ///
     /// # Errors
-    /// [`PathError`] says which rule is broken.
+    /// [`PathError`] names the violated rule.
     pub fn new(path: impl AsRef<[u8]>) -> Result<Self, PathError> {
         let path = path.as_ref();
         if path.is_empty() {
@@ -49,7 +49,7 @@ impl RelativePath {
     /// The path with these components.
     ///
     /// # Errors
-    /// As [`RelativePath::new`]; a component with a slash in it is [`PathError::Slash`].
+    /// As [`RelativePath::new`], and [`PathError::Slash`] for a component that contains a slash.
     pub fn from_components<C: AsRef<[u8]>>(
         components: impl IntoIterator<Item = C>,
     ) -> Result<Self, PathError> {
@@ -68,17 +68,17 @@ impl RelativePath {
         Self::new(path)
     }
 
-    /// The components, from the outermost directory to the name itself.
+    /// Components, from the outermost directory to the name itself.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
         self.0.split(|&byte| byte == b'/')
     }
 
-    /// The components with slashes between them.
+    /// Components, separated by slashes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Components that this path and `other` begin with alike.
+    /// Number of leading components that this path and `other` have in common.
     pub(crate) fn shared_depth(&self, other: &Self) -> usize {
         self.components().zip(other.components()).take_while(|(a, b)| a == b).count()
     }
@@ -126,22 +126,22 @@ impl fmt::Debug for RelativePath {
     }
 }
 
-/// Why bytes are not the name of something below a directory.
+/// Reason why bytes are not a relative path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing at all.
+    /// A path without bytes.
     #[error("the path is empty")]
     Empty,
-    /// Begins with a slash.
+    /// A path that begins with a slash.
     #[error("the path is absolute")]
     Absolute,
     /// Two slashes in a row, or one at the end.
     #[error("the path has an empty component")]
     EmptyComponent,
-    /// `.` as a component.
+    /// A component `.`.
     #[error("the path has \".\" as a component")]
     Dot,
-    /// `..` as a component.
+    /// A component `..`.
     #[error("the path has \"..\" as a component")]
     DotDot,
     /// A zero byte.
@@ -150,22 +150,23 @@ pub enum PathError {
     /// A slash inside a component.
     #[error("a component of the path has a slash in it")]
     Slash,
-    /// A component that no file system takes.
+    /// A component that is too long for file systems.
     #[error(
         "a component of the path has {actual} bytes, at most {} are possible",
         RelativePath::MAX_COMPONENT_SIZE
     )]
     ComponentSize {
-        /// Bytes of the component.
+        /// Length of the component in bytes.
         actual: usize,
     },
     /// Too many components.
     #[error("the path has more than {limit} components")]
     Depth {
-        /// How many there may be.
+        /// Largest number of components.
         limit: usize,
     },
-    /// From a URI only: a name that is not text, or means something else on some system.
+    /// Only for names from a URI: a name that is not text, or that has a special meaning on some
+    /// system.
     #[error("the path is not portable: {0}")]
     NotPortable(&'static str),
 }

@@ -1,14 +1,14 @@
-//! Names from the network, made safe to show to people.
+//! Escaping of received names for display.
 //!
-//! A file name may hold terminal escape sequences that rewrite what was printed before, or Unicode
+//! A file name may contain terminal escape sequences that change earlier output, or Unicode
 //! controls that reverse the order of what follows (`gpj.exe` shown as `exe.jpg`). [`Printable`]
-//! shows such characters instead of obeying them.
+//! escapes such characters.
 
 use std::fmt::{self, Write as _};
 
-/// Displays bytes as text in which nothing is invisible or active: control characters, format
-/// characters (bidirectional overrides, zero-width characters, tags), line separators and bytes
-/// that are no UTF-8 are shown as `\u{...}` and `\x..`. A backslash is doubled, so that two
+/// Adapter that displays bytes as text in which every character is visible. Control characters,
+/// format characters (bidirectional overrides, zero-width characters, tags), line separators and
+/// bytes that are not UTF-8 appear as `\u{...}` and `\x..`. A backslash is doubled, so that
 /// different names never look the same.
 ///
 /// ```
@@ -45,8 +45,8 @@ impl<T: AsRef<[u8]>> fmt::Debug for Printable<T> {
     }
 }
 
-/// Characters of Unicode's general categories Cc (control), Cf (format), Zl and Zp (line and
-/// paragraph separators), and blanks that fonts draw as nothing.
+/// True for characters of Unicode's general categories Cc (control), Cf (format), Zl and Zp (line
+/// and paragraph separators), and for blanks that fonts draw as nothing.
 fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,9 +1,10 @@
-//! The stream index: what a session of unknown length consists of, as far as it has been made.
+//! The stream index: the fragments of a session of unknown length that exist so far.
 //!
-//! A *stream* is cut into *fragments* as it comes. Each is an object of one source block, whose TOI is
-//! its number plus one. The index lists those that are on the air, and grows a version with each; the
-//! session head names it in the place of a manifest, and is always signed, because nobody can know
-//! beforehand what the bytes will be. `docs/wire.md`, section 11, has the format.
+//! A *stream* is cut into *fragments* as it is produced. Each is an object of one source block; its
+//! TOI is its number plus one. The index lists the fragments that are being sent. Each new fragment
+//! makes a new version of the index. The session head names the index in place of a manifest, and
+//! is always signed, because no hash of the content exists beforehand. `docs/wire.md`, section 11,
+//! describes the format.
 
 use crate::bytes::Reader;
 use crate::hash::Hash;
@@ -18,25 +19,25 @@ const MAGIC: &[u8; 7] = b"FONTSTR";
 const FORMAT_VERSION: u8 = 1;
 /// Symbol alignment of fragments (RFC 6330, section 4.3).
 const ALIGNMENT: u8 = 4;
-/// Fewest bytes of a listed fragment.
+/// Size in bytes of the shortest listed fragment.
 const MIN_FRAGMENT_SIZE: usize = 1 + Hash::SIZE;
 
-/// Whether more is to come.
+/// State of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StreamState {
-    /// It goes on.
+    /// More fragments follow.
     #[default]
     Open,
-    /// The listed fragments are the last ones; the stream is whole with them.
+    /// The listed fragments are the last ones, and the stream is complete.
     Ended,
-    /// The sender could not go on: nothing follows, and the stream is not whole.
+    /// The sender failed: no fragment follows, and the stream is incomplete.
     Broken,
 }
 
-/// One fragment, as the index lists it.
+/// One fragment as listed in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
     /// Hash of its only block.
     pub hash: Hash,
@@ -53,58 +54,58 @@ pub struct PlacedFragment {
     pub fragment: Fragment,
 }
 
-/// What a stream consists of, from the first fragment on that is still on the air.
+/// The fragments of a stream, from the first one that is still being sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamIndex {
-    /// As in the head: grows with every change.
+    /// Version of the index, as in the head. It grows with every change.
     pub version: u64,
-    /// One component: what receivers call the file that they make of it.
+    /// Name of the file that receivers write: one component.
     pub name: RelativePath,
-    /// Whether more is to come.
+    /// State of the stream.
     pub state: StreamState,
-    /// Bytes of a symbol.
+    /// Size of a symbol in bytes.
     pub symbol_size: u16,
-    /// Most source symbols of a fragment.
+    /// Largest number of source symbols of a fragment.
     pub max_symbols: u32,
-    /// Number of the first fragment that is listed.
+    /// Number of the first listed fragment.
     pub first: u32,
-    /// Bytes of the stream before it.
+    /// Length of the stream before that fragment, in bytes.
     pub offset: u64,
-    /// Fragments from `first` on.
+    /// Fragments from number `first` on.
     pub fragments: Vec<Fragment>,
 }
 
 impl StreamIndex {
-    /// Fragments that are listed at a time. A sender has about twenty on the air at most.
+    /// Largest number of listed fragments. A sender sends about twenty at a time at most.
     pub const MAX_FRAGMENTS: usize = 64;
 
-    /// Most bytes of a fragment.
+    /// Longest fragment in bytes.
     pub fn max_length(&self) -> u32 {
         self.max_symbols.saturating_mul(self.symbol_size.into())
     }
 
-    /// Number after the last one that is listed.
+    /// Number of the fragment after the last listed one.
     pub fn next(&self) -> u32 {
         self.first.saturating_add(self.fragments.len() as u32)
     }
 
-    /// Bytes of the stream as far as it is listed: all of it, if it has ended.
+    /// Length in bytes of the stream up to the last listed fragment: all of it, if it has ended.
     pub fn length(&self) -> u64 {
         let listed = self.fragments.iter().map(|fragment| u64::from(fragment.length));
         listed.fold(self.offset, u64::saturating_add)
     }
 
-    /// The object that a fragment is sent as.
+    /// Object number of a fragment.
     pub fn toi(number: u32) -> Toi {
         Toi::from(number.saturating_add(1))
     }
 
-    /// The fragment that an object is.
+    /// Number of the fragment with this object number; `None` if it is not one of a fragment.
     pub fn number(toi: Toi) -> Option<u32> {
         u32::try_from(toi.0).ok()?.checked_sub(1)
     }
 
-    /// How a fragment of `length` bytes is encoded.
+    /// Transmission information of a fragment of `length` bytes.
     pub fn oti(&self, length: u32) -> Oti {
         let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: ALIGNMENT };
         Oti { transfer_length: length.into(), symbol_size: self.symbol_size, scheme }
@@ -121,7 +122,7 @@ impl StreamIndex {
         })
     }
 
-    /// The bytes of this index.
+    /// The encoding of this index.
     pub fn emit(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.push(FORMAT_VERSION);
@@ -146,10 +147,10 @@ impl StreamIndex {
         out
     }
 
-    /// Reads an index.
+    /// Parses an index.
     ///
     /// # Errors
-    /// [`StreamError`] if the bytes are not the one encoding of a valid index.
+    /// [`StreamError`] if the bytes are not the encoding of a valid index.
     pub fn parse(bytes: &[u8]) -> Result<Self, StreamError> {
         let mut reader = Reader::new(bytes);
         if reader.take(MAGIC.len()).ok_or(StreamError::Malformed)? != MAGIC {
@@ -167,15 +168,15 @@ impl StreamIndex {
         Ok(index)
     }
 
-    /// Sees that the index keeps the rules that every reader and writer keeps.
+    /// Checks the rules that parser and emitter share.
     ///
     /// # Errors
-    /// [`StreamError`] with the rule that is broken.
+    /// [`StreamError`] names the violated rule.
     pub fn check(&self) -> Result<(), StreamError> {
         if self.name.components().count() != 1 {
             return Err(StreamError::Name);
         }
-        // The longest fragment is one source block, which RaptorQ limits.
+        // The longest fragment is one source block, whose size RaptorQ limits.
         if self.max_symbols == 0 || self.oti(self.max_length()).layout().is_err() {
             let (symbol_size, max_symbols) = (self.symbol_size, self.max_symbols);
             return Err(StreamError::Geometry { symbol_size, max_symbols });
@@ -200,7 +201,8 @@ impl StreamIndex {
     }
 }
 
-/// `None` if the bytes end too early or an integer is not in its shortest form.
+/// Parses the fields after the version of the format; `None` if the bytes end too early or an
+/// integer is not in its shortest form.
 fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<StreamIndex, StreamError>> {
     let version = varint::parse(reader)?;
     let size = usize::try_from(varint::parse(reader)?).ok()?;
@@ -242,63 +244,63 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Result<StreamIndex, StreamErr
     }))
 }
 
-/// Why bytes are not a stream index, or a value cannot be one.
+/// Reason why bytes are not a stream index, or why a value is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// Not an index at all.
+    /// Bytes that do not begin as an index.
     #[error("not a stream index of Fontana")]
     Magic,
-    /// An index from another version.
+    /// An unknown version of the format.
     #[error("stream index of format {0}, only 1 is known")]
     FormatVersion(u8),
-    /// The bytes end too early, or an integer is too large or not in its shortest form.
+    /// Bytes that end too early, or an integer that is too large or not in its shortest form.
     #[error("the stream index is malformed")]
     Malformed,
-    /// Something follows the last fragment.
+    /// Bytes after the last fragment.
     #[error("the stream index is followed by {count} more bytes")]
     TrailingBytes {
-        /// How many.
+        /// Number of bytes.
         count: usize,
     },
-    /// The name cannot be one.
+    /// An invalid name.
     #[error("the stream's name: {0}")]
     Path(#[from] PathError),
-    /// The name has several components.
+    /// A name of several components.
     #[error("the stream's name is a path")]
     Name,
-    /// Not one of the states there are.
+    /// An unknown state.
     #[error("the stream is in the unknown state {0}")]
     State(u8),
-    /// Symbols or fragments of a size that no block has.
+    /// A size of symbols or fragments that no block has.
     #[error("fragments of {max_symbols} symbols of {symbol_size} bytes")]
     Geometry {
-        /// Bytes of a symbol.
+        /// Size of a symbol in bytes.
         symbol_size: u16,
-        /// Most symbols of a fragment.
+        /// Largest number of symbols of a fragment.
         max_symbols: u32,
     },
-    /// More fragments than an index lists.
+    /// Too many fragments.
     #[error("{count} fragments are listed, at most {} can be", StreamIndex::MAX_FRAGMENTS)]
     TooMany {
-        /// How many.
+        /// Number of fragments.
         count: u64,
     },
     /// A fragment that is empty or longer than the index allows.
     #[error("fragment {number} has {length} bytes; it must have 1 to {most}")]
     Length {
-        /// Which one.
+        /// Number of the fragment.
         number: u32,
-        /// Its bytes.
+        /// Its length in bytes.
         length: u32,
-        /// Most bytes that it may have.
+        /// Largest length in bytes.
         most: u32,
     },
-    /// The first fragment cannot be where it is said to be, or the last one has no number.
+    /// An offset that the first fragment cannot have, or a last fragment beyond the object numbers.
     #[error("fragment {first} cannot begin at byte {offset}")]
     Place {
-        /// The first fragment that is listed.
+        /// Number of the first listed fragment.
         first: u32,
-        /// Bytes before it.
+        /// Offset of that fragment in bytes.
         offset: u64,
     },
 }

@@ -1,11 +1,11 @@
-//! Tickets: everything a receiver needs to know, in one line of text.
+//! Tickets: one line of text with everything that a receiver needs to join a session.
 //!
 //! ```text
 //! fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&channels=N|&groups=GROUP{,GROUP}]
 //! ```
-//! `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits; a session of
-//! several channels says how many there are on consecutive groups, or the groups of the others. The
-//! exact grammar is in `docs/wire.md`.
+//! `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits. A session
+//! of several channels gives their number (on consecutive groups) or the groups of channels 1, 2, ...
+//! `docs/wire.md` has the exact grammar.
 //!
 //! ```
 //! use fontana_wire::{Ticket, Tsi};
@@ -27,37 +27,37 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 const SCHEME: &str = "fontana://";
-/// A ticket with the most sources and groups there may be has some 3 700 characters.
+/// Longest ticket in characters. One with the largest number of sources and groups has about 3 700.
 const MAX_SIZE: usize = 4096;
 
-/// Where a session is and whom to believe.
+/// Address of a session, with the key or hash that authenticates it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// Senders to join the group from; none means any. All of the group's family, none twice, at
-    /// most [`Ticket::MAX_SOURCES`].
+    /// Source addresses from which a receiver joins the group; empty: any source. All are of the
+    /// group's family, none is repeated, and there are at most [`Ticket::MAX_SOURCES`].
     pub sources: Vec<IpAddr>,
-    /// Where the packets go: a multicast group, or a broadcast or unicast address where there is
-    /// no multicast.
+    /// Destination of the packets: a multicast group, or a broadcast or unicast address where
+    /// multicast is not available.
     pub group: IpAddr,
-    /// UDP port. Not 0.
+    /// UDP port, not 0.
     pub port: u16,
-    /// The session.
+    /// Session identifier.
     pub tsi: Tsi,
-    /// The publisher, whose signature the session head must have.
+    /// Key of the publisher who must have signed the session head.
     pub key: Option<PublicKey>,
-    /// The manifest, if it is to be this one and no other.
+    /// Hash of the manifest that the session must have.
     pub manifest: Option<Hash>,
-    /// The groups of all channels; of more than one only where `group` is multicast. A receiver joins
-    /// no others, whatever the session says of itself.
+    /// Groups of all channels; more than one channel only if `group` is multicast. A receiver joins
+    /// no other groups, whatever the session declares.
     pub channels: ChannelGroups,
 }
 
 impl Ticket {
-    /// Most sources of a ticket. Ten is Linux's default for the sources of one group on a socket
-    /// (igmp_max_msf); twice that takes two sockets.
+    /// Largest number of sources. Ten is Linux's default for the sources of one group on a socket
+    /// (igmp_max_msf); twice as many take two sockets.
     pub const MAX_SOURCES: usize = 20;
 
-    /// Group and port.
+    /// Address and port of channel 0.
     pub fn destination(&self) -> SocketAddr {
         SocketAddr::new(self.group, self.port)
     }
@@ -169,7 +169,7 @@ impl Ticket {
                 self.check_groups()?;
             }
             "groups" if self.channels.count() == 1 => {
-                // One too many is enough to tell.
+                // One group too many is enough to detect an excess.
                 let most = usize::from(MAX_CHANNELS);
                 let others = value.split(',').take(most).map(parse_address);
                 self.channels = ChannelGroups::Listed(others.collect::<Result<_, _>>()?);
@@ -184,7 +184,7 @@ impl Ticket {
 }
 
 impl Ticket {
-    /// Whether several channels can be on these groups.
+    /// Checks that the channels can use these groups.
     fn check_groups(&self) -> Result<(), TicketError> {
         let (count, limit) = (self.channels.count(), MAX_CHANNELS);
         if count > limit {
@@ -199,13 +199,13 @@ impl Ticket {
                 return Err(TicketError::RepeatedGroup(group));
             }
         }
-        // Fewer only where the addresses come to their end.
+        // There are fewer groups only if the addresses overflow.
         let all = seen.len() == usize::from(count);
         all.then_some(()).ok_or(TicketError::BeyondTheLastGroup { first: self.group, count })
     }
 }
 
-/// One channel needs no saying.
+/// Parses the number of channels: at least 2, because one is the default.
 fn parse_channel_count(text: &str) -> Result<u8, TicketError> {
     let count = decimal(text).and_then(|count| u8::try_from(count).ok());
     count
@@ -216,7 +216,7 @@ fn parse_channel_count(text: &str) -> Result<u8, TicketError> {
 fn parse_destination(text: &str) -> Result<(IpAddr, u16), TicketError> {
     let no_port = || TicketError::NoPort(excerpt(text));
     let (address, port) = text.rsplit_once(':').ok_or_else(no_port)?;
-    // The last colon of an IPv6 address in brackets is inside them.
+    // The text was an IPv6 address without a port: its last colon is inside the brackets.
     if port.ends_with(']') {
         return Err(no_port());
     }
@@ -251,110 +251,110 @@ fn parse_tsi(text: &str) -> Result<Tsi, TicketError> {
     tsi.ok_or_else(|| TicketError::Tsi(excerpt(text)))
 }
 
-/// Digits only, without leading zeros: one text for one number.
+/// Parses decimal digits without leading zeros, so that a number has one text form.
 fn decimal(text: &str) -> Option<u64> {
     let canonical =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     canonical.then(|| text.parse().ok()).flatten()
 }
 
-/// A piece of somebody's text to be quoted in an error.
+/// The beginning of a received text, to be quoted in an error.
 fn excerpt(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// What is wrong with a ticket.
+/// Reason why a text is not a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TicketError {
-    /// Longer than any ticket.
+    /// A text that is too long.
     #[error("a ticket has at most {limit} characters")]
     Size {
-        /// How many there may be.
+        /// Largest number of characters.
         limit: usize,
     },
-    /// Another scheme, or none.
+    /// A scheme other than `fontana://`.
     #[error("a ticket begins with fontana://")]
     Scheme,
-    /// No slash after the port.
+    /// A missing session identifier: no slash after the port.
     #[error("the ticket has no session number: GROUP:PORT/TSI")]
     NoTsi,
-    /// Not a session number.
+    /// An invalid session identifier.
     #[error("{0:?} is not a session number (0 to {max})", max = Tsi::MAX)]
     Tsi(String),
-    /// No colon, or only those of an IPv6 address.
+    /// A missing port: no colon, or only those of an IPv6 address.
     #[error("the ticket has no port after {0:?}: GROUP:PORT/TSI, an IPv6 GROUP in brackets")]
     NoPort(String),
-    /// Not a port number.
+    /// An invalid port.
     #[error("{0:?} is not a port (1 to 65535)")]
     Port(String),
-    /// Not an address.
+    /// An invalid address.
     #[error("{0:?} is neither an IPv4 address nor an IPv6 address in brackets")]
     Address(String),
-    /// An address with an interface of the host on which the ticket was written.
+    /// An address with a zone, which is an interface of the host on which the ticket was written.
     #[error(
         "{0:?} names an interface; write the address without it and choose the interface apart"
     )]
     Zone(String),
-    /// The address of nobody.
+    /// The unspecified address.
     #[error("{0} is no address that anyone sends from or to")]
     Unspecified(IpAddr),
-    /// A source of another family.
+    /// A source of another address family than the group.
     #[error("the source {source_address} and the group {group} are of different families")]
     Family {
-        /// The source.
+        /// Address of the source.
         source_address: IpAddr,
-        /// The group.
+        /// Address of the group.
         group: IpAddr,
     },
-    /// Nobody sends from a group.
+    /// A multicast address as source.
     #[error("the source {0} is a multicast address: SOURCE@GROUP, in this order")]
     MulticastSource(IpAddr),
-    /// A source twice.
+    /// A repeated source.
     #[error("the source {0} appears twice")]
     RepeatedSource(IpAddr),
-    /// More sources than a receiver joins.
+    /// Too many sources.
     #[error("a ticket has at most {limit} sources")]
     SourceCount {
-        /// How many there may be.
+        /// Largest number of sources.
         limit: usize,
     },
-    /// The value of `key`.
+    /// An invalid value of `key`.
     #[error("in key=: {0}")]
     Key(KeyError),
-    /// The value of `manifest`.
+    /// An invalid value of `manifest`.
     #[error("in manifest=: {0}")]
     Manifest(HexError),
-    /// Not a number of channels, or too many groups.
+    /// An invalid number of channels, or too many groups.
     #[error("{0:?} is not a number of channels (2 to {MAX_CHANNELS})")]
     ChannelCount(String),
-    /// Channels on addresses that are not groups, or of another family.
+    /// A channel's address that is not multicast, or of another family.
     #[error(
         "{group} cannot be a channel's group beside {first}: channels are multicast groups of one family"
     )]
     NotAGroup {
         /// The address.
         group: IpAddr,
-        /// That of channel 0.
+        /// Address of channel 0.
         first: IpAddr,
     },
-    /// A group twice.
+    /// A group that two channels share.
     #[error("two channels are on the group {0}")]
     RepeatedGroup(IpAddr),
-    /// There are no such addresses.
+    /// Too few addresses after the first group.
     #[error("there are no {count} addresses from {first} on")]
     BeyondTheLastGroup {
-        /// That of channel 0.
+        /// Address of channel 0.
         first: IpAddr,
-        /// Channels asked for.
+        /// Number of channels.
         count: u8,
     },
-    /// Channels said twice, or in both ways.
+    /// Both `channels` and `groups`, or one of them twice.
     #[error("the ticket says more than once what channels there are")]
     RepeatedChannels,
-    /// A parameter twice.
+    /// A repeated parameter.
     #[error("the parameter {0:?} appears twice")]
     RepeatedParameter(String),
-    /// A parameter that this version does not know and dares not ignore.
+    /// An unknown parameter. Ignoring it could be unsafe, so the ticket is refused.
     #[error("the parameter {0:?} is unknown: this ticket is for a later version")]
     UnknownParameter(String),
 }

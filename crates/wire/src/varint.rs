@@ -1,13 +1,13 @@
-//! Unsigned integers of 1 to 10 bytes, seven bits to a byte, least significant first; the upper bit
-//! of a byte says that another follows (LEB128). Only the shortest form of a value is accepted, so
-//! that a manifest has one encoding.
+//! Unsigned integers of 1 to 10 bytes (LEB128): seven bits per byte, least significant first. The
+//! upper bit of a byte is set if another byte follows. Only the shortest form of a value is
+//! accepted, so that a manifest has one encoding.
 
 use crate::bytes::Reader;
 
-/// Bytes of the longest value, 64 bits in groups of 7.
+/// Size in bytes of the longest value: 64 bits in groups of 7.
 const MAX_SIZE: u32 = 10;
 
-/// `None` if the bytes end too early, are longer than needed, or hold more than 64 bits.
+/// Parses a value; `None` if the bytes end too early, are not the shortest form, or exceed 64 bits.
 pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<u64> {
     let mut value = 0_u64;
     for group in 0..MAX_SIZE {
@@ -19,7 +19,7 @@ pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<u64> {
         }
         value |= shifted;
         if byte & 0x80 == 0 {
-            // A last group of zero would add nothing, unless it is the only one.
+            // A last group of zero is redundant, unless it is the only group.
             return (byte != 0 || group == 0).then_some(value);
         }
     }
@@ -34,7 +34,7 @@ pub(crate) fn emit(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Signed values: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
+/// Maps signed values to unsigned ones: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
 pub(crate) const fn from_signed(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }

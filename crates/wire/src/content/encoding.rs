@@ -1,4 +1,4 @@
-//! The content encodings that FLUTE and FCAST name, by number and by word.
+//! Names and numbers of the content encodings of FLUTE and FCAST.
 
 use std::fmt;
 
@@ -8,22 +8,23 @@ const ZLIB: u8 = 1;
 const DEFLATE: u8 = 2;
 const GZIP: u8 = 3;
 
-/// How the bytes of an object, or of an FDT instance, are compressed.
+/// Compression of an object or of an FDT instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentEncoding {
-    /// Not at all.
+    /// No compression.
     #[default]
     Null,
     /// zlib (RFC 1950).
     Zlib,
-    /// Deflate (RFC 1951) without a wrapper; see [`decode_bounded`] for senders that mean zlib.
+    /// Deflate (RFC 1951) without a wrapper; see
+    /// [`decode_bounded`](crate::decode_bounded) for senders that mean zlib.
     Deflate,
     /// gzip (RFC 1952).
     Gzip,
 }
 
 impl ContentEncoding {
-    /// The encoding that EXT_CENC names by a number, or `None` if the number is not assigned.
+    /// The encoding with this number in EXT_CENC; `None` if the number is not assigned.
     pub const fn from_cenc(cenc: u8) -> Option<Self> {
         match cenc {
             NULL => Some(Self::Null),
@@ -34,7 +35,7 @@ impl ContentEncoding {
         }
     }
 
-    /// The number that stands for it in EXT_CENC.
+    /// Number of the encoding in EXT_CENC.
     pub const fn cenc(self) -> u8 {
         match self {
             Self::Null => NULL,
@@ -44,14 +45,14 @@ impl ContentEncoding {
         }
     }
 
-    /// The encoding that the FDT names by a word, in any case; `None` if the word is not known.
+    /// The encoding with this name in the FDT, in any case; `None` if the name is not known.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Null, Self::Zlib, Self::Deflate, Self::Gzip]
             .into_iter()
             .find(|encoding| encoding.name().eq_ignore_ascii_case(name))
     }
 
-    /// The word that stands for it in the FDT.
+    /// Name of the encoding in the FDT.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Null => "null",

@@ -1,49 +1,49 @@
-//! The decoder: a stream in, a stream out, a 32 KiB window between, and limits on what comes out.
+//! Streaming decoder of the content encodings, with a 32 KiB window and limits on the output.
 
 use super::encoding::ContentEncoding;
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-/// Input is asked for in pieces of this size, and output leaves in pieces of it: the size of
-/// deflate's window.
+/// Size of input reads and output writes in bytes: that of deflate's window.
 const PIECE: usize = 32 * 1024;
-/// Longest file name or comment that a gzip header may carry; longer ones exist only to be long.
+/// Longest file name or comment of a gzip header in bytes. Longer ones only occur in hostile input.
 const GZIP_TEXT_LIMIT: u64 = 64 * 1024;
-/// Output that the ratio limit does not look at. A few bytes can rightly become a few thousand.
+/// Output in bytes that is exempt from the ratio limit: a short input may legitimately expand to a
+/// few thousand bytes.
 const RATIO_FREE: u64 = 64 * 1024;
 
-/// How much a decoder may put out.
+/// Limits on the output of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Most bytes of output: the content length where that is known and trusted.
+    /// Largest output in bytes: the content length where it is known and trusted.
     pub output_bytes: u64,
-    /// Most bytes of output for a byte of input, not counting the first 64 KiB. Deflate reaches
-    /// 1 032, honest text rarely 20.
+    /// Largest output in bytes per byte of input, beyond the first 64 KiB. Deflate reaches 1 032;
+    /// text rarely exceeds 20.
     pub ratio: u64,
 }
 
-/// Why decoding stopped.
+/// Reason why decoding failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Not what the encoding's RFC describes, or a checksum that does not match.
+    /// Data that violate the encoding's RFC, or a wrong checksum.
     #[error("the {0} data is corrupt")]
     Corrupt(ContentEncoding),
-    /// The input ended in the middle.
+    /// Input that ends before the encoded data do.
     #[error("the {0} data ends too early")]
     Truncated(ContentEncoding),
-    /// Something follows the end of the encoded data.
+    /// Bytes after the end of the encoded data.
     #[error("the {0} data is followed by something else")]
     TrailingBytes(ContentEncoding),
-    /// More output than [`DecodeLimits::output_bytes`].
+    /// Output above [`DecodeLimits::output_bytes`].
     #[error("more than {limit} bytes of output")]
     OutputLimit {
-        /// The limit.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// More output for its input than [`DecodeLimits::ratio`].
+    /// Output above [`DecodeLimits::ratio`] times the input.
     #[error("more than {limit} bytes of output for a byte of input")]
     RatioLimit {
         /// The limit.
@@ -51,14 +51,14 @@ pub enum DecodeError {
     },
 }
 
-/// Decodes all of `input` into `output` and returns how many bytes came out. Memory is a fixed
-/// hundred kilobytes or so. On an error, `output` has received a part that is not to be used.
+/// Decodes all of `input` into `output` and returns the number of bytes written. It uses about 100
+/// KB of memory. After an error, the caller discards what `output` has received.
 ///
-/// `deflate` data that begins with a zlib header is taken as zlib: HTTP calls that deflate, some
-/// senders of FLUTE follow HTTP, and data that is neither fails either way.
+/// `deflate` data that begin with a zlib header are decoded as zlib. HTTP uses the name deflate for
+/// zlib, some FLUTE senders follow HTTP, and data of neither format fail in both cases.
 ///
 /// # Errors
-/// [`DecodeError`]; the limits are checked before bytes reach `output`.
+/// [`DecodeError`]. The limits are checked before bytes are written to `output`.
 pub fn decode_bounded(
     encoding: ContentEncoding,
     input: impl Read,
@@ -89,7 +89,8 @@ pub fn decode_bounded(
     Ok(decoder.output_bytes)
 }
 
-/// RFC 1950, section 2.2: method 8, a window of at most 32 KiB, and a check to a multiple of 31.
+/// True if `start` is a zlib header (RFC 1950, section 2.2): method 8, a window of at most 32 KiB,
+/// and a check value that makes it a multiple of 31.
 fn is_zlib_header(start: &[u8]) -> bool {
     match start {
         [cmf, flags, ..] => {
@@ -100,12 +101,12 @@ fn is_zlib_header(start: &[u8]) -> bool {
     }
 }
 
-/// What surrounds a deflate stream.
+/// Wrapper around a deflate stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrapper {
-    /// The header and checksum of zlib (RFC 1950).
+    /// Header and checksum of zlib (RFC 1950).
     Zlib,
-    /// Nothing, or a wrapper that the caller reads.
+    /// No wrapper, or one that the caller reads.
     Bare,
 }
 
@@ -114,7 +115,7 @@ struct Decoder<R, W> {
     input: BufReader<R>,
     output: W,
     limits: DecodeLimits,
-    /// Bytes consumed and put out so far.
+    /// Bytes consumed and written so far.
     input_bytes: u64,
     output_bytes: u64,
 }
@@ -131,7 +132,7 @@ impl<R: Read, W: Write> Decoder<R, W> {
         }
     }
 
-    /// One deflate stream, in a zlib wrapper or bare, and its checksum for those who want one.
+    /// Decodes one deflate stream and adds its output to `crc`, if given.
     fn inflate(&mut self, wrapper: Wrapper, mut crc: Option<&mut Crc>) -> Result<(), DecodeError> {
         let mut state = Decompress::new(wrapper == Wrapper::Zlib);
         let mut piece = vec![0; PIECE];
@@ -153,7 +154,7 @@ impl<R: Read, W: Write> Decoder<R, W> {
             self.write(out)?;
             match status {
                 Status::StreamEnd => return Ok(()),
-                // Every other turn of the loop has made progress, so it ends.
+                // The loop ends, because every iteration that continues made progress.
                 _ if consumed > 0 || produced > 0 => {}
                 _ if at_end => return Err(DecodeError::Truncated(self.encoding)),
                 _ => return Err(DecodeError::Corrupt(self.encoding)),
@@ -161,7 +162,7 @@ impl<R: Read, W: Write> Decoder<R, W> {
         }
     }
 
-    /// One gzip member after another (RFC 1952, section 2.2).
+    /// Decodes all gzip members (RFC 1952, section 2.2).
     fn gunzip(&mut self) -> Result<(), DecodeError> {
         loop {
             self.gzip_header()?;
@@ -177,7 +178,8 @@ impl<R: Read, W: Write> Decoder<R, W> {
         }
     }
 
-    /// RFC 1952, section 2.3. The header's own checksum is skipped: what matters has another.
+    /// Reads a gzip header (RFC 1952, section 2.3). Its own checksum is skipped; the content has
+    /// another.
     fn gzip_header(&mut self) -> Result<(), DecodeError> {
         const MAGIC_AND_METHOD: [u8; 3] = [0x1F, 0x8B, 8];
         const HEADER_CRC: u8 = 0x02;
@@ -233,7 +235,7 @@ impl<R: Read, W: Write> Decoder<R, W> {
         Ok(bytes)
     }
 
-    /// Input that has been read and not consumed: at least a byte, unless there is no more.
+    /// Input that was read and not consumed: at least one byte, except at the end of the input.
     fn available(&mut self) -> Result<&[u8], DecodeError> {
         while let Err(error) = self.input.fill_buf() {
             if error.kind() != io::ErrorKind::Interrupted {

@@ -1,5 +1,5 @@
-//! Which objects a session carries at a time: the carousel instance descriptor (RFC 6968,
-//! sections 2.2 and 3.5).
+//! The carousel instance descriptor: the list of objects that a session currently carries (RFC
+//! 6968, sections 2.2 and 3.5).
 
 use super::compound::{Compound, CompoundHeader, decode};
 use super::error::{FcastError, excerpt};
@@ -13,34 +13,35 @@ use std::ops::RangeInclusive;
 /// A set of objects that are sent together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CarouselInstance {
-    /// Nothing will be sent, later instances included, that was not listed by now.
+    /// True if no later instance will list an object that was not listed by this one or an earlier
+    /// one.
     pub is_complete: bool,
-    /// Its number, if it has one: counts up from 0, one for each instance of the session.
+    /// Number of the instance, if it has one: counts from 0, one for each instance of the session.
     pub id: Option<u64>,
-    /// The objects: ascending, no two of the ranges overlap. A range of one object is `a..=a`, and
-    /// no range is empty.
+    /// Ranges of objects, ascending, disjoint and not empty. One object is the range `a..=a`.
     pub objects: Vec<RangeInclusive<Toi>>,
-    /// Objects that were sent before under other numbers: ascending by their new number, which may
-    /// be among `objects` too.
+    /// Objects that were sent earlier under other numbers, ascending by their new number. The new
+    /// number may be in `objects` too.
     pub equivalences: Vec<Equivalence>,
 }
 
-/// An object that has a new number.
+/// An object with a new number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Equivalence {
     /// Its number in this instance.
     pub toi: Toi,
-    /// Its number when it was first sent.
+    /// Its number in the instance that first listed it.
     pub first_toi: Toi,
-    /// The instance in which that was.
+    /// Number of that instance.
     pub first_instance: u64,
 }
 
 impl CarouselInstance {
-    /// Most elements of a list: as many as a receiver takes files from a session.
+    /// Largest number of elements of a list: that of the files that a receiver takes from a
+    /// session.
     pub const MAX_ELEMENTS: usize = MAX_FILES;
 
-    /// Reads the object of a descriptor. Elements are taken in any order.
+    /// Reads the object of a descriptor. The elements may be in any order.
     ///
     /// # Errors
     /// [`FcastError`].
@@ -65,7 +66,7 @@ impl CarouselInstance {
         }
         let mut instance =
             Self { is_complete: metadata.is_complete, id: metadata.instance_id, ..Self::default() };
-        // The end may be marked with a NUL, though it need not.
+        // A NUL may mark the end.
         let list = list.strip_suffix(&[0]).unwrap_or(list);
         if list.is_empty() {
             return Ok(instance);
@@ -108,7 +109,7 @@ impl CarouselInstance {
         Ok(())
     }
 
-    /// Brings the elements into their order, in which what is there twice stands together.
+    /// Sorts the elements, which brings repeated ones together, and refuses repetitions.
     fn sort(&mut self) -> Result<(), FcastError> {
         self.objects.sort_unstable_by_key(|range| *range.start());
         for (before, after) in self.objects.iter().zip(self.objects.iter().skip(1)) {
@@ -125,14 +126,14 @@ impl CarouselInstance {
         Ok(())
     }
 
-    /// Whether an object is listed, under this number.
+    /// True if the instance lists an object under this number.
     pub fn lists(&self, toi: Toi) -> bool {
         let at = self.objects.partition_point(|range| *range.end() < toi);
         self.objects.get(at).is_some_and(|range| range.contains(&toi))
             || self.equivalences.binary_search_by_key(&toi, |e| e.toi).is_ok()
     }
 
-    /// The whole object.
+    /// The whole compound object of the descriptor.
     pub fn emit(&self) -> Vec<u8> {
         let metadata = CompoundMetadata {
             is_complete: self.is_complete,
@@ -164,7 +165,7 @@ fn parse_toi(text: &str) -> Option<Toi> {
     parse_number(text).map(Toi).filter(|toi| *toi <= Toi::MAX)
 }
 
-/// Digits and nothing else: Rust's own parser takes a sign, too.
+/// Parses decimal digits only; Rust's own parser accepts a sign, too.
 fn parse_number(text: &str) -> Option<u128> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)

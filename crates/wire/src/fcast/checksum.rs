@@ -1,16 +1,16 @@
 //! The Internet checksum (RFC 1071).
 
-/// The ones' complement sum of 16-bit words, over bytes that come in pieces.
+/// Ones' complement sum of 16-bit words, over bytes that are added in pieces of any length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InternetChecksum {
-    /// Sum of the words so far, carries not folded in.
+    /// Sum of the words so far, with unfolded carries.
     sum: u64,
-    /// Whether the bytes so far end in the middle of a word.
+    /// True if the number of bytes so far is odd.
     is_odd: bool,
 }
 
 impl InternetChecksum {
-    /// Adds what comes next.
+    /// Adds the next bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         let mut bytes = bytes;
         if self.is_odd
@@ -20,9 +20,10 @@ impl InternetChecksum {
             self.is_odd = false;
             bytes = rest;
         }
-        // Four bytes at a time: 2^16 is 1 in ones' complement, so that any multiple of a word does.
+        // Four bytes at a time. 2^16 is 1 in ones' complement, so words of any multiple of 16 bits
+        // give the same sum.
         let (quads, rest) = bytes.as_chunks::<4>();
-        // 2^31 of them fit before the sum has to be folded.
+        // 2^30 of them cannot overflow the sum before it is folded.
         for quads in quads.chunks(1 << 30) {
             let sum: u64 = quads.iter().map(|&quad| u64::from(u32::from_be_bytes(quad))).sum();
             self.sum = fold(self.sum) + fold(sum);
@@ -35,27 +36,27 @@ impl InternetChecksum {
         }
     }
 
-    /// The sum of these bytes and then those of `next`.
+    /// Sum of these bytes followed by those of `next`.
     #[must_use]
     pub fn followed_by(self, next: Self) -> Self {
         let other = fold(next.sum);
-        // After an odd number of bytes, high and low bytes of the words change places.
+        // After an odd number of bytes, the high and low bytes of the words swap places.
         let other = if self.is_odd { (other & 0xFF) << 8 | other >> 8 } else { other };
         Self { sum: fold(self.sum) + other, is_odd: self.is_odd != next.is_odd }
     }
 
-    /// What to write in the field for it, which was zero when it was summed up.
+    /// Value of the checksum field, if the field was zero when it was added.
     pub fn checksum(self) -> u16 {
         !(fold(self.sum) as u16)
     }
 
-    /// Whether bytes that were summed up with their checksum are what they were.
+    /// True if bytes that include their checksum are unchanged.
     pub fn is_right(self) -> bool {
         self.checksum() == 0
     }
 }
 
-/// The sum in 16 bits.
+/// The sum folded to 16 bits.
 fn fold(mut sum: u64) -> u64 {
     while sum > 0xFFFF {
         sum = (sum & 0xFFFF) + (sum >> 16);

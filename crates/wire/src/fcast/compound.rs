@@ -6,51 +6,54 @@ use super::metadata::CompoundMetadata;
 use crate::bytes::Reader;
 use crate::content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded};
 
-/// What the data of a compound object are.
+/// Kind of a compound object, with its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompoundHeader {
     /// A file, or a slice of one.
     Object(CompoundMetadata),
-    /// The list of a [`CarouselInstance`], of which the header knows all but the list.
+    /// The list of a [`CarouselInstance`](crate::CarouselInstance), whose other fields are in the
+    /// header.
     Descriptor(CompoundMetadata),
 }
 
-/// The head of a compound object, read.
+/// The parsed header of a compound object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compound {
-    /// What it says.
+    /// Kind and metadata.
     pub header: CompoundHeader,
-    /// Where the data begin: after the header and its padding.
+    /// Offset of the data, after the header and its padding.
     pub data_offset: usize,
-    /// If the checksum is over the whole object, the sum of the header: the data are to be added
-    /// before it can be [judged](InternetChecksum::is_right). A checksum over the header alone was
-    /// right.
+    /// Sum of the header, if the checksum covers the whole object. The caller adds the data and
+    /// calls [`is_right`](InternetChecksum::is_right). `None`: the checksum covers the header alone
+    /// and was right.
     pub sum: Option<InternetChecksum>,
 }
 
-/// Bytes of the fields before the metadata.
+/// Size in bytes of the fields before the metadata.
 const FIXED_SIZE: usize = 8;
 const GLOBAL_CHECKSUM: u8 = 0x02;
 const DESCRIPTOR: u8 = 0x01;
 
 impl Compound {
-    /// Bytes of every header: as many must be known for [`Compound::header_size`].
+    /// Size in bytes of the shortest header, and of the input that [`Compound::header_size`] needs.
     pub const FIXED_SIZE: usize = FIXED_SIZE;
-    /// Longest header that is read. The metadata that the RFC defines take 300 bytes and a name.
+    /// Longest header in bytes that is accepted. The metadata that the RFC defines take 300 bytes
+    /// plus a name.
     pub const MAX_HEADER_SIZE: usize = 64 << 10;
-    /// Longest list of a descriptor that is read, and longest descriptor without its header.
+    /// Longest list of a descriptor in bytes that is accepted, and longest descriptor without its
+    /// header.
     pub const MAX_LIST_SIZE: usize = 1 << 20;
 
-    /// Bytes of the header of an object of `object_size` bytes, padding included, that begins with
-    /// `start`: at most [`Compound::MAX_HEADER_SIZE`], and no more than the object has.
+    /// Size in bytes of the header of an object that begins with `start`, padding included: at most
+    /// [`Compound::MAX_HEADER_SIZE`] and at most `object_size`, the size of the object.
     ///
     /// # Errors
-    /// [`FcastError`] if that is no header, or one that is too long.
+    /// [`FcastError`] if `start` is not a header, or if the header is too long.
     pub fn header_size(start: &[u8], object_size: u64) -> Result<usize, FcastError> {
         Fixed::parse(start, object_size).map(|fixed| fixed.padded_size)
     }
 
-    /// Reads the header in the first [`Compound::header_size`] bytes of an object of `object_size`
+    /// Parses the header in the first [`Compound::header_size`] bytes of an object of `object_size`
     /// bytes.
     ///
     /// # Errors
@@ -62,7 +65,7 @@ impl Compound {
             FcastError::Truncated { expected: padded_size as u64, actual: start.len() as u64 };
         let header = start.get(..size).ok_or(truncated.clone())?;
         let padded = start.get(..padded_size).ok_or(truncated)?;
-        // What is summed up decides whether the padding, which should be zeros, counts.
+        // The padding, normally zeros, counts only in the checksum over the whole object.
         let mut sum = InternetChecksum::default();
         sum.add(if fixed.is_global { padded } else { header });
         if !fixed.is_global && !sum.is_right() {
@@ -80,7 +83,7 @@ impl Compound {
         })
     }
 
-    /// Reads the header of a whole object, and checks its checksum.
+    /// Parses the header of a whole object, and checks its checksum.
     ///
     /// # Errors
     /// [`FcastError`].
@@ -97,15 +100,15 @@ impl Compound {
 }
 
 impl CompoundHeader {
-    /// What is said of the data.
+    /// Metadata of the object or descriptor.
     pub fn metadata(&self) -> &CompoundMetadata {
         match self {
             Self::Object(metadata) | Self::Descriptor(metadata) => metadata,
         }
     }
 
-    /// The header, and its padding, of an object with `data_size` bytes of data whose checksum is
-    /// `data`: a checksum over the whole object.
+    /// Header with padding of an object with `data_size` bytes of data. Its checksum covers the
+    /// whole object; `data` is the sum of the data.
     pub fn emit(&self, data: InternetChecksum, data_size: u64) -> Vec<u8> {
         let text = self.metadata().emit();
         let flags = match self {
@@ -127,7 +130,7 @@ impl CompoundHeader {
         header
     }
 
-    /// The whole object.
+    /// The whole object: header, padding and data.
     pub fn with_data(&self, data: &[u8]) -> Vec<u8> {
         let mut sum = InternetChecksum::default();
         sum.add(data);
@@ -137,13 +140,13 @@ impl CompoundHeader {
     }
 }
 
-/// The fields before the metadata.
+/// The parsed fields before the metadata.
 struct Fixed {
     is_global: bool,
     is_descriptor: bool,
-    /// How the metadata are compressed.
+    /// Compression of the metadata.
     encoding: ContentEncoding,
-    /// Bytes of the header without padding, and with it.
+    /// Size of the header in bytes, without and with padding.
     size: usize,
     padded_size: usize,
 }
@@ -192,11 +195,11 @@ impl Fixed {
         })
     }
 
-    /// The metadata as text.
+    /// The metadata as text, decompressed.
     fn decode(&self, metadata: &[u8]) -> Result<String, FcastError> {
         let text = match (self.encoding, metadata) {
             (ContentEncoding::Null, metadata) => metadata.to_vec(),
-            // Nothing is not compressed.
+            // Empty metadata are not compressed.
             (_, []) => Vec::new(),
             (encoding, metadata) => {
                 decode(encoding, metadata, Compound::MAX_HEADER_SIZE, "the FCAST metadata")?
@@ -206,7 +209,7 @@ impl Fixed {
     }
 }
 
-/// Decompresses something small.
+/// Decompresses metadata or a list: at most `limit` bytes.
 pub(super) fn decode(
     encoding: ContentEncoding,
     bytes: &[u8],
@@ -214,7 +217,7 @@ pub(super) fn decode(
     what: &'static str,
 ) -> Result<Vec<u8>, FcastError> {
     let mut decoded = Vec::new();
-    // The limit on the output bounds what little that deflate could make of it.
+    // The limit on the output is what bounds memory; the ratio only ends an attack earlier.
     let limits = DecodeLimits { output_bytes: limit as u64, ratio: MAX_RATIO };
     decode_bounded(encoding, bytes, &mut decoded, &limits).map_err(|error: DecodeError| {
         FcastError::ContentEncoding { what, reason: error.to_string() }
@@ -222,6 +225,6 @@ pub(super) fn decode(
     Ok(decoded)
 }
 
-/// Most output for a byte of compressed metadata or lists, beyond the first 64 KiB: lists of numbers
-/// that count up reach about 20.
+/// Largest output per byte of compressed metadata or lists, beyond the first 64 KiB. Lists of
+/// consecutive numbers reach about 20.
 const MAX_RATIO: u64 = 200;

@@ -1,48 +1,48 @@
-//! Why bytes are not a compound object.
+//! The error of the FCAST parsers.
 
 use crate::id::Toi;
 use crate::printable::Printable;
 
-/// Why bytes are not a compound object.
+/// Reason why bytes are not a compound object or a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FcastError {
-    /// Shorter than its header.
+    /// An object that is shorter than its header.
     #[error("an FCAST header of {expected} bytes in an object of {actual}")]
     Truncated {
-        /// Bytes that the header takes, padding included.
+        /// Size of the header in bytes, padding included.
         expected: u64,
-        /// Bytes there are.
+        /// Size of the object in bytes.
         actual: u64,
     },
-    /// Not version 0.
+    /// A version other than 0.
     #[error("FCAST version {0}, only 0 is known")]
     Version(u8),
-    /// The header says to be shorter than its own fields.
+    /// A header length that is less than the size of the fixed fields.
     #[error("an FCAST header of {0} bytes, at least 8 are needed")]
     HeaderLength(u32),
-    /// More than a receiver is ready to look at.
+    /// A size above the limit of a receiver.
     #[error("more than {limit} {what}")]
     Limit {
-        /// What there is too much of.
+        /// Name of the limited quantity.
         what: &'static str,
-        /// How much there may be.
+        /// Largest value allowed.
         limit: usize,
     },
-    /// A metadata format that is not HTTP/1.1's.
+    /// A metadata format other than that of HTTP/1.1.
     #[error("FCAST metadata format {0}, only 0 is known")]
     Format(u8),
-    /// A metadata encoding that is neither UTF-8 nor gzip.
+    /// A metadata encoding other than UTF-8 and gzip.
     #[error("FCAST metadata encoding {0}, only 0 and 1 are known")]
     Encoding(u8),
-    /// The checksum is not right.
+    /// A wrong checksum.
     #[error("the FCAST checksum is wrong")]
     Checksum,
-    /// Compressed metadata, or a compressed list, that cannot be decompressed.
+    /// Compressed metadata or a compressed list that cannot be decompressed.
     #[error("{what} cannot be decoded: {reason}")]
     ContentEncoding {
-        /// What was compressed.
+        /// Name of the compressed part.
         what: &'static str,
-        /// Why not.
+        /// Message of the decoder.
         reason: String,
     },
     /// Metadata that are not UTF-8.
@@ -51,30 +51,30 @@ pub enum FcastError {
     /// A line that is not `Name: value`.
     #[error("the FCAST metadata have a line {line:?}")]
     Line {
-        /// The line, cut to a length that can be shown.
+        /// The line, truncated for display.
         line: String,
     },
-    /// A value that is not of its entry's type.
+    /// A value that does not have the type of its entry.
     #[error("the FCAST metadata entry {name} has the value {value:?}")]
     Value {
-        /// The entry.
+        /// Name of the entry.
         name: &'static str,
-        /// Its value, cut to a length that can be shown.
+        /// Its value, truncated for display.
         value: String,
     },
     /// Two values for one entry.
     #[error("the FCAST metadata have two entries {name}")]
     Repeated {
-        /// The entry.
+        /// Name of the entry.
         name: &'static str,
     },
-    /// Some of the three entries that describe a slice, but not all, or an index beyond their number.
+    /// A slice of which some entries are missing, or whose index is not less than their number.
     #[error("the FCAST metadata describe no slice of a file")]
     Slice,
-    /// The list of a descriptor is not one.
+    /// A list element that cannot be parsed.
     #[error("the FCAST object list has an element {element:?}")]
     Element {
-        /// The element, cut to a length that can be shown.
+        /// The element, truncated for display.
         element: String,
     },
     /// An object that a descriptor lists twice.
@@ -82,9 +82,9 @@ pub enum FcastError {
     RepeatedToi(Toi),
 }
 
-/// The beginning of a text from outside, made safe to show.
+/// The beginning of a received text, escaped for display.
 pub(super) fn excerpt(text: &str) -> String {
-    /// As much as a message can have of it.
+    /// Longest excerpt in characters.
     const SHOWN: usize = 60;
     Printable(text.chars().take(SHOWN).collect::<String>()).to_string()
 }

@@ -1,5 +1,5 @@
-//! The metadata of compound objects: lines as in HTTP/1.1's headers (RFC 6968, sections 2.2 and
-//! 3.3). Names are compared without regard to case; entries that are not known are skipped.
+//! The metadata of compound objects: lines as in the headers of HTTP/1.1 (RFC 6968, sections 2.2
+//! and 3.3). Names are case-insensitive; unknown entries are skipped.
 
 use super::error::{FcastError, excerpt};
 use crate::content::ContentEncoding;
@@ -20,42 +20,43 @@ const SLICE_OFFSET: &str = "Fcast-Obj-Slice-Offset";
 const COMPLETE: &str = "Fcast-CID-Complete";
 const INSTANCE: &str = "Fcast-CID-ID";
 
-/// What a compound object says of its data.
+/// Metadata of a compound object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompoundMetadata {
-    /// What the file is called: an identifier, and anybody's.
+    /// Identifier of the file, not authenticated.
     /// [`parse_content_location`](crate::parse_content_location) makes a path of it.
     pub content_location: Option<String>,
     /// Media type.
     pub content_type: Option<String>,
-    /// Bytes of the file before content encoding: of the whole file, also in a slice of it.
+    /// Length of the whole file in bytes before content encoding, also in a slice of it.
     pub content_length: Option<u64>,
-    /// How the data were compressed.
+    /// Compression of the data.
     pub content_encoding: Option<FdtContentEncoding>,
-    /// SHA-1 of the data before content encoding: against accidents only.
+    /// SHA-1 of the data before content encoding. It detects accidental damage only.
     pub sha1: Option<[u8; 20]>,
-    /// SHA-256 of the data before content encoding: against accidents only, as nobody signs it.
+    /// SHA-256 of the data before content encoding. It is not signed, so it detects accidental
+    /// damage only.
     pub sha256: Option<[u8; 32]>,
-    /// Which part of a file the data are, if they are not all of it.
+    /// Part of the file that the data are; `None`: all of it.
     pub slice: Option<Slice>,
-    /// Of a descriptor: nothing will be sent that was not listed by now.
+    /// In a descriptor: true if no later instance will list a new object.
     pub is_complete: bool,
-    /// Of a descriptor: number of the carousel instance.
+    /// In a descriptor: number of the carousel instance.
     pub instance_id: Option<u64>,
 }
 
-/// Which part of a file a compound object has.
+/// Part of a file that a compound object holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// How many slices the file was cut into: at least 1.
+    /// Number of slices of the file: at least 1.
     pub count: u32,
-    /// Which one this is, counted from 0.
+    /// Number of this slice, counted from 0.
     pub index: u32,
-    /// Where it begins in the file.
+    /// Offset of the slice in the file, in bytes.
     pub offset: u64,
 }
 
-/// The three entries of a slice, as far as they are there.
+/// The three entries of a slice, as far as they are present.
 #[derive(Default)]
 struct SliceEntries {
     count: Option<u32>,
@@ -67,7 +68,7 @@ impl SliceEntries {
     fn slice(&self) -> Result<Option<Slice>, FcastError> {
         match (self.count, self.index, self.offset) {
             (None, None, None) => Ok(None),
-            // A slice that is all there is has nothing to say.
+            // The only slice of a file is the file.
             (Some(1), None | Some(0), None | Some(0)) => Ok(None),
             (Some(count), Some(index), Some(offset)) if index < count => {
                 Ok(Some(Slice { count, index, offset }))
@@ -78,12 +79,12 @@ impl SliceEntries {
 }
 
 impl CompoundMetadata {
-    /// Reads the text of a header.
+    /// Parses the text of a header.
     pub(super) fn parse(text: &str) -> Result<Self, FcastError> {
         let mut metadata = Self::default();
         let mut slice = SliceEntries::default();
         let mut complete = None;
-        // The end may be marked with a NUL, though it should not be.
+        // A NUL may mark the end, although the RFC has none.
         for line in text.trim_end_matches('\0').split('\n') {
             let line = line.strip_suffix('\r').unwrap_or(line);
             if line.is_empty() {
@@ -125,8 +126,8 @@ impl CompoundMetadata {
         Ok(metadata)
     }
 
-    /// The text of a header. Line breaks and other control characters in a value, which would be
-    /// taken for the beginning of another entry, become blanks.
+    /// The text of a header. Control characters in a value, line breaks included, become blanks.
+    /// Otherwise they could begin another entry.
     pub(super) fn emit(&self) -> String {
         let mut text = String::new();
         line(LOCATION, self.content_location.as_ref(), &mut text);
@@ -152,12 +153,12 @@ fn line(name: &str, value: Option<impl Display>, text: &mut String) {
     }
 }
 
-/// What a value may not have in it (RFC 2616, section 2.2).
+/// True for characters that a value must not contain (RFC 2616, section 2.2).
 fn is_control(c: char) -> bool {
     c.is_control() && c != '\t'
 }
 
-/// Takes an entry that may be there once.
+/// Sets an entry that may occur once.
 fn set<T>(name: &'static str, place: &mut Option<T>, value: T) -> Result<(), FcastError> {
     match place.replace(value) {
         None => Ok(()),
@@ -169,7 +170,7 @@ fn wrong(name: &'static str, value: &str) -> FcastError {
     FcastError::Value { name, value: excerpt(value) }
 }
 
-/// Digits and nothing else: Rust's own parser takes a sign, too.
+/// Parses decimal digits only; Rust's own parser accepts a sign, too.
 fn number<T: FromStr>(name: &'static str, value: &str) -> Result<T, FcastError> {
     let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     value.parse().ok().filter(|_| digits).ok_or_else(|| wrong(name, value))

@@ -1,4 +1,4 @@
-//! Writing an FDT instance in the form of RFC 6726 (FLUTE version 2).
+//! The emitter of FDT instances, in the form of RFC 6726 (FLUTE version 2).
 
 use super::{Fdt, FdtFile};
 use crate::instance;
@@ -9,8 +9,8 @@ use std::fmt::Display;
 impl Fdt {
     /// The XML of this instance.
     ///
-    /// Characters that XML cannot carry at all (most control characters) are replaced by U+FFFD;
-    /// a Content-Location made by [`emit_content_location`](crate::emit_content_location) has none.
+    /// Characters that XML cannot represent (most control characters) are replaced by U+FFFD. A
+    /// Content-Location made by [`emit_content_location`](crate::emit_content_location) has none.
     pub fn emit(&self) -> Vec<u8> {
         let mut xml = Element::new(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -93,11 +93,11 @@ impl Element {
                 '<' => self.0.push_str("&lt;"),
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
-                // As themselves, these would be read back as blanks.
+                // A parser would read these characters as blanks if they were not escaped.
                 '\t' => self.0.push_str("&#9;"),
                 '\n' => self.0.push_str("&#10;"),
                 '\r' => self.0.push_str("&#13;"),
-                // Not characters of XML 1.0, section 2.2.
+                // Not characters of XML 1.0 (section 2.2).
                 '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => self.0.push('\u{fffd}'),
                 c => self.0.push(c),
             }

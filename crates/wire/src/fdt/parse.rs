@@ -1,6 +1,6 @@
-//! Reading an FDT instance of any dialect: by local name, under any namespace, skipping what is
-//! foreign. Products have used the namespaces of RFC 6726, of 3GPP, of an example in RFC 3926, and
-//! none.
+//! The parser of FDT instances of any dialect. It identifies elements and attributes by local name
+//! under any namespace, and skips unknown ones. Products use the namespaces of RFC 6726, of 3GPP,
+//! of an example in RFC 3926, or none.
 
 use super::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
 use crate::bytes;
@@ -18,20 +18,21 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 impl Fdt {
-    /// Reads an FDT instance within the default [`FdtLimits`].
+    /// Parses an FDT instance within the default [`FdtLimits`].
     ///
     /// # Errors
-    /// [`FdtError`]. Elements and attributes that are not the FDT's own are skipped; those that are
-    /// must make sense, or the whole instance is refused.
+    /// [`FdtError`]. Unknown elements and attributes are skipped. An invalid known one makes the
+    /// whole instance invalid.
     pub fn parse(xml: &[u8]) -> Result<Self, FdtError> {
         Self::parse_with(xml, &FdtLimits::default())
     }
 
-    /// Reads an FDT instance from the bytes of its object, encoded as EXT_CENC says
+    /// Parses an FDT instance from the bytes of its object, encoded as EXT_CENC says
     /// ([`Extensions::cenc`](crate::Extensions::cenc)).
     ///
     /// # Errors
-    /// As [`Fdt::parse`]; [`FdtError::ContentEncoding`] also for bombs.
+    /// As [`Fdt::parse`]; [`FdtError::ContentEncoding`] if the data cannot be decoded within the
+    /// limits.
     pub fn parse_encoded(
         encoding: ContentEncoding,
         bytes: &[u8],
@@ -45,7 +46,7 @@ impl Fdt {
         Self::parse_with(&xml, limits)
     }
 
-    /// Reads an FDT instance within the given limits.
+    /// Parses an FDT instance within the given limits.
     ///
     /// # Errors
     /// As [`Fdt::parse`].
@@ -57,7 +58,7 @@ impl Fdt {
         let mut reader = Reader::from_str(xml);
         let mut parser =
             Parser { limits, position: 0, root: None, fdt: Self::default(), seen: BTreeSet::new() };
-        // Elements that are open around the next event.
+        // Number of elements that are open around the next event.
         let mut depth = 0;
         loop {
             let event = reader.read_event().map_err(|error| FdtError::Xml {
@@ -102,20 +103,20 @@ struct Parser<'l> {
     limits: &'l FdtLimits,
     /// Bytes read so far.
     position: u64,
-    /// What the root element said for all files, once it was there.
+    /// Attributes of the root element, after it was read.
     root: Option<Attributes>,
     fdt: Fdt,
     seen: BTreeSet<Toi>,
 }
 
 impl Parser<'_> {
-    /// A start tag inside `depth` open elements.
+    /// Handles a start tag inside `depth` open elements.
     fn element(&mut self, element: &BytesStart<'_>, depth: usize) -> Result<(), FdtError> {
         match (depth, element.local_name().into_inner()) {
             (0, "FDT-Instance") if self.root.is_none() => {
                 let root = self.attributes(element)?;
                 let expires = root.expires.ok_or(missing("FDT-Instance", "Expires"))?;
-                // Some senders go on counting where NTP wraps in 2036.
+                // Some senders continue to count where NTP wraps in 2036.
                 self.fdt.expires = NtpSeconds(expires as u32);
                 self.fdt.complete = root.complete;
                 self.root = Some(root);
@@ -129,7 +130,7 @@ impl Parser<'_> {
 
     fn attributes(&self, element: &BytesStart<'_>) -> Result<Attributes, FdtError> {
         let mut attributes = Attributes::default();
-        // The count comes before the check for repetition, whose cost grows with it.
+        // The limit is checked before the check for repetitions, whose cost grows with the number.
         for (index, attribute) in element.attributes().enumerate() {
             if index >= self.limits.attributes {
                 return Err(FdtError::Limit { what: "attributes", limit: self.limits.attributes });
@@ -174,7 +175,7 @@ impl Parser<'_> {
     }
 }
 
-/// The attributes of the FDT's own elements, those of `FDT-Instance` and `File` together.
+/// The known attributes of `FDT-Instance` and `File`.
 #[derive(Default)]
 struct Attributes {
     expires: Option<u64>,
@@ -191,13 +192,13 @@ struct Attributes {
 
 impl Attributes {
     fn set(&mut self, key: QName<'_>, raw: &str) -> Result<(), FdtError> {
-        // The FDT's own attributes have no prefix; all others are somebody else's.
+        // The FDT's own attributes have no prefix; others belong to extensions.
         let Some(name) = OWN.into_iter().find(|&own| own == key.into_inner()) else {
             return Ok(());
         };
         let invalid = || FdtError::Value { attribute: name, value: excerpt(raw) };
         let value = unescape(raw).map_err(|_| invalid())?;
-        // The types of the schema ignore white space around numbers and the like.
+        // The schema's types ignore white space around numbers.
         let token = value.trim();
         let inherited =
             matches!(name, "Content-Type" | "Content-Encoding" | "FEC-OTI-Scheme-Specific-Info");
@@ -256,12 +257,12 @@ impl Attributes {
     }
 }
 
-/// Longest value, in bytes, of an attribute that files inherit from the instance: each of a hundred
-/// thousand files gets a copy. Media types have at most 255 characters (RFC 6838, section 4.2: 127
-/// for type and subtype each), the others fewer.
+/// Longest value, in bytes, of an attribute that files inherit from the instance. Each of 100 000
+/// files gets a copy. Media types have at most 255 characters (RFC 6838, section 4.2: 127 for type
+/// and subtype each); the other values are shorter.
 const MAX_INHERITED_SIZE: usize = 255;
 
-/// Names of the attributes that are read.
+/// Names of the known attributes.
 const OWN: [&str; 16] = [
     "Expires",
     "Complete",
@@ -269,7 +270,7 @@ const OWN: [&str; 16] = [
     "Content-Location",
     "Content-Length",
     "Transfer-Length",
-    // RFC 5510 and RFC 5170 call it so; FLUTE does not.
+    // Name in RFC 5510 and RFC 5170; FLUTE has another.
     "FEC-OTI-Transfer-Length",
     "Content-Type",
     "Content-Encoding",
@@ -282,7 +283,7 @@ const OWN: [&str; 16] = [
     "FEC-OTI-Scheme-Specific-Info",
 ];
 
-/// Object transmission information, as far as it was given.
+/// Transmission information, as far as the attributes give it.
 #[derive(Default)]
 struct FecAttributes {
     encoding_id: Option<u8>,
@@ -294,7 +295,7 @@ struct FecAttributes {
 }
 
 impl FecAttributes {
-    /// Attribute by attribute, the file's value wins over the instance's.
+    /// The file's attributes, completed by those of the instance.
     fn or(self, instance: &Self) -> Self {
         Self {
             encoding_id: self.encoding_id.or(instance.encoding_id),
@@ -310,7 +311,8 @@ impl FecAttributes {
         }
     }
 
-    /// `None` if something is missing or the scheme is not ours.
+    /// The transmission information; `None` if an attribute is missing or the scheme is not
+    /// supported.
     fn oti(&self, transfer_length: Option<u64>) -> Result<Option<Oti>, FdtError> {
         let (Some(encoding_id), Some(symbol_size), Some(transfer_length)) =
             (self.encoding_id, self.symbol_size, transfer_length)
@@ -331,13 +333,13 @@ impl FecAttributes {
                 _ => Err(information(info)),
             }),
             5 => self.reed_solomon(ReedSolomonCode::Rfc5510),
-            // Without an instance, the one that is registered (RFC 5510, section 7).
+            // Without an instance id, the registered code (RFC 5510, section 7).
             SMALL_BLOCK => u16::try_from(self.instance_id.unwrap_or(0))
                 .ok()
                 .and_then(ReedSolomonCode::of_instance)
                 .and_then(|code| self.reed_solomon(code)),
             EXPANDABLE => self.expandable(),
-            // The numbers of other schemes may be larger than ours; they are not looked at.
+            // Numbers of other schemes may exceed the fields here; they are not checked.
             _ => None,
         };
         let Some(scheme) = scheme.transpose()? else {
@@ -347,7 +349,8 @@ impl FecAttributes {
         Ok(Some(Oti { transfer_length, symbol_size, scheme }))
     }
 
-    /// Tornado or LT.
+    /// The scheme of a Tornado or LT code; `None` if an attribute is missing or the code is
+    /// another.
     fn expandable(&self) -> Option<Result<FecScheme, FdtError>> {
         let id = u16::try_from(self.instance_id?).ok()?;
         instance::size(id)?;
@@ -372,23 +375,23 @@ impl FecAttributes {
     }
 }
 
-/// Scheme-specific information that is none of the scheme.
+/// The error for invalid scheme-specific information.
 fn information(info: &[u8]) -> FdtError {
     let attribute = "FEC-OTI-Scheme-Specific-Info";
     FdtError::Value { attribute, value: excerpt(&BASE64.encode(info)) }
 }
 
-/// The number in the type of its field, or an error that names the attribute.
+/// The number in the type of its field.
 fn narrow<T: TryFrom<u64>>(attribute: &'static str, value: u64) -> Result<T, FdtError> {
     T::try_from(value).map_err(|_| FdtError::Value { attribute, value: value.to_string() })
 }
 
-/// Decimal digits and nothing else: no sign, no blank.
+/// Parses decimal digits only: no sign, no blank.
 fn number<T: FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// XML Schema's booleans.
+/// Parses a boolean of XML Schema.
 fn boolean(text: &str) -> Option<bool> {
     match text {
         "true" | "1" => Some(true),
@@ -397,7 +400,7 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// As much of somebody's text as is worth quoting.
+/// The beginning of a received text, truncated for display.
 fn excerpt(text: &str) -> String {
     text.chars().take(80).collect()
 }

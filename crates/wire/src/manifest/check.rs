@@ -1,4 +1,4 @@
-//! The rules of a manifest, for those who write one and those who read one.
+//! The rules of a manifest, which parser and constructor check.
 
 use super::{
     CaseClash, Entry, FileEntry, MAX_FILE_LENGTH, Manifest, ManifestError, Metadata, Segment,
@@ -76,7 +76,7 @@ impl Manifest {
                     return wrong("reaches beyond its object");
                 }
             }
-            // Two that could be one would give the same file a second encoding.
+            // Two segments that can be joined would give the same file a second encoding.
             if previous.is_some_and(|previous| continues(previous, segment)) {
                 return wrong("continues the one before it");
             }
@@ -85,14 +85,14 @@ impl Manifest {
         Ok(())
     }
 
-    /// Two names of this manifest that a file system may take for one because it ignores letter
-    /// case, if there are any: the paths of the two, up to and including the components in question.
+    /// Two names of this manifest that a case-insensitive file system may treat as one; `None` if
+    /// there are none. Each path ends with the component that clashes.
     ///
-    /// Compares by Unicode's lower case, and bytes that are not UTF-8 by ASCII's. Normalization
-    /// forms are not looked at.
+    /// Names are compared in Unicode's lower case, and bytes that are not UTF-8 in that of ASCII.
+    /// Normalization forms are not considered.
     pub fn case_clash(&self) -> Option<CaseClash> {
-        // The tree as such a file system sees it: (directory, folded name) leads to the path that
-        // was here first and the number of the directory it is.
+        // The tree of a case-insensitive file system: (directory, folded name) leads to the number
+        // of the entry as a directory, and to the path that created it.
         let mut tree: BTreeMap<(usize, Vec<u8>), (usize, &RelativePath)> = BTreeMap::new();
         for entry in &self.entries {
             let path = entry.path();
@@ -123,8 +123,8 @@ fn fold(component: &[u8]) -> Vec<u8> {
     }
 }
 
-/// In the order of paths everything below an entry follows it at once, so that looking at
-/// neighbors is enough.
+/// Checks an entry against its predecessor. In the order of paths, everything below an entry
+/// directly follows it, so comparing neighbors is enough.
 fn check_neighbors(previous: &Entry, entry: &Entry) -> Result<(), ManifestError> {
     let path = entry.path();
     if previous.path() >= path {
@@ -155,7 +155,7 @@ fn check_target(link: &SymlinkEntry) -> Result<(), ManifestError> {
     Ok(())
 }
 
-/// True if `next` begins where `previous` ends, in the same object or the same hole.
+/// True if `next` begins where `previous` ends, in the same object or as part of the same hole.
 fn continues(previous: Segment, next: Segment) -> bool {
     match (previous, next) {
         (Segment::Hole { .. }, Segment::Hole { .. }) => true,

@@ -1,4 +1,4 @@
-//! Writing a manifest.
+//! The emitter of manifests.
 
 use super::parse::{DIRECTORY, FILE, FORMAT_VERSION, MAGIC, SYMLINK};
 use super::{Entry, Manifest, Metadata, Segment};
@@ -6,8 +6,8 @@ use crate::content::ContentEncoding;
 use crate::{oti, varint};
 
 impl Manifest {
-    /// The one encoding of this manifest. [`manifest_hash`](crate::manifest_hash) of it is what
-    /// session heads and tickets pin.
+    /// The encoding of this manifest. Session heads and tickets pin its
+    /// [`manifest_hash`](crate::manifest_hash).
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend(MAGIC);

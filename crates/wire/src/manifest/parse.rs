@@ -1,5 +1,5 @@
-//! Reading a manifest: sizes are compared with the limits, and with the bytes that are left, before
-//! anything is allocated for them.
+//! The parser of manifests. It compares sizes with the limits and with the remaining bytes before
+//! it allocates memory.
 
 use super::{
     DirectoryEntry, Entry, FileEntry, Manifest, ManifestError, ManifestLimits, ManifestObject,
@@ -17,18 +17,18 @@ pub(super) const FILE: u8 = 0;
 pub(super) const DIRECTORY: u8 = 1;
 pub(super) const SYMLINK: u8 = 2;
 
-/// Fewest bytes of an object: TOI, transmission information, content encoding.
+/// Size in bytes of the shortest object: TOI, transmission information, content encoding.
 const MIN_OBJECT_SIZE: usize = 1 + oti::MIN_SIZE + 1;
-/// Fewest bytes of an entry: a link with a name and a target of one byte each.
+/// Size in bytes of the shortest entry: a link with a name and a target of one byte each.
 const MIN_ENTRY_SIZE: usize = 5;
-/// Fewest bytes of a segment: a short hole.
+/// Size in bytes of the shortest segment: a short hole.
 const MIN_SEGMENT_SIZE: usize = 2;
 
 impl Manifest {
-    /// Reads a manifest within the given limits.
+    /// Parses a manifest within the given limits.
     ///
     /// # Errors
-    /// [`ManifestError`] if the bytes are not the one encoding of a valid manifest.
+    /// [`ManifestError`] if the bytes are not the encoding of a valid manifest.
     pub fn parse(bytes: &[u8], limits: &ManifestLimits) -> Result<Self, ManifestError> {
         if bytes.len() > limits.bytes {
             return Err(ManifestError::Limit { what: "bytes", limit: limits.bytes as u64 });
@@ -61,11 +61,11 @@ impl Manifest {
 }
 
 struct Parser<'a, 'l> {
-    /// Bytes of the whole manifest.
+    /// Size of the manifest in bytes.
     total: usize,
     reader: Reader<'a>,
     limits: &'l ManifestLimits,
-    /// Segments and bytes of the files so far.
+    /// Segments, and bytes of all files, so far.
     segments: usize,
     content_length: u64,
 }
@@ -111,7 +111,8 @@ impl<'a> Parser<'a, '_> {
     fn entries(&mut self) -> Result<Vec<Entry>, ManifestError> {
         let count = self.count("entries", self.limits.entries, MIN_ENTRY_SIZE)?;
         let mut entries: Vec<Entry> = Vec::with_capacity(count);
-        // In the order of paths, what a path does not share with the one before it is new.
+        // In the order of paths, the components that a path does not share with its predecessor are
+        // new.
         let mut names = 0;
         for index in 0..count {
             let entry = self.entry(index)?;
@@ -155,7 +156,7 @@ impl<'a> Parser<'a, '_> {
         let mode = self.varint()?;
         let mtime_seconds = varint::to_signed(self.varint()?);
         let nanoseconds = self.varint()?;
-        // A number that is too large for its field is shown, and refused, as the largest.
+        // A number that does not fit its field becomes the largest one, and is refused.
         let metadata = Metadata {
             mode: mode.try_into().unwrap_or(u32::MAX),
             mtime_seconds,
@@ -195,7 +196,7 @@ impl<'a> Parser<'a, '_> {
         Ok(segments)
     }
 
-    /// A count of things that take at least `min_size` bytes each.
+    /// Parses a number of items that take at least `min_size` bytes each.
     fn count(
         &mut self,
         what: &'static str,
@@ -213,7 +214,7 @@ impl<'a> Parser<'a, '_> {
         Ok(count)
     }
 
-    /// Bytes with their size before them; `error` if they are more than `limit`.
+    /// Parses a size and as many bytes; `error` if the size exceeds `limit`.
     fn sized(&mut self, limit: usize, error: ManifestError) -> Result<&'a [u8], ManifestError> {
         let size = self.varint()?;
         if size > limit as u64 { Err(error) } else { self.take_u64(size) }
@@ -239,7 +240,7 @@ impl<'a> Parser<'a, '_> {
         varint::parse(&mut self.reader).ok_or(error)
     }
 
-    /// The error for whatever begins at the next byte.
+    /// The error for an item that begins at the next byte.
     fn malformed(&self) -> ManifestError {
         ManifestError::Malformed { position: self.total - self.reader.rest().len() }
     }

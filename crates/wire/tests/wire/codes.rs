@@ -1,4 +1,4 @@
-//! Tornado and LT, FEC Encoding ID 128: what travels of them, in all the places where it does.
+//! Parameters of Tornado and LT (FEC Encoding ID 128) in all formats that carry them.
 
 use crate::{hex, truncations};
 use fontana_fec::lt::{Lt, Profile};
@@ -11,7 +11,7 @@ use fontana_wire::{
 };
 use proptest::prelude::*;
 
-/// Any scheme of FEC Encoding ID 128; its numbers need not make sense together.
+/// Any scheme of FEC Encoding ID 128, valid or not.
 pub(crate) fn schemes() -> impl Strategy<Value = FecScheme> {
     let tornado = (any::<u32>(), 2..=10_u8, any::<u64>()).prop_map(|(length, stretch, seed)| {
         let code = Tornado::new(stretch, seed).unwrap();
@@ -32,7 +32,7 @@ pub(crate) fn schemes() -> impl Strategy<Value = FecScheme> {
     prop_oneof![tornado, lt]
 }
 
-/// Those of the worked example.
+/// The parameters of the worked example.
 pub(crate) const TORNADO: Oti = Oti {
     transfer_length: 20_000_000,
     symbol_size: 1400,
@@ -53,7 +53,7 @@ pub(crate) const LT: Oti = Oti {
     },
 };
 
-/// A head, in which the record has its only place that can be reached from here.
+/// A head with this transmission information. Only a head exposes the record to this test.
 fn head(oti: Oti) -> SessionHead {
     SessionHead {
         instance: InstanceId([0; 16]),
@@ -66,7 +66,7 @@ fn head(oti: Oti) -> SessionHead {
     }
 }
 
-/// The record of transmission information, as heads and manifests have it.
+/// The record of transmission information in heads and manifests.
 pub(crate) fn record(oti: Oti) -> Vec<u8> {
     let head = head(oti).emit(None);
     head[55..head.len() - 33].to_vec()
@@ -79,7 +79,7 @@ pub(crate) fn extension(oti: Oti) -> Vec<u8> {
     header.split_off(16)
 }
 
-/// Reads a head whose record is this.
+/// Parses a head with this record.
 fn with_record(record: &[u8]) -> Result<Oti, HeadError> {
     let head = head(LT).emit(None);
     let bytes = [&head[..55], record, &head[head.len() - 33..]].concat();
@@ -106,13 +106,13 @@ fn a_code_that_is_not_ours_is_called_by_its_name() {
     assert_eq!(changed(TORNADO, 0, 130), code(CodeError::EncodingId(130)));
     assert_eq!(changed(TORNADO, 12, 0), code(instance(0)));
     assert_eq!(changed(TORNADO, 12, 3), code(instance(3)));
-    // The ends of the stretch factors.
+    // Limits of the stretch factor.
     assert_eq!(changed(TORNADO, 17, 1), code(StretchError { actual: 1 }.into()));
     assert!(changed(TORNADO, 17, 10).is_ok());
     assert_eq!(changed(TORNADO, 17, 11), code(StretchError { actual: 11 }.into()));
     assert!(changed(LT, 17, 1).is_ok());
     assert_eq!(changed(LT, 17, 2), code(CodeError::Profile(2)));
-    // No block length at all, and one that the code does not have.
+    // A block length of zero, and one that the code does not have.
     let zero = [0; 4];
     let length = |oti: Oti, length: [u8; 4]| {
         let mut record = record(oti);
@@ -141,7 +141,7 @@ fn the_extension_has_exactly_the_words_of_its_instance() {
         }
         let long = [&content[..], &[0; 4]].concat();
         assert_eq!(fti::parse(128, &long), Err(error(size, size + 4)));
-        // The count of words must agree with the extension's.
+        // The count of words must agree with the length of the extension.
         let mut other = content.clone();
         other[14] += 1;
         assert_eq!(fti::parse(128, &other), Err(error(size, size)));

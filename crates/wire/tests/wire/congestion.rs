@@ -52,7 +52,7 @@ fn doubling_layers_are_as_1_1_2_4() {
     assert_eq!(cumulative, [16_000, 32_000, 64_000, 128_000, 256_000]);
     let listed = LayerRates::listed(vec![16_000, 16_000, 32_000, 64_000, 128_000]).unwrap();
     assert!(listed.cumulative().eq(layers.cumulative()));
-    // FLID's step of 1.3, rounded down to 332/256.
+    // FLID's factor of 1.3, rounded down to 332/256.
     let flid = LayerRates::geometric(1000, 332, 3).unwrap();
     assert_eq!(flid.cumulative().collect::<Vec<_>>(), [1000, 1296, 1680]);
 }

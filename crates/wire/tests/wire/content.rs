@@ -1,4 +1,4 @@
-//! Content decoding: what others compress, what is cut or forged, and what is a bomb.
+//! Content decoding: data of other compressors, truncated and forged data, and bombs.
 
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use flate2::{Compression, GzBuilder};
@@ -86,7 +86,7 @@ fn what_follows_the_end_is_an_error() {
 fn deflate_in_the_sense_of_http_is_understood() {
     let zlib = encode(ContentEncoding::Zlib, &text());
     assert_eq!(decode(ContentEncoding::Deflate, &zlib).unwrap(), text());
-    // But not the other way round: zlib means zlib.
+    // The reverse is not accepted: zlib means zlib.
     let deflate = encode(ContentEncoding::Deflate, &text());
     assert!(matches!(decode(ContentEncoding::Zlib, &deflate), Err(DecodeError::Corrupt(_))));
 }
@@ -112,14 +112,14 @@ fn gzip_headers_with_everything_in_them_and_several_members_are_read() {
 
 #[test]
 fn a_gzip_header_with_flags_of_the_future_is_refused() {
-    // RFC 1952, section 2.3.1.2: they may announce a field that nobody here would skip.
+    // RFC 1952, section 2.3.1.2: they may announce a field that this decoder would not skip.
     let good = encode(ContentEncoding::Gzip, b"water");
     for flag in [0x20, 0x40, 0x80] {
         let mut bytes = good.clone();
         bytes[3] = flag;
         assert!(matches!(decode(ContentEncoding::Gzip, &bytes), Err(DecodeError::Corrupt(_))));
     }
-    // The header's own checksum, here a wrong one, is skipped.
+    // The header's own checksum, wrong here, is skipped.
     let mut bytes = good.clone();
     bytes[3] = 0x02;
     bytes.splice(10..10, [0, 0]);
@@ -132,7 +132,7 @@ fn forged_bytes_do_not_pass_the_checksum() {
         let bytes = b"the quick brown fox jumps over the lazy dog";
         let encoded = encode(encoding, bytes);
         for flipped in crate::flips(&encoded) {
-            // A gzip header has fields that say nothing about the content.
+            // A gzip header has fields that do not concern the content.
             assert!(decode(encoding, &flipped).map_or(true, |decoded| decoded == bytes));
         }
     }
@@ -155,7 +155,7 @@ fn a_bomb_is_stopped_by_size_and_by_ratio() {
             Err(DecodeError::RatioLimit { limit: 200 })
         ));
     }
-    // What is small may grow as it likes.
+    // Small output is exempt from the ratio limit.
     let small = encode(ContentEncoding::Gzip, &[0; 65_536]);
     let strict = DecodeLimits { output_bytes: 65_536, ratio: 1 };
     assert!(decode_within(ContentEncoding::Gzip, &small, strict).is_ok());

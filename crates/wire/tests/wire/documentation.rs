@@ -1,4 +1,4 @@
-//! `docs/wire.md` must say what the code does: its worked example is made here.
+//! Checks `docs/wire.md` against the code, which generates the page's worked example here.
 
 use crate::{codes, hex, stream};
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
@@ -62,7 +62,7 @@ fn session_head() -> SessionHead {
     }
 }
 
-/// Header and payload id of a packet of ours.
+/// Header and payload id of a packet of Fontana.
 fn packet(toi: Toi, sequence: u32, oti: Oti, control: bool, esi: u32) -> Vec<u8> {
     let encoding_id = oti.scheme.encoding_id();
     let fields = HeaderFields {
@@ -78,7 +78,7 @@ fn packet(toi: Toi, sequence: u32, oti: Oti, control: bool, esi: u32) -> Vec<u8>
     out
 }
 
-/// The bytes of the page's block of this name: what stands before the bars.
+/// Bytes of the page's block with this name: the hexadecimal digits before the bars.
 fn block(name: &str) -> Vec<u8> {
     let start = format!("```text hex {name}\n");
     let (_, rest) = PAGE.split_once(&start).unwrap_or_else(|| panic!("no block {name}"));
@@ -138,7 +138,8 @@ fn the_pages_hashes_keys_and_ticket_are_what_the_code_makes() {
     }
 }
 
-/// Chance that the ranges of two senders overlap, and symbols of a block expected to be the same.
+/// Probability that the ranges of two senders overlap, and expected number of common symbols of a
+/// block.
 #[test]
 fn the_pages_collision_numbers_are_those_of_its_formulas() {
     let range = |k: f64| f64::from(1 << 24) - k;

@@ -19,7 +19,7 @@ fn named(location: &str) -> CompoundMetadata {
     CompoundMetadata { content_location: Some(location.to_owned()), ..CompoundMetadata::default() }
 }
 
-/// All that can be said of an object.
+/// Metadata with all fields of an object.
 pub(crate) fn full() -> CompoundMetadata {
     CompoundMetadata {
         content_location: Some("a/b%20c".to_owned()),
@@ -33,7 +33,7 @@ pub(crate) fn full() -> CompoundMetadata {
     }
 }
 
-/// A header of one's own making, with a right checksum over the header alone.
+/// A handmade header with a right checksum over the header alone.
 fn header(flags: u8, encoding: u8, metadata: &[u8]) -> Vec<u8> {
     let length = (8 + metadata.len() as u32).to_be_bytes();
     let mut header = [&[flags, encoding, 0, 0], &length[..], metadata].concat();
@@ -105,7 +105,7 @@ fn an_empty_instance_is_legal() {
 fn no_bit_of_an_object_can_change_unseen_under_a_global_checksum() {
     let object = CompoundHeader::Object(full()).with_data(b"some bytes");
     for flipped in flips(&object) {
-        // The reserved bits are ignored, but summed up.
+        // The reserved bits are ignored, but part of the checksum.
         assert!(Compound::parse(&flipped).is_err() || flipped[0] & 0x02 == 0);
     }
     for short in truncations(&object) {
@@ -300,7 +300,7 @@ fn a_range_of_all_numbers_costs_no_more_than_one_number() {
     assert!(instance.lists(Toi(0)) && instance.lists(Toi::MAX));
 }
 
-/// RFC 1071 word for word: sixteen bits at a time, the last byte padded.
+/// RFC 1071 verbatim: sixteen bits at a time, the last byte padded.
 fn reference(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     let sum = bytes.chunks(2).map(word).fold(0, |sum, word| {

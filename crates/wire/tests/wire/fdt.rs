@@ -1,4 +1,4 @@
-//! The file delivery table in the dialects that are in use, and in none.
+//! The file delivery table in the dialects that products use, and in invalid ones.
 
 use crate::codes::{self, LT};
 use crate::content::encode;
@@ -103,7 +103,7 @@ fn transmission_information_is_there_when_all_of_it_was_given() {
     assert_eq!(file(r#"FEC-OTI-FEC-Encoding-ID="5""#).unwrap().fec_encoding_id, Some(5));
     let short = file(&format!(r#"{raptorq} FEC-OTI-Scheme-Specific-Info="AgAB""#));
     assert!(is_value(&short, "FEC-OTI-Scheme-Specific-Info"));
-    // Reed-Solomon has an instance under ID 129; the one without a number is that of RFC 5510.
+    // Reed-Solomon has instances under ID 129; without an instance id it is that of RFC 5510.
     let limits = r#"FEC-OTI-Maximum-Source-Block-Length="60" FEC-OTI-Encoding-Symbol-Length="64""#;
     let n = r#"FEC-OTI-Max-Number-of-Encoding-Symbols="64""#;
     for (id, code) in [
@@ -208,7 +208,7 @@ fn values_that_every_file_inherits_are_short() {
     }
     assert_eq!(value("FEC-OTI-Scheme-Specific-Info", 252), Ok(()));
     assert!(value("FEC-OTI-Scheme-Specific-Info", 256).is_err());
-    // A file's own name may be longer: there is one copy of it.
+    // A file's own name may be longer, because it is stored once.
     let location = format!("x{}", "y".repeat(10_000));
     let xml = format!(
         r#"<FDT-Instance Expires="1"><File TOI="1" Content-Location="{location}"/></FDT-Instance>"#
@@ -392,7 +392,7 @@ fn tables() -> impl Strategy<Value = Fdt> {
     )
 }
 
-/// An LT object is known by instance, block length and scheme-specific information.
+/// An LT object is described by instance, block length and scheme-specific information.
 #[test]
 fn a_table_describes_tornado_and_lt_by_instance_and_information() {
     let file = FdtFile { toi: Toi(1), oti: Some(LT), ..FdtFile::default() };
@@ -405,7 +405,7 @@ fn a_table_describes_tornado_and_lt_by_instance_and_information() {
     assert_eq!(read(information, ""), Ok(None));
     assert_eq!(read(r#"FEC-OTI-FEC-Instance-ID="2""#, ""), Ok(None));
     assert_eq!(read(r#"Instance-ID="2""#, r#"Instance-ID="3""#), Ok(None));
-    // That of the other code, and a profile that there is not.
+    // The information of the other code, and an unknown profile.
     for (from, to) in
         [(r#"Instance-ID="2""#, r#"Instance-ID="1""#), (r#"Info="AAAA"#, r#"Info="AgAA"#)]
     {

@@ -1,5 +1,5 @@
-//! Fuzz targets. Under `cargo test` each runs a second or so on random and mutated input; with
-//! `cargo bolero test` as long as one likes.
+//! Fuzz targets. Under `cargo test` each runs for about a second on random and mutated input, under
+//! `cargo bolero test` without limit.
 
 use crate::{fcast, head, manifest, stream};
 use fontana_wire::{
@@ -25,7 +25,7 @@ fn packet() {
     });
 }
 
-/// Random bytes hardly ever get past the first word, so these follow a good one.
+/// Random bytes rarely pass the first word, so these follow a valid one.
 #[test]
 fn packet_behind_a_good_first_word() {
     bolero::check!().with_type::<(u8, u8, Vec<u8>)>().for_each(|(flags, words, rest)| {
@@ -68,7 +68,7 @@ fn compound_object() {
     let good = CompoundHeader::Object(fcast::full()).with_data(b"some bytes");
     bolero::check!().with_type::<(u16, u16, Vec<u8>)>().for_each(|(at, cut, patch)| {
         let mut bytes = patched(&good, *at, *cut, patch);
-        // Without the checksum over everything, which would leave nothing to look at.
+        // Without the checksum over the whole object, which would reject nearly all input.
         for global in [0x02, 0] {
             if let Some(flags) = bytes.first_mut() {
                 *flags = *flags & !0x02 | global;
@@ -198,7 +198,7 @@ fn content_decoding() {
     });
 }
 
-/// Good bytes, cut and overwritten somewhere.
+/// Valid bytes, cut and overwritten at one place.
 fn patched(good: &[u8], at: u16, cut: u16, patch: &[u8]) -> Vec<u8> {
     let mut bytes = good.to_vec();
     let at = usize::from(at) % (bytes.len() + 1);

@@ -1,4 +1,4 @@
-//! The session head: one encoding, and three ways to trust it.
+//! The session head: one encoding, and three ways to verify it.
 
 use crate::{congestion, flips, truncations};
 use fontana_fec::{FecScheme, Oti, OtiError};

@@ -1,4 +1,4 @@
-//! Tests of the whole crate through its public face, in one binary.
+//! Tests of the crate's public interface, in one binary.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 mod codes;
@@ -16,7 +16,7 @@ mod peer_packets;
 mod stream;
 mod ticket;
 
-/// Bytes from hexadecimal digits; blanks are for the reader.
+/// Bytes of hexadecimal digits; blanks are ignored.
 fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.split_whitespace().collect();
     data_encoding::HEXLOWER.decode(digits.as_bytes()).unwrap()
@@ -31,7 +31,7 @@ fn flips(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     })
 }
 
-/// The bytes cut short, in every way.
+/// All proper prefixes of the bytes.
 fn truncations(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     (0..bytes.len()).map(|length| &bytes[..length])
 }

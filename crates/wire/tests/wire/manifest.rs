@@ -1,4 +1,4 @@
-//! The manifest: one encoding, rules that hold for writers and readers, limits for readers.
+//! The manifest: one encoding, rules for emitter and parser, limits for receivers.
 
 use crate::{flips, truncations};
 use fontana_fec::{FecScheme, Oti};
@@ -43,7 +43,8 @@ pub(crate) const fn hole(length: u64) -> Segment {
     Segment::Hole { length }
 }
 
-/// Small files bundled in object 1, a large one in fragments 2 and 3, with a hole between.
+/// A tree with small files bundled in object 1, and a large file in objects 2 and 3 with a hole
+/// between.
 fn sample() -> Manifest {
     Manifest::new(
         9,
@@ -79,7 +80,7 @@ fn a_tree_survives_in_the_order_of_its_paths() {
     let manifest = sample();
     assert_eq!(parse(&manifest.emit()).as_ref(), Ok(&manifest));
     let names: Vec<_> = manifest.entries().iter().map(|entry| entry.path().to_string()).collect();
-    // By components: `tree-like` would come between by bytes.
+    // The order is by components; by bytes, `tree-like` would come between.
     let expected = [
         "tree",
         "tree/empty",
@@ -160,7 +161,7 @@ fn nothing_lies_below_a_file_or_a_link_and_no_name_appears_twice() {
 
 #[test]
 fn entries_and_objects_out_of_order_are_not_read() {
-    // Names of equal length, exchanged; then a step of 0 between TOIs.
+    // Names of equal length, swapped; then a step of 0 between TOIs.
     let entries = vec![file("aaaa", &[]), file("bbbb", &[])];
     let mut bytes = Manifest::new(1, "", Vec::new(), entries).unwrap().emit();
     for at in [position(&bytes, b"aaaa"), position(&bytes, b"bbbb")] {
@@ -195,7 +196,7 @@ fn objects_have_numbers_of_content_and_a_hash_for_each_block() {
 
 #[test]
 fn a_huge_block_count_costs_nothing() {
-    // 65 535 blocks are claimed and no hash follows.
+    // The object claims 65 535 blocks, and no hash follows.
     let scheme = FecScheme::NoCode { max_source_block_length: 1 };
     let oti = Oti { transfer_length: 65_535, symbol_size: 1, scheme };
     let object = ManifestObject { toi: 1, oti, block_hashes: vec![Hash([0; 32]); 65_535] };
@@ -346,7 +347,7 @@ fn the_hashes_are_made_from_each_other() {
     assert_ne!(object, object_hash(10, [&block, &block]));
     let tree = tree_hash([(1, object)]);
     assert_ne!(tree, tree_hash([(2, object)]));
-    // The same bytes under different names are different things.
+    // The same bytes have different hashes as different kinds.
     let mut hasher = BlockHasher::new();
     hasher.update(b"manifest");
     assert_ne!(hasher.finalize(), manifest_hash(b"manifest"));

@@ -1,4 +1,4 @@
-//! Names and keys as text: paths, Content-Locations, what is shown to people.
+//! Names and keys as text: paths, Content-Locations, escaping for display.
 
 use fontana_wire::{
     Hash, HexError, KeyError, PathError, Printable, PublicKey, RelativePath, SecretKey,

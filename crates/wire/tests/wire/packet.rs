@@ -1,4 +1,4 @@
-//! LCT headers, extensions and payload ids, built by hand from RFC 5651 and 5775.
+//! LCT headers, extensions and payload ids, assembled from RFC 5651 and RFC 5775.
 
 use crate::{codes, flips, hex, truncations};
 use fontana_fec::{Esi, FecScheme, Oti, ReedSolomonCode, Sbn};
@@ -44,7 +44,7 @@ fn the_senders_header_has_16_bytes_and_20_with_the_payload_id() {
 
 #[test]
 fn the_narrowest_header_is_as_wide_as_its_numbers_need() {
-    // TSI, TOI, bytes of the whole header (8 of them are flags and CCI).
+    // TSI, TOI, size of the whole header in bytes (flags and CCI take 8).
     let cases: [(u64, Option<u128>, usize); 12] = [
         (0, Some(0), 12),
         (0xFFFF, Some(0xFFFF), 12),
@@ -186,7 +186,7 @@ fn the_header_must_fit_the_datagram_and_its_fields_the_header() {
         let expected = PacketError::HeaderLength { header_length: 16, available: cut.len() };
         assert_eq!(Packet::parse(cut), Err(expected));
     }
-    // The same with a length that the header admits but its fields do not fit.
+    // The same with a length that the datagram holds but that its fields exceed.
     for words in 0..4_u8 {
         let mut short = whole.clone();
         short[2] = words;
@@ -243,7 +243,7 @@ fn the_time_words_of_rfc_3451_are_skipped_unless_the_session_is_known_to_have_no
     // Under RFC 5651 these words are extensions, here malformed ones.
     let strict = Packet::parse_with(&datagram, ReservedBits::Ignored);
     assert_eq!(strict.map(|_| ()), Err(PacketError::Extension { het: 0 }));
-    // One flag, one word; and a header that has no room for it.
+    // One flag, one word; then a header without room for it.
     let header = hex("10a40500 00000000 00000001 00000001 000000c8");
     let header = Packet::parse(&header).unwrap().header;
     assert_eq!(header.sender_current_time_milliseconds, None);
@@ -274,7 +274,7 @@ fn a_payload_is_nothing_or_at_least_a_payload_id() {
     let rfc5510 = packet.payload(5).unwrap().unwrap();
     assert_eq!((rfc5510.sbn, rfc5510.esi), (Sbn(0xFF_FFFF), Esi(0xFE)));
     assert_eq!(packet.payload(7), Err(PacketError::EncodingId(7)));
-    // A word more: the block's length, and 16 bits of the symbol's number.
+    // One more word: the block's length, and 16 bits of the symbol's number.
     assert_eq!(packet.payload(129), Err(PacketError::PayloadId { actual: 4 }));
     let datagram = with("fffffffe 0040ffff 07");
     let small_block = Packet::parse(&datagram).unwrap().payload(129).unwrap().unwrap();

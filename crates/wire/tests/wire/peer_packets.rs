@@ -39,7 +39,7 @@ fn object(length: u64) -> Vec<u8> {
     (0..length).map(|i| (i * i + 7 * i + (i >> 8)) as u8).collect()
 }
 
-/// Puts the source symbols of one object where they belong and checks that none is missing.
+/// Assembles the source symbols of one object and checks that none is missing.
 fn collect(packets: &[Packet<'_>], toi: Toi, encoding_id: u8) -> (Oti, Vec<u8>) {
     let mut object: Option<(ObjectLayout, Vec<u8>, u64)> = None;
     for packet in packets.iter().filter(|packet| packet.header.toi == Some(toi)) {
@@ -110,7 +110,7 @@ fn every_packet_has_the_fields_its_sender_put_in() {
 fn the_session_is_closed_by_a_packet_without_object_or_payload() {
     for case in cases() {
         let packet = Packet::parse(&case.close).unwrap();
-        // Here the session's number has 32 bits, everywhere else 16.
+        // Here the TSI has 32 bits, in all other cases 16.
         assert_eq!(packet.header.tsi, SESSION);
         assert_eq!(packet.header.toi, None);
         assert!(packet.header.close_session && !packet.header.close_object);
@@ -224,7 +224,7 @@ fn headers_of_ours_in_the_narrowest_form_are_the_same_bytes_as_theirs() {
     }
 }
 
-/// Reads everything there is to read; a panic is the failure.
+/// Parses everything in the datagram; the test fails by a panic.
 fn read_all(datagram: &[u8]) {
     if let Ok(packet) = Packet::parse(datagram) {
         for extension in packet.header.extensions {
@@ -243,7 +243,7 @@ fn read_all(datagram: &[u8]) {
 #[test]
 fn no_truncation_and_no_flipped_bit_of_a_packet_or_table_panics() {
     for case in cases() {
-        // One table packet, one of the object, and the one that closes.
+        // One packet of the table, one of the object, and one that closes the session.
         let object = case.packets.last().unwrap();
         for datagram in [&case.packets[0], object, &case.close] {
             truncations(datagram).for_each(read_all);

@@ -1,4 +1,4 @@
-//! The stream index: one encoding, and rules that both ends keep.
+//! The stream index: one encoding, and rules that emitter and parser share.
 
 use crate::truncations;
 use fontana_wire::{
@@ -65,7 +65,7 @@ fn both_sides_of_every_limit() {
     assert!(!with(&|index| index.name = path("a/b")));
     for (size, ok) in [(0, false), (1342, false), (4, true), (1348, true)] {
         assert_eq!(with(&|index| (index.symbol_size, index.fragments) = (size, vec![])), {
-            // Fragments before the first one cannot have been so long with symbols of 4 bytes.
+            // With symbols of 4 bytes, the fragments before the first one cannot be so long.
             ok && size != 4
         });
     }

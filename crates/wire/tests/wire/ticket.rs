@@ -1,4 +1,4 @@
-//! Tickets: one text for one ticket, and errors that say what to change.
+//! Tickets: one text per ticket, and errors that say what to change.
 
 use crate::truncations;
 use fontana_wire::{ChannelGroups, Hash, MAX_CHANNELS, SecretKey, Ticket, TicketError, Tsi};
@@ -155,7 +155,7 @@ fn errors_say_what_is_wrong() {
         message(&format!("fontana://232.1.2.3:7701/1?manifest={digit}")),
         "in manifest=: character 1 is not a hexadecimal digit"
     );
-    // A point of small order, for which anyone can sign.
+    // A point of small order, for which signatures can be forged.
     let weak = format!("01{}", "00".repeat(31));
     assert_eq!(
         message(&format!("fontana://232.1.2.3:7701/1?key={weak}")),
@@ -197,7 +197,7 @@ fn sixty_four_channels_are_a_ticket_and_one_more_is_not() {
 fn channels_end_with_the_last_group() {
     let ticket = |text: &str| parse(&format!("fontana://{text}"));
     assert!(ticket("239.255.255.254:1/1?channels=2").is_ok());
-    // The next address is the broadcast's range.
+    // The address after it is not multicast.
     assert_eq!(
         ticket("239.255.255.254:1/1?channels=3"),
         Err(TicketError::NotAGroup {
@@ -222,7 +222,7 @@ fn the_longest_ticket_is_shorter_than_the_limit() {
     );
     assert_eq!(parse(&text).unwrap().to_string(), text);
     for cut in truncations(text.as_bytes()) {
-        // Whatever is left, it is a ticket for less or an error.
+        // A prefix is a ticket with less content, or an error.
         let _ = parse(str::from_utf8(cut).unwrap());
     }
 }
@@ -256,7 +256,7 @@ proptest! {
         }
         let channels = match ChannelGroups::Consecutive(channel_count) {
             all if all.groups(group).any(|group| !group.is_multicast()) => ChannelGroups::default(),
-            // In an order of their own.
+            // Groups that are not consecutive.
             all if listed && channel_count > 1 => {
                 let mut others: Vec<_> = all.groups(group).skip(1).collect();
                 others.reverse();
