@@ -29,11 +29,11 @@ pub(crate) fn run(
     stop: &Stop,
 ) -> Result<Verdict, Failure> {
     let mut options = options(arguments, console)?;
-    // Lives as long as it is sent.
-    let _spool = match standard_input::of(arguments)? {
+    // The copy is deleted when it is dropped.
+    let _copy = match standard_input::of(arguments)? {
         Input::Files => None,
         Input::Stream => return stream::run(arguments, options, console, stop),
-        Input::Spool(directory) => Some(standard_input::spool(directory, &mut options, console)?),
+        Input::Copy(directory) => Some(standard_input::copy(directory, &mut options, console)?),
     };
     let outline = Outline::of(arguments, &options)?;
     if arguments.watch {

@@ -18,7 +18,7 @@ mod reach;
 mod receive;
 mod resume;
 mod send;
-mod spool;
+mod stdin_copy;
 mod stop;
 mod system;
 mod verdict;
@@ -45,7 +45,7 @@ pub use resume::{Interrupted, discard, interrupted};
 pub use send::{
     Ordering, SendOptions, SendProgress, SendSession, SendSummary, StreamOptions, StreamSession,
 };
-pub use spool::Spool;
+pub use stdin_copy::StdinCopy;
 pub use stop::Stop;
 pub use system::generate_key;
 pub use verdict::Verdict;

@@ -1,25 +1,25 @@
-//! `fontana send -`: what somebody else makes. Either while it is made, or read to its end first.
+//! `fontana send -`: standard input, sent as it comes, or read to its end first.
 
 use crate::args::SendArguments;
 use crate::console::{Console, Failure};
 use crate::units::Bytes;
-use fontana::{SendOptions, Spool, Verdict};
+use fontana::{SendOptions, StdinCopy, Verdict};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-/// What receivers know it by if nobody says.
+/// The name of the content without `--name`.
 pub(super) const NAME: &str = "stream";
 
-/// What is to be sent.
+/// The content of a session.
 pub(super) enum Input {
     Files,
     /// Standard input, as it comes.
     Stream,
-    /// Standard input as a whole, on the disk of this directory.
-    Spool(PathBuf),
+    /// Standard input, read to its end into a file on the disk of this directory.
+    Copy(PathBuf),
 }
 
-/// What the arguments mean.
+/// The content that the arguments name.
 pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
     let usage = |message, way_out| Err(Failure::new(Verdict::Usage, message, way_out));
     let is_standard_input = |path: &PathBuf| path == Path::new("-");
@@ -45,20 +45,20 @@ pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
     }
     Ok(match &arguments.spool {
         None => Input::Stream,
-        Some(None) => Input::Spool(std::env::temp_dir()),
-        Some(Some(directory)) => Input::Spool(directory.clone()),
+        Some(None) => Input::Copy(std::env::temp_dir()),
+        Some(Some(directory)) => Input::Copy(directory.clone()),
     })
 }
 
 /// Reads standard input to its end, and sets the options to send the result.
-pub(super) fn spool(
+pub(super) fn copy(
     directory: PathBuf,
     options: &mut SendOptions,
     console: &Console,
-) -> Result<Spool, Failure> {
-    let spool = Spool::fill(&mut io::stdin().lock(), directory)?;
-    console.note(format_args!("read {} from standard input", Bytes(spool.length())));
-    options.files = vec![spool.path()];
+) -> Result<StdinCopy, Failure> {
+    let copy = StdinCopy::read(&mut io::stdin().lock(), directory)?;
+    console.note(format_args!("read {} from standard input", Bytes(copy.length())));
+    options.files = vec![copy.path()];
     options.name.get_or_insert_with(|| NAME.into());
-    Ok(spool)
+    Ok(copy)
 }

@@ -1,4 +1,4 @@
-//! Bytes of unknown length, written down before they are sent: a pipe becomes a file without a name.
+//! A copy of standard input, read to its end before it is sent.
 
 use crate::error::Error;
 use std::fs::{File, Permissions};
@@ -7,29 +7,29 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Everything that a reader had to give, in a file that has no name and vanishes with this value.
+/// All bytes of a reader, in a file without a name. The file is deleted when this value is dropped.
 ///
 /// ```no_run
-/// use fontana::{SendOptions, SendSession, Spool};
+/// use fontana::{SendOptions, SendSession, StdinCopy};
 ///
-/// let spool = Spool::fill(&mut std::io::stdin(), "/var/tmp")?;
-/// let options = SendOptions { name: Some(b"dump".to_vec()), ..SendOptions::new(vec![spool.path()]) };
+/// let copy = StdinCopy::read(&mut std::io::stdin(), "/var/tmp")?;
+/// let options = SendOptions { name: Some(b"dump".to_vec()), ..SendOptions::new(vec![copy.path()]) };
 /// let session = SendSession::prepare(options)?;
 /// # Ok::<(), fontana::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Spool {
+pub struct StdinCopy {
     file: File,
     length: u64,
 }
 
-impl Spool {
-    /// Reads to the end, into a file on the disk of `directory`: there has to be room for all of it.
+impl StdinCopy {
+    /// Reads to the end, into a file on the disk of `directory`, which must have room for all of it.
     ///
     /// # Errors
     /// [`Error::System`] if the file cannot be created or written; [`Error::Producer`] if reading
     /// fails.
-    pub fn fill(reader: &mut impl Read, directory: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn read(reader: &mut impl Read, directory: impl AsRef<Path>) -> Result<Self, Error> {
         let failed = |error| Error::System { doing: "spool what is to be sent", error };
         let file = tempfile::tempfile_in(directory).map_err(failed)?;
         let mut writer = Writer { file: &file, error: None };
@@ -42,23 +42,23 @@ impl Spool {
                 });
             }
         };
-        // What receivers give the file they make of it. Nobody can open this one by a name.
+        // The mode that receivers give their file. No other process can open this one by name.
         file.set_permissions(Permissions::from_mode(0o644)).map_err(failed)?;
         Ok(Self { file, length })
     }
 
-    /// Under which this process can open it, for as long as this value lives.
+    /// The path under which this process can open the file until this value is dropped.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
-    /// Bytes.
+    /// Length of the copy in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 }
 
-/// Remembers its errors, so that they are not taken for the reader's.
+/// A writer that records its errors, to tell them from those of the reader.
 struct Writer<'a> {
     file: &'a File,
     error: Option<io::Error>,
