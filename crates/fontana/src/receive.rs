@@ -29,6 +29,7 @@ use fontana_store::{Device, Selection, TargetDirectory};
 use fontana_wire::{
     Hash, MAX_CHANNELS, Manifest, ManifestLimits, PublicKey, StreamIndex, Ticket, Toi,
 };
+use into::ReceiveInto;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -36,12 +37,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod deliver;
-mod disk;
 mod driver;
+mod into;
+mod object;
 mod outcome;
 mod pieces;
 mod pipe;
+mod plan;
+mod saved;
+mod staging_root;
 mod syncer;
+mod target;
 mod worker;
 
 /// Datagrams that are thrown away on purpose: a lossy path for demonstrations and tests, seeded,
@@ -433,8 +439,7 @@ pub struct ReceiveSession {
     mark: Option<KeptMark>,
     interface: String,
     commands: (ChannelSender<Command>, ChannelReceiver<Command>),
-    sink: Option<Box<dyn deliver::Sink>>,
-    device: Option<Device>,
+    into: ReceiveInto,
 }
 
 impl ReceiveSession {
@@ -470,8 +475,7 @@ impl ReceiveSession {
             mark,
             interface,
             commands,
-            sink: None,
-            device: None,
+            into: ReceiveInto::Directory,
         })
     }
 
@@ -486,8 +490,7 @@ impl ReceiveSession {
         options: ReceiveOptions,
         writer: impl Write + Send + 'static,
     ) -> Result<Self, Error> {
-        let sink: Box<dyn deliver::Sink> = Box::new(deliver::Writer(Box::new(writer)));
-        Ok(Self { sink: Some(sink), ..Self::open(options)? })
+        Ok(Self { into: ReceiveInto::Writer(Box::new(writer)), ..Self::open(options)? })
     }
 
     /// As [`open`](Self::open), for a device, or a file that is written in place: the one file of a
@@ -500,7 +503,7 @@ impl ReceiveSession {
     pub fn open_device(options: ReceiveOptions, device: Device) -> Result<Self, Error> {
         // The others name files, and nobody vouches for their bytes.
         let options = ReceiveOptions { metadata: MetadataMode::Manifest, ..options };
-        Ok(Self { device: Some(device), ..Self::open(options)? })
+        Ok(Self { into: ReceiveInto::Device(device), ..Self::open(options)? })
     }
 
     /// To accept sessions that are offered while [`run`](Self::run) keeps this thread.

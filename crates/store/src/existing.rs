@@ -24,6 +24,17 @@ pub struct ExistingFile {
     path: PathBuf,
 }
 
+/// The attributes that an existing file gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Correction {
+    /// The file.
+    pub name: TargetName,
+    /// Its length in bytes; a file of another length is left alone.
+    pub length: u64,
+    /// Its mode and time.
+    pub attributes: FileAttributes,
+}
+
 /// Bytes that are looked at together for whether they are zeros.
 const CHUNK: usize = 64 << 10;
 
@@ -99,20 +110,17 @@ impl ExistingFile {
 }
 
 impl Staging {
-    /// Gives existing files their modes and times and waits until the medium has all of them. Their
-    /// bytes are not touched. One that has gone since is passed over.
+    /// Gives existing files their modes and times and waits until the disk has all of them. Their
+    /// bytes are not touched. A file that has gone since is skipped.
     ///
     /// # Errors
     /// [`StagingError::System`]: also if a file belongs to another user and has to be changed.
-    pub fn put_right(
-        &self,
-        files: &[(TargetName, u64, FileAttributes)],
-    ) -> Result<(), StagingError> {
+    pub fn correct(&self, files: &[Correction]) -> Result<(), StagingError> {
         if files.is_empty() {
             return Ok(());
         }
         let permitted = self.permitted()?;
-        for (name, length, attributes) in files {
+        for Correction { name, length, attributes } in files {
             if let Some(ExistingFile { file, path }) = self.target().existing(name, *length)? {
                 set_metadata(&file, permitted, attributes).map_err(failed(&path, "finish"))?;
                 sys::retry(|| rustix::fs::fsync(&file)).map_err(failed(&path, "sync"))?;

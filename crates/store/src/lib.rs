@@ -140,7 +140,7 @@ mod timestamp;
 pub use commit::FileAttributes;
 pub use device::Device;
 pub use encode::{Allowance, EncodeError, ObjectEncoder};
-pub use existing::ExistingFile;
+pub use existing::{Correction, ExistingFile};
 pub use extents::{Extent, Extents, FileIndex};
 pub use failure::{Category, Room, StagingError};
 pub use growing::GrowingFile;

@@ -4,7 +4,7 @@
 //! A program is never waited for: a consumer that has stopped reading keeps the thread in a write for
 //! as long as it likes, and nobody else.
 
-use super::disk::OpenObject;
+use super::object::OpenObject;
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fontana_net::thread::spawn;
@@ -24,13 +24,13 @@ pub(super) enum Piece {
     Zeros(u64),
 }
 
-enum Task {
+enum DeliveryJob {
     Deliver { number: u64, piece: Piece },
     Finish,
 }
 
 /// What has become of it.
-pub(super) enum Report {
+pub(super) enum DeliveryReport {
     /// The consumer has taken the piece.
     Delivered { number: u64 },
     /// It has taken all of them.
@@ -144,8 +144,8 @@ const CHUNK: usize = 64 << 10;
 
 /// The thread that writes to the consumer.
 pub(super) struct Deliverer {
-    tasks: Sender<Task>,
-    reports: Receiver<Report>,
+    tasks: Sender<DeliveryJob>,
+    reports: Receiver<DeliveryReport>,
     delivered: Arc<AtomicU64>,
     /// The thread, if it will end.
     thread: Option<JoinHandle<()>>,
@@ -166,12 +166,12 @@ impl Deliverer {
     /// Number `number` of the pieces may be delivered, when it is its turn.
     pub(super) fn deliver(&self, number: u64, piece: Piece) {
         // If the thread has ended, its last report says why.
-        let _ = self.tasks.send(Task::Deliver { number, piece });
+        let _ = self.tasks.send(DeliveryJob::Deliver { number, piece });
     }
 
     /// Nothing follows the pieces that were handed over.
     pub(super) fn finish(&self) {
-        let _ = self.tasks.send(Task::Finish);
+        let _ = self.tasks.send(DeliveryJob::Finish);
     }
 
     /// Ends it: what is not finished by now never will be. Returns the bytes that were taken.
@@ -184,28 +184,31 @@ impl Deliverer {
         self.delivered.load(Ordering::Relaxed)
     }
 
-    pub(super) fn reports(&self) -> &Receiver<Report> {
+    pub(super) fn reports(&self) -> &Receiver<DeliveryReport> {
         &self.reports
     }
 }
 
-fn run(mut sink: Counter, queue: &Receiver<Task>, reports: &Sender<Report>) {
+fn run(mut sink: Counter, queue: &Receiver<DeliveryJob>, reports: &Sender<DeliveryReport>) {
     let (mut waiting, mut next) = (BTreeMap::new(), 0);
     for task in queue {
         match task {
-            Task::Deliver { number, piece } => _ = waiting.insert(number, piece),
-            Task::Finish => {
-                let report = sink.sink.finish().map_or_else(Report::Failed, |()| Report::Finished);
+            DeliveryJob::Deliver { number, piece } => _ = waiting.insert(number, piece),
+            DeliveryJob::Finish => {
+                let report = sink
+                    .sink
+                    .finish()
+                    .map_or_else(DeliveryReport::Failed, |()| DeliveryReport::Finished);
                 let _ = reports.send(report);
                 return;
             }
         }
         while let Some(piece) = waiting.remove(&next) {
             let report = match write(&piece, &mut sink) {
-                Ok(()) => Report::Delivered { number: next },
-                Err(error) => Report::Failed(error),
+                Ok(()) => DeliveryReport::Delivered { number: next },
+                Err(error) => DeliveryReport::Failed(error),
             };
-            let failed = matches!(report, Report::Failed(_));
+            let failed = matches!(report, DeliveryReport::Failed(_));
             if reports.send(report).is_err() || failed {
                 return;
             }

@@ -1,13 +1,15 @@
 //! Drives a [`Receiver`]: one thread drains the socket, this one decides, workers write and
 //! decode, and one brings files to their names.
 
-use super::deliver;
-use super::disk::device::OnDevice;
-use super::disk::{self, Disk, OpenObject};
+use super::deliver::{DeliveryReport, InPlace, Writer};
+use super::into::ReceiveInto;
+use super::object::{OpenObject, OpenedObject};
 use super::outcome::{Outcome, Over};
 use super::pipe::{self, Pipe};
+use super::staging_root::StagingRoot;
 use super::syncer;
-use super::worker::{self, Attempt, Task, Tasks};
+use super::target::{Target, TargetReport, TargetSetup};
+use super::worker::{self, Attempt, WorkerJob, WorkerJobs, WorkerReport};
 use super::{
     Command, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE, SimulatedLoss,
     Versions,
@@ -21,10 +23,10 @@ use fontana_net::rx_thread::LocalLoss;
 use fontana_net::thread::spawn_scoped;
 use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
-    ChannelId, Datagram, Done, Endpoint, Instant, Job, MetadataMode, Output, Receiver,
-    ReceiverConfig, SplitMix64, Subscription, SubscriptionLimits, SymbolBytes, Verified, drain,
+    ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, Receiver, ReceiverConfig,
+    SplitMix64, Subscription, SubscriptionLimits, SymbolBytes, Verified, drain,
 };
-use fontana_store::{Device, Staging, StagingOptions, TargetDirectory};
+use fontana_store::{Device, Staging, StagingOptions};
 use fontana_wire::{StreamIndex, Toi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -53,19 +55,9 @@ pub(super) fn run(
 ) -> Result<ReceiveSummary, Error> {
     let (shares, limits) = (session.shares(), session.limits());
     let ReceiveSession {
-        options,
-        sockets,
-        listening,
-        target,
-        selection,
-        mark,
-        commands,
-        sink,
-        device,
-        ..
+        options, sockets, listening, target, selection, mark, commands, into, ..
     } = session;
     let (keep_open, commands) = commands;
-    let pipe = sink.map(Pipe::new).transpose()?;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let receiver = Receiver::new(
         ReceiverConfig {
@@ -94,28 +86,35 @@ pub(super) fn run(
             .map_err(|error| Error::System { doing: "start the receive thread", error })?;
 
     let (reports, done) = unbounded();
-    let (disk_reports, disk_done) = unbounded();
-    let (disk_tasks, disk_queue) = unbounded();
+    let (target_reports, target_done) = unbounded();
+    let (target_jobs, target_queue) = unbounded();
     let abandoned = Stop::new();
-    let compared = disk_reports.clone();
-    let tell = Box::new(move |bytes, of| {
-        // Nobody listens any more when it is over.
-        let _ = compared.send(disk::Report::Compared { bytes, of });
+    let staging = StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() };
+    let root = StagingRoot { directory: target, options: staging };
+    let mut target = Target::new(TargetSetup {
+        options: &options,
+        root: root.clone(),
+        into: &into,
+        selection,
+        mark,
+        abandoned: abandoned.clone(),
+        reports: target_reports.clone(),
     });
-    let mut disk =
-        Disk::new(Arc::clone(&target), &options, selection, mark, abandoned.clone(), tell);
-    disk.piped = pipe.is_some();
-    disk.device = device.clone().map(OnDevice::new);
+    let (pipe, device) = match into {
+        ReceiveInto::Directory => (None, None),
+        ReceiveInto::Writer(writer) => (Some(Pipe::new(Box::new(Writer(writer)))?), None),
+        ReceiveInto::Device(device) => (None, Some(device)),
+    };
     let summary = std::thread::scope(|scope| {
-        // An early return drops the senders of all tasks, which ends the threads.
-        let disk_tasks = disk_tasks;
+        // An early return drops the senders of all jobs, which ends the threads.
+        let target_jobs = target_jobs;
         let mut workers = Vec::new();
         for _ in 0..options.workers.max(1) {
-            let (tasks, queue) = bounded(WORKER_QUEUE);
+            let (jobs, queue) = bounded(WORKER_QUEUE);
             let reports = reports.clone();
             let work = move || worker::run(&queue, &reports, shares.worker_bytes);
             spawn_scoped(scope, "place", work)?;
-            workers.push(WorkerQueue { tasks, waiting: Vec::new() });
+            workers.push(WorkerQueue { jobs, waiting: Vec::new() });
         }
         // At most one attempt for each block.
         let (solver, attempts) = unbounded();
@@ -127,8 +126,8 @@ pub(super) fn run(
         let syncer_reports = reports.clone();
         spawn_scoped(scope, "sync", move || syncer::run(&stagings, &syncer_reports))?;
         drop((attempts, reports));
-        let disk = &mut disk;
-        spawn_scoped(scope, "disk", move || disk.run(&disk_queue, &disk_reports))?;
+        let files = &mut target;
+        spawn_scoped(scope, "disk", move || files.run(&target_queue, &target_reports))?;
         let mut driver = Driver {
             clock: Clock::start(),
             receiver,
@@ -142,7 +141,7 @@ pub(super) fn run(
             old_version_heard: None,
             workers,
             solver,
-            disk: disk_tasks,
+            target: target_jobs,
             syncer: opened,
             objects: BTreeMap::new(),
             loss: LocalLoss::default(),
@@ -150,23 +149,18 @@ pub(super) fn run(
             pipe,
             streaming: false,
             device,
-            target: Arc::clone(&target),
-            staging: StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() },
+            root,
             outcome: Outcome::default(),
             observe,
         };
-        let over = driver.run(stop, &rx, &done, &disk_done, &commands, &options);
+        let over = driver.run(stop, &rx, &done, &target_done, &commands, &options);
         abandoned.set();
         drop(keep_open);
         over.map(|over| driver.summary(over))
     });
-    if options.metadata != MetadataMode::Manifest || disk.piped {
-        disk.discard();
-    } else {
-        disk.sync();
-    }
+    let missing = target.end();
     let mut summary = summary?;
-    for missing in disk.missing_slices() {
+    for missing in missing {
         summary.verdict = summary.verdict.worst(missing.verdict());
         summary.failures.push(missing);
     }
@@ -174,15 +168,15 @@ pub(super) fn run(
 }
 
 struct WorkerQueue {
-    tasks: Sender<Tasks>,
-    waiting: Vec<Task>,
+    jobs: Sender<WorkerJobs>,
+    waiting: Vec<WorkerJob>,
 }
 
 impl WorkerQueue {
     fn send(&mut self, session_packets: u64) {
         let list = std::mem::take(&mut self.waiting);
         // The worker lives as long as this end of its queue.
-        let _ = self.tasks.send(Tasks { list, session_packets });
+        let _ = self.jobs.send(WorkerJobs { list, session_packets });
     }
 }
 
@@ -203,7 +197,7 @@ struct Driver<'a, 'b> {
     old_version_heard: Option<Duration>,
     workers: Vec<WorkerQueue>,
     solver: Sender<Attempt>,
-    disk: Sender<disk::Task>,
+    target: Sender<Job>,
     syncer: Sender<Arc<Staging>>,
     objects: BTreeMap<Toi, Arc<OpenObject>>,
     loss: LocalLoss,
@@ -214,8 +208,7 @@ struct Driver<'a, 'b> {
     streaming: bool,
     /// Where a stream goes if nobody takes it, instead of a file of its name.
     device: Option<Device>,
-    target: Arc<TargetDirectory>,
-    staging: StagingOptions,
+    root: StagingRoot,
     outcome: Outcome,
     observe: &'a mut (dyn FnMut(ReceiveEvent<'_>) + 'b),
 }
@@ -242,8 +235,8 @@ impl Driver<'_, '_> {
         &mut self,
         stop: &Stop,
         rx: &ReceiveThread,
-        done: &ChannelReceiver<worker::Report>,
-        disk_done: &ChannelReceiver<disk::Report>,
+        done: &ChannelReceiver<WorkerReport>,
+        target_done: &ChannelReceiver<TargetReport>,
         commands: &ChannelReceiver<Command>,
         options: &super::ReceiveOptions,
     ) -> Result<Over, Error> {
@@ -289,7 +282,7 @@ impl Driver<'_, '_> {
             // What is finished first: it frees memory and says when to stop listening.
             select_biased! {
                 recv(done) -> report => if let Ok(report) = report { self.on_worker(report) },
-                recv(disk_done) -> report => if let Ok(report) = report { self.on_disk(report) },
+                recv(target_done) -> report => if let Ok(report) = report { self.on_target(report) },
                 recv(delivered) -> report => if let Ok(report) = report { self.on_delivery(report) },
                 recv(commands) -> command => if let Ok(Command::Accept(session)) = command {
                     self.receiver.accept(session);
@@ -394,7 +387,7 @@ impl Driver<'_, '_> {
 
     fn on_job(&mut self, job: Job, current: Option<&[u8]>) {
         match job {
-            Job::Open(opening) => self.hand_to_disk(disk::Task::Open(opening)),
+            Job::Open(_) => self.hand_to_target(job),
             Job::Place { block, esi, to, symbol } => {
                 let symbol = match symbol {
                     SymbolBytes::Kept(bytes) => Some(bytes),
@@ -404,8 +397,8 @@ impl Driver<'_, '_> {
                 };
                 let object = self.objects.get(&block.toi).cloned();
                 if let (Some(object), Some(symbol)) = (object, symbol) {
-                    let task = Task::Place { object, block, esi, to, symbol };
-                    self.hand_to_worker(block.sbn.0, task);
+                    let job = WorkerJob::Place { object, block, esi, to, symbol };
+                    self.hand_to_worker(block.sbn.0, job);
                 }
             }
             Job::Solve { block, decoder, budget } => {
@@ -416,43 +409,41 @@ impl Driver<'_, '_> {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
                     self.hand_to_worker(
                         block.sbn.0,
-                        Task::Recover { object, block, recipe, spool },
+                        WorkerJob::Recover { object, block, recipe, spool },
                     );
                 }
             }
             Job::Settle { block, whole } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    self.hand_to_worker(block.sbn.0, Task::Settle { object, block, whole });
+                    self.hand_to_worker(block.sbn.0, WorkerJob::Settle { object, block, whole });
                 }
             }
-            Job::Commit { toi } => {
-                let object = self.objects.get(&toi).cloned();
-                if let (Some(object), Some(pipe), true) = (&object, &self.pipe, self.streaming) {
+            Job::Commit { toi } => match (&self.pipe, self.objects.get(&toi)) {
+                (Some(pipe), Some(object)) if self.streaming => {
                     pipe.on_fragment(toi, Arc::clone(object));
-                } else if let Some(object) = object {
-                    self.hand_to_disk(disk::Task::Commit(object, toi));
                 }
-            }
+                _ => self.hand_to_target(job),
+            },
             // First the consumer has to take all of it.
             Job::Finish => match &self.pipe {
                 Some(pipe) => pipe.deliverer().finish(),
-                None => self.hand_to_disk(disk::Task::Finish),
+                None => self.hand_to_target(Job::Finish),
             },
             Job::Prepare { .. } | Job::Release { .. } => {}
         }
     }
 
-    fn hand_to_disk(&self, task: disk::Task) {
-        // The thread lives as long as this end of its queue.
-        let _ = self.disk.send(task);
+    fn hand_to_target(&self, job: Job) {
+        // The thread runs until this end of its queue is dropped.
+        let _ = self.target.send(job);
     }
 
     /// Blocks of one number share a worker; consecutive ones do not.
-    fn hand_to_worker(&mut self, number: u32, task: Task) {
+    fn hand_to_worker(&mut self, number: u32, job: WorkerJob) {
         let session_packets = self.receiver.stats().session_packets;
         let count = self.workers.len().max(1);
         if let Some(worker) = self.workers.get_mut(number as usize % count) {
-            worker.waiting.push(task);
+            worker.waiting.push(job);
             // A train of 64 datagrams is as good as any number.
             if worker.waiting.len() >= 64 {
                 worker.send(session_packets);
@@ -466,50 +457,51 @@ impl Driver<'_, '_> {
     fn flush(&mut self) {
         let session_packets = self.receiver.stats().session_packets;
         let is_due = |worker: &&mut WorkerQueue| {
-            !worker.waiting.is_empty() && worker.tasks.len() < WORKER_QUEUE / 2
+            !worker.waiting.is_empty() && worker.jobs.len() < WORKER_QUEUE / 2
         };
         for worker in self.workers.iter_mut().filter(is_due) {
             worker.send(session_packets);
         }
     }
 
-    fn on_worker(&mut self, report: worker::Report) {
+    fn on_worker(&mut self, report: WorkerReport) {
         let done = match report {
-            worker::Report::Solved { block, decoder, progress } => {
+            WorkerReport::Solved { block, decoder, progress } => {
                 Done::Solved { block, decoder, progress }
             }
-            worker::Report::Recovered { block, hash } => Done::Recovered { block, hash },
-            worker::Report::Failed { toi, error } => self.failed(toi, error),
+            WorkerReport::Recovered { block, hash } => Done::Recovered { block, hash },
+            WorkerReport::Failed { toi, error } => self.failed(toi, error),
         };
         self.receiver.handle_done(self.now(), done);
     }
 
-    fn on_disk(&mut self, report: disk::Report) {
+    fn on_target(&mut self, report: TargetReport) {
         let done = match report {
-            disk::Report::Compared { bytes, of } => {
+            TargetReport::Compared { bytes, of } => {
                 return (self.observe)(ReceiveEvent::Compared { bytes, of });
             }
-            disk::Report::Found { toi, name, bytes } => {
+            TargetReport::Found { toi, name, bytes } => {
                 let name = name.as_str();
                 return (self.observe)(ReceiveEvent::FileFound { toi, name, bytes });
             }
-            disk::Report::Opened { toi, opened } => {
+            TargetReport::Opened { toi, opened } => {
                 // All objects of a manifest share one staging directory.
-                if let Some(staging) = opened.objects.first().and_then(|(_, o)| o.journal()) {
+                if let Some(staging) = opened.objects.first().and_then(|o| o.object.journal()) {
                     // The thread has ended if the medium refused something: that was told.
                     let _ = self.syncer.send(Arc::clone(staging));
                 }
-                self.objects.extend(opened.objects);
-                self.receiver.leave_out(opened.left_out);
+                let objects = opened.objects.into_iter();
+                self.objects.extend(objects.map(|OpenedObject { toi, object }| (toi, object)));
+                self.receiver.leave_out(opened.deselected);
                 if let Some(part) = opened.part {
                     (self.observe)(ReceiveEvent::Selected(part));
                 }
-                Done::Opened { toi, kept: opened.kept }
+                Done::Opened { toi, kept: opened.saved }
             }
-            disk::Report::Committed { toi } => Done::Committed { toi },
-            disk::Report::CarouselRead { toi, instance } => Done::CarouselRead { toi, instance },
-            disk::Report::Finished => Done::Finished,
-            disk::Report::Failed { toi, error } => self.failed(toi, error),
+            TargetReport::Committed { toi } => Done::Committed { toi },
+            TargetReport::CarouselRead { toi, instance } => Done::CarouselRead { toi, instance },
+            TargetReport::Finished => Done::Finished,
+            TargetReport::Failed { toi, error } => self.failed(toi, error),
         };
         self.receiver.handle_done(self.now(), done);
     }
@@ -520,8 +512,8 @@ impl Driver<'_, '_> {
         self.streaming = true;
         if self.pipe.is_none() {
             let pipe = match self.device.take() {
-                Some(device) => Pipe::new(Box::new(deliver::InPlace::new(device))),
-                None => Pipe::into_file(index, Arc::clone(&self.target), self.staging),
+                Some(device) => Pipe::new(Box::new(InPlace::new(device))),
+                None => Pipe::into_file(index, self.root.clone()),
             };
             match pipe {
                 Ok(pipe) => self.pipe = Some(pipe),
@@ -533,19 +525,19 @@ impl Driver<'_, '_> {
         }
     }
 
-    fn on_delivery(&mut self, report: deliver::Report) {
+    fn on_delivery(&mut self, report: DeliveryReport) {
         match report {
-            deliver::Report::Delivered { number } => {
+            DeliveryReport::Delivered { number } => {
                 let toi = StreamIndex::toi(u32::try_from(number).unwrap_or(u32::MAX));
-                if let Some(object) = self.streaming.then(|| self.objects.remove(&toi)).flatten() {
-                    self.hand_to_disk(disk::Task::Commit(object, toi));
+                if self.streaming && self.objects.remove(&toi).is_some() {
+                    self.hand_to_target(Job::Commit { toi });
                 }
             }
-            deliver::Report::Finished => self.hand_to_disk(disk::Task::Finish),
-            deliver::Report::Failed(error) if error.is_closed_consumer() => {
+            DeliveryReport::Finished => self.hand_to_target(Job::Finish),
+            DeliveryReport::Failed(error) if error.is_closed_consumer() => {
                 self.outcome.over = Some(Over::ConsumerGone);
             }
-            deliver::Report::Failed(error) => {
+            DeliveryReport::Failed(error) => {
                 self.outcome.failures.entry(Toi::MANIFEST).or_insert(error);
                 self.outcome.over = Some(Over::GivenUp);
             }

@@ -1,12 +1,14 @@
 //! What is received for a consumer instead of a directory: which verified bytes are which piece.
 
 use super::deliver::{Deliverer, Piece, Sink};
-use super::disk::{OpenObject, piped};
+use super::object::OpenObject;
 use super::pieces::Pieces;
+use super::staging_root::StagingRoot;
+use super::target::unique_tag;
 use crate::error::Error;
 use crossbeam_channel::Receiver;
 use fontana_proto::BlockId;
-use fontana_store::{GrowingFile, StagingError, StagingOptions, TargetDirectory, TargetName};
+use fontana_store::{GrowingFile, StagingError, TargetName};
 use fontana_wire::{Manifest, StreamIndex, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,14 +25,10 @@ impl Pipe {
     }
 
     /// For a stream that goes to a directory: into a file of its name.
-    pub(super) fn into_file(
-        index: &StreamIndex,
-        target: Arc<TargetDirectory>,
-        options: StagingOptions,
-    ) -> Result<Self, Error> {
+    pub(super) fn into_file(index: &StreamIndex, root: StagingRoot) -> Result<Self, Error> {
         let components: Vec<_> = index.name.components().collect();
         let name = TargetName::new(&components).map_err(StagingError::from)?;
-        let file = GrowingFile::create(target, &piped::tag()?, name, options)?;
+        let file = GrowingFile::create(root.directory, &unique_tag()?, name, root.options)?;
         Self::new(Box::new(file))
     }
 
@@ -70,6 +68,6 @@ impl Pipe {
 }
 
 /// The reports of a pipe, if there is one: a channel that is silent for ever if not.
-pub(super) fn reports(pipe: Option<&Pipe>) -> Receiver<super::deliver::Report> {
+pub(super) fn reports(pipe: Option<&Pipe>) -> Receiver<super::deliver::DeliveryReport> {
     pipe.map_or_else(crossbeam_channel::never, |pipe| pipe.deliverer.reports().clone())
 }

@@ -1,7 +1,7 @@
 //! Brings what is received to the medium now and then, so that a power failure costs little. It
 //! waits for the medium, so it has a thread of its own, and nobody waits for it.
 
-use super::worker::Report;
+use super::worker::WorkerReport;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use fontana_store::Staging;
 use fontana_wire::Toi;
@@ -21,7 +21,7 @@ const SYNC_BYTES: u64 = 256 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Syncs the staging directory that comes, until there is nobody to send one.
-pub(super) fn run(opened: &Receiver<Arc<Staging>>, reports: &Sender<Report>) {
+pub(super) fn run(opened: &Receiver<Arc<Staging>>, reports: &Sender<WorkerReport>) {
     crate::system::give_way();
     let mut staging: Option<Arc<Staging>> = None;
     let mut last = Instant::now();
@@ -35,7 +35,7 @@ pub(super) fn run(opened: &Receiver<Arc<Staging>>, reports: &Sender<Report>) {
         let bytes = staging.unsynced_bytes();
         if bytes >= SYNC_BYTES || (bytes > 0 && last.elapsed() >= SYNC_EVERY) {
             if let Err(error) = staging.sync() {
-                let failed = Report::Failed { toi: Toi::MANIFEST, error: error.into() };
+                let failed = WorkerReport::Failed { toi: Toi::MANIFEST, error: error.into() };
                 let _ = reports.send(failed);
                 return;
             }

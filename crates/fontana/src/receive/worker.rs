@@ -3,7 +3,7 @@
 //! blocks are complete at the same moment, the group is left as soon as that is known, and not
 //! after half of them have been recovered.
 
-use super::disk::OpenObject;
+use super::object::OpenObject;
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::{Decoder, Esi, Progress, Work};
@@ -13,8 +13,8 @@ use fontana_wire::{BlockHasher, Hash, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A job on one block.
-pub(super) enum Task {
+/// A job on one block, with the object that the block is of.
+pub(super) enum WorkerJob {
     Place { object: Arc<OpenObject>, block: BlockId, esi: Esi, to: Placement, symbol: Vec<u8> },
     Recover { object: Arc<OpenObject>, block: BlockId, recipe: Recipe, spool: Vec<Esi> },
     Settle { object: Arc<OpenObject>, block: BlockId, whole: bool },
@@ -27,40 +27,40 @@ pub(super) struct Attempt {
     pub(super) budget: Work,
 }
 
-/// Solves until there is nobody to solve for.
-pub(super) fn run_solver(queue: &Receiver<Attempt>, reports: &Sender<Report>) {
+/// Solves blocks until the driver drops its end of the queue.
+pub(super) fn run_solver(queue: &Receiver<Attempt>, reports: &Sender<WorkerReport>) {
     for Attempt { block, mut decoder, budget } in queue {
         let progress = decoder.solve(budget);
-        if reports.send(Report::Solved { block, decoder, progress }).is_err() {
+        if reports.send(WorkerReport::Solved { block, decoder, progress }).is_err() {
             return;
         }
     }
 }
 
-/// Tasks for one worker, in order.
+/// Jobs for one worker, in order.
 #[derive(Default)]
-pub(super) struct Tasks {
-    pub(super) list: Vec<Task>,
+pub(super) struct WorkerJobs {
+    pub(super) list: Vec<WorkerJob>,
     /// Packets of the session that had been received when the list was made.
     pub(super) session_packets: u64,
 }
 
-/// What became of it.
-pub(super) enum Report {
+/// The outcome of a job or an attempt.
+pub(super) enum WorkerReport {
     Solved { block: BlockId, decoder: Box<dyn Decoder>, progress: Progress },
     Recovered { block: BlockId, hash: Hash },
     Failed { toi: Toi, error: Error },
 }
 
-/// Works until there is nobody to work for.
-pub(super) fn run(queue: &Receiver<Tasks>, reports: &Sender<Report>, budget: usize) {
+/// Does jobs until the driver drops its end of the queue.
+pub(super) fn run(queue: &Receiver<WorkerJobs>, reports: &Sender<WorkerReport>, budget: usize) {
     crate::system::give_way();
-    for Tasks { list, session_packets } in queue {
+    for WorkerJobs { list, session_packets } in queue {
         let mut notes = Notes::default();
-        for task in list {
-            let toi = task.toi();
-            let report = work(task, &mut notes, budget)
-                .unwrap_or_else(|error| Some(Report::Failed { toi, error }));
+        for job in list {
+            let toi = job.toi();
+            let report = work(job, &mut notes, budget)
+                .unwrap_or_else(|error| Some(WorkerReport::Failed { toi, error }));
             if report.is_some_and(|report| reports.send(report).is_err()) {
                 return;
             }
@@ -69,14 +69,14 @@ pub(super) fn run(queue: &Receiver<Tasks>, reports: &Sender<Report>, budget: usi
             notes.list.push(Note::Packets { count: session_packets });
         }
         if let Err(error) = notes.write() {
-            let _ = reports.send(Report::Failed { toi: Toi::MANIFEST, error: error.into() });
+            let _ = reports.send(WorkerReport::Failed { toi: Toi::MANIFEST, error: error.into() });
         }
     }
 }
 
-fn work(task: Task, notes: &mut Notes, budget: usize) -> Result<Option<Report>, Error> {
-    match task {
-        Task::Place { object, block, esi, to, symbol } => {
+fn work(job: WorkerJob, notes: &mut Notes, budget: usize) -> Result<Option<WorkerReport>, Error> {
+    match job {
+        WorkerJob::Place { object, block, esi, to, symbol } => {
             place(&object, block, esi, to, symbol)?;
             let (toi, sbn) = (block.toi.0 as u32, block.sbn);
             notes.add(
@@ -88,11 +88,11 @@ fn work(task: Task, notes: &mut Notes, budget: usize) -> Result<Option<Report>, 
             );
             Ok(None)
         }
-        Task::Recover { object, block, recipe, spool } => {
+        WorkerJob::Recover { object, block, recipe, spool } => {
             let hash = recover(&object, block, recipe, &spool, budget)?;
-            Ok(Some(Report::Recovered { block, hash }))
+            Ok(Some(WorkerReport::Recovered { block, hash }))
         }
-        Task::Settle { object, block, whole } => {
+        WorkerJob::Settle { object, block, whole } => {
             let (toi, sbn) = (block.toi.0 as u32, block.sbn);
             let note = if whole { Note::Whole { toi, sbn } } else { Note::Void { toi, sbn } };
             notes.add(&object, note);
@@ -131,7 +131,7 @@ impl Notes {
     }
 }
 
-impl Task {
+impl WorkerJob {
     fn toi(&self) -> Toi {
         match self {
             Self::Place { block, .. }
@@ -186,14 +186,16 @@ fn recover(
 mod tests {
     use super::*;
     use crate::receive::ReceiveOptions;
-    use crate::receive::disk;
+    use crate::receive::into::ReceiveInto;
+    use crate::receive::staging_root::StagingRoot;
+    use crate::receive::target::{Target, TargetReport, TargetSetup};
     use crate::stop::Stop;
     use crossbeam_channel::unbounded;
     use fontana_fec::{FecScheme, ObjectLayout, Oti, PlanCache, Sbn};
-    use fontana_proto::Opening;
+    use fontana_proto::{Job, Opening};
     use fontana_store::{
         Allowance, Extents, FileIndex, ObjectEncoder, ObjectSource, Selection, SourceFiles,
-        TargetDirectory,
+        StagingOptions, TargetDirectory,
     };
     use fontana_wire::{Entry, FileEntry, Manifest, ManifestObject, Metadata, RelativePath};
     use std::path::Path;
@@ -223,17 +225,23 @@ mod tests {
         let length = content.len() as u64;
         let file = FileEntry::whole_object(path, Metadata::default(), 1, length);
         let manifest = Manifest::new(1, "", vec![object], vec![Entry::File(file)]).unwrap();
-        let (options, target) = (ReceiveOptions::new(target), TargetDirectory::open(target));
-        let (target, tell) = (Arc::new(target.unwrap()), Box::new(|_, _| {}));
-        let everything = Selection::new(&[]).unwrap();
-        let mut disk = disk::Disk::new(target, &options, everything, None, Stop::new(), tell);
-        let ((tasks, queue), (reports, done)) = (unbounded(), unbounded());
-        tasks.send(disk::Task::Open(Opening::Manifest(Arc::new(manifest)))).unwrap();
-        drop(tasks);
-        disk.run(&queue, &reports);
+        let directory = Arc::new(TargetDirectory::open(target).unwrap());
+        let ((jobs, queue), (reports, done)) = (unbounded(), unbounded());
+        let mut target = Target::new(TargetSetup {
+            options: &ReceiveOptions::new(target),
+            root: StagingRoot { directory, options: StagingOptions::default() },
+            into: &ReceiveInto::Directory,
+            selection: Selection::new(&[]).unwrap(),
+            mark: None,
+            abandoned: Stop::new(),
+            reports: reports.clone(),
+        });
+        jobs.send(Job::Open(Opening::Manifest(Arc::new(manifest)))).unwrap();
+        drop(jobs);
+        target.run(&queue, &reports);
         match done.recv().unwrap() {
-            disk::Report::Opened { mut opened, .. } => opened.objects.remove(0).1,
-            disk::Report::Failed { error, .. } => panic!("{error}"),
+            TargetReport::Opened { mut opened, .. } => opened.objects.remove(0).object,
+            TargetReport::Failed { error, .. } => panic!("{error}"),
             _ => panic!("another report"),
         }
     }
@@ -253,35 +261,35 @@ mod tests {
         symbols
     }
 
-    fn work_on(list: Vec<Task>) -> Vec<Report> {
-        let ((tasks, queue), (reports, done)) = (unbounded(), unbounded());
-        tasks.send(Tasks { list, session_packets: 1 }).ok().unwrap();
-        drop(tasks);
+    fn work_on(list: Vec<WorkerJob>) -> Vec<WorkerReport> {
+        let ((jobs, queue), (reports, done)) = (unbounded(), unbounded());
+        jobs.send(WorkerJobs { list, session_packets: 1 }).ok().unwrap();
+        drop(jobs);
         run(&queue, &reports, BUDGET);
         drop(reports);
         done.iter().collect()
     }
 
-    /// The tasks that place symbols: source symbols in the file, repair symbols in the spool.
-    fn placing(object: &Arc<OpenObject>, esis: &[Esi], symbols: &[u8]) -> Vec<Task> {
+    /// The jobs that place symbols: source symbols in the file, repair symbols in the spool.
+    fn placing(object: &Arc<OpenObject>, esis: &[Esi], symbols: &[u8]) -> Vec<WorkerJob> {
         let mut slots = 0..;
-        let task = |(&esi, symbol): (&Esi, &[u8])| {
+        let job = |(&esi, symbol): (&Esi, &[u8])| {
             let to = match esi.0 {
                 esi if esi < SOURCE_SYMBOLS => Placement::InPlace,
                 _ => Placement::Spool(slots.next().unwrap()),
             };
             let (object, symbol) = (Arc::clone(object), symbol.to_vec());
-            Task::Place { object, block: BLOCK, esi, to, symbol }
+            WorkerJob::Place { object, block: BLOCK, esi, to, symbol }
         };
-        esis.iter().zip(symbols.chunks(SYMBOL_SIZE)).map(task).collect()
+        esis.iter().zip(symbols.chunks(SYMBOL_SIZE)).map(job).collect()
     }
 
-    fn recovering(object: &Arc<OpenObject>, esis: &[Esi]) -> Task {
+    fn recovering(object: &Arc<OpenObject>, esis: &[Esi]) -> WorkerJob {
         let mut decoder = layout().oti().scheme.decoder(SOURCE_SYMBOLS).unwrap();
         esis.iter().for_each(|&esi| _ = decoder.push(esi).unwrap());
         let Progress::Solved(plan) = decoder.solve(Work::UNBOUNDED) else { panic!("unsolved") };
         let spool = esis.iter().copied().filter(|esi| esi.0 >= SOURCE_SYMBOLS).collect();
-        Task::Recover {
+        WorkerJob::Recover {
             object: Arc::clone(object),
             block: BLOCK,
             recipe: Recipe::Plan(plan),
@@ -289,10 +297,10 @@ mod tests {
         }
     }
 
-    fn recovered(reports: &[Report]) -> Hash {
+    fn recovered(reports: &[WorkerReport]) -> Hash {
         match reports {
-            [Report::Recovered { hash, .. }] => *hash,
-            [Report::Failed { error, .. }, ..] => panic!("{error}"),
+            [WorkerReport::Recovered { hash, .. }] => *hash,
+            [WorkerReport::Failed { error, .. }, ..] => panic!("{error}"),
             _ => panic!("{} reports", reports.len()),
         }
     }
@@ -312,7 +320,7 @@ mod tests {
         assert_ne!(recovered(&work_on(first)), hash(&content));
 
         let mut again =
-            vec![Task::Settle { object: Arc::clone(&object), block: BLOCK, whole: false }];
+            vec![WorkerJob::Settle { object: Arc::clone(&object), block: BLOCK, whole: false }];
         again.extend(placing(&object, &esis, &genuine));
         assert!(work_on(again).is_empty());
         object.journal().unwrap().sync().unwrap();

@@ -1,0 +1,189 @@
+//! Where received files go: a target makes room for objects and brings verified files to their
+//! names. It waits for the disk, so it has a thread of its own.
+//!
+//! There is one type per destination, each with `open`, `commit` and `finish`. A new destination is
+//! a file here and a variant of [`Target`].
+
+use super::ReceiveOptions;
+use super::into::ReceiveInto;
+use super::object::Opened;
+use super::staging_root::StagingRoot;
+use crate::error::Error;
+use crate::stop::Stop;
+use crate::watch::KeptMark;
+use crossbeam_channel::{Receiver, Sender};
+use device::DeviceTarget;
+use fcast::FcastTarget;
+use fontana_proto::{Job, MetadataMode, Opening};
+use fontana_store::Selection;
+use fontana_wire::Toi;
+use pipe::PipeTarget;
+use plain::PlainTarget;
+use tree::{TreeOptions, TreeTarget};
+
+mod content;
+mod device;
+mod digests;
+mod fcast;
+mod pipe;
+mod plain;
+mod report;
+mod session;
+mod slices;
+mod tree;
+
+pub(super) use pipe::unique_tag;
+pub(super) use report::TargetReport;
+
+/// The destination of a reception, and what has been opened there.
+pub(super) enum Target {
+    /// The entries of a manifest, in a directory.
+    Tree(TreeTarget),
+    /// The files of a plain FLUTE session, in a directory.
+    Plain(PlainTarget),
+    /// The files of an FCAST session, in a directory.
+    Fcast(FcastTarget),
+    /// Scratch files: their bytes are delivered in order, by another thread.
+    Pipe(PipeTarget),
+    /// A device, or a file that is written in place.
+    Device(DeviceTarget),
+}
+
+/// What a target is made of.
+pub(super) struct TargetSetup<'a> {
+    pub(super) options: &'a ReceiveOptions,
+    pub(super) root: StagingRoot,
+    pub(super) into: &'a ReceiveInto,
+    pub(super) selection: Selection,
+    /// What the directory remembers of the publisher.
+    pub(super) mark: Option<KeptMark>,
+    /// Set when the reception is over: the comparison of existing files ends early.
+    pub(super) abandoned: Stop,
+    pub(super) reports: Sender<TargetReport>,
+}
+
+impl Target {
+    pub(super) fn new(setup: TargetSetup<'_>) -> Self {
+        let TargetSetup { options, root, into, selection, mark, abandoned, reports } = setup;
+        match (options.metadata, into) {
+            (MetadataMode::Flute, _) => Self::Plain(PlainTarget::new(root, options.max_bytes)),
+            (MetadataMode::Fcast, _) => {
+                Self::Fcast(FcastTarget::new(root, options.max_bytes, reports))
+            }
+            (MetadataMode::Manifest, ReceiveInto::Writer(_)) => Self::Pipe(PipeTarget::new(root)),
+            (MetadataMode::Manifest, ReceiveInto::Device(device)) => {
+                Self::Device(DeviceTarget::new(root, device.clone()))
+            }
+            (MetadataMode::Manifest, ReceiveInto::Directory) => {
+                let options = TreeOptions {
+                    selection,
+                    skip_existing: options.skip_existing,
+                    workers: options.workers.max(1),
+                };
+                Self::Tree(TreeTarget::new(root, options, mark, abandoned, reports))
+            }
+        }
+    }
+
+    /// Does the jobs of `queue` until the driver drops its end of it.
+    pub(super) fn run(&mut self, queue: &Receiver<Job>, reports: &Sender<TargetReport>) {
+        for job in queue {
+            let (toi, result) = match job {
+                Job::Open(opening) => {
+                    let toi = opening.toi();
+                    let opened = self.open(&opening);
+                    (toi, opened.map(|opened| TargetReport::Opened { toi, opened }))
+                }
+                Job::Commit { toi } => (toi, self.commit(toi)),
+                Job::Finish => (Toi::MANIFEST, self.finish().map(|()| TargetReport::Finished)),
+                // The workers do these.
+                Job::Place { .. } | Job::Solve { .. } | Job::Recover { .. } => continue,
+                Job::Settle { .. } | Job::Prepare { .. } | Job::Release { .. } => continue,
+            };
+            let report = result.unwrap_or_else(|error| TargetReport::Failed { toi, error });
+            if reports.send(report).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Makes room for objects, before a symbol of them is written.
+    fn open(&mut self, opening: &Opening) -> Result<Opened, Error> {
+        if let (Opening::Fragment { .. }, Some(root)) = (opening, self.root_of_files()) {
+            // A stream has turned up where a manifest might have: its bytes are delivered in order,
+            // whatever takes them.
+            *self = Self::Pipe(PipeTarget::new(root));
+        }
+        match (self, opening) {
+            (Self::Tree(tree), Opening::Manifest(manifest)) => tree.open(manifest),
+            (Self::Device(device), Opening::Manifest(manifest)) => device.open(manifest),
+            (Self::Pipe(pipe), Opening::Manifest(manifest)) => pipe.open(manifest),
+            (Self::Plain(plain), Opening::File { session, file, layout }) => {
+                plain.open(*session, file, *layout)
+            }
+            (Self::Fcast(fcast), &Opening::Compound { session, toi, layout }) => {
+                fcast.open(session, toi, layout)
+            }
+            (
+                Self::Pipe(pipe),
+                &Opening::Fragment { layout, slot, slot_count, slot_length, .. },
+            ) => {
+                let place = pipe::FragmentPlace { slot, slot_count, slot_length };
+                pipe.open_fragment(opening.toi(), layout, place)
+            }
+            _ => {
+                let error = std::io::Error::other("the session is of another kind");
+                Err(Error::System { doing: "make room for an object", error })
+            }
+        }
+    }
+
+    /// The root of a target that receives the files of a manifest, if it does.
+    fn root_of_files(&self) -> Option<StagingRoot> {
+        match self {
+            Self::Tree(tree) => Some(tree.root().clone()),
+            Self::Device(device) => Some(device.root().clone()),
+            Self::Plain(_) | Self::Fcast(_) | Self::Pipe(_) => None,
+        }
+    }
+
+    /// Commits the files that are complete now that every block of an object is verified.
+    fn commit(&mut self, toi: Toi) -> Result<TargetReport, Error> {
+        match self {
+            Self::Tree(tree) => tree.commit(toi)?,
+            Self::Plain(plain) => plain.commit(toi)?,
+            Self::Fcast(fcast) => return fcast.commit(toi),
+            Self::Pipe(pipe) => pipe.commit(toi)?,
+            Self::Device(device) => device.commit(toi)?,
+        }
+        Ok(TargetReport::Committed { toi })
+    }
+
+    /// Completes what was received, after every object was committed or given up, and removes the
+    /// staging directory.
+    fn finish(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Tree(tree) => tree.finish(),
+            Self::Plain(plain) => plain.finish(),
+            Self::Fcast(fcast) => fcast.finish(),
+            Self::Pipe(pipe) => {
+                pipe.discard();
+                Ok(())
+            }
+            Self::Device(device) => device.finish(),
+        }
+    }
+
+    /// Ends a reception, complete or not: syncs what a later run resumes, removes what none can.
+    /// Returns what is missing of files that were received in part.
+    pub(super) fn end(self) -> Vec<Error> {
+        match self {
+            Self::Tree(tree) => tree.sync(),
+            Self::Device(device) => device.sync(),
+            Self::Plain(mut plain) => plain.discard(),
+            Self::Pipe(mut pipe) => pipe.discard(),
+            Self::Fcast(fcast) => return fcast.end(),
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,163 @@
+//! Files of a plain FLUTE session: checked against what the file delivery table says of them, and
+//! decompressed.
+
+use super::content::{
+    FileWriter, ObjectReader, content_encoding, decode, max_decoded, undecodable,
+};
+use super::digests::{DigestCheck, Digests};
+use super::session::SessionStaging;
+use crate::error::Error;
+use crate::receive::object::{OpenObject, Opened, stage};
+use crate::receive::staging_root::StagingRoot;
+use fontana_fec::{ObjectLayout, Sbn};
+use fontana_proto::SessionKey;
+use fontana_store::{Extents, FileAttributes, FileIndex, StagedObject, Staging, TargetName};
+use fontana_wire::{ContentEncoding, FdtFile, Toi};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// The files of a plain FLUTE session, in a directory.
+pub(in crate::receive) struct PlainTarget {
+    staging: SessionStaging,
+    /// Most bytes that a file may be decompressed to.
+    max_bytes: u64,
+    files: BTreeMap<Toi, PlainFile>,
+}
+
+/// A file that is being received.
+struct PlainFile {
+    object: Arc<OpenObject>,
+    /// The staged file that holds the object.
+    index: FileIndex,
+    promise: Promise,
+    compression: Compression,
+}
+
+/// What the file delivery table says of a file.
+struct Promise {
+    location: String,
+    content_length: Option<u64>,
+    digests: Digests,
+}
+
+enum Compression {
+    /// The object is the file.
+    None,
+    /// The object is decompressed to the file `target`.
+    Encoded { encoding: ContentEncoding, target: TargetName },
+}
+
+impl PlainTarget {
+    pub(super) fn new(root: StagingRoot, max_bytes: u64) -> Self {
+        let staging = SessionStaging::new(root, "flute");
+        Self { staging, max_bytes, files: BTreeMap::new() }
+    }
+
+    /// Makes room for a file: under its name, or as scratch if it has to be decompressed.
+    pub(super) fn open(
+        &mut self,
+        session: SessionKey,
+        file: &FdtFile,
+        layout: ObjectLayout,
+    ) -> Result<Opened, Error> {
+        let named = self.staging.file_of(&file.content_location)?;
+        let staging = self.staging.enter(session)?;
+        let promise = Promise {
+            location: file.content_location.clone(),
+            content_length: file.content_length,
+            digests: Digests { md5: file.content_md5, ..Digests::default() },
+        };
+        let encoding = content_encoding(file.content_encoding.as_ref(), &file.content_location)?;
+        let length = layout.oti().transfer_length;
+        let longest = max_decoded(encoding, length);
+        // Before room is made for it.
+        if file.content_length.is_some_and(|length| length > longest) {
+            return Err(promise.broken("its length is more than its object can hold"));
+        }
+        let (index, compression) = match encoding {
+            ContentEncoding::Null => {
+                let index = staging.add_file(named.target, length, FileAttributes::default())?;
+                (index, Compression::None)
+            }
+            encoding => {
+                let target = named.target;
+                (staging.add_scratch(length)?, Compression::Encoded { encoding, target })
+            }
+        };
+        let staged = stage(&staging, layout, Extents::whole_file(index, length))?;
+        let object = Arc::new(OpenObject::new(staged, vec![named.path.to_string()]));
+        let plain = PlainFile { object: Arc::clone(&object), index, promise, compression };
+        self.files.insert(file.toi, plain);
+        Ok(Opened::single(file.toi, object))
+    }
+
+    /// Checks a complete file and gives it its name.
+    pub(super) fn commit(&mut self, toi: Toi) -> Result<(), Error> {
+        let (Some(file), Some(staging)) = (self.files.remove(&toi), self.staging.get()) else {
+            return Ok(());
+        };
+        let staged = &file.object.staged;
+        let index = match &file.compression {
+            Compression::None => {
+                let mut check = file.promise.digests.check();
+                for sbn in (0..staged.layout().block_count()).map(Sbn) {
+                    staged.for_each_chunk_of_block(sbn, |bytes| check.update(bytes))?;
+                }
+                file.promise.verify(check)?;
+                file.index
+            }
+            Compression::Encoded { encoding, target } => {
+                self.decompress(staging, staged, &file.promise, *encoding, target)?
+            }
+        };
+        staging.commit(&[index])?;
+        Ok(staged.remove_spool()?)
+    }
+
+    /// Decompresses an object into a new file, and checks it.
+    fn decompress(
+        &self,
+        staging: &Staging,
+        object: &StagedObject,
+        promise: &Promise,
+        encoding: ContentEncoding,
+        target: &TargetName,
+    ) -> Result<FileIndex, Error> {
+        let decode = |output: &mut dyn Write, longest| {
+            decode(encoding, ObjectReader::new(object, 0, None), output, longest)
+                .map_err(|error| undecodable(error, |what| promise.broken(what)))
+        };
+        let length = match promise.content_length {
+            Some(length) => length,
+            // Decompressed twice, first to learn the length: a full disk is noticed beforehand.
+            None => decode(&mut io::sink(), self.max_bytes)?,
+        };
+        let index = staging.add_file(target.clone(), length, FileAttributes::default())?;
+        let mut writer = FileWriter::new(staging, index, 0, promise.digests.check());
+        decode(&mut writer, length)?;
+        promise.verify(writer.check)?;
+        Ok(index)
+    }
+
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        self.staging.finish()
+    }
+
+    pub(super) fn discard(&mut self) {
+        self.staging.discard();
+    }
+}
+
+impl Promise {
+    fn verify(&self, check: DigestCheck) -> Result<(), Error> {
+        if self.content_length.is_some_and(|length| length != check.bytes()) {
+            return Err(self.broken("its length is not what the file delivery table says"));
+        }
+        check.finish().map_err(|what| self.broken(what))
+    }
+
+    fn broken(&self, what: impl Into<String>) -> Error {
+        Error::Content { name: self.location.clone(), what: what.into() }
+    }
+}

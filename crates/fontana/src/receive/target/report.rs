@@ -1,0 +1,23 @@
+//! What the target tells the driver.
+
+use crate::error::Error;
+use crate::receive::object::Opened;
+use fontana_wire::{CarouselInstance, Toi};
+
+/// The outcome of a job of the target, or how far it has come.
+pub(in crate::receive) enum TargetReport {
+    /// Bytes of existing files that were compared with the manifest, of all to compare.
+    Compared { bytes: u64, of: u64 },
+    /// Objects are ready for symbols.
+    Opened { toi: Toi, opened: Opened },
+    /// An FCAST object's header was read: the file `name` has `bytes` bytes.
+    Found { toi: Toi, name: String, bytes: u64 },
+    /// The object's files are complete on the disk, as far as they can be without other objects.
+    Committed { toi: Toi },
+    /// The object was a descriptor of an FCAST session.
+    CarouselRead { toi: Toi, instance: CarouselInstance },
+    /// Everything is on the disk.
+    Finished,
+    /// A job failed.
+    Failed { toi: Toi, error: Error },
+}

@@ -1,0 +1,79 @@
+//! The staging directory of a session without a manifest (plain FLUTE, FCAST).
+
+use crate::error::Error;
+use crate::receive::staging_root::StagingRoot;
+use fontana_proto::SessionKey;
+use fontana_store::{Kept, Staging, StagingError, TargetName};
+use fontana_wire::{RelativePath, parse_content_location};
+use std::sync::Arc;
+
+/// A staging directory that is made when the first object is opened, and that no later run resumes:
+/// files come in any order.
+pub(super) struct SessionStaging {
+    root: StagingRoot,
+    /// What tags begin with.
+    kind: &'static str,
+    staging: Option<Arc<Staging>>,
+}
+
+/// A file of the target directory: as a path for people, and as a checked name.
+pub(super) struct NamedFile {
+    pub(super) path: RelativePath,
+    pub(super) target: TargetName,
+}
+
+impl SessionStaging {
+    pub(super) fn new(root: StagingRoot, kind: &'static str) -> Self {
+        Self { root, kind, staging: None }
+    }
+
+    /// The staging directory, made if there is none yet.
+    pub(super) fn enter(&mut self, session: SessionKey) -> Result<Arc<Staging>, Error> {
+        if let Some(staging) = &self.staging {
+            return Ok(Arc::clone(staging));
+        }
+        let SessionKey { source, tsi } = session;
+        let tag = format!("{}-{source}-{tsi}", self.kind).replace(['.', ':'], "-");
+        let (mut staging, left) = self.root.enter(&tag)?;
+        if left != Kept::default() {
+            // The notes of a run that was killed number other files.
+            staging.remove()?;
+            drop(staging);
+            staging = self.root.enter(&tag)?.0;
+        }
+        Ok(Arc::clone(self.staging.insert(Arc::new(staging))))
+    }
+
+    /// The staging directory, if an object was opened.
+    pub(super) fn get(&self) -> Option<&Arc<Staging>> {
+        self.staging.as_ref()
+    }
+
+    /// The file that a Content-Location names, if it may have that name here.
+    pub(super) fn file_of(&self, location: &str) -> Result<NamedFile, Error> {
+        let path = parse_content_location(location)
+            .map_err(|error| Error::Name { name: location.to_owned(), error })?;
+        let components: Vec<_> = path.components().collect();
+        let target = TargetName::new(&components).map_err(StagingError::from)?;
+        self.root.directory.check_free(&target, self.root.overwrites())?;
+        Ok(NamedFile { path, target })
+    }
+
+    /// Completes the directories that files brought with them, and removes the staging directory.
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        if let Some(staging) = self.staging.take() {
+            staging.commit_directories()?;
+            staging.remove()?;
+        }
+        Ok(())
+    }
+
+    /// Removes the staging directory, with all that was not committed. If that fails, the next
+    /// receiver of the session removes it.
+    pub(super) fn discard(&mut self) {
+        if let Some(staging) = self.staging.take() {
+            let _ = staging.finish_directories();
+            let _ = staging.remove();
+        }
+    }
+}

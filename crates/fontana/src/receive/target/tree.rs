@@ -1,0 +1,348 @@
+//! The entries of a manifest in a directory: refused before anything is received, or made room for,
+//! with what an earlier run left of them.
+
+use crate::error::Error;
+use crate::receive::object::{OpenObject, Opened, OpenedObject, stage};
+use crate::receive::plan::{
+    BlockSource, EntryAction, Existing, GroupId, ManifestTree, PlannedEntry, PlannedObject,
+    SavedTree, Survey, SurveyProgress, TreePlan, Wanted,
+};
+use crate::receive::saved;
+use crate::receive::staging_root::StagingRoot;
+use crate::receive::target::report::TargetReport;
+use crate::stop::Stop;
+use crate::watch::KeptMark;
+use crossbeam_channel::Sender;
+use fontana_store::{
+    Correction, FileIndex, Kept, KeptBlock, Note, Selection, Staging, StagingError,
+};
+use fontana_wire::{Manifest, Toi, manifest_hash};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The entries of a manifest, in a directory.
+pub(in crate::receive) struct TreeTarget {
+    root: StagingRoot,
+    options: TreeOptions,
+    /// What the directory remembers of the publisher.
+    mark: Option<KeptMark>,
+    /// Set when the reception is over.
+    abandoned: Stop,
+    reports: Sender<TargetReport>,
+    open: Option<OpenTree>,
+}
+
+/// What is received of a manifest, and how.
+pub(super) struct TreeOptions {
+    pub(super) selection: Selection,
+    /// Files that the directory holds are not received.
+    pub(super) skip_existing: bool,
+    /// Threads that compare existing files.
+    pub(super) workers: usize,
+}
+
+/// A tree that is being received.
+struct OpenTree {
+    staging: Arc<Staging>,
+    /// By TOI.
+    objects: BTreeMap<u32, TreeObject>,
+    /// Files that get their names together.
+    groups: BTreeMap<GroupId, OpenGroup>,
+    /// Files without bytes, and links: they get their names at the end.
+    without_objects: Vec<FileIndex>,
+    /// Existing files that get their modes and times at the end.
+    corrections: Vec<Correction>,
+    version: u64,
+}
+
+struct TreeObject {
+    object: Arc<OpenObject>,
+    group: GroupId,
+    source: BlockSource,
+}
+
+struct OpenGroup {
+    files: Vec<FileIndex>,
+    objects: BTreeSet<u32>,
+    /// Objects that are not verified yet.
+    waiting: BTreeSet<u32>,
+}
+
+impl TreeTarget {
+    pub(super) fn new(
+        root: StagingRoot,
+        options: TreeOptions,
+        mark: Option<KeptMark>,
+        abandoned: Stop,
+        reports: Sender<TargetReport>,
+    ) -> Self {
+        Self { root, options, mark, abandoned, reports, open: None }
+    }
+
+    pub(super) fn root(&self) -> &StagingRoot {
+        &self.root
+    }
+
+    /// Plans the tree, and makes room for what is received of it.
+    pub(super) fn open(&mut self, manifest: &Manifest) -> Result<Opened, Error> {
+        let selection = self.options.selection.clone();
+        let wanted = Wanted::new(manifest, &selection)?;
+        let tree = ManifestTree::new(manifest)?;
+        let description = manifest.emit();
+        let tag = manifest_hash(&description).to_string();
+        let (staging, left) = self.root.enter(&tag)?;
+        let staging = Arc::new(staging);
+        if let Some(mark) = &self.mark {
+            staging.allow_replacing(mark.replaceable());
+        }
+        let is_new = left == Kept::default();
+        let opened = staging
+            .describe(&description)
+            .and_then(|()| {
+                staging.check_case_clash(|| {
+                    manifest.case_clash().map(|clash| (clash.first, clash.second))
+                })
+            })
+            .map_err(Error::from)
+            .and_then(|()| self.open_in(&staging, &tree, &wanted, left));
+        if opened.is_err() && is_new {
+            // Nothing was received: there is nothing to resume.
+            let _ = staging.remove();
+        }
+        opened
+    }
+
+    fn open_in(
+        &mut self,
+        staging: &Arc<Staging>,
+        tree: &ManifestTree<'_>,
+        wanted: &Wanted<'_>,
+        left: Kept,
+    ) -> Result<Opened, Error> {
+        let saved = SavedTree::read(tree, wanted, left, staging, &self.root)?;
+        let existing = self.survey(tree, wanted, saved.committed())?;
+        let plan = TreePlan::compute(tree, wanted, &existing, saved)?;
+        let (open, opened) = self.apply(plan, staging, tree, &existing)?;
+        // Before a file gets its name.
+        if let Some(mark) = &mut self.mark {
+            mark.add_names(&self.root.directory, wanted.names(tree.manifest))?;
+        }
+        self.open = Some(open);
+        Ok(opened)
+    }
+
+    /// Compares what the directory holds, if that is asked for.
+    fn survey(
+        &self,
+        tree: &ManifestTree<'_>,
+        wanted: &Wanted<'_>,
+        committed: &BTreeSet<u32>,
+    ) -> Result<Existing, Error> {
+        if !self.options.skip_existing {
+            return Ok(Existing::default());
+        }
+        let report = &mut |SurveyProgress { bytes, of }| {
+            // The driver has dropped its end when the reception is over.
+            let _ = self.reports.send(TargetReport::Compared { bytes, of });
+        };
+        let survey = Survey {
+            directory: &self.root.directory,
+            workers: self.options.workers,
+            abandoned: &self.abandoned,
+            report,
+        };
+        survey.run(tree, wanted, committed)
+    }
+
+    /// Creates what is planned.
+    fn apply(
+        &self,
+        plan: TreePlan,
+        staging: &Arc<Staging>,
+        tree: &ManifestTree<'_>,
+        existing: &Existing,
+    ) -> Result<(OpenTree, Opened), Error> {
+        if !plan.voided.is_empty() {
+            // Before the files are made again: a later run would take them for verified.
+            staging.note(&plan.voided)?;
+            staging.sync_notes()?;
+        }
+        for entry in plan.entries {
+            apply_entry(entry, staging)?;
+        }
+        let mut objects = BTreeMap::new();
+        for PlannedObject { toi, layout, files, group, source } in plan.objects {
+            let staged = stage(staging, layout, files.extents)?;
+            let object = OpenObject::with_journal(staged, files.names, Arc::clone(staging));
+            objects.insert(toi, TreeObject { object: Arc::new(object), group, source });
+        }
+        let mut left = plan.saved;
+        staging.reconcile(objects.iter().map(|(&toi, o)| (toi, &o.object.staged)), &mut left)?;
+        staging.check_room()?;
+        // Files that an earlier run verified, and whose names it did not give them all.
+        staging.publish(&plan.verified)?;
+        for (&toi, TreeObject { object, source, .. }) in &objects {
+            if *source == BlockSource::ExistingFiles {
+                let directory = &self.root.directory;
+                for sbn in existing.copy(tree, directory, toi, &object.staged, staging)? {
+                    let whole = KeptBlock { whole: true, ..KeptBlock::default() };
+                    left.blocks.insert((toi, sbn), whole);
+                }
+            }
+        }
+        left.committed.extend(plan.complete);
+        let groups = plan.groups.into_iter().map(|(id, group)| {
+            let waiting = group.objects.clone();
+            (id, OpenGroup { files: group.files, objects: group.objects, waiting })
+        });
+        let opened = objects.iter().map(|(&toi, open)| OpenedObject {
+            toi: Toi::from(toi),
+            object: Arc::clone(&open.object),
+        });
+        let opened = Opened {
+            objects: opened.collect(),
+            saved: saved::for_protocol(left),
+            deselected: plan.deselected,
+            part: plan.part,
+        };
+        let open = OpenTree {
+            staging: Arc::clone(staging),
+            objects,
+            groups: groups.collect(),
+            without_objects: plan.without_objects,
+            corrections: plan.corrections,
+            version: tree.manifest.version(),
+        };
+        Ok((open, opened))
+    }
+
+    /// Commits the files of an object's group if this was the last object of it to be verified.
+    pub(super) fn commit(&mut self, toi: Toi) -> Result<(), Error> {
+        self.open.as_mut().map_or(Ok(()), |open| open.commit(toi))
+    }
+
+    /// Commits what has no object (empty files, links, directories) and removes the staging
+    /// directory.
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let staging = open.staging;
+        staging.commit(&open.without_objects)?;
+        staging.correct(&open.corrections)?;
+        staging.commit_directories()?;
+        // After everything that the mark vouches for, and before success is reported.
+        if let Some(mark) = &mut self.mark {
+            mark.raise(&self.root.directory, open.version)?;
+        }
+        Ok(staging.remove()?)
+    }
+
+    /// Syncs what a later run resumes: the host may be about to be switched off. If that fails, a
+    /// power failure costs what came since the last time.
+    pub(super) fn sync(&self) {
+        let _ = self.open.as_ref().map(|open| open.staging.sync());
+    }
+}
+
+impl OpenTree {
+    fn commit(&mut self, toi: Toi) -> Result<(), Error> {
+        let toi = toi.0 as u32;
+        let Some(TreeObject { object, group, .. }) = self.objects.remove(&toi) else {
+            return Ok(());
+        };
+        if let Some(group) = self.groups.get_mut(&group)
+            && group.waiting.remove(&toi)
+        {
+            if !group.waiting.is_empty() {
+                // Without the spool the only notes that are true are those of complete blocks: the
+                // disk must have these first.
+                self.staging.sync()?;
+                return Ok(object.staged.remove_spool()?);
+            }
+            self.staging.settle(&group.files)?;
+            // After a crash between two names, a later run gives the others theirs.
+            let notes: Vec<_> = group.objects.iter().map(|&toi| Note::Committed { toi }).collect();
+            self.staging.note(&notes)?;
+            self.staging.sync_notes()?;
+            self.staging.publish(&group.files)?;
+        }
+        Ok(object.staged.remove_spool()?)
+    }
+}
+
+/// Adds an entry to the staging directory.
+fn apply_entry(entry: PlannedEntry, staging: &Staging) -> Result<(), StagingError> {
+    let PlannedEntry { name, action } = entry;
+    match action {
+        EntryAction::MakeDirectory(attributes) => staging.add_directory(name, attributes)?,
+        EntryAction::SkipDirectory(attributes) => staging.pass_over_directory(name, attributes),
+        EntryAction::Skip => _ = staging.pass_over(&name)?,
+        EntryAction::Spare(file) => {
+            staging.add_spare(&name, file.length, file.holes, file.attributes)?;
+        }
+        EntryAction::Keep { length } => _ = staging.add_existing(name, length)?,
+        EntryAction::Verified { length } => _ = staging.add_verified(name, length)?,
+        EntryAction::Link { leads_to } => _ = staging.add_link(name, leads_to)?,
+        EntryAction::Receive(file) => {
+            staging.add_sparse_file(name, file.length, file.holes, file.attributes)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+    use fontana_store::{StagingOptions, TargetDirectory};
+    use fontana_wire::{BlockHasher, Entry, FileEntry, ManifestObject, Metadata, RelativePath};
+    use std::path::Path;
+
+    const CONTENT: &[u8; 64] = b"sixty-four bytes, which are one block of four symbols of sixteen";
+
+    /// Opens one file of one block, as a receiver does.
+    fn open(target: &Path) -> (TreeTarget, Opened) {
+        let scheme = FecScheme::NoCode { max_source_block_length: 4 };
+        let oti = Oti { transfer_length: 64, symbol_size: 16, scheme };
+        let mut hasher = BlockHasher::new();
+        hasher.update(CONTENT);
+        let object = ManifestObject { toi: 1, oti, block_hashes: vec![hasher.finalize()] };
+        let path = RelativePath::new("file").unwrap();
+        let file = Entry::File(FileEntry::whole_object(path, Metadata::default(), 1, 64));
+        let manifest = Manifest::new(1, "", vec![object], vec![file]).unwrap();
+        let directory = Arc::new(TargetDirectory::open(target).unwrap());
+        let root = StagingRoot { directory, options: StagingOptions::default() };
+        let selection = Selection::new(&[]).unwrap();
+        let options = TreeOptions { selection, skip_existing: false, workers: 1 };
+        let (reports, _) = crossbeam_channel::unbounded();
+        let mut tree = TreeTarget::new(root, options, None, Stop::new(), reports);
+        let opened = tree.open(&manifest).unwrap();
+        (tree, opened)
+    }
+
+    #[test]
+    fn a_committed_file_that_was_removed_is_received_again_also_after_another_interruption() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut tree, opened) = open(directory.path());
+        let OpenedObject { toi, object } = &opened.objects[0];
+        object.staged.write_source_run(Sbn(0), Esi(0), CONTENT).unwrap();
+        object.note(&[Note::Whole { toi: 1, sbn: Sbn(0) }]).unwrap();
+        tree.commit(*toi).unwrap();
+        let file = directory.path().join("file");
+        assert_eq!(std::fs::read(&file).unwrap(), CONTENT);
+        drop((tree, opened));
+
+        std::fs::remove_file(&file).unwrap();
+        let (tree, opened) = open(directory.path());
+        assert!(opened.saved.committed.is_empty() && opened.saved.blocks.is_empty());
+        let object = &opened.objects[0].object;
+        object.staged.write_source(Sbn(0), Esi(2), &CONTENT[32..48]).unwrap();
+        object.note(&[Note::InPlace { toi: 1, sbn: Sbn(0), esi: Esi(2) }]).unwrap();
+        drop((tree, opened));
+
+        let (_, opened) = open(directory.path());
+        assert!(!file.exists(), "three of its symbols are missing");
+        assert!(opened.saved.committed.is_empty());
+        assert_eq!(opened.saved.blocks.len(), 1);
+        assert_eq!(opened.saved.blocks[0].in_place, [Esi(2)]);
+    }
+}
