@@ -36,13 +36,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-mod deliver;
+mod delivery;
 mod driver;
 mod into;
 mod object;
 mod outcome;
-mod pieces;
-mod pipe;
 mod plan;
 mod saved;
 mod staging_root;

@@ -1,11 +1,9 @@
 //! Drives a [`Receiver`]: one thread drains the socket, this one decides, workers write and
 //! decode, and one brings files to their names.
 
-use super::deliver::{DeliveryReport, InPlace, Writer};
-use super::into::ReceiveInto;
+use super::delivery::{DeliveryReport, OrderedDelivery};
 use super::object::{OpenObject, OpenedObject};
 use super::outcome::{Outcome, Over};
-use super::pipe::{self, Pipe};
 use super::staging_root::StagingRoot;
 use super::syncer;
 use super::target::{Target, TargetReport, TargetSetup};
@@ -26,7 +24,7 @@ use fontana_proto::{
     ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, Receiver, ReceiverConfig,
     SplitMix64, Subscription, SubscriptionLimits, SymbolBytes, Verified, drain,
 };
-use fontana_store::{Device, Staging, StagingOptions};
+use fontana_store::{Staging, StagingOptions};
 use fontana_wire::{StreamIndex, Toi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -100,11 +98,7 @@ pub(super) fn run(
         abandoned: abandoned.clone(),
         reports: target_reports.clone(),
     });
-    let (pipe, device) = match into {
-        ReceiveInto::Directory => (None, None),
-        ReceiveInto::Writer(writer) => (Some(Pipe::new(Box::new(Writer(writer)))?), None),
-        ReceiveInto::Device(device) => (None, Some(device)),
-    };
+    let delivery = OrderedDelivery::new(into, root)?;
     let summary = std::thread::scope(|scope| {
         // An early return drops the senders of all jobs, which ends the threads.
         let target_jobs = target_jobs;
@@ -146,10 +140,7 @@ pub(super) fn run(
             objects: BTreeMap::new(),
             loss: LocalLoss::default(),
             losing: options.simulated_loss.map(Losing::new),
-            pipe,
-            streaming: false,
-            device,
-            root,
+            delivery,
             outcome: Outcome::default(),
             observe,
         };
@@ -202,13 +193,7 @@ struct Driver<'a, 'b> {
     objects: BTreeMap<Toi, Arc<OpenObject>>,
     loss: LocalLoss,
     losing: Option<Losing>,
-    /// The way to a consumer, if there is one.
-    pipe: Option<Pipe>,
-    /// What goes there is a stream: object by object.
-    streaming: bool,
-    /// Where a stream goes if nobody takes it, instead of a file of its name.
-    device: Option<Device>,
-    root: StagingRoot,
+    delivery: OrderedDelivery,
     outcome: Outcome,
     observe: &'a mut (dyn FnMut(ReceiveEvent<'_>) + 'b),
 }
@@ -244,7 +229,7 @@ impl Driver<'_, '_> {
         let mut last_heard = (0, Duration::ZERO);
         loop {
             self.drain(None)?;
-            let delivered = pipe::reports(self.pipe.as_ref());
+            let delivered = self.delivery.reports();
             self.flush();
             let elapsed = self.elapsed();
             if elapsed >= last_observed + OBSERVE_EVERY {
@@ -418,15 +403,13 @@ impl Driver<'_, '_> {
                     self.hand_to_worker(block.sbn.0, WorkerJob::Settle { object, block, whole });
                 }
             }
-            Job::Commit { toi } => match (&self.pipe, self.objects.get(&toi)) {
-                (Some(pipe), Some(object)) if self.streaming => {
-                    pipe.on_fragment(toi, Arc::clone(object));
-                }
+            // A fragment is committed when it was delivered, and all is finished when it was.
+            Job::Commit { toi } => match (self.delivery.stream(), self.objects.get(&toi)) {
+                (Some(stream), Some(object)) => stream.deliver_fragment(toi, object),
                 _ => self.hand_to_target(job),
             },
-            // First the consumer has to take all of it.
-            Job::Finish => match &self.pipe {
-                Some(pipe) => pipe.deliverer().finish(),
+            Job::Finish => match self.delivery.thread() {
+                Some(thread) => thread.finish(),
                 None => self.hand_to_target(Job::Finish),
             },
             Job::Prepare { .. } | Job::Release { .. } => {}
@@ -506,22 +489,11 @@ impl Driver<'_, '_> {
         self.receiver.handle_done(self.now(), done);
     }
 
-    /// A stream that nobody takes goes to a file of its name.
     fn begin_stream(&mut self, index: &StreamIndex, verified: Verified) {
         self.outcome.accepted = Some(verified);
-        self.streaming = true;
-        if self.pipe.is_none() {
-            let pipe = match self.device.take() {
-                Some(device) => Pipe::new(Box::new(InPlace::new(device))),
-                None => Pipe::into_file(index, self.root.clone()),
-            };
-            match pipe {
-                Ok(pipe) => self.pipe = Some(pipe),
-                Err(error) => {
-                    self.outcome.failures.insert(Toi::MANIFEST, error);
-                    self.outcome.over = Some(Over::GivenUp);
-                }
-            }
+        if let Err(error) = self.delivery.begin_stream(index) {
+            self.outcome.failures.insert(Toi::MANIFEST, error);
+            self.outcome.over = Some(Over::GivenUp);
         }
     }
 
@@ -529,7 +501,7 @@ impl Driver<'_, '_> {
         match report {
             DeliveryReport::Delivered { number } => {
                 let toi = StreamIndex::toi(u32::try_from(number).unwrap_or(u32::MAX));
-                if self.streaming && self.objects.remove(&toi).is_some() {
+                if self.delivery.stream().is_some() && self.objects.remove(&toi).is_some() {
                     self.hand_to_target(Job::Commit { toi });
                 }
             }
@@ -564,6 +536,6 @@ impl Driver<'_, '_> {
 
     fn summary(self, over: Over) -> ReceiveSummary {
         let progress = self.progress();
-        self.outcome.summary(over, progress, self.pipe)
+        self.outcome.summary(over, progress, self.delivery.end())
     }
 }

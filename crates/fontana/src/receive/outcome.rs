@@ -1,6 +1,5 @@
 //! How a reception ends: what has happened, and the verdict on it.
 
-use super::pipe::Pipe;
 use super::{Delivery, Ended, ObjectReport, ReceiveProgress, ReceiveSummary};
 use crate::error::Error;
 use crate::verdict::Verdict;
@@ -46,10 +45,10 @@ impl Outcome {
         self,
         over: Over,
         progress: ReceiveProgress,
-        pipe: Option<Pipe>,
+        delivered: Option<u64>,
     ) -> ReceiveSummary {
         let closed = over == Over::ConsumerGone;
-        let delivery = pipe.map(|pipe| Delivery { bytes: pipe.end(), closed });
+        let delivery = delivered.map(|bytes| Delivery { bytes, closed });
         let Outcome {
             accepted,
             manifest,

@@ -38,9 +38,7 @@ impl Driver<'_, '_> {
                 self.outcome.manifest = Some((hash, manifest.version()));
                 self.outcome.accepted = Some(verified);
                 let manifest = &*manifest;
-                if let Some(pipe) = &mut self.pipe {
-                    pipe.begin(manifest);
-                }
+                self.delivery.begin_file(manifest);
                 (self.observe)(ReceiveEvent::Accepted { session, manifest, hash, verified });
             }
             Event::StreamOffered { session, index } => {
@@ -97,11 +95,7 @@ impl Driver<'_, '_> {
             }
             Event::Complete => self.outcome.over = Some(Over::Complete),
             Event::GivenUp => self.outcome.over = Some(Over::GivenUp),
-            Event::BlockVerified { block } => {
-                if let Some(pipe) = &mut self.pipe {
-                    pipe.on_verified(block, &self.objects);
-                }
-            }
+            Event::BlockVerified { block } => self.delivery.on_verified(block, &self.objects),
             Event::Level { channels, received_bytes_per_second, .. } => {
                 (self.observe)(ReceiveEvent::Level { channels, received_bytes_per_second });
             }
@@ -119,7 +113,7 @@ impl Driver<'_, '_> {
             toi,
             names: object.map_or_else(Vec::new, |object| object.names().to_vec()),
             verified,
-            bytes: object.map_or(0, |object| object.staged.layout().oti().transfer_length),
+            bytes: object.map_or(0, |object| object.length()),
             reception_inefficiency: inefficiency,
             loss: self.progress().loss(),
             elapsed,

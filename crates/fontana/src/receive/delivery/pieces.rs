@@ -1,4 +1,4 @@
-//! A file of a manifest as pieces of verified blocks, for a consumer that wants it in its order.
+//! A file of a manifest as pieces of verified blocks, for a consumer that reads it in order.
 
 use fontana_fec::Sbn;
 use fontana_proto::BlockId;
@@ -8,28 +8,44 @@ use std::ops::Range;
 
 /// What a file is made of. Every piece has a number: its place in the file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Pieces {
-    /// Number and bytes of the object, for each block that the file has bytes of.
-    pub(super) of_block: BTreeMap<BlockId, Vec<(u64, Range<u64>)>>,
-    /// Number and length of each hole.
-    pub(super) holes: Vec<(u64, u64)>,
+pub(super) struct FilePieces {
+    /// The pieces that each block holds.
+    pub(super) of_block: BTreeMap<BlockId, Vec<BlockPiece>>,
+    pub(super) holes: Vec<HolePiece>,
 }
 
-impl Pieces {
+/// Bytes of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BlockPiece {
+    pub(super) number: u64,
+    /// Their range in the object.
+    pub(super) range: Range<u64>,
+}
+
+/// A hole of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HolePiece {
+    pub(super) number: u64,
+    /// Bytes of the hole.
+    pub(super) length: u64,
+}
+
+impl FilePieces {
     pub(super) fn of(file: &FileEntry, manifest: &Manifest) -> Self {
         let mut pieces = Self::default();
         let mut number = 0;
         for &segment in &file.segments {
             match segment {
                 Segment::Hole { length } => {
-                    pieces.holes.push((number, length));
+                    pieces.holes.push(HolePiece { number, length });
                     number += 1;
                 }
                 Segment::Extent { toi, object_offset, length } => {
                     let range = object_offset..object_offset.saturating_add(length);
-                    for (sbn, part) in split(manifest, toi, range) {
+                    for (sbn, range) in split(manifest, toi, range) {
                         let block = BlockId { toi: Toi::from(toi), sbn };
-                        pieces.of_block.entry(block).or_default().push((number, part));
+                        let piece = BlockPiece { number, range };
+                        pieces.of_block.entry(block).or_default().push(piece);
                         number += 1;
                     }
                 }
@@ -45,7 +61,7 @@ fn split(manifest: &Manifest, toi: u32, range: Range<u64>) -> Vec<(Sbn, Range<u6
         return Vec::new();
     };
     let block = |sbn| layout.block_range(Sbn(sbn)).unwrap_or(u64::MAX..u64::MAX);
-    // Blocks follow each other: the first one that ends behind the start, found by halving.
+    // Blocks follow each other: a binary search for the first one that ends behind the start.
     let (mut first, mut beyond) = (0, layout.block_count());
     while first < beyond {
         let middle = first + (beyond - first) / 2;
@@ -86,15 +102,16 @@ mod tests {
         };
         let objects = vec![object(1, 3), object(2, 2)];
         let manifest = Manifest::new(1, "", objects, vec![Entry::File(file.clone())]).unwrap();
-        let pieces = Pieces::of(&file, &manifest);
+        let pieces = FilePieces::of(&file, &manifest);
         let block = |toi, sbn| BlockId { toi: Toi(toi), sbn: Sbn(sbn) };
+        let piece = |number, range| BlockPiece { number, range };
         let expected = [
-            (block(1, 0), vec![(0, 35..40), (5, 0..1)]),
-            (block(1, 1), vec![(1, 40..70)]),
-            (block(1, 2), vec![(2, 70..75)]),
-            (block(2, 1), vec![(4, 50..100)]),
+            (block(1, 0), vec![piece(0, 35..40), piece(5, 0..1)]),
+            (block(1, 1), vec![piece(1, 40..70)]),
+            (block(1, 2), vec![piece(2, 70..75)]),
+            (block(2, 1), vec![piece(4, 50..100)]),
         ];
         assert_eq!(pieces.of_block, BTreeMap::from(expected));
-        assert_eq!(pieces.holes, [(3, 7)]);
+        assert_eq!(pieces.holes, [HolePiece { number: 3, length: 7 }]);
     }
 }

@@ -1,0 +1,99 @@
+//! What takes delivered bytes.
+
+use crate::error::Error;
+use fontana_store::{Device, GrowingFile};
+use std::io::{self, Write};
+
+/// Bytes that are read back from a device at a time.
+const CHUNK: usize = 64 << 10;
+
+/// What takes delivered bytes, in their order.
+pub(super) enum Sink {
+    /// The caller's writer.
+    Writer(Box<dyn Write + Send>),
+    /// The file of a stream.
+    File(Box<GrowingFile>),
+    /// A device that holds a stream.
+    Device(Box<StreamOnDevice>),
+}
+
+impl Sink {
+    /// Whether a write may never return.
+    pub(super) fn may_block(&self) -> bool {
+        matches!(self, Self::Writer(_))
+    }
+
+    /// Completes what was written.
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Writer(writer) => writer.flush().map_err(|error| Error::Consumer { error }),
+            Self::File(file) => Ok(file.commit()?),
+            Self::Device(stream) => stream.finish(),
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Writer(writer) => writer.write(bytes),
+            Self::File(file) => file.write(bytes),
+            Self::Device(stream) => stream.append(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Writer(writer) => writer.flush(),
+            Self::File(file) => file.flush(),
+            Self::Device(_) => Ok(()),
+        }
+    }
+}
+
+/// A stream on a device: written in order, and read back at the end.
+pub(super) struct StreamOnDevice {
+    device: Device,
+    length: u64,
+    written: blake3::Hasher,
+}
+
+impl StreamOnDevice {
+    pub(super) fn new(device: Device) -> Self {
+        Self { device, length: 0, written: blake3::Hasher::new() }
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let end = self.length + bytes.len() as u64;
+        if let Some(capacity) = self.device.capacity().filter(|&capacity| capacity < end) {
+            let path = self.device.path().to_owned();
+            let full = Error::TooSmall { path, capacity, length: end };
+            return Err(io::Error::new(io::ErrorKind::StorageFull, full));
+        }
+        self.device
+            .write_all_at(self.length, bytes)
+            .map_err(|error| io::Error::other(Error::from(error)))?;
+        self.written.update(bytes);
+        self.length = end;
+        Ok(bytes.len())
+    }
+
+    /// Syncs the device, and compares what it then holds with what was written.
+    fn finish(&mut self) -> Result<(), Error> {
+        self.device.set_length(self.length)?;
+        self.device.settle()?;
+        let (mut read, mut at) = (blake3::Hasher::new(), 0);
+        let mut chunk = vec![0; CHUNK];
+        while at < self.length {
+            let count = (self.length - at).min(CHUNK as u64);
+            let bytes = chunk.get_mut(..count as usize).unwrap_or_default();
+            self.device.read_exact_at(at, bytes)?;
+            read.update(bytes);
+            at += count;
+        }
+        if read.finalize() != self.written.finalize() {
+            return Err(Error::ReadBack { path: self.device.path().to_owned() });
+        }
+        Ok(())
+    }
+}
