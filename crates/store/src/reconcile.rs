@@ -1,7 +1,7 @@
 //! Comparing the notes of an earlier receiver with the files that are there.
 //!
 //! A staged file has its full length from its creation on. If it is shorter when a receiver resumes
-//! (a damaged disk, a copy that was interrupted, or somebody removed it), the bytes behind its end
+//! (a damaged disk, an interrupted copy, or a user truncated it), the bytes behind its end
 //! are gone, whatever the journal says of them. Their symbols must be received again: a symbol that
 //! is read as zeros makes its whole block wrong.
 

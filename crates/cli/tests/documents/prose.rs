@@ -99,7 +99,7 @@ fn check<'a>(file: &Path, lines: impl Iterator<Item = (usize, &'a str)>, hits: &
             hits.words.push(format!("{place}: \"{word}\": {instead}"));
         }
         let width = line.chars().count();
-        let is_row = line.starts_with('|');
+        let is_row = line.trim_start_matches([' ', '/', '!']).starts_with('|');
         if width > COLUMNS && !is_row && !line.contains("://") {
             hits.columns.push(format!("{place}: {width} columns"));
         }
