@@ -46,6 +46,7 @@ mod saved;
 mod staging_root;
 mod syncer;
 mod target;
+mod threads;
 mod worker;
 
 /// Datagrams that are thrown away on purpose: a lossy path for demonstrations and tests, seeded,

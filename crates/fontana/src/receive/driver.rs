@@ -5,26 +5,25 @@ use super::delivery::{DeliveryReport, OrderedDelivery};
 use super::object::{OpenObject, OpenedObject};
 use super::outcome::{Outcome, Over};
 use super::staging_root::StagingRoot;
-use super::syncer;
 use super::target::{Target, TargetReport, TargetSetup};
-use super::worker::{self, Attempt, WorkerJob, WorkerJobs, WorkerReport};
+use super::threads::{Reports, Threads, WorkerShare, report_channels};
+use super::worker::{Attempt, WorkerJob, WorkerReport};
 use super::{
-    Command, ReceiveEvent, ReceiveProgress, ReceiveSession, ReceiveSummary, SILENCE, SimulatedLoss,
-    Versions,
+    Command, ReceiveEvent, ReceiveOptions, ReceiveProgress, ReceiveSession, ReceiveSummary,
+    SILENCE, SimulatedLoss, Versions,
 };
 use crate::error::Error;
 use crate::reach::Listening;
 use crate::resume::known_manifest;
 use crate::stop::Stop;
-use crossbeam_channel::{Receiver as ChannelReceiver, Sender, bounded, select_biased, unbounded};
+use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
 use fontana_net::rx_thread::LocalLoss;
-use fontana_net::thread::spawn_scoped;
 use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
     ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, Receiver, ReceiverConfig,
-    SplitMix64, Subscription, SubscriptionLimits, SymbolBytes, Verified, drain,
+    ReceiverLimits, SplitMix64, Subscription, SubscriptionLimits, SymbolBytes, Verified, drain,
 };
-use fontana_store::{Staging, StagingOptions};
+use fontana_store::{StagingOptions, TargetDirectory};
 use fontana_wire::{StreamIndex, Toi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -42,10 +41,6 @@ const BATCH_BYTES: usize = 256 << 10;
 /// How long a receiver that follows versions listens when it has heard an old one: a newer one may
 /// be sent beside it.
 const LOOK: Duration = Duration::from_secs(1);
-/// Lists of tasks that may wait for one worker: then the deciding thread waits, and the receive
-/// thread throws away and counts.
-const WORKER_QUEUE: usize = 64;
-
 pub(super) fn run(
     session: ReceiveSession,
     stop: &Stop,
@@ -56,36 +51,13 @@ pub(super) fn run(
         options, sockets, listening, target, selection, mark, commands, into, ..
     } = session;
     let (keep_open, commands) = commands;
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let receiver = Receiver::new(
-        ReceiverConfig {
-            expectation: options.expectation.clone(),
-            acceptance: options.acceptance,
-            metadata: options.metadata,
-            known_manifest: options
-                .expectation
-                .manifest
-                .and_then(|hash| known_manifest(&target, hash, &limits.manifest)),
-            policy: options.policy,
-            limits,
-            started_at_unix_seconds: wall.as_secs(),
-            silence_after: SILENCE,
-        },
-        Subscription::Declared(SubscriptionLimits {
-            // Those that the ticket has groups for.
-            max_channels: options.max_channels.min(options.reach.channels.count()),
-            max_bytes_per_second: options.max_rate_bytes_per_second.unwrap_or(u64::MAX),
-            ..SubscriptionLimits::default()
-        }),
-    );
+    let receiver = receiver(&options, &target, limits);
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =
         ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
             .map_err(|error| Error::System { doing: "start the receive thread", error })?;
 
-    let (reports, done) = unbounded();
-    let (target_reports, target_done) = unbounded();
-    let (target_jobs, target_queue) = unbounded();
+    let (senders, reports) = report_channels();
     let abandoned = Stop::new();
     let staging = StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() };
     let root = StagingRoot { directory: target, options: staging };
@@ -96,32 +68,12 @@ pub(super) fn run(
         selection,
         mark,
         abandoned: abandoned.clone(),
-        reports: target_reports.clone(),
+        reports: senders.target.clone(),
     });
     let delivery = OrderedDelivery::new(into, root)?;
     let summary = std::thread::scope(|scope| {
-        // An early return drops the senders of all jobs, which ends the threads.
-        let target_jobs = target_jobs;
-        let mut workers = Vec::new();
-        for _ in 0..options.workers.max(1) {
-            let (jobs, queue) = bounded(WORKER_QUEUE);
-            let reports = reports.clone();
-            let work = move || worker::run(&queue, &reports, shares.worker_bytes);
-            spawn_scoped(scope, "place", work)?;
-            workers.push(WorkerQueue { jobs, waiting: Vec::new() });
-        }
-        // At most one attempt for each block.
-        let (solver, attempts) = unbounded();
-        for _ in 0..options.workers.max(1) {
-            let (attempts, reports) = (attempts.clone(), reports.clone());
-            spawn_scoped(scope, "solve", move || worker::run_solver(&attempts, &reports))?;
-        }
-        let (opened, stagings) = unbounded();
-        let syncer_reports = reports.clone();
-        spawn_scoped(scope, "sync", move || syncer::run(&stagings, &syncer_reports))?;
-        drop((attempts, reports));
-        let files = &mut target;
-        spawn_scoped(scope, "disk", move || files.run(&target_queue, &target_reports))?;
+        let share = WorkerShare { count: options.workers.max(1), bytes: shares.worker_bytes };
+        let threads = Threads::spawn(scope, share, &mut target, senders)?;
         let mut driver = Driver {
             clock: Clock::start(),
             receiver,
@@ -133,10 +85,7 @@ pub(super) fn run(
             only_one_manifest: options.expectation.manifest.is_some(),
             follows: options.versions == Versions::Newer,
             old_version_heard: None,
-            workers,
-            solver,
-            target: target_jobs,
-            syncer: opened,
+            threads,
             objects: BTreeMap::new(),
             loss: LocalLoss::default(),
             losing: options.simulated_loss.map(Losing::new),
@@ -144,7 +93,7 @@ pub(super) fn run(
             outcome: Outcome::default(),
             observe,
         };
-        let over = driver.run(stop, &rx, &done, &target_done, &commands, &options);
+        let over = driver.run(stop, &rx, &reports, &commands, &options);
         abandoned.set();
         drop(keep_open);
         over.map(|over| driver.summary(over))
@@ -158,17 +107,34 @@ pub(super) fn run(
     Ok(summary)
 }
 
-struct WorkerQueue {
-    jobs: Sender<WorkerJobs>,
-    waiting: Vec<WorkerJob>,
-}
-
-impl WorkerQueue {
-    fn send(&mut self, session_packets: u64) {
-        let list = std::mem::take(&mut self.waiting);
-        // The worker lives as long as this end of its queue.
-        let _ = self.jobs.send(WorkerJobs { list, session_packets });
-    }
+/// The endpoint, as the options describe it.
+fn receiver(
+    options: &ReceiveOptions,
+    directory: &TargetDirectory,
+    limits: ReceiverLimits,
+) -> Receiver {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Receiver::new(
+        ReceiverConfig {
+            expectation: options.expectation.clone(),
+            acceptance: options.acceptance,
+            metadata: options.metadata,
+            known_manifest: options
+                .expectation
+                .manifest
+                .and_then(|hash| known_manifest(directory, hash, &limits.manifest)),
+            policy: options.policy,
+            limits,
+            started_at_unix_seconds: wall.as_secs(),
+            silence_after: SILENCE,
+        },
+        Subscription::Declared(SubscriptionLimits {
+            // Those that the ticket has groups for.
+            max_channels: options.max_channels.min(options.reach.channels.count()),
+            max_bytes_per_second: options.max_rate_bytes_per_second.unwrap_or(u64::MAX),
+            ..SubscriptionLimits::default()
+        }),
+    )
 }
 
 struct Driver<'a, 'b> {
@@ -186,10 +152,7 @@ struct Driver<'a, 'b> {
     follows: bool,
     /// Since when only versions have been heard that are not newer.
     old_version_heard: Option<Duration>,
-    workers: Vec<WorkerQueue>,
-    solver: Sender<Attempt>,
-    target: Sender<Job>,
-    syncer: Sender<Arc<Staging>>,
+    threads: Threads,
     objects: BTreeMap<Toi, Arc<OpenObject>>,
     loss: LocalLoss,
     losing: Option<Losing>,
@@ -220,17 +183,16 @@ impl Driver<'_, '_> {
         &mut self,
         stop: &Stop,
         rx: &ReceiveThread,
-        done: &ChannelReceiver<WorkerReport>,
-        target_done: &ChannelReceiver<TargetReport>,
+        reports: &Reports,
         commands: &ChannelReceiver<Command>,
-        options: &super::ReceiveOptions,
+        options: &ReceiveOptions,
     ) -> Result<Over, Error> {
         let mut last_observed = Duration::ZERO;
         let mut last_heard = (0, Duration::ZERO);
         loop {
             self.drain(None)?;
             let delivered = self.delivery.reports();
-            self.flush();
+            self.threads.flush(self.receiver.stats().session_packets);
             let elapsed = self.elapsed();
             if elapsed >= last_observed + OBSERVE_EVERY {
                 last_observed = elapsed;
@@ -266,8 +228,8 @@ impl Driver<'_, '_> {
                 due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
             // What is finished first: it frees memory and says when to stop listening.
             select_biased! {
-                recv(done) -> report => if let Ok(report) = report { self.on_worker(report) },
-                recv(target_done) -> report => if let Ok(report) = report { self.on_target(report) },
+                recv(reports.workers) -> report => if let Ok(report) = report { self.on_worker(report) },
+                recv(reports.target) -> report => if let Ok(report) = report { self.on_target(report) },
                 recv(delivered) -> report => if let Ok(report) = report { self.on_delivery(report) },
                 recv(commands) -> command => if let Ok(Command::Accept(session)) = command {
                     self.receiver.accept(session);
@@ -372,7 +334,7 @@ impl Driver<'_, '_> {
 
     fn on_job(&mut self, job: Job, current: Option<&[u8]>) {
         match job {
-            Job::Open(_) => self.hand_to_target(job),
+            Job::Open(_) => self.threads.hand_to_target(job),
             Job::Place { block, esi, to, symbol } => {
                 let symbol = match symbol {
                     SymbolBytes::Kept(bytes) => Some(bytes),
@@ -387,8 +349,7 @@ impl Driver<'_, '_> {
                 }
             }
             Job::Solve { block, decoder, budget } => {
-                // The thread lives as long as this end of its queue.
-                let _ = self.solver.send(Attempt { block, decoder, budget });
+                self.threads.solve(Attempt { block, decoder, budget });
             }
             Job::Recover { block, recipe, spool } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
@@ -406,45 +367,19 @@ impl Driver<'_, '_> {
             // A fragment is committed when it was delivered, and all is finished when it was.
             Job::Commit { toi } => match (self.delivery.stream(), self.objects.get(&toi)) {
                 (Some(stream), Some(object)) => stream.deliver_fragment(toi, object),
-                _ => self.hand_to_target(job),
+                _ => self.threads.hand_to_target(job),
             },
             Job::Finish => match self.delivery.thread() {
                 Some(thread) => thread.finish(),
-                None => self.hand_to_target(Job::Finish),
+                None => self.threads.hand_to_target(Job::Finish),
             },
             Job::Prepare { .. } | Job::Release { .. } => {}
         }
     }
 
-    fn hand_to_target(&self, job: Job) {
-        // The thread runs until this end of its queue is dropped.
-        let _ = self.target.send(job);
-    }
-
-    /// Blocks of one number share a worker; consecutive ones do not.
     fn hand_to_worker(&mut self, number: u32, job: WorkerJob) {
         let session_packets = self.receiver.stats().session_packets;
-        let count = self.workers.len().max(1);
-        if let Some(worker) = self.workers.get_mut(number as usize % count) {
-            worker.waiting.push(job);
-            // A train of 64 datagrams is as good as any number.
-            if worker.waiting.len() >= 64 {
-                worker.send(session_packets);
-            }
-        }
-    }
-
-    /// Hands over what is waiting, but to a worker that is behind only in full lists: then its queue
-    /// has room for some thousand packets, and a disk that is busy for a moment (thousands of small
-    /// files) does not keep this thread from noticing that enough was heard.
-    fn flush(&mut self) {
-        let session_packets = self.receiver.stats().session_packets;
-        let is_due = |worker: &&mut WorkerQueue| {
-            !worker.waiting.is_empty() && worker.jobs.len() < WORKER_QUEUE / 2
-        };
-        for worker in self.workers.iter_mut().filter(is_due) {
-            worker.send(session_packets);
-        }
+        self.threads.hand_to_worker(number, job, session_packets);
     }
 
     fn on_worker(&mut self, report: WorkerReport) {
@@ -470,8 +405,7 @@ impl Driver<'_, '_> {
             TargetReport::Opened { toi, opened } => {
                 // All objects of a manifest share one staging directory.
                 if let Some(staging) = opened.objects.first().and_then(|o| o.object.journal()) {
-                    // The thread has ended if the medium refused something: that was told.
-                    let _ = self.syncer.send(Arc::clone(staging));
+                    self.threads.keep_synced(staging);
                 }
                 let objects = opened.objects.into_iter();
                 self.objects.extend(objects.map(|OpenedObject { toi, object }| (toi, object)));
@@ -502,10 +436,10 @@ impl Driver<'_, '_> {
             DeliveryReport::Delivered { number } => {
                 let toi = StreamIndex::toi(u32::try_from(number).unwrap_or(u32::MAX));
                 if self.delivery.stream().is_some() && self.objects.remove(&toi).is_some() {
-                    self.hand_to_target(Job::Commit { toi });
+                    self.threads.hand_to_target(Job::Commit { toi });
                 }
             }
-            DeliveryReport::Finished => self.hand_to_target(Job::Finish),
+            DeliveryReport::Finished => self.threads.hand_to_target(Job::Finish),
             DeliveryReport::Failed(error) if error.is_closed_consumer() => {
                 self.outcome.over = Some(Over::ConsumerGone);
             }
