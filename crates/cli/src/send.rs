@@ -332,7 +332,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn observe(&mut self, progress: &SendProgress<'_>) {
         for error in progress.failures.iter().skip(self.failures_told) {
-            let mut failure = Failure::from(error);
+            let mut failure = Failure::from(&**error);
             if progress.failures.len() < self.objects {
                 failure.way_out.push_str("\nthe other files go on");
             }

@@ -2,11 +2,12 @@
 
 use crate::verdict::Verdict;
 use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError, ThreadError};
-use fontana_proto::{ControlError, StreamBreak};
+use fontana_proto::{Category, ControlError, JobError, StreamBreak};
 use fontana_store::{EncodeError, ScanError, SourceError, StagingError};
 use fontana_wire::{CongestionError, HeadError, PathError};
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// An error, with a [verdict](Error::verdict) and a [way out](Error::way_out).
 #[derive(Debug, thiserror::Error)]
@@ -308,6 +309,24 @@ impl Error {
             | Self::Range { .. }
             | Self::TooMuch(_) => Verdict::Usage,
         }
+    }
+
+    /// The class of a job's failure.
+    fn category(&self) -> Category {
+        match self {
+            Self::Source(error) => error.category(),
+            Self::Staging(error) => error.category(),
+            Self::Name { .. } | Self::Unsupported { .. } | Self::TooSmall { .. } => {
+                Category::Refused
+            }
+            Self::Content { .. } | Self::MissingSlices { .. } => Category::Geometry,
+            _ => Category::Io,
+        }
+    }
+
+    /// What an endpoint is told of a job that failed.
+    pub(crate) fn of_job(error: &Arc<Self>) -> JobError {
+        JobError::new(error.category(), Arc::<Self>::clone(error))
     }
 
     /// Whether a consumer has closed its end, which is its right.

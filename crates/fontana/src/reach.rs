@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use fontana_net::{
-    Destination, Interface, InterfaceSelector, Interfaces, ReceiveConfig, Reception,
+    ChannelAddress, Interface, InterfaceSelector, Interfaces, ReceiveConfig, Reception,
 };
 use fontana_wire::ChannelGroups;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -74,18 +74,18 @@ impl Reach {
     }
 
     /// Where the packets of each channel go.
-    pub(crate) fn destinations(&self, interface: &Interface) -> Result<Vec<Destination>, Error> {
+    pub(crate) fn destinations(&self, interface: &Interface) -> Result<Vec<ChannelAddress>, Error> {
         Ok(match self.to.as_slice() {
             [group] if group.ip().is_multicast() => self.groups(*group)?,
             _ if self.channels.count() > 1 => return Err(Error::ChannelsWithoutGroups),
             [SocketAddr::V4(to)] if is_broadcast(*to.ip(), interface) => {
-                vec![Destination::Broadcast(SocketAddrV4::new(*to.ip(), to.port()))]
+                vec![ChannelAddress::Broadcast(SocketAddrV4::new(*to.ip(), to.port()))]
             }
-            hosts => vec![Destination::Unicast(hosts.to_vec())],
+            hosts => vec![ChannelAddress::Unicast(hosts.to_vec())],
         })
     }
 
-    fn groups(&self, first: SocketAddr) -> Result<Vec<Destination>, Error> {
+    fn groups(&self, first: SocketAddr) -> Result<Vec<ChannelAddress>, Error> {
         let groups: Vec<_> = self.channels.groups(first.ip()).collect();
         // A receiver joins all of them in one way, from any source or from the one.
         let is_ssm = fontana_net::is_source_specific(first.ip());
@@ -96,7 +96,7 @@ impl Reach {
         if groups.len() < usize::from(count) || !groups.iter().all(is_like) {
             return Err(Error::ChannelsBeyondGroups { first: first.ip(), count });
         }
-        let to = |group| Destination::Multicast(SocketAddr::new(group, first.port()));
+        let to = |group| ChannelAddress::Multicast(SocketAddr::new(group, first.port()));
         Ok(groups.into_iter().map(to).collect())
     }
 

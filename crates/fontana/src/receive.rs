@@ -396,7 +396,7 @@ pub struct ReceiveSummary {
     /// Least trust in anything received; `None` if nothing was accepted.
     pub verified: Option<Verified>,
     /// Why objects were given up.
-    pub failures: Vec<Error>,
+    pub failures: Vec<Arc<Error>>,
     /// Sessions that were heard and refused.
     pub rejections: Vec<(SessionKey, Rejection)>,
     /// What a consumer has taken; `None` where files went to a directory.

@@ -21,7 +21,7 @@ use crate::reach::Reach;
 use crate::stop::Stop;
 use crate::verdict::Verdict;
 use fontana_fec::Oti;
-use fontana_net::{Destination, Interface, IpVersion, MtuDrop, SendConfig, SendSocket};
+use fontana_net::{ChannelAddress, Interface, IpVersion, MtuDrop, SendConfig, SendSocket};
 use fontana_proto::{
     ChannelClock, ControlObject, Instant, MetadataMode, Profile, SendMode, SendObject, Sender,
     SenderConfig, SenderStats,
@@ -176,7 +176,7 @@ pub struct SendProgress<'a> {
     /// those that are `lost`.
     pub mtu_drop: Option<&'a MtuDrop>,
     /// Files that had to be given up so far, with the reason.
-    pub failures: &'a [Error],
+    pub failures: &'a [Arc<Error>],
 }
 
 /// How a sender ended.
@@ -191,7 +191,7 @@ pub struct SendSummary {
     /// Datagrams that this host could not send, of those counted in `stats`.
     pub lost: u64,
     /// Files that had to be given up, with the reason.
-    pub failures: Vec<Error>,
+    pub failures: Vec<Arc<Error>>,
 }
 
 /// A session that is ready to be sent: files examined and hashed, socket open.
@@ -423,7 +423,7 @@ impl Way {
     fn socket(&self, reach: &Reach) -> Result<SendSocket, Error> {
         let destinations = reach.destinations(&self.interface)?;
         let config = match &destinations[..] {
-            [Destination::Unicast(hosts)] => SendConfig::unicast(vec![hosts.clone()]),
+            [ChannelAddress::Unicast(hosts)] => SendConfig::unicast(vec![hosts.clone()]),
             _ => SendConfig::new(&self.interface, destinations),
         };
         Ok(SendSocket::new(&SendConfig { hop_limit: reach.hop_limit, ..config })?)

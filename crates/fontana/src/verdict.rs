@@ -1,6 +1,6 @@
 //! How a run ended, as a number that scripts can rely on.
 
-use fontana_store::Category;
+use fontana_proto::Category;
 
 /// Exit codes of `fontana`: part of its interface. Where several apply, the first in the order of
 /// [`Verdict::worst`] counts.

@@ -1,16 +1,15 @@
 //! Real bytes for short runs: the other runs of a swarm are on ids, where a wrong byte cannot even
 //! occur.
 
-use fontana_fec::{Encoder, Esi, Intermediate, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
+use fontana_fec::{Encoder, Esi, Intermediate, ObjectLayout, Oti, PlanCache, Sbn};
 use fontana_proto::{
-    BlockId, Done, Instant, Job, Kept, KeptBlock, Opening, Placement, Recipe, SplitMix64,
-    SymbolBytes, SymbolId,
+    BlockId, BlockOutcome, Committed, Finished, Instant, JobRunner, Opening, ReceiveDone,
+    ReceiveJob, Recipe, Saved, SavedBlock, SplitMix64, SymbolBytes, SymbolId, SymbolPlace,
 };
-use fontana_sim::{HeardBytes, Jobs, Outcome};
+use fontana_sim::SimulatedRunner;
 use fontana_wire::{BlockHasher, Hash, ManifestObject, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What is sent.
 #[derive(Debug)]
@@ -99,33 +98,37 @@ impl Pump {
     }
 }
 
-/// The slot of the spool that a symbol has, if it is a repair symbol, and its bytes.
-type Placed = (Option<u32>, Vec<u8>);
-
-/// Does a receiver's jobs on bytes, and knows what they ought to be.
+/// A symbol that was placed.
 #[derive(Clone, Debug)]
-pub(crate) struct ByteJobs {
+struct Placed {
+    to: SymbolPlace,
+    bytes: Vec<u8>,
+}
+
+/// Runs a receiver's jobs on bytes, and knows what they ought to be.
+#[derive(Clone, Debug)]
+pub(crate) struct ByteRunner {
     originals: Arc<Originals>,
-    /// The disk: symbols of blocks that are not whole, and the bytes of those that are.
+    /// The disk: symbols of blocks that are not complete, and the bytes of those that are.
     placed: BTreeMap<BlockId, BTreeMap<Esi, Placed>>,
     recovered: BTreeMap<BlockId, Vec<u8>>,
-    whole: BTreeMap<BlockId, Vec<u8>>,
+    complete: BTreeMap<BlockId, Vec<u8>>,
     committed: Vec<Toi>,
 }
 
-impl ByteJobs {
+impl ByteRunner {
     pub(crate) fn new(originals: Arc<Originals>) -> Self {
         Self {
             originals,
             placed: BTreeMap::new(),
             recovered: BTreeMap::new(),
-            whole: BTreeMap::new(),
+            complete: BTreeMap::new(),
             committed: Vec::new(),
         }
     }
 
-    /// The next life begins with what is on the disk.
-    pub(crate) fn next_life(&self) -> Self {
+    /// The runner of the next run, which begins with what is on the disk.
+    pub(crate) fn restarted(&self) -> Self {
         Self { recovered: BTreeMap::new(), ..self.clone() }
     }
 
@@ -135,60 +138,54 @@ impl ByteJobs {
             self.committed.contains(&toi)
                 && (0..layout.block_count()).map(Sbn).all(|sbn| {
                     let block = BlockId { toi, sbn };
-                    self.whole.get(&block).map(Vec::as_slice) == self.originals.block(block)
+                    self.complete.get(&block).map(Vec::as_slice) == self.originals.block(block)
                 })
         })
     }
 
-    fn kept(&self) -> Kept {
-        let whole = self.whole.keys().map(|&block| KeptBlock {
+    fn saved(&self) -> Saved {
+        let complete = self.complete.keys().map(|&block| SavedBlock {
             block,
-            whole: true,
+            is_complete: true,
             in_place: Vec::new(),
-            spooled: Vec::new(),
+            repair: Vec::new(),
         });
-        let begun = self.placed.iter().map(|(&block, symbols)| KeptBlock {
-            block,
-            whole: false,
-            in_place: symbols
-                .iter()
-                .filter(|(_, at)| at.0.is_none())
-                .map(|(&esi, _)| esi)
-                .collect(),
-            spooled: symbols.iter().filter_map(|(&esi, at)| Some((esi, at.0?))).collect(),
+        let begun = self.placed.iter().map(|(&block, symbols)| {
+            let (mut in_place, mut repair) = (Vec::new(), Vec::new());
+            for (&esi, placed) in symbols {
+                match placed.to {
+                    SymbolPlace::InPlace => in_place.push(esi),
+                    SymbolPlace::RepairSlot(slot) => repair.push((esi, slot)),
+                }
+            }
+            SavedBlock { block, is_complete: false, in_place, repair }
         });
-        Kept {
+        Saved {
             session_packets: 0,
             committed: self.committed.clone(),
-            blocks: whole.chain(begun).collect(),
+            blocks: complete.chain(begun).collect(),
         }
     }
 
-    fn recover(&mut self, block: BlockId, recipe: Recipe) -> Result<Done, &'static str> {
-        let plan = match recipe {
-            Recipe::Plan(plan) => plan,
-            Recipe::Decoder(mut decoder) => match decoder.solve(Work::UNBOUNDED) {
-                Progress::Solved(plan) => plan,
-                _ => return Err("a block that was solved before and is not now"),
-            },
-        };
+    fn recover(&mut self, block: BlockId, recipe: Recipe) -> Result<ReceiveDone, &'static str> {
+        let plan = recipe.into_plan().ok_or("a block that was solved before and is not now")?;
         let layout = self.originals.layout(block.toi).ok_or("a block of an unknown object")?;
         let (size, k) = (usize::from(layout.oti().symbol_size), plan.source_symbols());
         let mut bytes = vec![0; k as usize * size];
-        // What was verified in an earlier life is on the disk as a whole.
-        if let Some(whole) = self.whole.get(&block) {
-            bytes[..whole.len()].copy_from_slice(whole);
+        // A block that an earlier run verified is complete on the disk.
+        if let Some(complete) = self.complete.get(&block) {
+            bytes[..complete.len()].copy_from_slice(complete);
         }
         let placed = self.placed.remove(&block).unwrap_or_default();
         for (esi, out) in (0..k).map(Esi).zip(bytes.chunks_exact_mut(size)) {
-            if let Some((_, symbol)) = placed.get(&esi) {
-                out.copy_from_slice(symbol);
+            if let Some(symbol) = placed.get(&esi) {
+                out.copy_from_slice(&symbol.bytes);
             }
         }
         if !plan.lost().is_empty() {
             let load = |esi: Esi, out: &mut [u8]| {
-                let (_, symbol) = placed.get(&esi).ok_or("a plan that uses what was not placed")?;
-                out.copy_from_slice(symbol);
+                let symbol = placed.get(&esi).ok_or("a plan that uses what was not placed")?;
+                out.copy_from_slice(&symbol.bytes);
                 Ok(())
             };
             let found = plan.recover(size, load)?;
@@ -201,13 +198,13 @@ impl ByteJobs {
         bytes.truncate((range.end - range.start) as usize);
         let hash = hash(&bytes);
         self.recovered.insert(block, bytes);
-        Ok(Done::Recovered { block, hash })
+        Ok(ReceiveDone::Recovered { block, hash })
     }
 
-    fn settle(&mut self, block: BlockId, whole: bool) -> Result<(), &'static str> {
+    fn settle(&mut self, block: BlockId, outcome: BlockOutcome) -> Result<(), &'static str> {
         let bytes = self.recovered.remove(&block);
-        if !whole {
-            self.whole.remove(&block);
+        if outcome == BlockOutcome::Corrupt {
+            self.complete.remove(&block);
             self.placed.remove(&block);
             return Ok(());
         }
@@ -215,58 +212,59 @@ impl ByteJobs {
         if self.originals.block(block) != Some(&bytes) {
             return Err("wrong bytes that count as verified");
         }
-        self.whole.insert(block, bytes);
+        self.complete.insert(block, bytes);
         Ok(())
     }
 }
 
-impl Jobs for ByteJobs {
-    fn carry_out(
+impl JobRunner<ReceiveJob> for ByteRunner {
+    type Done = ReceiveDone;
+    type Error = &'static str;
+
+    fn run(
         &mut self,
         _now: Instant,
-        job: Job,
-        heard: HeardBytes<'_>,
-    ) -> Result<Option<Outcome>, &'static str> {
+        job: ReceiveJob,
+        payload: &[u8],
+    ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
         let done = match job {
-            Job::Open(opening) => {
-                let kept = match opening {
-                    Opening::Manifest(_) => self.kept(),
-                    _ => Kept::default(),
+            ReceiveJob::Open(opening) => {
+                let saved = match opening {
+                    Opening::Manifest(_) => self.saved(),
+                    _ => Saved::default(),
                 };
-                Done::Opened { toi: opening.toi(), kept }
+                ReceiveDone::Opened { scope: opening.scope(), saved }
             }
-            Job::Place { block, esi, to, symbol } => {
+            ReceiveJob::Place { block, esi, to, symbol } => {
                 let bytes = match symbol {
-                    SymbolBytes::InDatagram(range) => heard.bytes.get(range).map(<[u8]>::to_vec),
-                    SymbolBytes::Kept(bytes) => Some(bytes),
+                    SymbolBytes::InDatagram(range) => payload.get(range).map(<[u8]>::to_vec),
+                    SymbolBytes::Saved(bytes) => Some(bytes),
                 };
                 let bytes = bytes.ok_or("a symbol outside the datagram")?;
-                let slot = match to {
-                    Placement::InPlace => None,
-                    Placement::Spool(slot) => Some(slot),
-                };
-                self.placed.entry(block).or_default().insert(esi, (slot, bytes));
+                self.placed.entry(block).or_default().insert(esi, Placed { to, bytes });
                 return Ok(None);
             }
-            Job::Solve { block, mut decoder, budget } => {
+            ReceiveJob::Solve { block, mut decoder, budget } => {
                 let progress = decoder.solve(budget);
-                Done::Solved { block, decoder, progress }
+                ReceiveDone::Solved { block, decoder, progress }
             }
-            Job::Recover { block, recipe, .. } => self.recover(block, recipe)?,
-            Job::Settle { block, whole } => {
-                self.settle(block, whole)?;
+            ReceiveJob::Recover { block, recipe, .. } => self.recover(block, recipe)?,
+            ReceiveJob::Settle { block, outcome } => {
+                self.settle(block, outcome)?;
                 return Ok(None);
             }
-            Job::Commit { toi } => {
+            ReceiveJob::Commit { toi } => {
                 self.committed.push(toi);
-                Done::Committed { toi }
+                ReceiveDone::Committed(Committed::Content { toi })
             }
-            Job::Finish => Done::Finished,
-            Job::Prepare { .. } | Job::Release { .. } => return Err("not a receiver's job"),
+            ReceiveJob::Finish => ReceiveDone::Finished,
         };
-        Ok(Some(Outcome { done, after: Duration::ZERO }))
+        Ok(Some(Finished::now(done)))
     }
+}
 
+impl SimulatedRunner for ByteRunner {
+    /// Receivers prepare no symbols.
     fn symbol_bytes(&self, _symbol: &SymbolId) -> u32 {
         0
     }

@@ -12,19 +12,18 @@ use crate::claim::{Claim, Printed};
 use crate::relay::{DirectionStats, Line, Relay};
 use fontana_net::clock::Wakefulness;
 use fontana_net::{
-    Clock, Destination, FrameError, NamespaceError, ReceiveConfig, ReceiveError, ReceiveSocket,
+    ChannelAddress, Clock, FrameError, NamespaceError, ReceiveConfig, ReceiveError, ReceiveSocket,
     ReceiveThread, ReceiveThreadConfig, SendConfig, SendError, SendSocket,
 };
 use fontana_proto::{
-    ChannelId, Datagram, Endpoint, Event, Instant, Output, Receiver, Sender, SplitMix64, drain,
+    ChannelId, Datagram, Destination, Driver, Effect, Endpoint, Instant, JobRunner, ReceiveDone,
+    ReceiveJob, Receiver, ReceiverEvent, Sender, SplitMix64,
 };
-use fontana_sim::{HeardBytes, IdContent, IdJobs, Jobs, LinkConfig};
+use fontana_sim::{IdRunner, LinkConfig};
 use network::{Host, Network, Switch};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
@@ -94,7 +93,7 @@ fn line(link: LinkConfig, seed: u64) -> Line {
     Line::new(link, SplitMix64::new(seed, 1))
 }
 
-/// Columns of experiments between hosts: [`Heard::lost_here`], and [`Heard::late`] in milliseconds.
+/// Columns of experiments between hosts: [`Received::lost_here`], and [`Received::late`] in milliseconds.
 pub(crate) const LOST_HERE: &str = "lost here";
 pub(crate) const LATE: &str = "ms late";
 
@@ -112,35 +111,34 @@ pub(crate) fn nothing_lost_here() -> Claim {
     )
 }
 
-/// Who sends.
+/// The host that sends.
 #[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) sender: Sender,
-    pub(crate) content: Arc<IdContent>,
+pub(crate) struct SenderHost {
+    pub(crate) driver: Driver<Sender, IdRunner>,
+    /// Makes the bytes of its symbols.
     pub(crate) pump: Pump,
     pub(crate) channels: u8,
 }
 
-/// Who receives.
+/// A host that receives.
 #[derive(Debug)]
-pub(crate) struct Listener<J> {
+pub(crate) struct ReceiverHost<R> {
     pub(crate) receiver: Receiver,
-    pub(crate) jobs: J,
+    pub(crate) runner: R,
     /// From the switch.
     pub(crate) link: LinkConfig,
     /// Draws the link's losses.
     pub(crate) seed: u64,
-    /// Of the run. Who starts at 0 has joined before anything is sent.
+    /// Of the run. A host that starts at 0 has joined before anything is sent.
     pub(crate) starts_after: Duration,
 }
 
 /// What became of a receiver.
 #[derive(Debug)]
-pub(crate) struct Heard<J> {
-    pub(crate) receiver: Receiver,
-    pub(crate) jobs: J,
+pub(crate) struct Received<R> {
+    pub(crate) driver: Driver<Receiver, R>,
     /// Since the run began.
-    pub(crate) heard_enough: Option<Instant>,
+    pub(crate) reception_complete: Option<Instant>,
     pub(crate) complete: Option<Instant>,
     /// Most channels that it was joined to.
     pub(crate) layers: usize,
@@ -154,12 +152,15 @@ pub(crate) struct Heard<J> {
 ///
 /// # Errors
 /// [`HostsError`] if there is no network to be had, or it fails.
-pub(crate) fn perform<J: Jobs + Send>(
-    source: Source,
-    listeners: Vec<Listener<J>>,
+pub(crate) fn run<R>(
+    sending: SenderHost,
+    receiving: Vec<ReceiverHost<R>>,
     limit: Duration,
-) -> Result<Vec<Heard<J>>, HostsError> {
-    let lines = listeners.iter().map(|listener| line(listener.link.clone(), listener.seed));
+) -> Result<Vec<Received<R>>, HostsError>
+where
+    R: JobRunner<ReceiveJob, Done = ReceiveDone, Error = &'static str> + Send,
+{
+    let lines = receiving.iter().map(|host| line(host.link.clone(), host.seed));
     let Network { sender, receivers, relays, switch } = Network::new(lines.collect())?;
     // A sender that is woken late leaves packets out, and the reception takes longer for it. Where there is
     // no such request, the run is as good as the machine.
@@ -170,20 +171,21 @@ pub(crate) fn perform<J: Jobs + Send>(
         let relay = |mut relay: Relay| {
             scope.spawn(move || {
                 let result = relay.run(|| over.load(Ordering::Relaxed));
-                // Nobody need wait for what does not come any more.
+                // What does not arrive any more need not be waited for.
                 over.store(true, Ordering::Relaxed);
                 result.map(|()| relay.stats())
             })
         };
         let relaying: Vec<_> = relays.into_iter().map(relay).collect();
-        let stage = Stage { sender, receivers, switch, limit: Instant::ZERO + limit, over };
-        let heard = stage.perform(source, listeners);
+        let network =
+            RelayedNetwork { sender, receivers, switch, limit: Instant::ZERO + limit, over };
+        let received = network.run(sending, receiving);
         over.store(true, Ordering::Relaxed);
         let relayed: Vec<_> = relaying.into_iter().map(joined).collect();
-        heard?
+        received?
             .into_iter()
             .zip(relayed)
-            .map(|(heard, relayed)| Ok(heard.relayed(relayed??)))
+            .map(|(received, relayed)| Ok(received.relayed(relayed??)))
             .collect()
     })
 }
@@ -193,9 +195,9 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> Result<T, HostsError> {
     thread.join().map_err(|_| HostsError::Job("a thread of a run has panicked"))
 }
 
-/// Hosts with a network that works, until it is over.
+/// Hosts whose network is being relayed.
 #[derive(Debug)]
-struct Stage<'a> {
+struct RelayedNetwork<'a> {
     sender: Host,
     receivers: Vec<Host>,
     switch: Switch,
@@ -203,42 +205,48 @@ struct Stage<'a> {
     over: &'a AtomicBool,
 }
 
-impl Stage<'_> {
-    fn perform<J: Jobs + Send>(
+impl RelayedNetwork<'_> {
+    fn run<R>(
         &self,
-        source: Source,
-        listeners: Vec<Listener<J>>,
-    ) -> Result<Vec<Heard<J>>, HostsError> {
+        sending: SenderHost,
+        receiving: Vec<ReceiverHost<R>>,
+    ) -> Result<Vec<Received<R>>, HostsError>
+    where
+        R: JobRunner<ReceiveJob, Done = ReceiveDone, Error = &'static str> + Send,
+    {
         let mut places = Vec::new();
-        for (listener, host) in listeners.into_iter().zip(&self.receivers) {
-            // Who is there from the beginning has joined before the clock starts.
-            let is_early = listener.starts_after.is_zero();
-            let early = if is_early { Some(host.namespace.within(|| tune(host))??) } else { None };
-            places.push((listener, host, early));
+        for (receiving, host) in receiving.into_iter().zip(&self.receivers) {
+            // A receiver that is there from the beginning has joined before the clock starts.
+            let is_early = receiving.starts_after.is_zero();
+            let early =
+                if is_early { Some(host.namespace.within(|| join_base(host))??) } else { None };
+            places.push((receiving, host, early));
         }
         let socket =
-            self.sender.namespace.within(|| send_socket(&self.sender, source.channels))??;
+            self.sender.namespace.within(|| send_socket(&self.sender, sending.channels))??;
         self.switch.settle();
         let clock = Clock::start();
         std::thread::scope(|scope| {
             let sending = scope.spawn(move || {
-                let result = source.pour(socket, clock, self.over);
-                // Nobody need wait for what does not come any more.
+                let result = sending.run(socket, clock, self.over);
+                // What is not sent any more need not be waited for.
                 self.over.store(true, Ordering::Relaxed);
                 result
             });
-            let listen = |(listener, host, early)| {
+            let receive = |(receiving, host, early)| {
                 scope.spawn(move || {
-                    Ear::new(listener, host, clock).listen(early, self.limit, self.over)
+                    RunningReceiver::new(receiving, host, clock).run(early, self.limit, self.over)
                 })
             };
-            let ears: Vec<_> = places.into_iter().map(listen).collect();
-            let heard: Vec<_> = ears.into_iter().map(joined).collect();
+            let threads: Vec<_> = places.into_iter().map(receive).collect();
+            let received: Vec<_> = threads.into_iter().map(joined).collect();
             self.over.store(true, Ordering::Relaxed);
             let unsent = joined(sending)??;
-            let with_unsent =
-                |heard: Heard<J>| Heard { lost_here: heard.lost_here + unsent, ..heard };
-            heard.into_iter().map(|heard| heard?.map(with_unsent)).collect()
+            let with_unsent = |received: Received<R>| Received {
+                lost_here: received.lost_here + unsent,
+                ..received
+            };
+            received.into_iter().map(|received| received?.map(with_unsent)).collect()
         })
     }
 }
@@ -257,86 +265,54 @@ fn channel_config(host: &Host, channel: u8) -> ReceiveConfig {
 }
 
 /// Joins channel 0. To be called on the host.
-fn tune(host: &Host) -> Result<ReceiveThread, HostsError> {
+fn join_base(host: &Host) -> Result<ReceiveThread, HostsError> {
     let base = ReceiveSocket::open_all(&channel_config(host, 0))?;
     ReceiveThread::spawn(base, RECEIVE_MEMORY).map_err(HostsError::Drain)
 }
 
 /// To be called on the host.
 fn send_socket(host: &Host, channels: u8) -> Result<SendSocket, HostsError> {
-    let to = |channel| Destination::Multicast(SocketAddr::new(group(channel), PORT));
+    let to = |channel| ChannelAddress::Multicast(SocketAddr::new(group(channel), PORT));
     let destinations = (0..channels.max(1)).map(to).collect();
     Ok(SendSocket::new(&SendConfig::new(&host.interface, destinations))?)
 }
 
-/// Lets an endpoint say all it has to say, and does its jobs.
-fn carry_on<E: Endpoint>(
-    endpoint: &mut E,
-    jobs: &mut impl Jobs,
-    now: Instant,
-    payload: &[u8],
-    mut act: impl FnMut(Output, &[u8]) -> Result<(), HostsError>,
-) -> Result<(), HostsError> {
-    let (mut header, mut dones) = (Vec::new(), VecDeque::new());
-    loop {
-        let flow = drain(endpoint, now, &mut header, |output, header| {
-            let result = match output {
-                Output::Job(job) => match jobs.carry_out(now, job, HeardBytes::of(payload)) {
-                    Ok(outcome) => {
-                        dones.extend(outcome.map(|outcome| outcome.done));
-                        Ok(())
-                    }
-                    Err(reason) => Err(HostsError::Job(reason)),
-                },
-                output => act(output, header),
-            };
-            result.map_or_else(ControlFlow::Break, ControlFlow::Continue)
-        });
-        if let ControlFlow::Break(error) = flow {
-            return Err(error);
-        }
-        let Some(done) = dones.pop_front() else { return Ok(()) };
-        endpoint.handle_done(now, done);
-    }
-}
-
-impl Source {
-    /// Returns how many packets its host did not send.
-    fn pour(
+impl SenderHost {
+    /// Sends until the run is over. Returns how many packets its host did not send.
+    fn run(
         mut self,
         mut socket: SendSocket,
         clock: Clock,
         over: &AtomicBool,
     ) -> Result<u64, HostsError> {
         fontana_net::clock::wake_promptly();
-        let Self { sender, content, pump, .. } = &mut self;
-        let (mut jobs, mut packet) = (IdJobs::new(Arc::clone(content)), Vec::new());
+        let Self { driver, pump, .. } = &mut self;
+        let mut packet = Vec::new();
         while !over.load(Ordering::Relaxed) {
             let at = now(clock);
-            if sender.poll_timeout().is_some_and(|due| due <= at) {
-                sender.handle_timeout(at);
+            if driver.endpoint.poll_timeout().is_some_and(|due| due <= at) {
+                driver.endpoint.handle_timeout(at);
             }
-            carry_on(sender, &mut jobs, at, &[], |output, header| {
-                let Output::Transmit { to, symbol } = output else { return Ok(()) };
-                let fontana_proto::Destination::Channel(ChannelId(channel)) = to;
+            while let Some(effect) = driver.poll(at, &[]).map_err(HostsError::Job)? {
+                let Effect::Transmit { to, symbol } = effect else { continue };
+                let Destination::Channel(ChannelId(channel)) = to;
                 packet.clear();
-                packet.extend_from_slice(header);
+                packet.extend_from_slice(driver.header());
                 if let Some(symbol) = symbol {
                     pump.write(&symbol, &mut packet);
                 }
                 socket.send_batch(channel.into(), &packet, packet.len())?;
-                Ok(())
-            })?;
+            }
             let next = at + ATTENTION;
-            let due = sender.poll_timeout().map_or(next, |due| due.min(next));
+            let due = driver.endpoint.poll_timeout().map_or(next, |due| due.min(next));
             clock.sleep_until(due.as_nanos());
         }
         Ok(socket.sent().lost)
     }
 }
 
-impl<J> Heard<J> {
-    /// What was heard by a relay that has done this, there and back.
+impl<R> Received<R> {
+    /// What was received through a relay that has done this, there and back.
     fn relayed(self, directions: [DirectionStats; 2]) -> Self {
         let lost = directions.iter().map(DirectionStats::lost_here).sum::<u64>();
         let late = directions.iter().fold(self.late, |late, stats| late.max(stats.latest));
@@ -344,80 +320,84 @@ impl<J> Heard<J> {
     }
 }
 
-/// A listener at work.
+/// A receiver that is running.
 #[derive(Debug)]
-struct Ear<'a, J> {
-    heard: Heard<J>,
+struct RunningReceiver<'a, R> {
+    received: Received<R>,
     host: &'a Host,
     clock: Clock,
     starts_at: Instant,
     joined: BTreeSet<u8>,
 }
 
-impl<'a, J: Jobs> Ear<'a, J> {
-    fn new(listener: Listener<J>, host: &'a Host, clock: Clock) -> Self {
-        let Listener { receiver, jobs, starts_after, .. } = listener;
-        let heard = Heard {
-            receiver,
-            jobs,
-            heard_enough: None,
+impl<'a, R> RunningReceiver<'a, R>
+where
+    R: JobRunner<ReceiveJob, Done = ReceiveDone, Error = &'static str>,
+{
+    fn new(receiving: ReceiverHost<R>, host: &'a Host, clock: Clock) -> Self {
+        let ReceiverHost { receiver, runner, starts_after, .. } = receiving;
+        let received = Received {
+            driver: Driver::new(receiver, runner),
+            reception_complete: None,
             complete: None,
             layers: 0,
             lost_here: 0,
             late: Duration::ZERO,
         };
         let starts_at = Instant::ZERO + starts_after;
-        Self { heard, host, clock, starts_at, joined: BTreeSet::new() }
+        Self { received, host, clock, starts_at, joined: BTreeSet::new() }
     }
 
-    fn listen(
+    fn run(
         mut self,
         early: Option<ReceiveThread>,
         limit: Instant,
         over: &AtomicBool,
-    ) -> Result<Heard<J>, HostsError> {
+    ) -> Result<Received<R>, HostsError> {
         self.host.namespace.enter()?;
         self.clock.sleep_until(self.starts_at.as_nanos());
-        let sockets = early.map_or_else(|| tune(self.host), Ok)?;
+        let sockets = early.map_or_else(|| join_base(self.host), Ok)?;
         loop {
             let at = now(self.clock);
-            if self.heard.receiver.poll_timeout().is_some_and(|due| due <= at) {
-                self.heard.receiver.handle_timeout(at);
+            let receiver = &mut self.received.driver.endpoint;
+            if receiver.poll_timeout().is_some_and(|due| due <= at) {
+                receiver.handle_timeout(at);
             }
-            self.carry_on(&[], &sockets)?;
-            if self.heard.complete.is_some() || at >= limit || over.load(Ordering::Relaxed) {
-                return Ok(self.heard);
+            self.poll(&[], &sockets)?;
+            if self.received.complete.is_some() || at >= limit || over.load(Ordering::Relaxed) {
+                return Ok(self.received);
             }
-            self.take_in(at, &sockets)?;
+            self.receive(at, &sockets)?;
         }
     }
 
-    fn carry_on(&mut self, payload: &[u8], sockets: &ReceiveThread) -> Result<(), HostsError> {
-        let Heard { receiver, jobs, heard_enough, complete, layers, .. } = &mut self.heard;
-        let joined = &mut self.joined;
-        carry_on(receiver, jobs, now(self.clock), payload, |output, _| {
-            match output {
-                Output::Join(ChannelId(channel)) => {
+    fn poll(&mut self, payload: &[u8], sockets: &ReceiveThread) -> Result<(), HostsError> {
+        let at = now(self.clock);
+        let Received { driver, reception_complete, complete, layers, .. } = &mut self.received;
+        while let Some(effect) = driver.poll(at, payload).map_err(HostsError::Job)? {
+            match effect {
+                Effect::Join(ChannelId(channel)) => {
                     sockets.channels().join(channel, &channel_config(self.host, channel))?;
-                    joined.insert(channel);
-                    *layers = joined.len().max(*layers);
+                    self.joined.insert(channel);
+                    *layers = self.joined.len().max(*layers);
                 }
-                Output::Leave(ChannelId(channel)) => {
+                Effect::Leave(ChannelId(channel)) => {
                     sockets.channels().leave(channel);
-                    joined.remove(&channel);
+                    self.joined.remove(&channel);
                 }
-                Output::Event(Event::HeardEnough) => *heard_enough = Some(now(self.clock)),
-                Output::Event(Event::Complete) => *complete = Some(now(self.clock)),
-                _ => {}
+                Effect::Event(ReceiverEvent::ReceptionComplete) => *reception_complete = Some(at),
+                Effect::Event(ReceiverEvent::Complete) => *complete = Some(at),
+                Effect::Event(_) | Effect::Transmit { .. } | Effect::Later { .. } => {}
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     /// Waits for datagrams, until something else is due, and hands them over.
-    fn take_in(&mut self, at: Instant, sockets: &ReceiveThread) -> Result<(), HostsError> {
+    fn receive(&mut self, at: Instant, sockets: &ReceiveThread) -> Result<(), HostsError> {
         let next = at + ATTENTION;
-        let due = self.heard.receiver.poll_timeout().map_or(next, |due| due.min(next));
+        let due = self.received.driver.endpoint.poll_timeout();
+        let due = due.map_or(next, |due| due.min(next));
         let batch = match sockets.batches().recv_timeout(self.clock.until(due.as_nanos())) {
             Ok(batch) => batch,
             Err(error) if error.is_disconnected() => {
@@ -426,19 +406,19 @@ impl<'a, J: Jobs> Ear<'a, J> {
             Err(_) => return Ok(()),
         };
         let lost = batch.loss().kernel_drops + batch.loss().local_drops;
-        let mut untold = lost - self.heard.lost_here;
-        self.heard.lost_here = lost;
+        let mut unreported = lost - self.received.lost_here;
+        self.received.lost_here = lost;
         for datagram in batch.datagrams() {
             let received = Datagram {
                 source: datagram.source.ip(),
                 channel: ChannelId(datagram.channel),
                 congestion_experienced: false,
-                dropped_before: std::mem::take(&mut untold),
+                dropped_before: std::mem::take(&mut unreported),
                 payload: datagram.payload,
             };
-            self.heard.receiver.handle_datagram(now(self.clock), &received);
-            self.carry_on(datagram.payload, sockets)?;
-            if self.heard.complete.is_some() {
+            self.received.driver.endpoint.handle_datagram(now(self.clock), &received);
+            self.poll(datagram.payload, sockets)?;
+            if self.received.complete.is_some() {
                 break;
             }
         }

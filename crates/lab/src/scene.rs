@@ -1,15 +1,16 @@
 //! Simulated networks with one router: senders and receivers around it, each on a link of its own.
 
 use crate::session::{LISTENERS_FIRST, Session};
-use fontana_proto::{Instant, Receiver, ReceiverStats, Sender};
+use fontana_proto::{Driver, Instant, Receiver, ReceiverStats, Sender};
 use fontana_sim::{
-    Either, HostConfig, IdJobs, LinkConfig, LinkId, NodeId, Simulation, SimulationConfig, Topology,
+    Either, HostConfig, IdRunner, LinkConfig, LinkId, NodeId, Simulation, SimulationConfig,
+    Topology,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A host.
-pub(crate) type Peer = Either<Sender, Receiver>;
+pub(crate) type Peer = Either<Driver<Sender, IdRunner>, Driver<Receiver, IdRunner>>;
 
 /// From one host to another, without queues.
 const ONE_WAY: Duration = Duration::from_millis(20);
@@ -17,7 +18,7 @@ const ONE_WAY: Duration = Duration::from_millis(20);
 /// A network, and who is where.
 #[derive(Debug)]
 pub(crate) struct Scene {
-    pub(crate) run: Simulation<Peer, IdJobs>,
+    pub(crate) run: Simulation<Peer>,
     pub(crate) senders: Arc<[NodeId]>,
     pub(crate) receivers: Vec<NodeId>,
     /// The link down to each receiver.
@@ -52,8 +53,8 @@ impl Scene {
     pub(crate) fn send(&mut self, place: usize, session: &Session, number: u64) -> Option<()> {
         let starts_at = self.run.now().max(Instant::ZERO + LISTENERS_FIRST);
         let config = HostConfig::sender(session.cap()).starting_at(starts_at);
-        let sender = Either::Left(session.sender(number)?);
-        self.run.attach(*self.senders.get(place)?, sender, session.jobs(), config);
+        let sender = Driver::new(session.sender(number)?, session.runner());
+        self.run.attach(*self.senders.get(place)?, Either::Left(sender), config);
         Some(())
     }
 
@@ -62,20 +63,19 @@ impl Scene {
         &mut self,
         place: usize,
         receiver: Receiver,
-        jobs: IdJobs,
+        runner: IdRunner,
         starts_at: Instant,
     ) -> Option<()> {
         let config = HostConfig::receiver(Arc::clone(&self.senders)).starting_at(starts_at);
-        self.run.attach(*self.receivers.get(place)?, Either::Right(receiver), jobs, config);
+        let receiver = Driver::new(receiver, runner);
+        self.run.attach(*self.receivers.get(place)?, Either::Right(receiver), config);
         Some(())
     }
 
     /// Until every receiver has heard enough and left, or until `limit`: whether they have.
     pub(crate) fn until_all_left(&mut self, limit: Duration) -> Option<bool> {
         let receivers = &self.receivers;
-        let done = |run: &Simulation<Peer, IdJobs>| {
-            receivers.iter().all(|&node| has_everything(run, node))
-        };
+        let done = |run: &Simulation<Peer>| receivers.iter().all(|&node| has_everything(run, node));
         self.run.run_while(Instant::ZERO + limit, done).ok()
     }
 
@@ -86,7 +86,18 @@ impl Scene {
 
     /// Counters of a receiver.
     pub(crate) fn stats(&self, place: usize) -> Option<ReceiverStats> {
-        Some(self.run.endpoint(*self.receivers.get(place)?)?.right()?.stats())
+        Some(self.run.host(*self.receivers.get(place)?)?.right()?.endpoint.stats())
+    }
+
+    /// Packets that a sender has sent.
+    pub(crate) fn sent(&self, place: usize) -> Option<u64> {
+        Some(self.run.host(*self.senders.get(place)?)?.left()?.endpoint.stats().packets)
+    }
+
+    /// Takes a receiver off its place; the runner of its next run.
+    pub(crate) fn crash(&mut self, place: usize) -> Option<IdRunner> {
+        let host = self.run.detach(*self.receivers.get(place)?)?;
+        Some(host.right()?.runner.restarted())
     }
 
     /// Counters of all receivers.
@@ -96,8 +107,8 @@ impl Scene {
 }
 
 /// Whether a receiver has accepted something, wants nothing of it any more, and has left.
-fn has_everything(run: &Simulation<Peer, IdJobs>, node: NodeId) -> bool {
-    let receiver = run.endpoint(node).and_then(Either::right);
+fn has_everything(run: &Simulation<Peer>, node: NodeId) -> bool {
+    let receiver = run.host(node).and_then(Either::right).map(|driver| &driver.endpoint);
     receiver.is_some_and(|r| r.source_symbols() > 0 && r.symbols_wanted() == 0)
         && run.joined(node).is_empty()
 }

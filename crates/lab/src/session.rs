@@ -7,7 +7,7 @@ use fontana_proto::{
     MetadataMode, Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender,
     SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule,
 };
-use fontana_sim::{IdContent, IdJobs, RateCap};
+use fontana_sim::{IdContent, IdRunner, RateCap};
 use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
     ManifestObject, Metadata, ObjectRef, RelativePath, SessionHead, Toi, Tsi, manifest_hash,
@@ -251,9 +251,9 @@ impl Session {
         receiver
     }
 
-    pub(crate) fn jobs(&self) -> IdJobs {
+    pub(crate) fn runner(&self) -> IdRunner {
         let content = Arc::clone(&self.content);
-        if self.is_watched { IdJobs::watched(content) } else { IdJobs::new(content) }
+        if self.is_watched { IdRunner::watched(content) } else { IdRunner::new(content) }
     }
 
     pub(crate) fn cap(&self) -> RateCap {

@@ -15,10 +15,10 @@
 //! assert!(runs.iter().all(|run| run.outcome.is_ok()));
 //! ```
 
-use checks::{Run, Witness};
+use checks::{Checker, Run};
 use draw::{BOUNDS, Drawn};
-use fontana_sim::{NodeId, Scenario};
-use players::Troupe;
+use fontana_sim::{Either, NodeId, Scenario};
+use hosts::SwarmHosts;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,7 @@ use std::time::Duration;
 
 mod checks;
 mod draw;
-mod players;
+mod hosts;
 
 pub use checks::Breach;
 
@@ -119,27 +119,27 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 
 fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, Breach> {
     let receivers: Vec<NodeId> = scenario.receivers.iter().map(|&(node, _)| node).collect();
-    let mut troupe = Troupe::new(drawn);
+    let mut hosts = SwarmHosts::new(drawn);
     let settled = |run: &Run| checks::is_settled(run, &receivers);
     let (run, _) = scenario.play(
-        &mut troupe,
-        Witness::new(drawn, &scenario.senders),
+        &mut hosts,
+        Checker::new(drawn, &scenario.senders),
         PATIENCE,
         checks::note_calm,
         settled,
     )?;
     checks::judge(&run, drawn, (&scenario.senders, &receivers), PATIENCE.as_secs())?;
     let stats = run.stats();
-    let poisoned = |node: &NodeId| {
-        let receiver = run.endpoint(*node).and_then(players::Player::receiver);
-        receiver.map_or(0, |receiver| receiver.stats().poisoned_blocks)
+    let corrupt = |node: &NodeId| {
+        let host = run.host(*node).and_then(Either::right);
+        host.map_or(0, |host| host.endpoint.receiver.stats().poisoned_blocks)
     };
     Ok(Tally {
         digest: run.digest().iter().map(|byte| format!("{byte:02x}")).collect(),
         events: stats.events,
         deliveries: stats.deliveries,
         receivers: receivers.len() as u64,
-        poisoned_blocks: receivers.iter().map(poisoned).sum(),
+        poisoned_blocks: receivers.iter().map(corrupt).sum(),
         virtual_seconds: run.now().as_nanos() / 1_000_000_000,
     })
 }

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use fontana_net::{
-    Clock, Destination, Interface, Interfaces, ReceiveConfig, ReceiveSocket, ReceiveThread,
+    ChannelAddress, Clock, Interface, Interfaces, ReceiveConfig, ReceiveSocket, ReceiveThread,
     ReceiveThreadConfig, SendConfig, SendSocket,
 };
 
@@ -51,7 +51,7 @@ fn run(lo: &Interface, channels: u8) -> Result<(), Box<dyn Error>> {
         counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     });
 
-    let to = |channel| Destination::Multicast(SocketAddr::new(group(channel), port));
+    let to = |channel| ChannelAddress::Multicast(SocketAddr::new(group(channel), port));
     let mut sender = SendSocket::new(&SendConfig::new(lo, (0..channels).map(to).collect()))?;
     // Until it has given itself its name.
     std::thread::sleep(Duration::from_millis(50));

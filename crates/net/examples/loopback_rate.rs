@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use fontana_net::{
-    Clock, Destination, Interfaces, ReceiveConfig, ReceiveSocket, ReceiveThread,
+    ChannelAddress, Clock, Interfaces, ReceiveConfig, ReceiveSocket, ReceiveThread,
     ReceiveThreadConfig, SendConfig, SendSocket,
 };
 
@@ -37,7 +37,7 @@ fn rate(offload: bool) -> Result<(), Box<dyn Error>> {
     let lo = interfaces.loopback().ok_or("no loopback interface")?;
     let group = Ipv4Addr::new(239, 255, 77, 78);
     let socket = ReceiveSocket::open(&ReceiveConfig::multicast(group.into(), 0, lo))?;
-    let to = Destination::Multicast(SocketAddr::from((group, socket.port())));
+    let to = ChannelAddress::Multicast(SocketAddr::from((group, socket.port())));
     let mut config = SendConfig::new(lo, vec![to]);
     config.offload = offload;
     let mut sender = SendSocket::new(&config)?;

@@ -26,7 +26,7 @@
 //! ```no_run
 //! use std::net::{Ipv4Addr, SocketAddr};
 //! use std::time::Duration;
-//! use fontana_net::{Batch, Destination, Interfaces, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket};
+//! use fontana_net::{Batch, ChannelAddress, Interfaces, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let group = Ipv4Addr::new(239, 255, 77, 1);
@@ -34,7 +34,7 @@
 //! let interface = interfaces.select(&"lo".parse()?)?;
 //!
 //! let mut receiver = ReceiveSocket::open(&ReceiveConfig::multicast(group.into(), 7701, interface))?;
-//! let to = Destination::Multicast(SocketAddr::from((group, 7701)));
+//! let to = ChannelAddress::Multicast(SocketAddr::from((group, 7701)));
 //! let mut sender = SendSocket::new(&SendConfig::new(interface, vec![to]))?;
 //!
 //! sender.send_batch(0, b"onetwothree", 3)?; // "one", "two", "thr", "ee": four datagrams
@@ -75,5 +75,5 @@ pub use receiver::{
     Batch, BufferShortfall, Datagram, Ecn, ReceiveConfig, ReceiveError, ReceiveSocket, Reception,
 };
 pub use rx_thread::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
-pub use sender::{Destination, MtuDrop, SendConfig, SendError, SendSocket, Sent};
+pub use sender::{ChannelAddress, MtuDrop, SendConfig, SendError, SendSocket, Sent};
 pub use thread::ThreadError;

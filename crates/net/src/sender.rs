@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-pub use config::{Destination, SendConfig, SendError};
+pub use config::{ChannelAddress, SendConfig, SendError};
 pub use fit::MtuDrop;
 
 use crate::mtu::{IpVersion, MAX_PAYLOAD_SIZE};
@@ -130,7 +130,7 @@ impl SendSocket {
         step("set the send buffer", socket.set_send_buffer_size(config.send_buffer))?;
         forbid_fragments(&socket, version)?;
         set_traffic_class(&socket, version, config.dscp)?;
-        if config.destinations.iter().any(|d| matches!(d, Destination::Broadcast(_))) {
+        if config.destinations.iter().any(|d| matches!(d, ChannelAddress::Broadcast(_))) {
             step("allow broadcast", socket.set_broadcast(true))?;
         }
         if let Some(interface) = &config.interface {
@@ -142,7 +142,7 @@ impl SendSocket {
         let interface_index = config.interface.as_ref().map_or(0, |interface| interface.index);
         let routes = fit::routes(config);
         let route_count = routes.iter().flatten().max().map_or(0, |last| last + 1);
-        let hosts = |(destination, routes): (&Destination, Vec<usize>)| {
+        let hosts = |(destination, routes): (&ChannelAddress, Vec<usize>)| {
             let addresses = addresses(destination, interface_index).into_iter();
             addresses.zip(routes).map(|(address, route)| Host { address, route }).collect()
         };
@@ -375,7 +375,7 @@ mod tests {
 
     fn loopback_sender(change: impl FnOnce(&mut SendConfig)) -> Result<SendSocket, SendError> {
         let interfaces = Interfaces::list().unwrap();
-        let to = Destination::Multicast("239.255.0.1:9".parse().unwrap());
+        let to = ChannelAddress::Multicast("239.255.0.1:9".parse().unwrap());
         let mut config = SendConfig::new(interfaces.loopback().unwrap(), vec![to]);
         change(&mut config);
         SendSocket::new(&config)
@@ -385,18 +385,20 @@ mod tests {
     fn configurations_without_meaning_are_refused_with_the_reason() {
         let refused = |change: fn(&mut SendConfig)| loopback_sender(change).unwrap_err();
         assert!(matches!(
-            refused(|c| c.destinations = vec![Destination::Multicast(([224, 0, 0, 5], 9).into())]),
+            refused(
+                |c| c.destinations = vec![ChannelAddress::Multicast(([224, 0, 0, 5], 9).into())]
+            ),
             SendError::Group(GroupError::LinkControl(_))
         ));
         assert!(matches!(refused(|c| c.destinations.clear()), SendError::NoDestination));
         assert!(matches!(
-            refused(|c| c.destinations.push(Destination::Unicast(Vec::new()))),
+            refused(|c| c.destinations.push(ChannelAddress::Unicast(Vec::new()))),
             SendError::NoDestination
         ));
         assert!(matches!(
             refused(|c| c
                 .destinations
-                .push(Destination::Multicast("[ff15::1]:9".parse().unwrap()))),
+                .push(ChannelAddress::Multicast("[ff15::1]:9".parse().unwrap()))),
             SendError::MixedVersions
         ));
         assert!(matches!(refused(|c| c.interface = None), SendError::InterfaceRequired));

@@ -1,12 +1,9 @@
 //! The contract between a protocol participant and whatever drives it: [`Endpoint`].
 
-use crate::event::Event;
-use crate::job::{Done, Job};
 use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
-use fontana_wire::Toi;
+use fontana_wire::{Toi, Tsi};
 use std::net::IpAddr;
-use std::ops::ControlFlow;
 
 /// One LCT channel of a session: a multicast group, known here only by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,6 +59,15 @@ impl ChannelSet {
     }
 }
 
+/// Names a session: the address it comes from and its TSI (RFC 5651, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionKey {
+    /// The sender's address.
+    pub source: IpAddr,
+    /// Its transport session identifier.
+    pub tsi: Tsi,
+}
+
 /// Where a datagram goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
@@ -112,7 +118,7 @@ pub struct Datagram<'a> {
 
 /// What an endpoint asks of its driver.
 #[derive(Debug)]
-pub enum Output {
+pub enum Output<Job, Event> {
     /// Send a datagram: the bytes that were appended to `header`, then those of the symbol.
     Transmit {
         /// Where to.
@@ -120,54 +126,48 @@ pub enum Output {
         /// The prepared symbol that follows the header, if any.
         symbol: Option<SymbolId>,
     },
-    /// Subscribe to the channel's group.
+    /// Join the channel's group.
     Join(ChannelId),
-    /// Unsubscribe from it.
+    /// Leave it.
     Leave(ChannelId),
-    /// Work on bytes; report back with [`Endpoint::handle_done`] where the job says so.
+    /// Work on bytes; answer with [`Endpoint::handle_done`] where the job says so.
     Job(Job),
-    /// Tell the application.
+    /// Report to the application.
     Event(Event),
 }
 
-/// A protocol participant, without input or output: it decides on ids, its driver moves bytes.
+/// A protocol participant without input or output: it decides on ids, its driver moves bytes.
 ///
 /// The law, for every driver, real or simulated:
 ///
 /// 1. call one `handle_*`;
-/// 2. call [`Endpoint::poll_output`] until it returns `None` ([`drain`] does that);
+/// 2. call [`Endpoint::poll_output`] until it returns `None`;
 /// 3. wait for a datagram, a finished job or [`Endpoint::poll_timeout`], whichever comes first.
 ///
-/// `now` never decreases from one call to the next.
+/// `now` never decreases from one call to the next. [`Driver`](crate::Driver) does the second step,
+/// for any endpoint and any way to run its jobs.
 pub trait Endpoint {
+    /// Work on bytes that it asks for.
+    type Job;
+    /// The answer to a job.
+    type Done;
+    /// What it reports to the application.
+    type Event;
     /// A datagram arrived.
     fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>);
     /// A job that was asked for has finished or failed.
-    fn handle_done(&mut self, now: Instant, done: Done);
+    fn handle_done(&mut self, now: Instant, done: Self::Done);
     /// [`poll_timeout`](Self::poll_timeout) is due.
     fn handle_timeout(&mut self, now: Instant);
-    /// The next thing to do, or `None` when there is nothing until the next `handle_*`.
-    /// With [`Output::Transmit`], the header has been appended to `header`.
-    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output>;
+    /// The next output, or `None` when there is none until the next `handle_*`. With
+    /// [`Output::Transmit`], the header has been appended to `header`.
+    fn poll_output(
+        &mut self,
+        now: Instant,
+        header: &mut Vec<u8>,
+    ) -> Option<Output<Self::Job, Self::Event>>;
     /// When `handle_timeout` must be called, if ever.
     fn poll_timeout(&self) -> Option<Instant>;
-}
-
-/// Hands every pending output of `endpoint` to `act`, with the header of the datagram if there is
-/// one, until there is none or `act` breaks. Every driver calls this after every `handle_*`.
-pub fn drain<B>(
-    endpoint: &mut (impl Endpoint + ?Sized),
-    now: Instant,
-    header: &mut Vec<u8>,
-    mut act: impl FnMut(Output, &[u8]) -> ControlFlow<B>,
-) -> ControlFlow<B> {
-    loop {
-        header.clear();
-        match endpoint.poll_output(now, header) {
-            None => return ControlFlow::Continue(()),
-            Some(output) => act(output, header)?,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! What an endpoint tells the application.
+//! What an endpoint reports to the application, by side; and its outputs.
 
-use crate::endpoint::BlockId;
-use crate::receiver::{FileRefusal, SessionKey};
+use crate::endpoint::{BlockId, Output, SessionKey};
+use crate::job::{JobError, ReceiveJob, SendJob};
+use fontana_fec::OtiError;
 use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex, Toi};
 use std::ops::Range;
 use std::sync::Arc;
@@ -68,27 +69,67 @@ pub struct Offer {
     pub manifest: Arc<Manifest>,
 }
 
-/// What an endpoint tells the application.
+/// Why a file that a table names is not received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileRefusal {
+    /// It is sent with a code that is not ours.
+    #[error("its code, FEC Encoding ID {0}, is not known here")]
+    Code(u8),
+    /// Its transmission information describes no object.
+    #[error("its transmission information makes no sense: {0}")]
+    Geometry(#[from] OtiError),
+    /// The session has already asked for as much as
+    /// [`ReceiverLimits`](crate::ReceiverLimits) allow.
+    #[error("the session asks for more {0} than are accepted")]
+    Limit(&'static str),
+    /// Its TOI is one of those that Fontana keeps for other uses.
+    #[error("its TOI is kept for other uses")]
+    ReservedToi,
+}
+
+/// Why an object is not received to its end.
 #[derive(Clone, Debug)]
-pub enum Event {
-    /// Sender: everything that was to be sent has been sent.
+pub enum ObjectFailure {
+    /// Its blocks were corrupt too often.
+    Corrupt,
+    /// A job on it failed, or on the session.
+    Job(JobError),
+}
+
+/// An output of a sender.
+pub(crate) type SenderOutput = Output<SendJob, SenderEvent>;
+
+/// An output of a receiver.
+pub(crate) type ReceiverOutput = Output<ReceiveJob, ReceiverEvent>;
+
+/// What a sender reports.
+#[derive(Clone, Debug)]
+pub enum SenderEvent {
+    /// Everything that was to be sent has been sent.
     Finished,
-    /// Sender: an object's source failed; it is not sent any more.
+    /// An object's source failed; it is not sent any more.
     Withdrawn {
         /// The object.
         toi: Toi,
+        /// Why.
+        error: JobError,
     },
-    /// Receiver: a session is on offer; it is received at once if the configuration says so,
+}
+
+/// What a receiver reports.
+#[derive(Clone, Debug)]
+pub enum ReceiverEvent {
+    /// A session is on offer; it is received at once if the configuration says so,
     /// or else when the application accepts it.
     Offered(Offer),
-    /// Receiver: a session on the same channels was refused. Told once per session and reason.
+    /// A session on the same channels was refused. Told once per session and reason.
     Rejected {
         /// The session.
         session: SessionKey,
         /// Why.
         reason: Rejection,
     },
-    /// Receiver: the expected publisher has signed a newer version than the one that is being
+    /// The expected publisher has signed a newer version than the one that is being
     /// received, and sends it. Told once for each version; reception goes on as before, though perhaps
     /// nobody sends the older version any more.
     Superseded {
@@ -97,7 +138,7 @@ pub enum Event {
         /// Its version.
         version: u64,
     },
-    /// Receiver: a manifest was accepted; reception has begun.
+    /// A manifest was accepted; reception has begun.
     Accepted {
         /// The session it came from; others that carry the same manifest add to it.
         session: SessionKey,
@@ -108,14 +149,14 @@ pub enum Event {
         /// What its objects will be worth.
         verified: Verified,
     },
-    /// Receiver: a stream is on offer, as [`Event::Offered`]. Told once.
+    /// A stream is on offer, as [`ReceiverEvent::Offered`]. Told once.
     StreamOffered {
         /// The session.
         session: SessionKey,
         /// Its index at that moment.
         index: Arc<StreamIndex>,
     },
-    /// Receiver: a stream was accepted; reception has begun.
+    /// A stream was accepted; reception has begun.
     StreamAccepted {
         /// The session it came from.
         session: SessionKey,
@@ -126,31 +167,31 @@ pub enum Event {
         /// What its bytes will be worth.
         verified: Verified,
     },
-    /// Receiver: a fragment was handed over.
+    /// A fragment was handed over.
     FragmentDone {
         /// Its number.
         number: u32,
         /// Its place in the stream.
         range: Range<u64>,
     },
-    /// Receiver: no more of the stream can be received; what was handed over is right.
+    /// No more of the stream can be received; what was handed over is right.
     StreamBroken {
         /// The first byte that is missing.
         at: u64,
         /// Why.
         reason: StreamBreak,
     },
-    /// Receiver: an earlier life had left something of what was accepted.
+    /// An earlier life had left something of what was accepted.
     Resumed {
         /// Source symbols that need not be received any more.
         symbols: u64,
     },
-    /// Receiver, FCAST: the first object of a session was heard of, and is received with all others.
+    /// The first object of a session was heard of, and is received with all others.
     CarouselFound {
         /// The session.
         session: SessionKey,
     },
-    /// Receiver, plain FLUTE: a file was found in the file delivery table.
+    /// A file was found in the file delivery table.
     FileFound {
         /// The object.
         toi: Toi,
@@ -159,8 +200,8 @@ pub enum Event {
         /// Bytes of the object, as transported.
         transfer_length: u64,
     },
-    /// Receiver, plain FLUTE or FCAST: a file of the table, or an object, is not received. The others
-    /// are, and in the end there is [`Event::GivenUp`].
+    /// A file of the table, or an object, is not received. The others
+    /// are, and in the end there is [`ReceiverEvent::GivenUp`].
     FileRefused {
         /// The object.
         toi: Toi,
@@ -169,44 +210,48 @@ pub enum Event {
         /// Why.
         reason: FileRefusal,
     },
-    /// Receiver: enough symbols have arrived for the block.
+    /// Enough symbols have arrived for the block.
     BlockSolved {
         /// The block.
         block: BlockId,
     },
-    /// Receiver: the block's bytes are those of the manifest.
+    /// The block's bytes are those of the manifest.
     BlockVerified {
         /// The block.
         block: BlockId,
     },
-    /// Receiver: the block's bytes are wrong: a symbol was forged or damaged. It is received anew.
-    BlockPoisoned {
+    /// The block's bytes are wrong: a symbol was forged or damaged. It is received again.
+    BlockCorrupt {
         /// The block.
         block: BlockId,
         /// How often this has happened to the block.
         times: u32,
     },
-    /// Receiver: enough has been heard of everything; the channels were left.
-    HeardEnough,
-    /// Receiver: an object is on disk under its final name.
+    /// Enough has been received of everything; the channels were left.
+    ReceptionComplete,
+    /// An object is on disk under its final name.
     ObjectDone {
         /// The object.
         toi: Toi,
         /// What it is worth.
         verified: Verified,
     },
-    /// Receiver: an object is given up: it was poisoned too often, or its storage failed.
+    /// An object is given up.
     ObjectFailed {
         /// The object.
         toi: Toi,
-        /// True if verification failed, false if the driver reported the failure.
-        poisoned: bool,
+        /// Why.
+        failure: ObjectFailure,
     },
-    /// Receiver: everything is on disk and verified as far as it can be.
+    /// Everything is on disk and verified as far as it can be.
     Complete,
-    /// Receiver: every object is done or given up, and at least one is given up.
-    GivenUp,
-    /// Receiver: the congestion control of the session has joined or left channels.
+    /// Every object is done or given up, and at least one is given up; or what was left after all
+    /// objects could not be finished.
+    GivenUp {
+        /// What [`ReceiveJob::Finish`] failed with, if that was it.
+        error: Option<JobError>,
+    },
+    /// The congestion control of the session has joined or left channels.
     Level {
         /// Channels that are joined now.
         channels: u16,
@@ -216,7 +261,7 @@ pub enum Event {
         /// last.
         received_bytes_per_second: u64,
     },
-    /// Receiver: nothing of a session has arrived for a while; the channels were joined anew.
+    /// Nothing of a session has arrived for a while; the channels were joined anew.
     Silence {
         /// True if nothing has ever arrived.
         ever_since_start: bool,

@@ -1,18 +1,80 @@
-//! Work on bytes, which an endpoint asks for and its driver does: on threads, or at once.
+//! Work on bytes that an endpoint asks for, and the answers to it, by side.
+//!
+//! An endpoint decides on ids. Its driver carries out the jobs: on threads, at once on bytes in memory,
+//! or on ids alone in a simulation.
 
-use crate::endpoint::{BatchId, BlockId};
-use crate::receiver::SessionKey;
+use crate::endpoint::{BatchId, BlockId, SessionKey};
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, Progress, Work};
 use fontana_wire::{CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, Toi};
+use std::error::Error;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A piece of work. Jobs on one block must be carried out in the order in which they were asked
-/// for; jobs on different blocks may overlap.
+/// What an opening, an answer or a failure is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// One object.
+    Object(Toi),
+    /// Everything that was accepted.
+    Session,
+}
+
+/// The class of a failure, as far as a person or a program acts differently on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// The file system, or the user's quota on it, is full.
+    DiskFull,
+    /// The device or the operating system failed.
+    Io,
+    /// A path is not permitted, exists already, is in use, or is not what it should be.
+    Refused,
+    /// A file was changed while it was being sent.
+    SourceChanged,
+    /// Numbers that describe no object: a manifest or a caller is wrong.
+    Geometry,
+}
+
+/// Why a job failed: its class, and the driver's own error as its [source](Error::source).
+#[derive(Clone, Debug)]
+pub struct JobError {
+    category: Category,
+    source: Arc<dyn Error + Send + Sync>,
+}
+
+impl JobError {
+    /// A failure of this class.
+    pub fn new(category: Category, source: Arc<dyn Error + Send + Sync>) -> Self {
+        Self { category, source }
+    }
+
+    /// The class of the failure.
+    pub fn category(&self) -> Category {
+        self.category
+    }
+
+    /// The driver's error, if it is of this type.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.source.downcast_ref()
+    }
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl Error for JobError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
+/// Work that a sender asks for.
 #[derive(Debug)]
-pub enum Job {
-    /// Sender: make encoding symbols ready to send. Ends with [`Done::Prepared`] or
-    /// [`Done::PrepareFailed`].
+pub enum SendJob {
+    /// Make encoding symbols ready to send. Ends with [`SendDone::Prepared`] or [`SendDone::Failed`].
     Prepare {
         /// Names the batch from now on.
         batch: BatchId,
@@ -21,69 +83,91 @@ pub enum Job {
         /// The symbols, in the order of their indices in the batch.
         esis: Vec<Esi>,
     },
-    /// Sender: the batch will not be asked for again. No answer.
+    /// The batch will not be asked for again. No answer.
     Release {
         /// The batch.
         batch: BatchId,
     },
-    /// Receiver: make room for what is about to be received. Ends with [`Done::Opened`] or
-    /// [`Done::Failed`].
+}
+
+/// The answer to a [`SendJob`].
+#[derive(Debug)]
+pub enum SendDone {
+    /// The batch's symbols are ready.
+    Prepared {
+        /// The batch.
+        batch: BatchId,
+    },
+    /// The batch cannot be made: its source has changed or cannot be read.
+    Failed {
+        /// The batch.
+        batch: BatchId,
+        /// Why.
+        error: JobError,
+    },
+}
+
+/// Work that a receiver asks for. Jobs on one block are carried out in the order in which they were
+/// asked for; jobs on different blocks may overlap.
+#[derive(Debug)]
+pub enum ReceiveJob {
+    /// Make room for what is about to be received. Ends with [`ReceiveDone::Opened`] or
+    /// [`ReceiveDone::Failed`].
     Open(Opening),
-    /// Receiver: put a received symbol away. No answer unless it fails: [`Done::Failed`].
+    /// Store a received symbol. No answer unless it fails: [`ReceiveDone::Failed`].
     Place {
         /// The symbol's block.
         block: BlockId,
         /// Which symbol.
         esi: Esi,
         /// Where it goes.
-        to: Placement,
+        to: SymbolPlace,
         /// Its bytes.
         symbol: SymbolBytes,
     },
-    /// Receiver: find out, on ids, whether the symbols at hand suffice. Ends with
-    /// [`Done::Solved`].
+    /// Find out, on ids, whether the available symbols suffice. Ends with [`ReceiveDone::Solved`].
     Solve {
         /// The block.
         block: BlockId,
-        /// The decoder that knows which symbols are at hand; it comes back with the answer.
+        /// The decoder that knows the available symbols; it comes back with the answer.
         decoder: Box<dyn Decoder>,
         /// How much work the attempt may cost.
         budget: Work,
     },
-    /// Receiver: compute the lost source symbols, put them in place and hash the whole block.
-    /// Ends with [`Done::Recovered`] or [`Done::Failed`].
+    /// Compute the lost source symbols, put them in place and hash the whole block. Ends with
+    /// [`ReceiveDone::Recovered`] or [`ReceiveDone::Failed`].
     Recover {
         /// The block.
         block: BlockId,
         /// How.
         recipe: Recipe,
-        /// The repair symbols that were placed; the index of each is its [`Placement::Spool`] slot.
-        spool: Vec<Esi>,
+        /// The repair symbols that were placed; the index of each is its
+        /// [`SymbolPlace::RepairSlot`].
+        repair: Vec<Esi>,
     },
-    /// Receiver: the block was verified, or everything that was placed for it is void. Either way
-    /// its spool is free; a driver that keeps a journal notes it. No answer unless it fails:
-    /// [`Done::Failed`].
+    /// The block's repair symbols are not needed any more. A driver that keeps a journal notes the
+    /// outcome. No answer unless it fails: [`ReceiveDone::Failed`].
     Settle {
         /// The block.
         block: BlockId,
-        /// True if it was verified.
-        whole: bool,
+        /// What became of it.
+        outcome: BlockOutcome,
     },
-    /// Receiver: every block of the object is verified; bring the files that are now whole to
-    /// disk under their final names. Ends with [`Done::Committed`] or [`Done::Failed`].
+    /// Every block of the object is verified; bring the files that are now complete to disk under
+    /// their final names. Ends with [`ReceiveDone::Committed`] or [`ReceiveDone::Failed`].
     Commit {
         /// The object.
         toi: Toi,
     },
-    /// Receiver: every object is committed; finish what is left (empty files, staging). Ends with
-    /// [`Done::Finished`] or [`Done::Failed`].
+    /// Every object is committed; finish what is left (empty files, staging). Ends with
+    /// [`ReceiveDone::Finished`] or [`ReceiveDone::Failed`].
     Finish,
 }
 
 /// What a receiver is about to receive.
 #[derive(Clone, Debug)]
 pub enum Opening {
-    /// A whole manifest.
+    /// All objects of a manifest.
     Manifest(Arc<Manifest>),
     /// One file of a plain FLUTE session (RFC 6726).
     File {
@@ -94,8 +178,8 @@ pub enum Opening {
         /// Its geometry.
         layout: ObjectLayout,
     },
-    /// One object of an FCAST session (RFC 6968). What it is, its header says when it has arrived: a
-    /// file, a slice of one, or a descriptor ([`Done::CarouselRead`]).
+    /// One object of an FCAST session (RFC 6968). Its header says what it is when it has arrived: a
+    /// file, a slice of one, or a descriptor ([`Committed::Descriptor`]).
     Compound {
         /// The session.
         session: SessionKey,
@@ -104,16 +188,16 @@ pub enum Opening {
         /// Its geometry.
         layout: ObjectLayout,
     },
-    /// One fragment of a stream. Its place is free again when it is committed, which is when its
-    /// bytes were handed over: after those of all fragments before it.
+    /// One fragment of a stream. Its slot is free again when it is committed, which is when its bytes
+    /// were delivered: after those of all fragments before it.
     Fragment {
         /// Its number; [`StreamIndex::toi`](fontana_wire::StreamIndex::toi) is its object.
         number: u32,
         /// Its geometry.
         layout: ObjectLayout,
-        /// Its place while it is received and waits: no other open fragment has it.
+        /// Its slot while it is received and waits: no other open fragment has it.
         slot: u32,
-        /// How many places there are.
+        /// Number of slots.
         slot_count: u32,
         /// Most bytes of any fragment.
         slot_length: u32,
@@ -121,49 +205,49 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// Names the opening in [`Done::Opened`]: the manifest's TOI, the file's, or the fragment's.
-    pub fn toi(&self) -> Toi {
+    /// What is opened: named in [`ReceiveDone::Opened`].
+    pub fn scope(&self) -> Scope {
         match self {
-            Self::Manifest(_) => Toi::MANIFEST,
-            Self::File { file, .. } => file.toi,
-            Self::Compound { toi, .. } => *toi,
-            Self::Fragment { number, .. } => StreamIndex::toi(*number),
+            Self::Manifest(_) => Scope::Session,
+            Self::File { file, .. } => Scope::Object(file.toi),
+            Self::Compound { toi, .. } => Scope::Object(*toi),
+            Self::Fragment { number, .. } => Scope::Object(StreamIndex::toi(*number)),
         }
     }
 }
 
-/// What an earlier life of the receiver left of what was opened. Nothing in it is trusted further
-/// than a packet is: the blocks' hashes decide.
+/// What an earlier run of the receiver saved of what was opened. It is trusted no further than a
+/// packet is: the blocks' hashes decide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// Packets of the session that were received in all lives before.
+pub struct Saved {
+    /// Packets of the session that were received in all runs before.
     pub session_packets: u64,
     /// Objects whose files have their final names.
     pub committed: Vec<Toi>,
-    /// Blocks of which something was kept.
-    pub blocks: Vec<KeptBlock>,
+    /// Blocks of which symbols were saved.
+    pub blocks: Vec<SavedBlock>,
 }
 
-/// What an earlier life of the receiver left of one block.
+/// What an earlier run of the receiver saved of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptBlock {
+pub struct SavedBlock {
     /// The block.
     pub block: BlockId,
     /// All its source symbols are in their places.
-    pub whole: bool,
+    pub is_complete: bool,
     /// Source symbols in their places.
     pub in_place: Vec<Esi>,
-    /// Repair symbols, and their slots of the spool.
-    pub spooled: Vec<(Esi, u32)>,
+    /// Repair symbols, and their slots.
+    pub repair: Vec<(Esi, u32)>,
 }
 
-/// Where a received symbol is kept.
+/// Where a received symbol is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
+pub enum SymbolPlace {
     /// A source symbol: at its final place in the object.
     InPlace,
-    /// A repair symbol: in this slot of the block's spool.
-    Spool(u32),
+    /// A repair symbol: in this slot of the block's part of the repair file.
+    RepairSlot(u32),
 }
 
 /// The bytes of a symbol that arrived.
@@ -172,38 +256,50 @@ pub enum SymbolBytes {
     /// This range of the datagram that was just handled.
     InDatagram(Range<usize>),
     /// These bytes, from a datagram that was handled before it was known where they go.
-    Kept(Vec<u8>),
+    Saved(Vec<u8>),
 }
 
 /// How to compute the lost symbols of a block.
 #[derive(Debug)]
 pub enum Recipe {
-    /// The plan that an earlier [`Job::Solve`] found.
+    /// The plan that an earlier [`ReceiveJob::Solve`] found.
     Plan(Arc<Plan>),
-    /// No plan was kept, to bound memory: solve again, without a budget, then execute. The
+    /// The plan was dropped, to bound memory: solve again, without a budget, then execute. The
     /// decoder has found its solution before and finds it again.
     Decoder(Box<dyn Decoder>),
 }
 
-/// What became of a job.
+impl Recipe {
+    /// The plan; `None` if the decoder finds no solution any more, which is a defect.
+    pub fn into_plan(self) -> Option<Arc<Plan>> {
+        match self {
+            Self::Plan(plan) => Some(plan),
+            Self::Decoder(mut decoder) => match decoder.solve(Work::UNBOUNDED) {
+                Progress::Solved(plan) => Some(plan),
+                Progress::Wanting(_) | Progress::OutOfBudget => None,
+            },
+        }
+    }
+}
+
+/// What became of a recovered block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockOutcome {
+    /// Its bytes have the hash that was expected of them.
+    Verified,
+    /// Its bytes are wrong: everything that was placed for it is void.
+    Corrupt,
+}
+
+/// The answer to a [`ReceiveJob`].
 #[derive(Debug)]
-pub enum Done {
-    /// The batch's symbols are ready.
-    Prepared {
-        /// The batch.
-        batch: BatchId,
-    },
-    /// The batch cannot be made: its source has changed or cannot be read.
-    PrepareFailed {
-        /// The batch.
-        batch: BatchId,
-    },
+pub enum ReceiveDone {
     /// There is room.
     Opened {
-        /// [`Opening::toi`] of what was opened.
-        toi: Toi,
-        /// What was there already.
-        kept: Kept,
+        /// [`Opening::scope`] of what was opened.
+        scope: Scope,
+        /// What an earlier run saved of it.
+        saved: Saved,
     },
     /// An attempt to solve has ended.
     Solved {
@@ -221,24 +317,32 @@ pub enum Done {
         /// Hash of the block's bytes as they now are.
         hash: Hash,
     },
-    /// The object's files are on disk.
-    Committed {
+    /// An object was committed.
+    Committed(Committed),
+    /// Everything is on disk and staging is gone.
+    Finished,
+    /// A job failed for good.
+    Failed {
+        /// What cannot be received any more.
+        scope: Scope,
+        /// Why.
+        error: JobError,
+    },
+}
+
+/// An object that was committed.
+#[derive(Debug)]
+pub enum Committed {
+    /// Its files are on disk, or its bytes were delivered.
+    Content {
         /// The object.
         toi: Toi,
     },
-    /// The object that was to be committed was none of the files, but a descriptor of an FCAST
-    /// session.
-    CarouselRead {
+    /// It holds no file, but a descriptor of an FCAST session.
+    Descriptor {
         /// The object.
         toi: Toi,
         /// What it lists.
         instance: CarouselInstance,
-    },
-    /// Everything is on disk and staging is gone.
-    Finished,
-    /// A receiver's job failed for good; the driver knows why.
-    Failed {
-        /// The object concerned, or the manifest's TOI if all of them are.
-        toi: Toi,
     },
 }

@@ -2,9 +2,9 @@
 //! time and the datagrams.
 //!
 //! A [`Sender`] and a [`Receiver`] obey one contract, [`Endpoint`], whose law is stated there: call
-//! a `handle_*`, drain the outputs, wait. They decide on ids; the driver moves bytes and carries
-//! out [`Job`]s. The same code runs over sockets and in simulated networks, and does not know
-//! which.
+//! a `handle_*`, poll the outputs, wait. They decide on ids. A [`Driver`] moves the bytes: it polls
+//! an endpoint and gives its jobs ([`SendJob`], [`ReceiveJob`]) to a [`JobRunner`]. The same
+//! endpoints run over sockets and in simulated networks.
 //!
 //! Nothing here reads a clock, opens a socket or a file, starts a thread or draws a random number:
 //! time and seed are arguments.
@@ -18,6 +18,7 @@ mod pacer;
 mod profile;
 mod random;
 mod receiver;
+mod run;
 mod schedule;
 mod sender;
 mod time;
@@ -27,18 +28,24 @@ pub use congestion::{
     PacketSeen, SubscriptionControl, SubscriptionError, SubscriptionLimits, presets, subscribe,
 };
 pub use endpoint::{
-    BatchId, BlockId, ChannelId, ChannelSet, Datagram, Destination, Endpoint, Output, SymbolId,
-    drain,
+    BatchId, BlockId, ChannelId, ChannelSet, Datagram, Destination, Endpoint, Output, SessionKey,
+    SymbolId,
 };
-pub use event::{Event, Offer, Rejection, StreamBreak, Verified};
-pub use job::{Done, Job, Kept, KeptBlock, Opening, Placement, Recipe, SymbolBytes};
+pub use event::{
+    FileRefusal, ObjectFailure, Offer, ReceiverEvent, Rejection, SenderEvent, StreamBreak, Verified,
+};
+pub use job::{
+    BlockOutcome, Category, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe, Saved,
+    SavedBlock, Scope, SendDone, SendJob, SymbolBytes, SymbolPlace,
+};
 pub use pacer::Pacer;
 pub use profile::Profile;
 pub use random::SplitMix64;
 pub use receiver::{
-    Acceptance, DecodePolicy, Expectation, FileRefusal, MetadataMode, ObjectProgress, Receiver,
-    ReceiverConfig, ReceiverLimits, ReceiverStats, SessionKey, Subscription, repair_slots,
+    Acceptance, DecodePolicy, Expectation, MetadataMode, ObjectProgress, Receiver, ReceiverConfig,
+    ReceiverLimits, ReceiverStats, Subscription, repair_slots,
 };
+pub use run::{Driver, Effect, Finished, JobRunner, Ticket};
 pub use schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 pub use sender::{
     ChannelStats, ControlError, ControlObject, SendMode, SendObject, Sender, SenderConfig,

@@ -9,9 +9,9 @@
 //! Receivers send nothing.
 
 use crate::congestion::PacketSeen;
-use crate::endpoint::{BlockId, ChannelId, Datagram, Endpoint, Output};
-use crate::event::{Event, Offer, Rejection, Verified};
-use crate::job::{Done, Job, Opening, SymbolBytes};
+use crate::endpoint::{BlockId, ChannelId, Datagram, Endpoint, SessionKey};
+use crate::event::{ObjectFailure, Offer, ReceiverEvent, ReceiverOutput, Rejection, Verified};
+use crate::job::{Committed, Opening, ReceiveDone, ReceiveJob, Scope, SymbolBytes};
 use crate::time::Instant;
 use block::Taken;
 use channels::Channels;
@@ -20,9 +20,8 @@ use download::Download;
 use fcast::Carousel;
 use feed::{Feed, FeedState, Feeds, Spooled};
 use fontana_fec::{Esi, PlanCache, Sbn};
-use fontana_wire::{ContentKind, Hash, Manifest, Packet, Toi, Tsi, manifest_hash};
+use fontana_wire::{ContentKind, Hash, Manifest, Packet, Toi, manifest_hash};
 use std::collections::{BTreeSet, VecDeque};
-use std::net::IpAddr;
 use std::sync::Arc;
 use stream::Stream;
 
@@ -45,16 +44,6 @@ pub use config::{
     ReceiverStats,
 };
 pub use download::ObjectProgress;
-pub use flute::FileRefusal;
-
-/// Names a session: the address it comes from and its TSI (RFC 5651, section 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionKey {
-    /// The sender's address.
-    pub source: IpAddr,
-    /// Its transport session identifier.
-    pub tsi: Tsi,
-}
 
 /// Hears sessions and receives one of them.
 #[derive(Debug)]
@@ -75,7 +64,7 @@ pub struct Receiver {
     spool_bytes: usize,
     rejections: BTreeSet<(SessionKey, u8)>,
     head_checks: (u64, u32),
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<ReceiverOutput>,
     last_heard: Instant,
     ever_heard: bool,
     started: bool,
@@ -94,8 +83,8 @@ enum Chosen {
 enum Phase {
     Listening,
     /// Everything has been heard; jobs are still running.
-    HeardEnough,
-    /// Everything is committed but what [`Job::Finish`] does.
+    ReceptionComplete,
+    /// Everything is committed but what [`ReceiveJob::Finish`] does.
     Finishing,
     /// Nothing is left to do.
     Ended,
@@ -188,7 +177,7 @@ impl Receiver {
         self.download.progress(toi)
     }
 
-    /// Accepts a session that was [offered](Event::Offered). False if it is not on offer any more.
+    /// Accepts a session that was [offered](ReceiverEvent::Offered). False if it is not on offer any more.
     pub fn accept(&mut self, session: SessionKey) -> bool {
         let Some(feed) = self.feeds.get(&session).filter(|_| self.chosen.is_none()) else {
             return false;
@@ -219,7 +208,8 @@ impl Receiver {
     fn tell_rejection(&mut self, session: SessionKey, reason: Rejection) {
         if self.rejections.len() < MAX_REJECTIONS && self.rejections.insert((session, reason as u8))
         {
-            self.outputs.push_back(Output::Event(Event::Rejected { session, reason }));
+            self.outputs
+                .push_back(ReceiverOutput::Event(ReceiverEvent::Rejected { session, reason }));
         }
     }
 
@@ -284,7 +274,7 @@ impl Receiver {
         feed.manifest = Some((expected, Arc::clone(&manifest)));
         feed.state = FeedState::Offered;
         let offer = Offer { session, head, manifest: Arc::clone(&manifest) };
-        self.outputs.push_back(Output::Event(Event::Offered(offer)));
+        self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::Offered(offer)));
         if self.config.acceptance == Acceptance::Automatic {
             self.choose(session, expected, manifest);
         }
@@ -321,13 +311,13 @@ impl Receiver {
             .filter_map(|(key, feed)| Some((feed.head.as_ref()?.manifest_version, key)));
         let newest = newest.max();
         let opening = Opening::Manifest(Arc::clone(&manifest));
-        self.outputs.push_back(Output::Event(Event::Accepted {
+        self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::Accepted {
             session,
             manifest,
             hash,
             verified,
         }));
-        self.outputs.push_back(Output::Job(Job::Open(opening)));
+        self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Open(opening)));
         if let Some((version, session)) = newest {
             self.tell_if_newer(session, version);
         }
@@ -337,7 +327,8 @@ impl Receiver {
     fn tell_if_newer(&mut self, session: SessionKey, version: u64) {
         if self.config.expectation.publisher.is_some() && self.newest_version < version {
             self.newest_version = version;
-            self.outputs.push_back(Output::Event(Event::Superseded { session, version }));
+            self.outputs
+                .push_back(ReceiverOutput::Event(ReceiverEvent::Superseded { session, version }));
         }
     }
 
@@ -397,7 +388,7 @@ impl Receiver {
                 self.spool_bytes -= spooled.cost();
                 let Spooled { block, esi, encoding_id, bytes } = spooled;
                 let length = bytes.len();
-                let bytes = SymbolBytes::Kept(bytes);
+                let bytes = SymbolBytes::Saved(bytes);
                 let out = &mut self.outputs;
                 let taken = self.download.take(block, esi, encoding_id, length, bytes, out);
                 self.stats.count(taken);
@@ -418,25 +409,26 @@ impl Receiver {
         };
         match self.phase {
             Phase::Listening if settled && self.download.heard_enough() => {
-                self.phase = Phase::HeardEnough;
-                self.outputs.extend(self.channels.joined().map(Output::Leave));
-                self.outputs.push_back(Output::Event(Event::HeardEnough));
+                self.phase = Phase::ReceptionComplete;
+                self.outputs.extend(self.channels.joined().map(ReceiverOutput::Leave));
+                self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::ReceptionComplete));
                 self.download.solve_deferred(&mut self.outputs);
             }
             // A block turned out wrong after the channels had been left.
-            Phase::HeardEnough if !self.download.heard_enough() => {
+            Phase::ReceptionComplete if !self.download.heard_enough() => {
                 self.phase = Phase::Listening;
-                self.outputs.extend(self.channels.joined().rev().map(Output::Join));
+                self.outputs.extend(self.channels.joined().rev().map(ReceiverOutput::Join));
             }
             _ => {}
         }
-        if self.phase == Phase::HeardEnough && self.download.all_settled() {
+        if self.phase == Phase::ReceptionComplete && self.download.all_settled() {
             if self.download.all_committed() {
                 self.phase = Phase::Finishing;
-                self.outputs.push_back(Output::Job(Job::Finish));
+                self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Finish));
             } else {
                 self.phase = Phase::Ended;
-                self.outputs.push_back(Output::Event(Event::GivenUp));
+                self.outputs
+                    .push_back(ReceiverOutput::Event(ReceiverEvent::GivenUp { error: None }));
             }
         }
     }
@@ -457,6 +449,10 @@ impl ReceiverStats {
 }
 
 impl Endpoint for Receiver {
+    type Job = ReceiveJob;
+    type Done = ReceiveDone;
+    type Event = ReceiverEvent;
+
     fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
         self.stats.datagrams += 1;
         self.stats.payload_bytes += datagram.payload.len() as u64;
@@ -536,47 +532,62 @@ impl Endpoint for Receiver {
         self.update_phase();
     }
 
-    fn handle_done(&mut self, _now: Instant, done: Done) {
+    fn handle_done(&mut self, _now: Instant, done: ReceiveDone) {
         let out = &mut self.outputs;
         let verified = match self.chosen {
             Some(Chosen::Manifest(_, verified) | Chosen::Stream(verified)) => verified,
             Some(Chosen::Flute(_) | Chosen::Fcast(_)) | None => Verified::None,
         };
         match done {
-            Done::Opened { toi, kept } => {
-                let opened = if toi == Toi::MANIFEST { self.download.opening() } else { vec![toi] };
-                self.stats.session_packets += kept.session_packets;
-                let symbols = self.download.restore(&kept, verified, out);
+            ReceiveDone::Opened { scope, saved } => {
+                let opened = match scope {
+                    Scope::Session => self.download.opening(),
+                    Scope::Object(toi) => vec![toi],
+                };
+                self.stats.session_packets += saved.session_packets;
+                let symbols = self.download.restore(&saved, verified, out);
                 if symbols > 0 {
-                    out.push_back(Output::Event(Event::Resumed { symbols }));
+                    out.push_back(ReceiverOutput::Event(ReceiverEvent::Resumed { symbols }));
                 }
                 for toi in opened {
                     self.download.on_opened(toi, out);
                 }
                 self.replay();
             }
-            Done::Solved { block, decoder, progress } => {
+            ReceiveDone::Solved { block, decoder, progress } => {
                 self.download.on_solved(block, decoder, progress, out);
             }
-            Done::Recovered { block, hash } => {
-                let poisoned = self.download.on_recovered(block, hash, out);
-                self.stats.poisoned_blocks += u64::from(poisoned);
+            ReceiveDone::Recovered { block, hash } => {
+                let is_corrupt = self.download.on_recovered(block, hash, out);
+                self.stats.poisoned_blocks += u64::from(is_corrupt);
             }
-            Done::Committed { toi } if self.stream.is_some() => self.on_fragment_committed(toi),
-            Done::Committed { toi } => self.download.on_committed(toi, verified, out),
-            Done::CarouselRead { toi, instance } => self.on_carousel_read(toi, instance),
-            Done::Finished => {
+            ReceiveDone::Committed(Committed::Content { toi }) if self.stream.is_some() => {
+                self.on_fragment_committed(toi);
+            }
+            ReceiveDone::Committed(Committed::Content { toi }) => {
+                self.download.on_committed(toi, verified, out);
+            }
+            ReceiveDone::Committed(Committed::Descriptor { toi, instance }) => {
+                self.on_carousel_read(toi, instance);
+            }
+            ReceiveDone::Finished => {
                 self.phase = Phase::Ended;
-                out.push_back(Output::Event(Event::Complete));
+                out.push_back(ReceiverOutput::Event(ReceiverEvent::Complete));
             }
             // What is on disk is right, but it could not be finished.
-            Done::Failed { toi: Toi::MANIFEST } if self.phase == Phase::Finishing => {
+            ReceiveDone::Failed { scope: Scope::Session, error }
+                if self.phase == Phase::Finishing =>
+            {
                 self.phase = Phase::Ended;
-                out.push_back(Output::Event(Event::GivenUp));
+                let error = Some(error);
+                out.push_back(ReceiverOutput::Event(ReceiverEvent::GivenUp { error }));
             }
-            Done::Failed { toi: Toi::MANIFEST } => self.download.fail_all(out),
-            Done::Failed { toi } => self.download.fail(toi, false, out),
-            Done::Prepared { .. } | Done::PrepareFailed { .. } => {}
+            ReceiveDone::Failed { scope: Scope::Session, error } => {
+                self.download.fail_all(&error, out);
+            }
+            ReceiveDone::Failed { scope: Scope::Object(toi), error } => {
+                self.download.fail(toi, ObjectFailure::Job(error), out);
+            }
         }
         self.settle_stream();
         self.update_phase();
@@ -589,16 +600,17 @@ impl Endpoint for Receiver {
         {
             self.last_heard = now;
             let ever_since_start = !self.ever_heard;
-            self.outputs.push_back(Output::Event(Event::Silence { ever_since_start }));
+            self.outputs
+                .push_back(ReceiverOutput::Event(ReceiverEvent::Silence { ever_since_start }));
             for channel in self.channels.joined().rev() {
-                self.outputs.push_back(Output::Leave(channel));
-                self.outputs.push_back(Output::Join(channel));
+                self.outputs.push_back(ReceiverOutput::Leave(channel));
+                self.outputs.push_back(ReceiverOutput::Join(channel));
             }
         }
     }
 
     #[inline]
-    fn poll_output(&mut self, now: Instant, _header: &mut Vec<u8>) -> Option<Output> {
+    fn poll_output(&mut self, now: Instant, _header: &mut Vec<u8>) -> Option<ReceiverOutput> {
         if !self.started {
             (self.started, self.last_heard) = (true, now);
         }
@@ -613,7 +625,7 @@ impl Endpoint for Receiver {
             return None;
         }
         let output = self.channels.poll_output(now)?;
-        if let Output::Join(channel) = output {
+        if let ReceiverOutput::Join(channel) = output {
             self.feeds.values_mut().for_each(|feed| feed.loss.on_join(channel));
         }
         Some(output)

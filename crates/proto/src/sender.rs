@@ -7,9 +7,9 @@
 //! as the session lasts, so that a receiver may join at any time.
 
 use crate::congestion::ChannelClock;
-use crate::endpoint::{BlockId, ChannelId, Datagram, Endpoint, Output};
-use crate::event::Event;
-use crate::job::Done;
+use crate::endpoint::{BlockId, ChannelId, Datagram, Endpoint};
+use crate::event::{SenderEvent, SenderOutput};
+use crate::job::{JobError, SendDone, SendJob};
 use crate::random::SplitMix64;
 use crate::schedule::TransmissionSchedule;
 use crate::schedule::{BlockShape, Order, SymbolStream};
@@ -124,7 +124,7 @@ pub struct Sender {
     control: Vec<ControlCarousel>,
     /// Packets of content on channel 0 since the last control packet there.
     base_gap: u64,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<SenderOutput>,
     state: State,
     /// Nothing of the content has been sent since the symbols for it were found missing.
     starving: bool,
@@ -226,9 +226,9 @@ impl Sender {
     }
 
     /// Gives up an object whose source failed.
-    fn withdraw(&mut self, toi: Toi) {
+    fn withdraw(&mut self, toi: Toi, error: JobError) {
         if self.rounds.withdraw(toi) {
-            self.outputs.push_back(Output::Event(Event::Withdrawn { toi }));
+            self.outputs.push_back(SenderOutput::Event(SenderEvent::Withdrawn { toi, error }));
         }
     }
 
@@ -250,7 +250,7 @@ impl Sender {
         queue: usize,
         Planned { symbol, turn }: Planned,
         out: &mut Vec<u8>,
-    ) -> Option<Output> {
+    ) -> Option<SenderOutput> {
         let block = self.rounds.block(turn.block)?;
         let packet = DataPacket {
             encoding_id: block.encoding_id,
@@ -273,7 +273,7 @@ impl Sender {
         slot: Slot,
         which: usize,
         out: &mut Vec<u8>,
-    ) -> Option<Output> {
+    ) -> Option<SenderOutput> {
         let carousel = self.control.get_mut(which)?;
         let output =
             self.outlet.control(now, slot, carousel, out).map_err(|wake| self.wait_until(wake));
@@ -288,7 +288,7 @@ impl Sender {
     }
 
     /// The packet of a session that has nothing but control objects to send.
-    fn idle_packet(&mut self, now: Instant, slot: Slot, out: &mut Vec<u8>) -> Option<Output> {
+    fn idle_packet(&mut self, now: Instant, slot: Slot, out: &mut Vec<u8>) -> Option<SenderOutput> {
         let enough = |carousel: &ControlCarousel| {
             carousel.sent() >= IDLE_PUSH_SYMBOLS.max(2 * carousel.source_symbols())
         };
@@ -305,7 +305,12 @@ impl Sender {
     }
 
     /// The packet of a slot; `None` if there is none now, or none on this channel any more.
-    fn content_packet(&mut self, now: Instant, slot: Slot, out: &mut Vec<u8>) -> Option<Output> {
+    fn content_packet(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        out: &mut Vec<u8>,
+    ) -> Option<SenderOutput> {
         let queue = self.rounds.queue_of(slot.channel);
         let next = self.rounds.peek(queue, self.outlet.clock(), &mut self.outputs);
         if !matches!(next, Err(Missing::Over))
@@ -336,24 +341,27 @@ impl Sender {
     fn finish(&mut self) {
         if self.state != State::Finished {
             self.state = State::Finished;
-            self.outputs.push_back(Output::Event(Event::Finished));
+            self.outputs.push_back(SenderOutput::Event(SenderEvent::Finished));
         }
     }
 }
 
 impl Endpoint for Sender {
+    type Job = SendJob;
+    type Done = SendDone;
+    type Event = SenderEvent;
+
     /// Nothing flows back in a one-way session.
     fn handle_datagram(&mut self, _now: Instant, _datagram: &Datagram<'_>) {}
 
-    fn handle_done(&mut self, _now: Instant, done: Done) {
+    fn handle_done(&mut self, _now: Instant, done: SendDone) {
         match done {
-            Done::Prepared { batch } => self.rounds.on_prepared(batch),
-            Done::PrepareFailed { batch } => {
+            SendDone::Prepared { batch } => self.rounds.on_prepared(batch),
+            SendDone::Failed { batch, error } => {
                 if let Some(toi) = self.rounds.on_prepare_failed(batch) {
-                    self.withdraw(toi);
+                    self.withdraw(toi, error);
                 }
             }
-            _ => {}
         }
         if self.state == State::Starved {
             self.state = State::Sending;
@@ -366,7 +374,7 @@ impl Endpoint for Sender {
         }
     }
 
-    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output> {
+    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<SenderOutput> {
         while self.outputs.is_empty() && self.state == State::Sending {
             let slot = match self.outlet.next_slot(now) {
                 Ok(slot) => slot,

@@ -4,7 +4,7 @@
 #[path = "support/world.rs"]
 mod world;
 
-use fontana_proto::{Endpoint, Event, Instant, Rejection};
+use fontana_proto::{Endpoint, Instant, ReceiverEvent, Rejection};
 use fontana_wire::{SecretKey, Toi};
 use std::time::Duration;
 use world::{Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender};
@@ -54,7 +54,7 @@ fn a_receiver_that_wants_nothing_is_done_at_once() {
     let receiver = &receivers[0];
     assert!(receiver.complete_at.is_some() && receiver.committed.is_empty());
     assert_eq!(receiver.receiver.source_symbols(), 0);
-    assert!(receiver.events.iter().any(|event| matches!(event, Event::HeardEnough)));
+    assert!(receiver.events.iter().any(|event| matches!(event, ReceiverEvent::ReceptionComplete)));
     assert_eq!(receiver.receiver.poll_timeout(), None);
 }
 
@@ -79,8 +79,8 @@ fn follower(key: &SecretKey, newer_than: Option<u64>) -> ReceiverDriver {
 }
 
 fn rejections(receiver: &ReceiverDriver) -> Vec<Rejection> {
-    let rejection = |event: &Event| match event {
-        Event::Rejected { reason, .. } => Some(*reason),
+    let rejection = |event: &ReceiverEvent| match event {
+        ReceiverEvent::Rejected { reason, .. } => Some(*reason),
         _ => None,
     };
     receiver.events.iter().filter_map(rejection).collect()
@@ -124,7 +124,8 @@ fn a_newer_version_is_told_and_what_is_under_way_goes_on() {
         run(&mut senders, &mut receivers, LIMIT);
         let [receiver] = &receivers;
         assert!(receiver.has(&first));
-        let superseded = |event: &&Event| matches!(event, Event::Superseded { version: 2, .. });
+        let superseded =
+            |event: &&ReceiverEvent| matches!(event, ReceiverEvent::Superseded { version: 2, .. });
         assert_eq!(receiver.events.iter().filter(superseded).count(), 1, "told once");
         assert_eq!(rejections(receiver), [Rejection::OtherManifest]);
     }
@@ -139,5 +140,9 @@ fn a_reception_that_cannot_be_finished_ends_and_is_no_success() {
     run(&mut senders, &mut receivers, Duration::from_secs(5));
     let [receiver] = &receivers;
     assert_eq!((receiver.complete_at, receiver.committed.len()), (None, 3));
-    assert!(matches!(receiver.events.last(), Some(Event::GivenUp)), "{:?}", receiver.events.last());
+    assert!(
+        matches!(receiver.events.last(), Some(ReceiverEvent::GivenUp { .. })),
+        "{:?}",
+        receiver.events.last()
+    );
 }

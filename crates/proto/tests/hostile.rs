@@ -7,7 +7,7 @@ mod world;
 
 use bolero::check;
 use fontana_fec::{Esi, Sbn};
-use fontana_proto::{Endpoint, Event, Expectation, Instant, SplitMix64};
+use fontana_proto::{Endpoint, Expectation, Instant, ReceiverEvent, SplitMix64};
 use fontana_wire::{Cci, HeaderFields, SecretKey, Toi, Tsi, emit_payload_id};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -107,7 +107,7 @@ fn a_forged_symbol_is_found_out_by_its_block_and_the_block_is_received_again() {
         vec![(source(1), datagram)]
     });
     assert_eq!(receiver.receiver.stats().poisoned_blocks, 1);
-    let poisoned = |e: &&Event| matches!(e, Event::BlockPoisoned { times: 1, .. });
+    let poisoned = |e: &&ReceiverEvent| matches!(e, ReceiverEvent::BlockCorrupt { times: 1, .. });
     assert_eq!(receiver.events.iter().filter(poisoned).count(), 1);
 }
 
@@ -130,7 +130,11 @@ fn a_block_that_is_poisoned_for_ever_ends_as_a_failure_and_not_as_a_loop() {
         }
         now = now + Duration::from_millis(1);
     }
-    assert!(matches!(receiver.events.last(), Some(Event::GivenUp)), "{:?}", receiver.events.last());
+    assert!(
+        matches!(receiver.events.last(), Some(ReceiverEvent::GivenUp { .. })),
+        "{:?}",
+        receiver.events.last()
+    );
     assert!(receiver.committed.is_empty());
     assert!(receiver.joined.is_empty(), "it left");
 }
@@ -313,6 +317,6 @@ fn the_tsi_and_the_source_of_the_ticket_are_the_only_ones_heard() {
         }
         assert_eq!(receiver.receiver.stats().session_packets, 0);
         assert!(receiver.receiver.stats().foreign > 100);
-        assert!(matches!(receiver.events[..], [Event::Rejected { .. }]));
+        assert!(matches!(receiver.events[..], [ReceiverEvent::Rejected { .. }]));
     }
 }

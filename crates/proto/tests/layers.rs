@@ -6,14 +6,13 @@ mod world;
 
 use fontana_fec::{FecScheme, ReedSolomonCode, Sbn};
 use fontana_proto::{
-    ChannelId, Done, Endpoint, Event, Fcast, Instant, Job, Level, Membership, ObjectOrder, Output,
-    PacketSeen, Profile, ReceiverConfig, Rejection, SendMode, SplitMix64, Subscription,
-    SubscriptionControl, SubscriptionLimits, SymbolOrganization, TransmissionSchedule, drain,
-    presets,
+    ChannelId, Endpoint, Fcast, Instant, Level, Membership, ObjectOrder, Output, PacketSeen,
+    Profile, ReceiverConfig, ReceiverEvent, Rejection, SendDone, SendJob, SendMode, SenderEvent,
+    SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits, SymbolOrganization,
+    TransmissionSchedule, presets,
 };
 use fontana_wire::{CongestionControl, LayerRates, Packet, SecretKey, Toi};
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::time::Duration;
 use world::{
     Content, PACKET_BYTES, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender,
@@ -95,7 +94,7 @@ fn a_receiver_is_on_the_lowest_channel_alone_until_it_trusts_a_head_and_is_told_
     assert!(receiver.complete_at.is_some() && receiver.has(&content));
     assert_eq!((most, receiver.joined.len()), (5, 0));
     let levels = receiver.events.iter().filter_map(|event| match event {
-        Event::Level { channels, .. } => Some(*channels),
+        ReceiverEvent::Level { channels, .. } => Some(*channels),
         _ => None,
     });
     assert_eq!(levels.collect::<Vec<_>>(), [5]);
@@ -331,7 +330,7 @@ fn a_push_session_over_layers_ends_when_every_block_has_had_its_share() {
         for millis in 0..2_000 {
             driver.poll(Instant::from_nanos(millis * 1_000_000));
         }
-        assert!(driver.events.iter().any(|event| matches!(event, Event::Finished)));
+        assert!(driver.events.iter().any(|event| matches!(event, SenderEvent::Finished)));
         let stats = driver.sender.stats();
         let expected: u64 = content
             .objects
@@ -359,12 +358,13 @@ fn deferred_decoding_begins_when_the_channels_were_left() {
             run(&mut senders, &mut receivers, LIMIT);
             let receiver = &receivers[0];
             assert!(receiver.has(&content), "{profile:?}");
-            let index =
-                |wanted: fn(&Event) -> bool| receiver.events.iter().position(wanted).unwrap();
-            let left = index(|event| matches!(event, Event::HeardEnough));
-            let solved = index(|event| matches!(event, Event::BlockSolved { .. }));
+            let index = |wanted: fn(&ReceiverEvent) -> bool| {
+                receiver.events.iter().position(wanted).unwrap()
+            };
+            let left = index(|event| matches!(event, ReceiverEvent::ReceptionComplete));
+            let solved = index(|event| matches!(event, ReceiverEvent::BlockSolved { .. }));
             assert_eq!(solved > left, profile == Profile::Cpu, "{:?}", receiver.events);
-            let once = |event: &&Event| matches!(event, Event::HeardEnough);
+            let once = |event: &&ReceiverEvent| matches!(event, ReceiverEvent::ReceptionComplete);
             assert_eq!(receiver.events.iter().filter(once).count(), 1, "left once and for all");
             if profile != Profile::Space {
                 assert!(receiver.inefficiency() < slack, "{profile:?} {}", receiver.inefficiency());
@@ -388,16 +388,16 @@ fn three_million_packets_leave_over_six_layers() {
     let (mut now, mut packets, mut header) = (Instant::ZERO, 0_u64, Vec::new());
     while packets < 3_000_000 {
         let mut prepared = Vec::new();
-        let _ = drain(&mut sender, now, &mut header, |output, _| {
+        while let Some(output) = sender.poll_output(now, &mut header) {
+            header.clear();
             match output {
                 Output::Transmit { .. } => packets += 1,
-                Output::Job(Job::Prepare { batch, .. }) => prepared.push(batch),
+                Output::Job(SendJob::Prepare { batch, .. }) => prepared.push(batch),
                 _ => {}
             }
-            ControlFlow::<()>::Continue(())
-        });
+        }
         for batch in prepared.drain(..) {
-            sender.handle_done(now, Done::Prepared { batch });
+            sender.handle_done(now, SendDone::Prepared { batch });
         }
         if let Some(due) = sender.poll_timeout() {
             now = now.max(due);
@@ -428,7 +428,7 @@ fn sessions_under_every_congestion_control_complete_at_who_follows_their_head() 
         }
         // Without loss it climbs.
         let most = receivers[0].events.iter().filter_map(|event| match event {
-            Event::Level { channels, .. } => Some(*channels),
+            ReceiverEvent::Level { channels, .. } => Some(*channels),
             _ => None,
         });
         assert!(most.max() > Some(1), "{}", congestion.name());
@@ -469,21 +469,20 @@ fn a_sender_that_was_held_up_goes_on_with_what_is_ready() {
             && at <= now
         {
             preparing.pop_front();
-            sender.handle_done(now, Done::Prepared { batch });
+            sender.handle_done(now, SendDone::Prepared { batch });
         }
         sender.handle_timeout(now);
-        let _ = drain(&mut sender, now, &mut Vec::new(), |output, _| {
+        while let Some(output) = sender.poll_output(now, &mut Vec::new()) {
             match output {
                 Output::Transmit { .. } => sent.push(millis),
-                Output::Job(Job::Prepare { batch, .. }) => {
+                Output::Job(SendJob::Prepare { batch, .. }) => {
                     held_up = held_up.or((millis > 8_000).then_some(millis));
                     let takes = Duration::from_millis(if millis < 4_000 { 0 } else { 1_200 });
                     preparing.push_back((now + takes, batch));
                 }
                 _ => {}
             }
-            ControlFlow::<()>::Continue(())
-        });
+        }
     }
     let again = held_up.unwrap() / 100 + 6;
     for tenth in (50..80).chain(again..200) {
@@ -506,8 +505,9 @@ fn a_session_that_brings_more_than_a_receiver_takes_is_refused_and_others_are_he
         let subscription = Subscription::Declared(limits);
         let mut receivers = [ReceiverDriver::subscribed(receiver_config(), subscription, 0.0, 1)];
         run(&mut senders, &mut receivers, Duration::from_secs(5));
-        let refused =
-            |event: &Event| matches!(event, Event::Rejected { reason: Rejection::TooFast, .. });
+        let refused = |event: &ReceiverEvent| {
+            matches!(event, ReceiverEvent::Rejected { reason: Rejection::TooFast, .. })
+        };
         assert_eq!(receivers[0].events.iter().any(refused), is_refused, "{rate}");
         assert_eq!(receivers[0].complete_at.is_some(), !is_refused);
         assert_eq!(receivers[0].joined.contains(&ChannelId::BASE), is_refused, "still listening");

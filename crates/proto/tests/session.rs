@@ -6,8 +6,8 @@ mod world;
 
 use fontana_fec::Progress;
 use fontana_proto::{
-    Acceptance, DecodePolicy, Done, Endpoint, Event, Expectation, Instant, Job, Rejection,
-    SendMode, TransmissionSchedule, Verified,
+    Acceptance, DecodePolicy, Endpoint, Expectation, Instant, ReceiveDone, ReceiveJob,
+    ReceiverEvent, Rejection, SendMode, SenderEvent, TransmissionSchedule, Verified,
 };
 use fontana_wire::{Packet, SecretKey, Toi, Tsi, manifest_hash};
 use std::sync::Arc;
@@ -130,7 +130,7 @@ fn a_push_session_sends_its_amount_and_ends() {
         }
     }
     assert!((k * 5 / 4..=k * 5 / 4 + 2).contains(&data), "{data} of {k}");
-    assert!(matches!(driver.events.as_slice(), [Event::Finished]));
+    assert!(matches!(driver.events.as_slice(), [SenderEvent::Finished]));
     assert!(receiver.has(&content));
 }
 
@@ -250,7 +250,7 @@ fn a_session_on_offer_stays_there_when_its_sender_starts_again() {
             }
         }
     }
-    assert!(matches!(receiver.events[..], [Event::Offered(_)]), "{:?}", receiver.events);
+    assert!(matches!(receiver.events[..], [ReceiverEvent::Offered(_)]), "{:?}", receiver.events);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn receivers_leave_when_they_have_heard_enough_and_are_told_of_silence() {
     receiver.timeout(Instant::ZERO + Duration::from_millis(9_999));
     assert!(receiver.events.is_empty());
     receiver.timeout(Instant::ZERO + Duration::from_secs(10));
-    assert!(matches!(receiver.events[..], [Event::Silence { ever_since_start: true }]));
+    assert!(matches!(receiver.events[..], [ReceiverEvent::Silence { ever_since_start: true }]));
     assert_eq!(receiver.joined.len(), 1, "joined anew");
     let mut receivers = [receiver];
     run(&mut [start(&content, &Setup::default())], &mut receivers, LIMIT);
@@ -311,11 +311,11 @@ fn only_the_expected_publisher_and_manifest_are_received() {
         run(&mut [driver], &mut receivers, Duration::from_secs(2));
         let [receiver] = receivers;
         let verified = receiver.events.iter().find_map(|event| match event {
-            Event::ObjectDone { verified, .. } => Some(*verified),
+            ReceiverEvent::ObjectDone { verified, .. } => Some(*verified),
             _ => None,
         });
         let rejected = receiver.events.iter().find_map(|event| match event {
-            Event::Rejected { reason, .. } => Some(*reason),
+            ReceiverEvent::Rejected { reason, .. } => Some(*reason),
             _ => None,
         });
         match (verified, rejected) {
@@ -356,7 +356,7 @@ fn an_offer_waits_for_its_answer_and_what_came_meanwhile_is_not_lost() {
             receiver.maybe_hear(now, source(1), &datagram);
         }
         if millis == 50 {
-            let [Event::Offered(offer)] = receiver.events.as_slice() else { panic!() };
+            let [ReceiverEvent::Offered(offer)] = receiver.events.as_slice() else { panic!() };
             let session = offer.session;
             assert!(receiver.receiver.accept(session));
             assert!(!receiver.receiver.accept(session), "once");
@@ -380,7 +380,7 @@ fn a_source_that_fails_is_withdrawn_and_the_others_go_on() {
         }
         now = now + Duration::from_millis(1);
     }
-    assert!(matches!(driver.events.as_slice(), [Event::Withdrawn { toi: Toi(1) }]));
+    assert!(matches!(driver.events.as_slice(), [SenderEvent::Withdrawn { toi: Toi(1), .. }]));
     assert!(!tois.contains(&Toi(1)) && tois.contains(&Toi(2)));
     driver.failing.push(Toi(2));
     for _ in 0..5_000 {
@@ -388,10 +388,13 @@ fn a_source_that_fails_is_withdrawn_and_the_others_go_on() {
         now = now + Duration::from_millis(1);
     }
     let ended = [Toi(1), Toi(2)].map(|toi| {
-        driver.events.iter().any(|e| matches!(e, Event::Withdrawn { toi: t } if *t == toi))
+        driver
+            .events
+            .iter()
+            .any(|e| matches!(e, SenderEvent::Withdrawn { toi: t, .. } if *t == toi))
     });
     assert_eq!(ended, [true, true]);
-    assert!(matches!(driver.events.last(), Some(Event::Finished)));
+    assert!(matches!(driver.events.last(), Some(SenderEvent::Finished)));
 }
 
 #[test]
@@ -444,7 +447,8 @@ fn a_session_elsewhere_on_the_group_is_counted_and_ignored() {
     assert!(receivers[0].has(&content));
     let stats = receivers[0].receiver.stats();
     assert!(stats.foreign > 100, "{stats:?}");
-    let rejections = receivers[0].events.iter().filter(|e| matches!(e, Event::Rejected { .. }));
+    let rejections =
+        receivers[0].events.iter().filter(|e| matches!(e, ReceiverEvent::Rejected { .. }));
     assert_eq!(rejections.count(), 1, "told once");
     assert!(receivers[0].inefficiency() < 1.05);
 }
@@ -468,11 +472,12 @@ fn a_receiver_that_dies_again_and_again_goes_on_with_its_symbols() {
         }
     }
     assert!(receiver.complete_at.is_some());
-    assert_eq!(receiver.committed.len() + receiver.kept.committed.len(), 3);
+    assert_eq!(receiver.committed.len() + receiver.saved.committed.len(), 3);
     assert_eq!(receiver.receiver.stats().poisoned_blocks, 0);
     // All lives together.
     assert!(receiver.inefficiency() < 1.06, "{}", receiver.inefficiency());
-    let resumed = receiver.events.iter().any(|e| matches!(e, Event::Resumed { symbols: 1.. }));
+    let resumed =
+        receiver.events.iter().any(|e| matches!(e, ReceiverEvent::Resumed { symbols: 1.. }));
     assert!(resumed);
 }
 
@@ -505,16 +510,16 @@ fn a_receiver_leaves_before_a_slow_solver_has_ended_and_comes_back_if_it_fails()
         now = now + Duration::from_micros(500);
         assert!(now < Instant::ZERO + Duration::from_secs(2), "it never left");
     }
-    assert!(matches!(receiver.events.last(), Some(Event::HeardEnough)));
+    assert!(matches!(receiver.events.last(), Some(ReceiverEvent::ReceptionComplete)));
     // k and three more, a head and a manifest.
     let heard = receiver.receiver.stats().session_packets;
     assert!((203..=206).contains(&heard), "{heard}");
 
     // The attempt was made with k symbols; say that they did not suffice.
-    let Some(Job::Solve { block, decoder, .. }) = receiver.put_aside.pop() else { panic!() };
+    let Some(ReceiveJob::Solve { block, decoder, .. }) = receiver.put_aside.pop() else { panic!() };
     receiver.solver_is_slow = false;
     let progress = Progress::Wanting(1);
-    receiver.receiver.handle_done(now, Done::Solved { block, decoder, progress });
+    receiver.receiver.handle_done(now, ReceiveDone::Solved { block, decoder, progress });
     receiver.poll(now, &[]);
     // The three symbols that came meanwhile are tried at once, and suffice.
     assert!(receiver.has(&content));
@@ -532,12 +537,12 @@ fn a_receiver_leaves_before_a_slow_solver_has_ended_and_comes_back_if_it_fails()
         }
         let asleep = receiver.joined.is_empty() && !lied;
         if asleep {
-            let Some(Job::Solve { block, decoder, .. }) = receiver.put_aside.pop() else {
+            let Some(ReceiveJob::Solve { block, decoder, .. }) = receiver.put_aside.pop() else {
                 panic!()
             };
             let progress = Progress::OutOfBudget;
             receiver.solver_is_slow = false;
-            receiver.receiver.handle_done(now, Done::Solved { block, decoder, progress });
+            receiver.receiver.handle_done(now, ReceiveDone::Solved { block, decoder, progress });
             receiver.poll(now, &[]);
             assert_eq!(receiver.joined.len(), 1, "joined anew");
             lied = true;

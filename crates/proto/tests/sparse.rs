@@ -8,7 +8,7 @@ mod world;
 use fontana_fec::FecScheme;
 use fontana_fec::lt::Lt;
 use fontana_fec::tornado::Tornado;
-use fontana_proto::{Event, Instant, Rejection};
+use fontana_proto::{Instant, ReceiverEvent, Rejection};
 use std::time::Duration;
 use world::{Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender, source};
 
@@ -96,8 +96,9 @@ fn blocks_wait_for_memory_and_those_that_can_never_have_it_are_refused() {
     run(&mut [start(&content, &Setup::default())], &mut too_small, Duration::from_secs(2));
     let [none] = &too_small;
     assert!(none.complete_at.is_none());
-    let refused =
-        |event: &Event| matches!(event, Event::Rejected { reason: Rejection::TooLarge, .. });
+    let refused = |event: &ReceiverEvent| {
+        matches!(event, ReceiverEvent::Rejected { reason: Rejection::TooLarge, .. })
+    };
     assert!(none.events.iter().any(refused));
 }
 
@@ -141,8 +142,7 @@ fn a_receiver_that_dies_goes_on_with_every_symbol_of_every_block() {
         let mut senders = [start(&content, &Setup { seed: 5, ..Setup::default() })];
         run(&mut senders, &mut receivers, LIMIT);
         assert!(receivers[0].has(&content));
-        let resumed =
-            |event: &Event| matches!(event, Event::Resumed { symbols } if *symbols == fresh);
+        let resumed = |event: &ReceiverEvent| matches!(event, ReceiverEvent::Resumed { symbols } if *symbols == fresh);
         assert!(receivers[0].events.iter().any(resumed), "{fresh}: {:?}", receivers[0].events);
     }
 }

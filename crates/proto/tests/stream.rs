@@ -6,12 +6,11 @@ mod world;
 
 use fontana_fec::{Encoder, Esi, FecScheme, PlanCache};
 use fontana_proto::{
-    BatchId, Datagram, Endpoint, Event, Instant, Job, Output, ReceiverConfig, StreamBreak,
-    StreamSender, StreamSenderConfig, Verified, drain, repair_symbols,
+    BatchId, Datagram, Endpoint, Instant, Output, ReceiverConfig, ReceiverEvent, SendJob,
+    SenderEvent, StreamBreak, StreamSender, StreamSenderConfig, Verified, repair_symbols,
 };
 use fontana_wire::{InstanceId, RelativePath, SecretKey, Tsi};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::time::Duration;
 use world::{ReceiverDriver, T, TSI, hash, noise, receiver_config, source};
 
@@ -109,23 +108,23 @@ impl Stream {
 
     fn poll(&mut self, now: Instant) -> Vec<Vec<u8>> {
         let mut datagrams = Vec::new();
-        let _ = drain(&mut self.sender, now, &mut Vec::new(), |output, header| {
+        let mut header = Vec::new();
+        while let Some(output) = self.sender.poll_output(now, &mut header) {
             match output {
                 Output::Transmit { symbol, .. } => {
-                    let mut datagram = header.to_vec();
+                    let mut datagram = std::mem::take(&mut header);
                     if let Some(symbol) = symbol {
                         datagram.extend(&self.batches[&symbol.batch][symbol.index as usize]);
                     }
                     datagrams.push(datagram);
                 }
-                Output::Job(Job::Release { batch }) => {
+                Output::Job(SendJob::Release { batch }) => {
                     self.batches.remove(&batch).expect("released once");
                 }
-                Output::Event(Event::Finished) => self.finished_at = Some(now),
+                Output::Event(SenderEvent::Finished) => self.finished_at = Some(now),
                 other => panic!("a stream's sender asked for {other:?}"),
             }
-            ControlFlow::<()>::Continue(())
-        });
+        }
         datagrams
     }
 }
@@ -168,7 +167,7 @@ fn receiver(loss: f64, seed: u64) -> ReceiverDriver {
 
 fn broken(receiver: &ReceiverDriver) -> Option<(u64, StreamBreak)> {
     receiver.events.iter().find_map(|event| match event {
-        Event::StreamBroken { at, reason } => Some((*at, *reason)),
+        ReceiverEvent::StreamBroken { at, reason } => Some((*at, *reason)),
         _ => None,
     })
 }
@@ -418,7 +417,7 @@ fn a_forger_with_another_key_or_of_another_instance_is_not_believed() {
         run(&mut stream, &mut receivers, path, feed);
         assert_whole(&receivers[0], &bytes);
         let accepted = receivers[0].events.iter().find_map(|event| match event {
-            Event::StreamAccepted { key, verified, .. } => Some((*key, *verified)),
+            ReceiverEvent::StreamAccepted { key, verified, .. } => Some((*key, *verified)),
             _ => None,
         });
         let trust = if with_ticket { Verified::Signed } else { Verified::Digest };

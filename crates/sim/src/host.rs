@@ -1,180 +1,120 @@
-//! A node with an endpoint on it.
+//! What sits on a node: the outside of a driver.
 
-use crate::jobs::{HeardBytes, Jobs, Outcome};
+use crate::runner::{Delivery, SimulatedRunner};
 use crate::topology::NodeId;
-use crate::violation::RateCap;
-use crate::violation::RateRule;
+use crate::violation::{RateCap, RateRule};
 use fontana_proto::{
-    ChannelId, ChannelSet, Datagram, Destination, Done, Endpoint, Event, Instant, Output, drain,
+    ChannelId, ChannelSet, Destination, Driver, Effect, Endpoint, Instant, JobRunner,
+    ReceiverEvent, SenderEvent, SymbolId, Ticket,
 };
-use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a host may do, and when it begins.
+/// What sits on a node: a [`Driver`], or something that behaves like one. Jobs and their answers do
+/// not show, so that one run can hold hosts of several kinds.
+pub trait Host {
+    /// What it reports to observers.
+    type Event: HostEvent;
+
+    /// A datagram arrived.
+    fn handle_delivery(&mut self, now: Instant, delivery: &Delivery<'_>);
+    /// The time that an [`Effect::Later`] asked for has passed.
+    fn handle_finished(&mut self, now: Instant, ticket: Ticket);
+    /// [`poll_timeout`](Self::poll_timeout) is due.
+    fn handle_timeout(&mut self, now: Instant);
+    /// When `handle_timeout` must be called, if ever.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// The next effect; `payload` is the datagram that was handled just before, or empty.
+    ///
+    /// # Errors
+    /// What is wrong with a job that should never have been asked for.
+    fn poll(
+        &mut self,
+        now: Instant,
+        payload: &[u8],
+    ) -> Result<Option<Effect<Self::Event>>, &'static str>;
+    /// The header of the datagram, after [`Effect::Transmit`].
+    fn header(&self) -> &[u8];
+    /// Bytes of a symbol that was prepared.
+    fn symbol_bytes(&self, symbol: &SymbolId) -> u32;
+}
+
+impl<E, R> Host for Driver<E, R>
+where
+    E: Endpoint<Event: HostEvent>,
+    R: JobRunner<E::Job, Done = E::Done, Error = &'static str> + SimulatedRunner,
+{
+    type Event = E::Event;
+
+    #[inline]
+    fn handle_delivery(&mut self, now: Instant, delivery: &Delivery<'_>) {
+        self.runner.begin_delivery(delivery);
+        self.endpoint.handle_datagram(now, &delivery.datagram);
+    }
+
+    fn handle_finished(&mut self, now: Instant, ticket: Ticket) {
+        Driver::handle_finished(self, now, ticket);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.endpoint.poll_timeout()
+    }
+
+    #[inline]
+    fn poll(
+        &mut self,
+        now: Instant,
+        payload: &[u8],
+    ) -> Result<Option<Effect<E::Event>>, &'static str> {
+        Driver::poll(self, now, payload)
+    }
+
+    fn header(&self) -> &[u8] {
+        Driver::header(self)
+    }
+
+    fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
+        self.runner.symbol_bytes(symbol)
+    }
+}
+
+/// What a host reports, as far as the digest of a run tells events apart.
+pub trait HostEvent {
+    /// Which kind of event it is. What else it says follows from what happened before.
+    fn digest_number(&self) -> u64;
+}
+
+impl HostEvent for SenderEvent {
+    fn digest_number(&self) -> u64 {
+        match self {
+            Self::Finished => 1,
+            Self::Withdrawn { .. } => 0,
+        }
+    }
+}
+
+impl HostEvent for ReceiverEvent {
+    fn digest_number(&self) -> u64 {
+        match self {
+            Self::BlockSolved { block } => 2 << 32 | u64::from(block.sbn.0),
+            Self::BlockVerified { block } => 3 << 32 | u64::from(block.sbn.0),
+            Self::BlockCorrupt { block, .. } => 4 << 32 | u64::from(block.sbn.0),
+            Self::ReceptionComplete => 5,
+            Self::Complete => 6,
+            Self::GivenUp { .. } => 7,
+            Self::Silence { .. } => 8,
+            _ => 0,
+        }
+    }
+}
+
+/// One of two kinds, of hosts or of what they report: so a run can hold both and be asked about each.
 #[derive(Clone, Debug)]
-pub struct HostConfig {
-    /// When its endpoint is first asked what it wants to do.
-    pub starts_at: Instant,
-    /// What it may send at most; `None` if it may send nothing.
-    pub sends: Option<RateCap>,
-    /// The sources whose channels it joins: a channel that its endpoint joins stands for one
-    /// source-specific group for each of them.
-    pub sources: Arc<[NodeId]>,
-    /// Bytes of IP and UDP headers that links are charged for each datagram it sends: 28 for IPv4,
-    /// 48 for IPv6.
-    pub packet_overhead: u32,
-}
-
-impl HostConfig {
-    /// A sender that begins at once.
-    pub fn sender(cap: RateCap) -> Self {
-        Self { sends: Some(cap), ..Self::receiver([]) }
-    }
-
-    /// A receiver that begins at once.
-    pub fn receiver(sources: impl Into<Arc<[NodeId]>>) -> Self {
-        Self { starts_at: Instant::ZERO, sends: None, sources: sources.into(), packet_overhead: 28 }
-    }
-
-    /// The same, from `starts_at` on.
-    pub fn starting_at(self, starts_at: Instant) -> Self {
-        Self { starts_at, ..self }
-    }
-}
-
-/// An endpoint, its driver, and what the node's kernel knows of them.
-#[derive(Debug)]
-pub(crate) struct Host<E, J> {
-    pub(crate) endpoint: E,
-    pub(crate) jobs: J,
-    pub(crate) config: HostConfig,
-    pub(crate) rate: Option<RateRule>,
-    pub(crate) joined: ChannelSet,
-    /// A crashed host is deaf and dumb.
-    pub(crate) is_running: bool,
-    /// Its clock is so much ahead of the run's.
-    pub(crate) clock_ahead: Duration,
-    /// Which life this is: what an earlier one had under way is void.
-    pub(crate) life: u32,
-    /// When it is going to be woken.
-    pub(crate) armed: Instant,
-    /// When it was woken last, and how often at that same moment.
-    pub(crate) woken: (Instant, u32),
-}
-
-/// What an endpoint wants that concerns others.
-#[derive(Debug)]
-pub(crate) enum Effect {
-    Transmit { channel: ChannelId, header: Box<[u8]>, symbol_bytes: u32 },
-    Join(ChannelId),
-    Leave(ChannelId),
-    Tell(Event),
-    Later(Outcome),
-}
-
-/// What a host's outputs are put down in; shared by all, so that none of it is allocated anew.
-#[derive(Debug, Default)]
-pub(crate) struct Desk {
-    header: Vec<u8>,
-    dones: VecDeque<Done>,
-    pub(crate) effects: Vec<Effect>,
-}
-
-/// What an endpoint may have to say at one moment. A sender at 10 Gbit/s has 1 800 packets for the
-/// 2 ms of its burst, and some tens of thousands of blocks to prepare.
-const MAX_OUTPUTS: u32 = 1 << 20;
-/// How often an endpoint may want to be woken at one moment.
-pub(crate) const MAX_WAKES: u32 = 1_000;
-pub(crate) const NEVER: Instant = Instant::from_nanos(u64::MAX);
-
-impl<E: Endpoint, J: Jobs> Host<E, J> {
-    pub(crate) fn new(endpoint: E, jobs: J, config: HostConfig) -> Self {
-        Self {
-            endpoint,
-            jobs,
-            rate: config.sends.map(RateRule::new),
-            config,
-            joined: ChannelSet::default(),
-            is_running: false,
-            clock_ahead: Duration::ZERO,
-            life: 0,
-            armed: NEVER,
-            woken: (Instant::ZERO, 0),
-        }
-    }
-
-    /// What its clock shows.
-    pub(crate) fn clock(&self, now: Instant) -> Instant {
-        now + self.clock_ahead
-    }
-
-    /// When its endpoint wants to be woken, by the run's clock.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        self.endpoint.poll_timeout().map(|due| due - self.clock_ahead)
-    }
-
-    pub(crate) fn hear(
-        &mut self,
-        now: Instant,
-        datagram: &Datagram<'_>,
-        zeros_from: usize,
-        desk: &mut Desk,
-    ) -> Result<(), &'static str> {
-        self.endpoint.handle_datagram(self.clock(now), datagram);
-        self.drain(now, HeardBytes { bytes: datagram.payload, zeros_from }, desk)
-    }
-
-    /// Lets the endpoint say all it has to say, and does its jobs, until there is nothing more.
-    pub(crate) fn drain(
-        &mut self,
-        now: Instant,
-        heard: HeardBytes<'_>,
-        desk: &mut Desk,
-    ) -> Result<(), &'static str> {
-        let clock = self.clock(now);
-        let Desk { header, dones, effects } = desk;
-        let mut outputs = 0;
-        loop {
-            let jobs = &mut self.jobs;
-            let flow = drain(&mut self.endpoint, clock, header, |output, header| {
-                outputs += 1;
-                if outputs > MAX_OUTPUTS {
-                    return ControlFlow::Break("it never comes to an end");
-                }
-                let effect = match output {
-                    Output::Job(job) => match jobs.carry_out(clock, job, heard) {
-                        Ok(None) => return ControlFlow::Continue(()),
-                        Ok(Some(outcome)) if outcome.after.is_zero() => {
-                            dones.push_back(outcome.done);
-                            return ControlFlow::Continue(());
-                        }
-                        Ok(Some(outcome)) => Effect::Later(outcome),
-                        Err(reason) => return ControlFlow::Break(reason),
-                    },
-                    Output::Transmit { to: Destination::Channel(channel), symbol } => {
-                        let symbol_bytes = symbol.map_or(0, |symbol| jobs.symbol_bytes(&symbol));
-                        Effect::Transmit { channel, header: header.into(), symbol_bytes }
-                    }
-                    Output::Join(channel) => Effect::Join(channel),
-                    Output::Leave(channel) => Effect::Leave(channel),
-                    Output::Event(event) => Effect::Tell(event),
-                };
-                effects.push(effect);
-                ControlFlow::Continue(())
-            });
-            if let ControlFlow::Break(reason) = flow {
-                return Err(reason);
-            }
-            let Some(done) = dones.pop_front() else { return Ok(()) };
-            self.endpoint.handle_done(clock, done);
-        }
-    }
-}
-
-/// One of two kinds of endpoints, so that a run can hold both and still be asked about each.
-#[derive(Debug)]
 pub enum Either<A, B> {
     /// The one.
     Left(A),
@@ -200,18 +140,30 @@ impl<A, B> Either<A, B> {
     }
 }
 
-impl<A: Endpoint, B: Endpoint> Endpoint for Either<A, B> {
-    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
+impl<A: HostEvent, B: HostEvent> HostEvent for Either<A, B> {
+    fn digest_number(&self) -> u64 {
         match self {
-            Self::Left(left) => left.handle_datagram(now, datagram),
-            Self::Right(right) => right.handle_datagram(now, datagram),
+            Self::Left(left) => left.digest_number(),
+            Self::Right(right) => right.digest_number(),
+        }
+    }
+}
+
+impl<A: Host, B: Host> Host for Either<A, B> {
+    type Event = Either<A::Event, B::Event>;
+
+    #[inline]
+    fn handle_delivery(&mut self, now: Instant, delivery: &Delivery<'_>) {
+        match self {
+            Self::Left(left) => left.handle_delivery(now, delivery),
+            Self::Right(right) => right.handle_delivery(now, delivery),
         }
     }
 
-    fn handle_done(&mut self, now: Instant, done: Done) {
+    fn handle_finished(&mut self, now: Instant, ticket: Ticket) {
         match self {
-            Self::Left(left) => left.handle_done(now, done),
-            Self::Right(right) => right.handle_done(now, done),
+            Self::Left(left) => left.handle_finished(now, ticket),
+            Self::Right(right) => right.handle_finished(now, ticket),
         }
     }
 
@@ -222,17 +174,177 @@ impl<A: Endpoint, B: Endpoint> Endpoint for Either<A, B> {
         }
     }
 
-    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output> {
-        match self {
-            Self::Left(left) => left.poll_output(now, header),
-            Self::Right(right) => right.poll_output(now, header),
-        }
-    }
-
+    #[inline]
     fn poll_timeout(&self) -> Option<Instant> {
         match self {
             Self::Left(left) => left.poll_timeout(),
             Self::Right(right) => right.poll_timeout(),
         }
+    }
+
+    #[inline]
+    fn poll(
+        &mut self,
+        now: Instant,
+        payload: &[u8],
+    ) -> Result<Option<Effect<Self::Event>>, &'static str> {
+        Ok(match self {
+            Self::Left(left) => left.poll(now, payload)?.map(|e| with_event(e, Either::Left)),
+            Self::Right(right) => right.poll(now, payload)?.map(|e| with_event(e, Either::Right)),
+        })
+    }
+
+    fn header(&self) -> &[u8] {
+        match self {
+            Self::Left(left) => left.header(),
+            Self::Right(right) => right.header(),
+        }
+    }
+
+    fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
+        match self {
+            Self::Left(left) => left.symbol_bytes(symbol),
+            Self::Right(right) => right.symbol_bytes(symbol),
+        }
+    }
+}
+
+/// The same effect, with another type of event.
+fn with_event<A, B>(effect: Effect<A>, change: impl FnOnce(A) -> B) -> Effect<B> {
+    match effect {
+        Effect::Transmit { to, symbol } => Effect::Transmit { to, symbol },
+        Effect::Join(channel) => Effect::Join(channel),
+        Effect::Leave(channel) => Effect::Leave(channel),
+        Effect::Event(event) => Effect::Event(change(event)),
+        Effect::Later { ticket, after } => Effect::Later { ticket, after },
+    }
+}
+
+/// What a host may do, and when it begins.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// When it is first asked for its effects.
+    pub starts_at: Instant,
+    /// What it may send at most; `None` if it may send nothing.
+    pub sends: Option<RateCap>,
+    /// The sources whose channels it joins: a channel that it joins stands for one source-specific
+    /// group for each of them.
+    pub sources: Arc<[NodeId]>,
+    /// Bytes of IP and UDP headers that links are charged for each datagram it sends: 28 for IPv4,
+    /// 48 for IPv6.
+    pub packet_overhead: u32,
+}
+
+impl HostConfig {
+    /// A sender that begins at once.
+    pub fn sender(cap: RateCap) -> Self {
+        Self { sends: Some(cap), ..Self::receiver([]) }
+    }
+
+    /// A receiver that begins at once.
+    pub fn receiver(sources: impl Into<Arc<[NodeId]>>) -> Self {
+        Self { starts_at: Instant::ZERO, sends: None, sources: sources.into(), packet_overhead: 28 }
+    }
+
+    /// The same, from `starts_at` on.
+    pub fn starting_at(self, starts_at: Instant) -> Self {
+        Self { starts_at, ..self }
+    }
+}
+
+/// A host on its node, and what the node's kernel knows of it.
+#[derive(Debug)]
+pub(crate) struct Attached<H> {
+    pub(crate) host: H,
+    pub(crate) config: HostConfig,
+    pub(crate) rate: Option<RateRule>,
+    pub(crate) joined: ChannelSet,
+    /// A crashed host neither receives nor sends.
+    pub(crate) is_running: bool,
+    /// Its clock is so much ahead of the run's.
+    pub(crate) clock_ahead: Duration,
+    /// Which run of the host this is: what an earlier one had under way is void.
+    pub(crate) run: u32,
+    /// When it is going to be woken.
+    pub(crate) armed: Instant,
+    /// When it was woken last, and how often at that same moment.
+    pub(crate) woken: (Instant, u32),
+}
+
+/// What a host wants that concerns others, as it is recorded until it is carried out.
+#[derive(Debug)]
+pub(crate) enum Recorded<Event> {
+    Transmit { channel: ChannelId, header: Box<[u8]>, symbol_bytes: u32 },
+    Join(ChannelId),
+    Leave(ChannelId),
+    Event(Event),
+    Later { ticket: Ticket, after: Duration },
+}
+
+/// How many effects a host may have at one moment. A sender at 10 Gbit/s has 1 800 packets for the
+/// 2 ms of its burst.
+const MAX_EFFECTS: u32 = 1 << 20;
+/// How often a host may want to be woken at one moment.
+pub(crate) const MAX_WAKES: u32 = 1_000;
+pub(crate) const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
+impl<H: Host> Attached<H> {
+    pub(crate) fn new(host: H, config: HostConfig) -> Self {
+        Self {
+            host,
+            rate: config.sends.map(RateRule::new),
+            config,
+            joined: ChannelSet::default(),
+            is_running: false,
+            clock_ahead: Duration::ZERO,
+            run: 0,
+            armed: NEVER,
+            woken: (Instant::ZERO, 0),
+        }
+    }
+
+    /// What its clock shows.
+    pub(crate) fn clock(&self, now: Instant) -> Instant {
+        now + self.clock_ahead
+    }
+
+    /// When it wants to be woken, by the run's clock.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.host.poll_timeout().map(|due| due - self.clock_ahead)
+    }
+
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        delivery: &Delivery<'_>,
+        outbox: &mut Vec<Recorded<H::Event>>,
+    ) -> Result<(), &'static str> {
+        self.host.handle_delivery(self.clock(now), delivery);
+        self.record(now, delivery.datagram.payload, outbox)
+    }
+
+    /// Polls the host until it has no more effects, and records them.
+    pub(crate) fn record(
+        &mut self,
+        now: Instant,
+        payload: &[u8],
+        outbox: &mut Vec<Recorded<H::Event>>,
+    ) -> Result<(), &'static str> {
+        let clock = self.clock(now);
+        for _ in 0..MAX_EFFECTS {
+            let Some(effect) = self.host.poll(clock, payload)? else { return Ok(()) };
+            outbox.push(match effect {
+                Effect::Transmit { to: Destination::Channel(channel), symbol } => {
+                    let symbol = symbol.map(|symbol| self.host.symbol_bytes(&symbol));
+                    let (header, symbol_bytes) = (self.host.header().into(), symbol.unwrap_or(0));
+                    Recorded::Transmit { channel, header, symbol_bytes }
+                }
+                Effect::Join(channel) => Recorded::Join(channel),
+                Effect::Leave(channel) => Recorded::Leave(channel),
+                Effect::Event(event) => Recorded::Event(event),
+                Effect::Later { ticket, after } => Recorded::Later { ticket, after },
+            });
+        }
+        Err("its effects never come to an end")
     }
 }

@@ -8,7 +8,7 @@
 //! The endpoint inside hears of everything when the processor comes to it. Its driver carries jobs out at once;
 //! their outcomes are held back for as long as the work takes.
 
-use fontana_proto::{ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, SymbolBytes};
+use fontana_proto::{ChannelId, Datagram, Endpoint, Instant, Output, ReceiveJob, SymbolBytes};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -40,10 +40,10 @@ impl MachineConfig {
         tells_drops: true,
     };
 
-    fn time_of(&self, job: &Job) -> Duration {
+    fn time_of(&self, job: &ReceiveJob) -> Duration {
         match job {
-            Job::Recover { spool, .. } => {
-                let symbols = u32::try_from(spool.len()).unwrap_or(u32::MAX);
+            ReceiveJob::Recover { repair, .. } => {
+                let symbols = u32::try_from(repair.len()).unwrap_or(u32::MAX);
                 self.block.saturating_add(self.lost_symbol.saturating_mul(symbols))
             }
             _ => Duration::ZERO,
@@ -64,13 +64,13 @@ pub struct MachineStats {
 
 /// An endpoint on a host with one processor.
 #[derive(Debug)]
-pub struct Machine<E> {
+pub struct Machine<E: Endpoint> {
     endpoint: E,
     config: MachineConfig,
     /// The processor is at work until then.
     free_at: Instant,
     /// Outcomes of jobs that it is not finished with.
-    dones: VecDeque<Done>,
+    dones: VecDeque<E::Done>,
     socket_buffer: VecDeque<Waiting>,
     buffered_bytes: usize,
     /// Of those dropped, how many the endpoint has not been told of.
@@ -90,7 +90,7 @@ struct Waiting {
     payload: Vec<u8>,
 }
 
-impl<E> Machine<E> {
+impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
     /// Puts an endpoint on a host.
     pub fn new(endpoint: E, config: MachineConfig) -> Self {
         Self {
@@ -151,7 +151,7 @@ impl<E> Machine<E> {
     }
 }
 
-impl<E: Endpoint> Machine<E> {
+impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
     /// Goes on with what waits. False if nothing does.
     fn go_on(&mut self, now: Instant) -> bool {
         // What the processor has just finished comes before what came in meanwhile.
@@ -176,21 +176,25 @@ impl<E: Endpoint> Machine<E> {
     }
 
     /// The driver has another datagram in hand than the one that was handled.
-    fn with_its_bytes(&self, job: Job) -> Job {
+    fn with_its_bytes(&self, job: ReceiveJob) -> ReceiveJob {
         match (job, &self.at_hand) {
             (
-                Job::Place { block, esi, to, symbol: SymbolBytes::InDatagram(range) },
+                ReceiveJob::Place { block, esi, to, symbol: SymbolBytes::InDatagram(range) },
                 Some(waiting),
             ) => {
                 let bytes = waiting.payload.get(range).unwrap_or_default().to_vec();
-                Job::Place { block, esi, to, symbol: SymbolBytes::Kept(bytes) }
+                ReceiveJob::Place { block, esi, to, symbol: SymbolBytes::Saved(bytes) }
             }
             (job, _) => job,
         }
     }
 }
 
-impl<E: Endpoint> Endpoint for Machine<E> {
+impl<E: Endpoint<Job = ReceiveJob>> Endpoint for Machine<E> {
+    type Job = ReceiveJob;
+    type Done = E::Done;
+    type Event = E::Event;
+
     fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
         if !self.is_idle(now) {
             return self.buffer(datagram);
@@ -202,7 +206,7 @@ impl<E: Endpoint> Endpoint for Machine<E> {
         self.work(now, self.config.datagram);
     }
 
-    fn handle_done(&mut self, now: Instant, done: Done) {
+    fn handle_done(&mut self, now: Instant, done: E::Done) {
         if self.is_idle(now) {
             self.endpoint.handle_done(now, done);
         } else {
@@ -217,7 +221,11 @@ impl<E: Endpoint> Endpoint for Machine<E> {
         }
     }
 
-    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output> {
+    fn poll_output(
+        &mut self,
+        now: Instant,
+        header: &mut Vec<u8>,
+    ) -> Option<Output<ReceiveJob, E::Event>> {
         loop {
             match self.endpoint.poll_output(now, header) {
                 Some(Output::Job(job)) => {
@@ -243,9 +251,8 @@ impl<E: Endpoint> Endpoint for Machine<E> {
 mod tests {
     use super::*;
     use fontana_fec::{Esi, Sbn};
-    use fontana_proto::{BlockId, Event, Kept, Placement, Recipe, drain};
+    use fontana_proto::{BlockId, ReceiveDone, ReceiverEvent, Recipe, Saved, Scope, SymbolPlace};
     use fontana_wire::{Hash, Toi};
-    use std::ops::ControlFlow;
 
     const MS: u64 = 1_000_000;
 
@@ -254,36 +261,49 @@ mod tests {
     struct Recorder {
         heard: Vec<(u64, u8, u64)>,
         recovered: Vec<u64>,
-        outputs: VecDeque<Output>,
+        outputs: VecDeque<Output<ReceiveJob, ReceiverEvent>>,
     }
 
     const BLOCK: BlockId = BlockId { toi: Toi(1), sbn: Sbn(0) };
 
     impl Endpoint for Recorder {
+        type Job = ReceiveJob;
+        type Done = ReceiveDone;
+        type Event = ReceiverEvent;
+
         fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
             let first = datagram.payload[0];
             self.heard.push((now.as_nanos() / MS, first, datagram.dropped_before));
             let symbol = SymbolBytes::InDatagram(0..1);
-            let place = Job::Place { block: BLOCK, esi: Esi(0), to: Placement::InPlace, symbol };
+            let place =
+                ReceiveJob::Place { block: BLOCK, esi: Esi(0), to: SymbolPlace::InPlace, symbol };
             self.outputs.push_back(Output::Job(place));
             if first == 1 {
                 let decoder = fontana_fec::PlanCache::new(1);
                 let plan = decoder
                     .source_plan(fontana_fec::FecScheme::NoCode { max_source_block_length: 1 }, 1);
                 let recipe = Recipe::Plan(plan.expect("a plan of one symbol"));
-                let spool = vec![Esi(7); 3];
-                self.outputs.push_back(Output::Job(Job::Recover { block: BLOCK, recipe, spool }));
+                let repair = vec![Esi(7); 3];
+                self.outputs.push_back(Output::Job(ReceiveJob::Recover {
+                    block: BLOCK,
+                    recipe,
+                    repair,
+                }));
             }
         }
 
-        fn handle_done(&mut self, now: Instant, _done: Done) {
+        fn handle_done(&mut self, now: Instant, _done: ReceiveDone) {
             self.recovered.push(now.as_nanos() / MS);
-            self.outputs.push_back(Output::Event(Event::Complete));
+            self.outputs.push_back(Output::Event(ReceiverEvent::Complete));
         }
 
         fn handle_timeout(&mut self, _now: Instant) {}
 
-        fn poll_output(&mut self, _now: Instant, _header: &mut Vec<u8>) -> Option<Output> {
+        fn poll_output(
+            &mut self,
+            _now: Instant,
+            _header: &mut Vec<u8>,
+        ) -> Option<Output<ReceiveJob, ReceiverEvent>> {
             self.outputs.pop_front()
         }
 
@@ -339,21 +359,19 @@ mod tests {
 
         fn drain(&mut self, now: Instant, payload: &[u8]) {
             loop {
-                let (mut header, mut done, placed) = (Vec::new(), None, &mut self.placed);
-                let flow = drain(&mut self.machine, now, &mut header, |output, _| {
+                let (mut header, mut done) = (Vec::new(), None);
+                while let Some(output) = self.machine.poll_output(now, &mut header) {
                     match output {
-                        Output::Job(Job::Place { symbol, .. }) => match symbol {
-                            SymbolBytes::InDatagram(range) => placed.extend(&payload[range]),
-                            SymbolBytes::Kept(bytes) => placed.extend(bytes),
+                        Output::Job(ReceiveJob::Place { symbol, .. }) => match symbol {
+                            SymbolBytes::InDatagram(range) => self.placed.extend(&payload[range]),
+                            SymbolBytes::Saved(bytes) => self.placed.extend(bytes),
                         },
-                        Output::Job(Job::Recover { block, .. }) => {
-                            done = Some(Done::Recovered { block, hash: Hash([0; 32]) });
+                        Output::Job(ReceiveJob::Recover { block, .. }) => {
+                            done = Some(ReceiveDone::Recovered { block, hash: Hash([0; 32]) });
                         }
                         _ => {}
                     }
-                    ControlFlow::<()>::Continue(())
-                });
-                assert!(flow.is_continue());
+                }
                 let Some(done) = done else { return };
                 self.machine.handle_done(now, done);
             }
@@ -408,7 +426,7 @@ mod tests {
     #[test]
     fn outcomes_that_take_no_time_are_told_at_once() {
         let mut bench = Bench::new(SLOW);
-        let opened = Done::Opened { toi: Toi(1), kept: Kept::default() };
+        let opened = ReceiveDone::Opened { scope: Scope::Object(Toi(1)), saved: Saved::default() };
         bench.machine.handle_done(Instant::from_nanos(7 * MS), opened);
         assert_eq!(bench.machine.endpoint().recovered, [7]);
     }

@@ -1,6 +1,5 @@
 //! What is under way.
 
-use crate::jobs::HeardBytes;
 use crate::topology::NodeId;
 use fontana_proto::Instant;
 use std::sync::Arc;
@@ -76,17 +75,24 @@ impl Burst {
     }
 }
 
-/// Where the bytes of a packet are written for those who read them.
+/// Where the payload of a packet is written when it is delivered.
 #[derive(Debug, Default)]
-pub(crate) struct Sheet {
+pub(crate) struct PayloadBuffer {
     bytes: Vec<u8>,
     /// Bytes at the beginning that may be other than zero.
     written: usize,
 }
 
-impl Sheet {
+/// The bytes of a packet.
+pub(crate) struct Payload<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Bytes from here on are zeros.
+    pub(crate) zeros_from: usize,
+}
+
+impl PayloadBuffer {
     #[inline]
-    pub(crate) fn write(&mut self, packet: &Packet) -> HeardBytes<'_> {
+    pub(crate) fn write(&mut self, packet: &Packet) -> Payload<'_> {
         let header = &packet.header;
         let length = header.len() + packet.symbol_bytes as usize;
         if self.bytes.len() < length {
@@ -101,7 +107,7 @@ impl Sheet {
             self.bytes[bit as usize / 8] ^= 1 << (bit % 8);
             self.written = length;
         }
-        HeardBytes { bytes: &self.bytes[..length], zeros_from: self.written }
+        Payload { bytes: &self.bytes[..length], zeros_from: self.written }
     }
 }
 
@@ -122,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sheet_shows_nothing_of_the_packet_before() {
-        let mut sheet = Sheet::default();
+    fn a_payload_shows_nothing_of_the_packet_before() {
+        let mut payloads = PayloadBuffer::default();
         let mut write = |header: &[u8], symbol_bytes, damage| {
-            let heard = sheet.write(&packet(header, symbol_bytes, damage));
-            assert!(heard.bytes[heard.zeros_from..].iter().all(|&byte| byte == 0));
-            (heard.bytes.to_vec(), heard.zeros_from)
+            let written = payloads.write(&packet(header, symbol_bytes, damage));
+            assert!(written.bytes[written.zeros_from..].iter().all(|&byte| byte == 0));
+            (written.bytes.to_vec(), written.zeros_from)
         };
         assert_eq!(write(&[1, 2, 3, 4], 2, None), (vec![1, 2, 3, 4, 0, 0], 4));
         assert_eq!(write(&[5], 4, None), (vec![5, 0, 0, 0, 0], 1));

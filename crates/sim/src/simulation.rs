@@ -1,17 +1,15 @@
 //! A run: hosts on a network, in virtual time.
 
-use crate::host::HostConfig;
-use crate::host::{Desk, Effect, Host, MAX_WAKES, NEVER};
-use crate::jobs::{HeardBytes, Jobs};
+use crate::host::{Attached, Host, HostConfig, HostEvent, MAX_WAKES, NEVER, Recorded};
 use crate::link::Link;
 use crate::multicast::SourceTree;
 use crate::observe::Observer;
-use crate::packet::{Burst, Sheet};
+use crate::packet::{Burst, PayloadBuffer};
 use crate::queue::EventQueue;
 use crate::topology::{LinkId, NodeId, Topology};
 use crate::trace::{Note, Trace};
 use crate::violation::Violation;
-use fontana_proto::{ChannelId, Done, Endpoint, Instant, SplitMix64};
+use fontana_proto::{ChannelId, Instant, SplitMix64, Ticket};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -59,23 +57,23 @@ pub struct SimulationStats {
 
 /// Hosts on a network, in virtual time.
 ///
-/// `E` are the endpoints ([`Either`](crate::Either) where there are two kinds), `J` does their jobs,
-/// `O` watches. A run is a function of all these and the seed: its [`digest`](Self::digest) says whether two
-/// were the same.
+/// `H` are the hosts ([`Either`](crate::Either) where there are two kinds), `O` observes them. A run is
+/// a function of both and the seed: its [`digest`](Self::digest) says whether two were the same.
 #[derive(Debug)]
-pub struct Simulation<E, J, O = ()> {
+pub struct Simulation<H: Host, O = ()> {
     config: SimulationConfig,
     topology: Topology,
     links: Vec<Link>,
     /// One for each link.
     random: Vec<SplitMix64>,
     queue: EventQueue<Event>,
-    hosts: Vec<Option<Box<Host<E, J>>>>,
+    hosts: Vec<Option<Box<Attached<H>>>>,
     trees: Vec<SourceTree>,
     tree_of: BTreeMap<NodeId, u32>,
     flows: Vec<Flow>,
-    desk: Desk,
-    sheet: Sheet,
+    /// What a host wants, until it is carried out; kept here so that it is allocated once.
+    outbox: Vec<Recorded<H::Event>>,
+    payloads: PayloadBuffer,
     trace: Trace,
     stats: SimulationStats,
     observer: O,
@@ -92,11 +90,11 @@ struct GroupId {
 #[derive(Debug)]
 enum Event {
     /// A host begins.
-    Start { node: NodeId, life: u32 },
+    Start { node: NodeId, run: u32 },
     /// A host wants to be woken.
     Wake { node: NodeId },
-    /// A job is done.
-    Done { node: NodeId, life: u32, done: Box<Done> },
+    /// A job that takes time is finished.
+    Finished { node: NodeId, run: u32, ticket: Ticket },
     /// A burst comes to the ends of all hops of a fan.
     Fan { group: GroupId, from: NodeId, fan: u32, entered: Instant, burst: Burst },
     /// A packet comes to the end of a hop.
@@ -109,7 +107,7 @@ enum Event {
     Segment { flow: FlowId, hop: u32, segment: Segment, bytes: u32 },
 }
 
-impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
+impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// A run that has not begun, without hosts.
     pub fn new(topology: Topology, config: SimulationConfig, observer: O) -> Self {
         let links = topology.edges().iter().map(|edge| Link::new(edge.config.clone())).collect();
@@ -124,8 +122,8 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
             trees: Vec::new(),
             tree_of: BTreeMap::new(),
             flows: Vec::new(),
-            desk: Desk::default(),
-            sheet: Sheet::default(),
+            outbox: Vec::new(),
+            payloads: PayloadBuffer::default(),
             trace: Trace::new(config.seed),
             stats: SimulationStats::default(),
             observer,
@@ -133,19 +131,17 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         }
     }
 
-    /// Puts an endpoint and who does its jobs on a node, in the place of what was there.
+    /// Puts a host on a node, in the place of what was there.
     ///
     /// # Panics
     /// If the network has no such node.
-    pub fn attach(&mut self, node: NodeId, endpoint: E, jobs: J, config: HostConfig) {
+    pub fn attach(&mut self, node: NodeId, host: H, config: HostConfig) {
         self.leave_all(node);
         let place = &mut self.hosts[node.index()];
-        let life = place.as_ref().map_or(0, |before| before.life + 1);
+        let run = place.as_ref().map_or(0, |before| before.run + 1);
         let starts_at = config.starts_at;
-        let mut host = Host::new(endpoint, jobs, config);
-        host.life = life;
-        *place = Some(Box::new(host));
-        self.queue.schedule(starts_at, Event::Start { node, life });
+        *place = Some(Box::new(Attached { run, ..Attached::new(host, config) }));
+        self.queue.schedule(starts_at, Event::Start { node, run });
     }
 
     /// Lets everything happen until `until`.
@@ -212,36 +208,31 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         self.links.get(link.index())
     }
 
-    /// The endpoint of a node.
-    pub fn endpoint(&self, node: NodeId) -> Option<&E> {
-        self.host(node).map(|host| &host.endpoint)
+    /// The host of a node.
+    pub fn host(&self, node: NodeId) -> Option<&H> {
+        self.attached(node).map(|attached| &attached.host)
     }
 
-    /// Who does the jobs of a node's endpoint.
-    pub fn jobs(&self, node: NodeId) -> Option<&J> {
-        self.host(node).map(|host| &host.jobs)
-    }
-
-    /// The channels that a node's endpoint has joined.
+    /// The channels that a node's host has joined.
     pub fn joined(&self, node: NodeId) -> Vec<ChannelId> {
-        self.host(node).map_or(Vec::new(), |host| host.joined.iter().collect())
+        self.attached(node).map_or(Vec::new(), |host| host.joined.iter().collect())
     }
 
-    /// Who watches.
+    /// The observer.
     pub fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// Who watches.
+    /// The observer.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    fn host(&self, node: NodeId) -> Option<&Host<E, J>> {
+    fn attached(&self, node: NodeId) -> Option<&Attached<H>> {
         self.hosts.get(node.index())?.as_deref()
     }
 
-    fn host_mut(&mut self, node: NodeId) -> Option<&mut Host<E, J>> {
+    fn attached_mut(&mut self, node: NodeId) -> Option<&mut Attached<H>> {
         self.hosts.get_mut(node.index())?.as_deref_mut()
     }
 
@@ -251,9 +242,9 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
 
     fn happen(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Start { node, life } => self.start(now, node, life),
+            Event::Start { node, run } => self.start(now, node, run),
             Event::Wake { node } => self.wake(now, node),
-            Event::Done { node, life, done } => self.job_is_done(now, node, life, *done),
+            Event::Finished { node, run, ticket } => self.finish_job(now, node, run, ticket),
             Event::Fan { group, from, fan, entered, burst } => {
                 self.leave_fan(now, group, (from, fan), entered, &burst);
             }
@@ -266,14 +257,14 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         }
     }
 
-    fn start(&mut self, now: Instant, node: NodeId, life: u32) {
-        let Some(host) = self.host_mut(node).filter(|host| host.life == life) else { return };
+    fn start(&mut self, now: Instant, node: NodeId, run: u32) {
+        let Some(host) = self.attached_mut(node).filter(|host| host.run == run) else { return };
         host.is_running = true;
-        self.listen_to(now, node);
+        self.poll(now, node);
     }
 
     fn wake(&mut self, now: Instant, node: NodeId) {
-        let Some(host) = self.host_mut(node).filter(|host| host.is_running) else { return };
+        let Some(host) = self.attached_mut(node).filter(|host| host.is_running) else { return };
         if host.armed != now {
             return;
         }
@@ -283,83 +274,66 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
             if host.woken.1 > MAX_WAKES {
                 return self.violate(Violation::Livelock { node, at: now });
             }
-            host.endpoint.handle_timeout(host.clock(now));
+            host.host.handle_timeout(host.clock(now));
         }
-        self.listen_to(now, node);
+        self.poll(now, node);
     }
 
-    fn job_is_done(&mut self, now: Instant, node: NodeId, life: u32, done: Done) {
-        let Some(host) = self.host_mut(node).filter(|host| host.life == life) else { return };
+    fn finish_job(&mut self, now: Instant, node: NodeId, run: u32, ticket: Ticket) {
+        let Some(host) = self.attached_mut(node).filter(|host| host.run == run) else { return };
         if host.is_running {
-            host.endpoint.handle_done(host.clock(now), done);
-            self.listen_to(now, node);
+            host.host.handle_finished(host.clock(now), ticket);
+            self.poll(now, node);
         }
     }
 
-    /// Hears what an endpoint has to say, without a datagram being there.
-    fn listen_to(&mut self, now: Instant, node: NodeId) {
+    /// Polls a host without a datagram.
+    fn poll(&mut self, now: Instant, node: NodeId) {
         let Some(host) = self.hosts.get_mut(node.index()).and_then(Option::as_mut) else { return };
-        let result = host.drain(now, HeardBytes::default(), &mut self.desk);
-        self.after(now, node, result);
+        let result = host.record(now, &[], &mut self.outbox);
+        self.carry_out(now, node, result);
         self.arm(now, node);
     }
 
-    /// Does what an endpoint wanted done beyond its own host.
-    fn after(&mut self, now: Instant, node: NodeId, result: Result<(), &'static str>) {
+    /// Carries out what a host wanted, as it was recorded.
+    fn carry_out(&mut self, now: Instant, node: NodeId, result: Result<(), &'static str>) {
         if let Err(reason) = result {
             self.violate(Violation::Job { node, at: now, reason });
         }
-        if self.desk.effects.is_empty() {
+        if self.outbox.is_empty() {
             return;
         }
-        let mut effects = std::mem::take(&mut self.desk.effects);
+        let mut outbox = std::mem::take(&mut self.outbox);
         let mut burst = Vec::new();
-        for effect in effects.drain(..) {
+        for effect in outbox.drain(..) {
             match effect {
-                Effect::Transmit { channel, header, symbol_bytes } => {
+                Recorded::Transmit { channel, header, symbol_bytes } => {
                     self.transmit(now, node, (channel, header, symbol_bytes), &mut burst);
                 }
-                Effect::Join(channel) => self.change_membership(now, node, channel, true),
-                Effect::Leave(channel) => self.change_membership(now, node, channel, false),
-                Effect::Tell(event) => {
-                    self.trace.note(now, Note::Event, node.0, [event_number(&event), 0]);
+                Recorded::Join(channel) => self.change_membership(now, node, channel, true),
+                Recorded::Leave(channel) => self.change_membership(now, node, channel, false),
+                Recorded::Event(event) => {
+                    self.trace.note(now, Note::Event, node.0, [event.digest_number(), 0]);
                     self.observer.on_event(now, node, &event);
                 }
-                Effect::Later(outcome) => {
-                    let life = self.host(node).map_or(0, |host| host.life);
-                    let done = Box::new(outcome.done);
-                    self.queue.schedule(now + outcome.after, Event::Done { node, life, done });
+                Recorded::Later { ticket, after } => {
+                    let run = self.attached(node).map_or(0, |host| host.run);
+                    self.queue.schedule(now + after, Event::Finished { node, run, ticket });
                 }
             }
         }
         self.send(now, node, &mut burst);
-        self.desk.effects = effects;
+        self.outbox = outbox;
     }
 
-    /// Has the host woken when its endpoint wants that.
+    /// Has the host woken when it wants that.
     fn arm(&mut self, now: Instant, node: NodeId) {
-        let Some(host) = self.host_mut(node).filter(|host| host.is_running) else { return };
+        let Some(host) = self.attached_mut(node).filter(|host| host.is_running) else { return };
         let Some(due) = host.due() else { return };
         let due = due.max(now);
         if due < host.armed {
             host.armed = due;
             self.queue.schedule(due, Event::Wake { node });
         }
-    }
-}
-
-/// Which kind of event it is, for the digest. What it says follows from what has happened before.
-fn event_number(event: &fontana_proto::Event) -> u64 {
-    use fontana_proto::Event;
-    match event {
-        Event::Finished => 1,
-        Event::BlockSolved { block } => 2 << 32 | u64::from(block.sbn.0),
-        Event::BlockVerified { block } => 3 << 32 | u64::from(block.sbn.0),
-        Event::BlockPoisoned { block, .. } => 4 << 32 | u64::from(block.sbn.0),
-        Event::HeardEnough => 5,
-        Event::Complete => 6,
-        Event::GivenUp => 7,
-        Event::Silence { .. } => 8,
-        _ => 0,
     }
 }

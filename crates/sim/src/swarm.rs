@@ -1,12 +1,11 @@
 //! Swarms: many short runs, each with a network, losses, faults and churn that are drawn from its
 //! seed. A seed that breaks an invariant is the whole report: it draws the same run again.
 //!
-//! What is drawn here is the world. Whoever runs a swarm supplies the [`Cast`], which may draw the
+//! What is drawn here is the world. The caller supplies the [`HostFactory`], which may draw the
 //! rest of the configuration from [`Scenario::random`], and says when all is well.
 
 use crate::chance::Probability;
-use crate::host::HostConfig;
-use crate::jobs::Jobs;
+use crate::host::{Host, HostConfig};
 use crate::link::{LinkConfig, QueueLength, WireFaults};
 use crate::loss::LossModel;
 use crate::observe::Observer;
@@ -16,7 +15,7 @@ use crate::topology::{
     Dumbbell, LinkId, NodeId, Rooted, Topology, TransitStub, TransitStubLinks, TransitStubShape,
 };
 use crate::violation::{RateCap, Violation};
-use fontana_proto::{Endpoint, Instant, SplitMix64};
+use fontana_proto::{Instant, SplitMix64};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,12 +58,13 @@ pub enum Incident {
     Restart(NodeId),
 }
 
-/// Who plays in a run.
-pub trait Cast<E, J> {
-    /// A sender: the `number`th of the scenario, in its first life if `earlier` is `None`.
-    fn sender(&mut self, number: usize, earlier: Option<(E, J)>) -> (E, J, RateCap);
-    /// A receiver, in its first life if `earlier` is `None`.
-    fn receiver(&mut self, number: usize, earlier: Option<(E, J)>) -> (E, J);
+/// Makes the hosts of a run.
+pub trait HostFactory<H> {
+    /// The `number`th sender of the scenario, and what it may send; `earlier` is the host that
+    /// crashed, or `None` at first.
+    fn sender(&mut self, number: usize, earlier: Option<H>) -> (H, RateCap);
+    /// The `number`th receiver of the scenario; `earlier` as in [`sender`](Self::sender).
+    fn receiver(&mut self, number: usize, earlier: Option<H>) -> H;
 }
 
 /// As 10 000 packets of 1 500 bytes take at a megabyte a second.
@@ -118,18 +118,18 @@ impl Scenario {
     ///
     /// # Errors
     /// The first [`Violation`].
-    pub fn play<E: Endpoint, J: Jobs, O: Observer>(
+    pub fn play<H: Host, O: Observer<H::Event>>(
         &self,
-        cast: &mut impl Cast<E, J>,
+        factory: &mut impl HostFactory<H>,
         observer: O,
         patience: Duration,
-        calm: impl FnOnce(&mut Simulation<E, J, O>),
-        done: impl FnMut(&Simulation<E, J, O>) -> bool,
-    ) -> Result<(Simulation<E, J, O>, bool), Violation> {
+        calm: impl FnOnce(&mut Simulation<H, O>),
+        done: impl FnMut(&Simulation<H, O>) -> bool,
+    ) -> Result<(Simulation<H, O>, bool), Violation> {
         let config = SimulationConfig::new(self.seed);
         let mut run = Simulation::new(self.topology.clone(), config, observer);
         for number in 0..self.senders.len() + self.receivers.len() {
-            self.enter(&mut run, cast, number, None);
+            self.enter(&mut run, factory, number, None);
         }
         for &(pair, traffic, until) in &self.flows {
             run.add_flow(pair, traffic, Instant::ZERO, until);
@@ -143,7 +143,7 @@ impl Scenario {
                         self.senders.iter().chain(self.receivers.iter().map(|(n, _)| n));
                     if let Some(number) = hosts.position(|&host| host == node) {
                         let earlier = run.detach(node);
-                        self.enter(&mut run, cast, number, earlier);
+                        self.enter(&mut run, factory, number, earlier);
                     }
                 }
             }
@@ -155,21 +155,21 @@ impl Scenario {
     }
 
     /// Puts a host on its node: senders are numbered first.
-    fn enter<E: Endpoint, J: Jobs, O: Observer>(
+    fn enter<H: Host, O: Observer<H::Event>>(
         &self,
-        run: &mut Simulation<E, J, O>,
-        cast: &mut impl Cast<E, J>,
+        run: &mut Simulation<H, O>,
+        factory: &mut impl HostFactory<H>,
         number: usize,
-        earlier: Option<(E, J)>,
+        earlier: Option<H>,
     ) {
         let now = run.now();
         if let Some(&node) = self.senders.get(number) {
-            let (endpoint, jobs, cap) = cast.sender(number, earlier);
-            run.attach(node, endpoint, jobs, HostConfig::sender(cap).starting_at(now));
+            let (host, cap) = factory.sender(number, earlier);
+            run.attach(node, host, HostConfig::sender(cap).starting_at(now));
         } else if let Some(&(node, starts_at)) = self.receivers.get(number - self.senders.len()) {
-            let (endpoint, jobs) = cast.receiver(number - self.senders.len(), earlier);
+            let host = factory.receiver(number - self.senders.len(), earlier);
             let config = HostConfig::receiver(self.senders.clone());
-            run.attach(node, endpoint, jobs, config.starting_at(starts_at.max(now)));
+            run.attach(node, host, config.starting_at(starts_at.max(now)));
         }
     }
 

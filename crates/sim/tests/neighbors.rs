@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use fontana_proto::{
-    ChannelId, Datagram, Done, Endpoint, Instant, Output, Receiver, Sender, SubscriptionLimits,
-    presets,
+    ChannelId, Datagram, Driver, Endpoint, Instant, Output, ReceiveDone, ReceiveJob, Receiver,
+    ReceiverEvent, Sender, SubscriptionLimits, presets,
 };
 use fontana_sim::{
-    Either, HostConfig, IdJobs, LinkConfig, LinkId, NodeId, Probability, QueueLength, Simulation,
+    Either, HostConfig, IdRunner, LinkConfig, LinkId, NodeId, Probability, QueueLength, Simulation,
     SimulationConfig, Topology, WireFaults,
 };
 use fontana_wire::{CongestionControl, LayerRates};
@@ -81,13 +81,17 @@ impl Listener {
 }
 
 impl Endpoint for Listener {
+    type Job = ReceiveJob;
+    type Done = ReceiveDone;
+    type Event = ReceiverEvent;
+
     fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
         if self.hears(now, datagram.channel) {
             self.receiver.handle_datagram(now, datagram);
         }
     }
 
-    fn handle_done(&mut self, now: Instant, done: Done) {
+    fn handle_done(&mut self, now: Instant, done: ReceiveDone) {
         self.receiver.handle_done(now, done);
     }
 
@@ -95,7 +99,11 @@ impl Endpoint for Listener {
         self.receiver.handle_timeout(now);
     }
 
-    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output> {
+    fn poll_output(
+        &mut self,
+        now: Instant,
+        header: &mut Vec<u8>,
+    ) -> Option<Output<ReceiveJob, ReceiverEvent>> {
         loop {
             let output = self.receiver.poll_output(now, header)?;
             match output {
@@ -119,7 +127,7 @@ impl Endpoint for Listener {
     }
 }
 
-type Run = Simulation<Either<Sender, Listener>, IdJobs>;
+type Run = Simulation<Either<Driver<Sender, IdRunner>, Driver<Listener, IdRunner>>>;
 
 /// Source, router, bottleneck, router, and a receiver on a link for each of these.
 struct Street {
@@ -154,7 +162,8 @@ impl Street {
         let mut run = Run::new(topology, SimulationConfig::new(scene.seed), ());
         let send = |run: &mut Run, node, scene: &Scene| {
             let config = HostConfig::sender(scene.cap()).starting_at(Instant::ZERO + ms(50));
-            run.attach(node, Either::Left(scene.sender(0)), scene.jobs(), config);
+            let sender = Driver::new(scene.sender(0), scene.runner());
+            run.attach(node, Either::Left(sender), config);
         };
         send(&mut run, source, scene);
         // Of something else, in as many layers, and too slow to take the bottleneck for itself.
@@ -169,7 +178,8 @@ impl Street {
                 _ => [source].into(),
             };
             let config = HostConfig::receiver(sources);
-            run.attach(node, Either::Right(listener), scene.jobs(), config);
+            let listener = Driver::new(listener, scene.runner());
+            run.attach(node, Either::Right(listener), config);
         }
         Self { run, receivers, bottleneck }
     }
@@ -179,7 +189,7 @@ impl Street {
         let mut until = |second| -> Vec<u64> {
             self.run.run_until(at(second)).unwrap();
             let fresh = |&node: &NodeId| {
-                self.run.endpoint(node).unwrap().right().unwrap().receiver.stats().fresh
+                self.run.host(node).unwrap().right().unwrap().endpoint.receiver.stats().fresh
             };
             self.receivers.iter().map(fresh).collect()
         };

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use fontana_proto::{
-    ChannelId, Datagram, Destination, Done, Endpoint, Instant, Job, Output, SymbolId,
+    ChannelId, Datagram, Destination, Driver, Endpoint, Finished, Instant, JobRunner, Output,
+    ReceiveDone, ReceiveJob, ReceiverEvent, SymbolId,
 };
 use fontana_sim::{
-    HeardBytes, HostConfig, Jobs, LinkConfig, LinkId, NodeId, Outcome, QueueLength, RateCap,
-    Simulation, SimulationConfig, Topology, Violation,
+    HostConfig, LinkConfig, LinkId, NodeId, QueueLength, RateCap, SimulatedRunner, Simulation,
+    SimulationConfig, Topology, Violation,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -47,11 +48,15 @@ impl Puppet {
 }
 
 impl Endpoint for Puppet {
+    type Job = ReceiveJob;
+    type Done = ReceiveDone;
+    type Event = ReceiverEvent;
+
     fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
         self.heard.push((now, datagram.channel, datagram.congestion_experienced));
     }
 
-    fn handle_done(&mut self, now: Instant, _done: Done) {
+    fn handle_done(&mut self, now: Instant, _done: ReceiveDone) {
         self.heard.push((now, ChannelId(255), false));
     }
 
@@ -62,11 +67,15 @@ impl Endpoint for Puppet {
         }
     }
 
-    fn poll_output(&mut self, _now: Instant, header: &mut Vec<u8>) -> Option<Output> {
+    fn poll_output(
+        &mut self,
+        _now: Instant,
+        header: &mut Vec<u8>,
+    ) -> Option<Output<ReceiveJob, ReceiverEvent>> {
         Some(match self.due.pop_front()? {
             Line::Join(channel) => Output::Join(ChannelId(channel)),
             Line::Leave(channel) => Output::Leave(ChannelId(channel)),
-            Line::Prepare => Output::Job(Job::Finish),
+            Line::Prepare => Output::Job(ReceiveJob::Finish),
             Line::Send(channel, bytes) => {
                 header.resize(bytes, 0xAB);
                 Output::Transmit { to: Destination::Channel(ChannelId(channel)), symbol: None }
@@ -86,16 +95,21 @@ impl Endpoint for Puppet {
 #[derive(Debug)]
 struct Slow;
 
-impl Jobs for Slow {
-    fn carry_out(
+impl JobRunner<ReceiveJob> for Slow {
+    type Done = ReceiveDone;
+    type Error = &'static str;
+
+    fn run(
         &mut self,
         _now: Instant,
-        _job: Job,
-        _heard: HeardBytes<'_>,
-    ) -> Result<Option<Outcome>, &'static str> {
-        Ok(Some(Outcome { done: Done::Finished, after: Duration::from_millis(25) }))
+        _job: ReceiveJob,
+        _payload: &[u8],
+    ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
+        Ok(Some(Finished { done: ReceiveDone::Finished, after: Duration::from_millis(25) }))
     }
+}
 
+impl SimulatedRunner for Slow {
     fn symbol_bytes(&self, _symbol: &SymbolId) -> u32 {
         0
     }
@@ -117,7 +131,7 @@ fn star(
     access: &LinkConfig,
     source: Puppet,
     leaves: impl IntoIterator<Item = Puppet>,
-) -> (Simulation<Puppet, Slow>, Vec<NodeId>) {
+) -> (Simulation<Driver<Puppet, Slow>>, Vec<NodeId>) {
     let mut topology = Topology::new();
     let nodes = topology.add_nodes(2);
     topology.connect(nodes[0], nodes[1], trunk);
@@ -126,16 +140,16 @@ fn star(
         topology.connect(nodes[1], *leaf, access.clone());
     }
     let mut run = Simulation::new(topology, SimulationConfig::new(1), ());
-    run.attach(nodes[0], source, Slow, HostConfig::sender(CAP));
+    run.attach(nodes[0], Driver::new(source, Slow), HostConfig::sender(CAP));
     let places = leaves.iter().map(|(leaf, _)| *leaf).collect();
     for (leaf, puppet) in leaves {
-        run.attach(leaf, puppet, Slow, HostConfig::receiver([nodes[0]]));
+        run.attach(leaf, Driver::new(puppet, Slow), HostConfig::receiver([nodes[0]]));
     }
     (run, places)
 }
 
-fn heard_at(run: &Simulation<Puppet, Slow>, leaf: NodeId) -> Vec<u64> {
-    run.endpoint(leaf).unwrap().heard_at()
+fn heard_at(run: &Simulation<Driver<Puppet, Slow>>, leaf: NodeId) -> Vec<u64> {
+    run.host(leaf).unwrap().endpoint.heard_at()
 }
 
 #[test]
@@ -188,7 +202,7 @@ fn marks_reach_the_endpoint() {
     let listener = Puppet::new([(0, Line::Join(3))]);
     let (mut run, leaves) = star(trunk, &LinkConfig::default(), source, [listener]);
     run.run_until(at(100)).unwrap();
-    let marks = run.endpoint(leaves[0]).unwrap().heard.iter().map(|(.., marked)| *marked);
+    let marks = run.host(leaves[0]).unwrap().endpoint.heard.iter().map(|(.., marked)| *marked);
     assert_eq!(marks.collect::<Vec<_>>(), [false, true]);
     assert_eq!(heard_at(&run, leaves[0]), [11, 21], "10 ms each on the transmitter");
 }
@@ -236,9 +250,9 @@ fn a_run_holds_no_more_events_than_it_may() {
     topology.connect(nodes[0], nodes[1], LinkConfig::wire(ms(500)));
     let config = SimulationConfig { max_events: 10, ..SimulationConfig::new(1) };
     let mut run = Simulation::new(topology, config, ());
-    run.attach(nodes[0], Puppet::beacon(50), Slow, HostConfig::sender(CAP));
+    run.attach(nodes[0], Driver::new(Puppet::beacon(50), Slow), HostConfig::sender(CAP));
     let listener = Puppet::new([(0, Line::Join(3))]);
-    run.attach(nodes[1], listener, Slow, HostConfig::receiver([nodes[0]]));
+    run.attach(nodes[1], Driver::new(listener, Slow), HostConfig::receiver([nodes[0]]));
     let ended = run.run_until(at(1_000));
     assert!(matches!(ended, Err(Violation::Events { events: 11, .. })), "{ended:?}");
 }

@@ -1,7 +1,7 @@
 //! The real sender and receivers on simulated networks.
 #![allow(clippy::unwrap_used)]
 
-use fontana_proto::{Instant, SubscriptionLimits};
+use fontana_proto::{Driver, Instant, SubscriptionLimits};
 use fontana_sim::{
     Dumbbell, Either, Fault, HostConfig, LinkConfig, LossModel, Probability, Rooted, WireFaults,
 };
@@ -36,7 +36,7 @@ fn receivers_behind_a_lossy_bottleneck_complete_and_the_run_repeats_exactly() {
         let mut run = dumbbell(seed);
         assert!(until_complete(&mut run, Duration::from_secs(10)));
         for (node, _) in run.observer().complete.clone() {
-            let stats = run.endpoint(node).unwrap().right().unwrap().stats();
+            let stats = run.host(node).unwrap().right().unwrap().endpoint.stats();
             assert_eq!(stats.duplicates, 0, "every symbol is fresh");
             assert!(stats.lost > 0 && stats.poisoned_blocks == 0);
         }
@@ -60,7 +60,7 @@ fn more_receivers_change_nothing_of_what_the_first_one_hears() {
         let hosts = star.leaves.iter().map(|&leaf| (leaf, Instant::ZERO));
         let mut run = scene.run(star.topology, &[star.source], hosts);
         assert!(until_complete(&mut run, Duration::from_secs(20)));
-        let stats = run.endpoint(star.leaves[0]).unwrap().right().unwrap().stats();
+        let stats = run.host(star.leaves[0]).unwrap().right().unwrap().endpoint.stats();
         (run.observer().complete[&star.leaves[0]], stats)
     };
     assert_eq!(first(1), first(5));
@@ -91,7 +91,7 @@ fn damage_duplicates_and_overtaking_cost_time_and_never_a_wrong_byte() {
     let receivers = star.leaves.iter().map(|&leaf| (leaf, Instant::ZERO));
     let mut run = scene.run(star.topology, &[star.source], receivers);
     assert!(until_complete(&mut run, Duration::from_secs(60)));
-    assert!(run.observer().poisoned > 0, "some block was damaged, and noticed");
+    assert!(run.observer().corrupt > 0, "some block was damaged, and noticed");
 }
 
 #[test]
@@ -101,14 +101,15 @@ fn a_crashed_receiver_goes_on_where_its_disk_stands() {
     let (source, leaf) = (star.source, star.leaves[0]);
     let mut run = scene.run(star.topology, &[source], [(leaf, Instant::ZERO)]);
     run.run_until(Instant::ZERO + ms(600)).unwrap();
-    let (receiver, jobs) = run.detach(leaf).unwrap();
-    let heard = receiver.right().unwrap().stats().fresh;
+    let crashed = run.detach(leaf).unwrap();
+    let crashed = crashed.right().unwrap();
+    let heard = crashed.endpoint.stats().fresh;
     assert!(heard > 300 && heard < scene.source_symbols(), "{heard}");
     run.run_until(Instant::ZERO + ms(900)).unwrap();
-    let next = Either::Right(scene.receiver());
-    run.attach(leaf, next, jobs.next_life(), HostConfig::receiver([source]));
+    let next = Either::Right(Driver::new(scene.receiver(), crashed.runner.restarted()));
+    run.attach(leaf, next, HostConfig::receiver([source]));
     assert!(until_complete(&mut run, Duration::from_secs(5)));
-    let stats = run.endpoint(leaf).unwrap().right().unwrap().stats();
+    let stats = run.host(leaf).unwrap().right().unwrap().endpoint.stats();
     // What it heard before it knew the manifest is looked at all at once: some of it is too much.
     let (both, k) = (heard + stats.fresh, scene.source_symbols());
     assert!((k..k + k / 5).contains(&both), "{heard} and {both} of {k}");
@@ -139,8 +140,8 @@ fn each_receiver_of_a_layered_session_is_sent_the_layers_that_it_takes() {
     let mut run = scene.run(star.topology.clone(), &[star.source], []);
     for (&leaf, max_channels) in star.leaves.iter().zip([1, 2, 4]) {
         let limits = SubscriptionLimits { max_channels, ..SubscriptionLimits::default() };
-        let receiver = Either::Right(scene.receiver_of(limits));
-        run.attach(leaf, receiver, scene.jobs(), HostConfig::receiver([star.source]));
+        let receiver = scene.receiving(scene.receiver_of(limits));
+        run.attach(leaf, receiver, HostConfig::receiver([star.source]));
         run.observer_mut().expected += 1;
     }
     assert!(until_complete(&mut run, Duration::from_secs(30)));
@@ -148,7 +149,7 @@ fn each_receiver_of_a_layered_session_is_sent_the_layers_that_it_takes() {
     // 400 000 bytes and their headers at 50, 100 and 400 kB/s.
     for (leaf, expected) in star.leaves.iter().zip([8.3, 4.2, 1.1]) {
         assert!((0.9..1.2).contains(&(seconds(leaf) / expected)), "{leaf:?}: {}", seconds(leaf));
-        let stats = run.endpoint(*leaf).unwrap().right().unwrap().stats();
+        let stats = run.host(*leaf).unwrap().right().unwrap().endpoint.stats();
         assert_eq!((stats.duplicates, stats.lost), (0, 0));
         let path = run.topology().path(star.source, *leaf).unwrap();
         let crossed = run.link(*path.last().unwrap()).unwrap().stats().carried_bytes;

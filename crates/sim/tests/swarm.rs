@@ -5,8 +5,8 @@
 //! ```
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use fontana_proto::{Receiver, Sender};
-use fontana_sim::{Cast, Either, IdJobs, RateCap, Scenario, SwarmBounds};
+use fontana_proto::Driver;
+use fontana_sim::{Either, HostFactory, RateCap, Scenario, SwarmBounds};
 use std::time::Duration;
 use support::{Milestones, Peer, Scene};
 
@@ -22,27 +22,24 @@ const BOUNDS: SwarmBounds = SwarmBounds {
     trouble: Duration::from_secs(3),
 };
 
-/// The same content for everybody; a sender that comes back is another one.
-struct Players {
+/// Makes hosts of the same content; a sender that restarts is another one.
+struct Hosts {
     scene: Scene,
     senders: u64,
 }
 
-impl Cast<Peer, IdJobs> for Players {
-    fn sender(
-        &mut self,
-        _number: usize,
-        _earlier: Option<(Peer, IdJobs)>,
-    ) -> (Peer, IdJobs, RateCap) {
-        let sender: Sender = self.scene.sender(self.senders);
+impl HostFactory<Peer> for Hosts {
+    fn sender(&mut self, _number: usize, _earlier: Option<Peer>) -> (Peer, RateCap) {
+        let sender = self.scene.sending(self.senders);
         self.senders += 1;
-        (Either::Left(sender), self.scene.jobs(), self.scene.cap())
+        (sender, self.scene.cap())
     }
 
-    fn receiver(&mut self, _number: usize, earlier: Option<(Peer, IdJobs)>) -> (Peer, IdJobs) {
-        let receiver: Receiver = self.scene.receiver();
-        let jobs = earlier.map_or_else(|| self.scene.jobs(), |(_, jobs)| jobs.next_life());
-        (Either::Right(receiver), jobs)
+    fn receiver(&mut self, _number: usize, earlier: Option<Peer>) -> Peer {
+        let earlier = earlier.as_ref().and_then(Either::right);
+        let runner =
+            earlier.map_or_else(|| self.scene.runner(), |driver| driver.runner.restarted());
+        Either::Right(Driver::new(self.scene.receiver(), runner))
     }
 }
 
@@ -54,15 +51,10 @@ fn play(seed: u64) -> ([u8; 32], usize) {
     let blocks = 1 + random.below(4) as u8;
     let scene = Scene::new(bytes, blocks, RATE, seed);
     let observer = Milestones { expected: scenario.receivers.len(), ..Milestones::default() };
-    let mut players = Players { scene, senders: 0 };
+    let mut hosts = Hosts { scene, senders: 0 };
     let patience = Duration::from_secs(120);
-    let played = scenario.play(
-        &mut players,
-        observer,
-        patience,
-        |_| (),
-        |run| run.observer().all_complete(),
-    );
+    let played =
+        scenario.play(&mut hosts, observer, patience, |_| (), |run| run.observer().all_complete());
     let (run, done) = played.unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
     assert!(done, "seed {seed}: {:?} of {}", run.observer().complete, scenario.receivers.len());
     (run.digest(), run.observer().complete.len())

@@ -1,9 +1,9 @@
 //! The models of TCP against what is known of TCP.
 #![allow(clippy::unwrap_used)]
 
-use fontana_proto::{Instant, Receiver};
+use fontana_proto::{Driver, Instant, Receiver};
 use fontana_sim::{
-    Dumbbell, FlowId, IdJobs, LinkConfig, LossModel, Probability, Simulation, SimulationConfig,
+    Dumbbell, FlowId, IdRunner, LinkConfig, LossModel, Probability, Simulation, SimulationConfig,
     TcpConfig, TcpVariant, Topology, Traffic,
 };
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn at(seconds: u64) -> Instant {
 }
 
 struct Bench {
-    run: Simulation<Receiver, IdJobs>,
+    run: Simulation<Driver<Receiver, IdRunner>>,
     flows: Vec<FlowId>,
 }
 
@@ -112,7 +112,7 @@ fn constant_traffic_takes_its_share_and_no_more() {
         LinkConfig::bottleneck(10 * MBIT, ms(50), ms(20)),
         LinkConfig::wire(ms(10)),
     );
-    let mut run: Simulation<Receiver, IdJobs> =
+    let mut run: Simulation<Driver<Receiver, IdRunner>> =
         Simulation::new(topology, SimulationConfig::new(4), ());
     let cbr = Traffic::Cbr { packet_bytes: 1_250, interval: ms(2) };
     let cbr = run.add_flow(pairs[0], cbr, at(0), at(60)).unwrap();
@@ -134,7 +134,7 @@ fn tcp_does_not_flow_where_it_would_be_there_and_back_at_once() {
         let pair = (topology.add_node(), topology.add_node());
         topology.add_link(pair.0, pair.1, LinkConfig::wire(ms(0)));
         topology.add_link(pair.1, pair.0, LinkConfig::wire(ms(delay)));
-        let mut run: Simulation<Receiver, IdJobs> =
+        let mut run: Simulation<Driver<Receiver, IdRunner>> =
             Simulation::new(topology, SimulationConfig::new(5), ());
         let tcp = TcpConfig { max_window: 2, ..TcpConfig::new(TcpVariant::Reno) };
         assert_eq!(run.add_flow(pair, Traffic::Tcp(tcp), at(0), at(1)).is_some(), flows);

@@ -9,9 +9,10 @@
 use fontana_fec::{
     Encoder, Esi, FecScheme, Intermediate, ObjectLayout, Oti, Plan, PlanCache, Progress, Sbn, Work,
 };
+use fontana_proto::SymbolPlace;
 use fontana_store::{
     Allowance, Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, SourceFiles,
-    StagedObject, Staging, StagingOptions, SymbolPlace, TargetDirectory, TargetName,
+    StagedObject, Staging, StagingOptions, TargetDirectory, TargetName,
 };
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -221,7 +222,7 @@ impl Block {
             recovered.write_symbols(0..plan.lost().len(), &mut out);
         });
         let place = |esi| match slots.get(&esi) {
-            Some(&slot) => SymbolPlace::Spool(slot),
+            Some(&slot) => SymbolPlace::RepairSlot(slot),
             None => SymbolPlace::InPlace,
         };
         let percent = 100 / one_in;

@@ -224,9 +224,9 @@ pub(crate) fn set_metadata(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::Category;
     use crate::staging::StagingOptions;
     use crate::target::{TargetDirectory, TargetName};
+    use fontana_proto::Category;
     use std::sync::Arc;
 
     #[test]

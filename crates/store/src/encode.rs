@@ -1,13 +1,13 @@
 //! Encoding symbols of a block, made from the files on the disk.
 
 use crate::buffered::ReadAhead;
-use crate::failure::Category;
 use crate::object_source::ObjectSource;
 use crate::passes::column_passes;
 use crate::placement::GeometryError;
 use crate::placement::check_size;
 use crate::source::SourceError;
 use fontana_fec::{BlockLengthError, Encoder, Esi, Intermediate, Plan, PlanCache, Sbn};
+use fontana_proto::Category;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

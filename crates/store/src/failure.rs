@@ -2,46 +2,29 @@
 
 use crate::placement::GeometryError;
 use crate::target::NameError;
+use fontana_proto::Category;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
-/// What went wrong, in the classes that a program answers differently (and that `fontana` turns
-/// into exit codes).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Category {
-    /// The file system, or the user's quota on it, is full.
-    DiskFull,
-    /// The medium or the operating system failed.
-    Io,
-    /// A path is not permitted, exists already, is in use, or is not what it should be.
-    Refused,
-    /// A file was changed while it was being sent.
-    SourceChanged,
-    /// Numbers that describe no object: a manifest or a caller is wrong.
-    Geometry,
-}
-
-impl Category {
-    /// The class of an error number.
-    pub(crate) fn of(errno: Errno) -> Self {
-        match errno {
-            Errno::NOSPC | Errno::DQUOT => Self::DiskFull,
-            Errno::ACCESS
-            | Errno::PERM
-            | Errno::ROFS
-            | Errno::NOENT
-            | Errno::NOTDIR
-            | Errno::ISDIR
-            | Errno::EXIST
-            | Errno::NOTEMPTY
-            | Errno::LOOP
-            | Errno::NAMETOOLONG
-            | Errno::XDEV
-            | Errno::TXTBSY
-            | Errno::NXIO
-            | Errno::ILSEQ => Self::Refused,
-            _ => Self::Io,
-        }
+/// The class of an error number.
+pub(crate) fn category_of(errno: Errno) -> Category {
+    match errno {
+        Errno::NOSPC | Errno::DQUOT => Category::DiskFull,
+        Errno::ACCESS
+        | Errno::PERM
+        | Errno::ROFS
+        | Errno::NOENT
+        | Errno::NOTDIR
+        | Errno::ISDIR
+        | Errno::EXIST
+        | Errno::NOTEMPTY
+        | Errno::LOOP
+        | Errno::NAMETOOLONG
+        | Errno::XDEV
+        | Errno::TXTBSY
+        | Errno::NXIO
+        | Errno::ILSEQ => Category::Refused,
+        _ => Category::Io,
     }
 }
 
@@ -157,7 +140,7 @@ impl StagingError {
     /// The class of the failure.
     pub fn category(&self) -> Category {
         match self {
-            Self::System { errno, .. } => Category::of(*errno),
+            Self::System { errno, .. } => category_of(*errno),
             Self::DiskFull { .. } => Category::DiskFull,
             Self::Exists { .. }
             | Self::IsDirectory { .. }
@@ -174,7 +157,7 @@ impl StagingError {
     /// What a person can do about it.
     pub fn way_out(&self) -> &'static str {
         match self {
-            Self::System { errno, .. } if Category::of(*errno) == Category::Refused => {
+            Self::System { errno, .. } if category_of(*errno) == Category::Refused => {
                 "choose a directory that this user may write to"
             }
             Self::System { .. } => "check the disk (dmesg), then receive again",

@@ -25,6 +25,7 @@
 //! # let dir = tempfile::tempdir()?;
 //! # let (here, there) = (dir.path().join("greeting"), dir.path().join("inbox"));
 //! use fontana_fec::{Esi, FecScheme, Oti, PlanCache, Sbn};
+//! use fontana_proto::SymbolPlace;
 //! use fontana_store::*;
 //! use std::sync::Arc;
 //!
@@ -63,7 +64,7 @@
 //!     return Err("four symbols of four are nearly always enough".into());
 //! };
 //! object.recover_block(Sbn(0), &plan, 1 << 20, |esi| match esi {
-//!     Esi(4711) => SymbolPlace::Spool(0),
+//!     Esi(4711) => SymbolPlace::RepairSlot(0),
 //!     _ => SymbolPlace::InPlace,
 //! })?;
 //! let mut received = Vec::new();
@@ -142,13 +143,12 @@ pub use device::Device;
 pub use encode::{Allowance, EncodeError, ObjectEncoder};
 pub use existing::{Correction, ExistingFile};
 pub use extents::{Extent, Extents, FileIndex};
-pub use failure::{Category, Room, StagingError};
+pub use failure::{Room, StagingError};
 pub use growing::GrowingFile;
 pub use journal::{Kept, KeptBlock, Note};
 pub use leftover::Leftover;
 pub use object_source::ObjectSource;
 pub use placement::GeometryError;
-pub use recover::SymbolPlace;
 pub use rustix::io::Errno;
 pub use scan::{Filter, Found, ScanError, Tree, TreeEntry};
 pub use selection::Selection;

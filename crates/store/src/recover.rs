@@ -6,16 +6,8 @@ use crate::passes::column_passes;
 use crate::placement::GeometryError;
 use crate::staged_object::StagedObject;
 use fontana_fec::{Esi, Plan, Sbn};
+use fontana_proto::SymbolPlace;
 use std::sync::Arc;
-
-/// Where a symbol that a plan reads was put when it arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SymbolPlace {
-    /// A source symbol, in its place in the staged files.
-    InPlace,
-    /// A repair symbol, in this slot of the block's spool.
-    Spool(u32),
-}
 
 impl StagedObject {
     /// Executes `plan` and writes the lost source symbols to their places. `where_is` says where
@@ -73,7 +65,7 @@ impl StagedObject {
                 }
                 Ok::<(), StagingError>(())
             }
-            SymbolPlace::Spool(slot) => {
+            SymbolPlace::RepairSlot(slot) => {
                 let offset = self.spool().slot_range(sbn, slot)?.start + columns.start as u64;
                 spool.read_exact_at(offset, out)
             }

@@ -27,9 +27,9 @@
 //! that was named, and a path that was named itself is sent whatever they say.
 
 use crate::extents::FileIndex;
-use crate::failure::Category;
 use crate::source::{SourceError, SourceFiles};
 use crate::timestamp::Timestamp;
+use fontana_proto::Category;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::FileType;

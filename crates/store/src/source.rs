@@ -1,11 +1,12 @@
 //! The files that are sent: opened once, known again, never trusted to stay as they were.
 
 use crate::extents::FileIndex;
-use crate::failure::Category;
+use crate::failure::category_of;
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
 use crate::placement::GeometryError;
 use crate::sys;
 use crate::timestamp::Timestamp;
+use fontana_proto::Category;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
@@ -50,7 +51,7 @@ impl SourceError {
     /// The class of the failure.
     pub fn category(&self) -> Category {
         match self {
-            Self::System { errno, .. } => Category::of(*errno),
+            Self::System { errno, .. } => category_of(*errno),
             Self::NotRegular { .. } => Category::Refused,
             Self::Changed { .. } => Category::SourceChanged,
             Self::Geometry(_) => Category::Geometry,

@@ -235,7 +235,7 @@ fn listen(
 
 fn why(life: &ReceiveSummary) -> Failure {
     match life.failures.first() {
-        Some(error) => Failure::from(error),
+        Some(error) => Failure::from(&**error),
         None => {
             let (wanted, all) = (life.progress.symbols_wanted, life.progress.source_symbols);
             let message = format!("not complete: {wanted} of {all} symbols wanted");

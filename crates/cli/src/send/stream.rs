@@ -44,7 +44,7 @@ pub(super) fn run(
     let (mut told, mut mtu_warning) = (0, super::MtuWarning::default());
     let summary = session.run(io::stdin(), stop, &mut |progress: &SendProgress<'_>| {
         for error in progress.failures.iter().skip(told) {
-            console.failure(&Failure::from(error));
+            console.failure(&Failure::from(&**error));
         }
         told = progress.failures.len();
         mtu_warning.observe(progress, console);

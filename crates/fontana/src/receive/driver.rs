@@ -20,13 +20,13 @@ use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
-    ChannelId, Datagram, Done, Endpoint, Instant, Job, Output, Receiver, ReceiverConfig,
-    ReceiverLimits, SplitMix64, Subscription, SubscriptionLimits, SymbolBytes, Verified, drain,
+    ChannelId, Committed, Datagram, Endpoint, Instant, Output, ReceiveDone, ReceiveJob, Receiver,
+    ReceiverConfig, ReceiverLimits, Scope, SplitMix64, Subscription, SubscriptionLimits,
+    SymbolBytes, Verified,
 };
 use fontana_store::{StagingOptions, TargetDirectory};
 use fontana_wire::{StreamIndex, Toi};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -102,7 +102,7 @@ pub(super) fn run(
     let mut summary = summary?;
     for missing in missing {
         summary.verdict = summary.verdict.worst(missing.verdict());
-        summary.failures.push(missing);
+        summary.failures.push(Arc::new(missing));
     }
     Ok(summary)
 }
@@ -287,12 +287,7 @@ impl Driver<'_, '_> {
     /// just handled.
     fn drain(&mut self, current: Option<&[u8]>) -> Result<(), Error> {
         let now = self.now();
-        let mut outputs = Vec::new();
-        let _ = drain(&mut self.receiver, now, &mut Vec::new(), |output, _| {
-            outputs.push(output);
-            ControlFlow::<()>::Continue(())
-        });
-        for output in outputs {
+        while let Some(output) = self.receiver.poll_output(now, &mut Vec::new()) {
             match output {
                 Output::Job(job) => self.on_job(job, current),
                 Output::Event(event) => self.on_event(event),
@@ -332,12 +327,12 @@ impl Driver<'_, '_> {
         self.joined.remove(&channel);
     }
 
-    fn on_job(&mut self, job: Job, current: Option<&[u8]>) {
+    fn on_job(&mut self, job: ReceiveJob, current: Option<&[u8]>) {
         match job {
-            Job::Open(_) => self.threads.hand_to_target(job),
-            Job::Place { block, esi, to, symbol } => {
+            ReceiveJob::Open(_) => self.threads.hand_to_target(job),
+            ReceiveJob::Place { block, esi, to, symbol } => {
                 let symbol = match symbol {
-                    SymbolBytes::Kept(bytes) => Some(bytes),
+                    SymbolBytes::Saved(bytes) => Some(bytes),
                     SymbolBytes::InDatagram(range) => {
                         current.and_then(|datagram| datagram.get(range)).map(<[u8]>::to_vec)
                     }
@@ -348,32 +343,31 @@ impl Driver<'_, '_> {
                     self.hand_to_worker(block.sbn.0, job);
                 }
             }
-            Job::Solve { block, decoder, budget } => {
+            ReceiveJob::Solve { block, decoder, budget } => {
                 self.threads.solve(Attempt { block, decoder, budget });
             }
-            Job::Recover { block, recipe, spool } => {
+            ReceiveJob::Recover { block, recipe, repair } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
                     self.hand_to_worker(
                         block.sbn.0,
-                        WorkerJob::Recover { object, block, recipe, spool },
+                        WorkerJob::Recover { object, block, recipe, repair },
                     );
                 }
             }
-            Job::Settle { block, whole } => {
+            ReceiveJob::Settle { block, outcome } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    self.hand_to_worker(block.sbn.0, WorkerJob::Settle { object, block, whole });
+                    self.hand_to_worker(block.sbn.0, WorkerJob::Settle { object, block, outcome });
                 }
             }
             // A fragment is committed when it was delivered, and all is finished when it was.
-            Job::Commit { toi } => match (self.delivery.stream(), self.objects.get(&toi)) {
+            ReceiveJob::Commit { toi } => match (self.delivery.stream(), self.objects.get(&toi)) {
                 (Some(stream), Some(object)) => stream.deliver_fragment(toi, object),
                 _ => self.threads.hand_to_target(job),
             },
-            Job::Finish => match self.delivery.thread() {
+            ReceiveJob::Finish => match self.delivery.thread() {
                 Some(thread) => thread.finish(),
-                None => self.threads.hand_to_target(Job::Finish),
+                None => self.threads.hand_to_target(ReceiveJob::Finish),
             },
-            Job::Prepare { .. } | Job::Release { .. } => {}
         }
     }
 
@@ -385,10 +379,10 @@ impl Driver<'_, '_> {
     fn on_worker(&mut self, report: WorkerReport) {
         let done = match report {
             WorkerReport::Solved { block, decoder, progress } => {
-                Done::Solved { block, decoder, progress }
+                ReceiveDone::Solved { block, decoder, progress }
             }
-            WorkerReport::Recovered { block, hash } => Done::Recovered { block, hash },
-            WorkerReport::Failed { toi, error } => self.failed(toi, error),
+            WorkerReport::Recovered { block, hash } => ReceiveDone::Recovered { block, hash },
+            WorkerReport::Failed { scope, error } => self.failed(scope, error),
         };
         self.receiver.handle_done(self.now(), done);
     }
@@ -402,7 +396,7 @@ impl Driver<'_, '_> {
                 let name = name.as_str();
                 return (self.observe)(ReceiveEvent::FileFound { toi, name, bytes });
             }
-            TargetReport::Opened { toi, opened } => {
+            TargetReport::Opened { scope, opened } => {
                 // All objects of a manifest share one staging directory.
                 if let Some(staging) = opened.objects.first().and_then(|o| o.object.journal()) {
                     self.threads.keep_synced(staging);
@@ -413,12 +407,14 @@ impl Driver<'_, '_> {
                 if let Some(part) = opened.part {
                     (self.observe)(ReceiveEvent::Selected(part));
                 }
-                Done::Opened { toi, kept: opened.saved }
+                ReceiveDone::Opened { scope, saved: opened.saved }
             }
-            TargetReport::Committed { toi } => Done::Committed { toi },
-            TargetReport::CarouselRead { toi, instance } => Done::CarouselRead { toi, instance },
-            TargetReport::Finished => Done::Finished,
-            TargetReport::Failed { toi, error } => self.failed(toi, error),
+            TargetReport::Committed { toi } => ReceiveDone::Committed(Committed::Content { toi }),
+            TargetReport::CarouselRead { toi, instance } => {
+                ReceiveDone::Committed(Committed::Descriptor { toi, instance })
+            }
+            TargetReport::Finished => ReceiveDone::Finished,
+            TargetReport::Failed { scope, error } => self.failed(scope, error),
         };
         self.receiver.handle_done(self.now(), done);
     }
@@ -426,7 +422,7 @@ impl Driver<'_, '_> {
     fn begin_stream(&mut self, index: &StreamIndex, verified: Verified) {
         self.outcome.accepted = Some(verified);
         if let Err(error) = self.delivery.begin_stream(index) {
-            self.outcome.failures.insert(Toi::MANIFEST, error);
+            self.outcome.failures.insert(Scope::Session, Arc::new(error));
             self.outcome.over = Some(Over::GivenUp);
         }
     }
@@ -436,23 +432,25 @@ impl Driver<'_, '_> {
             DeliveryReport::Delivered { number } => {
                 let toi = StreamIndex::toi(u32::try_from(number).unwrap_or(u32::MAX));
                 if self.delivery.stream().is_some() && self.objects.remove(&toi).is_some() {
-                    self.threads.hand_to_target(Job::Commit { toi });
+                    self.threads.hand_to_target(ReceiveJob::Commit { toi });
                 }
             }
-            DeliveryReport::Finished => self.threads.hand_to_target(Job::Finish),
+            DeliveryReport::Finished => self.threads.hand_to_target(ReceiveJob::Finish),
             DeliveryReport::Failed(error) if error.is_closed_consumer() => {
                 self.outcome.over = Some(Over::ConsumerGone);
             }
             DeliveryReport::Failed(error) => {
-                self.outcome.failures.entry(Toi::MANIFEST).or_insert(error);
+                self.outcome.failures.entry(Scope::Session).or_insert(Arc::new(error));
                 self.outcome.over = Some(Over::GivenUp);
             }
         }
     }
 
-    fn failed(&mut self, toi: Toi, error: Error) -> Done {
-        self.outcome.failures.entry(toi).or_insert(error);
-        Done::Failed { toi }
+    fn failed(&mut self, scope: Scope, error: Error) -> ReceiveDone {
+        let error = Arc::new(error);
+        let failed = ReceiveDone::Failed { scope, error: Error::of_job(&error) };
+        self.outcome.failures.entry(scope).or_insert(error);
+        failed
     }
 
     fn progress(&self) -> ReceiveProgress {

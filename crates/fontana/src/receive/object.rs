@@ -2,7 +2,7 @@
 
 use super::ReceivedPart;
 use fontana_fec::ObjectLayout;
-use fontana_proto::{Kept, repair_slots};
+use fontana_proto::{Saved, repair_slots};
 use fontana_store::{Extents, Note, StagedObject, Staging, StagingError};
 use fontana_wire::Toi;
 use std::sync::{Arc, OnceLock};
@@ -73,7 +73,7 @@ impl OpenObject {
 #[derive(Default)]
 pub(super) struct Opened {
     pub(super) objects: Vec<OpenedObject>,
-    pub(super) saved: Kept,
+    pub(super) saved: Saved,
     /// Objects of the manifest that are not received.
     pub(super) deselected: Vec<Toi>,
     /// The part of the manifest that is received; `None` if that is all of it.

@@ -3,9 +3,10 @@
 use super::{Delivery, Ended, ObjectReport, ReceiveProgress, ReceiveSummary};
 use crate::error::Error;
 use crate::verdict::Verdict;
-use fontana_proto::{Rejection, SessionKey, StreamBreak, Verified};
-use fontana_wire::{Hash, Toi};
+use fontana_proto::{Rejection, Scope, SessionKey, StreamBreak, Verified};
+use fontana_wire::Hash;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(super) struct Outcome {
     /// Where a stream broke off.
     pub(super) broken: Option<(u64, StreamBreak)>,
     /// One reason for each object: after the first, the others follow from it.
-    pub(super) failures: BTreeMap<Toi, Error>,
+    pub(super) failures: BTreeMap<Scope, Arc<Error>>,
     pub(super) rejections: Vec<(SessionKey, Rejection)>,
 }
 
@@ -65,7 +66,8 @@ impl Outcome {
         failures.extend(
             broken
                 .filter(|(_, reason)| *reason != StreamBreak::Failed)
-                .map(|(missing, reason)| Error::StreamBroken { delivered, missing, reason }),
+                .map(|(missing, reason)| Error::StreamBroken { delivered, missing, reason })
+                .map(Arc::new),
         );
         let start = match over {
             Over::Complete | Over::NothingNew => Verdict::Complete,

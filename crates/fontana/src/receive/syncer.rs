@@ -3,8 +3,8 @@
 
 use super::worker::WorkerReport;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use fontana_proto::Scope;
 use fontana_store::Staging;
-use fontana_wire::Toi;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ pub(super) fn run(opened: &Receiver<Arc<Staging>>, reports: &Sender<WorkerReport
         let bytes = staging.unsynced_bytes();
         if bytes >= SYNC_BYTES || (bytes > 0 && last.elapsed() >= SYNC_EVERY) {
             if let Err(error) = staging.sync() {
-                let failed = WorkerReport::Failed { toi: Toi::MANIFEST, error: error.into() };
+                let failed = WorkerReport::Failed { scope: Scope::Session, error: error.into() };
                 let _ = reports.send(failed);
                 return;
             }

@@ -14,9 +14,9 @@ use crate::watch::KeptMark;
 use crossbeam_channel::{Receiver, Sender};
 use device::DeviceTarget;
 use fcast::FcastTarget;
-use fontana_proto::{Job, MetadataMode, Opening};
+use fontana_proto::{MetadataMode, Opening, ReceiveJob, Scope};
 use fontana_store::Selection;
-use fontana_wire::Toi;
+use fontana_wire::{StreamIndex, Toi};
 use pipe::PipeTarget;
 use plain::PlainTarget;
 use tree::{TreeOptions, TreeTarget};
@@ -86,21 +86,25 @@ impl Target {
     }
 
     /// Does the jobs of `queue` until the driver drops its end of it.
-    pub(super) fn run(&mut self, queue: &Receiver<Job>, reports: &Sender<TargetReport>) {
+    pub(super) fn run(&mut self, queue: &Receiver<ReceiveJob>, reports: &Sender<TargetReport>) {
         for job in queue {
-            let (toi, result) = match job {
-                Job::Open(opening) => {
-                    let toi = opening.toi();
+            let (scope, result) = match job {
+                ReceiveJob::Open(opening) => {
+                    let scope = opening.scope();
                     let opened = self.open(&opening);
-                    (toi, opened.map(|opened| TargetReport::Opened { toi, opened }))
+                    (scope, opened.map(|opened| TargetReport::Opened { scope, opened }))
                 }
-                Job::Commit { toi } => (toi, self.commit(toi)),
-                Job::Finish => (Toi::MANIFEST, self.finish().map(|()| TargetReport::Finished)),
+                ReceiveJob::Commit { toi } => (Scope::Object(toi), self.commit(toi)),
+                ReceiveJob::Finish => {
+                    (Scope::Session, self.finish().map(|()| TargetReport::Finished))
+                }
                 // The workers do these.
-                Job::Place { .. } | Job::Solve { .. } | Job::Recover { .. } => continue,
-                Job::Settle { .. } | Job::Prepare { .. } | Job::Release { .. } => continue,
+                ReceiveJob::Place { .. }
+                | ReceiveJob::Solve { .. }
+                | ReceiveJob::Recover { .. }
+                | ReceiveJob::Settle { .. } => continue,
             };
-            let report = result.unwrap_or_else(|error| TargetReport::Failed { toi, error });
+            let report = result.unwrap_or_else(|error| TargetReport::Failed { scope, error });
             if reports.send(report).is_err() {
                 return;
             }
@@ -126,10 +130,10 @@ impl Target {
             }
             (
                 Self::Pipe(pipe),
-                &Opening::Fragment { layout, slot, slot_count, slot_length, .. },
+                &Opening::Fragment { number, layout, slot, slot_count, slot_length },
             ) => {
                 let place = pipe::FragmentPlace { slot, slot_count, slot_length };
-                pipe.open_fragment(opening.toi(), layout, place)
+                pipe.open_fragment(StreamIndex::toi(number), layout, place)
             }
             _ => {
                 let error = std::io::Error::other("the session is of another kind");

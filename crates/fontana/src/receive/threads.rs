@@ -6,7 +6,7 @@ use super::worker::{self, Attempt, WorkerJob, WorkerJobs, WorkerReport};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use fontana_net::thread::spawn_scoped;
-use fontana_proto::Job;
+use fontana_proto::ReceiveJob;
 use fontana_store::Staging;
 use std::sync::Arc;
 use std::thread::Scope;
@@ -22,7 +22,7 @@ const JOBS_PER_LIST: usize = 64;
 pub(super) struct Threads {
     workers: Vec<WorkerQueue>,
     solver: Sender<Attempt>,
-    target: Sender<Job>,
+    target: Sender<ReceiveJob>,
     syncer: Sender<Arc<Staging>>,
 }
 
@@ -105,7 +105,7 @@ impl Threads {
         let _ = self.solver.send(attempt);
     }
 
-    pub(super) fn hand_to_target(&self, job: Job) {
+    pub(super) fn hand_to_target(&self, job: ReceiveJob) {
         let _ = self.target.send(job);
     }
 

@@ -7,17 +7,17 @@ use super::object::OpenObject;
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::{Decoder, Esi, Progress, Work};
-use fontana_proto::{BlockId, Placement, Recipe};
-use fontana_store::{Note, StagingError, SymbolPlace};
-use fontana_wire::{BlockHasher, Hash, Toi};
+use fontana_proto::{BlockId, BlockOutcome, Recipe, Scope, SymbolPlace};
+use fontana_store::{Note, StagingError};
+use fontana_wire::{BlockHasher, Hash};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A job on one block, with the object that the block is of.
 pub(super) enum WorkerJob {
-    Place { object: Arc<OpenObject>, block: BlockId, esi: Esi, to: Placement, symbol: Vec<u8> },
-    Recover { object: Arc<OpenObject>, block: BlockId, recipe: Recipe, spool: Vec<Esi> },
-    Settle { object: Arc<OpenObject>, block: BlockId, whole: bool },
+    Place { object: Arc<OpenObject>, block: BlockId, esi: Esi, to: SymbolPlace, symbol: Vec<u8> },
+    Recover { object: Arc<OpenObject>, block: BlockId, recipe: Recipe, repair: Vec<Esi> },
+    Settle { object: Arc<OpenObject>, block: BlockId, outcome: BlockOutcome },
 }
 
 /// An attempt to solve a block.
@@ -49,7 +49,7 @@ pub(super) struct WorkerJobs {
 pub(super) enum WorkerReport {
     Solved { block: BlockId, decoder: Box<dyn Decoder>, progress: Progress },
     Recovered { block: BlockId, hash: Hash },
-    Failed { toi: Toi, error: Error },
+    Failed { scope: Scope, error: Error },
 }
 
 /// Does jobs until the driver drops its end of the queue.
@@ -58,9 +58,9 @@ pub(super) fn run(queue: &Receiver<WorkerJobs>, reports: &Sender<WorkerReport>, 
     for WorkerJobs { list, session_packets } in queue {
         let mut notes = Notes::default();
         for job in list {
-            let toi = job.toi();
+            let scope = job.scope();
             let report = work(job, &mut notes, budget)
-                .unwrap_or_else(|error| Some(WorkerReport::Failed { toi, error }));
+                .unwrap_or_else(|error| Some(WorkerReport::Failed { scope, error }));
             if report.is_some_and(|report| reports.send(report).is_err()) {
                 return;
             }
@@ -69,7 +69,8 @@ pub(super) fn run(queue: &Receiver<WorkerJobs>, reports: &Sender<WorkerReport>, 
             notes.list.push(Note::Packets { count: session_packets });
         }
         if let Err(error) = notes.write() {
-            let _ = reports.send(WorkerReport::Failed { toi: Toi::MANIFEST, error: error.into() });
+            let _ =
+                reports.send(WorkerReport::Failed { scope: Scope::Session, error: error.into() });
         }
     }
 }
@@ -82,19 +83,22 @@ fn work(job: WorkerJob, notes: &mut Notes, budget: usize) -> Result<Option<Worke
             notes.add(
                 &object,
                 match to {
-                    Placement::InPlace => Note::InPlace { toi, sbn, esi },
-                    Placement::Spool(slot) => Note::Spooled { toi, sbn, esi, slot },
+                    SymbolPlace::InPlace => Note::InPlace { toi, sbn, esi },
+                    SymbolPlace::RepairSlot(slot) => Note::Spooled { toi, sbn, esi, slot },
                 },
             );
             Ok(None)
         }
-        WorkerJob::Recover { object, block, recipe, spool } => {
-            let hash = recover(&object, block, recipe, &spool, budget)?;
+        WorkerJob::Recover { object, block, recipe, repair } => {
+            let hash = recover(&object, block, recipe, &repair, budget)?;
             Ok(Some(WorkerReport::Recovered { block, hash }))
         }
-        WorkerJob::Settle { object, block, whole } => {
+        WorkerJob::Settle { object, block, outcome } => {
             let (toi, sbn) = (block.toi.0 as u32, block.sbn);
-            let note = if whole { Note::Whole { toi, sbn } } else { Note::Void { toi, sbn } };
+            let note = match outcome {
+                BlockOutcome::Verified => Note::Whole { toi, sbn },
+                BlockOutcome::Corrupt => Note::Void { toi, sbn },
+            };
             notes.add(&object, note);
             if !object.keeps_notes() {
                 object.staged.free_repair(sbn)?;
@@ -132,11 +136,11 @@ impl Notes {
 }
 
 impl WorkerJob {
-    fn toi(&self) -> Toi {
+    fn scope(&self) -> Scope {
         match self {
             Self::Place { block, .. }
             | Self::Recover { block, .. }
-            | Self::Settle { block, .. } => block.toi,
+            | Self::Settle { block, .. } => Scope::Object(block.toi),
         }
     }
 }
@@ -145,14 +149,14 @@ fn place(
     object: &OpenObject,
     block: BlockId,
     esi: Esi,
-    to: Placement,
+    to: SymbolPlace,
     mut symbol: Vec<u8>,
 ) -> Result<(), Error> {
     // The last source symbol may come without its padding.
     symbol.resize(usize::from(object.staged.layout().oti().symbol_size), 0);
     match to {
-        Placement::InPlace => object.staged.write_source(block.sbn, esi, &symbol)?,
-        Placement::Spool(slot) => object.staged.write_repair(block.sbn, slot, &symbol)?,
+        SymbolPlace::InPlace => object.staged.write_source(block.sbn, esi, &symbol)?,
+        SymbolPlace::RepairSlot(slot) => object.staged.write_repair(block.sbn, slot, &symbol)?,
     }
     Ok(())
 }
@@ -161,21 +165,16 @@ fn recover(
     object: &OpenObject,
     block: BlockId,
     recipe: Recipe,
-    spool: &[Esi],
+    repair: &[Esi],
     budget: usize,
 ) -> Result<Hash, Error> {
-    let plan = match recipe {
-        Recipe::Plan(plan) => plan,
-        Recipe::Decoder(mut decoder) => match decoder.solve(Work::UNBOUNDED) {
-            Progress::Solved(plan) => plan,
-            Progress::Wanting(_) | Progress::OutOfBudget => {
-                let error = std::io::Error::other("a solved block has no solution any more");
-                return Err(Error::System { doing: "recover a block", error });
-            }
-        },
-    };
-    let slots: BTreeMap<Esi, u32> = spool.iter().copied().zip(0..).collect();
-    let place = |esi: Esi| slots.get(&esi).map_or(SymbolPlace::InPlace, |&s| SymbolPlace::Spool(s));
+    let plan = recipe.into_plan().ok_or_else(|| {
+        let error = std::io::Error::other("a solved block has no solution any more");
+        Error::System { doing: "recover a block", error }
+    })?;
+    let slots: BTreeMap<Esi, u32> = repair.iter().copied().zip(0..).collect();
+    let place =
+        |esi: Esi| slots.get(&esi).map_or(SymbolPlace::InPlace, |&s| SymbolPlace::RepairSlot(s));
     object.staged.recover_block(block.sbn, &plan, budget, place)?;
     let mut hasher = BlockHasher::new();
     object.staged.for_each_chunk_of_block(block.sbn, |bytes| hasher.update(bytes))?;
@@ -192,12 +191,12 @@ mod tests {
     use crate::stop::Stop;
     use crossbeam_channel::unbounded;
     use fontana_fec::{FecScheme, ObjectLayout, Oti, PlanCache, Sbn};
-    use fontana_proto::{Job, Opening};
+    use fontana_proto::{Opening, ReceiveJob};
     use fontana_store::{
         Allowance, Extents, FileIndex, ObjectEncoder, ObjectSource, Selection, SourceFiles,
         StagingOptions, TargetDirectory,
     };
-    use fontana_wire::{Entry, FileEntry, Manifest, ManifestObject, Metadata, RelativePath};
+    use fontana_wire::{Entry, FileEntry, Manifest, ManifestObject, Metadata, RelativePath, Toi};
     use std::path::Path;
 
     const SYMBOL_SIZE: usize = 64;
@@ -236,7 +235,7 @@ mod tests {
             abandoned: Stop::new(),
             reports: reports.clone(),
         });
-        jobs.send(Job::Open(Opening::Manifest(Arc::new(manifest)))).unwrap();
+        jobs.send(ReceiveJob::Open(Opening::Manifest(Arc::new(manifest)))).unwrap();
         drop(jobs);
         target.run(&queue, &reports);
         match done.recv().unwrap() {
@@ -275,8 +274,8 @@ mod tests {
         let mut slots = 0..;
         let job = |(&esi, symbol): (&Esi, &[u8])| {
             let to = match esi.0 {
-                esi if esi < SOURCE_SYMBOLS => Placement::InPlace,
-                _ => Placement::Spool(slots.next().unwrap()),
+                esi if esi < SOURCE_SYMBOLS => SymbolPlace::InPlace,
+                _ => SymbolPlace::RepairSlot(slots.next().unwrap()),
             };
             let (object, symbol) = (Arc::clone(object), symbol.to_vec());
             WorkerJob::Place { object, block: BLOCK, esi, to, symbol }
@@ -288,12 +287,12 @@ mod tests {
         let mut decoder = layout().oti().scheme.decoder(SOURCE_SYMBOLS).unwrap();
         esis.iter().for_each(|&esi| _ = decoder.push(esi).unwrap());
         let Progress::Solved(plan) = decoder.solve(Work::UNBOUNDED) else { panic!("unsolved") };
-        let spool = esis.iter().copied().filter(|esi| esi.0 >= SOURCE_SYMBOLS).collect();
+        let repair = esis.iter().copied().filter(|esi| esi.0 >= SOURCE_SYMBOLS).collect();
         WorkerJob::Recover {
             object: Arc::clone(object),
             block: BLOCK,
             recipe: Recipe::Plan(plan),
-            spool,
+            repair,
         }
     }
 
@@ -319,8 +318,11 @@ mod tests {
         first.push(recovering(&object, &esis));
         assert_ne!(recovered(&work_on(first)), hash(&content));
 
-        let mut again =
-            vec![WorkerJob::Settle { object: Arc::clone(&object), block: BLOCK, whole: false }];
+        let mut again = vec![WorkerJob::Settle {
+            object: Arc::clone(&object),
+            block: BLOCK,
+            outcome: BlockOutcome::Corrupt,
+        }];
         again.extend(placing(&object, &esis, &genuine));
         assert!(work_on(again).is_empty());
         object.journal().unwrap().sync().unwrap();

@@ -11,12 +11,13 @@ use fontana_fec::Esi;
 use fontana_net::Clock;
 use fontana_net::thread::spawn_scoped;
 use fontana_proto::{
-    BatchId, BlockId, Destination, Done, Endpoint, Event, Instant, Job, Output, SymbolId, drain,
+    BatchId, BlockId, Destination, Endpoint, Instant, Output, SendDone, SendJob, SenderEvent,
+    SymbolId,
 };
 use fontana_store::ObjectEncoder;
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A batch to be prepared.
@@ -69,14 +70,9 @@ pub(super) fn run(
         let mut header = Vec::with_capacity(2048);
         loop {
             let now = driver.now();
-            let result = drain(&mut sender, now, &mut header, |output, header| {
-                match driver.act(output, header) {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(error) => ControlFlow::Break(error),
-                }
-            });
-            if let ControlFlow::Break(error) = result {
-                return Err(error);
+            while let Some(output) = sender.poll_output(now, &mut header) {
+                driver.act(output, &header)?;
+                header.clear();
             }
             driver.trains.leave()?;
             let elapsed = Duration::from_nanos(now.as_nanos());
@@ -140,7 +136,7 @@ struct Driver {
     batches: BTreeMap<BatchId, Batch>,
     tasks: ChannelSender<Task>,
     failed: BTreeSet<Toi>,
-    failures: Vec<Error>,
+    failures: Vec<Arc<Error>>,
     ended: bool,
 }
 
@@ -154,7 +150,7 @@ impl Driver {
         Instant::from_nanos(self.clock.now_nanos())
     }
 
-    fn act(&mut self, output: Output, header: &[u8]) -> Result<(), Error> {
+    fn act(&mut self, output: Output<SendJob, SenderEvent>, header: &[u8]) -> Result<(), Error> {
         match output {
             Output::Transmit { to: Destination::Channel(channel), symbol } => {
                 let bytes = match symbol {
@@ -165,35 +161,38 @@ impl Driver {
                     self.trains.push(channel, header, bytes)?;
                 }
             }
-            Output::Job(Job::Prepare { batch, block, esis }) => {
+            Output::Job(SendJob::Prepare { batch, block, esis }) => {
                 self.batches.insert(batch, Batch { symbols: Vec::new(), count: esis.len() });
                 // Workers live as long as this sender of tasks.
                 let _ = self.tasks.send(Task { batch, block, esis });
             }
-            Output::Job(Job::Release { batch }) => {
+            Output::Job(SendJob::Release { batch }) => {
                 self.batches.remove(&batch);
             }
-            Output::Event(Event::Finished) => self.ended = true,
-            Output::Event(_) | Output::Job(_) | Output::Join(_) | Output::Leave(_) => {}
+            Output::Event(SenderEvent::Finished) => self.ended = true,
+            Output::Event(SenderEvent::Withdrawn { .. }) => {}
+            Output::Join(_) | Output::Leave(_) => {}
         }
         Ok(())
     }
 
-    fn take(&mut self, prepared: Prepared) -> Done {
+    fn take(&mut self, prepared: Prepared) -> SendDone {
         let Prepared { batch, toi, symbols } = prepared;
         match symbols {
             Ok(symbols) => {
                 if let Some(waiting) = self.batches.get_mut(&batch) {
                     waiting.symbols = symbols;
                 }
-                Done::Prepared { batch }
+                SendDone::Prepared { batch }
             }
             Err(error) => {
+                let error = Arc::new(error);
+                let failed = SendDone::Failed { batch, error: Error::of_job(&error) };
                 // One reason for each object: the others follow from it.
                 if self.failed.insert(toi) {
                     self.failures.push(error);
                 }
-                Done::PrepareFailed { batch }
+                failed
             }
         }
     }

@@ -22,12 +22,13 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use cut::{Cutter, Prepared};
 use fontana_net::{Clock, SendSocket};
 use fontana_proto::{
-    BatchId, Destination, Event, Instant, Job, Output, StreamSender, StreamSenderConfig, drain,
+    BatchId, Destination, Endpoint, Instant, Output, SendJob, SenderEvent, StreamSender,
+    StreamSenderConfig,
 };
 use fontana_wire::{ChannelGroups, InstanceId, RelativePath, SecretKey, Ticket, Tsi};
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod cut;
@@ -234,7 +235,7 @@ struct Driver {
     batches: BTreeMap<BatchId, Vec<u8>>,
     /// Fragments to come; `None` after the last one.
     fragments: Option<Receiver<Result<Prepared, Error>>>,
-    failures: Vec<Error>,
+    failures: Vec<Arc<Error>>,
     interrupted: bool,
     ended: bool,
 }
@@ -247,37 +248,36 @@ impl Driver {
     /// Sends what may be sent now.
     fn send(&mut self) -> Result<(), Error> {
         let now = self.now();
-        let Self { sender, trains, batches, symbol_size, ended, .. } = self;
-        let result = drain(sender, now, &mut Vec::with_capacity(2048), |output, header| {
+        let mut header = Vec::with_capacity(2048);
+        while let Some(output) = self.sender.poll_output(now, &mut header) {
             match output {
                 Output::Transmit { to: Destination::Channel(channel), symbol } => {
                     let bytes = match symbol {
                         None => Some(&[][..]),
-                        Some(symbol) => batches.get(&symbol.batch).and_then(|batch| {
-                            let at = symbol.index as usize * *symbol_size;
-                            batch.get(at..at + *symbol_size)
+                        Some(symbol) => self.batches.get(&symbol.batch).and_then(|batch| {
+                            let at = symbol.index as usize * self.symbol_size;
+                            batch.get(at..at + self.symbol_size)
                         }),
                     };
-                    if let Some(Err(error)) = bytes.map(|bytes| trains.push(channel, header, bytes))
-                    {
-                        return ControlFlow::Break(error);
+                    if let Some(bytes) = bytes {
+                        self.trains.push(channel, &header, bytes)?;
                     }
                 }
-                Output::Job(Job::Release { batch }) => _ = batches.remove(&batch),
-                Output::Event(Event::Finished) => *ended = true,
-                Output::Job(_) | Output::Event(_) | Output::Join(_) | Output::Leave(_) => {}
+                Output::Job(SendJob::Release { batch }) => _ = self.batches.remove(&batch),
+                Output::Event(SenderEvent::Finished) => self.ended = true,
+                // Fragments come with their symbols.
+                Output::Job(SendJob::Prepare { .. })
+                | Output::Event(SenderEvent::Withdrawn { .. })
+                | Output::Join(_)
+                | Output::Leave(_) => {}
             }
-            ControlFlow::Continue(())
-        });
-        match result {
-            ControlFlow::Break(error) => Err(error),
-            ControlFlow::Continue(()) => self.trains.leave(),
+            header.clear();
         }
+        self.trains.leave()
     }
 
     /// Waits until something may be sent, or another fragment is there and there is room for it.
     fn wait(&mut self) {
-        use fontana_proto::Endpoint;
         let patience = self
             .sender
             .poll_timeout()
@@ -298,7 +298,7 @@ impl Driver {
                 }
             }
             Ok(Err(error)) => {
-                self.failures.push(error);
+                self.failures.push(Arc::new(error));
                 self.sender.finish(false);
                 self.fragments = None;
             }

@@ -306,7 +306,7 @@ impl Folder {
             }
             // What vanished while it was read is gone in the next snapshot.
             Err(Error::Source(error))
-                if error.category() == fontana_store::Category::SourceChanged =>
+                if error.category() == fontana_proto::Category::SourceChanged =>
             {
                 false
             }

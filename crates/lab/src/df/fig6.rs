@@ -1,10 +1,10 @@
 //! `df.fig6`: the prototype's file over the real protocol, on one layer and on four.
 
-use crate::bytes::{ByteJobs, Originals, Pump};
+use crate::bytes::{ByteRunner, Originals, Pump};
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
-use crate::hosts::{LATE, LOST_HERE, Listener, Source, nothing_lost_here, perform};
+use crate::hosts::{self, LATE, LOST_HERE, ReceiverHost, SenderHost, nothing_lost_here};
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
@@ -13,7 +13,7 @@ use fontana_fec::lt::Lt;
 use fontana_fec::tornado::Tornado;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
-    Instant, ReceiverStats, SplitMix64, SubscriptionLimits, TransmissionSchedule, presets,
+    Driver, Instant, ReceiverStats, SplitMix64, SubscriptionLimits, TransmissionSchedule, presets,
 };
 use fontana_sim::{LinkConfig, LossModel};
 use fontana_wire::{CongestionControl, LayerRates};
@@ -137,7 +137,7 @@ fn receive(case: &Case) -> Option<Row> {
     scene.send(0, &session, 0)?;
     for place in 0..receivers as usize {
         let start = Duration::from_millis(u64::from(random.below(100_000)));
-        scene.listen(place, session.receiver(limits()), session.jobs(), Instant::ZERO + start)?;
+        scene.listen(place, session.receiver(limits()), session.runner(), Instant::ZERO + start)?;
     }
     if !scene.until_all_left(LIMIT)? {
         return None;
@@ -194,28 +194,27 @@ fn receive_really(case: &Case, point: Point) -> Option<Row> {
     let originals = Arc::new(originals);
     let session = Session::of(objects, point.rate(), random.next_u64())?;
     let session = point.laid_out(session)?;
-    let source = Source {
-        sender: session.sender(0)?,
-        content: Arc::clone(&session.content),
+    let sender = SenderHost {
+        driver: Driver::new(session.sender(0)?, session.runner()),
         pump: Pump::new(Arc::clone(&originals)),
         channels: point.layers,
     };
-    let listener = |_| Listener {
+    let receiver = |_| ReceiverHost {
         receiver: session.receiver(limits()),
-        jobs: ByteJobs::new(Arc::clone(&originals)),
+        runner: ByteRunner::new(Arc::clone(&originals)),
         link: point.link(&mut random),
         seed: random.next_u64(),
         starts_after: Duration::from_millis(random.below(REAL_STARTS_MILLISECONDS).into()),
     };
-    let listeners = (0..case.scale.pick(2, 6)).map(listener).collect();
-    let heard = perform(source, listeners, REAL_LIMIT).ok()?;
-    let is_whole =
-        heard.iter().all(|heard| heard.complete.is_some() && heard.jobs.has_everything());
-    let stats: Vec<_> = heard.iter().map(|heard| heard.receiver.stats()).collect();
-    let lost_here = heard.iter().map(|heard| heard.lost_here).sum::<u64>();
-    let late = heard.iter().map(|heard| heard.late).max().unwrap_or_default();
+    let receivers = (0..case.scale.pick(2, 6)).map(receiver).collect();
+    let received = hosts::run(sender, receivers, REAL_LIMIT).ok()?;
+    let is_complete =
+        received.iter().all(|host| host.complete.is_some() && host.driver.runner.has_everything());
+    let stats: Vec<_> = received.iter().map(|host| host.driver.endpoint.stats()).collect();
+    let lost_here = received.iter().map(|host| host.lost_here).sum::<u64>();
+    let late = received.iter().map(|host| host.late).max().unwrap_or_default();
     let here = row![lost_here, late.as_secs_f64() * 1e3];
-    is_whole.then(|| [row(point, &stats, session.source_symbols()), here].concat())
+    is_complete.then(|| [row(point, &stats, session.source_symbols()), here].concat())
 }
 
 fn at(table: &Table, column: &str, layers: u32, code: &'static str, loss: u32) -> f64 {

@@ -97,7 +97,7 @@ fn settle(case: &Case) -> Option<Vec<Row>> {
     scene.send(0, &session, 0)?;
     for place in 0..LEVELS.len() {
         let receiver = session.receiver(SubscriptionLimits::default());
-        scene.listen(place, receiver, session.jobs(), Instant::ZERO)?;
+        scene.listen(place, receiver, session.runner(), Instant::ZERO)?;
     }
     let end = u64::from(case.scale.pick(480, 1_200));
     let mut seconds_at = vec![[0_u32; LAYERS as usize + 1]; LEVELS.len()];
@@ -107,7 +107,7 @@ fn settle(case: &Case) -> Option<Vec<Row>> {
             at[scene.run.joined(node).len().min(LAYERS.into())] += 1;
         }
     }
-    let sent = scene.run.endpoint(*scene.senders.first()?)?.left()?.stats().packets;
+    let sent = scene.sent(0)?;
     let total = (end - SETTLED) as f64;
     let row_of = |(place, at): (usize, &[u32; LAYERS as usize + 1])| {
         let right = LEVELS[place];

@@ -119,7 +119,7 @@ fn scene(case: &Case, session: &Session, links: Vec<Arc<LinkConfig>>) -> Option<
     scene.send(0, session, 0)?;
     for place in 0..scene.receivers.len() {
         let receiver = session.receiver(SubscriptionLimits::default());
-        scene.listen(place, receiver, session.jobs(), Instant::ZERO)?;
+        scene.listen(place, receiver, session.runner(), Instant::ZERO)?;
     }
     Some(scene)
 }
@@ -167,15 +167,15 @@ fn time_independent(case: &Case) -> Option<f64> {
     let receiver = || session.receiver(SubscriptionLimits::default());
     for place in 0..RECEIVERS {
         let start = Instant::ZERO + Duration::from_millis(u64::from(random.below(3_000)));
-        scene.listen(place, receiver(), session.jobs(), start)?;
+        scene.listen(place, receiver(), session.runner(), start)?;
     }
     // The first has heard half of it by then, and the last has begun.
     scene.run.run_until(Instant::ZERO + Duration::from_millis(1_500)).ok()?;
     let first_lives: Vec<_> = scene.all_stats().iter().map(|stats| stats.session_packets).collect();
     for place in 0..RECEIVERS {
-        let (_, jobs) = scene.run.detach(*scene.receivers.get(place)?)?;
+        let runner = scene.crash(place)?;
         let back_at = Instant::ZERO + Duration::from_secs(60);
-        scene.listen(place, receiver(), jobs.next_life(), back_at)?;
+        scene.listen(place, receiver(), runner, back_at)?;
     }
     scene.until_all_left(LIMIT)?.then_some(())?;
     let both = scene.all_stats().into_iter().zip(first_lives);
@@ -200,7 +200,7 @@ fn tolerant(case: &Case) -> Option<f64> {
     for max_channels in 1..=7 {
         let limits = SubscriptionLimits { max_channels, ..SubscriptionLimits::default() };
         let place = usize::from(max_channels) - 1;
-        slow.listen(place, layered.receiver(limits), layered.jobs(), Instant::ZERO)?;
+        slow.listen(place, layered.receiver(limits), layered.runner(), Instant::ZERO)?;
     }
     lossy.until_all_left(LIMIT)?;
     slow.until_all_left(LIMIT)?;

@@ -10,9 +10,12 @@ use crate::experiment::{Case, Experiment, Kind};
 use crate::session::{LISTENERS_FIRST, SYMBOL_BYTES, Session};
 use crate::table::{Row, Table, row};
 use fontana_fec::Esi;
-use fontana_proto::{Instant, Job, Placement, Receiver, Sender, SubscriptionLimits, SymbolId};
+use fontana_proto::{
+    Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver, SendDone, SendJob,
+    Sender, SubscriptionLimits, SymbolId, SymbolPlace,
+};
 use fontana_sim::{
-    Either, HeardBytes, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, Outcome, Rooted,
+    Delivery, Either, HostConfig, IdRunner, LinkConfig, LossModel, Rooted, SimulatedRunner,
     Simulation, SimulationConfig,
 };
 use std::collections::BTreeSet;
@@ -70,10 +73,10 @@ impl Load {
     }
 }
 
-/// Does jobs on ids, and puts down what they read and write.
+/// Runs jobs on ids, and records what they read and write.
 #[derive(Debug)]
 struct Disk {
-    jobs: IdJobs,
+    ids: IdRunner,
     /// Of batches of source symbols alone, and of others.
     source: Load,
     repair: Load,
@@ -85,9 +88,9 @@ struct Disk {
 }
 
 impl Disk {
-    fn new(jobs: IdJobs) -> Self {
+    fn new(ids: IdRunner) -> Self {
         Self {
-            jobs,
+            ids,
             source: Load::default(),
             repair: Load::default(),
             received: Load::default(),
@@ -114,11 +117,11 @@ impl Disk {
         }
     }
 
-    fn write(&mut self, sbn: u32, esi: Esi, to: Placement) {
+    fn write(&mut self, sbn: u32, esi: Esi, to: SymbolPlace) {
         // In the file, or in the block's part of the spool, which lies behind it.
         let at = match to {
-            Placement::InPlace => u64::from(esi.0),
-            Placement::Spool(slot) => BLOCKS * BLOCK_SYMBOLS + u64::from(slot),
+            SymbolPlace::InPlace => u64::from(esi.0),
+            SymbolPlace::RepairSlot(slot) => BLOCKS * BLOCK_SYMBOLS + u64::from(slot),
         };
         self.unwritten.insert(u64::from(sbn) * BLOCK_SYMBOLS + at);
         if self.unwritten.len() >= WRITE_CACHE_SYMBOLS {
@@ -145,33 +148,58 @@ impl Disk {
         // Evenly spread: as far from each other as they can be.
         for lost in 0..spooled {
             let esi = Esi((lost * BLOCK_SYMBOLS / spooled) as u32);
-            self.write(sbn, esi, Placement::InPlace);
+            self.write(sbn, esi, SymbolPlace::InPlace);
         }
     }
 }
 
-impl Jobs for Disk {
-    fn carry_out(
+impl JobRunner<SendJob> for Disk {
+    type Done = SendDone;
+    type Error = &'static str;
+
+    fn run(
         &mut self,
         now: Instant,
-        job: Job,
-        heard: HeardBytes<'_>,
-    ) -> Result<Option<Outcome>, &'static str> {
+        job: SendJob,
+        payload: &[u8],
+    ) -> Result<Option<Finished<SendDone>>, &'static str> {
+        if let SendJob::Prepare { block, esis, .. } = &job {
+            self.read(block.sbn.0, esis);
+        }
+        self.ids.run(now, job, payload)
+    }
+}
+
+impl JobRunner<ReceiveJob> for Disk {
+    type Done = ReceiveDone;
+    type Error = &'static str;
+
+    fn run(
+        &mut self,
+        now: Instant,
+        job: ReceiveJob,
+        payload: &[u8],
+    ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
         match &job {
-            Job::Prepare { block, esis, .. } => self.read(block.sbn.0, esis),
-            Job::Place { block, esi, to, .. } => {
+            ReceiveJob::Place { block, esi, to, .. } => {
                 self.received.symbols += 1;
                 self.write(block.sbn.0, *esi, *to);
             }
-            Job::Recover { block, spool, .. } => self.recover(block.sbn.0, spool.len()),
-            Job::Finish => self.write_back(),
+            ReceiveJob::Recover { block, repair, .. } => self.recover(block.sbn.0, repair.len()),
+            ReceiveJob::Finish => self.write_back(),
             _ => {}
         }
-        self.jobs.carry_out(now, job, heard)
+        self.ids.run(now, job, payload)
+    }
+}
+
+impl SimulatedRunner for Disk {
+    fn begin_delivery(&mut self, delivery: &Delivery<'_>) {
+        self.ids.begin_delivery(delivery);
     }
 
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
-        self.jobs.symbol_bytes(symbol)
+        self.ids.symbol_bytes(symbol)
     }
 }
 
@@ -220,25 +248,27 @@ fn run(case: &Case) -> Option<Vec<Row>> {
     let wire = LinkConfig::wire(Duration::from_millis(1)).with_loss(LossModel::bernoulli(LOSS));
     let network = Rooted::tree(&[1], &[Arc::new(wire)]);
     let (source, leaf) = (network.source, *network.leaves.first()?);
-    let mut run: Simulation<Either<Sender, Receiver>, Disk> =
+    let mut run: Simulation<Either<Driver<Sender, Disk>, Driver<Receiver, Disk>>> =
         Simulation::new(network.topology, SimulationConfig::new(seed), ());
     let start = Instant::ZERO + LISTENERS_FIRST;
     let sends = HostConfig::sender(session.cap()).starting_at(start);
-    let disk = || Disk::new(session.jobs());
-    run.attach(source, Either::Left(session.sender(0)?), disk(), sends);
+    let disk = || Disk::new(session.runner());
+    run.attach(source, Either::Left(Driver::new(session.sender(0)?, disk())), sends);
     let receiver = session.receiver(SubscriptionLimits::default());
-    run.attach(leaf, Either::Right(receiver), disk(), HostConfig::receiver([source]));
+    let receiver = Driver::new(receiver, disk());
+    run.attach(leaf, Either::Right(receiver), HostConfig::receiver([source]));
     // The source symbols, and a fifth of as many repair symbols.
     let packets = session.source_symbols() * 6 / 5;
     let seconds = packets * u64::from(session.packet_bytes()) / RATE;
     run.run_until(start + Duration::from_secs(seconds)).ok()?;
-    let (sent, heard) = (run.jobs(source)?, run.jobs(leaf)?);
+    let (sender, receiver) = (run.host(source)?.left()?, run.host(leaf)?.right()?);
+    let (sent, received) = (&sender.runner, &receiver.runner);
     let one_by_one = Load { symbols: 1, seeks: 1, bytes: SYMBOL_BYTES.into() };
     Some(vec![
         sent.source.row("source", "source symbols"),
         sent.repair.row("source", "repair symbols"),
         one_by_one.row("source", "one by one"),
-        heard.received.row("receiver", "sorted by the system"),
+        received.received.row("receiver", "sorted by the system"),
         one_by_one.row("receiver", "one by one"),
     ])
 }
@@ -287,7 +317,7 @@ mod tests {
     use fontana_sim::IdContent;
 
     fn disk() -> Disk {
-        Disk::new(IdJobs::new(Arc::new(IdContent::default())))
+        Disk::new(IdRunner::new(Arc::new(IdContent::default())))
     }
 
     #[test]
@@ -313,12 +343,12 @@ mod tests {
         assert_eq!((disk.repair.symbols, disk.repair.seeks), (2, 1));
         assert_eq!(disk.repair.bytes, BLOCK_SYMBOLS * u64::from(SYMBOL_BYTES));
         for esi in [9, 3, 8, 4] {
-            disk.write(0, Esi(esi), Placement::InPlace);
+            disk.write(0, Esi(esi), SymbolPlace::InPlace);
         }
         // The next block's first symbol lies behind this one's last; the spool behind all of them.
-        disk.write(1, Esi(0), Placement::InPlace);
-        disk.write(0, Esi(9_999), Placement::InPlace);
-        disk.write(0, Esi(12_345), Placement::Spool(0));
+        disk.write(1, Esi(0), SymbolPlace::InPlace);
+        disk.write(0, Esi(9_999), SymbolPlace::InPlace);
+        disk.write(0, Esi(12_345), SymbolPlace::RepairSlot(0));
         disk.write_back();
         // Seven, and three that passed by between the fourth and the eighth.
         assert_eq!((disk.received.seeks, disk.received.bytes), (3, 10 * u64::from(SYMBOL_BYTES)));

@@ -70,7 +70,7 @@ fn etas(scheme: FecScheme, schedule: TransmissionSchedule, loss: f64, seed: u64)
         let limits =
             SubscriptionLimits { max_channels, breaker: None, ..SubscriptionLimits::default() };
         let start = Instant::ZERO + Duration::from_millis(u64::from(random.below(10_000)));
-        scene.listen(place, session.receiver(limits), session.jobs(), start).unwrap();
+        scene.listen(place, session.receiver(limits), session.runner(), start).unwrap();
     }
     assert!(scene.until_all_left(LIMIT).unwrap());
     let of = |stats| Inefficiency::of(stats, session.source_symbols()).reception;

@@ -6,14 +6,16 @@ use super::profiles::{self, FcastProfile, PROFILES};
 use super::schemes::{self, SCHEMES, Scheme, bursts, remembered};
 use super::session::{self, LAYERS, on_bytes};
 use super::transfer::{self, Storage};
-use crate::bytes::{ByteJobs, Pump};
+use crate::bytes::{ByteRunner, Pump};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
-use crate::hosts::{HostsError, LATE, LOST_HERE, Listener, Source, nothing_lost_here, perform};
+use crate::hosts::{
+    self, HostsError, LATE, LOST_HERE, ReceiverHost, SenderHost, nothing_lost_here,
+};
 use crate::session::{LISTENERS_FIRST, Session};
 use crate::statistics::mean;
 use crate::table::{Row, Table, row};
-use fontana_proto::Instant;
+use fontana_proto::{Driver, Instant};
 use fontana_sim::LossModel;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,37 +48,37 @@ fn receive(
     limit: Duration,
 ) -> Option<Result<RealReception, HostsError>> {
     let (session, originals) = on_bytes(session)?;
-    let source = Source {
-        sender: session.sender(0)?,
-        content: Arc::clone(&session.content),
+    let sender = SenderHost {
+        driver: Driver::new(session.sender(0)?, session.runner()),
         pump: Pump::new(Arc::clone(&originals)),
         channels: LAYERS.len() as u8,
     };
-    let listener = Listener {
+    let receiver = ReceiverHost {
         receiver: session::receiver(&session),
-        jobs: Storage::new(ByteJobs::new(originals)),
+        runner: Storage::new(ByteRunner::new(originals)),
         link: transfer::link(loss),
         seed: session.seed,
         starts_after: Duration::ZERO,
     };
-    let heard = match perform(source, vec![listener], limit) {
-        Ok(mut heard) => heard.pop()?,
+    let received = match hosts::run(sender, vec![receiver], limit) {
+        Ok(mut received) => received.pop()?,
         Err(error) => return Some(Err(error)),
     };
     let start = Instant::ZERO + LISTENERS_FIRST;
     let seconds =
         |at: Option<Instant>| at.map_or(f64::NAN, |at| at.saturating_since(start).as_secs_f64());
-    let stats = heard.receiver.stats();
+    let stats = received.driver.endpoint.stats();
+    let storage = &received.driver.runner;
     let duplicates = stats.duplicates + stats.late;
     Some(Ok(RealReception {
-        seconds: seconds(heard.complete.filter(|_| heard.jobs.jobs.has_everything())),
-        heard_seconds: seconds(heard.heard_enough),
+        seconds: seconds(received.complete.filter(|_| storage.runner.has_everything())),
+        heard_seconds: seconds(received.reception_complete),
         received: stats.fresh + duplicates,
         duplicates,
-        peak_bytes: heard.jobs.peak_bytes,
-        layers: heard.layers as u32,
-        lost_here: heard.lost_here,
-        late: heard.late.as_secs_f64() * 1e3,
+        peak_bytes: storage.peak_bytes,
+        layers: received.layers as u32,
+        lost_here: received.lost_here,
+        late: received.late.as_secs_f64() * 1e3,
     }))
 }
 

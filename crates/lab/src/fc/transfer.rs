@@ -2,10 +2,13 @@
 
 use super::session;
 use crate::session::{LISTENERS_FIRST, Session};
-use fontana_proto::{Event, Instant, Job, Receiver, Sender, SymbolBytes, SymbolId};
+use fontana_proto::{
+    Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, Sender,
+    SenderEvent, SymbolBytes, SymbolId,
+};
 use fontana_sim::{
-    Either, HeardBytes, HostConfig, IdJobs, Jobs, LinkConfig, LossModel, Machine, MachineConfig,
-    MachineStats, NodeId, Observer, Outcome, Rooted, Simulation, SimulationConfig,
+    Delivery, Either, HostConfig, IdRunner, LinkConfig, LossModel, Machine, MachineConfig,
+    MachineStats, NodeId, Observer, Rooted, SimulatedRunner, Simulation, SimulationConfig,
 };
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
@@ -44,7 +47,9 @@ pub(crate) struct HostReception {
     pub(crate) by_second: Vec<MachineStats>,
 }
 
-type Run = Simulation<Either<Sender, Machine<Receiver>>, Storage<IdJobs>, Milestones>;
+type SenderHost = Driver<Sender, IdRunner>;
+type ReceiverHost = Driver<Machine<Receiver>, Storage<IdRunner>>;
+type Run = Simulation<Either<SenderHost, ReceiverHost>, Milestones>;
 
 /// From the sender to the receiver.
 pub(super) fn link(loss: LossModel) -> LinkConfig {
@@ -68,15 +73,16 @@ pub(crate) fn receive_on(
     let (source, leaf) = (lan.source, *lan.leaves.first()?);
     let config = SimulationConfig::new(session.seed);
     let mut run: Run = Simulation::new(lan.topology, config, Milestones::default());
-    let storage = || Storage::new(IdJobs::new(Arc::clone(&session.content)));
+    let runner = || IdRunner::new(Arc::clone(&session.content));
     let start = Instant::ZERO + LISTENERS_FIRST;
     let sends = HostConfig::sender(session.cap()).starting_at(start);
-    run.attach(source, Either::Left(session.sender(0)?), storage(), sends);
-    let receiver = Either::Right(Machine::new(session::receiver(session), host));
-    run.attach(leaf, receiver, storage(), HostConfig::receiver([source]));
+    run.attach(source, Either::Left(Driver::new(session.sender(0)?, runner())), sends);
+    let machine = Machine::new(session::receiver(session), host);
+    let receiver = Driver::new(machine, Storage::new(runner()));
+    run.attach(leaf, Either::Right(receiver), HostConfig::receiver([source]));
     let (mut in_first_pass, mut by_second) = (None, Vec::new());
     run.run_while(Instant::ZERO + PATIENCE, |run| {
-        by_second.extend(run.endpoint(leaf).and_then(Either::right).map(Machine::stats));
+        by_second.extend(run.host(leaf).and_then(Either::right).map(|host| host.endpoint.stats()));
         let done = run.observer().complete.is_some();
         if done || has_sent(run, source, first_pass) {
             in_first_pass.get_or_insert(run.observer().objects);
@@ -84,7 +90,8 @@ pub(crate) fn receive_on(
         done
     })
     .ok()?;
-    let stats = run.endpoint(leaf)?.right()?.endpoint().stats();
+    let receiver = run.host(leaf)?.right()?;
+    let stats = receiver.endpoint.endpoint().stats();
     let duplicates = stats.duplicates + stats.late;
     let seconds =
         |at: Option<Instant>| at.map_or(f64::NAN, |at| at.saturating_since(start).as_secs_f64());
@@ -92,7 +99,7 @@ pub(crate) fn receive_on(
         seconds: seconds(run.observer().complete),
         received: stats.fresh + duplicates,
         duplicates,
-        peak_bytes: run.jobs(leaf)?.peak_bytes,
+        peak_bytes: receiver.runner.peak_bytes,
         layers: run.observer().layers,
         objects_in_first_pass: in_first_pass.unwrap_or(0),
     };
@@ -101,52 +108,61 @@ pub(crate) fn receive_on(
 
 /// Whether so much content has been sent on the lowest layer.
 fn has_sent(run: &Run, source: NodeId, symbols: u64) -> bool {
-    let sender = run.endpoint(source).and_then(Either::left);
-    let base = sender.and_then(|sender| sender.channel_stats().first());
+    let sender = run.host(source).and_then(Either::left);
+    let base = sender.and_then(|sender| sender.endpoint.channel_stats().first());
     base.is_some_and(|stats| stats.packets - stats.control_packets >= symbols)
 }
 
-/// Does jobs, and counts the bytes that wait for their object to be complete: what the paper calls
+/// Runs a receiver's jobs, and counts the bytes that wait for their object to be complete: what the paper calls
 /// the buffer.
 #[derive(Debug)]
-pub(super) struct Storage<J> {
-    pub(super) jobs: J,
+pub(super) struct Storage<R> {
+    pub(super) runner: R,
     held: BTreeMap<Toi, u64>,
     bytes: u64,
     pub(super) peak_bytes: u64,
 }
 
-impl<J> Storage<J> {
-    pub(super) const fn new(jobs: J) -> Self {
-        Self { jobs, held: BTreeMap::new(), bytes: 0, peak_bytes: 0 }
+impl<R> Storage<R> {
+    pub(super) const fn new(runner: R) -> Self {
+        Self { runner, held: BTreeMap::new(), bytes: 0, peak_bytes: 0 }
     }
 }
 
-impl<J: Jobs> Jobs for Storage<J> {
-    fn carry_out(
+impl<R: JobRunner<ReceiveJob, Done = ReceiveDone>> JobRunner<ReceiveJob> for Storage<R> {
+    type Done = ReceiveDone;
+    type Error = R::Error;
+
+    fn run(
         &mut self,
         now: Instant,
-        job: Job,
-        heard: HeardBytes<'_>,
-    ) -> Result<Option<Outcome>, &'static str> {
+        job: ReceiveJob,
+        payload: &[u8],
+    ) -> Result<Option<Finished<ReceiveDone>>, R::Error> {
         match &job {
-            Job::Place { block, symbol, .. } => {
+            ReceiveJob::Place { block, symbol, .. } => {
                 let bytes = match symbol {
                     SymbolBytes::InDatagram(range) => range.len() as u64,
-                    SymbolBytes::Kept(bytes) => bytes.len() as u64,
+                    SymbolBytes::Saved(bytes) => bytes.len() as u64,
                 };
                 *self.held.entry(block.toi).or_default() += bytes;
                 self.bytes += bytes;
                 self.peak_bytes = self.peak_bytes.max(self.bytes);
             }
-            Job::Commit { toi } => self.bytes -= self.held.remove(toi).unwrap_or(0),
+            ReceiveJob::Commit { toi } => self.bytes -= self.held.remove(toi).unwrap_or(0),
             _ => {}
         }
-        self.jobs.carry_out(now, job, heard)
+        self.runner.run(now, job, payload)
+    }
+}
+
+impl<R: SimulatedRunner> SimulatedRunner for Storage<R> {
+    fn begin_delivery(&mut self, delivery: &Delivery<'_>) {
+        self.runner.begin_delivery(delivery);
     }
 
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
-        self.jobs.symbol_bytes(symbol)
+        self.runner.symbol_bytes(symbol)
     }
 }
 
@@ -159,13 +175,19 @@ struct Milestones {
     complete: Option<Instant>,
 }
 
-impl Observer for Milestones {
-    fn on_event(&mut self, now: Instant, _node: NodeId, event: &Event) {
+impl Observer<Either<SenderEvent, ReceiverEvent>> for Milestones {
+    fn on_event(
+        &mut self,
+        now: Instant,
+        _node: NodeId,
+        event: &Either<SenderEvent, ReceiverEvent>,
+    ) {
+        let Some(event) = event.right() else { return };
         match event {
-            Event::ObjectDone { .. } => self.objects += 1,
-            Event::Level { channels, .. } => self.layers = self.layers.max(*channels),
-            Event::HeardEnough => self.heard = Some(now),
-            Event::Complete => self.complete = Some(now),
+            ReceiverEvent::ObjectDone { .. } => self.objects += 1,
+            ReceiverEvent::Level { channels, .. } => self.layers = self.layers.max(*channels),
+            ReceiverEvent::ReceptionComplete => self.heard = Some(now),
+            ReceiverEvent::Complete => self.complete = Some(now),
             _ => {}
         }
     }

@@ -48,11 +48,11 @@ pub(crate) fn play(seed: u64, network_seed: u64) -> Option<Churn> {
         session.receiver_on(Subscription::Given(Box::new(wanderer)))
     };
     for place in 0..RECEIVERS {
-        scene.listen(place, receiver(place as u64), session.jobs(), Instant::ZERO)?;
+        scene.listen(place, receiver(place as u64), session.runner(), Instant::ZERO)?;
     }
     scene.run.run_until(Instant::ZERO + Duration::from_secs(2)).ok()?;
-    let (_, jobs) = scene.run.detach(*scene.receivers.first()?)?;
-    scene.listen(0, receiver(RECEIVERS as u64), jobs.next_life(), scene.run.now())?;
+    let runner = scene.crash(0)?;
+    scene.listen(0, receiver(RECEIVERS as u64), runner, scene.run.now())?;
     scene.run.run_until(Instant::ZERO + Duration::from_secs(3)).ok()?;
     scene.run.detach(*scene.senders.last()?)?;
     scene.send(MIRRORS as usize - 1, &session, MIRRORS.into())?;

@@ -74,14 +74,14 @@ fn crowd(case: &Case) -> Option<Row> {
     scene.send(0, &session, 0)?;
     for place in 0..receivers as usize {
         let receiver = session.receiver(SubscriptionLimits::default());
-        scene.listen(place, receiver, session.jobs(), Instant::ZERO)?;
+        scene.listen(place, receiver, session.runner(), Instant::ZERO)?;
     }
     scene.run.run_until(Instant::ZERO + READ_AT).ok()?;
     let sent = scene.run.stats().sent;
     let complete = scene.until_all_left(LIMIT)?;
     let of = |stats| Inefficiency::of(stats, session.source_symbols()).reception;
     let etas: Vec<f64> = scene.all_stats().iter().map(of).collect();
-    let by_sender = scene.run.endpoint(*scene.senders.first()?)?.left()?.stats().packets;
+    let by_sender = scene.sent(0)?;
     let stats = scene.run.stats();
     Some(row![
         receivers,

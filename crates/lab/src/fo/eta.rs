@@ -80,7 +80,7 @@ fn receive(case: &Case) -> Option<Row> {
     for place in 0..scene.receivers.len() {
         let start = Instant::ZERO + Duration::from_millis(u64::from(random.below(10_000)));
         let receiver = session.receiver(SubscriptionLimits::default());
-        scene.listen(place, receiver, session.jobs(), start)?;
+        scene.listen(place, receiver, session.runner(), start)?;
     }
     if !scene.until_all_left(LIMIT)? {
         return None;

@@ -8,9 +8,9 @@ use crate::session::{HEADER_BYTES, LISTENERS_FIRST, SYMBOL_BYTES, Session};
 use crate::statistics::mean;
 use crate::table::{Row, Table, row};
 use fontana_fec::{FecScheme, Oti};
-use fontana_proto::{Instant, SubscriptionLimits, presets};
+use fontana_proto::{Driver, Instant, SubscriptionLimits, presets};
 use fontana_sim::{
-    Dumbbell, Either, FlowId, HostConfig, IdJobs, LinkConfig, NodeId, Simulation, SimulationConfig,
+    Dumbbell, Either, FlowId, HostConfig, LinkConfig, NodeId, Simulation, SimulationConfig,
     TcpConfig, TcpVariant, Traffic,
 };
 use fontana_wire::{CongestionControl, LayerRates};
@@ -89,7 +89,7 @@ fn congestion(name: &str) -> Option<CongestionControl> {
 
 /// A run, and bytes on the wire that each party has received by each second.
 struct Sharing {
-    run: Simulation<Peer, IdJobs>,
+    run: Simulation<Peer>,
     sessions: Vec<NodeId>,
     flows: Vec<FlowId>,
     received: Vec<Vec<f64>>,
@@ -130,10 +130,12 @@ impl Sharing {
             let start = Duration::from_millis(u64::from(random.below(5_000)));
             let sends = HostConfig::sender(session.cap())
                 .starting_at(Instant::ZERO + LISTENERS_FIRST + start);
-            run.attach(near, Either::Left(session.sender(0)?), session.jobs(), sends);
-            let receiver = Either::Right(session.receiver(SubscriptionLimits::default()));
+            let sender = Driver::new(session.sender(0)?, session.runner());
+            run.attach(near, Either::Left(sender), sends);
+            let receiver = session.receiver(SubscriptionLimits::default());
+            let receiver = Driver::new(receiver, session.runner());
             let listens = HostConfig::receiver([near]).starting_at(Instant::ZERO + start);
-            run.attach(far, receiver, session.jobs(), listens);
+            run.attach(far, Either::Right(receiver), listens);
         }
         let flows = of_flows.iter().zip(rival.tcp).filter_map(|(&pair, &variant)| {
             let traffic = Traffic::Tcp(TcpConfig::new(variant));
@@ -147,7 +149,7 @@ impl Sharing {
     /// Bytes on the wire so far: of the sessions, then of the flows.
     fn bytes(&self) -> Vec<f64> {
         let session = |&node: &NodeId| {
-            let stats = self.run.endpoint(node)?.right()?.stats();
+            let stats = self.run.host(node)?.right()?.endpoint.stats();
             Some((stats.payload_bytes + 28 * stats.datagrams) as f64)
         };
         let flow = |&flow: &FlowId| {

@@ -159,7 +159,9 @@ fn named<'a>(interfaces: &'a Interfaces, name: &str) -> Result<&'a Interface, Ho
 mod tests {
     use super::*;
     use crate::hosts::{self, group};
-    use fontana_net::{Batch, Destination, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket};
+    use fontana_net::{
+        Batch, ChannelAddress, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
+    };
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
@@ -175,7 +177,7 @@ mod tests {
             let config = ReceiveConfig::multicast(group(channel), 7701, &host.interface);
             host.namespace.within(|| ReceiveSocket::open(&config)).expect("inside").expect("joined")
         };
-        let to = |channel| Destination::Multicast((group(channel), 7701).into());
+        let to = |channel| ChannelAddress::Multicast((group(channel), 7701).into());
         let config = SendConfig::new(&sender.interface, (0..3).map(to).collect());
         let sending = sender.namespace.within(|| SendSocket::new(&config));
         let mut sending = sending.expect("inside").expect("a socket");

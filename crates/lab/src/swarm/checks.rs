@@ -1,12 +1,12 @@
 //! What must hold in a run beyond what the simulator itself asserts.
 
 use super::draw::Drawn;
-use super::players::{Hands, Player, Routing};
-use fontana_proto::{BlockId, Event, Instant};
-use fontana_sim::{NodeId, Observer, Packet, Simulation, Violation};
+use super::hosts::{Routing, SwarmHost};
+use fontana_proto::{BlockId, Instant, ReceiverEvent, SenderEvent};
+use fontana_sim::{Either, NodeId, Observer, Packet, Simulation, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) type Run = Simulation<Player, Hands, Witness>;
+pub(super) type Run = Simulation<SwarmHost, Checker>;
 
 /// An invariant that did not hold: a mistake of ours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,9 +90,9 @@ pub enum Breach {
     },
 }
 
-/// Sees what happens to receivers.
+/// Checks what happens to receivers.
 #[derive(Debug, Default)]
-pub(super) struct Witness {
+pub(super) struct Checker {
     /// Blocks that each receiver has verified, in all its lives.
     verified: BTreeMap<NodeId, BTreeSet<BlockId>>,
     blocks: u64,
@@ -111,7 +111,7 @@ pub(super) struct Witness {
     breach: Option<Breach>,
 }
 
-impl Witness {
+impl Checker {
     pub(super) fn new(drawn: &Drawn, senders: &[NodeId]) -> Self {
         let ours = senders.iter().enumerate().filter(|(n, _)| !drawn.strangers.contains(n));
         Self {
@@ -127,7 +127,7 @@ impl Witness {
     }
 }
 
-impl Observer for Witness {
+impl Observer<Either<SenderEvent, ReceiverEvent>> for Checker {
     fn on_deliver(&mut self, _now: Instant, node: NodeId, packet: &Packet) {
         let again = self
             .numbers
@@ -142,12 +142,18 @@ impl Observer for Witness {
         }
     }
 
-    fn on_event(&mut self, _now: Instant, node: NodeId, event: &Event) {
+    fn on_event(
+        &mut self,
+        _now: Instant,
+        node: NodeId,
+        event: &Either<SenderEvent, ReceiverEvent>,
+    ) {
+        let Some(event) = event.right() else { return };
         match event {
-            Event::BlockVerified { block } => {
+            ReceiverEvent::BlockVerified { block } => {
                 self.verified.entry(node).or_default().insert(*block);
             }
-            Event::Complete => {
+            ReceiverEvent::Complete => {
                 let verified = self.verified.get(&node).map_or(0, |blocks| blocks.len() as u64);
                 if verified != self.blocks {
                     let missing = self.blocks.abs_diff(verified);
@@ -155,14 +161,14 @@ impl Observer for Witness {
                 }
                 self.complete.insert(node);
             }
-            Event::Accepted { .. } => {
+            ReceiverEvent::Accepted { .. } => {
                 self.sated.remove(&node);
                 self.taken.remove(&node);
             }
-            Event::HeardEnough => drop(self.sated.insert(node)),
-            // What was heard of the block was in vain.
-            Event::BlockPoisoned { .. } => drop(self.sated.remove(&node)),
-            Event::GivenUp => self.breach(Breach::GaveUp { node }),
+            ReceiverEvent::ReceptionComplete => drop(self.sated.insert(node)),
+            // What was received of the block was in vain.
+            ReceiverEvent::BlockCorrupt { .. } => drop(self.sated.remove(&node)),
+            ReceiverEvent::GivenUp { .. } => self.breach(Breach::GaveUp { node }),
             _ => {}
         }
     }
@@ -199,21 +205,22 @@ pub(super) fn judge(
         return Err(breach.clone());
     }
     for &node in senders {
-        let Some(voice) = run.endpoint(node).and_then(Player::sender) else { continue };
-        let most = most_held(drawn);
-        if voice.most_held > most && !voice.is_stranger() {
-            return Err(Breach::Memory { node, symbols: voice.most_held, most });
+        let Some(host) = run.host(node).and_then(Either::left) else { continue };
+        let (sender, most) = (&host.endpoint, most_held(drawn));
+        if sender.most_held > most && !sender.is_stranger() {
+            return Err(Breach::Memory { node, symbols: sender.most_held, most });
         }
     }
     for (number, &node) in receivers.iter().enumerate() {
-        let Some(receiver) = run.endpoint(node).and_then(Player::receiver) else { continue };
+        let Some(host) = run.host(node).and_then(Either::right) else { continue };
+        let receiver = &host.endpoint.receiver;
         let stats = receiver.stats();
         if !run.observer().complete.contains(&node) {
             let (wanted, of) = (receiver.symbols_wanted(), receiver.source_symbols());
             let heard = stats.session_packets;
             return Err(Breach::Stalled { node, seconds: waited, wanted, of, heard });
         }
-        if !run.jobs(node).is_some_and(Hands::has_everything) {
+        if !host.runner.has_everything() {
             return Err(Breach::FalseComplete { node, missing: 1 });
         }
         let channels = run.joined(node).len() as u64;

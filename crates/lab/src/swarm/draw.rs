@@ -1,7 +1,7 @@
 //! What a run is about: content, codes, orders, congestion control, strangers, all drawn from its
 //! seed. Its network and its misfortunes are drawn by [`Scenario`].
 
-use super::players::Routing;
+use super::hosts::Routing;
 use crate::bytes::Originals;
 use crate::session::{HEADER_BYTES, Session};
 use fontana_fec::lt::Lt;

@@ -8,7 +8,7 @@ use super::{Finding, Verdict};
 use crate::interface::Interface;
 use crate::mtu::IpVersion;
 use crate::receiver::{Batch, ReceiveConfig, ReceiveSocket};
-use crate::sender::{Destination, SendConfig, SendSocket};
+use crate::sender::{ChannelAddress, SendConfig, SendSocket};
 
 /// A datagram to oneself takes microseconds; this is for a host under load.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ pub fn loopback_broadcast(loopback: &Interface) -> Finding {
     let attempt = || -> Result<Heard, Box<dyn std::error::Error>> {
         let address = Ipv4Addr::new(127, 255, 255, 255);
         let mut receiver = ReceiveSocket::open(&ReceiveConfig::broadcast(address, 0))?;
-        let to = Destination::Broadcast(SocketAddrV4::new(address, receiver.port()));
+        let to = ChannelAddress::Broadcast(SocketAddrV4::new(address, receiver.port()));
         let mut sender = SendSocket::new(&SendConfig::new(loopback, vec![to]))?;
         sender.send_batch(0, PROBE, PROBE.len())?;
         Ok(listen(&mut receiver, 1)?)
@@ -54,7 +54,7 @@ pub fn offload(loopback: &Interface) -> Finding {
         config.sources = vec![Ipv4Addr::LOCALHOST.into()];
         let mut receiver = ReceiveSocket::open(&config)?;
         let to = SocketAddr::from((Ipv4Addr::LOCALHOST, receiver.port()));
-        let to = Destination::Unicast(vec![to]);
+        let to = ChannelAddress::Unicast(vec![to]);
         let mut sender = SendSocket::new(&SendConfig::new(loopback, vec![to]))?;
         sender.send_batch(0, &[0; SEGMENT * SEGMENTS], SEGMENT)?;
         Ok((sender.uses_offload(), listen(&mut receiver, SEGMENTS)?))
@@ -103,7 +103,7 @@ fn round_trip(
         config.sources.extend(interface.address(version));
     }
     let mut receiver = ReceiveSocket::open(&config)?;
-    let to = Destination::Multicast(SocketAddr::new(group, receiver.port()));
+    let to = ChannelAddress::Multicast(SocketAddr::new(group, receiver.port()));
     let mut config = SendConfig::new(interface, vec![to]);
     config.hop_limit = 0;
     let mut sender = SendSocket::new(&config)?;

@@ -11,7 +11,7 @@ use crate::mtu::IpVersion;
 
 /// Where one channel of a session goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Destination {
+pub enum ChannelAddress {
     /// A multicast group and its port.
     Multicast(SocketAddr),
     /// 255.255.255.255 or the broadcast address of a network (IPv4 only).
@@ -34,7 +34,7 @@ pub struct SendConfig {
     /// Receivers on this host hear the multicast too.
     pub loopback: bool,
     /// One per channel, at least one; all IPv4 or all IPv6.
-    pub destinations: Vec<Destination>,
+    pub destinations: Vec<ChannelAddress>,
     /// Bytes of kernel send buffer to ask for.
     pub send_buffer: usize,
     /// Differentiated services code point, 0 to 63. 1 (LE, RFC 8622) asks networks that look at it
@@ -48,7 +48,7 @@ pub struct SendConfig {
 impl SendConfig {
     /// The safe defaults: this network only, heard on this host too, offload, no marking, and a
     /// send buffer of 1 MiB: 2 ms at 4 Gbit/s, the pacing's own tolerance.
-    pub fn new(interface: &Interface, destinations: Vec<Destination>) -> Self {
+    pub fn new(interface: &Interface, destinations: Vec<ChannelAddress>) -> Self {
         Self {
             interface: Some(interface.clone()),
             source: None,
@@ -68,7 +68,7 @@ impl SendConfig {
             source: None,
             hop_limit: 1,
             loopback: true,
-            destinations: destinations.into_iter().map(Destination::Unicast).collect(),
+            destinations: destinations.into_iter().map(ChannelAddress::Unicast).collect(),
             send_buffer: 1 << 20,
             dscp: None,
             offload: true,
@@ -151,15 +151,15 @@ pub(super) fn check_destinations(config: &SendConfig) -> Result<IpVersion, SendE
     let mut version = None;
     for destination in &config.destinations {
         let hosts: Vec<IpAddr> = match destination {
-            Destination::Multicast(group) => {
+            ChannelAddress::Multicast(group) => {
                 check_group(group.ip())?;
                 if config.interface.is_none() {
                     return Err(SendError::InterfaceRequired);
                 }
                 vec![group.ip()]
             }
-            Destination::Broadcast(address) => vec![IpAddr::V4(*address.ip())],
-            Destination::Unicast(hosts) => hosts.iter().map(SocketAddr::ip).collect(),
+            ChannelAddress::Broadcast(address) => vec![IpAddr::V4(*address.ip())],
+            ChannelAddress::Unicast(hosts) => hosts.iter().map(SocketAddr::ip).collect(),
         };
         if hosts.is_empty() {
             return Err(SendError::NoDestination);
@@ -191,13 +191,13 @@ pub(super) fn source_address(
     Ok(scoped(ip, 0, index))
 }
 
-pub(super) fn addresses(destination: &Destination, interface_index: u32) -> Vec<SockAddr> {
+pub(super) fn addresses(destination: &ChannelAddress, interface_index: u32) -> Vec<SockAddr> {
     match destination {
-        Destination::Multicast(group) => {
+        ChannelAddress::Multicast(group) => {
             vec![scoped(group.ip(), group.port(), interface_index).into()]
         }
-        Destination::Broadcast(address) => vec![(*address).into()],
+        ChannelAddress::Broadcast(address) => vec![(*address).into()],
         // As given: a host's scope, if it needs one, is the caller's to say.
-        Destination::Unicast(hosts) => hosts.iter().map(|&host| host.into()).collect(),
+        ChannelAddress::Unicast(hosts) => hosts.iter().map(|&host| host.into()).collect(),
     }
 }

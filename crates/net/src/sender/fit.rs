@@ -4,7 +4,7 @@
 //! is lost, because the MTU may be raised again: a switch of the link's mode, a tunnel that is set
 //! up again, or an administrator's mistake last seconds, and a session lasts days.
 
-use super::config::{Destination, SendConfig};
+use super::config::{ChannelAddress, SendConfig};
 
 /// A period in which datagrams do not fit the MTU of their route, although the socket sent
 /// datagrams of their size before.
@@ -62,9 +62,9 @@ impl Fit {
 /// routing table may choose another interface for it.
 pub(super) fn routes(config: &SendConfig) -> Vec<Vec<usize>> {
     let mut next = 1;
-    let hosts = |destination: &Destination| match destination {
-        Destination::Multicast(_) | Destination::Broadcast(_) => vec![0],
-        Destination::Unicast(hosts) => {
+    let hosts = |destination: &ChannelAddress| match destination {
+        ChannelAddress::Multicast(_) | ChannelAddress::Broadcast(_) => vec![0],
+        ChannelAddress::Unicast(hosts) => {
             let first = next;
             next += hosts.len();
             (first..next).collect()
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn groups_share_a_route_and_each_host_of_a_list_has_its_own() {
-        let group = |last| Destination::Multicast(([239, 255, 0, last], 9).into());
-        let list = |last| Destination::Unicast(vec![([10, 0, 0, last], 9).into(); 2]);
+        let group = |last| ChannelAddress::Multicast(([239, 255, 0, last], 9).into());
+        let list = |last| ChannelAddress::Unicast(vec![([10, 0, 0, last], 9).into(); 2]);
         let config = SendConfig {
             destinations: vec![group(1), list(1), group(2), list(2)],
             ..SendConfig::unicast(Vec::new())

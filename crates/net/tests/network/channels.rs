@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fontana_net::{
-    Destination, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, SendConfig,
+    ChannelAddress, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, SendConfig,
     SendSocket,
 };
 
@@ -28,7 +28,7 @@ impl Session {
         let base = ReceiveConfig::multicast(groups[0], 0, &loopback());
         let base = ReceiveSocket::open_all(&base).unwrap();
         let port = base[0].port();
-        let to = |&group| Destination::Multicast(SocketAddr::new(group, port));
+        let to = |&group| ChannelAddress::Multicast(SocketAddr::new(group, port));
         let config = SendConfig::new(&loopback(), groups.iter().map(to).collect());
         let sender = SendSocket::new(&config).unwrap();
         let thread = ReceiveThread::spawn(base, ReceiveThreadConfig::default()).unwrap();

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 use fontana_net::{
-    Batch, Destination, Ecn, IpVersion, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
+    Batch, ChannelAddress, Ecn, IpVersion, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
 };
 use socket2::{Domain, Socket, Type};
 
@@ -106,7 +106,7 @@ fn one_sender_serves_several_channels() {
     let (first_group, mut first) = receiver();
     let (second_group, mut second) = receiver();
     let to = |group, receiver: &ReceiveSocket| {
-        Destination::Multicast(SocketAddr::new(group, receiver.port()))
+        ChannelAddress::Multicast(SocketAddr::new(group, receiver.port()))
     };
     let destinations = vec![to(first_group, &first), to(second_group, &second)];
     let mut sender = SendSocket::new(&SendConfig::new(&loopback(), destinations)).unwrap();
@@ -127,7 +127,7 @@ fn broadcast_reaches_two_receivers(address: Ipv4Addr) {
     let mut first = ReceiveSocket::open(&ReceiveConfig::broadcast(address, 0)).unwrap();
     let port = first.port();
     let mut second = ReceiveSocket::open(&ReceiveConfig::broadcast(address, port)).unwrap();
-    let to = Destination::Broadcast(SocketAddrV4::new(address, port));
+    let to = ChannelAddress::Broadcast(SocketAddrV4::new(address, port));
     let mut sender = SendSocket::new(&SendConfig::new(&loopback(), vec![to])).unwrap();
     let sent = sender.send_batch(0, b"abcde", 2).unwrap();
     assert_eq!((sent.datagrams, sent.lost), (3, 0));

@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 
 use fontana_net::{
-    Batch, Destination, IpVersion, ReceiveConfig, ReceiveSocket, SendConfig, SendError, SendSocket,
-    Sent,
+    Batch, ChannelAddress, IpVersion, ReceiveConfig, ReceiveSocket, SendConfig, SendError,
+    SendSocket, Sent,
 };
 
 use crate::support::{loopback, payloads, receiver, sender_to, sender_with};
@@ -91,7 +91,7 @@ fn ipv6_datagrams_are_refused_rather_than_fragmented() {
     }
     let config = ReceiveConfig::unicast((Ipv6Addr::LOCALHOST, 0).into());
     let mut receiver = ReceiveSocket::open(&config).unwrap();
-    let to = Destination::Unicast(vec![(Ipv6Addr::LOCALHOST, receiver.port()).into()]);
+    let to = ChannelAddress::Unicast(vec![(Ipv6Addr::LOCALHOST, receiver.port()).into()]);
     let mut sender = SendSocket::new(&SendConfig::new(&interface, vec![to])).unwrap();
     // The MTU less 40 bytes of IPv6 and 8 of UDP header.
     let fits = 65_536 - IpVersion::V6.header_size();

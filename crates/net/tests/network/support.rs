@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use fontana_net::{
-    Batch, Destination, Interface, Interfaces, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
+    Batch, ChannelAddress, Interface, Interfaces, ReceiveConfig, ReceiveSocket, SendConfig,
+    SendSocket,
 };
 
 /// Far more than loopback needs, so that only a datagram that never comes meets it.
@@ -40,7 +41,7 @@ pub(crate) fn sender_with(
     port: u16,
     change: impl FnOnce(&mut SendConfig),
 ) -> SendSocket {
-    let to = Destination::Multicast(SocketAddr::new(group, port));
+    let to = ChannelAddress::Multicast(SocketAddr::new(group, port));
     let mut config = SendConfig::new(&loopback(), vec![to]);
     change(&mut config);
     SendSocket::new(&config).unwrap()

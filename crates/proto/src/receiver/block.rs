@@ -1,7 +1,7 @@
 //! One source block on its way: collecting, solving, recovering, verified.
 
 use crate::endpoint::BlockId;
-use crate::job::{Job, KeptBlock, Placement, Recipe, SymbolBytes};
+use crate::job::{ReceiveJob, Recipe, SavedBlock, SymbolBytes, SymbolPlace};
 use crate::receiver::DecodePolicy;
 use fontana_fec::{
     BlockLengthError, Decoder, Esi, EsiError, FecScheme, Novelty, Plan, PlanCache, Progress, Work,
@@ -138,7 +138,7 @@ impl Block {
     }
 
     /// The job of solving the block, if it has waited for everything else to be heard.
-    pub(super) fn solve_deferred(&mut self) -> Option<Job> {
+    pub(super) fn solve_deferred(&mut self) -> Option<ReceiveJob> {
         (self.is_deferred && self.has_enough()).then(|| self.solve()).flatten()
     }
 
@@ -175,18 +175,18 @@ impl Block {
     }
 
     /// Takes up what an earlier life of the receiver left.
-    pub(super) fn restore(&mut self, kept: &KeptBlock) {
+    pub(super) fn restore(&mut self, saved: &SavedBlock) {
         let Ok(mut decoder) = self.decoder() else { return };
         if !matches!(self.state, State::Untouched) {
             return;
         }
         let slots = repair_slots(self.scheme, self.source_symbols);
-        let all = (0..self.source_symbols).map(Esi).filter(|_| kept.whole);
-        let in_place = kept.in_place.iter().copied().filter(|esi| esi.0 < self.source_symbols);
+        let all = (0..self.source_symbols).map(Esi).filter(|_| saved.is_complete);
+        let in_place = saved.in_place.iter().copied().filter(|esi| esi.0 < self.source_symbols);
         for esi in all.chain(in_place) {
             self.fresh += u32::from(decoder.push(esi) == Ok(Novelty::Fresh));
         }
-        for &(esi, slot) in kept.spooled.iter().filter(|&&(_, slot)| slot < slots) {
+        for &(esi, slot) in saved.repair.iter().filter(|&&(_, slot)| slot < slots) {
             if esi.0 >= self.source_symbols && decoder.push(esi) == Ok(Novelty::Fresh) {
                 let index = slot as usize;
                 if self.spool.len() <= index {
@@ -202,7 +202,7 @@ impl Block {
     }
 
     /// Takes a symbol of the right size. The job that places it, if it is worth keeping.
-    pub(super) fn take(&mut self, esi: Esi, symbol: SymbolBytes) -> (Taken, Option<Job>) {
+    pub(super) fn take(&mut self, esi: Esi, symbol: SymbolBytes) -> (Taken, Option<ReceiveJob>) {
         if matches!(self.state, State::Untouched) {
             match self.decoder() {
                 Ok(decoder) => self.state = State::Collecting(Collecting::new(decoder)),
@@ -236,15 +236,15 @@ impl Block {
         self.fresh += 1;
         let to = if is_repair {
             self.spool.push(esi);
-            Placement::Spool(self.spool.len() as u32 - 1)
+            SymbolPlace::RepairSlot(self.spool.len() as u32 - 1)
         } else {
-            Placement::InPlace
+            SymbolPlace::InPlace
         };
-        (Taken::Fresh, Some(Job::Place { block: self.id, esi, to, symbol }))
+        (Taken::Fresh, Some(ReceiveJob::Place { block: self.id, esi, to, symbol }))
     }
 
     /// The job of solving the block, if it is worth trying now.
-    pub(super) fn try_solve(&mut self, policy: DecodePolicy) -> Option<Job> {
+    pub(super) fn try_solve(&mut self, policy: DecodePolicy) -> Option<ReceiveJob> {
         let State::Collecting(collecting) = &self.state else { return None };
         let patience = match policy {
             _ if self.is_deferred => return None,
@@ -262,7 +262,7 @@ impl Block {
         self.solve()
     }
 
-    fn solve(&mut self) -> Option<Job> {
+    fn solve(&mut self) -> Option<ReceiveJob> {
         if !matches!(self.state, State::Collecting(_)) {
             return None;
         }
@@ -272,7 +272,7 @@ impl Block {
         else {
             return None;
         };
-        Some(Job::Solve { block: self.id, decoder, budget: self.budget })
+        Some(ReceiveJob::Solve { block: self.id, decoder, budget: self.budget })
     }
 
     /// The decoder is back. The plan, if the block is solved.
@@ -308,7 +308,7 @@ impl Block {
     }
 
     /// The job of recovering a solved block, with the plan if there is one at hand.
-    pub(super) fn recover(&mut self, plan: Option<Arc<Plan>>) -> Option<Job> {
+    pub(super) fn recover(&mut self, plan: Option<Arc<Plan>>) -> Option<ReceiveJob> {
         if !matches!(self.state, State::Solved(_)) {
             return None;
         }
@@ -316,7 +316,11 @@ impl Block {
             return None;
         };
         let recipe = plan.map_or(Recipe::Decoder(decoder), Recipe::Plan);
-        Some(Job::Recover { block: self.id, recipe, spool: std::mem::take(&mut self.spool) })
+        Some(ReceiveJob::Recover {
+            block: self.id,
+            recipe,
+            repair: std::mem::take(&mut self.spool),
+        })
     }
 
     /// Whether enough has been heard of the block: it is solved, or all source symbols are there, or so
@@ -348,7 +352,7 @@ impl Block {
         matches!(self.state, State::Untouched | State::Collecting(_)) && !self.has_enough()
     }
 
-    /// Whether a [`Job::Recover`] is under way.
+    /// Whether a [`ReceiveJob::Recover`] is under way.
     pub(super) fn is_recovering(&self) -> bool {
         matches!(self.state, State::Recovering)
     }

@@ -10,9 +10,9 @@ use crate::congestion::{
     FirstChannel, FixedChannels, Membership, PacketSeen, SubscriptionControl, SubscriptionError,
     SubscriptionLimits, subscribe,
 };
-use crate::endpoint::{ChannelId, ChannelSet, Output};
-use crate::event::Event;
-use crate::receiver::SessionKey;
+use crate::endpoint::SessionKey;
+use crate::endpoint::{ChannelId, ChannelSet};
+use crate::event::{ReceiverEvent, ReceiverOutput};
 use crate::time::Instant;
 use fontana_wire::SessionHead;
 use std::collections::VecDeque;
@@ -161,7 +161,7 @@ impl Channels {
     }
 
     /// The next channel to join or leave, or what that has led to.
-    pub(super) fn poll_output(&mut self, now: Instant) -> Option<Output> {
+    pub(super) fn poll_output(&mut self, now: Instant) -> Option<ReceiverOutput> {
         self.now = now;
         while let Some(membership) =
             self.pending.pop_front().or_else(|| self.control.poll_membership())
@@ -171,23 +171,23 @@ impl Channels {
                     if channel == ChannelId::BASE && self.base_heard_after.is_none() {
                         self.base_joined_at = now;
                     }
-                    return Some(Output::Join(channel));
+                    return Some(ReceiverOutput::Join(channel));
                 }
                 Membership::Leave(channel) if self.joined.remove(channel) => {
-                    return Some(Output::Leave(channel));
+                    return Some(ReceiverOutput::Leave(channel));
                 }
                 _ => {}
             }
         }
         (self.joined.len() != self.told.channels && self.session.is_some())
-            .then(|| Output::Event(self.tell_level(now)))
+            .then(|| ReceiverOutput::Event(self.tell_level(now)))
     }
 
-    fn tell_level(&mut self, now: Instant) -> Event {
+    fn tell_level(&mut self, now: Instant) -> ReceiverEvent {
         let nanos = now.saturating_since(self.told.at).as_nanos().max(1);
         let rate = u128::from(self.told.bytes) * 1_000_000_000 / nanos;
         self.told = Told { channels: self.joined.len(), at: now, bytes: 0 };
-        Event::Level {
+        ReceiverEvent::Level {
             // A channel is a u8.
             channels: self.told.channels as u16,
             rate_bytes_per_second: self.control.level().rate_bytes_per_second,

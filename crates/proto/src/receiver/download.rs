@@ -2,9 +2,9 @@
 
 use super::block::{Block, Taken};
 use super::collect::symbol_fits;
-use crate::endpoint::{BlockId, Output};
-use crate::event::{Event, Verified};
-use crate::job::{Job, Kept, SymbolBytes};
+use crate::endpoint::BlockId;
+use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Verified};
+use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved, SymbolBytes};
 use crate::receiver::{DecodePolicy, ReceiverLimits};
 use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, PlanCache, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
@@ -28,7 +28,7 @@ pub(super) struct Object {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectState {
-    /// The driver has not answered [`Job::Open`] yet.
+    /// The driver has not answered [`ReceiveJob::Open`] yet.
     Opening,
     Receiving,
     Committing,
@@ -172,7 +172,7 @@ impl Download {
     }
 
     /// The driver has made room for the object.
-    pub(super) fn on_opened(&mut self, toi: Toi, out: &mut VecDeque<Output>) {
+    pub(super) fn on_opened(&mut self, toi: Toi, out: &mut VecDeque<ReceiverOutput>) {
         self.change(toi, |object| {
             if object.state == ObjectState::Opening {
                 object.state = ObjectState::Receiving;
@@ -185,12 +185,12 @@ impl Download {
     /// not be received any more.
     pub(super) fn restore(
         &mut self,
-        kept: &Kept,
+        saved: &Saved,
         verified: Verified,
-        out: &mut VecDeque<Output>,
+        out: &mut VecDeque<ReceiverOutput>,
     ) -> u64 {
         let wanted_before = self.symbols_wanted;
-        for &toi in &kept.committed {
+        for &toi in &saved.committed {
             let wanted = self.change(toi, |object| {
                 object.state = ObjectState::Done;
                 object.unverified = 0;
@@ -198,19 +198,19 @@ impl Download {
             });
             if let Some(wanted) = wanted {
                 self.symbols_wanted = self.symbols_wanted.saturating_sub(wanted);
-                out.push_back(Output::Event(Event::ObjectDone { toi, verified }));
+                out.push_back(ReceiverOutput::Event(ReceiverEvent::ObjectDone { toi, verified }));
             }
         }
         let policy = self.policy;
-        for kept in &kept.blocks {
-            if self.objects.get(&kept.block.toi).is_none_or(|o| o.state == ObjectState::Done) {
+        for saved in &saved.blocks {
+            if self.objects.get(&saved.block.toi).is_none_or(|o| o.state == ObjectState::Done) {
                 continue;
             }
-            let job = self.change_block(kept.block, |block| {
-                block.restore(kept);
+            let job = self.change_block(saved.block, |block| {
+                block.restore(saved);
                 block.try_solve(policy)
             });
-            out.extend(job.flatten().map(Output::Job));
+            out.extend(job.flatten().map(ReceiverOutput::Job));
         }
         wanted_before.saturating_sub(self.symbols_wanted)
     }
@@ -256,7 +256,7 @@ impl Download {
         encoding_id: u8,
         bytes: usize,
         symbol: SymbolBytes,
-        out: &mut VecDeque<Output>,
+        out: &mut VecDeque<ReceiverOutput>,
     ) -> Taken {
         if self.refused.contains(&block.toi) {
             return Taken::Late;
@@ -285,10 +285,10 @@ impl Download {
             let (taken, place) = block.take(esi, symbol);
             // Jobs are long: they are put where they belong at once.
             if let Some(job) = place {
-                out.push_back(Output::Job(job));
+                out.push_back(ReceiverOutput::Job(job));
             }
             if let Some(job) = block.try_solve(policy) {
-                out.push_back(Output::Job(job));
+                out.push_back(ReceiverOutput::Job(job));
             }
             taken
         });
@@ -305,7 +305,7 @@ impl Download {
     }
 
     /// Everything has been heard: what was deferred is solved.
-    pub(super) fn solve_deferred(&mut self, out: &mut VecDeque<Output>) {
+    pub(super) fn solve_deferred(&mut self, out: &mut VecDeque<ReceiverOutput>) {
         if self.policy != DecodePolicy::Deferred {
             return;
         }
@@ -316,7 +316,7 @@ impl Download {
         let blocks: Vec<_> = self.objects.iter().flat_map(ids).collect();
         for block in blocks {
             let job = self.change_block(block, Block::solve_deferred);
-            out.extend(job.flatten().map(Output::Job));
+            out.extend(job.flatten().map(ReceiverOutput::Job));
         }
     }
 
@@ -325,7 +325,7 @@ impl Download {
         id: BlockId,
         decoder: Box<dyn Decoder>,
         progress: Progress,
-        out: &mut VecDeque<Output>,
+        out: &mut VecDeque<ReceiverOutput>,
     ) {
         let policy = self.policy;
         let solved = self.change_block(id, |block| match block.on_solved(decoder, progress) {
@@ -334,10 +334,10 @@ impl Download {
         });
         match solved {
             Some((Some(plan), _)) => {
-                out.push_back(Output::Event(Event::BlockSolved { block: id }));
+                out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockSolved { block: id }));
                 self.recover_or_queue(id, Some(plan), out);
             }
-            Some((None, job)) => out.extend(job.map(Output::Job)),
+            Some((None, job)) => out.extend(job.map(ReceiverOutput::Job)),
             None => {}
         }
     }
@@ -347,13 +347,13 @@ impl Download {
         &mut self,
         id: BlockId,
         plan: Option<Arc<Plan>>,
-        out: &mut VecDeque<Output>,
+        out: &mut VecDeque<ReceiverOutput>,
     ) {
         if self.recovering >= self.max_recoveries {
             self.waiting.push_back(id);
         } else if let Some(job) = self.block(id).and_then(|block| block.recover(plan)) {
             self.recovering += 1;
-            out.push_back(Output::Job(job));
+            out.push_back(ReceiverOutput::Job(job));
         }
     }
 
@@ -366,7 +366,7 @@ impl Download {
         &mut self,
         id: BlockId,
         hash: Hash,
-        out: &mut VecDeque<Output>,
+        out: &mut VecDeque<ReceiverOutput>,
     ) -> bool {
         if !self.block(id).is_some_and(|block| block.is_recovering()) {
             return false;
@@ -379,10 +379,11 @@ impl Download {
             None => true,
             Some(hashes) => hashes.get(id.sbn.0 as usize) == Some(&hash),
         });
-        out.push_back(Output::Job(Job::Settle { block: id, whole: right }));
+        let outcome = if right { BlockOutcome::Verified } else { BlockOutcome::Corrupt };
+        out.push_back(ReceiverOutput::Job(ReceiveJob::Settle { block: id, outcome }));
         if right {
             self.change_block(id, Block::on_verified);
-            out.push_back(Output::Event(Event::BlockVerified { block: id }));
+            out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockVerified { block: id }));
             self.change(id.toi, |object| {
                 object.unverified = object.unverified.saturating_sub(1);
                 object.commit_if_verified(id.toi, out);
@@ -390,9 +391,9 @@ impl Download {
             return false;
         }
         let times = self.change_block(id, Block::on_poisoned).unwrap_or_default();
-        out.push_back(Output::Event(Event::BlockPoisoned { block: id, times }));
+        out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockCorrupt { block: id, times }));
         if times > self.max_poisonings {
-            self.fail(id.toi, true, out);
+            self.fail(id.toi, ObjectFailure::Corrupt, out);
         }
         true
     }
@@ -401,12 +402,12 @@ impl Download {
         &mut self,
         toi: Toi,
         verified: Verified,
-        out: &mut VecDeque<Output>,
+        out: &mut VecDeque<ReceiverOutput>,
     ) {
         self.change(toi, |object| {
             if object.state == ObjectState::Committing {
                 object.state = ObjectState::Done;
-                out.push_back(Output::Event(Event::ObjectDone { toi, verified }));
+                out.push_back(ReceiverOutput::Event(ReceiverEvent::ObjectDone { toi, verified }));
             }
         });
     }
@@ -435,14 +436,19 @@ impl Download {
     }
 
     /// Gives up an object.
-    pub(super) fn fail(&mut self, toi: Toi, poisoned: bool, out: &mut VecDeque<Output>) {
+    pub(super) fn fail(
+        &mut self,
+        toi: Toi,
+        failure: ObjectFailure,
+        out: &mut VecDeque<ReceiverOutput>,
+    ) {
         let mut released = 0;
         let wanted = self.change(toi, |object| {
             if matches!(object.state, ObjectState::Failed | ObjectState::Done) {
                 return 0;
             }
             object.state = ObjectState::Failed;
-            out.push_back(Output::Event(Event::ObjectFailed { toi, poisoned }));
+            out.push_back(ReceiverOutput::Event(ReceiverEvent::ObjectFailed { toi, failure }));
             let wanted = object.symbols_wanted();
             let before = object.decoder_bytes();
             object.blocks.iter_mut().for_each(Block::give_up);
@@ -454,9 +460,9 @@ impl Download {
     }
 
     /// Gives up every object.
-    pub(super) fn fail_all(&mut self, out: &mut VecDeque<Output>) {
+    pub(super) fn fail_all(&mut self, error: &JobError, out: &mut VecDeque<ReceiverOutput>) {
         for toi in self.objects.keys().copied().collect::<Vec<_>>() {
-            self.fail(toi, false, out);
+            self.fail(toi, ObjectFailure::Job(error.clone()), out);
         }
     }
 
@@ -547,10 +553,10 @@ impl Object {
         self.blocks.iter().map(Block::memory).sum()
     }
 
-    fn commit_if_verified(&mut self, toi: Toi, out: &mut VecDeque<Output>) {
+    fn commit_if_verified(&mut self, toi: Toi, out: &mut VecDeque<ReceiverOutput>) {
         if self.state == ObjectState::Receiving && self.unverified == 0 {
             self.state = ObjectState::Committing;
-            out.push_back(Output::Job(Job::Commit { toi }));
+            out.push_back(ReceiverOutput::Job(ReceiveJob::Commit { toi }));
         }
     }
 }

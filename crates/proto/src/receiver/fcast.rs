@@ -2,21 +2,21 @@
 //!
 //! There is no table. An object is opened when a packet of it says how it is encoded (EXT_FTI); what
 //! it is, its own header tells when it has arrived, and the driver reads that. If it turns out to be
-//! a *carousel instance descriptor*, the driver hands it back ([`Done::CarouselRead`]): the list of
+//! a *carousel instance descriptor*, the driver hands it back ([`Committed::Descriptor`]): the list of
 //! the objects that are being sent. Nobody vouches for any of it.
 //!
 //! A receiver is done when an instance that is complete was read, and everything that it lists has
 //! arrived or was given up. Without such a descriptor, which a sender may leave out, it cannot know.
 //!
-//! [`Done::CarouselRead`]: crate::Done::CarouselRead
+//! [`Committed::Descriptor`]: crate::Committed::Descriptor
 
 use super::download::Download;
 use super::feed::FeedState;
 use super::flute::Demand;
-use super::{Chosen, Receiver, SessionKey};
-use crate::endpoint::Output;
-use crate::event::{Event, Rejection};
-use crate::job::{Job, Opening};
+use super::{Chosen, Receiver};
+use crate::endpoint::SessionKey;
+use crate::event::{ReceiverEvent, ReceiverOutput, Rejection};
+use crate::job::{Opening, ReceiveJob};
 use fontana_wire::{CarouselInstance, Packet, Toi, fti};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,7 +112,8 @@ impl Receiver {
         match self.chosen {
             None => {
                 self.chosen = Some(Chosen::Fcast(session));
-                self.outputs.push_back(Output::Event(Event::CarouselFound { session }));
+                self.outputs
+                    .push_back(ReceiverOutput::Event(ReceiverEvent::CarouselFound { session }));
             }
             Some(Chosen::Fcast(chosen)) if chosen == session => {}
             Some(_) => return self.reject(session, Rejection::OtherSession),
@@ -128,7 +129,7 @@ impl Receiver {
             Ok(layout) => {
                 self.download.insert(toi, layout, None);
                 let opening = Opening::Compound { session, toi, layout };
-                self.outputs.push_back(Output::Job(Job::Open(opening)));
+                self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Open(opening)));
             }
             Err(reason) => {
                 if !self.download.refuse(toi, limits.max_files) {
@@ -136,7 +137,7 @@ impl Receiver {
                 }
                 // What it is called, its header would have told.
                 let content_location = format!("object {toi}");
-                self.outputs.push_back(Output::Event(Event::FileRefused {
+                self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::FileRefused {
                     toi,
                     content_location,
                     reason,

@@ -3,8 +3,8 @@
 use super::collect::Collector;
 use super::flute::Tables;
 use crate::endpoint::BlockId;
+use crate::endpoint::SessionKey;
 use crate::loss::ChannelLoss;
-use crate::receiver::SessionKey;
 use crate::time::Instant;
 use fontana_fec::Esi;
 use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex};

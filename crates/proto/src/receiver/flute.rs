@@ -11,33 +11,16 @@
 
 use super::collect::Collector;
 use super::feed::FeedState;
-use super::{Chosen, Receiver, ReceiverLimits, SessionKey};
-use crate::endpoint::Output;
-use crate::event::{Event, Rejection};
-use crate::job::{Job, Opening};
-use fontana_fec::{FecScheme, ObjectLayout, Oti, OtiError};
+use super::{Chosen, Receiver, ReceiverLimits};
+use crate::endpoint::SessionKey;
+use crate::event::{FileRefusal, ReceiverEvent, ReceiverOutput, Rejection};
+use crate::job::{Opening, ReceiveJob};
+use fontana_fec::{FecScheme, ObjectLayout, Oti};
 use fontana_wire::{
     CodeError, ContentEncoding, Fdt, FdtError, FdtFile, FdtLimits, Packet, Payload, Toi, fti,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Why a file that a table names is not received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FileRefusal {
-    /// It is sent with a code that is not ours.
-    #[error("its code, FEC Encoding ID {0}, is not known here")]
-    Code(u8),
-    /// Its transmission information describes no object.
-    #[error("its transmission information makes no sense: {0}")]
-    Geometry(#[from] OtiError),
-    /// The session has already asked for as much as [`ReceiverLimits`] allow.
-    #[error("the session asks for more {0} than are accepted")]
-    Limit(&'static str),
-    /// Its TOI is one of those that Fontana keeps for other uses.
-    #[error("its TOI is kept for other uses")]
-    ReservedToi,
-}
 
 /// The file delivery tables of one session, as far as they have been heard.
 #[derive(Debug, Default)]
@@ -242,14 +225,14 @@ impl Receiver {
         match tables.admit(&file, limits) {
             Ok(Some(layout)) => {
                 self.download.insert(toi, layout, None);
-                self.outputs.push_back(Output::Event(Event::FileFound {
+                self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::FileFound {
                     toi,
                     content_location: file.content_location.clone(),
                     transfer_length: layout.oti().transfer_length,
                 }));
                 let file = Arc::new(file);
                 let opening = Opening::File { session, file, layout };
-                self.outputs.push_back(Output::Job(Job::Open(opening)));
+                self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Open(opening)));
             }
             Ok(None) if tables.waiting.len() < limits.max_files => {
                 tables.waiting.insert(toi, file);
@@ -264,7 +247,7 @@ impl Receiver {
         // accepted.
         if self.download.refuse(file.toi, self.config.limits.max_files) {
             let (toi, content_location) = (file.toi, file.content_location);
-            self.outputs.push_back(Output::Event(Event::FileRefused {
+            self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::FileRefused {
                 toi,
                 content_location,
                 reason,

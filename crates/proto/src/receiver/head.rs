@@ -2,8 +2,8 @@
 
 use super::feed::FeedState;
 use super::{Chosen, Expectation, MetadataMode, Receiver};
+use crate::endpoint::SessionKey;
 use crate::event::Rejection;
-use crate::receiver::SessionKey;
 use crate::time::Instant;
 use fontana_wire::{ContentKind, PublicKey, SessionHead, UnverifiedHead};
 use std::sync::Arc;

@@ -8,10 +8,9 @@
 use super::collect::Collector;
 use super::feed::FeedState;
 use super::{Chosen, Phase, Receiver};
-use crate::endpoint::Output;
-use crate::event::{Event, Rejection, StreamBreak, Verified};
-use crate::job::{Job, Opening};
-use crate::receiver::SessionKey;
+use crate::endpoint::SessionKey;
+use crate::event::{ReceiverEvent, ReceiverOutput, Rejection, StreamBreak, Verified};
+use crate::job::{Opening, ReceiveJob};
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{
     InstanceId, PlacedFragment, PublicKey, SessionHead, StreamIndex, StreamState, Toi,
@@ -171,7 +170,8 @@ impl Receiver {
         feed.state = FeedState::Offered;
         if is_new {
             let index = Arc::clone(&index);
-            self.outputs.push_back(Output::Event(Event::StreamOffered { session, index }));
+            self.outputs
+                .push_back(ReceiverOutput::Event(ReceiverEvent::StreamOffered { session, index }));
         }
         if self.config.acceptance == super::Acceptance::Automatic {
             self.choose_stream(session, &index);
@@ -201,8 +201,9 @@ impl Receiver {
             self.reject(other, Rejection::OtherManifest);
         }
         let index = Arc::clone(index);
-        let event = Event::StreamAccepted { session, index: Arc::clone(&index), key, verified };
-        self.outputs.push_back(Output::Event(event));
+        let event =
+            ReceiverEvent::StreamAccepted { session, index: Arc::clone(&index), key, verified };
+        self.outputs.push_back(ReceiverOutput::Event(event));
         self.take_index(&index);
     }
 
@@ -243,7 +244,7 @@ impl Receiver {
             (stream.next, stream.length) = (number + 1, range.end);
             let (slot_length, slot_count) = (stream.slot_length, stream.slot_count);
             let slot = number % slot_count;
-            self.outputs.push_back(Output::Job(Job::Open(Opening::Fragment {
+            self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Open(Opening::Fragment {
                 number,
                 layout,
                 slot,
@@ -275,7 +276,8 @@ impl Receiver {
             return;
         };
         self.download.remove(toi);
-        self.outputs.push_back(Output::Event(Event::FragmentDone { number, range }));
+        self.outputs
+            .push_back(ReceiverOutput::Event(ReceiverEvent::FragmentDone { number, range }));
         self.settle_stream();
     }
 
@@ -302,9 +304,9 @@ impl Receiver {
             return;
         }
         if self.phase == Phase::Listening {
-            self.outputs.extend(self.channels.joined().map(Output::Leave));
+            self.outputs.extend(self.channels.joined().map(ReceiverOutput::Leave));
         }
         self.phase = Phase::Ended;
-        self.outputs.push_back(Output::Event(Event::StreamBroken { at, reason }));
+        self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::StreamBroken { at, reason }));
     }
 }

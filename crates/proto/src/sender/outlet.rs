@@ -3,7 +3,8 @@
 use super::control::ControlCarousel;
 use super::{ChannelStats, SenderStats};
 use crate::congestion::{ChannelClock, Emission};
-use crate::endpoint::{BlockId, ChannelId, Destination, Output, SymbolId};
+use crate::endpoint::{BlockId, ChannelId, Destination, SymbolId};
+use crate::event::SenderOutput;
 use crate::pacer::Pacer;
 use crate::time::Instant;
 use fontana_fec::Oti;
@@ -120,7 +121,7 @@ impl Outlet {
         slot: Slot,
         packet: &DataPacket,
         out: &mut Vec<u8>,
-    ) -> Result<Output, Instant> {
+    ) -> Result<SenderOutput, Instant> {
         let DataPacket { encoding_id, symbol, symbol_size, source_symbols, fti } = *packet;
         let at = out.len();
         let fields = HeaderFields {
@@ -153,7 +154,7 @@ impl Outlet {
         slot: Slot,
         carousel: &mut ControlCarousel,
         out: &mut Vec<u8>,
-    ) -> Result<Output, Instant> {
+    ) -> Result<SenderOutput, Instant> {
         let at = out.len();
         carousel.emit(self.tsi, slot.cci, out);
         let bytes = (out.len() - at) as u32;
@@ -181,7 +182,12 @@ impl Outlet {
         Err(self.pacer.next_wake())
     }
 
-    fn transmit(&mut self, slot: Slot, payload_bytes: u32, symbol: Option<SymbolId>) -> Output {
+    fn transmit(
+        &mut self,
+        slot: Slot,
+        payload_bytes: u32,
+        symbol: Option<SymbolId>,
+    ) -> SenderOutput {
         self.sequence = self.sequence.wrapping_add(1);
         self.clock.iter_mut().for_each(ChannelClock::advance);
         let wire_bytes = u64::from(payload_bytes + self.packet_overhead);
@@ -192,6 +198,6 @@ impl Outlet {
             channel.packets += 1;
             channel.wire_bytes += wire_bytes;
         }
-        Output::Transmit { to: Destination::Channel(slot.channel), symbol }
+        SenderOutput::Transmit { to: Destination::Channel(slot.channel), symbol }
     }
 }

@@ -10,8 +10,9 @@
 //! there is one.
 
 use crate::congestion::ChannelClock;
-use crate::endpoint::{BatchId, BlockId, ChannelId, Output, SymbolId};
-use crate::job::Job;
+use crate::endpoint::{BatchId, BlockId, ChannelId, SymbolId};
+use crate::event::SenderOutput;
+use crate::job::SendJob;
 use crate::schedule::TransmissionSchedule;
 use crate::schedule::{Order, SymbolStream, Turn};
 use fontana_fec::{Esi, Oti};
@@ -164,7 +165,11 @@ impl Rounds {
     }
 
     /// Goes on with what should be prepared by now.
-    pub(super) fn plan_ahead(&mut self, clock: Option<&ChannelClock>, out: &mut VecDeque<Output>) {
+    pub(super) fn plan_ahead(
+        &mut self,
+        clock: Option<&ChannelClock>,
+        out: &mut VecDeque<SenderOutput>,
+    ) {
         // Before the first packet nobody waits for anything else.
         let steps = if self.begun { STEPS_AT_A_TIME } else { usize::MAX };
         while self.draft.is_some()
@@ -183,7 +188,7 @@ impl Rounds {
         &mut self,
         queue: usize,
         clock: Option<&ChannelClock>,
-        out: &mut VecDeque<Output>,
+        out: &mut VecDeque<SenderOutput>,
     ) -> Result<(usize, Planned), Missing> {
         loop {
             self.drop_withdrawn(queue, out);
@@ -225,7 +230,7 @@ impl Rounds {
     }
 
     /// The symbol that was [peeked](Self::peek) at was sent.
-    pub(super) fn take(&mut self, queue: usize, out: &mut VecDeque<Output>) {
+    pub(super) fn take(&mut self, queue: usize, out: &mut VecDeque<SenderOutput>) {
         let waiting = |round: &Round| round.queues.get(queue).is_some_and(|q| !q.is_empty());
         let Some(index) = self.rounds.iter().position(waiting) else { return };
         self.begun = true;
@@ -272,7 +277,7 @@ impl Rounds {
         &mut self,
         steps: usize,
         clock: Option<&ChannelClock>,
-        out: &mut VecDeque<Output>,
+        out: &mut VecDeque<SenderOutput>,
     ) -> bool {
         let draft = self.draft.take();
         if draft.is_none() && (0..self.over.len()).all(|queue| self.is_over(queue)) {
@@ -292,7 +297,7 @@ impl Rounds {
 
     /// A draft of symbols for the queues that the clock will ask for when it has taken what is there
     /// already.
-    fn begin(&mut self, clock: Option<&ChannelClock>, out: &mut VecDeque<Output>) -> Draft {
+    fn begin(&mut self, clock: Option<&ChannelClock>, out: &mut VecDeque<SenderOutput>) -> Draft {
         if self.rounds.len() >= MAX_ROUNDS {
             self.hand_back(out);
         }
@@ -329,7 +334,7 @@ impl Rounds {
     }
 
     /// Asks for the batches of a round; false if it is empty.
-    fn finish(&mut self, draft: Draft, out: &mut VecDeque<Output>) -> bool {
+    fn finish(&mut self, draft: Draft, out: &mut VecDeque<SenderOutput>) -> bool {
         let Draft { mut queues, batches, first_batch, .. } = draft;
         let unsent = queues.iter().map(VecDeque::len).sum();
         if unsent == 0 {
@@ -347,7 +352,7 @@ impl Rounds {
         for (block, (batch, esis)) in batches {
             let Some(block) = self.blocks.get(block) else { continue };
             self.preparing.insert(batch);
-            out.push_back(Output::Job(Job::Prepare { batch, block: block.id, esis }));
+            out.push_back(SenderOutput::Job(SendJob::Prepare { batch, block: block.id, esis }));
         }
         let batches = first_batch..self.next_batch;
         self.rounds.push_back(Round { queues, unsent, begun: false, ready: false, batches });
@@ -367,7 +372,7 @@ impl Rounds {
     }
 
     /// Ends the oldest round: what is left of it will be prepared anew.
-    fn hand_back(&mut self, out: &mut VecDeque<Output>) {
+    fn hand_back(&mut self, out: &mut VecDeque<SenderOutput>) {
         if let Some(round) = self.rounds.front_mut() {
             for (returned, queue) in self.returned.iter_mut().zip(&mut round.queues) {
                 returned.extend(queue.drain(..).map(|planned| planned.turn));
@@ -376,10 +381,10 @@ impl Rounds {
         }
     }
 
-    fn release(&mut self, index: usize, out: &mut VecDeque<Output>) {
+    fn release(&mut self, index: usize, out: &mut VecDeque<SenderOutput>) {
         if let Some(round) = self.rounds.remove(index) {
             let batches = round.batches.map(BatchId);
-            out.extend(batches.map(|batch| Output::Job(Job::Release { batch })));
+            out.extend(batches.map(|batch| SenderOutput::Job(SendJob::Release { batch })));
         }
     }
 
@@ -390,7 +395,7 @@ impl Rounds {
     }
 
     /// Drops the symbols of withdrawn objects from the head of a queue.
-    fn drop_withdrawn(&mut self, queue: usize, out: &mut VecDeque<Output>) {
+    fn drop_withdrawn(&mut self, queue: usize, out: &mut VecDeque<SenderOutput>) {
         if self.withdrawn.is_empty() {
             return;
         }

@@ -12,9 +12,9 @@
 use super::control::{ControlCarousel, ControlObject};
 use super::outlet::{DataPacket, Outlet};
 use super::{SenderStats, control::ControlError};
-use crate::endpoint::{BatchId, BlockId, ChannelId, Datagram, Endpoint, Output, SymbolId};
-use crate::event::Event;
-use crate::job::{Done, Job};
+use crate::endpoint::{BatchId, BlockId, ChannelId, Datagram, Endpoint, SymbolId};
+use crate::event::{SenderEvent, SenderOutput};
+use crate::job::{SendDone, SendJob};
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
@@ -112,7 +112,7 @@ pub struct StreamSender {
     finished: bool,
     /// Nothing can be sent before.
     wake: Instant,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<SenderOutput>,
 }
 
 /// A fragment that is being sent.
@@ -217,7 +217,7 @@ impl StreamSender {
         Some(number)
     }
 
-    /// Nothing follows: the stream is whole, or broken off. [`Event::Finished`] comes when all that
+    /// Nothing follows: the stream is whole, or broken off. [`SenderEvent::Finished`] comes when all that
     /// was taken has been sent, and the index has lingered for receivers that lose packets.
     pub fn finish(&mut self, whole: bool) {
         if self.state == StreamState::Open {
@@ -308,7 +308,7 @@ impl StreamSender {
             let ends = *self.ends.get_or_insert(now + LINGER_PERIODS * self.control_period);
             if ends <= now {
                 self.finished = true;
-                self.outputs.push_back(Output::Event(Event::Finished));
+                self.outputs.push_back(SenderOutput::Event(SenderEvent::Finished));
             }
         }
     }
@@ -334,7 +334,12 @@ impl StreamSender {
             .filter(|_| self.begins.is_some_and(|begins| begins <= now))
     }
 
-    fn data_packet(&mut self, now: Instant, turn: usize, out: &mut Vec<u8>) -> Option<Output> {
+    fn data_packet(
+        &mut self,
+        now: Instant,
+        turn: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<SenderOutput> {
         let fragment = self.on_air.get_mut(turn)?;
         let k = fragment.source_symbols;
         let is_repair = fragment.sent >= k;
@@ -367,14 +372,19 @@ impl StreamSender {
                     fragment.over = Some(now);
                 }
                 if fragment.sent == k || fragment.sent == all {
-                    self.outputs.push_back(Output::Job(Job::Release { batch }));
+                    self.outputs.push_back(SenderOutput::Job(SendJob::Release { batch }));
                 }
                 Some(output)
             }
         }
     }
 
-    fn control_packet(&mut self, now: Instant, turn: usize, out: &mut Vec<u8>) -> Option<Output> {
+    fn control_packet(
+        &mut self,
+        now: Instant,
+        turn: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<SenderOutput> {
         let carousel = self.control.get_mut(turn)?;
         let slot = self.outlet.next_slot(now);
         match slot.and_then(|slot| self.outlet.control(now, slot, carousel, out)) {
@@ -427,16 +437,20 @@ fn part(whole: Duration, numerator: u32, denominator: u32) -> Duration {
 }
 
 impl Endpoint for StreamSender {
+    type Job = SendJob;
+    type Done = SendDone;
+    type Event = SenderEvent;
+
     /// Nothing flows back in a one-way session.
     fn handle_datagram(&mut self, _now: Instant, _datagram: &Datagram<'_>) {}
 
     /// Fragments come with their symbols: there is nothing to wait for.
-    fn handle_done(&mut self, _now: Instant, _done: Done) {}
+    fn handle_done(&mut self, _now: Instant, _done: SendDone) {}
 
     /// What is due is found when outputs are polled.
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<Output> {
+    fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<SenderOutput> {
         if let Some(output) = self.outputs.pop_front() {
             return Some(output);
         }

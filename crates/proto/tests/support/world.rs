@@ -2,13 +2,14 @@
 //! once, on bytes in memory. The endpoints are the real ones.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
-use fontana_fec::{Encoder, Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
+use fontana_fec::{Encoder, Esi, FecScheme, ObjectLayout, Oti, PlanCache, Sbn};
 use fontana_proto::{
-    Acceptance, BatchId, BlockId, ChannelClock, ChannelId, ControlObject, Datagram, DecodePolicy,
-    Destination, Done, Endpoint, Event, Expectation, Instant, Job, Kept, KeptBlock, MetadataMode,
-    Opening, Output, Receiver, ReceiverConfig, ReceiverLimits, Recipe, SendMode, SendObject,
-    Sender, SenderConfig, SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits,
-    SymbolBytes, TransmissionSchedule, drain,
+    Acceptance, BatchId, BlockId, Category, ChannelClock, ChannelId, Committed, ControlObject,
+    Datagram, DecodePolicy, Destination, Endpoint, Expectation, Instant, JobError, MetadataMode,
+    Opening, Output, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverEvent,
+    ReceiverLimits, Saved, SavedBlock, Scope, SendDone, SendJob, SendMode, SendObject, Sender,
+    SenderConfig, SenderEvent, SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits,
+    SymbolBytes, TransmissionSchedule,
 };
 use fontana_wire::{
     BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates,
@@ -18,7 +19,6 @@ use fontana_wire::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU64;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +38,11 @@ pub fn source(n: u8) -> IpAddr {
 pub fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = SplitMix64::new(seed, 1);
     (0..bytes).map(|_| random.next_u64() as u8).collect()
+}
+
+/// A disk that fails.
+pub fn disk_error() -> JobError {
+    JobError::new(Category::Io, Arc::new(std::io::Error::other("the disk failed")))
 }
 
 /// What is sent.
@@ -243,7 +248,7 @@ pub struct SenderDriver {
     content: Content,
     plans: PlanCache,
     batches: BTreeMap<BatchId, Vec<Vec<u8>>>,
-    pub events: Vec<Event>,
+    pub events: Vec<SenderEvent>,
     /// Objects whose source fails from now on.
     pub failing: Vec<Toi>,
     pub most_batches: usize,
@@ -281,10 +286,11 @@ impl SenderDriver {
         let mut datagrams = Vec::new();
         loop {
             let mut jobs = Vec::new();
-            let _ = drain(&mut self.sender, now, &mut Vec::new(), |output, header| {
+            let mut header = Vec::new();
+            while let Some(output) = self.sender.poll_output(now, &mut header) {
                 match output {
                     Output::Transmit { to: Destination::Channel(channel), symbol } => {
-                        let mut datagram = header.to_vec();
+                        let mut datagram = std::mem::take(&mut header);
                         if let Some(symbol) = symbol {
                             let batch = &self.batches[&symbol.batch];
                             datagram.extend(&batch[symbol.index as usize]);
@@ -295,27 +301,25 @@ impl SenderDriver {
                     Output::Event(event) => self.events.push(event),
                     Output::Join(_) | Output::Leave(_) => panic!("a sender joins nothing"),
                 }
-                ControlFlow::<()>::Continue(())
-            });
+            }
             if jobs.is_empty() {
                 return datagrams;
             }
             for job in jobs {
                 match job {
-                    Job::Prepare { batch, block, esis } => {
+                    SendJob::Prepare { batch, block, esis } => {
                         let done = if self.failing.contains(&block.toi) {
-                            Done::PrepareFailed { batch }
+                            SendDone::Failed { batch, error: disk_error() }
                         } else {
                             let symbols = self.encode(block, &esis);
                             self.batches.insert(batch, symbols);
-                            Done::Prepared { batch }
+                            SendDone::Prepared { batch }
                         };
                         self.sender.handle_done(now, done);
                     }
-                    Job::Release { batch } => {
+                    SendJob::Release { batch } => {
                         self.batches.remove(&batch);
                     }
-                    other => panic!("a sender asked for {other:?}"),
                 }
                 self.most_batches = self.most_batches.max(self.batches.len());
             }
@@ -354,27 +358,27 @@ pub struct ReceiverDriver {
     layouts: BTreeMap<Toi, ObjectLayout>,
     placed: BTreeMap<BlockId, BTreeMap<Esi, Vec<u8>>>,
     blocks: BTreeMap<BlockId, Vec<u8>>,
-    pub events: Vec<Event>,
+    pub events: Vec<ReceiverEvent>,
     pub joined: Vec<ChannelId>,
     pub complete_at: Option<Instant>,
     pub committed: Vec<Toi>,
     pub loss: f64,
     pub random: SplitMix64,
     pub joins_at: Instant,
-    /// What an earlier life left.
-    pub kept: Kept,
+    /// What an earlier run saved.
+    pub saved: Saved,
     /// What is left when everything is committed fails.
     pub cannot_finish: bool,
     /// Objects that it has no use for.
     pub left_out: Vec<Toi>,
     /// Attempts to solve are put aside instead of being made.
     pub solver_is_slow: bool,
-    pub put_aside: Vec<Job>,
+    pub put_aside: Vec<ReceiveJob>,
     /// Fragments that wait for those before them, and what was handed over.
     waiting: BTreeSet<u32>,
     pub handed_over: Vec<u8>,
     pub fragments_handed_over: u32,
-    handed: Vec<Done>,
+    handed: Vec<ReceiveDone>,
     /// The consumer of a stream takes nothing.
     pub consumer_is_stalled: bool,
     /// Slots of a stream that are taken, by which fragment.
@@ -429,7 +433,7 @@ impl ReceiverDriver {
             loss,
             random: SplitMix64::new(seed, 99),
             joins_at: Instant::ZERO,
-            kept: Kept::default(),
+            saved: Saved::default(),
             cannot_finish: false,
             left_out: Vec::new(),
             solver_is_slow: false,
@@ -487,8 +491,7 @@ impl ReceiverDriver {
     pub fn poll(&mut self, now: Instant, current: &[u8]) {
         loop {
             let mut jobs = Vec::new();
-            let _ = drain(&mut self.receiver, now, &mut Vec::new(), |output, header| {
-                assert!(header.is_empty());
+            while let Some(output) = self.receiver.poll_output(now, &mut Vec::new()) {
                 match output {
                     Output::Transmit { .. } => panic!("receivers send nothing"),
                     Output::Job(job) => jobs.push(job),
@@ -498,14 +501,13 @@ impl ReceiverDriver {
                         self.joined.retain(|&joined| joined != channel);
                     }
                     Output::Event(event) => {
-                        if matches!(event, Event::Complete) {
+                        if matches!(event, ReceiverEvent::Complete) {
                             self.complete_at = Some(now);
                         }
                         self.events.push(event);
                     }
                 }
-                ControlFlow::<()>::Continue(())
-            });
+            }
             self.hand_over();
             let handed = std::mem::take(&mut self.handed);
             if jobs.is_empty() && handed.is_empty() {
@@ -522,9 +524,9 @@ impl ReceiverDriver {
         }
     }
 
-    fn work(&mut self, job: Job, current: &[u8]) -> Option<Done> {
+    fn work(&mut self, job: ReceiveJob, current: &[u8]) -> Option<ReceiveDone> {
         match job {
-            Job::Open(opening) => {
+            ReceiveJob::Open(opening) => {
                 match &opening {
                     Opening::Manifest(manifest) => {
                         for object in manifest.objects() {
@@ -535,37 +537,31 @@ impl ReceiverDriver {
                         let length = layout.oti().transfer_length;
                         assert!(slot < slot_count && length <= u64::from(*slot_length));
                         assert_eq!(self.slots.insert(*slot, *number), None, "the slot is taken");
-                        self.layouts.insert(opening.toi(), *layout);
+                        self.layouts.insert(StreamIndex::toi(*number), *layout);
                     }
                     Opening::File { .. } | Opening::Compound { .. } => {}
                 }
                 self.receiver.leave_out(self.left_out.iter().copied());
-                Some(Done::Opened { toi: opening.toi(), kept: self.kept.clone() })
+                Some(ReceiveDone::Opened { scope: opening.scope(), saved: self.saved.clone() })
             }
-            Job::Place { block, esi, symbol, .. } => {
+            ReceiveJob::Place { block, esi, symbol, .. } => {
                 let bytes = match symbol {
                     SymbolBytes::InDatagram(range) => current[range].to_vec(),
-                    SymbolBytes::Kept(bytes) => bytes,
+                    SymbolBytes::Saved(bytes) => bytes,
                 };
                 self.placed.entry(block).or_default().insert(esi, bytes);
                 None
             }
-            job @ Job::Solve { .. } if self.solver_is_slow => {
+            job @ ReceiveJob::Solve { .. } if self.solver_is_slow => {
                 self.put_aside.push(job);
                 None
             }
-            Job::Solve { block, mut decoder, budget } => {
+            ReceiveJob::Solve { block, mut decoder, budget } => {
                 let progress = decoder.solve(budget);
-                Some(Done::Solved { block, decoder, progress })
+                Some(ReceiveDone::Solved { block, decoder, progress })
             }
-            Job::Recover { block, recipe, .. } => {
-                let plan = match recipe {
-                    Recipe::Plan(plan) => plan,
-                    Recipe::Decoder(mut decoder) => match decoder.solve(Work::UNBOUNDED) {
-                        Progress::Solved(plan) => plan,
-                        other => panic!("solved before, now {other:?}"),
-                    },
-                };
+            ReceiveJob::Recover { block, recipe, .. } => {
+                let plan = recipe.into_plan().expect("solved before");
                 let placed = self.placed.remove(&block).unwrap_or_default();
                 let layout = self.layouts[&block.toi];
                 let load = |esi: Esi, out: &mut [u8]| {
@@ -589,20 +585,21 @@ impl ReceiverDriver {
                 bytes.truncate((range.end - range.start) as usize);
                 let hash = hash(&bytes);
                 self.blocks.insert(block, bytes);
-                Some(Done::Recovered { block, hash })
+                Some(ReceiveDone::Recovered { block, hash })
             }
-            Job::Settle { .. } => None,
-            Job::Commit { toi } if !self.slots.is_empty() => {
+            ReceiveJob::Settle { .. } => None,
+            ReceiveJob::Commit { toi } if !self.slots.is_empty() => {
                 self.waiting.extend(StreamIndex::number(toi));
                 None
             }
-            Job::Commit { toi } => {
+            ReceiveJob::Commit { toi } => {
                 self.committed.push(toi);
-                Some(Done::Committed { toi })
+                Some(ReceiveDone::Committed(Committed::Content { toi }))
             }
-            Job::Finish if self.cannot_finish => Some(Done::Failed { toi: Toi::MANIFEST }),
-            Job::Finish => Some(Done::Finished),
-            Job::Prepare { .. } | Job::Release { .. } => panic!("not a receiver's job"),
+            ReceiveJob::Finish if self.cannot_finish => {
+                Some(ReceiveDone::Failed { scope: Scope::Session, error: disk_error() })
+            }
+            ReceiveJob::Finish => Some(ReceiveDone::Finished),
         }
     }
 
@@ -616,7 +613,7 @@ impl ReceiverDriver {
             self.handed_over.extend(bytes);
             self.slots.retain(|_, number| *number != self.fragments_handed_over);
             self.fragments_handed_over += 1;
-            self.handed.push(Done::Committed { toi });
+            self.handed.push(ReceiveDone::Committed(Committed::Content { toi }));
         }
     }
 
@@ -630,22 +627,22 @@ impl ReceiverDriver {
         let mut next = Self::new(config, self.loss, seed);
         if self.layouts.is_empty() {
             // It has not learned what the session is about, and leaves everything as it was.
-            (next.kept, next.placed) = (self.kept, self.placed);
+            (next.saved, next.placed) = (self.saved, self.placed);
             return next;
         }
-        next.kept.session_packets = self.receiver.stats().session_packets;
+        next.saved.session_packets = self.receiver.stats().session_packets;
         let k = |block: &BlockId| self.layouts[&block.toi].source_symbols(block.sbn).unwrap();
         for (&block, symbols) in &self.placed {
             let (in_place, repair): (Vec<_>, Vec<_>) =
                 symbols.keys().copied().partition(|esi| esi.0 < k(&block));
-            let spooled = repair.into_iter().zip(0..).collect();
-            next.kept.blocks.push(KeptBlock { block, whole: false, in_place, spooled });
+            let repair = repair.into_iter().zip(0..).collect();
+            next.saved.blocks.push(SavedBlock { block, is_complete: false, in_place, repair });
         }
         for &block in self.blocks.keys() {
-            let (in_place, spooled) = (Vec::new(), Vec::new());
-            next.kept.blocks.push(KeptBlock { block, whole: true, in_place, spooled });
+            let (in_place, repair) = (Vec::new(), Vec::new());
+            next.saved.blocks.push(SavedBlock { block, is_complete: true, in_place, repair });
         }
-        next.kept.committed = self.committed;
+        next.saved.committed = self.committed;
         next.placed = self.placed;
         for (block, bytes) in self.blocks {
             let layout = self.layouts[&block.toi];

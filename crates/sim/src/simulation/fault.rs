@@ -1,12 +1,10 @@
 //! What goes wrong with hosts and links in a run.
 
 use super::Simulation;
-use crate::host::NEVER;
-use crate::jobs::Jobs;
+use crate::host::{Host, NEVER};
 use crate::observe::Observer;
 use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
-use fontana_proto::Endpoint;
 use std::time::Duration;
 
 /// Something goes wrong, or is put right. A host that crashed is started again with
@@ -14,7 +12,7 @@ use std::time::Duration;
 /// [`WireFaults`](crate::WireFaults).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The host hears and says nothing any more; its network notices that it wants nothing any more.
+    /// The host receives and sends nothing any more; its network notices that it wants nothing any more.
     Crash(NodeId),
     /// The link passes nothing.
     Cut(LinkId),
@@ -24,7 +22,7 @@ pub enum Fault {
     ClockJump(NodeId, Duration),
 }
 
-impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
+impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// Has it happen now.
     pub fn inflict(&mut self, fault: Fault) {
         let now = self.now();
@@ -38,9 +36,9 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         match fault {
             Fault::Crash(node) => {
                 self.leave_all(node);
-                if let Some(host) = self.host_mut(node) {
+                if let Some(host) = self.attached_mut(node) {
                     host.is_running = false;
-                    host.life += 1;
+                    host.run += 1;
                     host.armed = NEVER;
                 }
             }
@@ -50,7 +48,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
                 }
             }
             Fault::ClockJump(node, by) => {
-                if let Some(host) = self.host_mut(node) {
+                if let Some(host) = self.attached_mut(node) {
                     host.clock_ahead = host.clock_ahead.saturating_add(by);
                 }
                 self.arm(now, node);
@@ -58,11 +56,9 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         }
     }
 
-    /// Takes a node's endpoint and its driver off it, as a crash does: what the next life may begin
-    /// with.
-    pub fn detach(&mut self, node: NodeId) -> Option<(E, J)> {
+    /// Takes a node's host off it, as a crash does: what the next run may begin with.
+    pub fn detach(&mut self, node: NodeId) -> Option<H> {
         self.inflict(Fault::Crash(node));
-        let host = self.hosts.get_mut(node.index())?.take()?;
-        Some((host.endpoint, host.jobs))
+        Some(self.hosts.get_mut(node.index())?.take()?.host)
     }
 }

@@ -1,13 +1,13 @@
 //! Cross traffic: flows between two nodes that share links with everything else.
 
 use super::{Event, Simulation};
-use crate::jobs::Jobs;
+use crate::host::Host;
 use crate::link::{Fate, Link};
 use crate::observe::Observer;
 use crate::tcp::{Ack, TcpConfig, TcpReceiver, TcpSender};
 use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
-use fontana_proto::{Endpoint, Instant};
+use fontana_proto::Instant;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub(super) enum Segment {
     Ack(Box<Ack>),
 }
 
-impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
+impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// Has `traffic` flow from one node to another, on the shortest ways there and back, from
     /// `starts_at` until `stops_at`. `None` if there is no way, or none is needed; or if a window of TCP
     /// would be there and back at once, and so time stand still.

@@ -1,18 +1,18 @@
 //! How datagrams get from host to host.
 
 use super::{Event, GroupId, Simulation};
-use crate::jobs::{HeardBytes, Jobs};
+use crate::host::Host;
 use crate::link::{Fate, QueueLength};
 use crate::multicast::{Change, SourceTree};
 use crate::observe::Observer;
-use crate::packet::Packet;
-use crate::packet::{BURST_PACKETS, Burst};
+use crate::packet::{BURST_PACKETS, Burst, Packet, Payload};
+use crate::runner::Delivery;
 use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
 use crate::violation::Violation;
-use fontana_proto::{ChannelId, Datagram, Endpoint, Instant};
+use fontana_proto::{ChannelId, Datagram, Instant};
 
-impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
+impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// The tree of a source, grown when it is first asked for.
     fn tree(&mut self, source: NodeId) -> u32 {
         *self.tree_of.entry(source).or_insert_with(|| {
@@ -29,7 +29,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         channel: ChannelId,
         joins: bool,
     ) {
-        let Some(host) = self.host_mut(node) else { return };
+        let Some(host) = self.attached_mut(node) else { return };
         let changes = if joins { host.joined.insert(channel) } else { host.joined.remove(channel) };
         if !changes {
             if !joins {
@@ -81,7 +81,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         (channel, header, symbol_bytes): (ChannelId, Box<[u8]>, u32),
         burst: &mut Vec<(ChannelId, Packet)>,
     ) {
-        let Some(host) = self.host_mut(node) else { return };
+        let Some(host) = self.attached_mut(node) else { return };
         let wire_bytes = header.len() as u32 + symbol_bytes + host.config.packet_overhead;
         // Whose clock has jumped has waited, as far as he can know.
         let clock = host.clock(now);
@@ -233,7 +233,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
         }
     }
 
-    /// Lets a node's host hear a burst, if it has joined the channel.
+    /// Delivers a burst to a node's host, if it has joined the channel.
     fn deliver(&mut self, now: Instant, channel: ChannelId, node: NodeId, burst: &Burst) {
         let Some(host) = self.hosts.get(node.index()).and_then(Option::as_ref) else { return };
         if !host.is_running || !host.joined.contains(channel) {
@@ -253,7 +253,7 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
             }
             self.stats.deliveries += 1;
             self.observer.on_deliver(now, node, packet);
-            let HeardBytes { bytes: payload, zeros_from } = self.sheet.write(packet);
+            let Payload { bytes: payload, zeros_from } = self.payloads.write(packet);
             let datagram = Datagram {
                 source: packet.source.address(),
                 channel,
@@ -261,8 +261,9 @@ impl<E: Endpoint, J: Jobs, O: Observer> Simulation<E, J, O> {
                 dropped_before: 0,
                 payload,
             };
-            let result = host.hear(now, &datagram, zeros_from, &mut self.desk);
-            self.after(now, node, result);
+            let delivery = Delivery { datagram, zeros_from };
+            let result = host.receive(now, &delivery, &mut self.outbox);
+            self.carry_out(now, node, result);
         }
         self.arm(now, node);
     }

@@ -3,13 +3,13 @@
 
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
-    Acceptance, ChannelClock, ControlObject, DecodePolicy, Event, Expectation, Instant,
-    MetadataMode, Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender,
-    SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule,
+    Acceptance, ChannelClock, ControlObject, DecodePolicy, Driver, Expectation, Instant,
+    MetadataMode, Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits, SendMode, SendObject,
+    Sender, SenderConfig, SenderEvent, Subscription, SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_sim::{
-    Either, HostConfig, IdContent, IdJobs, NodeId, Observer, RateCap, Simulation, SimulationConfig,
-    Topology,
+    Either, HostConfig, IdContent, IdRunner, NodeId, Observer, RateCap, Simulation,
+    SimulationConfig, Topology,
 };
 use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
@@ -20,8 +20,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub type Peer = Either<Sender, Receiver>;
-pub type Run = Simulation<Peer, IdJobs, Milestones>;
+pub type Peer = Either<Driver<Sender, IdRunner>, Driver<Receiver, IdRunner>>;
+pub type Run = Simulation<Peer, Milestones>;
 
 const TSI: Tsi = Tsi(7);
 /// Bytes of a symbol: a packet of the default size.
@@ -163,9 +163,17 @@ impl Scene {
         receiver
     }
 
-    pub fn jobs(&self) -> IdJobs {
+    pub fn runner(&self) -> IdRunner {
         let content = Arc::clone(&self.content);
-        if self.watched { IdJobs::watched(content) } else { IdJobs::new(content) }
+        if self.watched { IdRunner::watched(content) } else { IdRunner::new(content) }
+    }
+
+    pub fn sending(&self, number: u64) -> Peer {
+        Either::Left(Driver::new(self.sender(number), self.runner()))
+    }
+
+    pub fn receiving(&self, receiver: Receiver) -> Peer {
+        Either::Right(Driver::new(receiver, self.runner()))
     }
 
     pub fn cap(&self) -> RateCap {
@@ -182,19 +190,14 @@ impl Scene {
         let config = SimulationConfig::new(self.seed);
         let mut run = Simulation::new(topology, config, Milestones::default());
         for (number, &node) in (0..).zip(senders) {
-            let sender = Either::Left(self.sender(number));
-            run.attach(
-                node,
-                sender,
-                self.jobs(),
-                HostConfig::sender(self.cap()).starting_at(Instant::ZERO + LISTENERS_FIRST),
-            );
+            let config = HostConfig::sender(self.cap());
+            let config = config.starting_at(Instant::ZERO + LISTENERS_FIRST);
+            run.attach(node, self.sending(number), config);
         }
         let sources: Arc<[NodeId]> = senders.into();
         for (node, starts_at) in receivers {
-            let receiver = Either::Right(self.receiver());
             let config = HostConfig::receiver(Arc::clone(&sources)).starting_at(starts_at);
-            run.attach(node, receiver, self.jobs(), config);
+            run.attach(node, self.receiving(self.receiver()), config);
             run.observer_mut().expected += 1;
         }
         run
@@ -206,7 +209,7 @@ impl Scene {
 pub struct Milestones {
     pub expected: usize,
     pub complete: BTreeMap<NodeId, Instant>,
-    pub poisoned: u64,
+    pub corrupt: u64,
 }
 
 impl Milestones {
@@ -215,12 +218,15 @@ impl Milestones {
     }
 }
 
-impl Observer for Milestones {
-    fn on_event(&mut self, now: Instant, node: NodeId, event: &Event) {
+impl Observer<Either<SenderEvent, ReceiverEvent>> for Milestones {
+    fn on_event(&mut self, now: Instant, node: NodeId, event: &Either<SenderEvent, ReceiverEvent>) {
+        let Some(event) = event.right() else { return };
         match event {
-            Event::Complete => drop(self.complete.insert(node, now)),
-            Event::BlockPoisoned { .. } => self.poisoned += 1,
-            Event::GivenUp | Event::Rejected { .. } => panic!("{node:?}: {event:?}"),
+            ReceiverEvent::Complete => drop(self.complete.insert(node, now)),
+            ReceiverEvent::BlockCorrupt { .. } => self.corrupt += 1,
+            ReceiverEvent::GivenUp { .. } | ReceiverEvent::Rejected { .. } => {
+                panic!("{node:?}: {event:?}")
+            }
             _ => {}
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::fixtures::{Mount, name, names_in, no_code, staging_with, whole_file};
 use fontana_fec::{Esi, Sbn};
-use fontana_store::{Category, Errno, FileAttributes, StagedObject, StagingError, StagingOptions};
+use fontana_proto::Category;
+use fontana_store::{Errno, FileAttributes, StagedObject, StagingError, StagingOptions};
 use std::fs;
 
 const MIB: u64 = 1 << 20;

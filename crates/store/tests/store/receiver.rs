@@ -3,10 +3,10 @@
 use crate::fixtures::{Random, descriptors_below, name, names_in, no_code, raptorq};
 use crate::fixtures::{staging, staging_with, whole_file};
 use fontana_fec::{Esi, FecScheme, Plan, Sbn};
+use fontana_proto::{Category, SymbolPlace};
 use fontana_store::{
-    Category, Errno, Extent, Extents, FileAttributes, FileIndex, GeometryError, Kept, KeptBlock,
-    NameError, Note, StagedObject, Staging, StagingError, StagingOptions, SymbolPlace,
-    TargetDirectory, Timestamp,
+    Errno, Extent, Extents, FileAttributes, FileIndex, GeometryError, Kept, KeptBlock, NameError,
+    Note, StagedObject, Staging, StagingError, StagingOptions, TargetDirectory, Timestamp,
 };
 use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};

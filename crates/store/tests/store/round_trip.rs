@@ -2,9 +2,10 @@
 
 use crate::fixtures::{Random, name, raptorq, staging, staging_with, whole_file};
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
+use fontana_proto::SymbolPlace;
 use fontana_store::{
     Allowance, Extent, Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource,
-    SourceFiles, StagedObject, StagingOptions, SymbolPlace,
+    SourceFiles, StagedObject, StagingOptions,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -118,7 +119,7 @@ impl Receiver {
             }
         };
         let place = |esi: Esi| match slots.get(&esi) {
-            Some(&slot) => SymbolPlace::Spool(slot),
+            Some(&slot) => SymbolPlace::RepairSlot(slot),
             None => SymbolPlace::InPlace,
         };
         self.object.recover_block(sbn, &plan, self.transfer.budget, place).unwrap();

@@ -2,8 +2,9 @@
 
 use crate::fixtures::{Random, descriptors_below, no_code, raptorq, whole_file};
 use fontana_fec::{Encoder, Esi, FecScheme, Oti, Plan, PlanCache, Sbn};
+use fontana_proto::Category;
 use fontana_store::{
-    Allowance, Category, Change, EncodeError, Errno, Extent, Extents, FileIndex, GeometryError,
+    Allowance, Change, EncodeError, Errno, Extent, Extents, FileIndex, GeometryError,
     ObjectEncoder, ObjectSource, SourceError, SourceFile, SourceFiles,
 };
 use std::fs;

@@ -2,8 +2,9 @@
 
 use crate::fixtures::{Random, name, names_in, no_code, staging, staging_with};
 use fontana_fec::{Esi, Sbn};
+use fontana_proto::Category;
 use fontana_store::{
-    Category, Extents, FileAttributes, FileIndex, Filter, Found, Kept, NameError, Note, ScanError,
+    Extents, FileAttributes, FileIndex, Filter, Found, Kept, NameError, Note, ScanError,
     SourceError, StagedObject, Staging, StagingError, StagingOptions, TargetDirectory, TargetName,
     Timestamp, Tree,
 };

@@ -4,16 +4,17 @@ use super::Driver;
 use crate::error::Error;
 use crate::receive::outcome::Over;
 use crate::receive::{ObjectReport, ReceiveEvent, SILENCE};
-use fontana_proto::{Event, Rejection, Verified};
+use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, Verified};
 use fontana_wire::{Printable, Toi};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Driver<'_, '_> {
-    pub(super) fn on_event(&mut self, event: Event) {
+    pub(super) fn on_event(&mut self, event: ReceiverEvent) {
         let elapsed = self.elapsed();
         match event {
-            Event::Offered(offer) => (self.observe)(ReceiveEvent::Offered(&offer)),
-            Event::Rejected { session, reason } => {
+            ReceiverEvent::Offered(offer) => (self.observe)(ReceiveEvent::Offered(&offer)),
+            ReceiverEvent::Rejected { session, reason } => {
                 // Where only this manifest would do, no other can come.
                 let hopeless = matches!(
                     reason,
@@ -28,12 +29,12 @@ impl Driver<'_, '_> {
                 self.outcome.rejections.push((session, reason));
                 (self.observe)(ReceiveEvent::Rejected { session, reason });
             }
-            Event::Superseded { .. } => {
+            ReceiverEvent::Superseded { .. } => {
                 if self.follows {
                     self.outcome.over.get_or_insert(Over::Superseded);
                 }
             }
-            Event::Accepted { session, manifest, hash, verified } => {
+            ReceiverEvent::Accepted { session, manifest, hash, verified } => {
                 self.old_version_heard = None;
                 self.outcome.manifest = Some((hash, manifest.version()));
                 self.outcome.accepted = Some(verified);
@@ -41,65 +42,75 @@ impl Driver<'_, '_> {
                 self.delivery.begin_file(manifest);
                 (self.observe)(ReceiveEvent::Accepted { session, manifest, hash, verified });
             }
-            Event::StreamOffered { session, index } => {
+            ReceiverEvent::StreamOffered { session, index } => {
                 (self.observe)(ReceiveEvent::StreamOffered { session, index: &index });
             }
-            Event::StreamAccepted { session, index, key, verified } => {
+            ReceiverEvent::StreamAccepted { session, index, key, verified } => {
                 self.begin_stream(&index, verified);
                 let index = &*index;
                 (self.observe)(ReceiveEvent::StreamAccepted { session, index, key, verified });
             }
-            Event::FragmentDone { range, .. } => self.outcome.bytes += range.end - range.start,
-            Event::StreamBroken { at, reason } => {
+            ReceiverEvent::FragmentDone { range, .. } => {
+                self.outcome.bytes += range.end - range.start
+            }
+            ReceiverEvent::StreamBroken { at, reason } => {
                 self.outcome.broken = Some((at, reason));
                 self.outcome.over = Some(Over::GivenUp);
             }
-            Event::Resumed { symbols } => {
+            ReceiverEvent::Resumed { symbols } => {
                 let source_symbols = self.receiver.source_symbols();
                 (self.observe)(ReceiveEvent::Resumed { symbols, source_symbols });
             }
-            Event::CarouselFound { session } => {
+            ReceiverEvent::CarouselFound { session } => {
                 self.outcome.accepted = Some(Verified::None);
                 (self.observe)(ReceiveEvent::CarouselFound { session });
             }
-            Event::FileFound { toi, content_location, transfer_length } => {
+            ReceiverEvent::FileFound { toi, content_location, transfer_length } => {
                 self.outcome.accepted = Some(Verified::None);
                 let name = content_location.as_str();
                 (self.observe)(ReceiveEvent::FileFound { toi, name, bytes: transfer_length });
             }
-            Event::FileRefused { toi, content_location, reason } => {
+            ReceiverEvent::FileRefused { toi, content_location, reason } => {
                 let names = [Printable(content_location.as_bytes()).to_string()];
                 let error = Error::Unsupported { name: content_location, what: reason.to_string() };
-                let error = Some(&*self.outcome.failures.entry(toi).or_insert(error));
+                let failures = &mut self.outcome.failures;
+                let error = failures.entry(Scope::Object(toi)).or_insert(Arc::new(error));
+                let error = Some(&**error);
                 (self.observe)(ReceiveEvent::ObjectFailed { toi, names: &names, error });
             }
-            Event::BlockPoisoned { block, times } => {
+            ReceiverEvent::BlockCorrupt { block, times } => {
                 (self.observe)(ReceiveEvent::Poisoned { toi: block.toi, times });
             }
-            Event::Silence { ever_since_start } => {
+            ReceiverEvent::Silence { ever_since_start } => {
                 (self.observe)(ReceiveEvent::Silence { duration: SILENCE, ever_since_start });
             }
-            Event::HeardEnough => (self.observe)(ReceiveEvent::HeardEnough),
-            Event::ObjectDone { toi, verified } => {
+            ReceiverEvent::ReceptionComplete => (self.observe)(ReceiveEvent::HeardEnough),
+            ReceiverEvent::ObjectDone { toi, verified } => {
                 let report = self.object_report(toi, verified, elapsed);
                 (self.observe)(ReceiveEvent::ObjectDone(&report));
                 self.outcome.bytes += report.bytes;
                 self.outcome.objects.push(report);
             }
-            Event::ObjectFailed { toi, poisoned } => {
-                self.outcome.poisoned |= poisoned;
-                let failures = &self.outcome.failures;
-                let error = failures.get(&toi).or_else(|| failures.get(&Toi::MANIFEST));
+            ReceiverEvent::ObjectFailed { toi, failure } => {
+                let error = match &failure {
+                    ObjectFailure::Corrupt => {
+                        self.outcome.poisoned = true;
+                        None
+                    }
+                    ObjectFailure::Job(error) => error.downcast_ref::<Error>(),
+                };
                 let names = self.objects.get(&toi).map_or(&[][..], |object| object.names());
                 (self.observe)(ReceiveEvent::ObjectFailed { toi, names, error });
             }
-            Event::Complete => self.outcome.over = Some(Over::Complete),
-            Event::GivenUp => self.outcome.over = Some(Over::GivenUp),
-            Event::BlockVerified { block } => self.delivery.on_verified(block, &self.objects),
-            Event::Level { channels, received_bytes_per_second, .. } => {
+            ReceiverEvent::Complete => self.outcome.over = Some(Over::Complete),
+            ReceiverEvent::GivenUp { .. } => self.outcome.over = Some(Over::GivenUp),
+            ReceiverEvent::BlockVerified { block } => {
+                self.delivery.on_verified(block, &self.objects)
+            }
+            ReceiverEvent::Level { channels, received_bytes_per_second, .. } => {
                 (self.observe)(ReceiveEvent::Level { channels, received_bytes_per_second });
             }
-            Event::BlockSolved { .. } | Event::Finished | Event::Withdrawn { .. } => {}
+            ReceiverEvent::BlockSolved { .. } => {}
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::receive::object::Opened;
+use fontana_proto::Scope;
 use fontana_wire::{CarouselInstance, Toi};
 
 /// The outcome of a job of the target, or how far it has come.
@@ -9,7 +10,7 @@ pub(in crate::receive) enum TargetReport {
     /// Bytes of existing files that were compared with the manifest, of all to compare.
     Compared { bytes: u64, of: u64 },
     /// Objects are ready for symbols.
-    Opened { toi: Toi, opened: Opened },
+    Opened { scope: Scope, opened: Opened },
     /// An FCAST object's header was read: the file `name` has `bytes` bytes.
     Found { toi: Toi, name: String, bytes: u64 },
     /// The object's files are complete on the disk, as far as they can be without other objects.
@@ -19,5 +20,5 @@ pub(in crate::receive) enum TargetReport {
     /// Everything is on the disk.
     Finished,
     /// A job failed.
-    Failed { toi: Toi, error: Error },
+    Failed { scope: Scope, error: Error },
 }

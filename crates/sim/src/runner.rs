@@ -1,0 +1,292 @@
+//! The job runner of simulations: on ids, without bytes.
+
+use fontana_fec::{Esi, Oti, Sbn};
+use fontana_proto::{
+    BlockId, BlockOutcome, Committed, Datagram, Finished, Instant, JobRunner, Opening, ReceiveDone,
+    ReceiveJob, Recipe, Saved, SavedBlock, SendDone, SendJob, SymbolBytes, SymbolId, SymbolPlace,
+    repair_slots,
+};
+use fontana_wire::{Hash, Manifest, Toi};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A datagram that comes to a simulated host.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'a> {
+    /// The datagram.
+    pub datagram: Datagram<'a>,
+    /// Bytes of its payload from here on are zeros, as symbols on ids are: they need not be read.
+    pub zeros_from: usize,
+}
+
+/// What a simulation asks of a job runner, beside running jobs.
+pub trait SimulatedRunner {
+    /// The jobs that follow are asked for because of this datagram.
+    fn begin_delivery(&mut self, _delivery: &Delivery<'_>) {}
+    /// Bytes of a symbol that was prepared.
+    fn symbol_bytes(&self, symbol: &SymbolId) -> u32;
+}
+
+/// What all hosts of a run know of its content: everything but the bytes.
+#[derive(Clone, Debug, Default)]
+pub struct IdContent {
+    objects: BTreeMap<Toi, (Oti, Vec<Hash>)>,
+}
+
+impl IdContent {
+    /// The objects of a manifest.
+    pub fn of(manifest: &Manifest) -> Self {
+        let mut content = Self::default();
+        for object in manifest.objects() {
+            content.add(Toi::from(object.toi), object.oti, object.block_hashes.clone());
+        }
+        content
+    }
+
+    /// One object more, with the hash that each of its blocks shall have.
+    pub fn add(&mut self, toi: Toi, oti: Oti, block_hashes: Vec<Hash>) {
+        self.objects.insert(toi, (oti, block_hashes));
+    }
+
+    fn oti(&self, toi: Toi) -> Option<Oti> {
+        self.objects.get(&toi).map(|(oti, _)| *oti)
+    }
+
+    fn hash(&self, BlockId { toi, sbn: Sbn(sbn) }: BlockId) -> Option<Hash> {
+        self.objects.get(&toi)?.1.get(sbn as usize).copied()
+    }
+}
+
+/// Runs jobs on ids alone: symbols are zeros, and a block has the hash that it shall have unless a
+/// symbol that was placed for it is anything else, that is, was damaged on the way.
+#[derive(Clone, Debug)]
+pub struct IdRunner {
+    content: Arc<IdContent>,
+    /// [`Delivery::zeros_from`] of the datagram that was handled last.
+    zeros_from: usize,
+    /// Blocks with a symbol that is not what was sent.
+    damaged: BTreeSet<BlockId>,
+    /// What lies in staging, if that is watched.
+    staging: Option<Box<Staging>>,
+}
+
+/// What a receiver has on its disk.
+#[derive(Clone, Debug, Default)]
+struct Staging {
+    blocks: BTreeMap<BlockId, StagedBlock>,
+    complete: BTreeSet<BlockId>,
+    committed: Vec<Toi>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct StagedBlock {
+    in_place: BTreeSet<Esi>,
+    repair: BTreeMap<u32, Esi>,
+}
+
+impl IdRunner {
+    /// For a sender or a receiver of `content`.
+    pub fn new(content: Arc<IdContent>) -> Self {
+        Self { content, zeros_from: usize::MAX, damaged: BTreeSet::new(), staging: None }
+    }
+
+    /// Checks what a receiver stores: its plans use only what it has placed, and its repair symbols
+    /// stay within their slots. Takes memory for every symbol.
+    pub fn watched(content: Arc<IdContent>) -> Self {
+        Self { staging: Some(Box::default()), ..Self::new(content) }
+    }
+
+    /// The runner of the receiver's next run: what was on the disk is still there, if that was
+    /// watched.
+    pub fn restarted(&self) -> Self {
+        self.clone()
+    }
+
+    /// What an earlier run has saved.
+    fn saved(&self) -> Saved {
+        let mut saved = Saved::default();
+        let Some(staging) = &self.staging else { return saved };
+        saved.committed = staging.committed.clone();
+        let complete = staging.complete.iter().map(|&block| SavedBlock {
+            block,
+            is_complete: true,
+            in_place: Vec::new(),
+            repair: Vec::new(),
+        });
+        let begun = staging.blocks.iter().map(|(&block, staged)| SavedBlock {
+            block,
+            is_complete: false,
+            in_place: staged.in_place.iter().copied().collect(),
+            repair: staged.repair.iter().map(|(&slot, &esi)| (esi, slot)).collect(),
+        });
+        saved.blocks = complete.chain(begun).collect();
+        saved
+    }
+
+    fn place(
+        &mut self,
+        (block, esi): (BlockId, Esi),
+        to: SymbolPlace,
+        symbol: &SymbolBytes,
+        payload: &[u8],
+    ) -> Result<(), &'static str> {
+        let maybe_damaged = match symbol {
+            SymbolBytes::InDatagram(range) => {
+                let symbol = payload.get(range.clone());
+                let symbol = symbol.ok_or("a symbol outside the datagram")?;
+                symbol.get(..self.zeros_from.saturating_sub(range.start)).unwrap_or(symbol)
+            }
+            SymbolBytes::Saved(bytes) => bytes,
+        };
+        if maybe_damaged.iter().any(|&byte| byte != 0) {
+            self.damaged.insert(block);
+        }
+        let Some(staging) = &mut self.staging else { return Ok(()) };
+        let oti = self.content.oti(block.toi).ok_or("a symbol of an unknown object")?;
+        let k = oti.layout().ok().and_then(|layout| layout.source_symbols(block.sbn));
+        let k = k.ok_or("a symbol of an unknown block")?;
+        let staged = staging.blocks.entry(block).or_default();
+        match to {
+            SymbolPlace::InPlace if esi.0 < k => {
+                staged.in_place.insert(esi);
+            }
+            SymbolPlace::RepairSlot(slot) if slot < repair_slots(oti.scheme, k) => {
+                staged.repair.insert(slot, esi);
+            }
+            SymbolPlace::InPlace => return Err("a repair symbol in place"),
+            SymbolPlace::RepairSlot(_) => return Err("a slot beyond those of the block"),
+        }
+        Ok(())
+    }
+
+    fn recover(
+        &mut self,
+        block: BlockId,
+        recipe: Recipe,
+        repair: &[Esi],
+    ) -> Result<ReceiveDone, &'static str> {
+        let hash = self.content.hash(block).ok_or("a block of an unknown object")?;
+        if let Some(staging) = &mut self.staging {
+            let plan = recipe.into_plan().ok_or("a block that was solved before and is not now")?;
+            let staged = staging.blocks.remove(&block).unwrap_or_default();
+            let has = |esi: &Esi| {
+                let slot = || repair.iter().position(|placed| placed == esi);
+                let is_stored = |slot| staged.repair.get(&(slot as u32)) == Some(esi);
+                staged.in_place.contains(esi) || slot().is_some_and(is_stored)
+            };
+            if !plan.lost().is_empty() && !plan.inputs().iter().all(has) {
+                return Err("a plan that uses what was not placed");
+            }
+            let k = plan.source_symbols();
+            let lost: BTreeSet<_> = plan.lost().iter().collect();
+            // A block that an earlier run has recovered is complete.
+            let was_complete = staging.complete.contains(&block);
+            let is_there =
+                |esi| was_complete || staged.in_place.contains(&esi) || lost.contains(&esi);
+            if !(0..k).map(Esi).all(is_there) {
+                return Err("a plan that leaves a gap");
+            }
+            staging.complete.insert(block);
+        }
+        let hash = if self.damaged.contains(&block) { wrong(hash) } else { hash };
+        Ok(ReceiveDone::Recovered { block, hash })
+    }
+
+    fn settle(&mut self, block: BlockId, outcome: BlockOutcome) -> Result<(), &'static str> {
+        let was_damaged = self.damaged.remove(&block);
+        match outcome {
+            BlockOutcome::Verified if was_damaged => Err("damaged bytes that count as verified"),
+            BlockOutcome::Verified => Ok(()),
+            BlockOutcome::Corrupt => {
+                if let Some(staging) = &mut self.staging {
+                    staging.complete.remove(&block);
+                    staging.blocks.remove(&block);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The hash of other bytes than those with this one.
+fn wrong(Hash(mut bytes): Hash) -> Hash {
+    if let Some(first) = bytes.first_mut() {
+        *first ^= 1;
+    }
+    Hash(bytes)
+}
+
+impl JobRunner<SendJob> for IdRunner {
+    type Done = SendDone;
+    type Error = &'static str;
+
+    fn run(
+        &mut self,
+        _now: Instant,
+        job: SendJob,
+        _payload: &[u8],
+    ) -> Result<Option<Finished<SendDone>>, &'static str> {
+        Ok(match job {
+            SendJob::Prepare { batch, .. } => Some(Finished::now(SendDone::Prepared { batch })),
+            SendJob::Release { .. } => None,
+        })
+    }
+}
+
+impl JobRunner<ReceiveJob> for IdRunner {
+    type Done = ReceiveDone;
+    type Error = &'static str;
+
+    fn run(
+        &mut self,
+        _now: Instant,
+        job: ReceiveJob,
+        payload: &[u8],
+    ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
+        let done = match job {
+            ReceiveJob::Open(opening) => {
+                let saved = match opening {
+                    Opening::Manifest(_) => self.saved(),
+                    Opening::File { .. } | Opening::Compound { .. } | Opening::Fragment { .. } => {
+                        Saved::default()
+                    }
+                };
+                ReceiveDone::Opened { scope: opening.scope(), saved }
+            }
+            ReceiveJob::Place { block, esi, to, symbol } => {
+                self.place((block, esi), to, &symbol, payload)?;
+                return Ok(None);
+            }
+            ReceiveJob::Solve { block, mut decoder, budget } => {
+                let progress = decoder.solve(budget);
+                ReceiveDone::Solved { block, decoder, progress }
+            }
+            ReceiveJob::Recover { block, recipe, repair } => {
+                self.recover(block, recipe, &repair)?
+            }
+            ReceiveJob::Settle { block, outcome } => {
+                self.settle(block, outcome)?;
+                return Ok(None);
+            }
+            ReceiveJob::Commit { toi } => {
+                if let Some(staging) = &mut self.staging {
+                    staging.committed.push(toi);
+                }
+                ReceiveDone::Committed(Committed::Content { toi })
+            }
+            ReceiveJob::Finish => ReceiveDone::Finished,
+        };
+        Ok(Some(Finished::now(done)))
+    }
+}
+
+impl SimulatedRunner for IdRunner {
+    #[inline]
+    fn begin_delivery(&mut self, delivery: &Delivery<'_>) {
+        self.zeros_from = delivery.zeros_from;
+    }
+
+    fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
+        self.content.oti(symbol.block.toi).map_or(0, |oti| oti.symbol_size.into())
+    }
+}
