@@ -1,7 +1,7 @@
 //! Where packets go to or come from, as people write it.
 
 use crate::console::Failure;
-use fontana::{DEFAULT_GROUP, Verdict};
+use fontana::{DEFAULT_GROUP, Outcome};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// `GROUP:PORT`, `HOST:PORT`, or either without the port. A host may be a name.
@@ -12,8 +12,8 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
         return Ok(SocketAddr::new(ip, port));
     }
     let malformed = |error: std::io::Error| {
-        let way_out = format!("GROUP:PORT or HOST:PORT, for example {DEFAULT_GROUP}");
-        Failure::new(Verdict::Usage, format!("{text:?} is no address: {error}"), way_out)
+        let hint = format!("GROUP:PORT or HOST:PORT, for example {DEFAULT_GROUP}");
+        Failure::new(Outcome::Usage, format!("{text:?} is no address: {error}"), hint)
     };
     let with_port = if text.contains(':') { text.to_owned() } else { format!("{text}:{port}") };
     let found: Vec<_> = with_port.to_socket_addrs().map_err(malformed)?.collect();
@@ -47,8 +47,8 @@ mod tests {
     fn what_is_no_address_is_a_usage_error_with_an_example() {
         for text in ["", ":", "239.1.2.3:", "239.1.2.3:0", "239.1.2.3:65536", "[ff15::1"] {
             let failure = parse(text).unwrap_err();
-            assert_eq!(failure.verdict, Verdict::Usage, "{text}");
-            assert!(failure.way_out.contains("239.255.77.1:7701"), "{text}");
+            assert_eq!(failure.outcome, Outcome::Usage, "{text}");
+            assert!(failure.hint.contains("239.255.77.1:7701"), "{text}");
         }
     }
 }

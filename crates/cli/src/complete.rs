@@ -4,21 +4,21 @@ use crate::args::Arguments;
 use crate::console::{Console, Failure};
 use clap::CommandFactory;
 use clap_complete::Shell;
-use fontana::Verdict;
+use fontana::Outcome;
 use std::io;
 use std::path::Path;
 
-pub(crate) fn completions(shell: Shell, console: &Console) -> Verdict {
+pub(crate) fn completions(shell: Shell, console: &Console) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "fontana", &mut script);
     console.result(String::from_utf8_lossy(&script).trim_end());
-    Verdict::Complete
+    Outcome::Complete
 }
 
-pub(crate) fn man(directory: Option<&Path>, console: &Console) -> Result<Verdict, Failure> {
+pub(crate) fn man(directory: Option<&Path>, console: &Console) -> Result<Outcome, Failure> {
     let failed = |path: &Path, error: io::Error| {
         let message = format!("cannot write manual pages to {path:?}: {error}");
-        Failure::new(Verdict::Refused, message, "choose a directory that this user may write to")
+        Failure::new(Outcome::Refused, message, "choose a directory that this user may write to")
     };
     match directory {
         Some(directory) => {
@@ -33,5 +33,5 @@ pub(crate) fn man(directory: Option<&Path>, console: &Console) -> Result<Verdict
             console.result(String::from_utf8_lossy(&page).trim_end());
         }
     }
-    Ok(Verdict::Complete)
+    Ok(Outcome::Complete)
 }

@@ -11,38 +11,40 @@
 //! A reader that goes away ends the program quietly: `fontana send FILE | head -1` is no error.
 
 use crate::events::{self, Notice};
+use crate::exit;
+use crate::hints::hint;
 use fontana::net::ThreadError;
-use fontana::{Error, Stop, Verdict};
+use fontana::{Error, Outcome, Stop};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use std::cell::Cell;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
-/// Why a command failed: for people, with the way out, and the exit code that tells of it.
+/// Why a command failed: for people, with a hint, and the outcome that decides on the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// The exit code.
-    pub(crate) verdict: Verdict,
+    /// The outcome.
+    pub(crate) outcome: Outcome,
     /// What happened, without a full stop.
     pub(crate) message: String,
     /// What to do about it; empty if the message says it.
-    pub(crate) way_out: String,
+    pub(crate) hint: String,
 }
 
 impl Failure {
     pub(crate) fn new(
-        verdict: Verdict,
+        outcome: Outcome,
         message: impl Into<String>,
-        way_out: impl Into<String>,
+        hint: impl Into<String>,
     ) -> Self {
-        Self { verdict, message: message.into(), way_out: way_out.into() }
+        Self { outcome, message: message.into(), hint: hint.into() }
     }
 }
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
-        Self::new(error.verdict(), error.to_string(), error.way_out())
+        Self::new(error.outcome(), error.to_string(), hint(error.kind()))
     }
 }
 
@@ -144,23 +146,23 @@ impl Console {
         if interrupted { self.say(text) } else { self.note(text) }
     }
 
-    /// Something that may go wrong later, with the way out.
-    pub(crate) fn warning(&self, message: &str, way_out: &str) {
-        self.event(&Notice::Warning { message: message.into(), way_out: way_out.into() });
+    /// Something that may go wrong later, with a hint.
+    pub(crate) fn warning(&self, message: &str, hint: &str) {
+        self.event(&Notice::Warning { message: message.into(), way_out: hint.into() });
         if !self.json && !self.quiet {
-            self.err(&paragraph("warning", "33", message, way_out));
+            self.err(&paragraph("warning", "33", message, hint));
         }
     }
 
     /// Something that went wrong.
     pub(crate) fn failure(&self, failure: &Failure) {
-        let Failure { verdict, message, way_out } = failure;
+        let Failure { outcome, message, hint } = failure;
         self.event(&Notice::Error {
             message: message.clone(),
-            way_out: way_out.clone(),
-            code: verdict.code(),
+            way_out: hint.clone(),
+            code: exit::code(*outcome),
         });
-        self.err(&paragraph("error", "31", message, way_out));
+        self.err(&paragraph("error", "31", message, hint));
     }
 
     fn out(&self, text: &str) {
@@ -190,9 +192,9 @@ impl Console {
     }
 }
 
-/// `error: MESSAGE` and the way out, indented, below it. Colour only where it is welcome: a
+/// `error: MESSAGE` and the hint, indented, below it. Colour only where it is welcome: a
 /// terminal, and no `NO_COLOR` (no-color.org).
-fn paragraph(kind: &str, color: &str, message: &str, way_out: &str) -> String {
+fn paragraph(kind: &str, color: &str, message: &str, hint: &str) -> String {
     let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let head = if io::stderr().is_terminal() && !forbidden {
@@ -200,7 +202,7 @@ fn paragraph(kind: &str, color: &str, message: &str, way_out: &str) -> String {
     } else {
         format!("{kind}: {message}\n")
     };
-    way_out.lines().fold(head, |text, line| format!("{text}  {line}\n"))
+    hint.lines().fold(head, |text, line| format!("{text}  {line}\n"))
 }
 
 #[cfg(test)]
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_out_is_indented_below_the_message() {
+    fn the_hint_is_indented_below_the_message() {
         // The output of tests is captured: no terminal, no colour.
         assert_eq!(
             paragraph("error", "31", "no", "do this\nor that"),

@@ -3,14 +3,15 @@
 use crate::args::DemoArguments;
 use crate::console::{Console, Failure};
 use crate::events::{DemoEvent, seconds, verdict};
+use crate::exit;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Rate, Time};
 use fontana::net::ThreadError;
 use fontana::net::thread::spawn_scoped;
 use fontana::wire::Ticket;
-use fontana::{SendOptions, SendSession, SendSummary, Stop, Verdict};
+use fontana::{Outcome, SendOptions, SendSession, SendSummary, Stop};
 use path::Way;
-use receiver::{Outcome, Part, RECEIVERS, Stage};
+use receiver::{Part, PartResult, RECEIVERS, Stage};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -38,7 +39,7 @@ pub(crate) fn run(
     arguments: &DemoArguments,
     console: &Console,
     stop: &Stop,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     stop_on_signals(stop)?;
     let way = Way::find(arguments.path)?;
     console.note(&way);
@@ -81,7 +82,7 @@ pub(crate) fn run(
     let separate_copies = report::separate_copies(one_copy);
     console.event(&DemoEvent::Summary {
         verdict: verdict(result).into(),
-        code: result.code(),
+        code: exit::code(result),
         path: way.name.into(),
         receivers: RECEIVERS.len() as u64,
         verified_receivers: outcomes.iter().filter(|o| o.is_exact).count() as u64,
@@ -103,12 +104,12 @@ pub(crate) fn run(
     Ok(result)
 }
 
-fn conclude(outcomes: &[Outcome], stop: &Stop) -> Verdict {
-    let start = if stop.is_set() { Verdict::Interrupted } else { Verdict::Complete };
-    outcomes.iter().fold(start, |result, outcome| match &outcome.failure {
-        Some(failure) => result.worst(failure.verdict),
-        None if outcome.is_exact => result,
-        None => result.worst(Verdict::VerificationFailed),
+fn conclude(results: &[PartResult], stop: &Stop) -> Outcome {
+    let start = if stop.is_set() { Outcome::Interrupted } else { Outcome::Complete };
+    results.iter().fold(start, |outcome, result| match &result.failure {
+        Some(failure) => outcome.worst(failure.outcome),
+        None if result.is_exact => outcome,
+        None => outcome.worst(Outcome::VerificationFailed),
     })
 }
 
@@ -119,7 +120,7 @@ fn pour(
     file: &Path,
     console: &Console,
     stop: &Stop,
-) -> Result<(SendSummary, Vec<Outcome>), Failure> {
+) -> Result<(SendSummary, Vec<PartResult>), Failure> {
     let ticket: Ticket = session.ticket().clone();
     let enough = Stop::new();
     let stage = Stage {
@@ -158,7 +159,7 @@ fn pour(
             sent
         };
         let sender = spawn_scoped(scope, "send", send).inspect_err(give_up)?;
-        let lost = || Failure::new(Verdict::Io, "a thread of the demonstration died", "");
+        let lost = || Failure::new(Outcome::Io, "a thread of the demonstration died", "");
         let outcomes: Result<Vec<_>, _> =
             receivers.into_iter().map(|receiver| receiver.join().map_err(|_| lost())).collect();
         enough.set();
@@ -189,7 +190,7 @@ fn write_noise(path: &Path, size: u64) -> io::Result<()> {
 fn no_room(path: &Path, error: &io::Error) -> Failure {
     let message = format!("cannot write the file to be sent, {path:?}: {error}");
     Failure::new(
-        Verdict::Io,
+        Outcome::Io,
         message,
         "choose a directory with 300 MB of room: TMPDIR=DIR fontana demo",
     )

@@ -3,10 +3,11 @@
 use crate::args::DoctorArguments;
 use crate::console::Console;
 use crate::events::{DoctorEvent, finding};
-use fontana::Verdict;
+use crate::exit;
+use fontana::Outcome;
 use fontana::net::doctor::{self, DoctorConfig};
 
-pub(crate) fn run(arguments: &DoctorArguments, console: &Console) -> Verdict {
+pub(crate) fn run(arguments: &DoctorArguments, console: &Console) -> Outcome {
     console.note("looking at interfaces, buffers, multicast and the firewall; takes some seconds");
     let mut counts = [0_u64; 4];
     let interface = arguments.interface.clone();
@@ -32,7 +33,7 @@ pub(crate) fn run(arguments: &DoctorArguments, console: &Console) -> Verdict {
         });
     }
     let [good, unknown, warning, bad] = counts;
-    let verdict = if bad > 0 { Verdict::Io } else { Verdict::Complete };
-    console.event(&DoctorEvent::Summary { good, unknown, warning, bad, code: verdict.code() });
-    verdict
+    let outcome = if bad > 0 { Outcome::Io } else { Outcome::Complete };
+    console.event(&DoctorEvent::Summary { good, unknown, warning, bad, code: exit::code(outcome) });
+    outcome
 }

@@ -10,10 +10,11 @@ pub(crate) use lab::LabEvent;
 pub(crate) use relay::RelayEvent;
 
 use crate::console::Failure;
+use crate::exit;
 use fontana::wire::{Manifest, Printable, PublicKey, StreamIndex, Toi};
 use fontana::{
-    Interrupted, Offer, ReceiveProgress, ReceiveSummary, Rejection, SendProgress, SenderStats,
-    SessionKey, Verdict, Verified, net::doctor,
+    Interrupted, Offer, Outcome, ReceiveProgress, ReceiveSummary, Rejection, SendProgress,
+    SenderStats, SessionKey, Verified, net::doctor,
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -409,22 +410,22 @@ impl ReceiveEvent {
             object: object(toi),
             names: names.to_vec(),
             message: failure.message.clone(),
-            way_out: failure.way_out.clone(),
-            code: failure.verdict.code(),
+            way_out: failure.hint.clone(),
+            code: exit::code(failure.outcome),
         }
     }
 
     /// Ends with another outcome than the reception did: a hook failed, or a watch went on.
-    pub(crate) fn set_verdict(&mut self, outcome: Verdict) {
+    pub(crate) fn set_verdict(&mut self, outcome: Outcome) {
         if let Self::Summary { verdict: name, code, .. } = self {
-            (*name, *code) = (verdict(outcome).into(), outcome.code());
+            (*name, *code) = (verdict(outcome).into(), exit::code(outcome));
         }
     }
 
     pub(crate) fn summary(summary: &ReceiveSummary) -> Self {
         Self::Summary {
-            verdict: verdict(summary.verdict).into(),
-            code: summary.verdict.code(),
+            verdict: verdict(summary.outcome).into(),
+            code: exit::code(summary.outcome),
             verified: summary.verified.map(|v| verified(v).into()),
             seconds: seconds(summary.progress.elapsed),
             bytes: summary.bytes,
@@ -547,18 +548,18 @@ pub(crate) fn rejection(reason: Rejection) -> &'static str {
     }
 }
 
-pub(crate) fn verdict(verdict: Verdict) -> &'static str {
+pub(crate) fn verdict(verdict: Outcome) -> &'static str {
     match verdict {
-        Verdict::Complete => "complete",
-        Verdict::Usage => "usage",
-        Verdict::Incomplete => "incomplete",
-        Verdict::VerificationFailed => "verification_failed",
-        Verdict::Io => "io",
-        Verdict::Refused => "refused",
-        Verdict::Authentication => "authentication",
-        Verdict::SourceChanged => "source_changed",
-        Verdict::NothingHeard => "nothing_heard",
-        Verdict::Interrupted => "interrupted",
+        Outcome::Complete => "complete",
+        Outcome::Usage => "usage",
+        Outcome::Incomplete => "incomplete",
+        Outcome::VerificationFailed => "verification_failed",
+        Outcome::Io => "io",
+        Outcome::Refused => "refused",
+        Outcome::Authentication => "authentication",
+        Outcome::SourceChanged => "source_changed",
+        Outcome::NothingHeard => "nothing_heard",
+        Outcome::Interrupted => "interrupted",
     }
 }
 

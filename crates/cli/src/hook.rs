@@ -6,7 +6,7 @@
 //! waited for, for as long as it takes.
 
 use crate::console::Failure;
-use fontana::{ReceiveSummary, SessionKey, Verdict, wire::Manifest};
+use fontana::{Outcome, ReceiveSummary, SessionKey, wire::Manifest};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -79,7 +79,7 @@ impl<'a> Hook<'a> {
             .stdout(Stdio::from(io::stderr()))
             .status();
         let kept = "what was received is there and verified";
-        let failed = |message, way_out| Err(Failure::new(Verdict::Io, message, way_out));
+        let failed = |message, hint| Err(Failure::new(Outcome::Io, message, hint));
         match status {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => {

@@ -1,25 +1,25 @@
 //! `fontana keygen`.
 
 use crate::console::{Console, Failure};
-use fontana::Verdict;
+use fontana::Outcome;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Writes a new secret key to a new file, readable by its owner alone.
-pub(crate) fn run(path: &Path, console: &Console) -> Result<Verdict, Failure> {
+pub(crate) fn run(path: &Path, console: &Console) -> Result<Outcome, Failure> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::new(
-            Verdict::Refused,
+            Outcome::Refused,
             format!("{path:?} exists already"),
             "choose another name: a key that is gone cannot be made again",
         ),
         io::ErrorKind::StorageFull => {
-            Failure::new(Verdict::Io, format!("disk full: no room for {path:?}"), "free some space")
+            Failure::new(Outcome::Io, format!("disk full: no room for {path:?}"), "free some space")
         }
         _ => Failure::new(
-            Verdict::Refused,
+            Outcome::Refused,
             format!("cannot create {path:?}: {error}"),
             "choose a directory that this user may write to",
         ),
@@ -30,5 +30,5 @@ pub(crate) fn run(path: &Path, console: &Console) -> Result<Verdict, Failure> {
     file.write_all(key.to_file_text().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
     console.result(key.public_key());
     console.note(format_args!("the public key; the secret one is in {path:?}, keep it"));
-    Ok(Verdict::Complete)
+    Ok(Outcome::Complete)
 }

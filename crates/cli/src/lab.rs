@@ -6,13 +6,13 @@ mod swarm;
 use crate::args::{LabArguments, LabCommand, LabMergeArguments, LabRunArguments};
 use crate::console::{Console, Failure};
 use crate::events::{LabEvent as Line, seconds};
+use crate::exit;
 use crate::progress;
 use fontana::net::{FrameError, NamespaceError};
-use fontana::{Stop, Verdict};
+use fontana::{Outcome, Stop};
 use fontana_lab::registry::{self, Real, RealError};
 use fontana_lab::{
-    Experiment, Finding, HostsError, MergeError, Outcome, Plan, Printed, Scale, Slice, digest,
-    judge, merge,
+    Experiment, Finding, HostsError, MergeError, Plan, Printed, Scale, Slice, digest, judge, merge,
 };
 use std::path::Path;
 use std::time::Instant;
@@ -27,7 +27,7 @@ pub(crate) fn run(
     arguments: &LabArguments,
     console: &Console,
     stop: &Stop,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     match &arguments.command {
         LabCommand::List(_) => Ok(list(console)),
         LabCommand::Run(arguments) => run_experiments(arguments, console),
@@ -37,7 +37,7 @@ pub(crate) fn run(
     }
 }
 
-fn list(console: &Console) -> Verdict {
+fn list(console: &Console) -> Outcome {
     let real = registry::REAL.iter().map(|real| real.experiment);
     let only_real = real.filter(|real| registry::find(real.id).is_none());
     for experiment in registry::EXPERIMENTS.iter().copied().chain(only_real) {
@@ -61,10 +61,10 @@ fn list(console: &Console) -> Verdict {
             claims,
         });
     }
-    Verdict::Complete
+    Outcome::Complete
 }
 
-fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Verdict, Failure> {
+fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Outcome, Failure> {
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
     let experiments = if arguments.real { real(&arguments.ids)? } else { chosen(&arguments.ids)? };
     let mut plan = Plan::new(experiments, scale);
@@ -73,7 +73,7 @@ fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Ver
         plan.slice = Slice::new(case, of).ok_or_else(|| {
             let message = format!("there is no slice {case} of {of}");
             Failure::new(
-                Verdict::Usage,
+                Outcome::Usage,
                 message,
                 format!("--case is from 0 to {}", of.saturating_sub(1)),
             )
@@ -100,12 +100,12 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
         None => Ok(all.iter().copied().filter(|known| is_named(ids, known.id)).collect()),
         Some(id) if registry::find_real(id).is_some() => {
             let message = format!("{id} runs over real sockets only");
-            let way_out = format!("fontana lab run {id} --real");
-            Err(Failure::new(Verdict::Usage, message, way_out))
+            let hint = format!("fontana lab run {id} --real");
+            Err(Failure::new(Outcome::Usage, message, hint))
         }
         Some(unknown) => {
             let message = format!("no experiment is called {unknown:?}");
-            Err(Failure::new(Verdict::Usage, message, "see which there are: fontana lab list"))
+            Err(Failure::new(Outcome::Usage, message, "see which there are: fontana lab list"))
         }
     }
 }
@@ -120,8 +120,8 @@ fn real(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     if let Some(id) = ids.iter().find(|word| !has_real_form(word)) {
         let names: Vec<_> = all.iter().map(|real| real.experiment.id).collect();
         let message = format!("{id} is not of real hosts: it has no real form");
-        let way_out = format!("run it without --real; with it: {}", names.join(" "));
-        return Err(Failure::new(Verdict::Usage, message, way_out));
+        let hint = format!("run it without --real; with it: {}", names.join(" "));
+        return Err(Failure::new(Outcome::Usage, message, hint));
     }
     let wanted = all.iter().filter(|real| is_named(ids, real.experiment.id));
     let checked = |real: &Real| {
@@ -133,27 +133,27 @@ fn real(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
 
 /// An experiment cannot be run over real sockets on this host.
 fn not_here(id: &str, error: &RealError) -> Failure {
-    let (verdict, way_out) = match error {
+    let (outcome, hint) = match error {
         RealError::Hosts(
             HostsError::Namespace(NamespaceError::NotPermitted)
             | HostsError::Relay(FrameError::NotPermitted { .. }),
         ) => (
-            Verdict::Refused,
+            Outcome::Refused,
             format!("as root, or: unshare --map-root-user --net fontana lab run {id} --real"),
         ),
         RealError::Hosts(HostsError::Namespace(NamespaceError::NoProgram)) => {
-            (Verdict::Io, "install it: apt-get install iproute2".to_owned())
+            (Outcome::Io, "install it: apt-get install iproute2".to_owned())
         }
         RealError::Hosts(_) => (
-            Verdict::Io,
+            Outcome::Io,
             "Linux with network namespaces, bridges and veth can; the simulated form runs without --real"
                 .to_owned(),
         ),
         RealError::Loopback(_) => {
-            (Verdict::Io, "see what this host can do: fontana doctor".to_owned())
+            (Outcome::Io, "see what this host can do: fontana doctor".to_owned())
         }
     };
-    Failure::new(verdict, format!("{id} cannot be run over real sockets here: {error}"), way_out)
+    Failure::new(outcome, format!("{id} cannot be run over real sockets here: {error}"), hint)
 }
 
 fn is_named(ids: &[String], id: &str) -> bool {
@@ -165,31 +165,31 @@ fn means(word: &str, id: &str) -> bool {
     word == "all" || word == id || id.split_once('.').is_some_and(|(paper, _)| paper == word)
 }
 
-fn join(arguments: &LabMergeArguments, console: &Console) -> Result<Verdict, Failure> {
+fn join(arguments: &LabMergeArguments, console: &Console) -> Result<Outcome, Failure> {
     let began = Instant::now();
     let outcomes = merge(&arguments.directories).map_err(|error| {
-        let (verdict, way_out) = match &error {
+        let (outcome, hint) = match &error {
             MergeError::Read { .. } => {
-                (Verdict::Io, "is it what --out of `fontana lab run` named?")
+                (Outcome::Io, "is it what --out of `fontana lab run` named?")
             }
             MergeError::Missing { .. } | MergeError::Twice { .. } => {
-                (Verdict::Usage, "name the directory of each slice of one run, once")
+                (Outcome::Usage, "name the directory of each slice of one run, once")
             }
-            _ => (Verdict::Usage, "run that slice again, with the same version and options"),
+            _ => (Outcome::Usage, "run that slice again, with the same version and options"),
         };
-        Failure::new(verdict, error.to_string(), way_out)
+        Failure::new(outcome, error.to_string(), hint)
     })?;
     leave(&outcomes, false, arguments.out.as_deref(), began, console)
 }
 
 /// Writes and says what was found.
 fn leave(
-    outcomes: &[Outcome],
+    outcomes: &[fontana_lab::Outcome],
     real: bool,
     out: Option<&Path>,
     began: Instant,
     console: &Console,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     if let Some(out) = out {
         let written = fontana_lab::write_to(out, outcomes, &command(outcomes, real));
         written.map_err(|error| not_written(out, &error))?;
@@ -206,7 +206,7 @@ fn leave(
     let unexpected = findings.iter().filter(|finding| !finding.as_expected).count();
     let differing = findings.iter().filter(|f| f.verdict == fontana_lab::Verdict::Differs).count();
     let rows: usize = outcomes.iter().map(|outcome| outcome.table.rows.len()).sum();
-    let verdict = if unexpected == 0 { Verdict::Complete } else { Verdict::VerificationFailed };
+    let outcome = if unexpected == 0 { Outcome::Complete } else { Outcome::VerificationFailed };
     let digest = digest(outcomes);
     console.event(&Line::Summary {
         experiments: outcomes.len() as u64,
@@ -220,7 +220,7 @@ fn leave(
         version: env!("CARGO_PKG_VERSION").into(),
         commit: COMMIT.into(),
         seconds: seconds(began.elapsed()),
-        code: verdict.code(),
+        code: exit::code(outcome),
     });
     if whole {
         let claims = findings.len();
@@ -233,16 +233,16 @@ fn leave(
     }
     if unexpected > 0 {
         return Err(Failure::new(
-            verdict,
+            outcome,
             format!("{unexpected} claims came out other than expected"),
             "those marked with !; known differences are in docs/errata.md",
         ));
     }
-    Ok(verdict)
+    Ok(outcome)
 }
 
 /// What a page says it was made with: the command that does it again.
-fn command(outcomes: &[Outcome], real: bool) -> String {
+fn command(outcomes: &[fontana_lab::Outcome], real: bool) -> String {
     let mut words = vec!["fontana lab run".to_owned()];
     let all = if real { registry::REAL.len() } else { registry::EXPERIMENTS.len() };
     if outcomes.len() == all {
@@ -287,7 +287,7 @@ fn show(finding: &Finding, seed: u64, console: &Console) {
 }
 
 /// With what else the digest follows from: seed, scale and commit.
-fn provenance(outcomes: &[Outcome]) -> String {
+fn provenance(outcomes: &[fontana_lab::Outcome]) -> String {
     let (seed, quick) = outcomes
         .first()
         .map_or((0, false), |outcome| (outcome.seed, outcome.scale == Scale::Quick));
@@ -305,5 +305,5 @@ const fn relation(paper: Printed) -> &'static str {
 
 fn not_written(out: &Path, error: &std::io::Error) -> Failure {
     let message = format!("cannot write to {out:?}: {error}");
-    Failure::new(Verdict::Io, message, "choose a directory that this user may write to")
+    Failure::new(Outcome::Io, message, "choose a directory that this user may write to")
 }

@@ -2,7 +2,7 @@
 //!
 //! `args` is what can be typed; each command has a module that turns it into what it means and
 //! watches the session; `console` is where it all comes out; `events` is the only place that knows
-//! JSON. Exit codes are [`fontana::Verdict`].
+//! JSON. `exit` has the exit codes, `hints` what a person can do about an error.
 
 mod address;
 mod args;
@@ -11,6 +11,8 @@ mod console;
 mod demo;
 mod doctor;
 mod events;
+mod exit;
+mod hints;
 mod hook;
 mod keygen;
 mod lab;
@@ -24,7 +26,7 @@ mod units;
 use args::{Arguments, Command, Talk};
 use clap::Parser;
 use console::{Console, Failure};
-use fontana::{Stop, Verdict};
+use fontana::{Outcome, Stop};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -33,14 +35,14 @@ fn main() -> ExitCode {
     let stop = Stop::new();
     let Talk { json, quiet } = command.talk();
     let console = Console::new(json, quiet, command.writes_data(), &stop);
-    let verdict = run(&command, &console, &stop).unwrap_or_else(|failure| {
+    let outcome = run(&command, &console, &stop).unwrap_or_else(|failure| {
         console.failure(&failure);
-        failure.verdict
+        failure.outcome
     });
-    ExitCode::from(verdict.code())
+    exit::status(outcome)
 }
 
-fn run(command: &Command, console: &Console, stop: &Stop) -> Result<Verdict, Failure> {
+fn run(command: &Command, console: &Console, stop: &Stop) -> Result<Outcome, Failure> {
     match command {
         Command::Send(arguments) => send::run(arguments, console, stop),
         Command::Recv(arguments) => recv::run(arguments, console, stop),

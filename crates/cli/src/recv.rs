@@ -14,8 +14,8 @@ use explain::Circumstances;
 use fontana::net::{InterfaceSelector, Interfaces};
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
-    Acceptance, DecodePolicy, MetadataMode, Profile, Reach, ReceiveEvent, ReceiveOptions,
-    ReceiveSession, ReceiveSummary, SimulatedLoss, Stop, Verdict, Versions,
+    Acceptance, DecodePolicy, MetadataMode, Outcome, Profile, Reach, ReceiveEvent, ReceiveOptions,
+    ReceiveSession, ReceiveSummary, SimulatedLoss, Stop, Versions,
 };
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -30,7 +30,7 @@ pub(crate) fn run(
     arguments: &ReceiveArguments,
     console: &Console,
     stop: &Stop,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     let options = options(arguments)?;
     if arguments.watch {
         return follow::run(arguments, options, console, stop);
@@ -38,9 +38,9 @@ pub(crate) fn run(
     let asks = options.acceptance == Acceptance::Ask && !arguments.list;
     if asks && (console.is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal()) {
         let message = "which session? There is no terminal to ask on";
-        let way_out = "give the ticket that the sender printed: fontana recv 'fontana://...'\n\
+        let hint = "give the ticket that the sender printed: fontana recv 'fontana://...'\n\
                        or take the first session that is heard: fontana recv -y";
-        return Err(Failure::new(Verdict::Usage, message, way_out));
+        return Err(Failure::new(Outcome::Usage, message, hint));
     }
     let address = options.reach.address();
     let session = destination::open(arguments, options, console)?;
@@ -67,7 +67,7 @@ pub(crate) fn run(
     let circumstances = Circumstances::new(place, address, arguments, watch.offers_told > 0);
     let summary = summary?;
     if arguments.list && !watch.lists {
-        return Ok(Verdict::Complete);
+        return Ok(Outcome::Complete);
     }
     Ok(watch.conclude(&summary, &circumstances))
 }
@@ -120,7 +120,7 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
     match (&publisher, arguments.key) {
         (Some(named), Some(key)) if *named != key => {
             let message = format!("the ticket's key is {named}, and --key is another one");
-            return Err(Failure::new(Verdict::Usage, message, "leave one of them out"));
+            return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
         }
         _ => *publisher = publisher.or(arguments.key),
     }
@@ -364,13 +364,13 @@ impl Watch<'_> {
         }
     }
 
-    fn conclude(&mut self, summary: &ReceiveSummary, circumstances: &Circumstances) -> Verdict {
+    fn conclude(&mut self, summary: &ReceiveSummary, circumstances: &Circumstances) -> Outcome {
         // A consumer may have had enough: that is no error.
         let hung_up = summary.delivery.is_some_and(|delivery| delivery.closed);
         for error in &summary.failures {
-            self.tell(&explain::error(error));
+            self.tell(&Failure::from(&**error));
         }
-        if summary.verdict == Verdict::Complete {
+        if summary.outcome == Outcome::Complete {
             self.console.note(received(&summary.progress, summary.bytes, self.files));
         } else if self.told.is_empty() && !self.console.is_closed() && !hung_up {
             self.tell(&circumstances.explain(summary));
@@ -379,23 +379,23 @@ impl Watch<'_> {
             let drops = Count(summary.progress.kernel_drops, "packet");
             self.console.note(format_args!("this host was too slow: its kernel dropped {drops}"));
         }
-        let verdict = summary.verdict.worst(self.run_hook(summary));
+        let outcome = summary.outcome.worst(self.run_hook(summary));
         let mut line = Line::summary(summary);
-        line.set_verdict(verdict);
+        line.set_verdict(outcome);
         self.console.event(&line);
-        verdict
+        outcome
     }
 
     /// Runs the hook, if there is one and everything is complete. Whether it succeeded.
-    fn run_hook(&mut self, summary: &ReceiveSummary) -> Verdict {
-        let Some(hook) = self.hook.as_ref().filter(|_| summary.verdict == Verdict::Complete) else {
-            return Verdict::Complete;
+    fn run_hook(&mut self, summary: &ReceiveSummary) -> Outcome {
+        let Some(hook) = self.hook.as_ref().filter(|_| summary.outcome == Outcome::Complete) else {
+            return Outcome::Complete;
         };
         match hook.run(summary, &self.described) {
-            Ok(()) => Verdict::Complete,
+            Ok(()) => Outcome::Complete,
             Err(failure) => {
                 self.console.failure(&failure);
-                failure.verdict
+                failure.outcome
             }
         }
     }

@@ -6,10 +6,10 @@ use crate::console::{Console, Failure};
 use crate::events::ResumeEvent as Line;
 use crate::units::{Bytes, Count, Percent, Time};
 use fontana::wire::Printable;
-use fontana::{Interrupted, Verdict};
+use fontana::{Interrupted, Outcome};
 use std::time::{Duration, SystemTime};
 
-pub(crate) fn run(arguments: &ResumeArguments, console: &Console) -> Result<Verdict, Failure> {
+pub(crate) fn run(arguments: &ResumeArguments, console: &Console) -> Result<Outcome, Failure> {
     let mut found = fontana::interrupted(&arguments.directory)?;
     if let Some(tag) = &arguments.tag {
         found.retain(|interrupted| interrupted.tag.starts_with(tag.as_str()));
@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &ResumeArguments, console: &Console) -> Result<Verd
     if arguments.discard { discard(arguments, &found, console) } else { Ok(list(&found, console)) }
 }
 
-fn list(found: &[Interrupted], console: &Console) -> Verdict {
+fn list(found: &[Interrupted], console: &Console) -> Outcome {
     for interrupted in found {
         console.event(&Line::interrupted(interrupted, idle(interrupted)));
         console.result(format_args!("{}  {}", interrupted.tag, Description(interrupted)));
@@ -25,22 +25,22 @@ fn list(found: &[Interrupted], console: &Console) -> Verdict {
     if found.is_empty() {
         console.note("nothing was interrupted here");
     }
-    Verdict::Complete
+    Outcome::Complete
 }
 
 fn discard(
     arguments: &ResumeArguments,
     found: &[Interrupted],
     console: &Console,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     let listing = format!("see what there is: fontana resume {}", arguments.directory.display());
     let [interrupted] = found else {
         let message = match found.len() {
             0 => format!("no such reception in {:?}", arguments.directory),
             count => format!("{count} receptions in {:?}: which one?", arguments.directory),
         };
-        let way_out = format!("{listing}\nthen name one by its tag, or by the first digits of it");
-        return Err(Failure::new(Verdict::Usage, message, way_out));
+        let hint = format!("{listing}\nthen name one by its tag, or by the first digits of it");
+        return Err(Failure::new(Outcome::Usage, message, hint));
     };
     fontana::discard(&arguments.directory, &interrupted.tag)?;
     console.event(&Line::Discarded {
@@ -48,7 +48,7 @@ fn discard(
         bytes_on_disk: interrupted.bytes_on_disk,
     });
     console.note(format_args!("discarded {}", Description(interrupted)));
-    Ok(Verdict::Complete)
+    Ok(Outcome::Complete)
 }
 
 /// How long nothing has been received.

@@ -3,14 +3,15 @@
 use crate::args::{Fec, SendArguments};
 use crate::console::{Console, Failure};
 use crate::events::{SendEvent, Sent, passes, seconds, verdict};
+use crate::exit;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Rate, Time};
 use fontana::net::IpVersion;
 use fontana::wire::{SecretKey, Ticket, Tsi};
 use fontana::{
-    Code, Filter, MetadataMode, Ordering, Reach, SendMode, SendOptions, SendProgress, SendSession,
-    SendSummary, Stop, Tornado, Verdict,
+    Code, Filter, MetadataMode, Ordering, Outcome, Reach, SendMode, SendOptions, SendProgress,
+    SendSession, SendSummary, Stop, Tornado,
 };
 use standard_input::Input;
 use std::path::Path;
@@ -27,7 +28,7 @@ pub(crate) fn run(
     arguments: &SendArguments,
     console: &Console,
     stop: &Stop,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     let mut options = options(arguments, console)?;
     // The copy is deleted when it is dropped.
     let _copy = match standard_input::of(arguments)? {
@@ -50,7 +51,7 @@ pub(crate) fn run(
     }
     outline.announce(&session, session.ticket(), arguments, console);
     if arguments.dry_run {
-        return Ok(Verdict::Complete);
+        return Ok(Outcome::Complete);
     }
     stop_on_signals(stop)?;
     let symbols = arguments.push.map(|repair| {
@@ -80,12 +81,12 @@ fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, 
     let reach = channels::reach(arguments)?;
     if arguments.mirror && arguments.fec == Fec::None {
         let message = "--mirror with --fec none: there would be nothing to send";
-        return Err(Failure::new(Verdict::Usage, message, "leave one of them out"));
+        return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
     }
     let manifest = arguments.manifest.as_deref().map(manifest_file::read).transpose()?.flatten();
     if let (true, None, Some(path)) = (arguments.mirror, &manifest, &arguments.manifest) {
         let message = format!("there is no manifest {path:?} to mirror");
-        return Err(Failure::new(Verdict::Usage, message, "copy it from the first sender"));
+        return Err(Failure::new(Outcome::Usage, message, "copy it from the first sender"));
     }
     let signer = arguments.sign.as_deref().map(|path| read_key(path, console)).transpose()?;
     Ok(SendOptions {
@@ -128,8 +129,8 @@ fn code(arguments: &SendArguments) -> Result<Code, Failure> {
     const SEED: u64 = 0;
     if let (Some(factor), false) = (arguments.stretch, arguments.fec == Fec::Tornado) {
         let message = format!("--stretch {factor} with another code than Tornado");
-        let way_out = "say --fec tornado too: raptorq and lt have no end, rs and none no choice\nor leave it out";
-        return Err(Failure::new(Verdict::Usage, message, way_out));
+        let hint = "say --fec tornado too: raptorq and lt have no end, rs and none no choice\nor leave it out";
+        return Err(Failure::new(Outcome::Usage, message, hint));
     }
     Ok(match arguments.fec {
         Fec::Raptorq => Code::RaptorQ,
@@ -138,7 +139,7 @@ fn code(arguments: &SendArguments) -> Result<Code, Failure> {
             let factor = arguments.stretch.unwrap_or(Tornado::Z.stretch_factor());
             let code = Tornado::new(factor, SEED).map_err(|error| {
                 let message = format!("--stretch {factor}: {error}");
-                Failure::new(Verdict::Usage, message, "for more different symbols: --fec raptorq")
+                Failure::new(Outcome::Usage, message, "for more different symbols: --fec raptorq")
             })?;
             Code::Tornado(code)
         }
@@ -156,7 +157,7 @@ fn read_key(path: &Path, console: &Console) -> Result<SecretKey, Failure> {
     use std::os::unix::fs::MetadataExt;
     let refused = |error: &dyn std::fmt::Display| {
         let message = format!("the key file {path:?}: {error}");
-        Failure::new(Verdict::Authentication, message, "make one: fontana keygen FILE")
+        Failure::new(Outcome::Authentication, message, "make one: fontana keygen FILE")
     };
     let file = std::fs::File::open(path).map_err(|error| refused(&error))?;
     let mode = file.metadata().map_err(|error| refused(&error))?.mode();
@@ -334,7 +335,7 @@ impl Watch<'_> {
         for error in progress.failures.iter().skip(self.failures_told) {
             let mut failure = Failure::from(&**error);
             if progress.failures.len() < self.objects {
-                failure.way_out.push_str("\nthe other files go on");
+                failure.hint.push_str("\nthe other files go on");
             }
             self.console.failure(&failure);
         }
@@ -351,10 +352,10 @@ impl Watch<'_> {
         }
     }
 
-    fn conclude(&self, summary: &SendSummary, source_symbols: u64) -> Verdict {
-        let result = match summary.verdict {
+    fn conclude(&self, summary: &SendSummary, source_symbols: u64) -> Outcome {
+        let result = match summary.outcome {
             // The time that was asked for has passed.
-            Verdict::Interrupted if self.time_is_up => Verdict::Complete,
+            Outcome::Interrupted if self.time_is_up => Outcome::Complete,
             other => other,
         };
         let stats = &summary.stats;
@@ -368,11 +369,11 @@ impl Watch<'_> {
             sent.source_symbols,
             sent.repair_symbols,
         );
-        self.console.say_or_note(result == Verdict::Interrupted, line);
+        self.console.say_or_note(result == Outcome::Interrupted, line);
         warn_of_lost(summary.lost, self.console);
         self.console.event(&SendEvent::Summary {
             verdict: verdict(result).into(),
-            code: result.code(),
+            code: exit::code(result),
             seconds: seconds(summary.elapsed),
             passes,
             sent,

@@ -1,15 +1,16 @@
 //! Signals: the first one asks the session to stop, the second one ends the program.
 
 use crate::console::Failure;
+use crate::exit;
 use fontana::net::thread::spawn;
-use fontana::{Stop, Verdict};
+use fontana::{Outcome, Stop};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Sets `stop` at the first SIGINT, SIGTERM or SIGHUP; exits at the second.
 pub(crate) fn stop_on_signals(stop: &Stop) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
-        Failure::new(Verdict::Io, format!("cannot listen for signals: {error}"), "")
+        Failure::new(Outcome::Io, format!("cannot listen for signals: {error}"), "")
     };
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
     let stop = stop.clone();
@@ -17,7 +18,7 @@ pub(crate) fn stop_on_signals(stop: &Stop) -> Result<(), Failure> {
         for _ in signals.forever() {
             if stop.is_set() {
                 // A session that is asked twice may hang on a disk or a lock: nothing is tidied.
-                signal_hook::low_level::exit(Verdict::Interrupted.code().into());
+                signal_hook::low_level::exit(exit::code(Outcome::Interrupted).into());
             }
             stop.set();
         }

@@ -125,10 +125,7 @@ fn label(names: &[Vec<u8>]) -> String {
 }
 
 fn unsuitable(error: ManifestError) -> Error {
-    Error::System {
-        doing: "describe these files in one manifest",
-        error: std::io::Error::other(error),
-    }
+    Error::system("describe these files in one manifest")(std::io::Error::other(error))
 }
 
 /// The hash of every block of every object, on `workers` threads.

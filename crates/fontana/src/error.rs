@@ -1,32 +1,52 @@
-//! Why a session could not be set up or went wrong, and what to do about it.
+//! Why a session could not be set up, or failed.
+//!
+//! An [`Error`] is one of three groups: what was asked for is not possible ([`SetupError`]), the
+//! system or the network failed ([`IoError`]), or what arrived cannot be received
+//! ([`TransferError`]). Each error has an [`ErrorKind`], by which a program selects its answer, and
+//! the [`Outcome`] that a session with this error has.
 
-use crate::verdict::Verdict;
+mod kind;
+
+pub use kind::ErrorKind;
+
+use crate::outcome::Outcome;
 use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError, ThreadError};
 use fontana_proto::{Category, ControlError, JobError, StreamBreak};
 use fontana_store::{EncodeError, ScanError, SourceError, StagingError};
-use fontana_wire::{CongestionError, HeadError, PathError};
+use fontana_wire::{CongestionError, PathError};
+use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// An error, with a [verdict](Error::verdict) and a [way out](Error::way_out).
+/// An error of a session.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
-    /// A file to be sent.
+    /// What was asked for is not possible.
     #[error(transparent)]
-    Source(#[from] SourceError),
+    Setup(#[from] SetupError),
+    /// A file, a device, the network or the system failed.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// What is sent, or arrived, cannot be received.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
+}
+
+/// The options contradict each other, or the content, or this host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
     /// What is to be sent makes no sense, whatever is on the disk.
     #[error(transparent)]
     Scan(ScanError),
-    /// The directory that is received into.
+    /// The destinations make no sense.
     #[error(transparent)]
-    Staging(#[from] StagingError),
-    /// The sending socket.
+    Send(SendError),
+    /// A group or source that cannot be received from.
     #[error(transparent)]
-    Send(#[from] SendError),
-    /// The receiving socket.
-    #[error(transparent)]
-    Receive(#[from] ReceiveError),
+    Receive(ReceiveError),
     /// The network interface.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
@@ -41,6 +61,12 @@ pub enum Error {
         /// What is wrong with it.
         error: PathError,
     },
+    /// A stream's name has several components.
+    #[error("{name:?} cannot be received: a stream's name is no path")]
+    StreamName {
+        /// The name.
+        name: String,
+    },
     /// Two files would have the same name at the receivers.
     #[error("{first:?} and {second:?} have the same file name")]
     SameName {
@@ -49,7 +75,7 @@ pub enum Error {
         /// The other.
         second: PathBuf,
     },
-    /// A file is not what the manifest says that is to be gone on with.
+    /// A file differs from the manifest that is to be sent again.
     #[error("{name:?} is not what the manifest says: {what}")]
     Differs {
         /// The file, as receivers see it.
@@ -61,8 +87,11 @@ pub enum Error {
     #[error(
         "other programs know neither Tornado nor LT, FEC Encoding ID 128 is what each makes of it"
     )]
-    FluteCode,
-    /// The session's layers, or what controls them.
+    CodeOfOurOwn,
+    /// The rates of the session's layers.
+    #[error(transparent)]
+    Layers(#[from] LayerError),
+    /// The parameters of the congestion control.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
     /// WEBRC lays out its own channels.
@@ -76,7 +105,7 @@ pub enum Error {
         /// Channels of the session.
         channels: u8,
     },
-    /// Several channels for something that has only one.
+    /// Several channels for a kind of session that has only one.
     #[error("{0} has one channel")]
     OneChannelOnly(&'static str),
     /// Several channels where there is no multicast.
@@ -90,7 +119,7 @@ pub enum Error {
         /// Number of channels.
         count: u8,
     },
-    /// Packets that leave this network, at a rate that yields to nobody.
+    /// Packets without congestion control that leave this network.
     #[error(
         "TTL {hop_limit} sends beyond this network without congestion control, which RFC 8085 \
          (section 4.1) leaves to networks that are under one control"
@@ -102,21 +131,13 @@ pub enum Error {
     /// Nothing to send.
     #[error("no file to send")]
     NothingToSend,
-    /// Of what is sent, nothing is what was asked for.
-    #[error("nothing in {label:?} is what was asked for; it has {names}")]
-    NothingSelected {
-        /// What is sent, for people.
-        label: String,
-        /// The first names in it.
-        names: String,
-    },
-    /// What a directory remembers of a publisher's versions cannot be read.
+    /// The file with the newest version of a publisher that a directory holds is not intact.
     #[error("{path:?} is not what was written there: which versions are old is not known")]
     Mark {
         /// The file.
         path: PathBuf,
     },
-    /// Newer versions were asked for, and nobody whose word counts for what is newer.
+    /// Newer versions were asked for, without a key that says which versions are genuine.
     #[error("to follow versions needs the publisher's key: anybody could send a newer one")]
     NoPublisher,
     /// A directory is to be followed, and receivers would have no way to tell versions.
@@ -132,9 +153,116 @@ pub enum Error {
         /// What it may be.
         allowed: &'static str,
     },
-    /// The content cannot be described.
+    /// The content cannot be described in one session.
     #[error("too much for one session: {0}")]
     TooMuch(#[from] ControlError),
+}
+
+/// Rates of layers that a session cannot have. Rates are in bits per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayerError {
+    /// The lowest layer is too slow.
+    #[error(
+        "the rate of the lowest layer in bits per second is {rate}; it must be at least {least}"
+    )]
+    TooSlow {
+        /// Its rate.
+        rate: u64,
+        /// The lowest that a layer may have.
+        least: u64,
+    },
+    /// A layer is faster than the session head can say.
+    #[error("the rate of a layer in bits per second is {rate}; it must be at most {most}")]
+    TooFast {
+        /// Its rate.
+        rate: u64,
+        /// The highest that a layer may have.
+        most: u64,
+    },
+    /// All layers together are faster than the session.
+    #[error(
+        "the rate of all layers in bits per second is {rate}; it must be at most the session's, \
+         {most}"
+    )]
+    TooFastTogether {
+        /// The sum of their rates.
+        rate: u64,
+        /// The session's rate.
+        most: u64,
+    },
+    /// Other than one rate for each channel.
+    #[error("the number of layers is {layers}; it must be one for each channel, {channels}")]
+    Count {
+        /// Rates that were given.
+        layers: usize,
+        /// Channels of the session.
+        channels: u8,
+    },
+}
+
+/// The disk, the network or the system failed or refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// A file to be sent.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The directory or device that is received into.
+    #[error(transparent)]
+    Staging(#[from] StagingError),
+    /// The sending socket.
+    #[error(transparent)]
+    Send(SendError),
+    /// The receiving socket.
+    #[error(transparent)]
+    Receive(ReceiveError),
+    /// The writer that takes what is received failed.
+    #[error("cannot hand over what was received: {error}")]
+    Consumer {
+        /// What it answered.
+        #[source]
+        error: io::Error,
+    },
+    /// The reader that makes what is sent failed.
+    #[error("cannot read what is to be sent: {error}")]
+    Producer {
+        /// What it answered.
+        #[source]
+        error: io::Error,
+    },
+    /// A device does not keep what is written to it.
+    #[error("{path:?} does not have what was written to it")]
+    ReadBack {
+        /// The device.
+        path: PathBuf,
+    },
+    /// The system has no thread left.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+    /// The system refuses something that needs no file and no socket.
+    #[error("cannot {doing}: {error}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The system's answer.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// What is sent cannot be received, or not as it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// Of what is sent, nothing is what was asked for.
+    #[error("nothing in {label:?} is what was asked for; it has {names}")]
+    NothingSelected {
+        /// What is sent, for people.
+        label: String,
+        /// The first names in it.
+        names: String,
+    },
     /// A received file's content is not what its table says.
     #[error("{name:?}: {what}")]
     Content {
@@ -143,7 +271,7 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// A file that was heard of is sent in a way that this program does not receive.
+    /// A file is sent in a way that this library does not receive.
     #[error("{name:?} cannot be received: {what}")]
     Unsupported {
         /// The file.
@@ -163,20 +291,6 @@ pub enum Error {
         /// The first of them, by their numbers from 0.
         which: String,
     },
-    /// The one who takes what is received has failed.
-    #[error("cannot hand over what was received: {error}")]
-    Consumer {
-        /// What it answered.
-        #[source]
-        error: std::io::Error,
-    },
-    /// The one who makes what is sent has failed.
-    #[error("cannot read what is to be sent: {error}")]
-    Producer {
-        /// What it answered.
-        #[source]
-        error: std::io::Error,
-    },
     /// A stream cannot be received to its end.
     #[error(
         "{}: the output has {delivered} bytes, which are right, and ends there{}",
@@ -191,7 +305,7 @@ pub enum Error {
         /// Why.
         reason: StreamBreak,
     },
-    /// What is received for a consumer has to be one file.
+    /// What is received for a pipe or device has to be one file.
     #[error("the session has {files} files, and only one can go to a pipe or device")]
     NotOneFile {
         /// How many it has.
@@ -207,27 +321,6 @@ pub enum Error {
         /// What is needed.
         length: u64,
     },
-    /// A device does not keep what is written to it.
-    #[error("{path:?} does not have what was written to it")]
-    ReadBack {
-        /// The device.
-        path: PathBuf,
-    },
-    /// The session's head.
-    #[error(transparent)]
-    Head(#[from] HeadError),
-    /// The system has no thread left.
-    #[error(transparent)]
-    Thread(#[from] ThreadError),
-    /// The system refuses something that needs no file and no socket.
-    #[error("cannot {doing}: {error}")]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The system's answer.
-        #[source]
-        error: std::io::Error,
-    },
 }
 
 fn broken(reason: StreamBreak) -> &'static str {
@@ -241,85 +334,38 @@ fn broken(reason: StreamBreak) -> &'static str {
     }
 }
 
-impl From<ScanError> for Error {
-    fn from(error: ScanError) -> Self {
-        match error {
-            ScanError::Source(error) => Self::Source(error),
-            error => Self::Scan(error),
-        }
-    }
-}
-
-impl From<EncodeError> for Error {
-    fn from(error: EncodeError) -> Self {
-        match error {
-            EncodeError::Source(error) => Self::Source(error),
-            EncodeError::Block(error) => {
-                Self::System { doing: "encode a block", error: std::io::Error::other(error) }
-            }
-        }
-    }
-}
-
 impl Error {
-    /// The exit code that tells of it.
-    pub fn verdict(&self) -> Verdict {
+    /// What kind of error it is.
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Source(error) => error.category().into(),
-            Self::Staging(error) => error.category().into(),
-            Self::Name { .. } | Self::Unsupported { .. } => Verdict::Refused,
-            Self::TooSmall { .. } => Verdict::Refused,
-            Self::Content { .. } | Self::ReadBack { .. } => Verdict::VerificationFailed,
-            Self::Differs { .. } => Verdict::SourceChanged,
-            Self::MissingSlices { .. } => Verdict::Incomplete,
-            Self::Head(_) | Self::Mark { .. } => Verdict::Authentication,
-            Self::StreamBroken { reason, .. } => match reason {
-                StreamBreak::TooLarge => Verdict::Refused,
-                StreamBreak::Failed => Verdict::VerificationFailed,
-                StreamBreak::Late
-                | StreamBreak::Lost
-                | StreamBreak::Behind
-                | StreamBreak::BySender => Verdict::Incomplete,
-            },
-            Self::System { .. }
-            | Self::Thread(_)
-            | Self::Consumer { .. }
-            | Self::Producer { .. } => Verdict::Io,
-            Self::Send(SendError::Setup { .. } | SendError::System { .. })
-            | Self::Receive(ReceiveError::Setup { .. }) => Verdict::Io,
-            Self::Scan(error) => error.category().map_or(Verdict::Usage, Verdict::from),
-            Self::Send(_)
-            | Self::Receive(_)
-            | Self::Interface(_)
-            | Self::Mtu(_)
-            | Self::SameName { .. }
-            | Self::NotOneFile { .. }
-            | Self::FluteCode
-            | Self::Congestion(_)
-            | Self::WavesWithRates
-            | Self::Groups { .. }
-            | Self::OneChannelOnly(_)
-            | Self::ChannelsWithoutGroups
-            | Self::ChannelsBeyondGroups { .. }
-            | Self::UncontrolledNetwork { .. }
-            | Self::NothingToSend
-            | Self::NoPublisher
-            | Self::NoSigner
-            | Self::NothingSelected { .. }
-            | Self::Range { .. }
-            | Self::TooMuch(_) => Verdict::Usage,
+            Self::Setup(error) => error.kind(),
+            Self::Io(error) => error.kind(),
+            Self::Transfer(error) => error.kind(),
         }
+    }
+
+    /// The outcome of a session that this error ends.
+    pub fn outcome(&self) -> Outcome {
+        self.kind().outcome()
+    }
+
+    /// An error of the system while `doing` something that needs no file and no socket.
+    pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::Io(IoError::System { doing, error })
     }
 
     /// The class of a job's failure.
     fn category(&self) -> Category {
         match self {
-            Self::Source(error) => error.category(),
-            Self::Staging(error) => error.category(),
-            Self::Name { .. } | Self::Unsupported { .. } | Self::TooSmall { .. } => {
+            Self::Io(IoError::Source(error)) => error.category(),
+            Self::Io(IoError::Staging(error)) => error.category(),
+            Self::Setup(SetupError::Name { .. })
+            | Self::Transfer(TransferError::Unsupported { .. } | TransferError::TooSmall { .. }) => {
                 Category::Refused
             }
-            Self::Content { .. } | Self::MissingSlices { .. } => Category::Geometry,
+            Self::Transfer(TransferError::Content { .. } | TransferError::MissingSlices { .. }) => {
+                Category::Geometry
+            }
             _ => Category::Io,
         }
     }
@@ -331,80 +377,91 @@ impl Error {
 
     /// Whether a consumer has closed its end, which is its right.
     pub(crate) fn is_closed_consumer(&self) -> bool {
-        matches!(self, Self::Consumer { error } if error.kind() == std::io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Io(IoError::Consumer { error })
+            if error.kind() == io::ErrorKind::BrokenPipe)
     }
+}
 
-    /// What a person can do about it. Empty where the error itself says so.
-    pub fn way_out(&self) -> &str {
-        match self {
-            Self::Source(error) => error.way_out(),
-            Self::Scan(error) => error.way_out(),
-            Self::Staging(error) => error.way_out(),
-            Self::Send(SendError::Setup { .. } | SendError::System { .. })
-            | Self::Receive(ReceiveError::Setup { .. } | ReceiveError::Membership(_)) => {
-                "see what this host can do: fontana doctor"
-            }
-            Self::Name { .. } => "rename the file",
-            Self::Unsupported { .. } => "ask the sender to send it in another way",
-            Self::SameName { .. } => "rename one of them, or send them in two sessions",
-            Self::Differs { .. } => {
-                "send what the manifest was made of, or begin anew: with the name of a new manifest"
-            }
-            Self::StreamBroken { reason, .. } => match reason {
-                StreamBreak::Late => {
-                    "start receivers before the stream begins (send --wait), or have the sender read \
-                     it first (send --spool): then receivers may come at any time"
-                }
-                StreamBreak::Lost => {
-                    "have the sender send more repair symbols (--repair) or fewer packets a second \
-                     (--rate), or read the stream first (--spool)"
-                }
-                StreamBreak::Behind => {
-                    "let more of it wait on the disk (--window), or receive it into a directory"
-                }
-                StreamBreak::TooLarge => "if you trust the sender, accept more: --max-size",
-                StreamBreak::Failed => "somebody forges packets, or a machine is broken",
-                StreamBreak::BySender => "see what the sender says",
-            },
-            Self::Thread(_) => {
-                "raise the limit on threads (ulimit -u, or pids.max of the container), or on memory"
-            }
-            Self::TooSmall { .. } => "use a larger device; nothing was written beyond its end",
-            Self::ReadBack { .. } => {
-                "the device is broken, or somebody else writes to it: use another one"
-            }
-            Self::NotOneFile { .. } => "receive into a directory",
-            Self::Congestion(_) => "change the layers, or the rate",
-            Self::WavesWithRates => "leave out --layers, or choose another --congestion-control",
-            Self::Groups { .. } => {
-                "name one group, and those after it are taken; or change --channels, --layers or --rate"
-            }
-            Self::OneChannelOnly(_) => "leave out --channels and --layers, and name one group",
-            Self::ChannelsWithoutGroups => "send to a multicast group, or over one channel",
-            Self::ChannelsBeyondGroups { .. } => "begin at a lower group, or list all of them",
-            Self::UncontrolledNetwork { .. } => {
-                "let receivers yield to other traffic: --congestion-control webrc; or, if all networks on \
-                 the way are yours and have room for the rate, say so: --controlled-network"
-            }
-            Self::FluteCode => {
-                "leave out --flute or --fcast, or send with --fec raptorq, rs or none"
-            }
-            Self::MissingSlices { .. } => "receive longer, or ask the sender for all slices",
-            Self::NothingToSend => "name at least one file",
-            Self::Mark { .. } => {
-                "if you trust what is being sent, remove the file: then any version is taken once"
-            }
-            Self::NoPublisher => {
-                "have the sender sign (fontana keygen KEYFILE; fontana send --sign KEYFILE) and use the \
-                 ticket that it prints, or give the publisher's key: --key"
-            }
-            Self::NoSigner => "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE",
-            Self::NothingSelected { .. } => "change the patterns",
-            Self::TooMuch(_) => "send fewer files in one session",
-            Self::Content { .. } => {
-                "the sender's data is inconsistent: ask who runs it, or receive again"
-            }
-            _ => "",
+impl From<SendError> for Error {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Setup { .. } | SendError::System { .. } => Self::Io(IoError::Send(error)),
+            error => Self::Setup(SetupError::Send(error)),
         }
+    }
+}
+
+impl From<ReceiveError> for Error {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Setup { .. } => Self::Io(IoError::Receive(error)),
+            error => Self::Setup(SetupError::Receive(error)),
+        }
+    }
+}
+
+impl From<ScanError> for Error {
+    fn from(error: ScanError) -> Self {
+        match error {
+            ScanError::Source(error) => error.into(),
+            error => Self::Setup(SetupError::Scan(error)),
+        }
+    }
+}
+
+impl From<EncodeError> for Error {
+    fn from(error: EncodeError) -> Self {
+        match error {
+            EncodeError::Source(error) => error.into(),
+            EncodeError::Block(error) => Self::system("encode a block")(io::Error::other(error)),
+        }
+    }
+}
+
+impl From<SourceError> for Error {
+    fn from(error: SourceError) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+impl From<StagingError> for Error {
+    fn from(error: StagingError) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+impl From<ThreadError> for Error {
+    fn from(error: ThreadError) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+impl From<InterfaceError> for Error {
+    fn from(error: InterfaceError) -> Self {
+        Self::Setup(error.into())
+    }
+}
+
+impl From<MtuError> for Error {
+    fn from(error: MtuError) -> Self {
+        Self::Setup(error.into())
+    }
+}
+
+impl From<CongestionError> for Error {
+    fn from(error: CongestionError) -> Self {
+        Self::Setup(error.into())
+    }
+}
+
+impl From<LayerError> for Error {
+    fn from(error: LayerError) -> Self {
+        Self::Setup(error.into())
+    }
+}
+
+impl From<ControlError> for Error {
+    fn from(error: ControlError) -> Self {
+        Self::Setup(error.into())
     }
 }

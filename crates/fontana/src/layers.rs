@@ -1,6 +1,6 @@
 //! The layers of a session: rates that receivers of different speed choose from.
 
-use crate::error::Error;
+use crate::error::{Error, LayerError, SetupError};
 use fontana_proto::presets;
 use fontana_wire::{CongestionControl, LayerRates};
 
@@ -61,7 +61,9 @@ impl Layering {
             LayeringScheme::Fixed => CongestionControl::FixedLayers(rates()?),
             LayeringScheme::Rlc => CongestionControl::Rlc(presets::rlc(rates()?)),
             LayeringScheme::FlidSl => CongestionControl::FlidSl(presets::flid_sl(rates()?)),
-            _ if !self.rates_bytes_per_second.is_empty() => return Err(Error::WavesWithRates),
+            _ if !self.rates_bytes_per_second.is_empty() => {
+                return Err(SetupError::WavesWithRates.into());
+            }
             LayeringScheme::Webrc => {
                 CongestionControl::Webrc(presets::webrc(session_rate()?, packet_bytes)?)
             }
@@ -72,28 +74,25 @@ impl Layering {
     }
 
     fn rates(&self, channels: u8, rate_bytes_per_second: u64) -> Result<LayerRates, Error> {
-        let range = |what, actual, allowed| Err(Error::Range { what, actual, allowed });
         let listed = &self.rates_bytes_per_second;
         let least = match &listed[..] {
             [] => rate_bytes_per_second >> channels.saturating_sub(1).min(63),
             _ => listed.iter().copied().min().unwrap_or(0),
         };
         if least < LEAST_LAYER {
-            let allowed = "at least 8000: have fewer channels (--channels), or a higher --rate";
-            return range("the rate of the lowest layer in bits per second", 8 * least, allowed);
+            return Err(LayerError::TooSlow { rate: 8 * least, least: 8 * LEAST_LAYER }.into());
         }
         if listed.is_empty() {
             // Twice what is below, in 256ths.
             return Ok(LayerRates::geometric(in_head(least)?, 2 * 256, channels)?);
         }
         if listed.len() != usize::from(channels) {
-            let allowed = "one for each channel (--channels, or the groups of --to)";
-            return range("the number of layers", listed.len() as u64, allowed);
+            return Err(LayerError::Count { layers: listed.len(), channels }.into());
         }
         let total = listed.iter().fold(0_u64, |sum, &rate| sum.saturating_add(rate));
         if total > rate_bytes_per_second {
-            let allowed = "at most the session's: raise --rate";
-            return range("the rate of all layers in bits per second", 8 * total, allowed);
+            let [rate, most] = [total, rate_bytes_per_second].map(|rate| rate.saturating_mul(8));
+            return Err(LayerError::TooFastTogether { rate, most }.into());
         }
         let rates = listed.iter().map(|&rate| in_head(rate));
         Ok(LayerRates::listed(rates.collect::<Result<_, _>>()?)?)
@@ -102,10 +101,9 @@ impl Layering {
 
 /// A rate as the session head says it: in 32 bits.
 fn in_head(rate_bytes_per_second: u64) -> Result<u32, Error> {
-    u32::try_from(rate_bytes_per_second).map_err(|_| Error::Range {
-        what: "the rate of a layer in bits per second",
-        actual: rate_bytes_per_second.saturating_mul(8),
-        allowed: "at most 34359738360: have more channels, or a lower --rate",
+    u32::try_from(rate_bytes_per_second).map_err(|_| {
+        let (rate, most) = (rate_bytes_per_second.saturating_mul(8), 8 * u64::from(u32::MAX));
+        LayerError::TooFast { rate, most }.into()
     })
 }
 

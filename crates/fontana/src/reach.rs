@@ -1,6 +1,6 @@
 //! Where a session's packets go, and through which interface.
 
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use fontana_net::{
     ChannelAddress, Interface, InterfaceSelector, Interfaces, ReceiveConfig, Reception,
 };
@@ -56,10 +56,10 @@ impl Reach {
     /// The interface: the one that was named, or else the best one.
     ///
     /// # Errors
-    /// [`Error::Interface`] if there is none, with those that exist.
+    /// [`SetupError::Interface`] if there is none, with those that exist.
     pub fn interface(&self) -> Result<Interface, Error> {
-        let interfaces = Interfaces::list()
-            .map_err(|error| Error::System { doing: "list the network interfaces", error })?;
+        let interfaces =
+            Interfaces::list().map_err(Error::system("list the network interfaces"))?;
         let address = self.address().ip();
         Ok(match &self.interface {
             Some(selector) => interfaces.select(selector)?.clone(),
@@ -77,7 +77,7 @@ impl Reach {
     pub(crate) fn destinations(&self, interface: &Interface) -> Result<Vec<ChannelAddress>, Error> {
         Ok(match self.to.as_slice() {
             [group] if group.ip().is_multicast() => self.groups(*group)?,
-            _ if self.channels.count() > 1 => return Err(Error::ChannelsWithoutGroups),
+            _ if self.channels.count() > 1 => return Err(SetupError::ChannelsWithoutGroups.into()),
             [SocketAddr::V4(to)] if is_broadcast(*to.ip(), interface) => {
                 vec![ChannelAddress::Broadcast(SocketAddrV4::new(*to.ip(), to.port()))]
             }
@@ -94,7 +94,7 @@ impl Reach {
         };
         let count = self.channels.count();
         if groups.len() < usize::from(count) || !groups.iter().all(is_like) {
-            return Err(Error::ChannelsBeyondGroups { first: first.ip(), count });
+            return Err(SetupError::ChannelsBeyondGroups { first: first.ip(), count }.into());
         }
         let to = |group| ChannelAddress::Multicast(SocketAddr::new(group, first.port()));
         Ok(groups.into_iter().map(to).collect())

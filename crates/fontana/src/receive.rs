@@ -1,23 +1,23 @@
 //! Receiving: packets in, verified files out.
 //!
 //! ```no_run
-//! use fontana::{ReceiveOptions, ReceiveSession, Stop};
+//! use fontana::{Outcome, ReceiveOptions, ReceiveSession, Stop};
 //!
 //! let ticket = "fontana://10.0.0.7@239.255.77.1:7701/5".parse().unwrap();
 //! let options = ReceiveOptions::from_ticket(&ticket, "downloads");
 //! let session = ReceiveSession::open(options)?;
 //! let summary = session.run(&Stop::new(), &mut |_event| {})?;
-//! assert_eq!(summary.verdict.code(), 0);
+//! assert_eq!(summary.outcome, Outcome::Complete);
 //! # Ok::<(), fontana::Error>(())
 //! ```
 
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use crate::memory;
 use crate::memory::ReceiverMemory;
+use crate::outcome::Outcome;
 use crate::reach::Listening;
 use crate::reach::Reach;
 use crate::stop::Stop;
-use crate::verdict::Verdict;
 use crate::watch::KeptMark;
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender as ChannelSender, unbounded};
 use fontana_net::{BufferShortfall, ReceiveSocket, receiver::DEFAULT_RECEIVE_BUFFER};
@@ -382,7 +382,7 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct ReceiveSummary {
     /// The outcome.
-    pub verdict: Verdict,
+    pub outcome: Outcome,
     /// Why it ended.
     pub ended: Ended,
     /// What was accepted: its hash and version. `None` for plain FLUTE and FCAST.
@@ -448,11 +448,12 @@ impl ReceiveSession {
     /// [`Error`]; nothing was changed then, but that the target directory may have been created.
     pub fn open(mut options: ReceiveOptions) -> Result<Self, Error> {
         if options.memory < memory::MIN_MEMORY {
-            return Err(Error::Range {
+            return Err(SetupError::Range {
                 what: "the memory in bytes",
                 actual: options.memory as u64,
                 allowed: "at least 32M",
-            });
+            }
+            .into());
         }
         let selection = Selection::new(&options.only)?;
         let target = Arc::new(TargetDirectory::open(&options.directory)?);

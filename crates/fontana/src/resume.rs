@@ -40,7 +40,7 @@ pub struct Interrupted {
 /// The interrupted and the running receptions of a directory, by tag.
 ///
 /// # Errors
-/// [`Error::Staging`] if the directory is not there or cannot be listed.
+/// [`IoError::Staging`](crate::IoError::Staging) if the directory is not there or cannot be listed.
 pub fn interrupted(directory: impl AsRef<Path>) -> Result<Vec<Interrupted>, Error> {
     let leftovers = open(directory.as_ref())?.leftovers()?;
     Ok(leftovers.into_iter().map(Interrupted::new).collect())
@@ -49,7 +49,8 @@ pub fn interrupted(directory: impl AsRef<Path>) -> Result<Vec<Interrupted>, Erro
 /// Removes what an interrupted reception has left; files that it completed stay.
 ///
 /// # Errors
-/// [`Error::Staging`]: with [`StagingError::Busy`] if a receiver is at work on it.
+/// [`IoError::Staging`](crate::IoError::Staging): with [`StagingError::Busy`] if a receiver is at
+/// work on it.
 pub fn discard(directory: impl AsRef<Path>, tag: &str) -> Result<(), Error> {
     let target = Arc::new(open(directory.as_ref())?);
     let (staging, _) = Staging::create(target, tag, StagingOptions::default())?;

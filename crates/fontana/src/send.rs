@@ -12,14 +12,14 @@
 //! ```
 
 use crate::content::{Content, ContentOptions};
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use crate::geometry::{self, Code};
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory;
 use crate::memory::SenderMemory;
+use crate::outcome::Outcome;
 use crate::reach::Reach;
 use crate::stop::Stop;
-use crate::verdict::Verdict;
 use fontana_fec::Oti;
 use fontana_net::{ChannelAddress, Interface, IpVersion, MtuDrop, SendConfig, SendSocket};
 use fontana_proto::{
@@ -183,7 +183,7 @@ pub struct SendProgress<'a> {
 #[derive(Debug)]
 pub struct SendSummary {
     /// The outcome.
-    pub verdict: Verdict,
+    pub outcome: Outcome,
     /// Where it stood.
     pub elapsed: Duration,
     /// Counters of the protocol.
@@ -374,8 +374,8 @@ impl SendSession {
     /// is called a few times a second.
     ///
     /// # Errors
-    /// [`Error::Send`] if the network refuses for good. A file that changes is no error: it is
-    /// given up, and the summary tells.
+    /// [`IoError::Send`](crate::IoError::Send) if the network refuses for good. A file that changes
+    /// is no error: it is given up, and the summary tells.
     pub fn run(
         self,
         stop: &Stop,
@@ -441,19 +441,20 @@ fn ticket_source(options: &SendOptions, source: IpAddr) -> Option<IpAddr> {
 
 fn check(options: &SendOptions) -> Result<(), Error> {
     if options.files.is_empty() {
-        return Err(Error::NothingToSend);
+        return Err(SetupError::NothingToSend.into());
     }
     if options.metadata != MetadataMode::Manifest && options.code.encoding_id() == 128 {
-        return Err(Error::FluteCode);
+        return Err(SetupError::CodeOfOurOwn.into());
     }
     let yields = options.layering.as_ref().is_some_and(|l| l.scheme.is_controlled());
     check_reach(&options.reach, options.controlled_network || yields)?;
     if options.slice_bytes.is_some_and(|bytes| bytes < MIN_SLICE) {
-        return Err(Error::Range {
+        return Err(SetupError::Range {
             what: "the length of a slice in bytes",
             actual: options.slice_bytes.unwrap_or_default(),
             allowed: "at least 1024",
-        });
+        }
+        .into());
     }
     Numbers {
         rate_bytes_per_second: options.rate_bytes_per_second,
@@ -471,7 +472,7 @@ fn check(options: &SendOptions) -> Result<(), Error> {
 fn check_reach(reach: &Reach, harmless: bool) -> Result<(), Error> {
     let Reach { hop_limit, .. } = *reach;
     if hop_limit > 1 && reach.address().ip().is_multicast() && !harmless {
-        return Err(Error::UncontrolledNetwork { hop_limit });
+        return Err(SetupError::UncontrolledNetwork { hop_limit }.into());
     }
     Ok(())
 }
@@ -488,7 +489,7 @@ struct Numbers {
 impl Numbers {
     /// `longest`: most source symbols of a block.
     fn check(&self, longest: u32) -> Result<(), Error> {
-        let range = |what, actual, allowed| Err(Error::Range { what, actual, allowed });
+        let range = |what, actual, allowed| Err(SetupError::Range { what, actual, allowed }.into());
         if self.rate_bytes_per_second < 1000 {
             let bits = self.rate_bytes_per_second * 8;
             return range("the rate in bits per second", bits, "at least 8000");
@@ -531,14 +532,14 @@ fn congestion_control(
         Some(layering) => layering,
     };
     if options.metadata != MetadataMode::Manifest {
-        return Err(Error::OneChannelOnly("a plain FLUTE or FCAST session"));
+        return Err(SetupError::OneChannelOnly("a plain FLUTE or FCAST session").into());
     }
     let control = layering.congestion_control(groups, rate_bytes_per_second, packet_bytes)?;
     let channels = control.channel_count();
     match &mut options.reach.channels {
         ChannelGroups::Consecutive(count) if *count == 1 => *count = channels,
         _ if groups == channels => {}
-        _ => return Err(Error::Groups { groups, channels }),
+        _ => return Err(SetupError::Groups { groups, channels }.into()),
     }
     Ok(control)
 }
@@ -551,7 +552,7 @@ fn check_head_room(congestion_control: &CongestionControl, symbol_size: u16) -> 
     if usize::from(symbol_size) < least {
         let (what, actual) = ("the symbol size", u64::from(symbol_size));
         let allowed = "at least 220, and 4 more for each layer that is listed";
-        return Err(Error::Range { what, actual, allowed });
+        return Err(SetupError::Range { what, actual, allowed }.into());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! A copy of standard input, read to its end before it is sent.
 
-use crate::error::Error;
+use crate::error::{Error, IoError};
 use std::fs::{File, Permissions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -27,18 +27,18 @@ impl StdinCopy {
     /// Reads to the end, into a file on the disk of `directory`, which must have room for all of it.
     ///
     /// # Errors
-    /// [`Error::System`] if the file cannot be created or written; [`Error::Producer`] if reading
-    /// fails.
+    /// [`IoError::System`] if the file cannot be created or written; [`IoError::Producer`] if
+    /// reading fails.
     pub fn read(reader: &mut impl Read, directory: impl AsRef<Path>) -> Result<Self, Error> {
-        let failed = |error| Error::System { doing: "spool what is to be sent", error };
+        let failed = |error| IoError::System { doing: "spool what is to be sent", error };
         let file = tempfile::tempfile_in(directory).map_err(failed)?;
         let mut writer = Writer { file: &file, error: None };
         let length = match io::copy(reader, &mut writer) {
             Ok(length) => length,
             Err(error) => {
                 return Err(match writer.error {
-                    Some(error) => failed(error),
-                    None => Error::Producer { error },
+                    Some(error) => failed(error).into(),
+                    None => IoError::Producer { error }.into(),
                 });
             }
         };

@@ -18,17 +18,16 @@ pub(crate) fn give_way() {
 /// Random bytes from the system.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| Error::System {
-        doing: "draw random numbers",
-        error: std::io::Error::other(error),
-    })?;
+    getrandom::fill(&mut bytes)
+        .map_err(std::io::Error::other)
+        .map_err(Error::system("draw random numbers"))?;
     Ok(bytes)
 }
 
 /// A new publisher key, from the system's random numbers.
 ///
 /// # Errors
-/// [`Error::System`] if the system has none.
+/// [`IoError::System`](crate::IoError::System) if the system has none.
 pub fn generate_key() -> Result<SecretKey, Error> {
     Ok(SecretKey::from_seed(&random_bytes()?))
 }

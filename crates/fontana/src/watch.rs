@@ -25,11 +25,11 @@ mod mark;
 
 pub use folder::{FolderEvent, FolderSummary, SendFolder, lasting_ticket, send_folder};
 
-use crate::error::Error;
+use crate::error::{Error, SetupError};
+use crate::outcome::Outcome;
 use crate::receive::Versions;
 use crate::receive::{Ended, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary};
 use crate::stop::Stop;
-use crate::verdict::Verdict;
 use fontana_proto::{Rejection, SessionKey};
 use fontana_store::TargetDirectory;
 use fontana_wire::PublicKey;
@@ -77,7 +77,7 @@ pub enum WatchEvent<'a> {
 #[derive(Debug)]
 pub struct WatchSummary {
     /// The outcome: that of the last version that was taken or failed, if nothing is under way.
-    pub verdict: Verdict,
+    pub outcome: Outcome,
     /// Versions that were completed.
     pub taken: u64,
     /// The last reception.
@@ -88,7 +88,8 @@ pub struct WatchSummary {
 /// time is up, or `stop` says so.
 ///
 /// # Errors
-/// [`Error::NoPublisher`] without a key; [`Error::Mark`]; what [`ReceiveSession`] fails with.
+/// [`SetupError::NoPublisher`] without a key; [`SetupError::Mark`]; what [`ReceiveSession`] fails
+/// with.
 pub fn watch(
     options: &ReceiveWatch,
     stop: &Stop,
@@ -103,7 +104,7 @@ pub fn watch(
     let mut told = Told::default();
     let mut taken = 0;
     // The outcome while nothing is under way.
-    let mut outcome: Option<Verdict> = None;
+    let mut outcome: Option<Outcome> = None;
     loop {
         let left = options.receive.timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
         receive.timeout = left;
@@ -115,16 +116,16 @@ pub fn watch(
             }
         })?;
         match (summary.ended, summary.manifest) {
-            (Ended::Done, Some(_)) if summary.verdict == Verdict::Complete => {
+            (Ended::Done, Some(_)) if summary.outcome == Outcome::Complete => {
                 taken += 1;
-                outcome = Some(Verdict::Complete);
+                outcome = Some(Outcome::Complete);
                 observe(WatchEvent::Taken(&summary));
                 if options.count.is_some_and(|count| taken >= count) {
-                    return Ok(WatchSummary { verdict: Verdict::Complete, taken, last: summary });
+                    return Ok(WatchSummary { outcome: Outcome::Complete, taken, last: summary });
                 }
             }
             (Ended::Done, accepted) => {
-                outcome = Some(summary.verdict);
+                outcome = Some(summary.outcome);
                 observe(WatchEvent::GivenUp(&summary));
                 let newer_than = &mut receive.expectation.newer_than;
                 *newer_than = (*newer_than).max(accepted.map(|(_, version)| version));
@@ -141,7 +142,7 @@ pub fn watch(
                     observe(WatchEvent::Waiting);
                 }
                 // What is there is the newest that is sent.
-                outcome.get_or_insert(Verdict::Complete);
+                outcome.get_or_insert(Outcome::Complete);
                 let (since, pause) = (Instant::now(), options.look_every);
                 let pause = left.map_or(pause, |left| left.min(pause));
                 while since.elapsed() < pause && !stop.is_set() {
@@ -149,11 +150,11 @@ pub fn watch(
                 }
             }
             (Ended::TimeUp | Ended::Stopped, accepted) => {
-                let verdict = match (accepted, outcome) {
+                let outcome = match (accepted, outcome) {
                     (None, Some(outcome)) => outcome,
-                    _ => summary.verdict,
+                    _ => summary.outcome,
                 };
-                return Ok(WatchSummary { verdict, taken, last: summary });
+                return Ok(WatchSummary { outcome, taken, last: summary });
             }
         }
     }
@@ -220,7 +221,7 @@ impl KeptMark {
     ) -> Result<Option<Self>, Error> {
         let follows = versions == Versions::Newer;
         let publisher = match publisher {
-            None if follows => return Err(Error::NoPublisher),
+            None if follows => return Err(SetupError::NoPublisher.into()),
             Some(publisher) if versions != Versions::Any => publisher,
             _ => return Ok(None),
         };

@@ -4,9 +4,9 @@
 use fontana::net::{Batch, Interfaces, ReceiveConfig, ReceiveSocket};
 use fontana::wire::{Cci, ChannelGroups, Packet, Ticket, WebrcCci};
 use fontana::{
-    Code, Layering, LayeringScheme, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession,
+    Code, Layering, LayeringScheme, Outcome, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession,
     ReceiveSummary, SendOptions, SendProgress, SendSession, SendSummary, SimulatedLoss, Stop,
-    Tornado, Verdict, Verified,
+    Tornado, Verified,
 };
 use fontana_testing::noise;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -104,7 +104,7 @@ fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
     for (into, receiver) in receivers {
         let summary = receiver.join().unwrap();
         println!("{summary:?}");
-        assert_eq!(summary.verdict, Verdict::Complete);
+        assert_eq!(summary.outcome, Outcome::Complete);
         assert_eq!(summary.verified, Some(Verified::Digest));
         for file in &files {
             let received = std::fs::read(into.join(file.file_name().unwrap())).unwrap();
@@ -115,7 +115,7 @@ fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
     stop.set();
     let summary = thread.join().unwrap();
     println!("{summary:?}");
-    assert_eq!(summary.verdict, Verdict::Interrupted);
+    assert_eq!(summary.outcome, Outcome::Interrupted);
 }
 
 /// What comes on each group of a session, to anybody who joins it: the congestion control information of
@@ -204,7 +204,7 @@ fn a_longer_stretch_serves_who_loses_most_without_repetition() {
     stop.set();
     sending.join().unwrap();
     println!("{summary:?}");
-    assert_eq!(summary.verdict, Verdict::Complete);
+    assert_eq!(summary.outcome, Outcome::Complete);
     assert_eq!(summary.progress.stats.duplicates, 0);
     assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
 }
@@ -248,9 +248,9 @@ fn stopped_receivers_go_on(reach: Reach, code: Code, most_inefficiency: f64) {
     stop_sender.set();
     sending.join().unwrap();
     println!("{resumed:?}");
-    assert_eq!(lives[0].verdict, Verdict::Interrupted);
-    assert_eq!(lives[1].verdict, Verdict::Interrupted);
-    assert_eq!(lives[2].verdict, Verdict::Complete);
+    assert_eq!(lives[0].outcome, Outcome::Interrupted);
+    assert_eq!(lives[1].outcome, Outcome::Interrupted);
+    assert_eq!(lives[2].outcome, Outcome::Complete);
     assert_eq!(resumed.len(), 2);
     assert!(resumed[0] > 1_000 && resumed[1] > resumed[0]);
     // All lives together heard little more than the file.
@@ -292,7 +292,7 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     let journal = staging.join("journal");
     let before = std::fs::read(&journal).unwrap().len();
     let (second, resumed) = life(2_000);
-    assert_eq!([first.verdict, second.verdict], [Verdict::Interrupted; 2]);
+    assert_eq!([first.outcome, second.outcome], [Outcome::Interrupted; 2]);
     let later = std::fs::read(&journal).unwrap();
     assert!(later.len() > before + 10_000, "{} {before}", later.len());
     list(&staging).iter().for_each(|path| std::fs::remove_file(path).unwrap());
@@ -308,7 +308,7 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     stop_sender.set();
     sending.join().unwrap();
     println!("{resumed:?} {resumed_again:?} {third:?}");
-    assert_eq!(third.verdict, Verdict::Complete);
+    assert_eq!(third.outcome, Outcome::Complete);
     assert!(resumed.unwrap() > 1_000);
     assert_eq!(resumed_again, resumed, "what the first life had synced, and nothing else");
     assert_eq!(third.progress.stats.poisoned_blocks, 0);
@@ -337,7 +337,7 @@ fn symbols_that_a_truncated_file_has_lost_are_received_again() {
     // With a fifth lost, that takes more packets than there are source symbols: repair symbols are
     // among them, whenever the receiver joins.
     let (first, _) = run(12_000);
-    assert_eq!(first.verdict, Verdict::Interrupted);
+    assert_eq!(first.outcome, Outcome::Interrupted);
     let staging = std::fs::read_dir(&into).unwrap().next().unwrap().unwrap().path();
     for (name, percent) in [("0", 90), ("0.repair", 1)] {
         let staged = std::fs::File::options().write(true).open(staging.join(name)).unwrap();
@@ -347,7 +347,7 @@ fn symbols_that_a_truncated_file_has_lost_are_received_again() {
     stop_sender.set();
     sending.join().unwrap();
     println!("{} {resumed:?}", first.progress.stats.fresh);
-    assert_eq!(second.verdict, Verdict::Complete);
+    assert_eq!(second.outcome, Outcome::Complete);
     assert!(resumed.unwrap_or(0) < first.progress.stats.fresh);
     assert_eq!(second.progress.stats.poisoned_blocks, 0);
     assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());

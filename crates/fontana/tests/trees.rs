@@ -3,8 +3,8 @@
 
 use fontana::wire::{Entry, Manifest, Segment, Ticket};
 use fontana::{
-    Filter, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions,
-    SendSession, SendSummary, SimulatedLoss, Stop, Verdict,
+    Filter, Outcome, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
+    SendOptions, SendSession, SendSummary, SimulatedLoss, Stop,
 };
 use fontana_testing::noise;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ impl Sending {
 
     fn end(self) {
         self.stop.set();
-        assert_eq!(self.thread.join().unwrap().verdict, Verdict::Interrupted);
+        assert_eq!(self.thread.join().unwrap().outcome, Outcome::Interrupted);
     }
 }
 
@@ -187,7 +187,7 @@ fn two_thousand_small_files_cost_no_more_than_one_of_their_size() {
     let mut options = receive_options(&sending.ticket, &reach, &into);
     options.simulated_loss = Some(SimulatedLoss { probability: 0.1, seed: 3 });
     let summary = receive(options);
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     // Until enough was heard of the bundle, and all that describes it. What comes in between that
     // and leaving the group depends on how busy this machine is; it is measured between hosts.
     let symbols = summary.progress.source_symbols as f64;
@@ -227,7 +227,7 @@ fn small_and_large_files_of_several_trees_arrive_together() {
     let mut options = receive_options(&sending.ticket, &reach, &into);
     options.simulated_loss = Some(SimulatedLoss { probability: 0.3, seed: 5 });
     let summary = receive(options);
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert!(look(&one) == look(&into.join("one")));
     fs::remove_file(two.join("left.tmp")).unwrap();
     assert!(fs::read(two.join("large")).unwrap() == fs::read(into.join("two/large")).unwrap());
@@ -265,7 +265,7 @@ fn holes_are_not_sent_and_stay_holes() {
     let mut options = receive_options(&sending.ticket, &reach, &into);
     options.simulated_loss = Some(SimulatedLoss { probability: 0.1, seed: 4 });
     let summary = receive(options);
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     let received = fs::File::open(into.join("disk.raw")).unwrap();
     assert_eq!(received.metadata().unwrap().len(), length);
     for (number, (at, count)) in data.into_iter().enumerate() {
@@ -297,7 +297,7 @@ fn a_link_in_the_target_that_leads_outside_is_refused_before_anything_is_receive
         let mut options = receive_options(&sending.ticket, &reach, &into);
         options.overwrite = number == 1;
         let summary = receive(options);
-        assert_eq!(summary.verdict, Verdict::Refused, "{place}");
+        assert_eq!(summary.outcome, Outcome::Refused, "{place}");
         let error = summary.failures[0].to_string();
         assert!(error.contains(place) && error.contains("no directory"), "{error}");
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "nothing outside");
@@ -319,12 +319,12 @@ fn a_tree_that_is_there_already_is_refused_and_with_overwriting_replaced() {
     let sending = Sending::start(send_options(vec![root.clone()], &reach));
     let into = directory.path().join("into");
     let options = receive_options(&sending.ticket, &reach, &into);
-    assert_eq!(receive(options.clone()).verdict, Verdict::Complete);
-    assert_eq!(receive(options.clone()).verdict, Verdict::Refused);
+    assert_eq!(receive(options.clone()).outcome, Outcome::Complete);
+    assert_eq!(receive(options.clone()).outcome, Outcome::Refused);
     fs::write(into.join("tree/d1/e1/file 1"), "changed").unwrap();
     fs::write(into.join("tree/mine"), "mine").unwrap();
     let summary = receive(ReceiveOptions { overwrite: true, ..options });
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(fs::read(into.join("tree/mine")).unwrap(), b"mine", "what is not sent stays");
     fs::remove_file(into.join("tree/mine")).unwrap();
     set_time(&into.join("tree"), 900_000_004, 999_999_999);
@@ -379,13 +379,13 @@ fn a_commit_that_stopped_half_way_is_finished_without_receiving_anything_again()
     let sending = Sending::start(send_options(vec![root.clone()], &reach));
     let options = receive_options(&sending.ticket, &reach, &into);
     let summary = receive(options.clone());
-    assert_eq!(summary.verdict, Verdict::Io, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Io, "{:?}", summary.failures);
     let there = look(&into.join("tree")).len();
     println!("{there} names of 112 were there");
     assert!((3..112).contains(&there), "{there}");
     assert!(mount.run("mount", &["-o", "remount,nr_inodes=1000"]));
     let summary = receive(options);
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert!(look(&root) == look(&into.join("tree")));
     assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
     assert_eq!(summary.progress.stats.fresh, 0, "nothing was received again");

@@ -32,14 +32,6 @@ impl EncodeError {
             Self::Block(_) => Category::Geometry,
         }
     }
-
-    /// What a person can do about it.
-    pub fn way_out(&self) -> &'static str {
-        match self {
-            Self::Source(error) => error.way_out(),
-            Self::Block(_) => "this is a defect of the program: please report it",
-        }
-    }
 }
 
 impl From<GeometryError> for EncodeError {

@@ -1,4 +1,4 @@
-//! What can go wrong with a disk, as far as a person must act differently.
+//! What can go wrong with a disk, in the classes that call for different answers.
 
 use crate::placement::GeometryError;
 use crate::target::NameError;
@@ -151,36 +151,6 @@ impl StagingError {
             | Self::NotOurs { .. }
             | Self::Name(_) => Category::Refused,
             Self::Committed { .. } | Self::Geometry(_) => Category::Geometry,
-        }
-    }
-
-    /// What a person can do about it.
-    pub fn way_out(&self) -> &'static str {
-        match self {
-            Self::System { errno, .. } if category_of(*errno) == Category::Refused => {
-                "choose a directory that this user may write to"
-            }
-            Self::System { .. } => "check the disk (dmesg), then receive again",
-            Self::DiskFull { .. } => {
-                "free some space or choose a directory on another disk, then receive again; nothing \
-                 was put under a final name"
-            }
-            Self::Exists { .. } => "choose another directory, or allow overwriting",
-            Self::IsDirectory { .. } => "choose another directory",
-            Self::NotADirectory { .. } => "remove it, or choose another directory",
-            Self::Busy { .. } => "wait for the other receiver, or choose another directory",
-            Self::InUse { .. } => {
-                "unmount it, see what uses it (lsblk, fuser), or name another one"
-            }
-            Self::NotWritable { .. } => "name a device or a file; a directory: -o DIR",
-            Self::NotOurs { .. } => "remove it, or choose another directory",
-            Self::Name(NameError::CaseClash { .. }) => {
-                "choose a directory on a file system that tells letter case apart"
-            }
-            Self::Name(_) => "ask the sender for a name that this system can take",
-            Self::Committed { .. } | Self::Geometry(_) => {
-                "this is a defect of the program: please report it"
-            }
         }
     }
 }

@@ -118,15 +118,6 @@ impl ScanError {
             Self::Pattern { .. } | Self::Nameless { .. } => None,
         }
     }
-
-    /// What a person can do about it.
-    pub fn way_out(&self) -> &'static str {
-        match self {
-            Self::Source(error) => error.way_out(),
-            Self::Pattern { .. } => "patterns are those of .gitignore: *.jpg, /cache/, docs/**",
-            Self::Nameless { .. } => "name the directories in it",
-        }
-    }
 }
 
 impl Tree {

@@ -57,22 +57,6 @@ impl SourceError {
             Self::Geometry(_) => Category::Geometry,
         }
     }
-
-    /// What a person can do about it.
-    pub fn way_out(&self) -> &'static str {
-        match self {
-            Self::System { errno: Errno::NOENT, .. } => "check the spelling of the path",
-            Self::System { errno: Errno::ACCESS | Errno::PERM, .. } => {
-                "run as a user that may read it, or change its permissions"
-            }
-            Self::System { .. } => "check the disk that the file is on (dmesg), then send again",
-            Self::NotRegular { .. } => {
-                "only files, directories and symbolic links can be sent: exclude it"
-            }
-            Self::Changed { .. } => "send a copy or a snapshot that nobody writes to",
-            Self::Geometry(_) => "this is a defect of the program: please report it",
-        }
-    }
 }
 
 /// How a file differs from what it was.

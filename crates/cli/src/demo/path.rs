@@ -5,7 +5,7 @@ use super::RECEIVERS;
 use crate::args::DemoPath;
 use crate::console::Failure;
 use fontana::net::{Interface, Interfaces, IpVersion, doctor};
-use fontana::{Reach, Verdict};
+use fontana::{Outcome, Reach};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
@@ -24,12 +24,12 @@ impl Way {
     pub(super) fn find(wanted: Option<DemoPath>) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             let message = format!("cannot use this host's loopback interface: {error}");
-            Failure::new(Verdict::Io, message, "see what this host can do: fontana doctor")
+            Failure::new(Outcome::Io, message, "see what this host can do: fontana doctor")
         };
         let interfaces = Interfaces::list().map_err(failed)?;
         let Some(loopback) = interfaces.loopback() else {
             let message = "there is no loopback interface that is up";
-            return Err(Failure::new(Verdict::Io, message, "as root: ip link set lo up"));
+            return Err(Failure::new(Outcome::Io, message, "as root: ip link set lo up"));
         };
         let way = wanted.unwrap_or_else(|| probe(loopback));
         match way {

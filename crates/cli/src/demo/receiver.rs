@@ -5,8 +5,8 @@ use crate::console::{Console, Failure};
 use crate::progress::ReceiveBar;
 use fontana::wire::Ticket;
 use fontana::{
-    Error, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SimulatedLoss,
-    Stop, Verdict, Verified,
+    Error, Outcome, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
+    SimulatedLoss, Stop, Verified,
 };
 use std::convert::Infallible;
 use std::fs::File;
@@ -79,7 +79,7 @@ impl Stage<'_> {
 
 /// How it went.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct PartResult {
     /// Since sending began.
     pub(super) joined_at: Duration,
     /// From joining until everything was on disk, pauses included.
@@ -98,7 +98,7 @@ pub(super) struct Outcome {
     lives: u32,
 }
 
-impl Outcome {
+impl PartResult {
     /// All packets of the session that were received, in all lives, over the source symbols.
     pub(super) fn reception_inefficiency(&self) -> Option<f64> {
         (self.source_symbols > 0).then(|| self.packets as f64 / self.source_symbols as f64)
@@ -144,8 +144,8 @@ pub(super) fn play(
     stage: &Stage<'_>,
     mut bar: ReceiveBar,
     joining: Joining,
-) -> Outcome {
-    let mut outcome = Outcome::default();
+) -> PartResult {
+    let mut outcome = PartResult::default();
     let result = try_play(part, reach, stage, &mut bar, joining, &mut outcome);
     bar.end(match &result {
         Ok(()) if outcome.is_exact => "verified, equal to what was sent",
@@ -161,7 +161,7 @@ fn try_play(
     stage: &Stage<'_>,
     bar: &mut ReceiveBar,
     joining: Joining,
-    outcome: &mut Outcome,
+    outcome: &mut PartResult,
 ) -> Result<(), Failure> {
     let directory = stage.file.with_file_name(part.name);
     let open = || open(part, reach, stage, &directory);
@@ -176,18 +176,18 @@ fn try_play(
     drop(joining);
     let stop_at = (part.plan == Plan::Stopped).then_some(stage.source_symbols / 2);
     let mut life = listen(session?, stage, bar, stop_at, outcome)?;
-    if stop_at.is_some() && life.verdict == Verdict::Interrupted && !stage.stop.is_set() {
+    if stop_at.is_some() && life.outcome == Outcome::Interrupted && !stage.stop.is_set() {
         bar.say("stopped; starts again in a moment");
         std::thread::sleep(PAUSE);
         life = listen(open()?, stage, bar, None, outcome)?;
     }
     outcome.took = stage.elapsed().saturating_sub(outcome.joined_at);
-    if life.verdict != Verdict::Complete {
+    if life.outcome != Outcome::Complete {
         return Err(why(&life));
     }
     let received = directory.join(stage.file.file_name().unwrap_or_default());
     outcome.is_exact = same_bytes(stage.file, &received).map_err(|error| {
-        Failure::new(Verdict::Io, format!("cannot compare {received:?}: {error}"), "")
+        Failure::new(Outcome::Io, format!("cannot compare {received:?}: {error}"), "")
     })?;
     Ok(())
 }
@@ -215,7 +215,7 @@ fn listen(
     stage: &Stage<'_>,
     bar: &mut ReceiveBar,
     stop_at: Option<u64>,
-    outcome: &mut Outcome,
+    outcome: &mut PartResult,
 ) -> Result<ReceiveSummary, Error> {
     let stop = Stop::new();
     let life = session.run(&stop, &mut |event| match event {
@@ -239,9 +239,9 @@ fn why(life: &ReceiveSummary) -> Failure {
         None => {
             let (wanted, all) = (life.progress.symbols_wanted, life.progress.source_symbols);
             let message = format!("not complete: {wanted} of {all} symbols wanted");
-            let way_out = "run it again when this machine has less to do; and see what it can do: \
+            let hint = "run it again when this machine has less to do; and see what it can do: \
                            fontana doctor";
-            Failure::new(life.verdict, message, way_out)
+            Failure::new(life.outcome, message, hint)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the demonstration showed, in a table and in events.
 
-use super::receiver::{Outcome, Part, RECEIVERS};
+use super::receiver::{Part, PartResult, RECEIVERS};
 use crate::events::{DemoEvent, rounded, seconds, verified};
 use crate::send::PACKET_HEADER;
 use crate::units::Percent;
@@ -20,7 +20,7 @@ pub(super) fn separate_copies(one_copy: u64) -> u64 {
     RECEIVERS.iter().map(|part| (one_copy as f64 / (1.0 - part.loss)) as u64).sum()
 }
 
-pub(super) fn receiver(part: &Part, outcome: &Outcome) -> DemoEvent {
+pub(super) fn receiver(part: &Part, outcome: &PartResult) -> DemoEvent {
     DemoEvent::Receiver {
         name: part.name.into(),
         loss: outcome.loss().map(rounded),
@@ -32,14 +32,14 @@ pub(super) fn receiver(part: &Part, outcome: &Outcome) -> DemoEvent {
 }
 
 /// What the file is worth: nothing if it differs.
-fn trust(outcome: &Outcome) -> Verified {
+fn trust(outcome: &PartResult) -> Verified {
     match outcome.verified {
         Some(verified) if outcome.is_exact => verified,
         _ => Verified::None,
     }
 }
 
-pub(super) fn table(outcomes: &[Outcome]) -> String {
+pub(super) fn table(outcomes: &[PartResult]) -> String {
     let mut table = format!(
         "{:<12} {:>7} {:>10} {:>9} {:>23} {:>8}",
         "receiver", "loss", "joined at", "verified", "reception inefficiency", "seconds"
@@ -58,7 +58,7 @@ pub(super) fn table(outcomes: &[Outcome]) -> String {
             outcome.took.as_secs_f64(),
         );
     }
-    if outcomes.iter().any(Outcome::was_stopped) {
+    if outcomes.iter().any(PartResult::was_stopped) {
         table.push_str(if outcomes.iter().any(|outcome| outcome.resumed) {
             "\nthe stopped one was away for a second and went on with the symbols it had"
         } else {

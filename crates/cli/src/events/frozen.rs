@@ -36,8 +36,8 @@ fn interface() -> String {
     fields::<DoctorEvent>("fontana doctor", &mut text);
     fields::<LabEvent>("fontana lab", &mut text);
     fields::<RelayEvent>("fontana lab relay", &mut text);
-    for outcome in super::tests::OUTCOMES {
-        writeln!(text, "exit code {}: {}", outcome.code(), verdict(outcome)).unwrap();
+    for outcome in Outcome::ALL {
+        writeln!(text, "exit code {}: {}", exit::code(outcome), verdict(outcome)).unwrap();
     }
     text
 }

@@ -77,23 +77,10 @@ fn every_documented_field_is_explained() {
     }
 }
 
-pub(super) const OUTCOMES: [Verdict; 10] = [
-    Verdict::Complete,
-    Verdict::Usage,
-    Verdict::Incomplete,
-    Verdict::VerificationFailed,
-    Verdict::Io,
-    Verdict::Refused,
-    Verdict::Authentication,
-    Verdict::SourceChanged,
-    Verdict::NothingHeard,
-    Verdict::Interrupted,
-];
-
 #[test]
 fn the_words_for_verdicts_are_in_the_page() {
-    for one in OUTCOMES {
-        let row = format!("| {} | `{}` |", one.code(), verdict(one));
+    for one in Outcome::ALL {
+        let row = format!("| {} | `{}` |", exit::code(one), verdict(one));
         assert!(PAGE.contains(&row), "{row}");
     }
 }

@@ -6,25 +6,25 @@ use crate::events::{RelayEvent as Event, rounded, seconds};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Time};
 use fontana::net::{FrameError, Interface, Interfaces};
-use fontana::{Error, Stop, Verdict};
+use fontana::{Error, Outcome, Stop};
 use fontana_lab::relay::{Bottleneck, DirectionStats, Line, LossModel, Relay, RelayConfig};
 
 pub(crate) fn run(
     arguments: &LabRelayArguments,
     console: &Console,
     stop: &Stop,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     let interfaces = Interfaces::list()
-        .map_err(|error| Failure::new(Verdict::Io, format!("list interfaces: {error}"), ""))?;
+        .map_err(|error| Failure::new(Outcome::Io, format!("list interfaces: {error}"), ""))?;
     let select = |wanted| interfaces.select(wanted).map_err(Error::from);
     let [a, b] = arguments.between.as_slice() else {
-        return Err(Failure::new(Verdict::Usage, "a relay has two ends", "--between A B"));
+        return Err(Failure::new(Outcome::Usage, "a relay has two ends", "--between A B"));
     };
     let (a, b) = (select(a)?, select(b)?);
     let config = config(arguments, [a, b])?;
     if a.index == b.index {
         let message = format!("{} twice: a relay stands between two interfaces", a.name);
-        return Err(Failure::new(Verdict::Usage, message, "see which there are: ip link"));
+        return Err(Failure::new(Outcome::Usage, message, "see which there are: ip link"));
     }
     let mut relay = Relay::open([a, b], config.lines()).map_err(|error| failure(&error))?;
     stop_on_signals(stop)?;
@@ -34,12 +34,12 @@ pub(crate) fn run(
     let [there, back] = relay.stats();
     report(&a.name, &b.name, &there, console);
     report(&b.name, &a.name, &back, console);
-    ended.map_err(|error| failure(&error)).map(|()| Verdict::Interrupted)
+    ended.map_err(|error| failure(&error)).map(|()| Outcome::Interrupted)
 }
 
 /// What was typed, as what it means.
 fn config(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Result<RelayConfig, Failure> {
-    let usage = |message, way_out: String| Failure::new(Verdict::Usage, message, way_out);
+    let usage = |message, hint: String| Failure::new(Outcome::Usage, message, hint);
     let (loss, burst) = (arguments.loss, arguments.burst);
     let shortest = (loss / (1.0 - loss)).max(1.0);
     if let Some(burst) = burst.filter(|burst| loss < 1.0 && *burst < shortest) {
@@ -138,12 +138,12 @@ fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
 }
 
 fn failure(error: &FrameError) -> Failure {
-    let (verdict, way_out) = match error {
+    let (outcome, hint) = match error {
         FrameError::NotPermitted { .. } => {
-            (Verdict::Refused, "as root: ip netns exec NAMESPACE fontana lab relay ...")
+            (Outcome::Refused, "as root: ip netns exec NAMESPACE fontana lab relay ...")
         }
-        FrameError::Down { .. } => (Verdict::Io, "switch it on: ip link set NAME up"),
-        FrameError::System { .. } => (Verdict::Io, "raw sockets are for Linux, on Ethernet"),
+        FrameError::Down { .. } => (Outcome::Io, "switch it on: ip link set NAME up"),
+        FrameError::System { .. } => (Outcome::Io, "raw sockets are for Linux, on Ethernet"),
     };
-    Failure::new(verdict, error.to_string(), way_out)
+    Failure::new(outcome, error.to_string(), hint)
 }

@@ -3,12 +3,13 @@
 use crate::args::LabSwarmArguments;
 use crate::console::{Console, Failure};
 use crate::events::{LabEvent as Line, seconds};
+use crate::exit;
 use crate::progress;
-use fontana::Verdict;
+use fontana::Outcome;
 use fontana_lab::swarm::{Played, Swarm, Tally, digest, play};
 use std::time::Instant;
 
-pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Verdict, Failure> {
+pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Outcome, Failure> {
     let began = Instant::now();
     let LabSwarmArguments { seeds, seed, .. } = *arguments;
     let bar = console.bar(progress::cases());
@@ -28,7 +29,7 @@ pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Ve
     let well = || runs.iter().filter_map(|run| run.outcome.as_ref().ok());
     let sum = |count: fn(&Tally) -> u64| well().map(count).sum::<u64>();
     let breaches = runs.len() - well().count();
-    let verdict = if breaches == 0 { Verdict::Complete } else { Verdict::VerificationFailed };
+    let outcome = if breaches == 0 { Outcome::Complete } else { Outcome::VerificationFailed };
     let (receivers, deliveries) = (sum(|run| run.receivers), sum(|run| run.deliveries));
     let digest = digest(&runs);
     console.event(&Line::Swarm {
@@ -43,7 +44,7 @@ pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Ve
         version: env!("CARGO_PKG_VERSION").into(),
         commit: super::COMMIT.into(),
         seconds: seconds(began.elapsed()),
-        code: verdict.code(),
+        code: exit::code(outcome),
     });
     console.result(format_args!(
         "{} runs from seed {seed}, {receivers} receivers, {deliveries} deliveries; {breaches} broke an \
@@ -52,9 +53,9 @@ pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Ve
         super::COMMIT,
     ));
     match runs.iter().find(|run| run.outcome.is_err()) {
-        None => Ok(verdict),
+        None => Ok(outcome),
         Some(first) => Err(Failure::new(
-            verdict,
+            outcome,
             format!("{breaches} of {} runs broke an invariant", runs.len()),
             format!("to repeat the first: fontana lab swarm --seeds 1 --seed {}", first.seed),
         )),

@@ -3,7 +3,7 @@
 use crate::args::ReceiveArguments;
 use crate::console::{Console, Failure};
 use crate::units::Bytes;
-use fontana::{Device, Error, ReceiveOptions, ReceiveSession, Verdict};
+use fontana::{Device, Error, Outcome, ReceiveOptions, ReceiveSession};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -28,14 +28,14 @@ pub(super) fn open(
 
 fn standard_output(options: ReceiveOptions) -> Result<ReceiveSession, Failure> {
     if io::stdout().is_terminal() {
-        let way_out = "pipe it into a program: fontana recv --to - | tar x\nor into a file: > FILE";
-        return Err(Failure::new(Verdict::Usage, "standard output is this terminal", way_out));
+        let hint = "pipe it into a program: fontana recv --to - | tar x\nor into a file: > FILE";
+        return Err(Failure::new(Outcome::Usage, "standard output is this terminal", hint));
     }
     // The descriptor itself: the library's buffer looks for ends of lines.
     let output = io::stdout()
         .as_fd()
         .try_clone_to_owned()
-        .map_err(|error| Failure::new(Verdict::Io, format!("standard output: {error}"), ""))?;
+        .map_err(|error| Failure::new(Outcome::Io, format!("standard output: {error}"), ""))?;
     Ok(ReceiveSession::open_writer(options, File::from(output))?)
 }
 
@@ -51,12 +51,12 @@ fn confirm(device: &Device, yes: bool, console: &Console) -> Result<(), Failure>
     if console.is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         let message =
             format!("all that is on {what} will be lost, and there is no terminal to ask on");
-        return Err(Failure::new(Verdict::Usage, message, "say that it is right: --yes"));
+        return Err(Failure::new(Outcome::Usage, message, "say that it is right: --yes"));
     }
     console.ask(format_args!("all that is on {what} will be lost. Write to it? (yes or no) "));
     let mut answer = String::new();
     match io::stdin().read_line(&mut answer) {
         Ok(_) if answer.trim() == "yes" => Ok(()),
-        _ => Err(Failure::new(Verdict::Interrupted, "nothing was written", "")),
+        _ => Err(Failure::new(Outcome::Interrupted, "nothing was written", "")),
     }
 }

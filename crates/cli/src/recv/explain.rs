@@ -1,10 +1,10 @@
-//! Why a reception did not succeed, and the way out, in words.
+//! Why a reception did not succeed, and what to do about it, in words.
 
 use crate::args::ReceiveArguments;
 use crate::console::Failure;
 use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
-use fontana::{Error, MetadataMode, ReceiveSummary, Rejection, Verdict, Verified};
+use fontana::{Error, MetadataMode, Outcome, ReceiveSummary, Rejection, Verified};
 use std::net::SocketAddr;
 
 /// What the words depend on besides the outcome.
@@ -22,9 +22,9 @@ pub(super) struct Circumstances {
 /// An object that was given up.
 pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
     match reason {
-        Some(reason) => error(reason),
+        Some(reason) => Failure::from(reason),
         None => Failure::new(
-            Verdict::VerificationFailed,
+            Outcome::VerificationFailed,
             format!("{}: what arrives is not what was promised", some_of(names)),
             "somebody on this network forges packets, or a machine is broken; have the sender sign \
              or use another group, then receive again",
@@ -40,14 +40,6 @@ fn some_of(names: &[String]) -> String {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
-}
-
-/// An error of the library, in the words of this program's options.
-pub(super) fn error(error: &Error) -> Failure {
-    let failure = Failure::from(error);
-    let way_out = failure.way_out.replace("allow overwriting", "allow overwriting: --overwrite");
-    let way_out = way_out.replace("change the patterns", "see all names: fontana recv --list");
-    Failure { way_out, ..failure }
 }
 
 impl Circumstances {
@@ -69,27 +61,27 @@ impl Circumstances {
 
     /// Why nothing was completed when no single error says so.
     pub(super) fn explain(&self, summary: &ReceiveSummary) -> Failure {
-        let (message, way_out) = match summary.verdict {
-            Verdict::Authentication => self.authentication(summary),
-            Verdict::Refused => (
+        let (message, hint) = match summary.outcome {
+            Outcome::Authentication => self.authentication(summary),
+            Outcome::Refused => (
                 format!("the session on {} has more than {}", self.place, Bytes(self.max_size)),
                 "if you trust the sender, accept more: --max-size".into(),
             ),
-            Verdict::VerificationFailed => (
+            Outcome::VerificationFailed => (
                 format!("the table of contents of the session on {} is not valid", self.place),
                 "ask who runs the sender; another version of Fontana may be in use".into(),
             ),
-            Verdict::Interrupted => {
+            Outcome::Interrupted => {
                 (self.where_it_stood("interrupted", summary), self.going_on(summary))
             }
-            Verdict::Incomplete => {
+            Outcome::Incomplete => {
                 let longer = "allow more time (--timeout), and see that the sender is running";
-                let way_out = format!("{}\n{longer}", self.going_on(summary));
-                (self.where_it_stood("incomplete", summary), way_out)
+                let hint = format!("{}\n{longer}", self.going_on(summary));
+                (self.where_it_stood("incomplete", summary), hint)
             }
             _ => self.nothing_heard(summary),
         };
-        Failure::new(summary.verdict, message, way_out)
+        Failure::new(summary.outcome, message, hint)
     }
 
     /// What the next run can build on.
@@ -130,22 +122,22 @@ impl Circumstances {
         if was(Rejection::WrongKey) {
             let message =
                 format!("the session on {} is not signed with the ticket's key", self.place);
-            let way_out = format!(
+            let hint = format!(
                 "{heard} arrived and none was believed; compare the ticket with what the sender \
                  printed, and with the publisher"
             );
-            return (message, way_out);
+            return (message, hint);
         }
         if was(Rejection::OldVersion) {
             let message = format!(
                 "the session on {} is older than what this directory has had of the publisher",
                 self.place
             );
-            let way_out = format!(
+            let hint = format!(
                 "{heard} arrived and none was believed: somebody may be sending an old version \
                  again; if it is what you want, take it: --any-version"
             );
-            return (message, way_out);
+            return (message, hint);
         }
         let message = format!("the session on {} has expired", self.place);
         (message, format!("{heard} arrived; ask the publisher for a new one"))
@@ -157,23 +149,23 @@ impl Circumstances {
         let after = Time(whole_seconds(summary.progress.elapsed));
         if stats.datagrams == 0 {
             let joined = if self.is_group { "the group was joined" } else { "the port was open" };
-            let way_out = format!(
+            let hint = format!(
                 "{joined}, 0 packets arrived; check that the sender uses this interface's \
                  network: fontana doctor"
             );
-            return (format!("nothing heard on {place} for {after}"), way_out);
+            return (format!("nothing heard on {place} for {after}"), hint);
         }
         let malformed = match stats.malformed {
             0 => String::new(),
             n => format!(" and {} of no session", Count(n, "packet")),
         };
         if stats.session_packets == 0 {
-            let way_out = format!(
+            let hint = format!(
                 "{} of other sessions{malformed} arrived; compare the ticket with what the \
                  sender printed, or see what is there: fontana recv --group {group}",
                 Count(stats.foreign, "packet"),
             );
-            return (format!("the session was not heard on {place} for {after}"), way_out);
+            return (format!("the session was not heard on {place} for {after}"), hint);
         }
         if self.offered {
             let message = format!("no session on {place} was chosen in {after}");
@@ -187,7 +179,7 @@ impl Circumstances {
             MetadataMode::Flute => "without --flute if the sender is not plain FLUTE",
             MetadataMode::Fcast => "without --fcast if the sender is not FCAST",
         };
-        let way_out = format!("{heard}{malformed} arrived; wait longer, or receive {other_kind}");
-        (format!("no table of contents heard on {place} for {after}"), way_out)
+        let hint = format!("{heard}{malformed} arrived; wait longer, or receive {other_kind}");
+        (format!("no table of contents heard on {place} for {after}"), hint)
     }
 }

@@ -1,14 +1,15 @@
 //! `fontana recv --watch`: one version after the other.
 
-use super::explain::{self, Circumstances};
+use super::explain::Circumstances;
 use super::{Watch, begin};
 use crate::args::ReceiveArguments;
 use crate::console::{Console, Failure};
 use crate::events::{ReceiveEvent as Line, rounded, seconds};
+use crate::exit;
 use crate::hook::{Described, Hook};
 use crate::progress::OncePerSecond;
 use crate::signal::stop_on_signals;
-use fontana::{Ended, ReceiveOptions, ReceiveSummary, ReceiveWatch, Stop, Verdict, WatchEvent};
+use fontana::{Ended, Outcome, ReceiveOptions, ReceiveSummary, ReceiveWatch, Stop, WatchEvent};
 use std::collections::BTreeSet;
 
 pub(super) fn run(
@@ -16,7 +17,7 @@ pub(super) fn run(
     mut receive: ReceiveOptions,
     console: &Console,
     stop: &Stop,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     if receive.expectation.manifest.take().is_some() {
         // The ticket of one version: its number follows from its content.
         receive.expectation.tsi = None;
@@ -44,7 +45,7 @@ pub(super) fn run(
         hook: Hook::new(&arguments.exec, &arguments.output),
     };
     // What the hook made of the last version that was taken.
-    let mut content = Verdict::Complete;
+    let mut content = Outcome::Complete;
     let summary = fontana::watch(&options, stop, &mut |event| match event {
         WatchEvent::Joined(session) => {
             place.get_or_insert_with(|| begin(session, arguments, address, console));
@@ -66,13 +67,13 @@ pub(super) fn run(
     let summary = summary?;
     let last = &summary.last;
     let at_rest = last.ended == Ended::Done || last.manifest.is_none() && summary.taken > 0;
-    if summary.verdict != Verdict::Complete && !at_rest && !console.is_closed() {
+    if summary.outcome != Outcome::Complete && !at_rest && !console.is_closed() {
         let place = place.unwrap_or_else(|| address.to_string());
         let offered = watch.offers_told > 0;
         watch.tell(&Circumstances::new(place, address, arguments, offered).explain(last));
     }
     let mut line = Line::summary(last);
-    let verdict = summary.verdict.worst(content);
+    let verdict = summary.outcome.worst(content);
     line.set_verdict(verdict);
     console.event(&line);
     Ok(verdict)
@@ -107,12 +108,12 @@ impl Watch<'_> {
 
     fn given_up(&mut self, summary: &ReceiveSummary) {
         for error in &summary.failures {
-            self.tell(&explain::error(error));
+            self.tell(&Failure::from(&**error));
         }
         self.clear();
         let superseded = summary.ended == Ended::Superseded;
         let version = summary.manifest.map(|(_, version)| version);
-        let code = summary.verdict.code();
+        let code = exit::code(summary.outcome);
         self.console.event(&Line::GivenUp { version, superseded, code });
         if superseded {
             self.console.note("a newer version is being sent: going on with that");

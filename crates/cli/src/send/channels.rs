@@ -4,14 +4,14 @@ use crate::address;
 use crate::args::{CongestionScheme, SendArguments};
 use crate::console::Failure;
 use fontana::wire::{ChannelGroups, MAX_CHANNELS};
-use fontana::{Layering, LayeringScheme, Reach, Verdict};
+use fontana::{Layering, LayeringScheme, Outcome, Reach};
 use std::collections::BTreeSet;
 
 /// What `--to` and `--channels` mean: one group and those after it, or a list of groups; a broadcast
 /// address; or hosts.
 pub(super) fn reach(arguments: &SendArguments) -> Result<Reach, Failure> {
-    let usage = |message: &str, way_out: &str| {
-        Err(Failure::new(Verdict::Usage, message.to_owned(), way_out.to_owned()))
+    let usage = |message: &str, hint: &str| {
+        Err(Failure::new(Outcome::Usage, message.to_owned(), hint.to_owned()))
     };
     let to = arguments.to.iter().map(|to| address::parse(to)).collect::<Result<Vec<_>, _>>()?;
     let groups = to.iter().filter(|to| to.ip().is_multicast()).count();
@@ -59,9 +59,9 @@ pub(super) fn layering(arguments: &SendArguments) -> Result<Option<Layering>, Fa
             let several = arguments.channels.is_some_and(|count| count > 1);
             if arguments.layered || arguments.layers.len() > 1 || several {
                 let message = "layers without anything that decides how many a receiver takes";
-                let way_out =
+                let hint =
                     "leave out --layered, --channels and --layers, or --congestion-control none";
-                return Err(Failure::new(Verdict::Usage, message, way_out));
+                return Err(Failure::new(Outcome::Usage, message, hint));
             }
             return Ok(None);
         }

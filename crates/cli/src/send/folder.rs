@@ -5,7 +5,10 @@ use crate::args::SendArguments;
 use crate::console::{Console, Failure};
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
-use fontana::{FolderEvent, SendFolder, SendOptions, Stop, Verdict, lasting_ticket, send_folder};
+use fontana::{
+    Error, FolderEvent, Outcome, SendFolder, SendOptions, SetupError, Stop, lasting_ticket,
+    send_folder,
+};
 use std::time::Instant;
 
 pub(super) fn run(
@@ -14,9 +17,9 @@ pub(super) fn run(
     outline: &Outline,
     console: &Console,
     stop: &Stop,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     if send.signer.is_none() {
-        return Err(fontana::Error::NoSigner.into());
+        return Err(Error::from(SetupError::NoSigner).into());
     }
     let options =
         SendFolder { settle: arguments.settle, poll: arguments.poll, ..SendFolder::new(send) };
@@ -28,8 +31,8 @@ pub(super) fn run(
         match event {
             FolderEvent::Polling { reason, every } => {
                 let message = format!("the system does not tell of changes: {reason}");
-                let way_out = format!("they are looked for every {} s", every.as_secs());
-                console.warning(&message, &way_out);
+                let hint = format!("they are looked for every {} s", every.as_secs());
+                console.warning(&message, &hint);
             }
             FolderEvent::Version(session) => {
                 let ticket = lasting_ticket(session);
@@ -72,8 +75,8 @@ pub(super) fn run(
             stop.set();
         }
     })?;
-    Ok(match summary.verdict {
-        Verdict::Interrupted if time_is_up => Verdict::Complete,
+    Ok(match summary.outcome {
+        Outcome::Interrupted if time_is_up => Outcome::Complete,
         other => other,
     })
 }

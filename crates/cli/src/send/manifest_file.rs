@@ -2,7 +2,7 @@
 //! sender.
 
 use crate::console::Failure;
-use fontana::Verdict;
+use fontana::Outcome;
 use fontana::wire::{Manifest, ManifestLimits};
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
@@ -19,14 +19,14 @@ pub(super) fn read(path: &Path) -> Result<Option<Manifest>, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             let message = format!("cannot read the manifest {path:?}: {error}");
-            return Err(Failure::new(Verdict::Refused, message, "check its name and permissions"));
+            return Err(Failure::new(Outcome::Refused, message, "check its name and permissions"));
         }
         Ok(_) => {}
     }
     Manifest::parse(&bytes, &limits).map(Some).map_err(|error| {
         let message = format!("{path:?}: {error}");
-        let way_out = "copy it again from the first sender, or choose a new name to begin anew";
-        Failure::new(Verdict::Usage, message, way_out)
+        let hint = "copy it again from the first sender, or choose a new name to begin anew";
+        Failure::new(Outcome::Usage, message, hint)
     })
 }
 
@@ -35,15 +35,15 @@ pub(super) fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
     let failed = |error: &io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             let message = format!("another sender has just written {path:?}");
-            Failure::new(Verdict::Refused, message, "start again, to go on with what it says")
+            Failure::new(Outcome::Refused, message, "start again, to go on with what it says")
         }
         io::ErrorKind::StorageFull => {
-            Failure::new(Verdict::Io, format!("disk full: no room for {path:?}"), "free some space")
+            Failure::new(Outcome::Io, format!("disk full: no room for {path:?}"), "free some space")
         }
         _ => {
             let message = format!("cannot write the manifest {path:?}: {error}");
-            let way_out = "choose a directory that this user may write to";
-            Failure::new(Verdict::Refused, message, way_out)
+            let hint = "choose a directory that this user may write to";
+            Failure::new(Outcome::Refused, message, hint)
         }
     };
     let directory = match path.parent() {

@@ -3,7 +3,7 @@
 use crate::args::SendArguments;
 use crate::console::{Console, Failure};
 use crate::units::Bytes;
-use fontana::{SendOptions, StdinCopy, Verdict};
+use fontana::{Outcome, SendOptions, StdinCopy};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(super) enum Input {
 
 /// The content that the arguments name.
 pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
-    let usage = |message, way_out| Err(Failure::new(Verdict::Usage, message, way_out));
+    let usage = |message, hint| Err(Failure::new(Outcome::Usage, message, hint));
     let is_standard_input = |path: &PathBuf| path == Path::new("-");
     if !arguments.files.iter().any(is_standard_input) {
         return match (&arguments.spool, arguments.wait) {
@@ -40,8 +40,8 @@ pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
         return usage("standard input (-) beside other files", "send them in two sessions");
     }
     if io::stdin().is_terminal() {
-        let way_out = "send the output of a program: tar c DIR | fontana send -";
-        return usage("standard input is this terminal", way_out);
+        let hint = "send the output of a program: tar c DIR | fontana send -";
+        return usage("standard input is this terminal", hint);
     }
     Ok(match &arguments.spool {
         None => Input::Stream,

@@ -4,12 +4,13 @@ use super::{Outline, standard_input};
 use crate::args::{Fec, ProfileArgument, SendArguments};
 use crate::console::{Console, Failure};
 use crate::events::{SendEvent, Sent, seconds, verdict};
+use crate::exit;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Rate, Time};
 use fontana::wire::{Printable, PublicKey, Ticket};
 use fontana::{
-    SendOptions, SendProgress, SendSummary, Stop, StreamOptions, StreamSession, Verdict,
+    Outcome, SendOptions, SendProgress, SendSummary, Stop, StreamOptions, StreamSession,
 };
 use std::io;
 
@@ -19,7 +20,7 @@ pub(super) fn run(
     options: SendOptions,
     console: &Console,
     stop: &Stop,
-) -> Result<Verdict, Failure> {
+) -> Result<Outcome, Failure> {
     refuse_what_needs_the_end(arguments)?;
     let outline = Outline::of(arguments, &options)?;
     let copies = outline.reach.to.len() as u64;
@@ -77,8 +78,8 @@ fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
         Some((_, option)) => {
             let message =
                 format!("{option} with a stream, which is sent once and while it is made");
-            let way_out = "read standard input to its end first: --spool\nor leave the option out";
-            Err(Failure::new(Verdict::Usage, message, way_out))
+            let hint = "read standard input to its end first: --spool\nor leave the option out";
+            Err(Failure::new(Outcome::Usage, message, hint))
         }
     }
 }
@@ -121,10 +122,10 @@ fn announce(
     }
 }
 
-fn conclude(summary: &SendSummary, copies: u64, console: &Console) -> Verdict {
+fn conclude(summary: &SendSummary, copies: u64, console: &Console) -> Outcome {
     let sent = Sent::new(&summary.stats, summary.lost, copies);
     console.say_or_note(
-        summary.verdict == Verdict::Interrupted,
+        summary.outcome == Outcome::Interrupted,
         format_args!(
             "sent {} on the wire in {} and {} ({} source and {} repair symbols)",
             Bytes(sent.wire_bytes),
@@ -136,11 +137,11 @@ fn conclude(summary: &SendSummary, copies: u64, console: &Console) -> Verdict {
     );
     super::warn_of_lost(summary.lost, console);
     console.event(&SendEvent::Summary {
-        verdict: verdict(summary.verdict).into(),
-        code: summary.verdict.code(),
+        verdict: verdict(summary.outcome).into(),
+        code: exit::code(summary.outcome),
         seconds: seconds(summary.elapsed),
         passes: crate::events::passes(&summary.stats, summary.stats.source_symbols),
         sent,
     });
-    summary.verdict
+    summary.outcome
 }

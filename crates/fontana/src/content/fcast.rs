@@ -4,7 +4,7 @@
 //! not hold more of a file until it can use it.
 
 use super::{Content, ContentObject, ContentOptions, in_parallel, label, tree, unsuitable};
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use crate::geometry;
 use fontana_proto::ControlError;
 use fontana_store::{Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFiles};
@@ -104,11 +104,12 @@ fn parts<'a>(
         let count = file_length.div_ceil(slice_bytes.max(1)).max(1);
         let total = parts.len() as u64 + count;
         if total > MAX_OBJECTS {
-            return Err(Error::Range {
+            return Err(SetupError::Range {
                 what: "the number of files and slices of files",
                 actual: total,
                 allowed: "at most 99999: make slices longer, or send in several sessions",
-            });
+            }
+            .into());
         }
         let length = file_length.div_ceil(count);
         for index in 0..count {
@@ -161,11 +162,12 @@ fn object(
     let ContentOptions { code, symbol_size, block_symbols, .. } = *options;
     let length = extents.iter().map(|extent| extent.length).sum();
     if length > geometry::max_object_size(code, symbol_size) {
-        return Err(Error::Range {
+        return Err(SetupError::Range {
             what: "the length of a slice",
             actual: length,
             allowed: "one that a single object holds: make slices shorter",
-        });
+        }
+        .into());
     }
     let oti = geometry::object_oti(code, length, symbol_size, block_symbols);
     let layout = oti.layout().map_err(ControlError::from)?;

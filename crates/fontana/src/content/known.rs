@@ -4,7 +4,7 @@
 
 use super::table::objects_of;
 use super::{Content, ContentObject, ContentOptions, hash_blocks, tree};
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use fontana_proto::ControlError;
 use fontana_store::{
     Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFile, SourceFiles,
@@ -19,7 +19,7 @@ impl Content {
     /// Modes, and times of directories, may be others.
     ///
     /// # Errors
-    /// [`Error::Differs`] with the first file that is not as the manifest says.
+    /// [`SetupError::Differs`] with the first file that is not as the manifest says.
     pub(crate) fn of_manifest(
         options: &ContentOptions<'_>,
         manifest: &Manifest,
@@ -147,7 +147,9 @@ fn objects(
         };
         if !parts.iter().all(is_next) || end != object.oti.transfer_length {
             let name = format!("object {}", object.toi);
-            return Err(Error::Differs { name, what: "it is not made of these files".into() });
+            return Err(
+                SetupError::Differs { name, what: "it is not made of these files".into() }.into()
+            );
         }
         let layout = object.oti.layout().map_err(ControlError::from)?;
         let extents =
@@ -196,5 +198,5 @@ fn check_hashes(
 const OTHER_BYTES: &str = "its bytes are others";
 
 fn differs(name: &RelativePath, what: impl Into<String>) -> Error {
-    Error::Differs { name: name.to_string(), what: what.into() }
+    SetupError::Differs { name: name.to_string(), what: what.into() }.into()
 }

@@ -6,7 +6,7 @@
 //! end, in the order of the tree, in objects that hold many of them. Holes are in no object.
 
 use super::{ContentObject, ContentOptions};
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use crate::geometry;
 use fontana_proto::ControlError;
 use fontana_store::{
@@ -107,7 +107,9 @@ fn fragments(
     if options.plain && count > 1 {
         let allowed =
             "one that a single object holds: raise the symbol size, or send without FLUTE";
-        return Err(Error::Range { what: "the length of a file", actual: length, allowed });
+        return Err(
+            SetupError::Range { what: "the length of a file", actual: length, allowed }.into()
+        );
     }
     // Equal fragments, on whole symbols: none is much shorter than the others.
     let symbols = length.div_ceil(u64::from(options.symbol_size)).div_ceil(count.max(1));

@@ -1,7 +1,7 @@
 //! The files, directories and links that are to be sent, under the names that receivers see.
 
 use super::ContentOptions;
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use fontana_store::{FileIndex, Found, SourceFile, SourceFiles, Tree, TreeEntry};
 use fontana_wire::{
     DirectoryEntry, Entry, FileEntry, ManifestLimits, Metadata, RelativePath, SymlinkEntry,
@@ -28,21 +28,22 @@ pub(super) fn scan(options: &ContentOptions<'_>) -> Result<Scanned, Error> {
     }
     let limit = ManifestLimits::default().entries;
     if entries.len() > limit {
-        return Err(Error::Range {
+        return Err(SetupError::Range {
             what: "the number of files and directories",
             actual: entries.len() as u64,
             allowed: "at most a million: send them in several sessions, or in an archive",
-        });
+        }
+        .into());
     }
     let (mut files, mut others) = (Vec::new(), Vec::new());
     let mut names = BTreeMap::new();
     for entry in entries {
-        let path = RelativePath::new(&entry.name).map_err(|error| Error::Name {
+        let path = RelativePath::new(&entry.name).map_err(|error| SetupError::Name {
             name: fontana_wire::Printable(&entry.name).to_string(),
             error,
         })?;
         if let Some(first) = names.insert(path.clone(), entry.path.clone()) {
-            return Err(Error::SameName { first, second: entry.path });
+            return Err(SetupError::SameName { first, second: entry.path }.into());
         }
         match entry.found {
             Found::File(index) => files.push((path, index)),
@@ -70,11 +71,12 @@ fn rename(name: &[u8], roots: &mut [Vec<u8>], entries: &mut [TreeEntry]) -> Resu
             (*root, *old) = (name.to_vec(), name.to_vec());
             Ok(())
         }
-        (_, entries) => Err(Error::Range {
+        (_, entries) => Err(SetupError::Range {
             what: "the number of files and directories with a name of their own",
             actual: entries.len() as u64,
             allowed: "1, and a file",
-        }),
+        }
+        .into()),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::delivery::{DeliveryReport, OrderedDelivery};
 use super::object::{OpenObject, OpenedObject};
-use super::outcome::{Outcome, Over};
+use super::outcome::{Over, Results};
 use super::staging_root::StagingRoot;
 use super::target::{Target, TargetReport, TargetSetup};
 use super::threads::{Reports, Threads, WorkerShare, report_channels};
@@ -55,7 +55,7 @@ pub(super) fn run(
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =
         ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
-            .map_err(|error| Error::System { doing: "start the receive thread", error })?;
+            .map_err(Error::system("start the receive thread"))?;
 
     let (senders, reports) = report_channels();
     let abandoned = Stop::new();
@@ -90,7 +90,7 @@ pub(super) fn run(
             loss: LocalLoss::default(),
             losing: options.simulated_loss.map(Losing::new),
             delivery,
-            outcome: Outcome::default(),
+            outcome: Results::default(),
             observe,
         };
         let over = driver.run(stop, &rx, &reports, &commands, &options);
@@ -101,7 +101,7 @@ pub(super) fn run(
     let missing = target.end();
     let mut summary = summary?;
     for missing in missing {
-        summary.verdict = summary.verdict.worst(missing.verdict());
+        summary.outcome = summary.outcome.worst(missing.outcome());
         summary.failures.push(Arc::new(missing));
     }
     Ok(summary)
@@ -157,7 +157,7 @@ struct Driver<'a, 'b> {
     loss: LocalLoss,
     losing: Option<Losing>,
     delivery: OrderedDelivery,
-    outcome: Outcome,
+    outcome: Results,
     observe: &'a mut (dyn FnMut(ReceiveEvent<'_>) + 'b),
 }
 
@@ -236,10 +236,10 @@ impl Driver<'_, '_> {
                 },
                 recv(rx.batches()) -> batch => match batch {
                     Ok(batch) => self.on_batch(&batch)?,
-                    Err(_) => return Err(Error::System {
-                        doing: "receive",
-                        error: std::io::Error::other("the receiving socket failed"),
-                    }),
+                    Err(_) => {
+                        let error = std::io::Error::other("the receiving socket failed");
+                        return Err(Error::system("receive")(error));
+                    }
                 },
                 default(patience) => {}
             }

@@ -1,8 +1,8 @@
-//! How a reception ends: what has happened, and the verdict on it.
+//! How a reception ends: what was received, what failed, and the outcome that follows.
 
 use super::{Delivery, Ended, ObjectReport, ReceiveProgress, ReceiveSummary};
-use crate::error::Error;
-use crate::verdict::Verdict;
+use crate::error::{Error, TransferError};
+use crate::outcome::Outcome;
 use fontana_proto::{Rejection, Scope, SessionKey, StreamBreak, Verified};
 use fontana_wire::Hash;
 use std::collections::BTreeMap;
@@ -23,9 +23,9 @@ pub(super) enum Over {
     ConsumerGone,
 }
 
-/// What has happened so far.
+/// What was received and what failed until now.
 #[derive(Default)]
-pub(super) struct Outcome {
+pub(super) struct Results {
     pub(super) over: Option<Over>,
     pub(super) accepted: Option<Verified>,
     /// Hash and version of the manifest that was accepted.
@@ -40,7 +40,7 @@ pub(super) struct Outcome {
     pub(super) rejections: Vec<(SessionKey, Rejection)>,
 }
 
-impl Outcome {
+impl Results {
     /// What is told in the end.
     pub(super) fn summary(
         self,
@@ -50,7 +50,7 @@ impl Outcome {
     ) -> ReceiveSummary {
         let closed = over == Over::ConsumerGone;
         let delivery = delivered.map(|bytes| Delivery { bytes, closed });
-        let Outcome {
+        let Results {
             accepted,
             manifest,
             objects,
@@ -66,20 +66,20 @@ impl Outcome {
         failures.extend(
             broken
                 .filter(|(_, reason)| *reason != StreamBreak::Failed)
-                .map(|(missing, reason)| Error::StreamBroken { delivered, missing, reason })
-                .map(Arc::new),
+                .map(|(missing, reason)| TransferError::StreamBroken { delivered, missing, reason })
+                .map(|error| Arc::new(error.into())),
         );
         let start = match over {
-            Over::Complete | Over::NothingNew => Verdict::Complete,
-            Over::Superseded => Verdict::Incomplete,
-            Over::Interrupted | Over::ConsumerGone => Verdict::Interrupted,
-            Over::TimeUp if accepted.is_some() => Verdict::Incomplete,
-            Over::TimeUp | Over::Hopeless => verdict_of_silence(&rejections),
+            Over::Complete | Over::NothingNew => Outcome::Complete,
+            Over::Superseded => Outcome::Incomplete,
+            Over::Interrupted | Over::ConsumerGone => Outcome::Interrupted,
+            Over::TimeUp if accepted.is_some() => Outcome::Incomplete,
+            Over::TimeUp | Over::Hopeless => outcome_of_silence(&rejections),
             // An object was given up: the failures say why, or it was poisoned.
-            Over::GivenUp if failures.is_empty() || poisoned => Verdict::VerificationFailed,
-            Over::GivenUp => Verdict::Complete,
+            Over::GivenUp if failures.is_empty() || poisoned => Outcome::VerificationFailed,
+            Over::GivenUp => Outcome::Complete,
         };
-        let verdict = failures.iter().fold(start, |verdict, e| verdict.worst(e.verdict()));
+        let outcome = failures.iter().fold(start, |outcome, error| outcome.worst(error.outcome()));
         let ended = match over {
             Over::Complete | Over::GivenUp => Ended::Done,
             Over::TimeUp | Over::Hopeless => Ended::TimeUp,
@@ -88,7 +88,7 @@ impl Outcome {
             Over::Superseded => Ended::Superseded,
         };
         ReceiveSummary {
-            verdict,
+            outcome,
             ended,
             manifest,
             progress,
@@ -102,16 +102,16 @@ impl Outcome {
     }
 }
 
-/// The verdict when the time is up and nothing was accepted.
-fn verdict_of_silence(rejections: &[(SessionKey, Rejection)]) -> Verdict {
-    rejections.iter().fold(Verdict::NothingHeard, |verdict, (_, reason)| {
-        verdict.worst(match reason {
+/// The outcome when the time is up and nothing was accepted.
+fn outcome_of_silence(rejections: &[(SessionKey, Rejection)]) -> Outcome {
+    rejections.iter().fold(Outcome::NothingHeard, |outcome, (_, reason)| {
+        outcome.worst(match reason {
             Rejection::WrongKey | Rejection::Expired | Rejection::OldVersion => {
-                Verdict::Authentication
+                Outcome::Authentication
             }
-            Rejection::BadManifest => Verdict::VerificationFailed,
-            Rejection::TooLarge | Rejection::TooFast => Verdict::Refused,
-            Rejection::OtherSession | Rejection::OtherManifest => Verdict::NothingHeard,
+            Rejection::BadManifest => Outcome::VerificationFailed,
+            Rejection::TooLarge | Rejection::TooFast => Outcome::Refused,
+            Rejection::OtherSession | Rejection::OtherManifest => Outcome::NothingHeard,
         })
     })
 }

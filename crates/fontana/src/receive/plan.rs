@@ -128,7 +128,8 @@ impl TreePlan {
     /// Decides what becomes of every entry.
     ///
     /// # Errors
-    /// [`Error::Control`] if the manifest describes objects that cannot exist.
+    /// [`SetupError::TooMuch`](crate::SetupError::TooMuch) if the manifest describes objects that
+    /// cannot exist.
     pub(super) fn compute(
         tree: &ManifestTree<'_>,
         wanted: &Wanted<'_>,

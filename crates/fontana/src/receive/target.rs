@@ -137,7 +137,7 @@ impl Target {
             }
             _ => {
                 let error = std::io::Error::other("the session is of another kind");
-                Err(Error::System { doing: "make room for an object", error })
+                Err(Error::system("make room for an object")(error))
             }
         }
     }

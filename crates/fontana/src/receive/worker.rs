@@ -170,7 +170,7 @@ fn recover(
 ) -> Result<Hash, Error> {
     let plan = recipe.into_plan().ok_or_else(|| {
         let error = std::io::Error::other("a solved block has no solution any more");
-        Error::System { doing: "recover a block", error }
+        Error::system("recover a block")(error)
     })?;
     let slots: BTreeMap<Esi, u32> = repair.iter().copied().zip(0..).collect();
     let place =

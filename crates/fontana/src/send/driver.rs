@@ -4,8 +4,8 @@
 use super::train::Trains;
 use super::{SendProgress, SendSession, SendSummary};
 use crate::error::Error;
+use crate::outcome::Outcome;
 use crate::stop::Stop;
-use crate::verdict::Verdict;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender as ChannelSender, unbounded};
 use fontana_fec::Esi;
 use fontana_net::Clock;
@@ -203,9 +203,9 @@ impl Driver {
         elapsed: Duration,
         stats: fontana_proto::SenderStats,
     ) -> SendSummary {
-        let start = if interrupted { Verdict::Interrupted } else { Verdict::Complete };
-        let verdict = self.failures.iter().fold(start, |v, error| v.worst(error.verdict()));
-        SendSummary { verdict, elapsed, stats, lost: self.trains.lost, failures: self.failures }
+        let start = if interrupted { Outcome::Interrupted } else { Outcome::Complete };
+        let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
+        SendSummary { outcome, elapsed, stats, lost: self.trains.lost, failures: self.failures }
     }
 }
 

@@ -1,22 +1,22 @@
 //! Sending a stream: bytes of a reader, while they are made.
 //!
 //! ```no_run
-//! use fontana::{Stop, StreamOptions, StreamSession};
+//! use fontana::{Outcome, Stop, StreamOptions, StreamSession};
 //!
 //! let session = StreamSession::prepare(StreamOptions::new("dump"))?;
 //! println!("fontana recv '{}' --to -", session.ticket());
 //! let summary = session.run(std::io::stdin(), &Stop::new(), &mut |_progress| {})?;
-//! assert_eq!(summary.verdict.code(), 0);
+//! assert_eq!(summary.outcome, Outcome::Complete);
 //! # Ok::<(), fontana::Error>(())
 //! ```
 
 use super::train::Trains;
 use super::{FTI_BYTES, Numbers, SendProgress, SendSummary, Way, check_reach};
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use crate::geometry::Code;
+use crate::outcome::Outcome;
 use crate::reach::Reach;
 use crate::stop::Stop;
-use crate::verdict::Verdict;
 use crate::{geometry, memory};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use cut::{Cutter, Prepared};
@@ -115,7 +115,7 @@ impl StreamSession {
         numbers.check(56_403)?;
         check_reach(&options.reach, options.controlled_network)?;
         if options.reach.channels.count() > 1 {
-            return Err(Error::OneChannelOnly("a stream"));
+            return Err(SetupError::OneChannelOnly("a stream").into());
         }
         let name = single_component(&options.name)?;
         let way = Way::of(&options.reach)?;
@@ -169,8 +169,8 @@ impl StreamSession {
     /// room for; the reader has a thread of its own, which a read that never returns keeps.
     ///
     /// # Errors
-    /// [`Error::Send`] if the network refuses for good, [`Error::Thread`] if a thread cannot be
-    /// started. A reader that fails is told in the summary ([`Error::Producer`]), and to the
+    /// [`IoError::Send`] if the network refuses for good, [`IoError::Thread`] if a thread cannot be
+    /// started. A reader that fails is told in the summary ([`IoError::Producer`]), and to the
     /// receivers.
     pub fn run(
         self,
@@ -215,12 +215,10 @@ impl StreamSession {
 
 fn single_component(name: &[u8]) -> Result<RelativePath, Error> {
     let shown = || fontana_wire::Printable(name).to_string();
-    let path = RelativePath::new(name).map_err(|error| Error::Name { name: shown(), error })?;
+    let path =
+        RelativePath::new(name).map_err(|error| SetupError::Name { name: shown(), error })?;
     if path.components().count() > 1 {
-        return Err(Error::Unsupported {
-            name: shown(),
-            what: "a stream's name is no path".into(),
-        });
+        return Err(SetupError::StreamName { name: shown() }.into());
     }
     Ok(path)
 }
@@ -321,9 +319,9 @@ impl Driver {
     }
 
     fn summary(self, elapsed: Duration) -> SendSummary {
-        let start = if self.interrupted { Verdict::Interrupted } else { Verdict::Complete };
-        let verdict = self.failures.iter().fold(start, |v, error| v.worst(error.verdict()));
+        let start = if self.interrupted { Outcome::Interrupted } else { Outcome::Complete };
+        let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
         let stats = self.sender.stats();
-        SendSummary { verdict, elapsed, stats, lost: self.trains.lost, failures: self.failures }
+        SendSummary { outcome, elapsed, stats, lost: self.trains.lost, failures: self.failures }
     }
 }

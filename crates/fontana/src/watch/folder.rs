@@ -21,10 +21,10 @@
 //! Versions are milliseconds since 1970, or one more than the last: they increase over restarts
 //! without anything being stored, as long as the clock is not set back.
 
-use crate::error::Error;
+use crate::error::{Error, IoError, SetupError};
+use crate::outcome::Outcome;
 use crate::send::{SendOptions, SendProgress, SendSession, SendSummary};
 use crate::stop::Stop;
-use crate::verdict::Verdict;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use fontana_net::thread::spawn_scoped;
 use fontana_store::{Found, Identity, Timestamp, Tree};
@@ -76,7 +76,7 @@ pub enum FolderEvent<'a> {
 #[derive(Debug)]
 pub struct FolderSummary {
     /// Interrupted, or that a file of the last version changed.
-    pub verdict: Verdict,
+    pub outcome: Outcome,
     /// Versions that were sent.
     pub versions: u64,
 }
@@ -96,14 +96,15 @@ const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Sends every state of the directory that has come to rest until `stop` says so.
 ///
 /// # Errors
-/// [`Error::NoSigner`]; what [`SendSession::prepare`] fails with if it is for another reason than the
-/// state of a file, and at the beginning for any.
+/// [`SetupError::NoSigner`]; what [`SendSession::prepare`] fails with if it is for another reason
+/// than the state of a file, and at the beginning for any.
 pub fn send_folder(
     options: &SendFolder,
     stop: &Stop,
     observe: &mut dyn FnMut(FolderEvent<'_>),
 ) -> Result<FolderSummary, Error> {
-    let key = options.send.signer.as_ref().map(SecretKey::public_key).ok_or(Error::NoSigner)?;
+    let key =
+        options.send.signer.as_ref().map(SecretKey::public_key).ok_or(SetupError::NoSigner)?;
     let send = SendOptions {
         tsi: Some(options.send.tsi.unwrap_or_else(|| Tsi::of_publisher(&key))),
         ..options.send.clone()
@@ -140,7 +141,7 @@ fn send_versions(
     stop: &Stop,
     observe: &mut dyn FnMut(FolderEvent<'_>),
 ) -> Result<FolderSummary, Error> {
-    let mut summary = FolderSummary { verdict: Verdict::Interrupted, versions: 0 };
+    let mut summary = FolderSummary { outcome: Outcome::Interrupted, versions: 0 };
     while !stop.is_set() {
         let session = match prepared.recv_timeout(STOP_LATENCY) {
             Ok(Ok(session)) => session,
@@ -163,8 +164,8 @@ fn send_versions(
             }
         })?;
         observe(FolderEvent::Ended(&sent));
-        summary.verdict = match sent.verdict {
-            Verdict::Complete => Verdict::Interrupted,
+        summary.outcome = match sent.outcome {
+            Outcome::Complete => Outcome::Interrupted,
             other => other,
         };
     }
@@ -175,11 +176,8 @@ fn send_versions(
 fn is_passing(error: &Error) -> bool {
     !matches!(
         error,
-        Error::Send(_)
-            | Error::Interface(_)
-            | Error::Mtu(_)
-            | Error::Thread(_)
-            | Error::System { .. }
+        Error::Io(IoError::Send(_) | IoError::Thread(_) | IoError::System { .. })
+            | Error::Setup(SetupError::Send(_) | SetupError::Interface(_) | SetupError::Mtu(_))
     )
 }
 
@@ -305,7 +303,7 @@ impl Folder {
                 false
             }
             // What vanished while it was read is gone in the next snapshot.
-            Err(Error::Source(error))
+            Err(Error::Io(IoError::Source(error)))
                 if error.category() == fontana_proto::Category::SourceChanged =>
             {
                 false

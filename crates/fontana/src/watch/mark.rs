@@ -14,7 +14,7 @@
 //! Numbers are big-endian. The hash finds what was torn or changed by accident; whoever may write to
 //! the directory as this user needs no mark to do harm.
 
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use fontana_store::TargetDirectory;
 use fontana_wire::{PublicKey, RelativePath};
 use std::collections::BTreeSet;
@@ -38,21 +38,22 @@ impl Mark {
     /// Reads the mark of a publisher; `None` if the directory has none.
     ///
     /// # Errors
-    /// [`Error::Mark`] if it is not a whole one of this publisher, [`Error::Staging`].
+    /// [`SetupError::Mark`] if it is not a whole one of this publisher,
+    /// [`IoError::Staging`](crate::IoError::Staging).
     pub(crate) fn read(
         target: &TargetDirectory,
         publisher: &PublicKey,
     ) -> Result<Option<Self>, Error> {
         let name = name(publisher);
         let Some(bytes) = target.read_memo(&name, MAX_SIZE)? else { return Ok(None) };
-        let wrong = || Error::Mark { path: target.memo_path(&name) };
-        parse(&bytes, publisher).map(Some).ok_or_else(wrong)
+        let wrong = || SetupError::Mark { path: target.memo_path(&name) };
+        Ok(Some(parse(&bytes, publisher).ok_or_else(wrong)?))
     }
 
     /// Writes it; it would survive a power failure then.
     ///
     /// # Errors
-    /// [`Error::Staging`].
+    /// [`IoError::Staging`](crate::IoError::Staging).
     pub(crate) fn write(
         &self,
         target: &TargetDirectory,
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(Mark::read(&target, &key(2)).unwrap(), None);
         let file = |seed| target.memo_path(&name(&key(seed)));
         std::fs::rename(file(1), file(2)).unwrap();
-        assert!(matches!(Mark::read(&target, &key(2)), Err(Error::Mark { .. })));
+        assert!(matches!(Mark::read(&target, &key(2)), Err(Error::Setup(SetupError::Mark { .. }))));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use fontana::wire::{
     CarouselInstance, CompoundHeader, CompoundMetadata, ContentEncoding, Equivalence,
     FdtContentEncoding, InternetChecksum, Slice, Toi,
 };
-use fontana::{Code, MetadataMode, ReceiveOptions, SendOptions, SimulatedLoss, Verdict, Verified};
+use fontana::{Code, MetadataMode, Outcome, ReceiveOptions, SendOptions, SimulatedLoss, Verified};
 use sha1::Digest;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn transfer(files: &Files, loss: f64, change: impl FnOnce(&mut SendOptions)) -> 
 
 #[track_caller]
 fn assert_complete(received: &Received, files: &Files) {
-    assert_eq!(received.summary.verdict, Verdict::Complete, "{:?}", received.summary);
+    assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
     assert_same(&received.files, files);
     assert_eq!(received.summary.verified, Some(Verified::None), "nobody vouches for them");
 }
@@ -124,14 +124,14 @@ fn assert_arrives(bytes: &[u8], name: &str, content: &[u8]) {
 
 /// The object is refused, for the reason given, and the honest file is there.
 #[track_caller]
-fn assert_refused(bytes: &[u8], code: u8, reason: &str) {
+fn assert_refused(bytes: &[u8], outcome: Outcome, reason: &str) {
     let received = receive(beside_an_honest_file(bytes), |_| {});
-    assert_only_honest(&received, code, reason);
+    assert_only_honest(&received, outcome, reason);
 }
 
 #[track_caller]
-fn assert_only_honest(received: &Received, code: u8, reason: &str) {
-    assert_eq!(received.code(), code, "{:?}", received.summary);
+fn assert_only_honest(received: &Received, outcome: Outcome, reason: &str) {
+    assert_eq!(received.summary.outcome, outcome, "{:?}", received.summary);
     let failures: Vec<_> = received.summary.failures.iter().map(ToString::to_string).collect();
     assert!(failures.iter().any(|failure| failure.contains(reason)), "{failures:?}");
     assert_same(&received.files, &honest_files());
@@ -180,7 +180,11 @@ fn a_checksum_over_the_header_alone_leaves_the_data_to_the_digest() {
     assert_arrives(&with_header_checksum(metadata.clone(), &bytes), "other", &bytes);
     let mut damaged = bytes.clone();
     damaged[1_000] ^= 1;
-    assert_refused(&with_header_checksum(metadata, &damaged), 4, "SHA-256");
+    assert_refused(
+        &with_header_checksum(metadata, &damaged),
+        Outcome::VerificationFailed,
+        "SHA-256",
+    );
     assert_arrives(&with_header_checksum(named("other"), &damaged), "other", &damaged);
 }
 
@@ -189,34 +193,50 @@ fn an_object_that_contradicts_itself_is_refused() {
     let bytes = noise(2_000, 1);
     let mut damaged = object(named("other"), &bytes);
     *damaged.last_mut().unwrap() ^= 1;
-    assert_refused(&damaged, 4, "checksum");
+    assert_refused(&damaged, Outcome::VerificationFailed, "checksum");
     let is = |metadata| object(metadata, &bytes);
     let other = || named("other");
-    assert_refused(&is(CompoundMetadata { sha1: Some([0; 20]), ..other() }), 4, "SHA-1");
-    assert_refused(&is(CompoundMetadata { sha256: Some([0; 32]), ..other() }), 4, "SHA-256");
+    assert_refused(
+        &is(CompoundMetadata { sha1: Some([0; 20]), ..other() }),
+        Outcome::VerificationFailed,
+        "SHA-1",
+    );
+    assert_refused(
+        &is(CompoundMetadata { sha256: Some([0; 32]), ..other() }),
+        Outcome::VerificationFailed,
+        "SHA-256",
+    );
     for (content_length, reason) in [(1_999, "bytes"), (2_001, "more than its object can hold")] {
         let metadata = CompoundMetadata { content_length: Some(content_length), ..other() };
-        assert_refused(&is(metadata), 4, reason);
+        assert_refused(&is(metadata), Outcome::VerificationFailed, reason);
     }
-    assert_refused(&is(CompoundMetadata { content_encoding: gzipped(), ..other() }), 4, "gzip");
+    assert_refused(
+        &is(CompoundMetadata { content_encoding: gzipped(), ..other() }),
+        Outcome::VerificationFailed,
+        "gzip",
+    );
     let unknown = Some(FdtContentEncoding::Unknown("br".to_owned()));
-    assert_refused(&is(CompoundMetadata { content_encoding: unknown, ..other() }), 6, "\"br\"");
-    assert_refused(b"something else", 4, "version");
-    assert_refused(&[0, 0], 4, "FCAST header");
+    assert_refused(
+        &is(CompoundMetadata { content_encoding: unknown, ..other() }),
+        Outcome::Refused,
+        "\"br\"",
+    );
+    assert_refused(b"something else", Outcome::VerificationFailed, "version");
+    assert_refused(&[0, 0], Outcome::VerificationFailed, "FCAST header");
 }
 
 #[test]
 fn names_that_lead_elsewhere_are_refused() {
     for name in ["../x", "..%2Fx", "a%00b", "C:\\x", ".fontana-fcast-127-0-0-1-4660/0", ""] {
-        assert_refused(&object(named(name), b"bytes"), 6, "");
+        assert_refused(&object(named(name), b"bytes"), Outcome::Refused, "");
     }
-    assert_refused(&object(CompoundMetadata::default(), b"bytes"), 6, "");
+    assert_refused(&object(CompoundMetadata::default(), b"bytes"), Outcome::Refused, "");
 }
 
 #[test]
 fn of_two_objects_of_the_same_name_the_first_that_is_whole_has_it() {
     let received = receive(beside_an_honest_file(&object(named("honest"), b"bytes")), |_| {});
-    assert_eq!(received.code(), 6, "{:?}", received.summary);
+    assert_eq!(received.summary.outcome, Outcome::Refused, "{:?}", received.summary);
     assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
     // Which one that is depends on when the receiver came.
     let either = [honest(), b"bytes".to_vec()];
@@ -233,7 +253,7 @@ fn a_file_that_exists_is_left_alone() {
     let session = beside_an_honest_file(&object(named("mine"), b"bytes"));
     let _sender = session.repeat(&reach);
     let received = receiver.run();
-    assert_eq!(received.code(), 6);
+    assert_eq!(received.summary.outcome, Outcome::Refused);
     assert_eq!(received.files["mine"], b"precious");
 }
 
@@ -269,7 +289,7 @@ fn a_file_without_all_its_slices_is_reported_with_what_is_missing() {
     let bytes = noise(3_000, 1);
     let session = slices(&[slice(1, 1_000, &bytes[1_000..2_000])]);
     let received = receive(session, |_| {});
-    assert_only_honest(&received, 3, "\"sliced\" lacks 2 of its 3 slices: 0, 2");
+    assert_only_honest(&received, Outcome::Incomplete, "\"sliced\" lacks 2 of its 3 slices: 0, 2");
 }
 
 #[test]
@@ -289,7 +309,7 @@ fn slices_that_contradict_each_other_make_no_file() {
     ];
     for (objects, reason) in cases {
         let received = receive(slices(&objects), |_| {});
-        assert_only_honest(&received, 4, reason);
+        assert_only_honest(&received, Outcome::VerificationFailed, reason);
     }
     let lengthless = CompoundMetadata {
         slice: Some(Slice { count: 3, index: 1, offset: 0 }),
@@ -298,7 +318,7 @@ fn slices_that_contradict_each_other_make_no_file() {
     let longer = CompoundMetadata { content_length: Some(3_001), ..lengthless.clone() };
     for (metadata, reason) in [(lengthless, "how long"), (longer, "different things")] {
         let received = receive(slices(&[slice(0, 0, b""), object(metadata, b"")]), |_| {});
-        assert_only_honest(&received, 4, reason);
+        assert_only_honest(&received, Outcome::VerificationFailed, reason);
     }
 }
 
@@ -310,7 +330,7 @@ fn a_session_cannot_promise_more_than_is_accepted() {
     assert!(received.summary.failures.iter().any(|e| e.to_string().contains("bytes")));
     assert_same(&received.files, &Files::new());
     let received = receive(session(), |options| options.max_bytes = most);
-    assert_only_honest(&received, 3, "lacks 2 of its 3 slices: 1-2");
+    assert_only_honest(&received, Outcome::Incomplete, "lacks 2 of its 3 slices: 1-2");
 }
 
 #[test]
@@ -320,7 +340,7 @@ fn without_a_complete_descriptor_a_receiver_cannot_know_that_it_has_everything()
     let listing_more = honest_session().file_with_fti(9, &all_up_to(2).emit());
     for session in [none, honest_session().file_with_fti(9, &incomplete.emit()), listing_more] {
         let received = receive(session, |options| options.timeout = Some(PATIENCE));
-        assert_eq!(received.code(), 3, "{:?}", received.summary);
+        assert_eq!(received.summary.outcome, Outcome::Incomplete, "{:?}", received.summary);
         // What has arrived has its name all the same.
         assert_same(&received.files, &honest_files());
     }
@@ -383,7 +403,7 @@ fn a_descriptor_that_is_none_fails_and_the_next_one_is_taken() {
         .file_with_fti(8, &nonsense)
         .wait(Duration::from_millis(200))
         .file_with_fti(9, &all_up_to(1).emit());
-    assert_only_honest(&receive(session, |_| {}), 4, "element");
+    assert_only_honest(&receive(session, |_| {}), Outcome::VerificationFailed, "element");
 }
 
 #[test]
@@ -400,7 +420,7 @@ fn sessions_with_tables_are_not_taken_for_fcast() {
         let paths = paths.clone();
         let _sender = FontanaSender::start(&reach, paths, |o| o.metadata = metadata);
         let received = receiver.run();
-        assert_eq!(received.summary.verdict, Verdict::NothingHeard, "{:?}", received.summary);
+        assert_eq!(received.summary.outcome, Outcome::NothingHeard, "{:?}", received.summary);
         assert_same(&received.files, &Files::new());
     }
 }

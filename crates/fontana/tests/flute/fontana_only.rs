@@ -3,7 +3,7 @@
 use super::fontana_side::{
     Files, FontanaReceiver, FontanaSender, MIB, Received, air, assert_same, files_of, reach, write,
 };
-use fontana::{Code, MetadataMode, Ordering, SendOptions, SimulatedLoss, Verdict};
+use fontana::{Code, MetadataMode, Ordering, Outcome, SendOptions, SimulatedLoss};
 
 fn transfer(files: &Files, loss: f64, change: impl FnOnce(&mut SendOptions)) -> Received {
     let _air = air();
@@ -18,7 +18,7 @@ fn transfer(files: &Files, loss: f64, change: impl FnOnce(&mut SendOptions)) -> 
 
 #[track_caller]
 fn assert_complete(received: &Received, files: &Files) {
-    assert_eq!(received.summary.verdict, Verdict::Complete, "{:?}", received.summary);
+    assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
     assert_same(&received.files, files);
 }
 

@@ -156,12 +156,6 @@ pub(crate) struct Received {
     _target: tempfile::TempDir,
 }
 
-impl Received {
-    pub(crate) fn code(&self) -> u8 {
-        self.summary.verdict.code()
-    }
-}
-
 /// A receiver of plain FLUTE that has joined its group.
 pub(crate) struct FontanaReceiver {
     session: ReceiveSession,

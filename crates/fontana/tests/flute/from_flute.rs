@@ -11,7 +11,7 @@ use super::peer::{
 use flute::core::{Oti, lct::Cenc};
 use flute::sender::{Config, FdtXmlProfile, Profile, TOIMaxLength, TransferConfig};
 use fontana::wire::{Packet, Toi};
-use fontana::{Verdict, Verified};
+use fontana::{Outcome, Verified};
 use std::time::{Duration, SystemTime};
 
 /// Sends files from the peer to Fontana, which listens first.
@@ -26,7 +26,7 @@ fn transfer(files: &Files, oti: &Oti, config: &Config, cenc: Cenc, losing: Losin
 #[track_caller]
 fn assert_complete(received: &Received, files: &Files) {
     let summary = &received.summary;
-    assert_eq!(summary.verdict, Verdict::Complete, "{summary:?}");
+    assert_eq!(summary.outcome, Outcome::Complete, "{summary:?}");
     assert_eq!(summary.verified, Some(Verified::None));
     assert_eq!(summary.objects.len(), files.len());
     assert_same(&received.files, files);
@@ -240,7 +240,7 @@ fn a_file_whose_code_is_not_known_is_refused_and_the_one_beside_it_arrives() {
     sender.publish(SystemTime::now()).unwrap();
     let _sender = send(&reach, sender, Losing::permille(0));
     let received = receiver.run();
-    assert_eq!(received.code(), 6);
+    assert_eq!(received.summary.outcome, Outcome::Refused);
     assert_same(&received.files, &files);
     assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
     let failure = &received.summary.failures[0];
@@ -262,7 +262,7 @@ fn a_file_whose_md5_is_wrong_is_not_put_under_its_name() {
         sender.publish(SystemTime::now()).unwrap();
         let _sender = send(&reach, sender, Losing::permille(0));
         let received = receiver.run();
-        assert_eq!(received.code(), 4);
+        assert_eq!(received.summary.outcome, Outcome::VerificationFailed);
         assert_same(&received.files, &files);
         assert_eq!(received.failed, ["wrong"]);
     }

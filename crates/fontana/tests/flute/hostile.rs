@@ -4,7 +4,7 @@
 use super::fontana_side::{Files, FontanaReceiver, Received, air, assert_same, noise, reach};
 use super::handmade::{Session, described, oti, table, without_oti};
 use fontana::wire::{ContentEncoding, FdtContentEncoding, FdtFile, Toi};
-use fontana::{ReceiveOptions, Rejection};
+use fontana::{Outcome, ReceiveOptions, Rejection};
 use fontana_fec::{FecScheme, Oti};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -36,8 +36,8 @@ fn receive(session: Session, change: impl FnOnce(&mut ReceiveOptions)) -> Receiv
 
 /// The other file is not there, for the reason given, and the honest one is.
 #[track_caller]
-fn assert_refused(received: &Received, code: u8, reason: &str) {
-    assert_eq!(received.code(), code, "{:?}", received.summary);
+fn assert_refused(received: &Received, outcome: Outcome, reason: &str) {
+    assert_eq!(received.summary.outcome, outcome, "{:?}", received.summary);
     assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
     let failure = &received.summary.failures[0];
     assert!(failure.to_string().contains(reason), "{failure}");
@@ -49,7 +49,7 @@ fn an_honest_session_made_by_hand_arrives() {
     let bytes = noise(3_000, 1);
     let session = beside_an_honest_file(described(1, "other", &bytes), &bytes);
     let received = receive(session, |_| {});
-    assert_eq!(received.code(), 0);
+    assert_eq!(received.summary.outcome, Outcome::Complete);
     let mut files = honest_files();
     files.insert("other".to_owned(), bytes);
     assert_same(&received.files, &files);
@@ -72,7 +72,7 @@ fn transmission_information_in_packets_alone_is_enough_before_and_after_the_tabl
         session = session.file_with_fti(toi, &bytes);
     }
     let received = receive(session, |_| {});
-    assert_eq!(received.code(), 0, "{:?}", received.summary);
+    assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
     assert_same(&received.files, &files(1..5).map(|(toi, bytes)| (name(toi), bytes)).collect());
 }
 
@@ -85,7 +85,7 @@ fn a_file_of_unknown_geometry_is_waited_for_when_all_others_are_there() {
         .wait(Duration::from_millis(300))
         .file_with_fti(1, &bytes);
     let received = receive(session, |_| {});
-    assert_eq!(received.code(), 0, "{:?}", received.summary);
+    assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
     let mut files = honest_files();
     files.insert("other".to_owned(), bytes);
     assert_same(&received.files, &files);
@@ -125,7 +125,12 @@ fn names_that_lead_elsewhere_are_refused() {
     ] {
         let session = beside_an_honest_file(described(1, location, &bytes), &bytes);
         let received = receive(session, |_| {});
-        assert_eq!(received.code(), 6, "{location:?}: {:?}", received.summary);
+        assert_eq!(
+            received.summary.outcome,
+            Outcome::Refused,
+            "{location:?}: {:?}",
+            received.summary
+        );
         assert_same(&received.files, &honest_files());
     }
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
@@ -139,7 +144,12 @@ fn an_absolute_name_stays_in_the_target() {
     for location in [absolute.clone(), format!("file://{absolute}")] {
         let session = beside_an_honest_file(described(1, &location, &bytes), &bytes);
         let received = receive(session, |_| {});
-        assert_eq!(received.code(), 0, "{location:?}: {:?}", received.summary);
+        assert_eq!(
+            received.summary.outcome,
+            Outcome::Complete,
+            "{location:?}: {:?}",
+            received.summary
+        );
         let mut files = honest_files();
         files.insert(absolute[1..].to_owned(), bytes.clone());
         assert_same(&received.files, &files);
@@ -159,7 +169,7 @@ fn a_link_in_the_target_is_never_a_way_out_of_it() {
         let session = beside_an_honest_file(described(1, "way/out/x", &bytes), &bytes);
         let _sender = session.repeat(&reach);
         let received = receiver.run();
-        assert_eq!(received.code(), 6, "{:?}", received.summary);
+        assert_eq!(received.summary.outcome, Outcome::Refused, "{:?}", received.summary);
         assert_same(&received.files, &honest_files());
     }
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
@@ -170,24 +180,26 @@ fn a_directory_that_is_there_keeps_its_mode_and_a_new_one_has_the_usual_one() {
     let bytes = noise(2_000, 1);
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     // Complete, and with a file that never comes.
-    for code in [0, 3] {
+    for outcome in [Outcome::Complete, Outcome::Incomplete] {
         let _air = air();
         let reach = reach();
         let receiver = FontanaReceiver::join(&reach, |options| {
             options.overwrite = true;
-            options.timeout = Some(Duration::from_secs(if code == 0 { 60 } else { 3 }));
+            options.timeout =
+                Some(Duration::from_secs(if outcome == Outcome::Complete { 60 } else { 3 }));
         });
         let target = receiver.target().to_owned();
         let (private, usual) = (target.join("private"), target.join("usual"));
         std::fs::create_dir(&usual).unwrap();
         std::fs::create_dir(&private).unwrap();
         std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o700)).unwrap();
-        let missing = (code == 3).then(|| described(7, "private/never/y", &bytes));
+        let missing =
+            (outcome == Outcome::Incomplete).then(|| described(7, "private/never/y", &bytes));
         let table = [described(1, "private/new/x", &bytes)].into_iter().chain(missing);
         let session = Session::default().table(table).file(1, &bytes);
         let _sender = session.repeat(&reach);
         let received = receiver.run();
-        assert_eq!(received.code(), code, "{:?}", received.summary);
+        assert_eq!(received.summary.outcome, outcome, "{:?}", received.summary);
         assert_eq!(received.files["private/new/x"], bytes);
         assert_eq!((mode(&private), mode(&private.join("new"))), (0o700, mode(&usual)));
         assert!(!private.join("never").exists());
@@ -202,7 +214,7 @@ fn two_files_with_one_name_are_not_mixed() {
         .file(1, &first)
         .file(2, &second);
     let received = receive(session, |_| {});
-    assert_eq!(received.code(), 6);
+    assert_eq!(received.summary.outcome, Outcome::Refused);
     assert_same(&received.files, &Files::from([("a/name".to_owned(), first)]));
 }
 
@@ -215,7 +227,7 @@ fn nothing_lies_below_a_file_and_no_file_takes_the_place_of_a_directory() {
             .file(2, &second)
             .file(1, &first);
         let received = receive(session, |_| {});
-        assert_eq!(received.code(), 6);
+        assert_eq!(received.summary.outcome, Outcome::Refused);
         assert_same(&received.files, &Files::from([(one.to_owned(), first.clone())]));
     }
 }
@@ -230,7 +242,7 @@ fn a_file_that_exists_is_left_alone() {
     let session = beside_an_honest_file(described(1, "mine", &bytes), &bytes);
     let _sender = session.repeat(&reach);
     let received = receiver.run();
-    assert_eq!(received.code(), 6);
+    assert_eq!(received.summary.outcome, Outcome::Refused);
     let mut files = honest_files();
     files.insert("mine".to_owned(), b"precious".to_vec());
     assert_same(&received.files, &files);
@@ -242,7 +254,7 @@ fn a_content_encoding_that_is_not_known_is_refused_by_name() {
     let encoding = FdtContentEncoding::Unknown("br".to_owned());
     let file = FdtFile { content_encoding: Some(encoding), ..described(1, "other", &bytes) };
     let received = receive(beside_an_honest_file(file, &bytes), |_| {});
-    assert_refused(&received, 6, "content encoding \"br\"");
+    assert_refused(&received, Outcome::Refused, "content encoding \"br\"");
 }
 
 #[test]
@@ -259,7 +271,7 @@ fn data_that_cannot_be_decompressed_fails_verification() {
             ..described(1, "other", &bytes)
         };
         let received = receive(beside_an_honest_file(file, &bytes), |_| {});
-        assert_refused(&received, 4, encoding.name());
+        assert_refused(&received, Outcome::VerificationFailed, encoding.name());
     }
 }
 
@@ -273,7 +285,7 @@ fn a_length_that_no_object_could_hold_is_refused_before_room_is_made_for_it() {
             ..described(1, "other", &bytes)
         };
         let received = receive(beside_an_honest_file(file, &bytes), |_| {});
-        assert_refused(&received, 4, "more than its object can hold");
+        assert_refused(&received, Outcome::VerificationFailed, "more than its object can hold");
     }
 }
 
@@ -282,7 +294,7 @@ fn a_file_shorter_or_longer_than_the_table_says_fails_verification() {
     let bytes = noise(2_000, 1);
     let shorter = FdtFile { content_length: Some(1_999), ..described(1, "other", &bytes) };
     let received = receive(beside_an_honest_file(shorter, &bytes), |_| {});
-    assert_refused(&received, 4, "length");
+    assert_refused(&received, Outcome::VerificationFailed, "length");
 }
 
 #[test]
@@ -290,7 +302,7 @@ fn object_numbers_that_fontana_keeps_for_itself_are_refused_aloud() {
     let bytes = noise(2_000, 1);
     for toi in [Toi::HEAD, Toi::MANIFEST] {
         let session = beside_an_honest_file(described(toi.0, "other", &bytes), &bytes);
-        assert_refused(&receive(session, |_| {}), 6, "TOI");
+        assert_refused(&receive(session, |_| {}), Outcome::Refused, "TOI");
     }
 }
 
@@ -307,7 +319,7 @@ fn geometry_that_makes_no_sense_is_refused() {
     ] {
         let file = FdtFile { oti: Some(nonsense), ..described(1, "other", &bytes) };
         let received = receive(beside_an_honest_file(file, &bytes), |_| {});
-        assert_refused(&received, 6, "makes no sense");
+        assert_refused(&received, Outcome::Refused, "makes no sense");
     }
 }
 
@@ -322,10 +334,10 @@ fn a_session_cannot_ask_for_more_than_is_accepted() {
     };
     let received =
         receive(session(described(1, "other", &bytes)), |options| options.max_bytes = most);
-    assert_refused(&received, 6, "more bytes than are accepted");
+    assert_refused(&received, Outcome::Refused, "more bytes than are accepted");
     let received =
         receive(session(described(1, "other", &bytes)), |options| options.max_bytes = most + 1);
-    assert_eq!(received.code(), 0);
+    assert_eq!(received.summary.outcome, Outcome::Complete);
 
     // As many blocks as can be numbered, five times over.
     let scheme = FecScheme::NoCode { max_source_block_length: 1 };
@@ -352,11 +364,11 @@ fn a_table_that_is_none_is_told_and_the_next_one_is_taken() {
         session.file(HONEST, &honest())
     };
     let received = receive(session(true), |_| {});
-    assert_eq!(received.code(), 0);
+    assert_eq!(received.summary.outcome, Outcome::Complete);
     assert_same(&received.files, &honest_files());
     let received =
         receive(session(false), |options| options.timeout = Some(Duration::from_secs(1)));
-    assert_eq!(received.code(), 4);
+    assert_eq!(received.summary.outcome, Outcome::VerificationFailed);
     assert!(matches!(received.summary.rejections[..], [(_, Rejection::BadManifest)]));
     assert_same(&received.files, &Files::new());
 }
@@ -371,7 +383,7 @@ fn a_table_compressed_beyond_reason_is_not_decompressed() {
         .table_instance(1, &compressed.unwrap(), Some(ContentEncoding::Gzip))
         .file(HONEST, &honest());
     let received = receive(session, |options| options.timeout = Some(Duration::from_secs(1)));
-    assert_eq!(received.code(), 4);
+    assert_eq!(received.summary.outcome, Outcome::VerificationFailed);
 }
 
 #[test]
@@ -382,7 +394,7 @@ fn a_sender_that_began_again_with_the_same_number_for_another_table_is_understoo
     session = session.first_packet();
     let session = session.table([described(HONEST, "honest", &honest())]).file(HONEST, &honest());
     let received = receive(session, |_| {});
-    assert_eq!(received.code(), 0);
+    assert_eq!(received.summary.outcome, Outcome::Complete);
     assert_same(&received.files, &honest_files());
 }
 
@@ -390,6 +402,6 @@ fn a_sender_that_began_again_with_the_same_number_for_another_table_is_understoo
 fn a_receiver_that_hears_only_the_table_says_that_it_is_incomplete() {
     let session = Session::default().table([described(HONEST, "honest", &honest())]);
     let received = receive(session, |options| options.timeout = Some(Duration::from_secs(1)));
-    assert_eq!(received.code(), 3);
+    assert_eq!(received.summary.outcome, Outcome::Incomplete);
     assert_same(&received.files, &Files::new());
 }

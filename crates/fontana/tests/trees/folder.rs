@@ -51,7 +51,7 @@ fn follow(poll: Option<Duration>, test: u8) {
         }
     })
     .unwrap();
-    assert_eq!((summary.verdict, summary.taken), (Verdict::Complete, 3));
+    assert_eq!((summary.outcome, summary.taken), (Outcome::Complete, 3));
     stop.set();
     let sent = sender.join().unwrap();
     let told: Vec<_> = versions.try_iter().collect();
@@ -110,5 +110,5 @@ fn a_file_that_goes_on_growing_is_not_sent_before_it_rests() {
     // At most the empty folder, on a machine that was too busy to see the first write in time.
     assert!(seen.iter().all(|&size| size == 0), "{seen:?}");
     stop.set();
-    assert_eq!(sender.join().unwrap().verdict, Verdict::Interrupted);
+    assert_eq!(sender.join().unwrap().outcome, Outcome::Interrupted);
 }

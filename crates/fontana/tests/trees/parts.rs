@@ -1,7 +1,7 @@
 //! A part of a tree: what was asked for is there, and nothing else was received.
 
 use super::*;
-use fontana::{Error, ReceivedPart};
+use fontana::{ErrorKind, ReceivedPart};
 
 /// Small pictures and notes in one object, and two large files with an object each.
 fn plant_parts(root: &Path) {
@@ -57,7 +57,7 @@ fn only_what_matches_is_received_with_the_directories_that_it_needs() {
             }
         })
         .unwrap();
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(part, ReceivedPart { files: 21, bytes: 60_000, objects: 1 });
     let is_in = |name: &Path| name.starts_with("pictures");
     let mut expected = look(&root);
@@ -97,11 +97,11 @@ fn a_part_that_was_interrupted_is_gone_on_with_by_another_choice() {
             }
         })
         .unwrap();
-    assert_eq!(summary.verdict, Verdict::Interrupted, "{summary:?}");
+    assert_eq!(summary.outcome, Outcome::Interrupted, "{summary:?}");
     assert!(into.join("tree/pictures/0.jpg").exists() && !into.join("tree/0.txt").exists());
     // The notes came with the pictures: they are there without being received again.
     let summary = receive(only(&["*.txt"], options.clone()));
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(summary.progress.stats.fresh, 0, "{:?}", summary.progress.stats);
     for number in 0..20 {
         let name = format!("{number}.txt");
@@ -124,11 +124,11 @@ fn a_choice_of_nothing_is_refused_with_names() {
     let into = directory.path().join("into");
     let options = receive_options(&sending.ticket, &reach, &into);
     let summary = receive(only(&["*.png"], options.clone()));
-    assert_eq!(summary.verdict, Verdict::Usage, "{summary:?}");
+    assert_eq!(summary.outcome, Outcome::Usage, "{summary:?}");
     let error = summary.failures[0].to_string();
     assert!(error.contains("tree/0.txt") && error.contains(" and 43 more"), "{error}");
     assert_eq!(fs::read_dir(&into).unwrap().count(), 0);
     let wrong = ReceiveSession::open(only(&["["], options)).err().unwrap();
-    assert!(matches!(&wrong, Error::Scan(_)) && wrong.verdict() == Verdict::Usage, "{wrong}");
+    assert!(wrong.kind() == ErrorKind::Pattern && wrong.outcome() == Outcome::Usage, "{wrong}");
     sending.end();
 }

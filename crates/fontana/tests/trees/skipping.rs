@@ -41,7 +41,7 @@ fn a_tree_that_is_all_there_costs_no_symbol_and_its_files_are_not_touched() {
     let sending = send_blocks(&root, &reach);
     let into = directory.path().join("into");
     let options = receive_options(&sending.ticket, &reach, &into);
-    assert_eq!(receive(options.clone()).verdict, Verdict::Complete);
+    assert_eq!(receive(options.clone()).outcome, Outcome::Complete);
     let inode = || fs::metadata(into.join("tree/image")).unwrap().ino();
     let before = inode();
     // Mode and time prove nothing and are put right.
@@ -56,7 +56,7 @@ fn a_tree_that_is_all_there_costs_no_symbol_and_its_files_are_not_touched() {
             }
         })
         .unwrap();
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(summary.progress.stats.fresh, 0, "{:?}", summary.progress.stats);
     assert_eq!(inode(), before, "it is the same file");
     assert!(compared.0 == compared.1 && compared.1 > 4_000_000, "{compared:?}");
@@ -79,7 +79,7 @@ fn a_changed_block_costs_its_symbols_and_a_changed_hole_its_file() {
     let sending = send_blocks(&root, &reach);
     let into = directory.path().join("into");
     let options = receive_options(&sending.ticket, &reach, &into);
-    assert_eq!(receive(options.clone()).verdict, Verdict::Complete);
+    assert_eq!(receive(options.clone()).outcome, Outcome::Complete);
     let image = into.join("tree/image");
     let change = |at: u64| {
         let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
@@ -94,17 +94,17 @@ fn a_changed_block_costs_its_symbols_and_a_changed_hole_its_file() {
 
     change(1_000_000);
     let refused = receive(skipping(&options, false));
-    assert_eq!(refused.verdict, Verdict::Refused, "{:?}", refused.failures);
+    assert_eq!(refused.outcome, Outcome::Refused, "{:?}", refused.failures);
     assert_eq!(refused.progress.stats.fresh, 0, "before anything was received");
     let (summary, missing) = receive_what_is_missing(skipping(&options, true));
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(missing, 497, "one block");
     agrees("tree/image");
 
     // In the hole there are no blocks: all of them agree, and the file does not.
     change(2_500_000);
     let summary = receive(skipping(&options, true));
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(summary.progress.stats.fresh, 0);
     agrees("tree/image");
 
@@ -114,7 +114,7 @@ fn a_changed_block_costs_its_symbols_and_a_changed_hole_its_file() {
     let inode = || fs::metadata(into.join("tree/image")).unwrap().ino();
     let before = inode();
     let (summary, missing) = receive_what_is_missing(skipping(&options, true));
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(missing, 30, "forty thousand bytes");
     ["tree/03.txt", "tree/04.txt", "tree/05.txt"].into_iter().for_each(agrees);
     assert_eq!(inode(), before);
@@ -147,11 +147,11 @@ fn what_was_copied_is_kept_over_an_interruption_and_verified_again() {
             }
         })
         .unwrap();
-    assert_eq!(summary.verdict, Verdict::Interrupted, "{summary:?}");
+    assert_eq!(summary.outcome, Outcome::Interrupted, "{summary:?}");
     assert!((2 * 497..=3 * 497).contains(&resumed), "{resumed}");
     fs::remove_file(into.join("tree/image")).unwrap();
     let (summary, missing) = receive_what_is_missing(options);
-    assert_eq!(summary.verdict, Verdict::Complete, "{:?}", summary.failures);
+    assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     let all = summary.progress.source_symbols;
     assert!(missing <= all - resumed, "{missing} of {all}, and {resumed} were kept");
     assert!(fs::read(into.join("tree/image")).unwrap() == fs::read(root.join("image")).unwrap());

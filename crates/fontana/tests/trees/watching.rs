@@ -86,7 +86,7 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     let sending = publish(&new, &reach, 2);
     let (summary, told) = follower.join().unwrap();
     sending.end();
-    assert_eq!((summary.verdict, summary.taken), (Verdict::Complete, 2), "{told:?}");
+    assert_eq!((summary.outcome, summary.taken), (Outcome::Complete, 2), "{told:?}");
     let expected = ["taken 1", "rejected OldVersion", "waiting", "missing 497", "taken 2"];
     assert_eq!(told, expected, "each once; one block of 496, and a file of one");
     assert!(fs::read(into.join("tree/image")).unwrap() == fs::read(new.join("image")).unwrap());
@@ -98,23 +98,23 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     let sending = publish(&old, &reach, 1);
     let timed = ReceiveOptions { timeout: Some(Duration::from_millis(1_600)), ..options.clone() };
     let (summary, told) = follow(timed.clone(), 1);
-    assert_eq!((summary.verdict, summary.taken), (Verdict::Complete, 0), "nothing newer is there");
+    assert_eq!((summary.outcome, summary.taken), (Outcome::Complete, 0), "nothing newer is there");
     assert_eq!(told, ["rejected OldVersion", "waiting"]);
     let refused = receive(timed.clone());
-    assert_eq!(refused.verdict, Verdict::Authentication);
+    assert_eq!(refused.outcome, Outcome::Authentication);
     assert!(refused.rejections.iter().all(|(_, reason)| *reason == Rejection::OldVersion));
     assert_eq!(fs::read(into.join("tree/added")).unwrap(), b"added");
     let any = ReceiveOptions { versions: Versions::Any, overwrite: true, ..options };
-    assert_eq!(receive(any).verdict, Verdict::Complete, "whoever insists");
+    assert_eq!(receive(any).outcome, Outcome::Complete, "whoever insists");
     // That lowers no mark; and a mark that is torn is not passed over.
-    assert_eq!(receive(timed.clone()).verdict, Verdict::Authentication);
+    assert_eq!(receive(timed.clone()).outcome, Outcome::Authentication);
     let mark = mark_path(&into, &key().public_key());
     let bytes = fs::read(&mark).unwrap();
     fs::write(&mark, &bytes[..bytes.len() - 1]).unwrap();
     for versions in [Versions::NotOlder, Versions::Newer] {
         let error =
             ReceiveSession::open(ReceiveOptions { versions, ..timed.clone() }).err().unwrap();
-        assert_eq!(error.verdict(), Verdict::Authentication, "{error}");
+        assert_eq!(error.outcome(), Outcome::Authentication, "{error}");
         assert!(error.to_string().contains("which versions are old is not known"), "{error}");
     }
     sending.end();
@@ -134,7 +134,7 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
     let mut options = follow_options(&sending, &reach, &into);
     options.timeout = Some(Duration::from_millis(2_500));
     let (summary, told) = follow(options.clone(), 1);
-    assert_eq!((summary.verdict, summary.taken), (Verdict::Refused, 0), "{told:?}");
+    assert_eq!((summary.outcome, summary.taken), (Outcome::Refused, 0), "{told:?}");
     assert_eq!(told, ["given up Done", "rejected OldVersion", "waiting"], "not again and again");
     assert_eq!(fs::read(into.join("tree/mine")).unwrap(), b"mine");
     // What cannot be remembered is not received.
@@ -142,7 +142,7 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
     let mark = mark_path(&into, &key().public_key());
     fs::create_dir(mark.with_extension("new")).unwrap();
     let (summary, told) = follow(options.clone(), 1);
-    assert_eq!((summary.verdict, summary.taken), (Verdict::Refused, 0), "{told:?}");
+    assert_eq!((summary.outcome, summary.taken), (Outcome::Refused, 0), "{told:?}");
     assert!(!into.join("tree/mine").exists());
     fs::remove_dir(mark.with_extension("new")).unwrap();
     assert_eq!(follow(options.clone(), 1).0.taken, 1);
@@ -152,7 +152,7 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
         ..options
     };
     let error = ReceiveSession::open(no_key).err().unwrap();
-    assert_eq!(error.verdict(), Verdict::Usage);
+    assert_eq!(error.outcome(), Outcome::Usage);
     sending.end();
 }
 

@@ -6,8 +6,8 @@ use crate::experiment::{Case, Experiment, Kind};
 use crate::loopback;
 use crate::table::{Row, Table, row};
 use fontana::{
-    Code, MetadataMode, Ordering, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, SendMode,
-    SendOptions, SendSession, SimulatedLoss, Stop, Verdict,
+    Code, MetadataMode, Ordering, Outcome, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession,
+    SendMode, SendOptions, SendSession, SimulatedLoss, Stop,
 };
 use fontana_net::{Batch, ReceiveConfig, ReceiveSocket};
 use fontana_wire::Packet;
@@ -139,13 +139,13 @@ impl Transfer {
         let panicked = |_| "a thread of a transfer has panicked";
         let (sent, heard) = (sent.map_err(panicked)??, heard.map_err(panicked)??);
         let Received { verdict, objects, early } = received?;
-        let exact = verdict == Verdict::Complete && is_same(here.path(), there.path())?;
+        let exact = verdict == Outcome::Complete && is_same(here.path(), there.path())?;
         Ok(row![
             self.name,
             u32::from(exact),
             objects,
             early,
-            u32::from(sent.verdict == Verdict::Complete),
+            u32::from(sent.outcome == Outcome::Complete),
             heard.packets,
             heard.malformed,
             f64::from(heard.changes) / f64::from(heard.packets.max(1)),
@@ -155,7 +155,7 @@ impl Transfer {
 
 /// What a receiver told.
 struct Received {
-    verdict: Verdict,
+    verdict: Outcome,
     objects: u32,
     /// Objects that were on the disk before the last symbol had been heard.
     early: u32,
@@ -171,7 +171,7 @@ fn receive(session: ReceiveSession) -> Result<Received, fontana::Error> {
         }
         _ => {}
     })?;
-    Ok(Received { verdict: summary.verdict, objects, early })
+    Ok(Received { verdict: summary.outcome, objects, early })
 }
 
 /// What a third party sees of a session.

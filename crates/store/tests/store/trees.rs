@@ -133,7 +133,6 @@ fn what_cannot_be_sent_is_refused_by_name() {
     let error = scan(std::slice::from_ref(&photos), &[], &[]).unwrap_err();
     assert!(error.to_string().contains("photos/socket\" is a socket"), "{error}");
     assert_eq!(error.category(), Some(Category::Refused));
-    assert!(error.way_out().ends_with("exclude it"));
     assert!(scan(std::slice::from_ref(&photos), &[], &["socket"]).is_ok());
     let missing = scan(&[dir.path().join("missing")], &[], &[]).unwrap_err();
     assert!(matches!(missing, ScanError::Source(SourceError::System { .. })), "{missing}");
@@ -380,5 +379,4 @@ fn names_that_differ_in_case_only_are_two_where_the_file_system_says_so() {
     assert_eq!(staging.check_case_clash(|| Some(("A", "a"))), Ok(()));
     let clash = StagingError::Name(NameError::CaseClash { first: "A".into(), second: "a".into() });
     assert_eq!(clash.category(), Category::Refused);
-    assert!(clash.way_out().contains("case"));
 }

@@ -1,6 +1,6 @@
 //! What takes delivered bytes.
 
-use crate::error::Error;
+use crate::error::{Error, IoError, TransferError};
 use fontana_store::{Device, GrowingFile};
 use std::io::{self, Write};
 
@@ -26,7 +26,9 @@ impl Sink {
     /// Completes what was written.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         match self {
-            Self::Writer(writer) => writer.flush().map_err(|error| Error::Consumer { error }),
+            Self::Writer(writer) => {
+                Ok(writer.flush().map_err(|error| IoError::Consumer { error })?)
+            }
             Self::File(file) => Ok(file.commit()?),
             Self::Device(stream) => stream.finish(),
         }
@@ -67,7 +69,7 @@ impl StreamOnDevice {
         let end = self.length + bytes.len() as u64;
         if let Some(capacity) = self.device.capacity().filter(|&capacity| capacity < end) {
             let path = self.device.path().to_owned();
-            let full = Error::TooSmall { path, capacity, length: end };
+            let full = Error::from(TransferError::TooSmall { path, capacity, length: end });
             return Err(io::Error::new(io::ErrorKind::StorageFull, full));
         }
         self.device
@@ -92,7 +94,7 @@ impl StreamOnDevice {
             at += count;
         }
         if read.finalize() != self.written.finalize() {
-            return Err(Error::ReadBack { path: self.device.path().to_owned() });
+            return Err(IoError::ReadBack { path: self.device.path().to_owned() }.into());
         }
         Ok(())
     }

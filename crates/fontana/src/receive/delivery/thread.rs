@@ -4,7 +4,7 @@
 //! receiver never waits for a consumer that has stopped reading: only this thread does.
 
 use super::sink::Sink;
-use crate::error::Error;
+use crate::error::{Error, IoError};
 use crate::receive::object::OpenObject;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fontana_net::thread::spawn;
@@ -148,7 +148,7 @@ fn write(piece: &Piece, sink: &mut CountingSink) -> Result<(), Error> {
 
 /// An error of the consumer, or of the device that stands in for it.
 fn sink_error(error: io::Error) -> Error {
-    error.downcast().unwrap_or_else(|error| Error::Consumer { error })
+    error.downcast().unwrap_or_else(|error| IoError::Consumer { error }.into())
 }
 
 /// Counts what the sink has taken.

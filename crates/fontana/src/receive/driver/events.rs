@@ -1,7 +1,7 @@
 //! What the protocol says: remembered for the summary, and told to the application.
 
 use super::Driver;
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::receive::outcome::Over;
 use crate::receive::{ObjectReport, ReceiveEvent, SILENCE};
 use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, Verified};
@@ -72,7 +72,8 @@ impl Driver<'_, '_> {
             }
             ReceiverEvent::FileRefused { toi, content_location, reason } => {
                 let names = [Printable(content_location.as_bytes()).to_string()];
-                let error = Error::Unsupported { name: content_location, what: reason.to_string() };
+                let (name, what) = (content_location, reason.to_string());
+                let error = TransferError::Unsupported { name, what }.into();
                 let failures = &mut self.outcome.failures;
                 let error = failures.entry(Scope::Object(toi)).or_insert(Arc::new(error));
                 let error = Some(&**error);

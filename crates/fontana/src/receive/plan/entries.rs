@@ -20,7 +20,7 @@ pub(in crate::receive) struct TreeEntry<'a> {
 
 impl<'a> ManifestTree<'a> {
     /// # Errors
-    /// [`Error::Staging`] for the first name that is refused.
+    /// [`IoError::Staging`](crate::IoError::Staging) for the first name that is refused.
     pub(in crate::receive) fn new(manifest: &'a Manifest) -> Result<Self, Error> {
         let named = |entry: &'a Entry| {
             let components: Vec<_> = entry.path().components().collect();

@@ -2,7 +2,7 @@
 
 use super::entries::objects_of;
 use super::groups::{GroupId, Groups};
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::receive::ReceivedPart;
 use fontana_store::Selection;
 use fontana_wire::{Entry, FileEntry, Manifest, Printable, Toi};
@@ -22,7 +22,7 @@ pub(in crate::receive) struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     /// # Errors
-    /// [`Error::NothingSelected`] if no entry is selected.
+    /// [`TransferError::NothingSelected`] if no entry is selected.
     pub(in crate::receive) fn new(
         manifest: &Manifest,
         selection: &'a Selection,
@@ -102,5 +102,5 @@ fn nothing_selected(manifest: &Manifest) -> Error {
     if more > 0 {
         names += &format!(" and {more} more");
     }
-    Error::NothingSelected { label: Printable(manifest.label()).to_string(), names }
+    TransferError::NothingSelected { label: Printable(manifest.label()).to_string(), names }.into()
 }

@@ -1,7 +1,7 @@
 //! The bytes of received objects on their way to files: read, decompressed, written and counted.
 
 use super::digests::DigestCheck;
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use fontana_store::{FileIndex, StagedObject, Staging, StagingError};
 use fontana_wire::{
     ContentEncoding, DecodeError, DecodeLimits, FdtContentEncoding, InternetChecksum,
@@ -30,7 +30,7 @@ pub(super) fn content_encoding(
         Some(FdtContentEncoding::Known(encoding)) => Ok(*encoding),
         Some(FdtContentEncoding::Unknown(encoding)) => {
             let what = format!("its content encoding {encoding:?} is not known here");
-            Err(Error::Unsupported { name: name.to_owned(), what })
+            Err(TransferError::Unsupported { name: name.to_owned(), what }.into())
         }
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn undecodable(error: DecodeError, wrong: impl FnOnce(String) -> Erro
     match error {
         DecodeError::Io(error) => match error.downcast::<StagingError>() {
             Ok(error) => error.into(),
-            Err(error) => Error::System { doing: "decompress a file", error },
+            Err(error) => Error::system("decompress a file")(error),
         },
         error => wrong(error.to_string()),
     }

@@ -1,7 +1,7 @@
 //! The one file of a manifest on a device: every symbol is written to its final place at once, and
 //! all of it is read back at the end.
 
-use crate::error::Error;
+use crate::error::{Error, IoError, TransferError};
 use crate::receive::object::{OpenObject, Opened, OpenedObject, stage};
 use crate::receive::plan::ObjectParts;
 use crate::receive::saved;
@@ -46,12 +46,12 @@ impl DeviceTarget {
     pub(super) fn open(&mut self, manifest: &Arc<Manifest>) -> Result<Opened, Error> {
         let mut files = manifest.files();
         let (Some(file), None) = (files.next(), files.next()) else {
-            return Err(Error::NotOneFile { files: manifest.files().count() });
+            return Err(TransferError::NotOneFile { files: manifest.files().count() }.into());
         };
         let length = file.length();
         if let Some(capacity) = self.device.capacity().filter(|&capacity| capacity < length) {
             let path = self.device.path().to_owned();
-            return Err(Error::TooSmall { path, capacity, length });
+            return Err(TransferError::TooSmall { path, capacity, length }.into());
         }
         let description = manifest.emit();
         // The same content on another device is another reception.
@@ -113,7 +113,7 @@ impl DeviceTarget {
         let Some(file) = &self.file else { return Ok(()) };
         let verified = file.verify(&self.device);
         // The journal of a device that forgets is worthless.
-        if matches!(verified, Ok(()) | Err(Error::ReadBack { .. })) {
+        if matches!(verified, Ok(()) | Err(Error::Io(IoError::ReadBack { .. }))) {
             let _ = file.staging.remove();
             self.file = None;
         }
@@ -133,7 +133,7 @@ impl FileOnDevice {
         self.holes.iter().try_for_each(|hole| device.zero(hole.clone()))?;
         device.set_length(self.length)?;
         device.settle()?;
-        let differs = || Error::ReadBack { path: device.path().to_owned() };
+        let differs = || IoError::ReadBack { path: device.path().to_owned() };
         for OpenedObject { toi, object } in &self.objects {
             let described = self.manifest.object(toi.0 as u32);
             let hashes = described.map(|object| object.block_hashes.as_slice()).unwrap_or_default();
@@ -141,7 +141,7 @@ impl FileOnDevice {
                 let mut hasher = BlockHasher::new();
                 object.staged.for_each_chunk_of_block(sbn, |bytes| hasher.update(bytes))?;
                 if hasher.finalize() != *hash {
-                    return Err(differs());
+                    return Err(differs().into());
                 }
             }
         }
@@ -153,7 +153,7 @@ impl FileOnDevice {
                 let bytes = chunk.get_mut(..count as usize).unwrap_or_default();
                 device.read_exact_at(at, bytes)?;
                 if bytes.iter().any(|&byte| byte != 0) {
-                    return Err(differs());
+                    return Err(differs().into());
                 }
                 at += count;
             }

@@ -11,7 +11,7 @@ use super::digests::Digests;
 use super::report::TargetReport;
 use super::session::SessionStaging;
 use super::slices::{SlicedFile, SlicedFiles};
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, stage};
 use crate::receive::staging_root::StagingRoot;
 use crossbeam_channel::Sender;
@@ -219,7 +219,7 @@ impl FcastTarget {
     ) -> Result<(), Error> {
         if length > self.max_bytes.saturating_sub(self.sliced.promised()) {
             let what = "the session asks for more bytes than are accepted".to_owned();
-            return Err(Error::Unsupported { name: file.path.to_owned(), what });
+            return Err(TransferError::Unsupported { name: file.path.to_owned(), what }.into());
         }
         let index = staging.add_file(file.target.clone(), length, FileAttributes::default())?;
         self.sliced
@@ -251,7 +251,7 @@ impl FcastTarget {
 
 impl DescribedFile<'_> {
     fn wrong(&self, what: impl Into<String>) -> Error {
-        Error::Content { name: self.path.to_owned(), what: what.into() }
+        TransferError::Content { name: self.path.to_owned(), what: what.into() }.into()
     }
 }
 
@@ -275,7 +275,7 @@ impl ObjectData<'_> {
 
 /// The error of an object that is no valid FCAST object.
 fn malformed(toi: Toi, error: FcastError) -> Error {
-    Error::Content { name: format!("object {toi}"), what: error.to_string() }
+    TransferError::Content { name: format!("object {toi}"), what: error.to_string() }.into()
 }
 
 /// Reads the header of an object.

@@ -2,7 +2,7 @@
 //! a device). Nothing here gets a name, and no later run resumes it, as it does not have the bytes
 //! that were delivered.
 
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, OpenedObject, stage};
 use crate::receive::staging_root::StagingRoot;
 use fontana_fec::ObjectLayout;
@@ -47,7 +47,7 @@ impl PipeTarget {
     pub(super) fn open(&mut self, manifest: &Manifest) -> Result<Opened, Error> {
         let files = manifest.files().count();
         if files != 1 {
-            return Err(Error::NotOneFile { files });
+            return Err(TransferError::NotOneFile { files }.into());
         }
         let staging = self.enter()?;
         let mut opened = Opened::default();

@@ -6,7 +6,7 @@ use super::content::{
 };
 use super::digests::{DigestCheck, Digests};
 use super::session::SessionStaging;
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, stage};
 use crate::receive::staging_root::StagingRoot;
 use fontana_fec::{ObjectLayout, Sbn};
@@ -158,6 +158,6 @@ impl Promise {
     }
 
     fn broken(&self, what: impl Into<String>) -> Error {
-        Error::Content { name: self.location.clone(), what: what.into() }
+        TransferError::Content { name: self.location.clone(), what: what.into() }.into()
     }
 }

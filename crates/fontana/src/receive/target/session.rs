@@ -1,6 +1,6 @@
 //! The staging directory of a session without a manifest (plain FLUTE, FCAST).
 
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use crate::receive::staging_root::StagingRoot;
 use fontana_proto::SessionKey;
 use fontana_store::{Kept, Staging, StagingError, TargetName};
@@ -52,7 +52,7 @@ impl SessionStaging {
     /// The file that a Content-Location names, if it may have that name here.
     pub(super) fn file_of(&self, location: &str) -> Result<NamedFile, Error> {
         let path = parse_content_location(location)
-            .map_err(|error| Error::Name { name: location.to_owned(), error })?;
+            .map_err(|error| SetupError::Name { name: location.to_owned(), error })?;
         let components: Vec<_> = path.components().collect();
         let target = TargetName::new(&components).map_err(StagingError::from)?;
         self.root.directory.check_free(&target, self.root.overwrites())?;

@@ -1,6 +1,6 @@
 //! Files of an FCAST session that arrive in slices, each an object of its own.
 
-use crate::error::Error;
+use crate::error::{Error, TransferError};
 use fontana_store::{FileIndex, TargetName};
 use fontana_wire::Slice;
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ impl SlicedFile {
         ranges.truncate(LISTED);
         let missing = self.count - self.placed.len() as u32;
         let which = ranges.join(", ") + more;
-        Error::MissingSlices { name: self.name, missing, count: self.count, which }
+        TransferError::MissingSlices { name: self.name, missing, count: self.count, which }.into()
     }
 }
 
@@ -141,7 +141,9 @@ mod tests {
         let listed = |placed: &[u32], count| {
             let placed: Vec<_> = placed.iter().map(|&index| (index, 0..0)).collect();
             match sliced(&placed, count).missing() {
-                Error::MissingSlices { missing, which, .. } => (missing, which),
+                Error::Transfer(TransferError::MissingSlices { missing, which, .. }) => {
+                    (missing, which)
+                }
                 other => panic!("{other}"),
             }
         };

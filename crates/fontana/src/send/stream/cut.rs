@@ -4,7 +4,7 @@
 //! the producer pauses. Both stand still while there is no room for another fragment, and end when
 //! nobody takes them any more.
 
-use crate::error::Error;
+use crate::error::{Error, IoError};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use fontana_fec::{Encoder, Esi, FecScheme, PlanCache};
 use fontana_net::thread::spawn;
@@ -98,7 +98,7 @@ impl Cutter {
             }
             if let Some(Err(error)) = end {
                 // If nobody is there, nobody need know.
-                let _ = fragments.send(Err(Error::Producer { error }));
+                let _ = fragments.send(Err(IoError::Producer { error }.into()));
                 return;
             }
             if end.is_some() {
@@ -116,22 +116,16 @@ impl Cutter {
         let symbols = source.len().div_ceil(size);
         source.resize(symbols * size, 0);
         let k = symbols as u32;
-        let failed = |error: fontana_fec::BlockLengthError| Error::System {
-            doing: "encode a fragment",
-            error: io::Error::other(error),
-        };
+        let failed = |error: io::Error| Error::system("encode a fragment")(error);
         let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
-        let plan = plans.source_plan(scheme, k).map_err(failed)?;
+        let plan = plans.source_plan(scheme, k).map_err(|error| failed(io::Error::other(error)))?;
         let block = plan
             .execute(size, |esi: Esi, out: &mut [u8]| {
                 let at = esi.0 as usize * size;
                 out.copy_from_slice(source.get(at..at + size).ok_or(())?);
                 Ok::<(), ()>(())
             })
-            .map_err(|()| Error::System {
-                doing: "encode a fragment",
-                error: io::Error::other("a source symbol is missing"),
-            })?;
+            .map_err(|()| failed(io::Error::other("a source symbol is missing")))?;
         let mut repair = vec![0; repair_symbols(k, self.repair_permille) as usize * size];
         for (esi, symbol) in (k..).map(Esi).zip(repair.chunks_exact_mut(size)) {
             block.write_symbol(esi, symbol);

@@ -1,0 +1,27 @@
+//! The exit code of each outcome: a part of the program's interface, listed in `docs/events.md`.
+
+use fontana::Outcome;
+use std::process::ExitCode;
+
+/// The exit code that scripts see; also the field `code` of events.
+pub(crate) const fn code(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Complete => 0,
+        Outcome::Usage => 2,
+        Outcome::Incomplete => 3,
+        Outcome::VerificationFailed => 4,
+        Outcome::Io => 5,
+        Outcome::Refused => 6,
+        Outcome::Authentication => 7,
+        Outcome::SourceChanged => 8,
+        // EX_TEMPFAIL of sysexits.h: try again later.
+        Outcome::NothingHeard => 75,
+        // 128 and the number of SIGINT, as shells have it.
+        Outcome::Interrupted => 130,
+    }
+}
+
+/// The same as the process returns it.
+pub(crate) fn status(outcome: Outcome) -> ExitCode {
+    ExitCode::from(code(outcome))
+}

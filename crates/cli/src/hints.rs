@@ -1,0 +1,179 @@
+//! What a person can do about an error of the library: one line for each kind.
+
+use fontana::ErrorKind;
+
+/// What to do about an error of this kind, in the words of this program's options; empty if the
+/// error's message says it.
+pub(crate) fn hint(kind: ErrorKind) -> &'static str {
+    HINTS.iter().find(|(other, _)| *other == kind).map_or("", |(_, hint)| hint)
+}
+
+const DEFECT: &str = "this is a defect of the program: please report it";
+const DOCTOR: &str = "see what this host can do: fontana doctor";
+
+/// A hint of several lines has line breaks.
+const HINTS: &[(ErrorKind, &str)] = &[
+    (ErrorKind::Pattern, "patterns are those of .gitignore: *.jpg, /cache/, docs/**"),
+    (ErrorKind::Nameless, "name the directories in it"),
+    (ErrorKind::Address, ""),
+    (ErrorKind::Membership, DOCTOR),
+    (ErrorKind::Interface, ""),
+    (ErrorKind::Mtu, ""),
+    (ErrorKind::FileName, "rename the file"),
+    (ErrorKind::StreamName, "ask the sender to send it in another way"),
+    (ErrorKind::SameName, "rename one of them, or send them in two sessions"),
+    (
+        ErrorKind::ManifestDiffers,
+        "send what the manifest was made of, or begin anew: with the name of a new manifest",
+    ),
+    (
+        ErrorKind::CodeOfOurOwn,
+        "leave out --flute or --fcast, or send with --fec raptorq, rs or none",
+    ),
+    (ErrorKind::Congestion, "change the layers, or the rate"),
+    (ErrorKind::LayerTooSlow, "have fewer channels (--channels), or a higher --rate"),
+    (ErrorKind::LayerTooFast, "have more channels, or a lower --rate"),
+    (ErrorKind::LayersTooFast, "raise --rate"),
+    (ErrorKind::LayerCount, "name one for each channel (--channels, or the groups of --to)"),
+    (ErrorKind::WavesWithRates, "leave out --layers, or choose another --congestion-control"),
+    (
+        ErrorKind::GroupCount,
+        "name one group, and those after it are taken; or change --channels, --layers or --rate",
+    ),
+    (ErrorKind::OneChannelOnly, "leave out --channels and --layers, and name one group"),
+    (ErrorKind::ChannelsWithoutGroups, "send to a multicast group, or over one channel"),
+    (ErrorKind::ChannelsBeyondGroups, "begin at a lower group, or list all of them"),
+    (
+        ErrorKind::UncontrolledNetwork,
+        "let receivers yield to other traffic: --congestion-control webrc; or, if all networks on \
+         the way are yours and have room for the rate, say so: --controlled-network",
+    ),
+    (ErrorKind::NothingToSend, "name at least one file"),
+    (
+        ErrorKind::Mark,
+        "if you trust what is being sent, remove the file: then any version is taken once",
+    ),
+    (
+        ErrorKind::NoPublisher,
+        "have the sender sign (fontana keygen KEYFILE; fontana send --sign KEYFILE) and use the \
+         ticket that it prints, or give the publisher's key: --key",
+    ),
+    (ErrorKind::NoSigner, "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE"),
+    (ErrorKind::Range, ""),
+    (ErrorKind::TooMuch, "send fewer files in one session"),
+    (ErrorKind::SourceMissing, "check the spelling of the path"),
+    (ErrorKind::SourceDenied, "run as a user that may read it, or change its permissions"),
+    (ErrorKind::SourceRefused, "check the disk that the file is on (dmesg), then send again"),
+    (ErrorKind::SourceDisk, "check the disk that the file is on (dmesg), then send again"),
+    (
+        ErrorKind::SourceNotRegular,
+        "only files, directories and symbolic links can be sent: exclude it",
+    ),
+    (ErrorKind::SourceChanged, "send a copy or a snapshot that nobody writes to"),
+    (ErrorKind::TargetRefused, "choose a directory that this user may write to"),
+    (ErrorKind::TargetDisk, "check the disk (dmesg), then receive again"),
+    (
+        ErrorKind::DiskFull,
+        "free some space or choose a directory on another disk, then receive again; nothing was \
+         put under a final name",
+    ),
+    (ErrorKind::TargetExists, "choose another directory, or allow overwriting: --overwrite"),
+    (ErrorKind::TargetIsDirectory, "choose another directory"),
+    (ErrorKind::TargetBlocked, "remove it, or choose another directory"),
+    (ErrorKind::TargetBusy, "wait for the other receiver, or choose another directory"),
+    (ErrorKind::DeviceInUse, "unmount it, see what uses it (lsblk, fuser), or name another one"),
+    (ErrorKind::NotADevice, "name a device or a file; a directory: -o DIR"),
+    (ErrorKind::NameCaseClash, "choose a directory on a file system that tells letter case apart"),
+    (ErrorKind::NameRefused, "ask the sender for a name that this system can take"),
+    (ErrorKind::Geometry, DEFECT),
+    (ErrorKind::Network, DOCTOR),
+    (ErrorKind::Consumer, ""),
+    (ErrorKind::Producer, ""),
+    (ErrorKind::ReadBack, "the device is broken, or somebody else writes to it: use another one"),
+    (
+        ErrorKind::Thread,
+        "raise the limit on threads (ulimit -u, or pids.max of the container), or on memory",
+    ),
+    (ErrorKind::System, ""),
+    (ErrorKind::NothingSelected, "see all names: fontana recv --list"),
+    (ErrorKind::Content, "the sender's data is inconsistent: ask who runs it, or receive again"),
+    (ErrorKind::Unsupported, "ask the sender to send it in another way"),
+    (ErrorKind::MissingSlices, "receive longer, or ask the sender for all slices"),
+    (ErrorKind::NotOneFile, "receive into a directory"),
+    (ErrorKind::TooSmall, "use a larger device; nothing was written beyond its end"),
+    (
+        ErrorKind::StreamLate,
+        "start receivers before the stream begins (send --wait), or have the sender read it first \
+         (send --spool): then receivers may come at any time",
+    ),
+    (
+        ErrorKind::StreamLost,
+        "have the sender send more repair symbols (--repair) or fewer packets a second (--rate), \
+         or read the stream first (--spool)",
+    ),
+    (
+        ErrorKind::StreamBehind,
+        "let more of it wait on the disk (--window), or receive it into a directory",
+    ),
+    (ErrorKind::StreamTooLarge, "if you trust the sender, accept more: --max-size"),
+    (ErrorKind::StreamFailed, "somebody forges packets, or a machine is broken"),
+    (ErrorKind::StreamBySender, "see what the sender says"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::{Path, PathBuf};
+
+    /// Errors whose messages name what is allowed, what there is, or what the system answered.
+    const MESSAGE_SAYS_IT: [ErrorKind; 7] = [
+        ErrorKind::Address,
+        ErrorKind::Interface,
+        ErrorKind::Mtu,
+        ErrorKind::Range,
+        ErrorKind::Consumer,
+        ErrorKind::Producer,
+        ErrorKind::System,
+    ];
+
+    #[test]
+    fn every_kind_of_error_has_one_hint() {
+        let listed: Vec<_> = HINTS.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(listed, ErrorKind::ALL);
+        for &kind in ErrorKind::ALL {
+            assert_eq!(hint(kind).is_empty(), MESSAGE_SAYS_IT.contains(&kind), "{kind:?}");
+        }
+    }
+
+    /// The source files below a directory.
+    fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, into);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                into.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn no_library_names_an_option_of_this_program() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut files = Vec::new();
+        for library in ["fec", "wire", "proto", "net", "store", "fontana"] {
+            sources(&crates.join(library).join("src"), &mut files);
+        }
+        assert!(files.len() > 100);
+        for path in files {
+            let text = std::fs::read_to_string(&path).unwrap();
+            // What tests run and what comments say is no message.
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                let is_option = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());
+                let named = line.contains('"') && line.split("--").skip(1).any(is_option);
+                assert!(!named, "{}: {line}", path.display());
+            }
+        }
+    }
+}
