@@ -18,7 +18,8 @@
 mod contest;
 
 use contest::{Contestant, contest};
-use fontana_fec::{Esi, FecScheme, Memory, Plan, Progress, ReedSolomonCode};
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::{Esi, FecScheme, Lent, Progress, Scratch};
 use std::sync::Arc;
 
 const SYMBOL_SIZE: usize = 1280;
@@ -89,11 +90,11 @@ impl Shape {
             source: (0..k * SYMBOL_SIZE).map(|at| (at * at / 7 + at) as u8).collect(),
             received: heard.chain(k..k + lost.len()).collect(),
             lost,
-            scheme: FecScheme::ReedSolomon {
+            scheme: FecScheme::ReedSolomon(ReedSolomon {
                 code: ReedSolomonCode::Cauchy,
                 max_source_block_length: k as u16,
                 max_encoding_symbols: 255,
-            },
+            }),
         }
     }
 
@@ -119,13 +120,14 @@ impl Shape {
     }
 
     fn ours_encoding(&self) -> Box<dyn Contestant + '_> {
-        let plan = Arc::new(Plan::source(self.scheme, self.k as u32).unwrap());
+        let plan = self.scheme.source_plan(self.k as u32).unwrap();
         let esis: Vec<_> = (self.k..self.k + self.repair).map(|esi| Esi(esi as u32)).collect();
-        let (mut out, mut memory) = (vec![0; self.repair * SYMBOL_SIZE], Memory::default());
+        let (mut out, mut scratch) = (vec![0; self.repair * SYMBOL_SIZE], Scratch::default());
         self.contestant("Fontana", move || {
             let source = |esi: Esi| self.source(esi.0 as usize);
-            let lent = std::mem::take(&mut memory);
-            memory = plan.write_symbols_from(lent, SYMBOL_SIZE, source, &esis, &mut out);
+            let Ok(block) = plan.execute(SYMBOL_SIZE, Lent(source), std::mem::take(&mut scratch));
+            block.write_symbols(&esis, &mut out);
+            scratch = block.into_scratch();
         })
     }
 
@@ -140,29 +142,32 @@ impl Shape {
     }
 
     fn ours_decoding(&self) -> Box<dyn Contestant + '_> {
-        let plan = Arc::new(Plan::source(self.scheme, self.k as u32).unwrap());
+        let plan = self.scheme.source_plan(self.k as u32).unwrap();
         let esis: Vec<_> = (self.k..self.k + self.repair).map(|esi| Esi(esi as u32)).collect();
         let mut repair = vec![0; self.repair * SYMBOL_SIZE];
         let source = |esi: Esi| self.source(esi.0 as usize);
-        plan.write_symbols_from(Memory::default(), SYMBOL_SIZE, source, &esis, &mut repair);
+        let Ok(block) = plan.execute(SYMBOL_SIZE, Lent(source), Scratch::default());
+        block.write_symbols(&esis, &mut repair);
         let lost: Vec<_> = self.lost.iter().map(|&lost| Esi(lost as u32)).collect();
-        let (mut out, mut memory) = (vec![0; lost.len() * SYMBOL_SIZE], Memory::default());
+        let (mut out, mut scratch) = (vec![0; lost.len() * SYMBOL_SIZE], Scratch::default());
         let mut is_checked = false;
         self.contestant("Fontana", move || {
             let mut decoder = self.scheme.decoder(self.k as u32).unwrap();
             for &esi in &self.received {
                 decoder.push(Esi(esi as u32)).unwrap();
             }
-            let Progress::Solved(plan) = decoder.solve(self.scheme.work(self.k as u32)) else {
+            let Progress::Solved(plan) =
+                decoder.solve(self.scheme.block_profile(self.k as u32).work)
+            else {
                 panic!("any k symbols are enough");
             };
             let symbol = |esi: Esi| match (esi.0 as usize).checked_sub(self.k) {
                 None => self.source(esi.0 as usize),
                 Some(index) => &repair[index * SYMBOL_SIZE..][..SYMBOL_SIZE],
             };
-            let rows = plan.recover_from(std::mem::take(&mut memory), SYMBOL_SIZE, symbol);
+            let Ok(rows) = plan.recover(SYMBOL_SIZE, Lent(symbol), std::mem::take(&mut scratch));
             rows.write_symbols(0..lost.len(), &mut out);
-            memory = rows.into_memory();
+            scratch = rows.into_scratch();
             if !std::mem::replace(&mut is_checked, true) {
                 self.check(&out);
             }

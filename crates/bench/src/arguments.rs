@@ -3,7 +3,7 @@
 use crate::workload::Scenario;
 
 /// The largest `K'` of RFC 6330, table 2.
-const LONGEST: u32 = 56_403;
+const LONGEST: u32 = fontana_fec::codes::raptorq::MAX_SOURCE_SYMBOLS;
 
 const USAGE: &str = "\
 usage: fontana-bench codes [--json] [--code NAME] [--k K] [--scenario NAME] [--alone]

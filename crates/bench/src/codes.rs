@@ -6,9 +6,11 @@ use crate::limit::{self, ReadingRows};
 use crate::ours;
 use crate::peers::{self, Peer};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload};
-use fontana_fec::lt::Lt;
-use fontana_fec::tornado::Tornado;
-use fontana_fec::{FecScheme, ReedSolomonCode};
+use fontana_fec::FecScheme;
+use fontana_fec::codes::lt::{Lt, LtCode};
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use serde::Serialize;
 
 /// One of our codes, the blocks it is measured with, and whom it is compared with.
@@ -31,17 +33,19 @@ const SPARSE: &[Scenario] = &[Scenario::Encode, Scenario::Receive, Scenario::Rec
 const CODES: &[Code] = &[
     Code {
         name: "raptorq",
-        scheme: |_| FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 },
+        scheme: |_| FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 }),
         source_symbols: &[1_000, 10_000, 50_000],
         scenarios: &Scenario::ALL,
         peers: &[peers::raptorq, peers::reed_solomon_simd],
     },
     Code {
         name: "rs",
-        scheme: |_| FecScheme::ReedSolomon {
-            code: ReedSolomonCode::Rfc5510,
-            max_source_block_length: 127,
-            max_encoding_symbols: 255,
+        scheme: |_| {
+            FecScheme::ReedSolomon(ReedSolomon {
+                code: ReedSolomonCode::Rfc5510,
+                max_source_block_length: 127,
+                max_encoding_symbols: 255,
+            })
         },
         source_symbols: &[32, 127],
         scenarios: &Scenario::ALL,
@@ -49,21 +53,23 @@ const CODES: &[Code] = &[
     },
     Code {
         name: "tornado",
-        scheme: |k| FecScheme::Tornado { max_source_block_length: k, code: Tornado::Z },
+        scheme: |k| {
+            FecScheme::Tornado(Tornado { max_source_block_length: k, code: TornadoCode::Z })
+        },
         source_symbols: &[1_000, 16_000],
         scenarios: SPARSE,
         peers: &[],
     },
     Code {
         name: "lt-fast",
-        scheme: |k| FecScheme::Lt { max_source_block_length: k, code: Lt::fast(k, 1) },
+        scheme: |k| FecScheme::Lt(Lt { max_source_block_length: k, code: LtCode::fast(k, 1) }),
         source_symbols: &[1_000, 10_000, 100_000, 1_000_000],
         scenarios: SPARSE,
         peers: &[],
     },
     Code {
         name: "lt-strict",
-        scheme: |k| FecScheme::Lt { max_source_block_length: k, code: Lt::strict(k, 1) },
+        scheme: |k| FecScheme::Lt(Lt { max_source_block_length: k, code: LtCode::strict(k, 1) }),
         source_symbols: &[1_000, 10_000, 100_000, 1_000_000],
         scenarios: SPARSE,
         peers: &[],

@@ -7,10 +7,12 @@
 //!
 //! Every trial is a function of its number, so the result does not depend on the threads.
 
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Novelty, PlanCache, Progress, Work};
 use std::ops::Range;
 
-const SCHEME: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 };
+const SCHEME: FecScheme =
+    FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
 
 /// Trials with 0, 1 and 2 symbols more than the block has: so many that of the rates that are
 /// measured the intervals end below the bounds.

@@ -3,7 +3,7 @@
 use crate::contest::Contestant;
 use crate::reception::{OnIds, Receiving, Reception};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload, symbol};
-use fontana_fec::{Esi, FecScheme, Memory, Plan, PlanCache, Progress, Work};
+use fontana_fec::{Esi, FecScheme, Lent, Plan, PlanCache, Progress, Scratch, Work};
 use std::sync::Arc;
 
 pub(crate) const NAME: &str = "fontana";
@@ -41,7 +41,7 @@ impl Contestant for Planning {
 struct Encoding<'a> {
     workload: &'a Workload,
     plan: Arc<Plan>,
-    memory: Memory,
+    scratch: Scratch,
     esis: Vec<Esi>,
     out: Vec<u8>,
 }
@@ -52,7 +52,7 @@ impl<'a> Encoding<'a> {
         Self {
             workload,
             plan: PlanCache::new(1).source_plan(scheme, k).unwrap(),
-            memory: Memory::default(),
+            scratch: Scratch::default(),
             esis: (k..2 * k).map(Esi).collect(),
             out: vec![0; workload.block.len()],
         }
@@ -65,10 +65,11 @@ impl Contestant for Encoding<'_> {
     }
 
     fn run(&mut self) {
-        let memory = std::mem::take(&mut self.memory);
-        let symbol = |esi| self.workload.symbol(esi);
-        let out = &mut self.out;
-        self.memory = self.plan.write_symbols_from(memory, SYMBOL_SIZE, symbol, &self.esis, out);
+        let scratch = std::mem::take(&mut self.scratch);
+        let symbols = Lent(|esi| self.workload.symbol(esi));
+        let Ok(block) = self.plan.execute(SYMBOL_SIZE, symbols, scratch);
+        block.write_symbols(&self.esis, &mut self.out);
+        self.scratch = block.into_scratch();
     }
 }
 
@@ -79,7 +80,7 @@ struct Decoding<'a> {
     workload: &'a Workload,
     repair: Vec<u8>,
     received: Vec<Esi>,
-    memory: Memory,
+    scratch: Scratch,
     out: Vec<u8>,
 }
 
@@ -95,7 +96,7 @@ impl<'a> Decoding<'a> {
             workload,
             repair: encoding.out,
             received: here.collect(),
-            memory: Memory::default(),
+            scratch: Scratch::default(),
             out: vec![0; lost.len() * SYMBOL_SIZE],
         };
         // One symbol more than the peers need, and more until it is enough.
@@ -132,13 +133,13 @@ impl Contestant for Decoding<'_> {
 
     fn run(&mut self) {
         let plan = self.solve().unwrap();
-        let memory = std::mem::take(&mut self.memory);
+        let scratch = std::mem::take(&mut self.scratch);
         let received = |esi: Esi| match esi.0.checked_sub(self.workload.k) {
             None => self.workload.symbol(esi),
             Some(index) => symbol(&self.repair, index),
         };
-        let recovered = plan.recover_from(memory, SYMBOL_SIZE, received);
+        let Ok(recovered) = plan.recover(SYMBOL_SIZE, Lent(received), scratch);
         recovered.write_symbols(0..plan.lost().len(), &mut self.out);
-        self.memory = recovered.into_memory();
+        self.scratch = recovered.into_scratch();
     }
 }

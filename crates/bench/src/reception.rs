@@ -2,8 +2,8 @@
 
 use crate::contest::Contestant;
 use crate::workload::{SYMBOL_SIZE, Workload, symbol};
-use fontana_fec::lt::{Lt, Profile};
-use fontana_fec::{Encoder, Esi, FecScheme, Memory, Plan, PlanCache, Progress, Work};
+use fontana_fec::codes::lt::{Lt, LtCode, Profile};
+use fontana_fec::{Esi, FecScheme, Lent, Plan, PlanCache, Progress, Scratch, Work};
 use std::sync::Arc;
 
 /// Recovered symbols are written this many at a time, as a receiver does.
@@ -33,7 +33,8 @@ impl<'a> Reception<'a> {
         for (place, esi) in (0..).zip(&esis[source..]) {
             places[(esi.0 - k) as usize] = place;
         }
-        let block = plan.execute_from(Memory::default(), SYMBOL_SIZE, |esi| workload.symbol(esi));
+        let Ok(block) =
+            plan.execute(SYMBOL_SIZE, Lent(|esi| workload.symbol(esi)), Scratch::default());
         let mut repair = vec![0; (esis.len() - source) * SYMBOL_SIZE];
         block.write_symbols(&esis[source..], &mut repair);
         Self { scheme, workload, esis, repair, places, _plan: plan }
@@ -60,11 +61,11 @@ impl<'a> Reception<'a> {
 fn sufficient(scheme: FecScheme, k: u32) -> Vec<Esi> {
     let candidates: Vec<u32> = match scheme {
         // An order that is no walk through the layers.
-        FecScheme::Tornado { .. } => {
-            let n = u64::from(scheme.encoding_symbols(k));
+        FecScheme::Tornado(_) => {
+            let n = u64::from(scheme.block_profile(k).encoding_symbols);
             (0..n).map(|i| (i * 7_919 % n) as u32).collect()
         }
-        FecScheme::Lt { .. } => (k..4 * k).collect(),
+        FecScheme::Lt(_) => (k..4 * k).collect(),
         _ => (0..k).filter(|esi| esi % 2 == 0).chain(k..2 * k).collect(),
     };
     let mut decoder = scheme.decoder(k).unwrap();
@@ -84,7 +85,7 @@ fn sufficient(scheme: FecScheme, k: u32) -> Vec<Esi> {
 }
 
 fn is_strict(scheme: FecScheme) -> bool {
-    matches!(scheme, FecScheme::Lt { code: Lt { profile: Profile::Strict, .. }, .. })
+    matches!(scheme, FecScheme::Lt(Lt { code: LtCode { profile: Profile::Strict, .. }, .. }))
 }
 
 /// The part of it that is done on ids.
@@ -103,14 +104,14 @@ impl Contestant for OnIds<'_> {
 /// All of it.
 pub(crate) struct Receiving<'a> {
     reception: Reception<'a>,
-    memory: Memory,
+    scratch: Scratch,
     out: Vec<u8>,
 }
 
 impl<'a> Receiving<'a> {
     pub(crate) fn new(reception: Reception<'a>) -> Self {
         let out = vec![0; BATCH.min(reception.workload.k as usize) * SYMBOL_SIZE];
-        Self { reception, memory: Memory::default(), out }
+        Self { reception, scratch: Scratch::default(), out }
     }
 }
 
@@ -121,27 +122,15 @@ impl Contestant for Receiving<'_> {
 
     fn run(&mut self) {
         let plan = self.reception.plan();
-        let memory = std::mem::take(&mut self.memory);
-        let symbol = |esi| self.reception.symbol(esi);
-        let check = |lost: &[Esi], out: &[u8]| {
-            let first = self.reception.workload.symbol(lost[0]);
-            assert!(&out[..SYMBOL_SIZE] == first, "{:?}", lost[0]);
-        };
-        let lost = plan.lost();
-        self.memory = if lost.len() <= BATCH {
-            // All that is wanted is asked for at once, and need not be kept for a next batch.
+        let scratch = std::mem::take(&mut self.scratch);
+        let symbols = Lent(|esi| self.reception.symbol(esi));
+        let Ok(recovered) = plan.recover(SYMBOL_SIZE, symbols, scratch);
+        for (lost, first) in plan.lost().chunks(BATCH).zip((0..).step_by(BATCH)) {
             let out = &mut self.out[..lost.len() * SYMBOL_SIZE];
-            let memory = plan.write_symbols_from(memory, SYMBOL_SIZE, symbol, lost, out);
-            check(lost, out);
-            memory
-        } else {
-            let block = plan.execute_from(memory, SYMBOL_SIZE, symbol);
-            for lost in lost.chunks(BATCH) {
-                let out = &mut self.out[..lost.len() * SYMBOL_SIZE];
-                block.write_symbols(lost, out);
-                check(lost, out);
-            }
-            block.into_memory()
-        };
+            recovered.write_symbols(first..first + lost.len(), out);
+            let expected = self.reception.workload.symbol(lost[0]);
+            assert!(&out[..SYMBOL_SIZE] == expected, "{:?}", lost[0]);
+        }
+        self.scratch = recovered.into_scratch();
     }
 }

@@ -11,7 +11,7 @@ use fontana::net::IpVersion;
 use fontana::wire::{SecretKey, Ticket, Tsi};
 use fontana::{
     Code, Filter, MetadataMode, Ordering, Outcome, Reach, SendMode, SendOptions, SendProgress,
-    SendSession, SendSummary, Stop, Tornado,
+    SendSession, SendSummary, Stop, TornadoCode,
 };
 use standard_input::Input;
 use std::path::Path;
@@ -136,8 +136,8 @@ fn code(arguments: &SendArguments) -> Result<Code, Failure> {
         Fec::Raptorq => Code::RaptorQ,
         Fec::Rs => Code::ReedSolomon,
         Fec::Tornado => {
-            let factor = arguments.stretch.unwrap_or(Tornado::Z.stretch_factor());
-            let code = Tornado::new(factor, SEED).map_err(|error| {
+            let factor = arguments.stretch.unwrap_or(TornadoCode::Z.stretch_factor());
+            let code = TornadoCode::new(factor, SEED).map_err(|error| {
                 let message = format!("--stretch {factor}: {error}");
                 Failure::new(Outcome::Usage, message, "for more different symbols: --fec raptorq")
             })?;

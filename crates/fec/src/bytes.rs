@@ -1,5 +1,6 @@
 //! Work on bytes: symbols in stripes, the SIMD kernels, and programs of sums.
 
 pub(crate) mod kernel;
+pub(crate) mod line;
 pub(crate) mod stripes;
 pub(crate) mod xor_program;

@@ -2,9 +2,9 @@
 
 pub mod dispersal;
 pub mod lt;
-pub(crate) mod no_code;
-pub(crate) mod raptorq;
-pub(crate) mod reed_solomon;
+pub mod no_code;
+pub mod raptorq;
+pub mod reed_solomon;
 pub(crate) mod shared;
 pub mod tornado;
 pub mod xor_cauchy;

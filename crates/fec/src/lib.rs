@@ -10,21 +10,27 @@
 
 mod bytes;
 mod code;
-mod codes;
+pub mod codes;
+mod decode;
 mod field;
 mod ids;
 mod layout;
+mod limits;
 mod oti;
+mod parameters;
 mod plan;
+mod scheme;
 
-pub use bytes::stripes::{Memory, Stripes};
+pub use bytes::stripes::loading::{Lent, SymbolSource};
+pub use bytes::stripes::{Scratch, Stripes};
 pub use bytes::xor_program::XorProgram;
-pub use code::{BlockLengthError, Decoder, Encoder, EsiError, Novelty, Progress, Work};
-pub use codes::raptorq::DEGREE_BOUNDS as RAPTORQ_DEGREE_BOUNDS;
-pub use codes::reed_solomon::ReedSolomonCode;
+pub use code::{BlockProfile, CodeProfile};
 pub use codes::shared::splitmix::SplitMix64;
-pub use codes::{dispersal, lt, tornado, xor_cauchy};
-pub use ids::{Esi, Sbn};
+pub use decode::{EsiError, IdDecoder, Novelty, Progress, Work};
+pub use ids::{EncodingId, Esi, Sbn};
 pub use layout::{ObjectLayout, SymbolPiece};
-pub use oti::{FecScheme, Oti, OtiError};
+pub use limits::{BlockLengthError, MAX_TRANSFER_LENGTH, OtiError};
+pub use oti::Oti;
+pub use parameters::{CodeError, Information, SchemeParameters};
 pub use plan::{Intermediate, Plan, PlanCache, Recovered};
+pub use scheme::FecScheme;

@@ -2,24 +2,31 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, OtiError, ReedSolomonCode, Sbn, SymbolPiece};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, OtiError, Sbn, SymbolPiece};
 use proptest::prelude::*;
 
 fn no_code(transfer_length: u64, symbol_size: u16, max_source_block_length: u32) -> Oti {
-    Oti { transfer_length, symbol_size, scheme: FecScheme::NoCode { max_source_block_length } }
+    Oti {
+        transfer_length,
+        symbol_size,
+        scheme: FecScheme::NoCode(NoCode { max_source_block_length }),
+    }
 }
 
 fn raptorq(transfer_length: u64, symbol_size: u16, (z, n, al): (u8, u16, u8)) -> Oti {
-    let scheme = FecScheme::RaptorQ { source_blocks: z, sub_blocks: n, alignment: al };
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: z, sub_blocks: n, alignment: al });
     Oti { transfer_length, symbol_size, scheme }
 }
 
 fn reed_solomon(transfer_length: u64, symbol_size: u16, b: u16, max_n: u16) -> Oti {
-    let scheme = FecScheme::ReedSolomon {
+    let scheme = FecScheme::ReedSolomon(ReedSolomon {
         code: ReedSolomonCode::Rfc5510,
         max_source_block_length: b,
         max_encoding_symbols: max_n,
-    };
+    });
     Oti { transfer_length, symbol_size, scheme }
 }
 

@@ -5,38 +5,27 @@
 //! symbols, z(B) being the normal quantile of the worst of B. Long blocks are therefore better
 //! until they fall out of the processor's caches; 10 000 symbols cost 0.6 % at 10 % loss.
 
-use fontana_fec::lt::Lt;
-use fontana_fec::tornado::Tornado;
-use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_fec::codes::lt::{self, Lt, LtCode};
+use fontana_fec::codes::no_code::{self, NoCode};
+use fontana_fec::codes::raptorq::{self, RaptorQ};
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::codes::tornado::{self, Tornado, TornadoCode};
+use fontana_fec::{EncodingId, FecScheme, MAX_TRANSFER_LENGTH, Oti};
+use std::sync::LazyLock;
 
 /// Source symbols that a block is given where nothing else decides.
 pub const DEFAULT_BLOCK_SYMBOLS: u32 = 10_000;
 
-/// Longest block of RFC 6330 (table 2).
-const RAPTORQ_MAX_BLOCK_SYMBOLS: u64 = 56_403;
-/// `Z` travels in 8 bits (RFC 6330, section 3.3.3).
-const RAPTORQ_MAX_BLOCKS: u64 = 255;
-/// Block numbers of Compact No-Code have 16 bits (RFC 5445, section 3).
-const NO_CODE_MAX_BLOCKS: u64 = 1 << 16;
-/// And so have its symbol numbers.
-const NO_CODE_MAX_BLOCK_SYMBOLS: u64 = 1 << 16;
-/// RFC 5510 over GF(2^8) has 255 symbols to a block, and one of them at least is to be
-/// a repair symbol.
-const REED_SOLOMON_MAX_ENCODING_SYMBOLS: u16 = 255;
-const REED_SOLOMON_MAX_BLOCK_SYMBOLS: u64 = 254;
+/// One symbol at least of a Reed-Solomon block is to be a repair symbol.
+const REED_SOLOMON_MAX_BLOCK_SYMBOLS: u32 = MAX_N as u32 - 1;
+/// Encoding symbols of a Reed-Solomon block.
+const MAX_N: u16 = ReedSolomonCode::Rfc5510.max_encoding_symbols();
 /// Half of the symbols are repair symbols, so that one cycle is enough while less than half of it is
 /// lost.
-const REED_SOLOMON_BLOCK_SYMBOLS: u64 = 128;
-/// Block numbers have 24 bits; as many as No-Code has are enough for 11 GB, and no more than a
-/// receiver is ready to keep account of.
-const REED_SOLOMON_MAX_BLOCKS: u64 = 1 << 16;
-/// Block numbers have 32 bits with Tornado and LT; receivers keep account of no more.
-const SPARSE_MAX_BLOCKS: u64 = 1 << 16;
-/// Longest blocks of the two.
-const TORNADO_MAX_BLOCK_SYMBOLS: u64 = 64_000;
-const LT_MAX_BLOCK_SYMBOLS: u64 = 1 << 20;
-/// Their transfer lengths have 48 bits (RFC 5445, section 5).
-const SPARSE_MAX_TRANSFER_LENGTH: u64 = (1 << 48) - 1;
+const REED_SOLOMON_BLOCK_SYMBOLS: u32 = 128;
+/// As many blocks as No-Code has are enough for 11 GB, and no more than a receiver is ready to keep
+/// account of.
+const REED_SOLOMON_MAX_BLOCKS: u32 = 1 << 16;
 /// Fewer source symbols than this take so many more in Tornado or LT (a tenth at a thousand, as many
 /// again at twenty) that the one short block would keep all receivers waiting.
 const SPARSE_MIN_SYMBOLS: u32 = 1_000;
@@ -56,7 +45,7 @@ pub enum Code {
     /// symbols to the longest, again and again.
     ReedSolomon,
     /// Tornado: source symbols and as many checks as the stretch factor says, again and again.
-    Tornado(Tornado),
+    Tornado(TornadoCode),
     /// LT for receivers that only peel: a fountain, the fastest to decode.
     Lt,
     /// LT for receivers that eliminate too: a fountain that needs hardly more than `k` symbols.
@@ -70,35 +59,54 @@ impl Code {
     pub(crate) const fn max_block_symbols(self) -> u32 {
         match self {
             // Longer ones than Reed-Solomon's own are taken as a wish for its default.
-            Self::RaptorQ | Self::ReedSolomon => RAPTORQ_MAX_BLOCK_SYMBOLS as u32,
-            Self::Tornado(_) => TORNADO_MAX_BLOCK_SYMBOLS as u32,
-            Self::Lt | Self::LtStrict => LT_MAX_BLOCK_SYMBOLS as u32,
-            Self::None => NO_CODE_MAX_BLOCK_SYMBOLS as u32,
+            Self::RaptorQ | Self::ReedSolomon => raptorq::MAX_SOURCE_SYMBOLS,
+            Self::Tornado(_) => tornado::MAX_SOURCE_SYMBOLS,
+            Self::Lt | Self::LtStrict => lt::MAX_SOURCE_SYMBOLS,
+            Self::None => no_code::MAX_SOURCE_SYMBOLS,
         }
     }
 
-    /// FEC Encoding ID.
-    pub(crate) const fn encoding_id(self) -> u8 {
+    /// Most blocks of an object.
+    const fn max_blocks(self) -> u32 {
         match self {
-            Self::RaptorQ => 6,
-            Self::ReedSolomon => 5,
-            Self::Tornado(_) | Self::Lt | Self::LtStrict => 128,
-            Self::None => 0,
+            Self::RaptorQ => raptorq::MAX_BLOCKS,
+            Self::ReedSolomon => REED_SOLOMON_MAX_BLOCKS,
+            Self::Tornado(_) => tornado::MAX_BLOCKS,
+            Self::Lt | Self::LtStrict => lt::MAX_BLOCKS,
+            Self::None => no_code::MAX_BLOCKS,
+        }
+    }
+
+    pub(crate) const fn encoding_id(self) -> EncodingId {
+        match self {
+            Self::RaptorQ => EncodingId::RAPTORQ,
+            Self::ReedSolomon => EncodingId::RFC_5510,
+            Self::Tornado(_) | Self::Lt | Self::LtStrict => EncodingId::EXPANDABLE,
+            Self::None => EncodingId::NO_CODE,
         }
     }
 }
 
+/// The lengths that blocks may be asked to have, for messages.
+pub(crate) fn block_lengths() -> &'static str {
+    static LENGTHS: LazyLock<String> = LazyLock::new(|| {
+        let [raptorq, tornado, none, lt] =
+            [Code::RaptorQ, Code::Tornado(TornadoCode::Z), Code::None, Code::Lt]
+                .map(Code::max_block_symbols);
+        format!("1 to {raptorq}; to {tornado} with Tornado, {none} without a code, {lt} with LT")
+    });
+    &LENGTHS
+}
+
 /// Most bytes that one object can have.
 pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
-    let symbols = match code {
-        Code::RaptorQ => RAPTORQ_MAX_BLOCKS * RAPTORQ_MAX_BLOCK_SYMBOLS,
-        Code::ReedSolomon => REED_SOLOMON_MAX_BLOCKS * REED_SOLOMON_MAX_BLOCK_SYMBOLS,
-        Code::Tornado(_) => SPARSE_MAX_BLOCKS * TORNADO_MAX_BLOCK_SYMBOLS,
-        Code::Lt | Code::LtStrict => SPARSE_MAX_BLOCKS * LT_MAX_BLOCK_SYMBOLS,
-        Code::None => NO_CODE_MAX_BLOCKS * NO_CODE_MAX_BLOCK_SYMBOLS,
+    let block_symbols = match code {
+        Code::ReedSolomon => REED_SOLOMON_MAX_BLOCK_SYMBOLS,
+        _ => code.max_block_symbols(),
     };
+    let symbols = u64::from(code.max_blocks()) * u64::from(block_symbols);
     let size = u64::from(symbol_size);
-    (symbols * size).min(SPARSE_MAX_TRANSFER_LENGTH / size.max(1) * size)
+    (symbols * size).min(MAX_TRANSFER_LENGTH / size.max(1) * size)
 }
 
 /// The parameters of an object of `length` bytes, at most [`max_object_size`], whose blocks have
@@ -108,43 +116,42 @@ pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
 pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbols: u32) -> Oti {
     let total = length.div_ceil(u64::from(symbol_size.max(1)));
     let is_short = total < SPARSE_MIN_SYMBOLS.min(block_symbols).into();
-    let code = if code.encoding_id() == 128 && is_short { Code::RaptorQ } else { code };
+    let is_sparse = code.encoding_id() == EncodingId::EXPANDABLE;
+    let code = if is_sparse && is_short { Code::RaptorQ } else { code };
     let scheme = match code {
         Code::RaptorQ => {
-            let wanted = u64::from(block_symbols).clamp(1, RAPTORQ_MAX_BLOCK_SYMBOLS);
-            let blocks = total.div_ceil(wanted).clamp(1, RAPTORQ_MAX_BLOCKS);
+            let wanted = u64::from(block_symbols).clamp(1, raptorq::MAX_SOURCE_SYMBOLS.into());
+            let blocks = total.div_ceil(wanted).clamp(1, raptorq::MAX_BLOCKS.into());
             let alignment =
                 if symbol_size.is_multiple_of(u16::from(ALIGNMENT)) { ALIGNMENT } else { 1 };
-            FecScheme::RaptorQ { source_blocks: blocks as u8, sub_blocks: 1, alignment }
+            FecScheme::RaptorQ(RaptorQ { source_blocks: blocks as u8, sub_blocks: 1, alignment })
         }
         Code::ReedSolomon => {
-            let wanted = match u64::from(block_symbols) {
+            let wanted = match block_symbols {
                 wanted @ 1..=REED_SOLOMON_MAX_BLOCK_SYMBOLS => wanted,
                 _ => REED_SOLOMON_BLOCK_SYMBOLS,
             };
-            let least = total.div_ceil(REED_SOLOMON_MAX_BLOCKS);
-            FecScheme::ReedSolomon {
+            let least = total.div_ceil(REED_SOLOMON_MAX_BLOCKS.into());
+            FecScheme::ReedSolomon(ReedSolomon {
                 code: ReedSolomonCode::Rfc5510,
-                max_source_block_length: wanted
-                    .max(least)
-                    .min(REED_SOLOMON_MAX_ENCODING_SYMBOLS.into())
-                    as u16,
-                max_encoding_symbols: REED_SOLOMON_MAX_ENCODING_SYMBOLS,
-            }
+                max_source_block_length: u64::from(wanted).max(least).min(MAX_N.into()) as u16,
+                max_encoding_symbols: MAX_N,
+            })
         }
         Code::Tornado(tornado) => {
             let (max_source_block_length, _) = sparse_blocks(code, total, block_symbols);
-            FecScheme::Tornado { max_source_block_length, code: tornado }
+            FecScheme::Tornado(Tornado { max_source_block_length, code: tornado })
         }
         Code::Lt | Code::LtStrict => {
             let (max_source_block_length, k) = sparse_blocks(code, total, block_symbols);
-            let lt = if code == Code::Lt { Lt::fast } else { Lt::strict };
-            FecScheme::Lt { max_source_block_length, code: lt(k, SPARSE_SEED) }
+            let lt = if code == Code::Lt { LtCode::fast } else { LtCode::strict };
+            FecScheme::Lt(Lt { max_source_block_length, code: lt(k, SPARSE_SEED) })
         }
         Code::None => {
-            let least = total.div_ceil(NO_CODE_MAX_BLOCKS).max(1);
-            let length = u64::from(block_symbols).max(least).min(NO_CODE_MAX_BLOCK_SYMBOLS);
-            FecScheme::NoCode { max_source_block_length: length as u32 }
+            let least = total.div_ceil(no_code::MAX_BLOCKS.into()).max(1);
+            let length =
+                u64::from(block_symbols).max(least).min(no_code::MAX_SOURCE_SYMBOLS.into());
+            FecScheme::NoCode(NoCode { max_source_block_length: length as u32 })
         }
     };
     Oti { transfer_length: length, symbol_size, scheme }
@@ -153,7 +160,7 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
 /// With Tornado or LT, of `total` source symbols: the limit of a block's length, and the length that
 /// blocks have. What the sums are made for is that, not the limit.
 fn sparse_blocks(code: Code, total: u64, block_symbols: u32) -> (u32, u32) {
-    let least = total.div_ceil(SPARSE_MAX_BLOCKS).max(1);
+    let least = total.div_ceil(code.max_blocks().into()).max(1);
     let longest = u64::from(code.max_block_symbols());
     let max_source_block_length = u64::from(block_symbols).max(least).min(longest) as u32;
     let blocks = total.div_ceil(max_source_block_length.into()).max(1);
@@ -163,9 +170,9 @@ fn sparse_blocks(code: Code, total: u64, block_symbols: u32) -> (u32, u32) {
 /// The parameters of a control object: one block, and no code where one packet holds it.
 pub(crate) fn control_oti(length: u64, symbol_size: u16) -> Oti {
     let scheme = if length <= u64::from(symbol_size) {
-        FecScheme::NoCode { max_source_block_length: 1 }
+        FecScheme::NoCode(NoCode { max_source_block_length: 1 })
     } else {
-        FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: ALIGNMENT }
+        FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: ALIGNMENT })
     };
     Oti { transfer_length: length, symbol_size, scheme }
 }
@@ -214,7 +221,7 @@ mod tests {
             let oti = object_oti(Code::ReedSolomon, length, 1344, block_symbols);
             let layout = oti.layout().unwrap();
             let k = layout.max_source_symbols();
-            (layout.block_count(), k, oti.scheme.symbols_per_cycle(k))
+            (layout.block_count(), k, oti.scheme.block_profile(k).symbols_per_cycle)
         };
         // 10 MiB are 7 802 symbols.
         assert_eq!(shape(10 << 20, 10_000), (61, 128, 255));
@@ -229,7 +236,7 @@ mod tests {
     #[test]
     fn tornado_and_lt_have_equal_blocks_and_codes_that_suit_them() {
         let oti = |code, length| object_oti(code, length, 1344, 10_000);
-        for code in [Code::Tornado(Tornado::Z), Code::Lt, Code::LtStrict] {
+        for code in [Code::Tornado(TornadoCode::Z), Code::Lt, Code::LtStrict] {
             for (length, shape) in
                 [(0, (0, 0)), (1, (1, 1)), (13_440_000, (1, 10_000)), (13_440_001, (2, 5_001))]
             {
@@ -237,19 +244,25 @@ mod tests {
                 assert_eq!((layout.block_count(), layout.max_source_symbols()), shape, "{code:?}");
             }
         }
-        let FecScheme::Lt { code, .. } = oti(Code::Lt, 13_440_001).scheme else { panic!() };
-        assert_eq!(code, Lt::fast(5_001, 0));
-        let FecScheme::Lt { code, .. } = oti(Code::LtStrict, 1_000 * 1344).scheme else { panic!() };
-        assert_eq!(code, Lt::strict(1_000, 0));
+        let FecScheme::Lt(Lt { code, .. }) = oti(Code::Lt, 13_440_001).scheme else { panic!() };
+        assert_eq!(code, LtCode::fast(5_001, 0));
+        let FecScheme::Lt(Lt { code, .. }) = oti(Code::LtStrict, 1_000 * 1344).scheme else {
+            panic!()
+        };
+        assert_eq!(code, LtCode::strict(1_000, 0));
         for stretch_factor in [2, 10] {
-            let code = Tornado::new(stretch_factor, 0).unwrap();
+            let code = TornadoCode::new(stretch_factor, 0).unwrap();
             let scheme = oti(Code::Tornado(code), 1_000 * 1344).scheme;
-            assert_eq!(scheme.symbols_per_cycle(1_000), 1_000 * u32::from(stretch_factor));
+            assert_eq!(
+                scheme.block_profile(1_000).symbols_per_cycle,
+                1_000 * u32::from(stretch_factor)
+            );
         }
         // A symbol less, and a code that is of no use for so few; unless such blocks were asked for.
         let ids = |length, block_symbols| {
-            [Code::Tornado(Tornado::Z), Code::Lt]
-                .map(|code| object_oti(code, length, 1344, block_symbols).scheme.encoding_id())
+            [Code::Tornado(TornadoCode::Z), Code::Lt].map(|code| {
+                object_oti(code, length, 1344, block_symbols).scheme.profile().encoding_id.0
+            })
         };
         assert_eq!(ids(999 * 1344, 10_000), [6, 6]);
         assert_eq!(ids(1_000 * 1344, 10_000), [128, 128]);
@@ -259,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_largest_object_of_any_code_is_possible_and_a_byte_more_is_not() {
-        for code in [Code::RaptorQ, Code::Tornado(Tornado::Z), Code::Lt, Code::None] {
+        for code in [Code::RaptorQ, Code::Tornado(TornadoCode::Z), Code::Lt, Code::None] {
             for block_symbols in [1, 10_000] {
                 let largest = max_object_size(code, 1344);
                 assert!(object_oti(code, largest, 1344, block_symbols).layout().is_ok());

@@ -25,7 +25,7 @@ mod system;
 mod watch;
 
 pub use error::{Error, ErrorKind, IoError, LayerError, SetupError, TransferError};
-pub use fontana_fec::tornado::{StretchError, Tornado};
+pub use fontana_fec::codes::tornado::{StretchError, TornadoCode};
 pub use fontana_net as net;
 pub use fontana_proto::{
     Acceptance, DecodePolicy, Expectation, MetadataMode, Offer, Profile, ReceiverStats, Rejection,

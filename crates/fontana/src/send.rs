@@ -20,7 +20,7 @@ use crate::memory::SenderMemory;
 use crate::outcome::Outcome;
 use crate::reach::Reach;
 use crate::stop::Stop;
-use fontana_fec::Oti;
+use fontana_fec::{EncodingId, Oti};
 use fontana_net::{ChannelAddress, Interface, IpVersion, MtuDrop, SendConfig, SendSocket};
 use fontana_proto::{
     ChannelClock, ControlObject, Instant, MetadataMode, Profile, SendMode, SendObject, Sender,
@@ -443,7 +443,9 @@ fn check(options: &SendOptions) -> Result<(), Error> {
     if options.files.is_empty() {
         return Err(SetupError::NothingToSend.into());
     }
-    if options.metadata != MetadataMode::Manifest && options.code.encoding_id() == 128 {
+    if options.metadata != MetadataMode::Manifest
+        && options.code.encoding_id() == EncodingId::EXPANDABLE
+    {
         return Err(SetupError::CodeOfOurOwn.into());
     }
     let yields = options.layering.as_ref().is_some_and(|l| l.scheme.is_controlled());
@@ -510,9 +512,7 @@ impl Numbers {
             return range("the symbol size", u64::from(size), allowed);
         }
         if !(1..=longest).contains(&self.block_symbols) {
-            let allowed =
-                "1 to 56403; to 64000 with Tornado, 65536 without a code, 1048576 with LT";
-            return range("the block length", u64::from(self.block_symbols), allowed);
+            return range("the block length", self.block_symbols.into(), geometry::block_lengths());
         }
         Ok(())
     }

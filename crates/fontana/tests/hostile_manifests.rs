@@ -9,6 +9,7 @@ use fontana::wire::{
     SymlinkEntry, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
 };
 use fontana::{Outcome, Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, Rejection, Stop};
+use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use std::ffi::OsStr;
 use std::net::{SocketAddr, UdpSocket};
@@ -51,10 +52,10 @@ fn manifest(entries: Vec<Entry>) -> Vec<u8> {
 }
 
 fn packet(tsi: Tsi, toi: Toi, oti: Oti, sbn: u32, bytes: &[u8]) -> Vec<u8> {
-    let encoding_id = oti.scheme.encoding_id();
+    let encoding_id = oti.scheme.profile().encoding_id;
     let mut packet = Vec::new();
     let fields = HeaderFields::new(tsi, Some(toi));
-    HeaderFields { codepoint: encoding_id, fti: Some(oti), ..fields }.emit(&mut packet);
+    HeaderFields { codepoint: encoding_id.0, fti: Some(oti), ..fields }.emit(&mut packet);
     emit_payload_id(encoding_id, Sbn(sbn), Esi(0), &mut packet);
     packet.extend(bytes);
     packet
@@ -62,7 +63,7 @@ fn packet(tsi: Tsi, toi: Toi, oti: Oti, sbn: u32, bytes: &[u8]) -> Vec<u8> {
 
 /// The packets of a session that has this manifest, and nothing else.
 fn packets(tsi: Tsi, manifest: &[u8]) -> Vec<Vec<u8>> {
-    let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+    let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
     let oti =
         |length: usize| Oti { transfer_length: length as u64, symbol_size: SYMBOL_SIZE, scheme };
     let toi = Toi::MANIFEST.0 as u32;

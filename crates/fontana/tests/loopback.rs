@@ -6,7 +6,7 @@ use fontana::wire::{Cci, ChannelGroups, Packet, Ticket, WebrcCci};
 use fontana::{
     Code, Layering, LayeringScheme, Outcome, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession,
     ReceiveSummary, SendOptions, SendProgress, SendSession, SendSummary, SimulatedLoss, Stop,
-    Tornado, Verified,
+    TornadoCode, Verified,
 };
 use fontana_testing::noise;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -73,7 +73,7 @@ fn reed_solomon_blocks_arrive_at_clean_and_lossy_receivers() {
 #[test]
 fn tornado_and_lt_blocks_arrive_at_clean_and_lossy_receivers() {
     let sizes = [1, 1345, 20_000_000];
-    files_arrive(reach(5), Code::Tornado(Tornado::Z), &sizes);
+    files_arrive(reach(5), Code::Tornado(TornadoCode::Z), &sizes);
     files_arrive(reach(6), Code::Lt, &sizes);
     files_arrive(reach(7), Code::LtStrict, &sizes);
 }
@@ -194,7 +194,7 @@ fn a_longer_stretch_serves_who_loses_most_without_repetition() {
     let reach = reach(8);
     let mut send = SendOptions::new(vec![file.clone()]);
     send.reach = reach.clone();
-    send.code = Code::Tornado(Tornado::new(4, 0).unwrap());
+    send.code = Code::Tornado(TornadoCode::new(4, 0).unwrap());
     send.rate_bytes_per_second = 20_000_000;
     let (ticket, stop, sending) = sender(send);
     let into = directory.path().join("received");
@@ -217,7 +217,7 @@ fn a_receiver_that_is_stopped_goes_on_where_it_was() {
 /// These take a little more symbols, and by chance: see `docs/codes.md`.
 #[test]
 fn so_does_one_of_tornado_blocks() {
-    stopped_receivers_go_on(reach(9), Code::Tornado(Tornado::Z), 1.15);
+    stopped_receivers_go_on(reach(9), Code::Tornado(TornadoCode::Z), 1.15);
 }
 
 #[test]

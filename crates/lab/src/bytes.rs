@@ -1,7 +1,7 @@
 //! Real bytes for short runs: the other runs of a swarm are on ids, where a wrong byte cannot even
 //! occur.
 
-use fontana_fec::{Encoder, Esi, Intermediate, ObjectLayout, Oti, PlanCache, Sbn};
+use fontana_fec::{Esi, Intermediate, ObjectLayout, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::{
     BlockId, BlockOutcome, Committed, Finished, Instant, JobRunner, Opening, ReceiveDone,
     ReceiveJob, Recipe, Saved, SavedBlock, SplitMix64, SymbolBytes, SymbolId, SymbolPlace,
@@ -63,7 +63,7 @@ impl Originals {
             }
             Ok::<(), ()>(())
         };
-        plan.execute(oti.symbol_size.into(), load).ok()
+        plan.execute(oti.symbol_size.into(), load, Scratch::default()).ok()
     }
 }
 
@@ -188,7 +188,7 @@ impl ByteRunner {
                 out.copy_from_slice(&symbol.bytes);
                 Ok(())
             };
-            let found = plan.recover(size, load)?;
+            let found = plan.recover(size, load, Scratch::default())?;
             for (index, esi) in plan.lost().iter().enumerate() {
                 let out = &mut bytes[esi.0 as usize * size..][..size];
                 found.write_symbols(index..index + 1, out);

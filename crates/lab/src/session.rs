@@ -1,6 +1,8 @@
 //! Sessions of the real sender and receivers, without bytes: what experiments put on simulated
 //! networks.
 
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
     Acceptance, ChannelClock, ControlObject, DecodePolicy, Expectation, FixedChannels, Instant,
@@ -113,11 +115,11 @@ impl Session {
     /// One object of `bytes` in as few blocks of RaptorQ as the program would cut it into.
     pub(crate) fn raptorq(bytes: u64, rate_bytes_per_second: u64, seed: u64) -> Option<Self> {
         let symbols = bytes.div_ceil(SYMBOL_BYTES.into());
-        let scheme = FecScheme::RaptorQ {
+        let scheme = FecScheme::RaptorQ(RaptorQ {
             source_blocks: symbols.div_ceil(BLOCK_SYMBOLS).clamp(1, u8::MAX.into()) as u8,
             sub_blocks: 1,
             alignment: 4,
-        };
+        });
         let oti = Oti { transfer_length: bytes, symbol_size: SYMBOL_BYTES, scheme };
         Self::new(&[oti], rate_bytes_per_second, seed)
     }
@@ -267,9 +269,9 @@ impl Session {
 /// A control object of one packet needs no code.
 fn control_oti(length: usize, symbol_size: u16) -> Oti {
     let scheme = if length <= symbol_size.into() {
-        FecScheme::NoCode { max_source_block_length: 1 }
+        FecScheme::NoCode(NoCode { max_source_block_length: 1 })
     } else {
-        FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 }
+        FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 })
     };
     Oti { transfer_length: length as u64, symbol_size, scheme }
 }

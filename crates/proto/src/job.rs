@@ -4,7 +4,7 @@
 //! or on ids alone in a simulation.
 
 use crate::endpoint::{BatchId, BlockId, SessionKey};
-use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, Progress, Work};
+use fontana_fec::{Esi, IdDecoder, ObjectLayout, Plan, Progress, Work};
 use fontana_wire::{CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, Toi};
 use std::error::Error;
 use std::fmt;
@@ -130,7 +130,7 @@ pub enum ReceiveJob {
         /// The block.
         block: BlockId,
         /// The decoder that knows the available symbols; it comes back with the answer.
-        decoder: Box<dyn Decoder>,
+        decoder: Box<dyn IdDecoder>,
         /// How much work the attempt may cost.
         budget: Work,
     },
@@ -266,7 +266,7 @@ pub enum Recipe {
     Plan(Arc<Plan>),
     /// The plan was dropped, to bound memory: solve again, without a budget, then execute. The
     /// decoder has found its solution before and finds it again.
-    Decoder(Box<dyn Decoder>),
+    Decoder(Box<dyn IdDecoder>),
 }
 
 impl Recipe {
@@ -306,7 +306,7 @@ pub enum ReceiveDone {
         /// The block.
         block: BlockId,
         /// The decoder, back again.
-        decoder: Box<dyn Decoder>,
+        decoder: Box<dyn IdDecoder>,
         /// What the attempt found.
         progress: Progress,
     },

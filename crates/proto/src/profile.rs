@@ -49,12 +49,12 @@ impl Profile {
     /// less chance: over layers, a code of fixed stretch has the same symbol sent again as seldom by no
     /// other order, all receivers taken together (`docs/schedules.md`). `opt_space` is in segments (organization
     /// 2) over layers; of a single channel they would be the source symbols alone.
-    pub const fn schedule(self, scheme: FecScheme, layer_count: u8) -> TransmissionSchedule {
+    pub fn schedule(self, scheme: FecScheme, layer_count: u8) -> TransmissionSchedule {
         match self {
             Self::Speed | Self::Cpu => TransmissionSchedule::EVEN,
             Self::Space => TransmissionSchedule::Fcast(Fcast {
                 organization: match layer_count {
-                    0 | 1 if !scheme.is_rateless() => SymbolOrganization::AllOnEach,
+                    0 | 1 if !scheme.profile().is_rateless => SymbolOrganization::AllOnEach,
                     _ => SymbolOrganization::Segments,
                 },
                 object_order: ObjectOrder::PartlyRandom { one_in: ONE_IN },

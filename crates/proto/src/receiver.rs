@@ -19,7 +19,7 @@ use collect::Collector;
 use download::Download;
 use fcast::Carousel;
 use feed::{Feed, FeedState, Feeds, Spooled};
-use fontana_fec::{Esi, PlanCache, Sbn};
+use fontana_fec::{EncodingId, Esi, PlanCache, Sbn};
 use fontana_wire::{ContentKind, Hash, Manifest, Packet, Toi, manifest_hash};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -341,7 +341,7 @@ impl Receiver {
         datagram: &[u8],
         symbol: &[u8],
     ) {
-        let encoding_id = packet.header.codepoint;
+        let encoding_id = EncodingId(packet.header.codepoint);
         let block = BlockId { toi: self.carousel.first_toi(block.toi), ..block };
         match self.config.metadata {
             MetadataMode::Manifest => {}
@@ -504,7 +504,7 @@ impl Endpoint for Receiver {
             }
         }
         let Some(toi) = packet.header.toi else { return };
-        let payload = match packet.payload(packet.header.codepoint) {
+        let payload = match packet.payload(EncodingId(packet.header.codepoint)) {
             Ok(Some(payload)) => payload,
             Ok(None) => return,
             Err(_) => {

@@ -166,16 +166,16 @@ impl Sender {
                 let mut random = SplitMix64::new(config.seed, stream);
                 let k = object.layout.source_symbols(sbn).unwrap_or(0);
                 let stream = SymbolStream::new(oti.scheme, k, object.source_pass, &mut random);
+                let (code, profile) = (oti.scheme.profile(), oti.scheme.block_profile(k));
                 let by_number = matches!(config.schedule, TransmissionSchedule::Fcast(_));
                 shapes.push(BlockShape {
                     object: index,
                     source_symbols: k,
-                    encoding_symbols: (!oti.scheme.is_rateless())
-                        .then(|| oti.scheme.symbols_per_cycle(k)),
+                    encoding_symbols: (!code.is_rateless).then_some(profile.symbols_per_cycle),
                 });
                 blocks.push(Block {
                     id,
-                    encoding_id: oti.scheme.encoding_id(),
+                    encoding_id: code.encoding_id,
                     stream: if by_number { stream.plain() } else { stream },
                     symbol_size: oti.symbol_size,
                     fti: config.fti_in_packets.then_some(oti),

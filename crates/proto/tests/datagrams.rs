@@ -7,9 +7,11 @@
 #[path = "support/world.rs"]
 mod world;
 
-use fontana_fec::lt::Lt;
-use fontana_fec::tornado::Tornado;
-use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_fec::codes::lt::{Lt, LtCode};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
     ControlObject, Fcast, Instant, ObjectOrder, SendMode, SendObject, Sender, SenderConfig,
     SymbolOrganization, TransmissionSchedule, presets,
@@ -64,8 +66,8 @@ fn block_length(blocks: u8, k: u32) -> u32 {
 
 /// A session without a head: a file delivery table, or EXT_FTI in every packet.
 fn plain(table: bool) -> Hash {
-    let content = Content::coded(&SHAPES, 3, 1, &|blocks, k| FecScheme::NoCode {
-        max_source_block_length: block_length(blocks, k),
+    let content = Content::coded(&SHAPES, 3, 1, &|blocks, k| {
+        FecScheme::NoCode(NoCode { max_source_block_length: block_length(blocks, k) })
     });
     let objects = content.objects.iter();
     let objects = objects.map(|(&toi, &(layout, _))| SendObject { toi, layout, source_pass: true });
@@ -80,7 +82,7 @@ fn plain(table: bool) -> Hash {
     let control = table.then(|| {
         let files = objects.iter().map(file).collect();
         let bytes = Fdt { expires: NtpSeconds(3_000_000_000), files, ..Fdt::default() }.emit();
-        let scheme = FecScheme::NoCode { max_source_block_length: 64 };
+        let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 64 });
         let oti = Oti { transfer_length: bytes.len() as u64, symbol_size: 128, scheme };
         let fdt = FdtExtension { version: 2, instance_id: 1 };
         ControlObject::new(Toi::FDT, oti, &bytes, Some(fdt), 2).unwrap()
@@ -130,33 +132,37 @@ fn digests() -> Vec<(&'static str, Hash)> {
         ),
         (
             "no code",
-            coded(&|blocks, k| FecScheme::NoCode {
-                max_source_block_length: block_length(blocks, k),
+            coded(&|blocks, k| {
+                FecScheme::NoCode(NoCode { max_source_block_length: block_length(blocks, k) })
             }),
         ),
         (
             "tornado",
-            coded(&|blocks, k| FecScheme::Tornado {
-                max_source_block_length: block_length(blocks, k),
-                code: Tornado::Z,
+            coded(&|blocks, k| {
+                FecScheme::Tornado(Tornado {
+                    max_source_block_length: block_length(blocks, k),
+                    code: TornadoCode::Z,
+                })
             }),
         ),
         (
             "lt",
             coded(&|blocks, k| {
                 let max_source_block_length = block_length(blocks, k);
-                FecScheme::Lt {
+                FecScheme::Lt(Lt {
                     max_source_block_length,
-                    code: Lt::fast(max_source_block_length, 0),
-                }
+                    code: LtCode::fast(max_source_block_length, 0),
+                })
             }),
         ),
         (
             "reed-solomon",
-            coded(&|_, _| FecScheme::ReedSolomon {
-                code: ReedSolomonCode::Rfc5510,
-                max_source_block_length: 100,
-                max_encoding_symbols: 200,
+            coded(&|_, _| {
+                FecScheme::ReedSolomon(ReedSolomon {
+                    code: ReedSolomonCode::Rfc5510,
+                    max_source_block_length: 100,
+                    max_encoding_symbols: 200,
+                })
             }),
         ),
         ("flute", plain(true)),

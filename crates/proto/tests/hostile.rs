@@ -6,7 +6,7 @@
 mod world;
 
 use bolero::check;
-use fontana_fec::{Esi, Sbn};
+use fontana_fec::{EncodingId, Esi, Sbn};
 use fontana_proto::{Endpoint, Expectation, Instant, ReceiverEvent, SplitMix64};
 use fontana_wire::{Cci, HeaderFields, SecretKey, Toi, Tsi, emit_payload_id};
 use std::net::{IpAddr, Ipv4Addr};
@@ -192,7 +192,7 @@ fn symbols_that_cannot_be_are_counted_as_invalid() {
         fields.emit(&mut datagram);
         let esis = if codepoint == 0 { 1 << 16 } else { 1 << 24 };
         let (sbn, esi) = (Sbn(random.below(256)), Esi(random.below(esis)));
-        emit_payload_id(codepoint, sbn, esi, &mut datagram);
+        emit_payload_id(EncodingId(codepoint), sbn, esi, &mut datagram);
         let size = [0, 1, 63, 65, 1400][random.below(5) as usize];
         datagram.resize(datagram.len() + size, 0xA5);
         vec![(source(1), datagram)]
@@ -217,7 +217,7 @@ fn symbols_chosen_to_be_hard_to_solve_do_not_stop_the_honest_ones() {
         let mut datagram = Vec::new();
         let fields = HeaderFields { codepoint: 6, ..HeaderFields::new(TSI, Some(Toi(1))) };
         fields.emit(&mut datagram);
-        emit_payload_id(6, Sbn(0), Esi(next), &mut datagram);
+        emit_payload_id(EncodingId::RAPTORQ, Sbn(0), Esi(next), &mut datagram);
         datagram.extend([0x5A; 64]);
         vec![(source(1), datagram)]
     });

@@ -4,7 +4,8 @@
 #[path = "support/world.rs"]
 mod world;
 
-use fontana_fec::{FecScheme, ReedSolomonCode, Sbn};
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::{FecScheme, Sbn};
 use fontana_proto::{
     ChannelId, Endpoint, Fcast, Instant, Level, Membership, ObjectOrder, Output, PacketSeen,
     Profile, ReceiverConfig, ReceiverEvent, Rejection, SendDone, SendJob, SendMode, SenderEvent,
@@ -267,10 +268,12 @@ fn the_rate_is_kept_over_every_window_whatever_the_layers() {
 
 /// Blocks of 32 source symbols and 64 encoding symbols.
 fn of_fixed_stretch(bytes: usize) -> Content {
-    Content::coded(&[(bytes, 1)], 7, 1, &|_, _| FecScheme::ReedSolomon {
-        code: ReedSolomonCode::Rfc5510,
-        max_source_block_length: 32,
-        max_encoding_symbols: 64,
+    Content::coded(&[(bytes, 1)], 7, 1, &|_, _| {
+        FecScheme::ReedSolomon(ReedSolomon {
+            code: ReedSolomonCode::Rfc5510,
+            max_source_block_length: 32,
+            max_encoding_symbols: 64,
+        })
     })
 }
 

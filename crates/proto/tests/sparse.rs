@@ -6,8 +6,8 @@
 mod world;
 
 use fontana_fec::FecScheme;
-use fontana_fec::lt::Lt;
-use fontana_fec::tornado::Tornado;
+use fontana_fec::codes::lt::{Lt, LtCode};
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_proto::{Instant, ReceiverEvent, Rejection};
 use std::time::Duration;
 use world::{Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender, source};
@@ -16,17 +16,17 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 fn tornado(blocks: u8, k: u32) -> FecScheme {
     let max_source_block_length = k.div_ceil(blocks.into());
-    FecScheme::Tornado { max_source_block_length, code: Tornado::Z }
+    FecScheme::Tornado(Tornado { max_source_block_length, code: TornadoCode::Z })
 }
 
 fn lt(blocks: u8, k: u32) -> FecScheme {
     let max_source_block_length = k.div_ceil(blocks.into());
-    FecScheme::Lt { max_source_block_length, code: Lt::fast(max_source_block_length, 0) }
+    FecScheme::Lt(Lt { max_source_block_length, code: LtCode::fast(max_source_block_length, 0) })
 }
 
 fn lt_strict(blocks: u8, k: u32) -> FecScheme {
     let max_source_block_length = k.div_ceil(blocks.into());
-    FecScheme::Lt { max_source_block_length, code: Lt::strict(max_source_block_length, 0) }
+    FecScheme::Lt(Lt { max_source_block_length, code: LtCode::strict(max_source_block_length, 0) })
 }
 
 fn start(content: &Content, setup: &Setup) -> SenderDriver {
@@ -80,7 +80,7 @@ fn a_receiver_stays_until_the_solver_has_said_that_it_is_enough() {
 fn blocks_wait_for_memory_and_those_that_can_never_have_it_are_refused() {
     let content = Content::coded(&[(600_000, 4)], 4, 1, &lt);
     let (layout, _) = content.objects.values().next().unwrap();
-    let memory = layout.oti().scheme.decoder_memory(layout.max_source_symbols()).unwrap();
+    let memory = layout.longest_block_profile().decoder_memory.unwrap();
     let receiver = |max_decoder_bytes| {
         let mut config = receiver_config();
         config.limits.max_decoder_bytes = max_decoder_bytes;
@@ -108,9 +108,11 @@ fn blocks_wait_for_memory_and_those_that_can_never_have_it_are_refused() {
 /// much in common in one of the two blocks; with these none does.
 #[test]
 fn mirrors_of_a_code_with_an_end_begin_at_different_places() {
-    let scheme = |blocks: u8, k: u32| FecScheme::Tornado {
-        max_source_block_length: k.div_ceil(blocks.into()),
-        code: Tornado::new(10, 0).unwrap(),
+    let scheme = |blocks: u8, k: u32| {
+        FecScheme::Tornado(Tornado {
+            max_source_block_length: k.div_ceil(blocks.into()),
+            code: TornadoCode::new(10, 0).unwrap(),
+        })
     };
     let content = Content::coded(&[(300_000, 2)], 3, 1, &scheme);
     for source_pass in [true, false] {

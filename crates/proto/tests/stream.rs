@@ -4,7 +4,8 @@
 #[path = "support/world.rs"]
 mod world;
 
-use fontana_fec::{Encoder, Esi, FecScheme, PlanCache};
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
 use fontana_proto::{
     BatchId, Datagram, Endpoint, Instant, Output, ReceiverConfig, ReceiverEvent, SendJob,
     SenderEvent, StreamBreak, StreamSender, StreamSenderConfig, Verified, repair_symbols,
@@ -89,13 +90,13 @@ impl Stream {
             })
             .collect();
         let k = symbols.len() as u32;
-        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
         let plan = self.plans.source_plan(scheme, k).unwrap();
         let load = |esi: Esi, out: &mut [u8]| {
             out.copy_from_slice(&symbols[esi.0 as usize]);
             Ok::<(), ()>(())
         };
-        let block = plan.execute(T.into(), load).unwrap();
+        let block = plan.execute(T.into(), load, Scratch::default()).unwrap();
         let repair = (k..k + repair_symbols(k, 100)).map(|esi| {
             let mut symbol = vec![0; T.into()];
             block.write_symbol(Esi(esi), &mut symbol);

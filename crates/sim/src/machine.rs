@@ -250,6 +250,7 @@ impl<E: Endpoint<Job = ReceiveJob>> Endpoint for Machine<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_fec::codes::no_code::NoCode;
     use fontana_fec::{Esi, Sbn};
     use fontana_proto::{BlockId, ReceiveDone, ReceiverEvent, Recipe, Saved, Scope, SymbolPlace};
     use fontana_wire::{Hash, Toi};
@@ -280,8 +281,10 @@ mod tests {
             self.outputs.push_back(Output::Job(place));
             if first == 1 {
                 let decoder = fontana_fec::PlanCache::new(1);
-                let plan = decoder
-                    .source_plan(fontana_fec::FecScheme::NoCode { max_source_block_length: 1 }, 1);
+                let plan = decoder.source_plan(
+                    fontana_fec::FecScheme::NoCode(NoCode { max_source_block_length: 1 }),
+                    1,
+                );
                 let recipe = Recipe::Plan(plan.expect("a plan of one symbol"));
                 let repair = vec![Esi(7); 3];
                 self.outputs.push_back(Output::Job(ReceiveJob::Recover {

@@ -6,8 +6,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{
-    Encoder, Esi, FecScheme, Intermediate, ObjectLayout, Oti, Plan, PlanCache, Progress, Sbn, Work,
+    Esi, FecScheme, Intermediate, ObjectLayout, Oti, Plan, PlanCache, Progress, Sbn, Scratch, Work,
 };
 use fontana_proto::SymbolPlace;
 use fontana_store::{
@@ -49,7 +50,7 @@ impl Block {
     fn new(source_symbols: usize) -> Self {
         let length = source_symbols * SYMBOL_SIZE;
         let bytes = (0..length as u64).map(|i| ((i * i) >> 7) as u8).collect();
-        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
         let oti = Oti { transfer_length: length as u64, symbol_size: 1280, scheme };
         Self { layout: oti.layout().unwrap(), bytes, dir: tempfile::tempdir().unwrap() }
     }
@@ -63,11 +64,11 @@ impl Block {
     }
 
     fn solve_in_memory(&self, plan: &Arc<Plan>) -> Intermediate {
-        let load = |esi, out: &mut [u8]| {
+        let load = |esi: Esi, out: &mut [u8]| {
             out.copy_from_slice(self.symbol(esi));
             Ok::<(), ()>(())
         };
-        plan.execute(SYMBOL_SIZE, load).unwrap()
+        plan.execute(SYMBOL_SIZE, load, Scratch::default()).unwrap()
     }
 
     fn encode(&self, repairs: u32) {
@@ -188,7 +189,7 @@ impl Block {
         let k = self.layout.max_source_symbols();
         let scheme = self.layout.oti().scheme;
         let mut decoder = scheme.decoder(k).unwrap();
-        let whole = self.solve_in_memory(&Arc::new(Plan::source(scheme, k).unwrap()));
+        let whole = self.solve_in_memory(&scheme.source_plan(k).unwrap());
         let object = self.staged();
         for esi in (0..k).filter(|esi| esi % one_in != 0).map(Esi) {
             decoder.push(esi).unwrap();
@@ -211,14 +212,14 @@ impl Block {
         };
         let mut out = vec![0; plan.lost().len() * SYMBOL_SIZE];
         let memory = milliseconds(|| {
-            let load = |esi, out: &mut [u8]| {
+            let load = |esi: Esi, out: &mut [u8]| {
                 match symbols.get(&esi) {
                     Some(repair) => out.copy_from_slice(repair),
                     None => out.copy_from_slice(self.symbol(esi)),
                 }
                 Ok::<(), ()>(())
             };
-            let recovered = plan.recover(SYMBOL_SIZE, load).unwrap();
+            let recovered = plan.recover(SYMBOL_SIZE, load, Scratch::default()).unwrap();
             recovered.write_symbols(0..plan.lost().len(), &mut out);
         });
         let place = |esi| match slots.get(&esi) {

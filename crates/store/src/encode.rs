@@ -6,7 +6,7 @@ use crate::passes::column_passes;
 use crate::placement::GeometryError;
 use crate::placement::check_size;
 use crate::source::SourceError;
-use fontana_fec::{BlockLengthError, Encoder, Esi, Intermediate, Plan, PlanCache, Sbn};
+use fontana_fec::{BlockLengthError, Esi, Intermediate, Plan, PlanCache, Sbn, Scratch};
 use fontana_proto::Category;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -219,18 +219,19 @@ impl ObjectEncoder {
         plan: &Arc<Plan>,
         columns: Range<usize>,
     ) -> Result<Intermediate, SourceError> {
-        let placement = self.source.placement();
+        let (placement, width) = (self.source.placement(), columns.len());
         let mut reader = ReadAhead::new(placement.block_range(sbn)?, |offset, out: &mut [u8]| {
             self.source.read_at(offset, out)
         });
-        plan.execute(columns.len(), |esi, out| {
+        let read = |esi: Esi, out: &mut [u8]| {
             for piece in placement.column_pieces(sbn, esi, columns.clone())? {
                 if let Some(part) = out.get_mut(piece.in_columns) {
                     reader.read_exact_at(piece.in_object, part)?;
                 }
             }
             Ok(())
-        })
+        };
+        plan.execute(width, read, Scratch::default())
     }
 
     fn kept(&self, sbn: Sbn) -> Option<Arc<Intermediate>> {

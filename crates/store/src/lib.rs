@@ -24,6 +24,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
 //! # let (here, there) = (dir.path().join("greeting"), dir.path().join("inbox"));
+//! use fontana_fec::codes::raptorq::RaptorQ;
 //! use fontana_fec::{Esi, FecScheme, Oti, PlanCache, Sbn};
 //! use fontana_proto::SymbolPlace;
 //! use fontana_store::*;
@@ -35,7 +36,7 @@
 //! let length = files.file(file)?.size();
 //!
 //! // Both ends must agree on this much.
-//! let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+//! let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
 //! let layout = Oti { transfer_length: length, symbol_size: 8, scheme }.layout()?;
 //! let extents = Extents::whole_file(FileIndex(0), length);
 //!
@@ -60,7 +61,7 @@
 //! for esi in [0, 1, 3, 4711] {
 //!     decoder.push(Esi(esi))?;
 //! }
-//! let fontana_fec::Progress::Solved(plan) = decoder.solve(scheme.work(4)) else {
+//! let fontana_fec::Progress::Solved(plan) = decoder.solve(scheme.block_profile(4).work) else {
 //!     return Err("four symbols of four are nearly always enough".into());
 //! };
 //! object.recover_block(Sbn(0), &plan, 1 << 20, |esi| match esi {

@@ -1,7 +1,7 @@
 //! Where the columns of a symbol lie in an object: the geometry that both ends share.
 
 use crate::extents::Extents;
-use fontana_fec::{Esi, FecScheme, ObjectLayout, Sbn};
+use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::ops::Range;
 
 /// Numbers that describe no object, or nothing in it.
@@ -125,7 +125,7 @@ impl Placement {
     /// True if a source symbol's bytes are consecutive in the object, and follow those of the
     /// symbol before.
     pub(crate) fn is_contiguous(&self) -> bool {
-        !matches!(self.layout.oti().scheme, FecScheme::RaptorQ { sub_blocks: 2.., .. })
+        self.layout.is_contiguous()
     }
 
     /// `k` of a block.
@@ -199,7 +199,9 @@ pub(crate) fn check_size(actual: usize, expected: usize) -> Result<(), GeometryE
 mod tests {
     use super::*;
     use crate::extents::FileIndex;
-    use fontana_fec::Oti;
+    use fontana_fec::codes::no_code::NoCode;
+    use fontana_fec::codes::raptorq::RaptorQ;
+    use fontana_fec::{FecScheme, Oti};
 
     fn placement(transfer_length: u64, scheme: FecScheme) -> Placement {
         let layout = Oti { transfer_length, symbol_size: 8, scheme }.layout().unwrap();
@@ -207,7 +209,7 @@ mod tests {
     }
 
     const SUB_BLOCKS: FecScheme =
-        FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 2, alignment: 4 };
+        FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 2, alignment: 4 });
 
     #[test]
     fn columns_that_cross_a_sub_block_are_two_pieces() {
@@ -220,7 +222,7 @@ mod tests {
 
     #[test]
     fn padding_is_in_no_piece() {
-        let placement = placement(21, FecScheme::NoCode { max_source_block_length: 8 });
+        let placement = placement(21, FecScheme::NoCode(NoCode { max_source_block_length: 8 }));
         let mut pieces = placement.column_pieces(Sbn(0), Esi(2), 4..8).unwrap();
         assert_eq!(pieces.next(), Some(ColumnPiece { in_object: 20, in_columns: 0..1 }));
         assert_eq!(pieces.next(), None);
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_the_object_has_not_is_refused() {
-        let placement = placement(21, FecScheme::NoCode { max_source_block_length: 8 });
+        let placement = placement(21, FecScheme::NoCode(NoCode { max_source_block_length: 8 }));
         let no_symbol = GeometryError::NoSuchSymbol { sbn: Sbn(0), esi: Esi(3) };
         assert_eq!(placement.column_pieces(Sbn(0), Esi(3), 0..8).err(), Some(no_symbol.clone()));
         assert_eq!(placement.run_range(Sbn(0), Esi(1), 3), Err(no_symbol));

@@ -5,7 +5,7 @@ use crate::failure::StagingError;
 use crate::passes::column_passes;
 use crate::placement::GeometryError;
 use crate::staged_object::StagedObject;
-use fontana_fec::{Esi, Plan, Sbn};
+use fontana_fec::{Esi, Plan, Sbn, Scratch};
 use fontana_proto::SymbolPlace;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl StagedObject {
             ReadAhead::new(self.spool().range(sbn)?, |offset, out| self.read_spool(offset, out));
 
         let width = columns.len();
-        let recovered = plan.recover(width, |esi, out| match where_is(esi) {
+        let read = |esi: Esi, out: &mut [u8]| match where_is(esi) {
             SymbolPlace::InPlace => {
                 for piece in placement.column_pieces(sbn, esi, columns.clone())? {
                     if let Some(part) = out.get_mut(piece.in_columns) {
@@ -69,7 +69,8 @@ impl StagedObject {
                 let offset = self.spool().slot_range(sbn, slot)?.start + columns.start as u64;
                 spool.read_exact_at(offset, out)
             }
-        })?;
+        };
+        let recovered = plan.recover(width, read, Scratch::default())?;
         drop((object, spool));
 
         let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));

@@ -6,15 +6,14 @@
 //! the symbol.
 
 use crate::bytes::Reader;
-use crate::instance::{EXPANDABLE, SMALL_BLOCK};
 use crate::lct::{Header, ReservedBits};
 use crate::packet_error::PacketError;
-use fontana_fec::{Esi, Sbn};
+use fontana_fec::{EncodingId, Esi, Sbn};
 
 /// Size in bytes of a payload id of FEC Encoding ID `encoding_id`, one of 0, 5, 6, 128 and 129.
-pub const fn payload_id_size(encoding_id: u8) -> usize {
+pub const fn payload_id_size(encoding_id: EncodingId) -> usize {
     match encoding_id {
-        EXPANDABLE | SMALL_BLOCK => 8,
+        EncodingId::EXPANDABLE | EncodingId::SMALL_BLOCK => 8,
         _ => 4,
     }
 }
@@ -69,7 +68,7 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// [`PacketError::EncodingId`], [`PacketError::PayloadId`].
     #[inline]
-    pub fn payload(&self, encoding_id: u8) -> Result<Option<Payload<'a>>, PacketError> {
+    pub fn payload(&self, encoding_id: EncodingId) -> Result<Option<Payload<'a>>, PacketError> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -77,12 +76,13 @@ impl<'a> Packet<'a> {
         let truncated = PacketError::PayloadId { actual: self.rest.len() };
         let word = reader.u32().ok_or(truncated)?;
         let (sbn, esi) = match encoding_id {
-            EXPANDABLE => (word, reader.u32().ok_or(truncated)?),
+            EncodingId::EXPANDABLE => (word, reader.u32().ok_or(truncated)?),
             // The block's length in symbols comes first. It is not used: the object's transmission
             // information has it.
-            SMALL_BLOCK => (word, reader.u32().ok_or(truncated)? & 0xFFFF),
+            EncodingId::SMALL_BLOCK => (word, reader.u32().ok_or(truncated)? & 0xFFFF),
             _ => {
-                let esi_bits = esi_bits(encoding_id).ok_or(PacketError::EncodingId(encoding_id))?;
+                let esi_bits =
+                    esi_bits(encoding_id).ok_or(PacketError::EncodingId(encoding_id.0))?;
                 (word >> esi_bits, word & ((1 << esi_bits) - 1))
             }
         };
@@ -91,11 +91,11 @@ impl<'a> Packet<'a> {
 }
 
 /// Number of low bits of a 32-bit payload id that hold the ESI; the others hold the SBN.
-const fn esi_bits(encoding_id: u8) -> Option<u32> {
+const fn esi_bits(encoding_id: EncodingId) -> Option<u32> {
     match encoding_id {
-        0 => Some(16),
-        5 => Some(8),
-        6 => Some(24),
+        EncodingId::NO_CODE => Some(16),
+        EncodingId::RFC_5510 => Some(8),
+        EncodingId::RAPTORQ => Some(24),
         _ => None,
     }
 }
@@ -107,8 +107,8 @@ const fn esi_bits(encoding_id: u8) -> Option<u32> {
 /// for each number, ID 5 has 24 for the block and 8 for the symbol, ID 6 has 8 and 24, ID 128 has
 /// 32 for each. The numbers of a valid [`ObjectLayout`](fontana_fec::ObjectLayout) fit. ID 129 has
 /// a function of its own, [`emit_small_block_payload_id`].
-pub fn emit_payload_id(encoding_id: u8, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
-    if encoding_id == EXPANDABLE {
+pub fn emit_payload_id(encoding_id: EncodingId, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
+    if encoding_id == EncodingId::EXPANDABLE {
         out.extend(sbn.0.to_be_bytes());
         out.extend(esi.0.to_be_bytes());
         return;

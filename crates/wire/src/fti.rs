@@ -37,16 +37,18 @@
 
 use crate::bytes::{Reader, put_uint};
 use crate::extension::HET_FTI;
-use crate::instance::{self, CodeError, EXPANDABLE, SMALL_BLOCK};
-use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_fec::{CodeError, EncodingId, FecScheme, Information, Oti, SchemeParameters};
 
 /// Number of words of the extension, without those that FEC Encoding ID 128 adds.
-const fn words(encoding_id: u8) -> u8 {
-    if encoding_id == 5 { 3 } else { 4 }
+const fn words(encoding_id: EncodingId) -> u8 {
+    match encoding_id {
+        EncodingId::RFC_5510 => 3,
+        _ => 4,
+    }
 }
 
 /// Number of words that FEC Encoding ID 128 adds: a byte with this number, then the information.
-const fn instance_words(information_size: usize) -> u8 {
+const fn information_words(information_size: usize) -> u8 {
     (1 + information_size).div_ceil(4) as u8
 }
 
@@ -81,51 +83,66 @@ pub enum FtiError {
 ///
 /// # Errors
 /// [`FtiError::Code`] for an unsupported code, [`FtiError::Length`].
-pub fn parse(encoding_id: u8, content: &[u8]) -> Result<Oti, FtiError> {
-    // Bytes after type and length.
+pub fn parse(encoding_id: EncodingId, content: &[u8]) -> Result<Oti, FtiError> {
+    // After type and length.
     let expected = 4 * usize::from(words(encoding_id)) - 2;
-    let length = FtiError::Length { encoding_id, expected, actual: content.len() };
+    let length = FtiError::Length { encoding_id: encoding_id.0, expected, actual: content.len() };
     let mut reader = Reader::new(content);
-    let oti = match encoding_id {
-        0 => parse_no_code(&mut reader),
-        5 => parse_rfc5510(&mut reader),
-        6 => parse_raptorq(&mut reader),
-        SMALL_BLOCK => Some(parse_small_block(&mut reader).ok_or(length)??),
-        EXPANDABLE => return parse_expandable(content),
-        _ => return Err(CodeError::EncodingId(encoding_id).into()),
+    let parsed = match encoding_id {
+        EncodingId::NO_CODE => parse_no_code(&mut reader),
+        EncodingId::RFC_5510 => parse_rfc5510(&mut reader),
+        EncodingId::RAPTORQ => parse_raptorq(&mut reader),
+        EncodingId::SMALL_BLOCK => parse_small_block(&mut reader),
+        EncodingId::EXPANDABLE => return parse_expandable(content),
+        _ => return Err(CodeError::EncodingId(encoding_id.0).into()),
     };
-    oti.filter(|_| reader.is_empty()).ok_or(length)
+    let oti = parsed.ok_or(length)?.oti()?;
+    if reader.is_empty() { Ok(oti) } else { Err(length) }
 }
 
-fn parse_rfc5510(reader: &mut Reader<'_>) -> Option<Oti> {
+/// What EXT_FTI says.
+struct Fti {
+    transfer_length: u64,
+    symbol_size: u16,
+    parameters: SchemeParameters,
+}
+
+impl Fti {
+    fn oti(&self) -> Result<Oti, CodeError> {
+        let Self { transfer_length, symbol_size, ref parameters } = *self;
+        let scheme = FecScheme::from_parameters(parameters)?;
+        Ok(Oti { transfer_length, symbol_size, scheme })
+    }
+}
+
+fn parse_rfc5510(reader: &mut Reader<'_>) -> Option<Fti> {
     let transfer_length = reader.uint(6)? as u64;
     let symbol_size = reader.u16()?;
-    let scheme = FecScheme::ReedSolomon {
-        code: ReedSolomonCode::Rfc5510,
-        max_source_block_length: reader.u8()?.into(),
-        max_encoding_symbols: reader.u8()?.into(),
+    let parameters = SchemeParameters {
+        max_source_block_length: Some(reader.u8()?.into()),
+        max_encoding_symbols: Some(reader.u8()?.into()),
+        ..SchemeParameters::new(EncodingId::RFC_5510, None)
     };
-    Some(Oti { transfer_length, symbol_size, scheme })
+    Some(Fti { transfer_length, symbol_size, parameters })
 }
 
-fn parse_small_block(reader: &mut Reader<'_>) -> Option<Result<Oti, CodeError>> {
+fn parse_small_block(reader: &mut Reader<'_>) -> Option<Fti> {
     let transfer_length = reader.uint(6)? as u64;
     let instance_id = reader.u16()?;
     let symbol_size = reader.u16()?;
-    let (max_source_block_length, max_encoding_symbols) = (reader.u16()?, reader.u16()?);
-    let code = ReedSolomonCode::of_instance(instance_id);
-    Some(code.ok_or(CodeError::instance(SMALL_BLOCK, instance_id)).map(|code| Oti {
-        transfer_length,
-        symbol_size,
-        scheme: FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols },
-    }))
+    let parameters = SchemeParameters {
+        max_source_block_length: Some(reader.u16()?.into()),
+        max_encoding_symbols: Some(reader.u16()?),
+        ..SchemeParameters::new(EncodingId::SMALL_BLOCK, Some(instance_id))
+    };
+    Some(Fti { transfer_length, symbol_size, parameters })
 }
 
 fn parse_expandable(content: &[u8]) -> Result<Oti, FtiError> {
-    let (encoding_id, actual) = (EXPANDABLE, content.len());
-    // The size that all instances have at least; the instance is not known yet.
-    let shortest = 4 * usize::from(words(EXPANDABLE)) - 2;
-    let length = |expected| FtiError::Length { encoding_id, expected, actual };
+    let (encoding_id, actual) = (EncodingId::EXPANDABLE, content.len());
+    // Until the instance is known, what all instances have.
+    let shortest = 4 * usize::from(words(encoding_id)) - 2;
+    let length = |expected| FtiError::Length { encoding_id: encoding_id.0, expected, actual };
     let mut reader = Reader::new(content);
     let mut parse_common = || {
         let transfer_length = reader.uint(6)? as u64;
@@ -133,51 +150,54 @@ fn parse_expandable(content: &[u8]) -> Result<Oti, FtiError> {
     };
     let (transfer_length, instance_id, symbol_size, max_source_block_length) =
         parse_common().ok_or(length(shortest))?;
-    let size = instance::size(instance_id).ok_or(CodeError::instance(EXPANDABLE, instance_id))?;
-    let words = instance_words(size);
+    let size = FecScheme::information_size(encoding_id, Some(instance_id))?;
+    let words = information_words(size);
     let length = length(shortest + 4 * usize::from(words));
     if reader.u8() != Some(words) || reader.rest().len() != 4 * usize::from(words) - 1 {
         return Err(length);
     }
-    let scheme = instance::parse(instance_id, max_source_block_length, &mut reader);
-    Ok(Oti { transfer_length, symbol_size, scheme: scheme.ok_or(length)?? })
+    let parameters = SchemeParameters {
+        max_source_block_length: Some(max_source_block_length),
+        information: reader.take(size).and_then(Information::new).ok_or(length)?,
+        ..SchemeParameters::new(encoding_id, Some(instance_id))
+    };
+    Ok(Fti { transfer_length, symbol_size, parameters }.oti()?)
 }
 
-fn parse_no_code(reader: &mut Reader<'_>) -> Option<Oti> {
+fn parse_no_code(reader: &mut Reader<'_>) -> Option<Fti> {
     let transfer_length = reader.uint(6)? as u64;
     let _reserved = reader.u16()?;
     let symbol_size = reader.u16()?;
-    let scheme = FecScheme::NoCode { max_source_block_length: reader.u32()? };
-    Some(Oti { transfer_length, symbol_size, scheme })
+    let parameters = SchemeParameters {
+        max_source_block_length: Some(reader.u32()?),
+        ..SchemeParameters::new(EncodingId::NO_CODE, None)
+    };
+    Some(Fti { transfer_length, symbol_size, parameters })
 }
 
-fn parse_raptorq(reader: &mut Reader<'_>) -> Option<Oti> {
+fn parse_raptorq(reader: &mut Reader<'_>) -> Option<Fti> {
     let transfer_length = reader.uint(5)? as u64;
     let _reserved = reader.u8()?;
     let symbol_size = reader.u16()?;
-    let scheme = FecScheme::RaptorQ {
-        source_blocks: reader.u8()?,
-        sub_blocks: reader.u16()?,
-        alignment: reader.u8()?,
+    let parameters = SchemeParameters {
+        information: Information::new(reader.take(4)?)?,
+        ..SchemeParameters::new(EncodingId::RAPTORQ, None)
     };
     let _padding = reader.u16()?;
-    Some(Oti { transfer_length, symbol_size, scheme })
+    Some(Fti { transfer_length, symbol_size, parameters })
 }
 
 /// Size of the transfer length in bytes.
-const fn length_size(scheme: FecScheme) -> usize {
-    match scheme {
-        FecScheme::RaptorQ { .. } => 5,
-        FecScheme::NoCode { .. }
-        | FecScheme::ReedSolomon { .. }
-        | FecScheme::Tornado { .. }
-        | FecScheme::Lt { .. } => 6,
+const fn length_size(encoding_id: EncodingId) -> usize {
+    match encoding_id {
+        EncodingId::RAPTORQ => 5,
+        _ => 6,
     }
 }
 
 /// Checks that the transfer length fits its field. That of every valid object does.
 pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
-    let bits = 8 * length_size(oti.scheme) as u32;
+    let bits = 8 * length_size(oti.scheme.profile().encoding_id) as u32;
     if oti.transfer_length >> bits != 0 {
         return Err(FtiError::TransferLength { actual: oti.transfer_length, bits });
     }
@@ -186,41 +206,38 @@ pub(crate) fn check(oti: &Oti) -> Result<(), FtiError> {
 
 /// Appends the extension, type and length included. The caller has checked `oti`.
 pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
-    let encoding_id = oti.scheme.encoding_id();
-    let mut information = Vec::new();
-    instance::emit(oti.scheme, &mut information);
-    let more = if encoding_id == EXPANDABLE { instance_words(information.len()) } else { 0 };
+    let parameters = oti.scheme.parameters();
+    let (encoding_id, information) = (parameters.encoding_id, parameters.information.bytes());
+    let more = match encoding_id {
+        EncodingId::EXPANDABLE => information_words(information.len()),
+        _ => 0,
+    };
     out.extend([HET_FTI, words(encoding_id) + more]);
-    put_uint(oti.transfer_length.into(), length_size(oti.scheme), out);
-    match oti.scheme {
-        FecScheme::NoCode { max_source_block_length } => {
-            out.extend([0; 2]);
-            out.extend(oti.symbol_size.to_be_bytes());
-            out.extend(max_source_block_length.to_be_bytes());
-        }
-        FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
-            out.push(0);
-            out.extend(oti.symbol_size.to_be_bytes());
-            out.push(source_blocks);
-            out.extend(sub_blocks.to_be_bytes());
-            out.extend([alignment, 0, 0]);
-        }
-        FecScheme::Tornado { max_source_block_length, .. }
-        | FecScheme::Lt { max_source_block_length, .. } => {
-            out.extend(instance::id_of(oti.scheme).into_iter().flat_map(u16::to_be_bytes));
-            out.extend(oti.symbol_size.to_be_bytes());
-            out.extend(max_source_block_length.to_be_bytes());
-            out.push(more);
-            information.resize(4 * usize::from(more) - 1, 0);
+    put_uint(oti.transfer_length.into(), length_size(encoding_id), out);
+    match encoding_id {
+        EncodingId::NO_CODE => out.extend([0; 2]),
+        EncodingId::RAPTORQ => out.push(0),
+        _ => out.extend(parameters.instance_id.into_iter().flat_map(u16::to_be_bytes)),
+    }
+    out.extend(oti.symbol_size.to_be_bytes());
+    // A valid object's numbers fit.
+    let (length, n) = (parameters.max_source_block_length, parameters.max_encoding_symbols);
+    let (length, n) = (length.unwrap_or(0), n.unwrap_or(0));
+    match encoding_id {
+        EncodingId::RAPTORQ => {
             out.extend(information);
+            out.extend([0; 2]);
         }
-        FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols } => {
-            out.extend(code.instance_id().into_iter().flat_map(u16::to_be_bytes));
-            out.extend(oti.symbol_size.to_be_bytes());
-            // ID 5 has 8 bits for each number. The numbers of a valid object fit.
-            let skipped = usize::from(code.instance_id().is_none());
-            out.extend(max_source_block_length.to_be_bytes().into_iter().skip(skipped));
-            out.extend(max_encoding_symbols.to_be_bytes().into_iter().skip(skipped));
+        EncodingId::RFC_5510 => out.extend([length as u8, n as u8]),
+        EncodingId::SMALL_BLOCK => {
+            out.extend((length as u16).to_be_bytes());
+            out.extend(n.to_be_bytes());
         }
+        _ => out.extend(length.to_be_bytes()),
+    }
+    if more > 0 {
+        out.push(more);
+        out.extend(information);
+        out.resize(out.len() + 4 * usize::from(more) - 1 - information.len(), 0);
     }
 }

@@ -35,11 +35,10 @@
 use crate::bytes::Reader;
 use crate::congestion::{CongestionControl, CongestionError};
 use crate::hash::Hash;
-use crate::instance::CodeError;
 use crate::key::Signature;
 use crate::key::{KeyError, PublicKey, SecretKey};
 use crate::oti;
-use fontana_fec::{Oti, OtiError};
+use fontana_fec::{CodeError, Oti, OtiError};
 use std::fmt;
 use std::num::NonZeroU64;
 

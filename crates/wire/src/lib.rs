@@ -31,7 +31,6 @@ pub mod fti;
 mod hash;
 mod head;
 mod id;
-mod instance;
 mod key;
 mod lct;
 mod location;
@@ -67,7 +66,6 @@ pub use head::{
     ClaimedVersion, ContentKind, HeadError, InstanceId, ObjectRef, SessionHead, UnverifiedHead,
 };
 pub use id::{Cci, Toi, Tsi};
-pub use instance::CodeError;
 pub use key::{KeyError, PublicKey, SecretKey};
 pub use lct::{Header, HeaderError, HeaderFields, IdWidths, ReservedBits};
 pub use location::{emit_content_location, parse_content_location};

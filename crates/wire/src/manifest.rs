@@ -31,9 +31,8 @@ mod emit;
 mod parse;
 
 use crate::hash::{Hash, object_hash, tree_hash};
-use crate::instance::CodeError;
 use crate::path::{PathError, RelativePath};
-use fontana_fec::{Oti, OtiError};
+use fontana_fec::{CodeError, Oti, OtiError};
 use std::ops::Range;
 
 /// Longest file in bytes. Offsets in files are signed on most systems.

@@ -11,8 +11,7 @@
 //! ```
 
 use crate::bytes::Reader;
-use crate::instance::{self, CodeError, EXPANDABLE, SMALL_BLOCK};
-use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_fec::{CodeError, EncodingId, FecScheme, Information, Oti, SchemeParameters};
 
 /// Size in bytes of the shortest encoding, that of FEC Encoding IDs 0, 5 and 6.
 pub(crate) const MIN_SIZE: usize = 15;
@@ -20,61 +19,52 @@ pub(crate) const MIN_SIZE: usize = 15;
 /// Parses transmission information; `None` if the bytes end too early. After an unknown code
 /// parsing must stop, because the size of its parameters is not known.
 pub(crate) fn parse(reader: &mut Reader<'_>) -> Option<Result<Oti, CodeError>> {
-    let encoding_id = reader.u8()?;
+    let encoding_id = EncodingId(reader.u8()?);
     let transfer_length = reader.u64()?;
     let symbol_size = reader.u16()?;
-    let scheme = match encoding_id {
-        0 => Ok(FecScheme::NoCode { max_source_block_length: reader.u32()? }),
-        6 => Ok(FecScheme::RaptorQ {
-            source_blocks: reader.u8()?,
-            sub_blocks: reader.u16()?,
-            alignment: reader.u8()?,
-        }),
-        5 => Ok(parse_reed_solomon(ReedSolomonCode::Rfc5510, reader)?),
-        SMALL_BLOCK => {
-            let id = reader.u16()?;
-            match ReedSolomonCode::of_instance(id) {
-                Some(code) => Ok(parse_reed_solomon(code, reader)?),
-                None => Err(CodeError::instance(SMALL_BLOCK, id)),
-            }
-        }
-        EXPANDABLE => {
-            let (id, max_source_block_length) = (reader.u16()?, reader.u32()?);
-            instance::parse(id, max_source_block_length, reader)?
-        }
-        other => Err(CodeError::EncodingId(other)),
+    let scheme = match parse_parameters(encoding_id, reader)? {
+        Ok(parameters) => FecScheme::from_parameters(&parameters),
+        Err(error) => Err(error),
     };
     Some(scheme.map(|scheme| Oti { transfer_length, symbol_size, scheme }))
 }
 
-fn parse_reed_solomon(code: ReedSolomonCode, reader: &mut Reader<'_>) -> Option<FecScheme> {
-    Some(FecScheme::ReedSolomon {
-        code,
-        max_source_block_length: reader.u16()?,
-        max_encoding_symbols: reader.u16()?,
-    })
+fn parse_parameters(
+    encoding_id: EncodingId,
+    reader: &mut Reader<'_>,
+) -> Option<Result<SchemeParameters, CodeError>> {
+    let instance_id = match encoding_id {
+        EncodingId::EXPANDABLE | EncodingId::SMALL_BLOCK => Some(reader.u16()?),
+        _ => None,
+    };
+    let mut parameters = SchemeParameters::new(encoding_id, instance_id);
+    if let EncodingId::NO_CODE | EncodingId::EXPANDABLE = encoding_id {
+        parameters.max_source_block_length = Some(reader.u32()?);
+    }
+    let information_size = match FecScheme::information_size(encoding_id, instance_id) {
+        Ok(size) => size,
+        Err(error) => return Some(Err(error)),
+    };
+    if let EncodingId::RFC_5510 | EncodingId::SMALL_BLOCK = encoding_id {
+        parameters.max_source_block_length = Some(reader.u16()?.into());
+        parameters.max_encoding_symbols = Some(reader.u16()?);
+    }
+    parameters.information = Information::new(reader.take(information_size)?)?;
+    Some(Ok(parameters))
 }
 
 pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
-    out.push(oti.scheme.encoding_id());
+    let parameters = oti.scheme.parameters();
+    out.push(parameters.encoding_id.0);
     out.extend(oti.transfer_length.to_be_bytes());
     out.extend(oti.symbol_size.to_be_bytes());
-    out.extend(instance::id_of(oti.scheme).into_iter().flat_map(u16::to_be_bytes));
-    match oti.scheme {
-        FecScheme::NoCode { max_source_block_length }
-        | FecScheme::Tornado { max_source_block_length, .. }
-        | FecScheme::Lt { max_source_block_length, .. } => {
-            out.extend(max_source_block_length.to_be_bytes());
-        }
-        FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
-            out.push(source_blocks);
-            out.extend(sub_blocks.to_be_bytes());
-            out.push(alignment);
-        }
-        FecScheme::ReedSolomon { max_source_block_length, max_encoding_symbols, .. } => {
-            out.extend(max_source_block_length.to_be_bytes());
-            out.extend(max_encoding_symbols.to_be_bytes());
-        }
+    out.extend(parameters.instance_id.into_iter().flat_map(u16::to_be_bytes));
+    let length = parameters.max_source_block_length;
+    if let EncodingId::RFC_5510 | EncodingId::SMALL_BLOCK = parameters.encoding_id {
+        out.extend(length.into_iter().flat_map(|length| (length as u16).to_be_bytes()));
+    } else {
+        out.extend(length.into_iter().flat_map(u32::to_be_bytes));
     }
-    instance::emit(oti.scheme, out);
+    out.extend(parameters.max_encoding_symbols.into_iter().flat_map(u16::to_be_bytes));
+    out.extend(parameters.information.bytes());
 }

@@ -12,6 +12,7 @@ use crate::id::Toi;
 use crate::manifest::MAX_FILE_LENGTH;
 use crate::path::{PathError, RelativePath};
 use crate::varint;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use std::ops::Range;
 
@@ -107,7 +108,8 @@ impl StreamIndex {
 
     /// Transmission information of a fragment of `length` bytes.
     pub fn oti(&self, length: u32) -> Oti {
-        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: ALIGNMENT };
+        let scheme =
+            FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: ALIGNMENT });
         Oti { transfer_length: length.into(), symbol_size: self.symbol_size, scheme }
     }
 

@@ -21,7 +21,7 @@ mod wide;
 pub(crate) use product::{Before, Coefficients, MultiplyOut, MultiplyRows, Symbols};
 pub(crate) use wide::{MultiplyWide, WIDE_ROW};
 
-use crate::bytes::stripes::{LINE, Line, MAX_STRIPE_LINES};
+use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
 use crate::field::gf256::mul;
 
 /// 64 bytes in registers, as elements of GF(256).

@@ -5,41 +5,23 @@
 //! each stripe is contiguous, so that a plan can be run on one stripe after another, at the speed of
 //! the cache. The columns are independent of each other, which is why this is allowed.
 
-mod loading;
+pub(crate) mod loading;
 
-pub(crate) use loading::{Lender, Source, load, memory as loading_memory};
-
+use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
 use std::ops::Range;
 
-/// A cache line, and the widest vector register there is: the unit of a stripe's width.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Line(pub(crate) [u8; LINE]);
-
-/// Bytes in a [`Line`].
-pub(crate) const LINE: usize = 64;
-
-impl Line {
-    pub(crate) const ZERO: Self = Self([0; LINE]);
-}
-
-/// Widest stripe, in lines: each width is a kernel of its own, with a row held in registers. Of 128
-/// to 320 bytes the widest is fastest, or as fast, from 1000 to 50 000 rows; the full 1280 bytes of a
-/// symbol are two to three times slower.
-pub(crate) const MAX_STRIPE_LINES: usize = 5;
-
 /// Memory that has served one block and can serve another: see
-/// [`Intermediate::into_memory`](crate::Intermediate::into_memory).
+/// [`Intermediate::into_scratch`](crate::Intermediate::into_scratch).
 #[derive(Default)]
-pub struct Memory {
+pub struct Scratch {
     lines: Vec<Line>,
     scratch: Vec<Line>,
 }
 
-impl std::fmt::Debug for Memory {
+impl std::fmt::Debug for Scratch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let bytes = (self.lines.capacity() + self.scratch.capacity()) * LINE;
-        f.debug_struct("Memory").field("bytes", &bytes).finish()
+        f.debug_struct("Scratch").field("bytes", &bytes).finish()
     }
 }
 
@@ -52,39 +34,39 @@ pub struct Stripes {
     /// each row and stripe is what copying small blocks in would mostly be.
     narrow: usize,
     wide: usize,
-    memory: Memory,
+    scratch: Scratch,
 }
 
 impl Stripes {
-    /// `rows` rows of whatever was in `memory`. Stripes are as few as possible and as equal as
+    /// `rows` rows of whatever was in `scratch`. Stripes are as few as possible and as equal as
     /// possible.
-    pub fn new(memory: Memory, rows: usize, width: usize) -> Self {
-        Self::narrow(memory, rows, width, MAX_STRIPE_LINES)
+    pub fn new(scratch: Scratch, rows: usize, width: usize) -> Self {
+        Self::narrow(scratch, rows, width, MAX_STRIPE_LINES)
     }
 
     /// [`new`](Self::new) in stripes of at most `stripe_lines` lines, itself at most
     /// [`MAX_STRIPE_LINES`].
     pub(crate) fn narrow(
-        mut memory: Memory,
+        mut scratch: Scratch,
         rows: usize,
         width: usize,
         stripe_lines: usize,
     ) -> Self {
         let lines = width.div_ceil(LINE);
         let stripes = lines.div_ceil(stripe_lines);
-        if memory.lines.capacity() < rows * lines {
+        if scratch.lines.capacity() < rows * lines {
             // Not by growing, which would copy.
-            memory.lines = Vec::new();
-            memory.lines.reserve_exact(rows * lines);
+            scratch.lines = Vec::new();
+            scratch.lines.reserve_exact(rows * lines);
         }
-        memory.lines.resize(rows * lines, Line::ZERO);
+        scratch.lines.resize(rows * lines, Line::ZERO);
         let narrow = lines.checked_div(stripes).unwrap_or(0);
         let wide = lines - narrow * stripes;
-        Self { rows, width, stripes, narrow, wide, memory }
+        Self { rows, width, stripes, narrow, wide, scratch }
     }
 
-    pub(crate) fn into_memory(self) -> Memory {
-        self.memory
+    pub(crate) fn into_scratch(self) -> Scratch {
+        self.scratch
     }
 
     /// How many rows there are.
@@ -136,13 +118,13 @@ impl Stripes {
 
     /// The rows of stripe `index`, one after the other.
     pub(crate) fn stripe(&self, index: usize) -> &[Line] {
-        &self.memory.lines[self.range(index)]
+        &self.scratch.lines[self.range(index)]
     }
 
     /// The rows of stripe `index`, one after the other.
     pub(crate) fn stripe_mut(&mut self, index: usize) -> &mut [Line] {
         let range = self.range(index);
-        &mut self.memory.lines[range]
+        &mut self.scratch.lines[range]
     }
 
     /// The rows of stripe `index`, one after the other, and `scratch_rows` rows of the same width.
@@ -152,7 +134,7 @@ impl Stripes {
         scratch_rows: usize,
     ) -> (&mut [Line], &mut [Line]) {
         let (range, lines) = (self.range(index), self.lines(index));
-        let Memory { lines: all, scratch } = &mut self.memory;
+        let Scratch { lines: all, scratch } = &mut self.scratch;
         if scratch.len() < scratch_rows * lines {
             scratch.reserve_exact(scratch_rows * lines - scratch.len());
             scratch.resize(scratch_rows * lines, Line::ZERO);
@@ -164,7 +146,7 @@ impl Stripes {
     fn row_mut(&mut self, index: usize, row: usize) -> &mut [Line] {
         let columns = self.columns(index);
         let start = self.rows * columns.start + row * columns.len();
-        &mut self.memory.lines[start..start + columns.len()]
+        &mut self.scratch.lines[start..start + columns.len()]
     }
 
     /// Replaces row `row` by `bytes`.

@@ -4,7 +4,8 @@
 //! which exist for one stripe at a time. Each step replaces a row by a sum of rows.
 
 use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
-use crate::bytes::stripes::{LINE, Line, Stripes};
+use crate::bytes::line::{LINE, Line};
+use crate::bytes::stripes::Stripes;
 use crate::codes::shared::csr::Lists;
 
 /// A straight line of steps `row = sum of rows`.
@@ -159,19 +160,16 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Writes sums of rows, each a list of rows, into symbols of `width` bytes that lie one after the
-/// other in `out`: from byte `first` of each on, as many bytes as a row has.
+/// Writes sums of rows, each a list of rows, into symbols that lie one after the
+/// other in `out`.
 pub(crate) fn write_sums(
     instructions: InstructionSet,
     symbols: &Stripes,
     sums: &Lists,
     out: &mut [u8],
-    width: usize,
-    first: usize,
 ) {
     for index in 0..symbols.count() {
-        let bytes = symbols.bytes(index);
-        let bytes = first + bytes.start..first + bytes.end;
+        let (width, bytes) = (symbols.width(), symbols.bytes(index));
         let kernel = SumStripe { rows: symbols.stripe(index), sums, width, bytes, out };
         instructions.dispatch(symbols.lines(index), kernel);
     }

@@ -9,10 +9,12 @@
 //! one packet with probability 1/256, and `m` random vectors are dependent with probability 1/255 at
 //! most.
 
-use crate::code::{BlockLengthError, Decoder, EsiError, Novelty, Progress, Work};
+use crate::codes::shared::linear::{Generator, Linear};
 use crate::codes::shared::splitmix::SplitMix64;
+use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::field::gf256::{inverse, mul};
 use crate::ids::Esi;
+use crate::limits::BlockLengthError;
 use crate::plan::Plan;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,11 +36,8 @@ impl Dispersal {
     /// # Errors
     /// [`BlockLengthError`] unless `m` is 1 to [`MAX_SOURCE_SYMBOLS`].
     pub fn new(source_symbols: u32, seed: u64) -> Result<Self, BlockLengthError> {
-        if (1..=MAX_SOURCE_SYMBOLS).contains(&source_symbols) {
-            Ok(Self { source_symbols, seed })
-        } else {
-            Err(BlockLengthError { actual: source_symbols, limit: MAX_SOURCE_SYMBOLS })
-        }
+        BlockLengthError::check(source_symbols, MAX_SOURCE_SYMBOLS)?;
+        Ok(Self { source_symbols, seed })
     }
 
     /// `m`.
@@ -67,7 +66,7 @@ impl Dispersal {
     /// The plan of a group that is all at hand: an encoder's.
     pub fn source_plan(&self) -> Plan {
         let inputs = (0..self.source_symbols).map(Esi).collect();
-        Plan::dispersal(*self, inputs, Vec::new(), Vec::new(), Vec::new())
+        Linear::plan(*self, self.source_symbols, inputs, Vec::new(), Vec::new())
     }
 
     /// An empty decoder. [`Novelty::Fresh`] says that the vector is independent of those before.
@@ -76,7 +75,15 @@ impl Dispersal {
     }
 }
 
-/// Which packets of a group are at hand, and whether their vectors suffice: by elimination, a
+impl Generator for Dispersal {
+    fn factors(&self, source_symbols: u32, esis: &[Esi]) -> Vec<u8> {
+        let vectors: Vec<Vec<u8>> = esis.iter().map(|&esi| self.vector(esi)).collect();
+        let columns = 0..source_symbols as usize;
+        columns.flat_map(|j| vectors.iter().map(move |vector| vector[j])).collect()
+    }
+}
+
+/// Which packets of a group are available, and whether their vectors suffice: by elimination, a
 /// vector at a time.
 pub struct DispersalDecoder {
     code: Dispersal,
@@ -99,7 +106,7 @@ fn add_product(to: &mut [u8], factor: u8, from: &[u8]) {
     to.iter_mut().zip(from).for_each(|(to, &from)| *to ^= mul(factor, from));
 }
 
-impl Decoder for DispersalDecoder {
+impl IdDecoder for DispersalDecoder {
     /// Costs `m^2` multiplications.
     fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
         if esi.0 == u32::MAX {
@@ -162,8 +169,7 @@ impl Decoder for DispersalDecoder {
             .map(|(row, number)| rows[row as usize].origin[number])
             .collect();
         let inputs = self.at_hand.keys().copied().map(Esi).collect();
-        let lost_esis = lost.iter().copied().map(Esi).collect();
-        let plan = Plan::dispersal(self.code, inputs, lost_esis, lost, recovery);
+        let plan = Linear::plan(self.code, m, inputs, lost, recovery);
         Progress::Solved(Arc::new(plan))
     }
 }

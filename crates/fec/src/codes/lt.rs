@@ -6,14 +6,14 @@
 //! sender has no use for the numbers below `k`, which name the source symbols themselves, but a
 //! decoder takes them.
 //!
-//! Which sums are likely is said by integers ([`Lt`]), so that two machines agree to the bit; how
+//! Which sums are likely is said by integers ([`LtCode`]), so that two machines agree to the bit; how
 //! they were chosen is the sender's business. To count how many symbols it takes:
 //!
 //! ```
-//! use fontana_fec::{Esi, lt::{Lt, Peeler}};
+//! use fontana_fec::{Esi, codes::lt::{LtCode, Peeler}};
 //!
 //! let k = 1_000;
-//! let mut peeler = Peeler::new(Lt::fast(k, 1), k)?;
+//! let mut peeler = Peeler::new(LtCode::fast(k, 1), k)?;
 //! let mut symbols = 0;
 //! for esi in (k..).map(Esi) {
 //!     peeler.push(esi);
@@ -35,26 +35,145 @@ mod profile;
 mod recovery;
 mod rows;
 
-pub(crate) use decoder::{LtDecoder, symbols_kept};
 pub use degrees::Degrees;
 pub use peeler::Peeler;
-pub(crate) use recovery::Recovery;
 pub use rows::Rows;
 
-use crate::code::BlockLengthError;
+use crate::code::{BlockProfile, Code, CodeProfile};
+use crate::decode::IdDecoder;
+use crate::ids::EncodingId;
+use crate::limits::{
+    Interleaving, MAX_TRANSFER_LENGTH, ObjectLimits, OtiError, Partition, check_block_length_limit,
+};
+use crate::parameters::{CodeError, Format, Information, SchemeParameters};
+use crate::plan::{Plan, PlanCache};
+use decoder::{LtDecoder, symbols_kept};
+use recovery::Recovery;
+use std::sync::Arc;
+
+/// LT: a fountain of which no symbol is a source symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lt {
+    /// `B`: most source symbols in a block.
+    pub max_source_block_length: u32,
+    /// Which LT code.
+    pub code: LtCode,
+}
 
 /// Longest block. Beyond a million symbols, each touches the processor's caches about twenty times
 /// in vain; the memory of a decoder is some 200 MB there.
-pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 1 << 20;
+pub const MAX_SOURCE_SYMBOLS: u32 = 1 << 20;
+/// Most blocks of an object. Block numbers have 32 bits (RFC 5445, section 4), but a receiver keeps
+/// something of every block.
+pub const MAX_BLOCKS: u32 = 1 << 16;
+/// Encoding symbols of a block: one less than there are numbers, so that the count has 32 bits too.
+const ENCODING_SYMBOLS: u32 = u32::MAX;
+
+/// Profile in 8 bits (0 fast, 1 strict), seed in 64, spike, ripple and spike weight in 32 each:
+/// Fontana's own.
+pub(crate) const FORMAT: Format = Format {
+    encoding_id: EncodingId::EXPANDABLE,
+    instance_ids: Some(&[INSTANCE_ID]),
+    information_size: 21,
+};
+const INSTANCE_ID: u16 = 2;
+
+impl Lt {
+    pub(crate) fn parse(parameters: &SchemeParameters) -> Result<Self, CodeError> {
+        let &[profile, ref numbers @ ..] = parameters.information::<21>()?;
+        let profile = match profile {
+            0 => Profile::Fast,
+            1 => Profile::Strict,
+            other => return Err(CodeError::Profile(other)),
+        };
+        let number = |from: usize, size: usize| {
+            numbers[from..from + size].iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte))
+        };
+        let code = LtCode {
+            profile,
+            seed: number(0, 8),
+            spike: number(8, 4) as u32,
+            ripple: number(12, 4) as u32,
+            spike_weight: number(16, 4) as u32,
+        };
+        Ok(Self { max_source_block_length: parameters.block_length()?, code })
+    }
+}
+
+impl Code for Lt {
+    fn profile(&self) -> CodeProfile {
+        CodeProfile {
+            name: "lt",
+            encoding_id: FORMAT.encoding_id,
+            is_systematic: false,
+            is_rateless: true,
+            is_mds: false,
+            mixes_cycle: false,
+            omits_padding: false,
+            max_source_symbols: MAX_SOURCE_SYMBOLS,
+            sure_surplus: None,
+        }
+    }
+
+    fn block_profile(&self, source_symbols: u32) -> BlockProfile {
+        BlockProfile {
+            encoding_symbols: ENCODING_SYMBOLS,
+            symbols_per_cycle: ENCODING_SYMBOLS,
+            max_repair_symbols: symbols_kept(source_symbols),
+            decoder_memory: Some(self.code.decoder_memory(source_symbols)),
+            work: self.code.work(source_symbols),
+            products: 0,
+        }
+    }
+
+    fn limits(&self, _symbol_size: u16) -> Result<ObjectLimits, OtiError> {
+        let max_source_block_length = check_block_length_limit(self.max_source_block_length)?;
+        Ok(ObjectLimits {
+            partition: Partition::BlockLength { max_source_block_length, max_blocks: MAX_BLOCKS },
+            max_source_symbols: MAX_SOURCE_SYMBOLS,
+            max_transfer_length: MAX_TRANSFER_LENGTH,
+            interleaving: Interleaving::NONE,
+        })
+    }
+
+    fn decoder(&self, source_symbols: u32, _cache: Option<&PlanCache>) -> Box<dyn IdDecoder> {
+        Box::new(LtDecoder::new(self.code, source_symbols))
+    }
+
+    /// Cheap to make, so it is not shared: what is large about an LT code is its rows, which are not
+    /// kept.
+    fn source_plan(&self, source_symbols: u32, _cache: Option<&PlanCache>) -> Arc<Plan> {
+        Arc::new(Recovery::of_source(self.code, source_symbols))
+    }
+
+    fn parameters(&self) -> SchemeParameters {
+        let LtCode { profile, seed, spike, ripple, spike_weight } = self.code;
+        let profile = match profile {
+            Profile::Fast => 0,
+            Profile::Strict => 1,
+        };
+        let information = Information::EMPTY
+            .with([profile])
+            .with(seed.to_be_bytes())
+            .with(spike.to_be_bytes())
+            .with(ripple.to_be_bytes())
+            .with(spike_weight.to_be_bytes());
+        SchemeParameters {
+            max_source_block_length: Some(self.max_source_block_length),
+            information,
+            ..SchemeParameters::new(FORMAT.encoding_id, Some(INSTANCE_ID))
+        }
+    }
+}
 
 /// Which LT code: the numbers that both ends must agree on. Any numbers make a code, if perhaps a
-/// bad one: the good ones come from [`Lt::fast`] and [`Lt::strict`].
+/// bad one: the good ones come from [`LtCode::fast`] and [`LtCode::strict`].
 ///
 /// The weight of degree `d`, before all are scaled to add up to 1, is that of a robust soliton
 /// distribution: `1/k + R/k` for 1, `1/(d(d-1)) + R/(dk)` up to the *spike* `M`, and
 /// `1/(M(M-1)) + 1/M + spike_weight` there; no symbol is the sum of more than `M`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lt {
+pub struct LtCode {
     /// How receivers decode.
     pub profile: Profile,
     /// What the sums are drawn from.
@@ -75,13 +194,4 @@ pub enum Profile {
     Fast,
     /// By peeling and elimination: as soon as the symbols determine the block.
     Strict,
-}
-
-/// Checks that a block is not too long.
-fn check_block_length(source_symbols: u32) -> Result<(), BlockLengthError> {
-    if (1..=MAX_SOURCE_SYMBOLS).contains(&source_symbols) {
-        Ok(())
-    } else {
-        Err(BlockLengthError { actual: source_symbols, limit: MAX_SOURCE_SYMBOLS })
-    }
 }

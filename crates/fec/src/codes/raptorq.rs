@@ -19,32 +19,143 @@ mod params;
 mod peeling;
 mod planner;
 mod program;
+mod recovery;
 mod tables;
 mod transpose;
 mod tuple;
 
-pub(crate) use decoder::RaptorQDecoder;
-pub(crate) use direct::DirectPlan;
-pub(crate) use full::FullBlock;
 pub(crate) use params::Params;
-pub(crate) use program::Program;
 pub use tables::DEGREE_BOUNDS;
 
-use crate::code::Work;
-use crate::ids::Esi;
+use crate::code::{BlockProfile, Code, CodeProfile};
+use crate::decode::{IdDecoder, Work};
+use crate::ids::{EncodingId, Esi};
+use crate::limits::{Interleaving, ObjectLimits, OtiError, Partition};
+use crate::parameters::{CodeError, Format, Information, SchemeParameters};
+use crate::plan::{Key, Plan, PlanCache};
+use decoder::RaptorQDecoder;
+use full::FullBlock;
 use planner::Planned;
+use program::Program;
+use recovery::Recovery;
+use std::sync::{Arc, OnceLock};
 
+/// RaptorQ: a fountain, 2^24 symbols to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RaptorQ {
+    /// `Z`: blocks the object is cut into.
+    pub source_blocks: u8,
+    /// `N`: sub-blocks that each source block is cut into; with more than one, the bytes of a
+    /// symbol are not contiguous in the object.
+    pub sub_blocks: u16,
+    /// `Al`: alignment of symbols and sub-symbols, in bytes.
+    pub alignment: u8,
+}
+
+/// Longest block: the largest `K` (RFC 6330, section 5.1.2).
+pub const MAX_SOURCE_SYMBOLS: u32 = 56_403;
+/// Most blocks of an object: `Z` has 8 bits (RFC 6330, section 3.3.3).
+pub const MAX_BLOCKS: u32 = 255;
+/// Largest object, in bytes (RFC 6330, section 3.3.2).
+pub const MAX_TRANSFER_LENGTH: u64 = 946_270_874_880;
 /// ESIs have 24 bits (RFC 6330, section 3.2).
-pub(crate) const ENCODING_SYMBOLS: u32 = 1 << 24;
+const ENCODING_SYMBOLS: u32 = 1 << 24;
+
+pub(crate) const FORMAT: Format =
+    Format { encoding_id: EncodingId::RAPTORQ, instance_ids: None, information_size: 4 };
+
+impl RaptorQ {
+    /// Scheme-specific information (RFC 6330, section 3.3.3).
+    pub(crate) fn parse(parameters: &SchemeParameters) -> Result<Self, CodeError> {
+        let &[source_blocks, n0, n1, alignment] = parameters.information()?;
+        Ok(Self { source_blocks, sub_blocks: u16::from_be_bytes([n0, n1]), alignment })
+    }
+
+    /// What all blocks of this length share.
+    fn full(source_symbols: u32, cache: Option<&PlanCache>) -> Arc<FullBlock> {
+        let params = Params::covering(source_symbols);
+        let make = || Arc::new(FullBlock::new(params));
+        let key = Key { code: "raptorq", numbers: [params.k_prime.into(), 0, 0] };
+        cache.map_or_else(make, |cache| cache.shared(key, make))
+    }
+}
+
+impl Code for RaptorQ {
+    fn profile(&self) -> CodeProfile {
+        CodeProfile {
+            name: "raptorq",
+            encoding_id: FORMAT.encoding_id,
+            is_systematic: true,
+            is_rateless: true,
+            is_mds: false,
+            mixes_cycle: false,
+            omits_padding: false,
+            max_source_symbols: MAX_SOURCE_SYMBOLS,
+            // With two, a block fails less than once in 10^6 times (RFC 6330, section 1).
+            sure_surplus: Some(3),
+        }
+    }
+
+    fn block_profile(&self, source_symbols: u32) -> BlockProfile {
+        BlockProfile {
+            encoding_symbols: ENCODING_SYMBOLS,
+            symbols_per_cycle: ENCODING_SYMBOLS,
+            max_repair_symbols: source_symbols,
+            decoder_memory: None,
+            work: Params::covering(source_symbols).work(),
+            products: 0,
+        }
+    }
+
+    fn limits(&self, symbol_size: u16) -> Result<ObjectLimits, OtiError> {
+        let Self { source_blocks, sub_blocks, alignment } = *self;
+        let numbers = [
+            (source_blocks == 0, "the number of source blocks"),
+            (sub_blocks == 0, "the number of sub-blocks"),
+            (alignment == 0, "the symbol alignment"),
+        ];
+        if let Some(&(_, name)) = numbers.iter().find(|&&(is_zero, _)| is_zero) {
+            return Err(OtiError::Zero(name));
+        }
+        let units = symbol_size / u16::from(alignment);
+        if !symbol_size.is_multiple_of(alignment.into()) || sub_blocks > units {
+            return Err(OtiError::Alignment { symbol_size, sub_blocks, alignment });
+        }
+        Ok(ObjectLimits {
+            partition: Partition::BlockCount(source_blocks.into()),
+            max_source_symbols: MAX_SOURCE_SYMBOLS,
+            max_transfer_length: MAX_TRANSFER_LENGTH,
+            interleaving: Interleaving { sub_blocks, alignment },
+        })
+    }
+
+    fn decoder(&self, source_symbols: u32, cache: Option<&PlanCache>) -> Box<dyn IdDecoder> {
+        Box::new(RaptorQDecoder::new(source_symbols, Self::full(source_symbols, cache)))
+    }
+
+    fn source_plan(&self, source_symbols: u32, cache: Option<&PlanCache>) -> Arc<Plan> {
+        // Without a cache the program is made when the plan is executed.
+        let program = cache.map_or_else(OnceLock::new, |_| {
+            OnceLock::from(Arc::clone(Self::full(source_symbols, cache).program()))
+        });
+        Arc::new(Recovery::of_source(source_symbols, program))
+    }
+
+    fn parameters(&self) -> SchemeParameters {
+        let [n0, n1] = self.sub_blocks.to_be_bytes();
+        let information = Information::EMPTY.with([self.source_blocks, n0, n1, self.alignment]);
+        SchemeParameters { information, ..SchemeParameters::new(FORMAT.encoding_id, None) }
+    }
+}
 
 /// The internal symbol id of encoding symbol `esi`: between the source symbols and the repair
 /// symbols lie the padding symbols, which have no ESI (RFC 6330, section 5.3.1).
-pub(crate) fn isi_of(params: &Params, source_symbols: u32, esi: Esi) -> u32 {
+fn isi_of(params: &Params, source_symbols: u32, esi: Esi) -> u32 {
     if esi.0 < source_symbols { esi.0 } else { esi.0.wrapping_add(params.k_prime - source_symbols) }
 }
 
 /// The inverse of [`isi_of`]; `None` for a padding symbol.
-pub(crate) fn esi_of(params: &Params, source_symbols: u32, isi: u32) -> Option<Esi> {
+fn esi_of(params: &Params, source_symbols: u32, isi: u32) -> Option<Esi> {
     if isi < source_symbols {
         Some(Esi(isi))
     } else {
@@ -60,7 +171,7 @@ fn full_program(params: &Params) -> Program {
 
 /// The program of a block of which encoding symbols `inputs`, ascending, are at hand: those are known
 /// to suffice.
-pub(crate) fn program_of(params: &Params, source_symbols: u32, inputs: &[Esi]) -> Program {
+fn program_of(params: &Params, source_symbols: u32, inputs: &[Esi]) -> Program {
     let (source, repair) = inputs.split_at(inputs.partition_point(|esi| esi.0 < source_symbols));
     let isis: Vec<u32> = (source.iter().map(|esi| esi.0))
         .chain(source_symbols..params.k_prime)

@@ -26,10 +26,150 @@
 //! symbol did.
 
 mod decoder;
+mod repair;
 
-pub(crate) use decoder::ReedSolomonDecoder;
-
+use crate::code::{BlockProfile, Code, CodeProfile};
+use crate::codes::shared::linear::Linear;
+use crate::codes::shared::linear16::Linear16;
+use crate::decode::IdDecoder;
 use crate::field::gf256::{alpha_power, log};
+use crate::ids::{EncodingId, Esi};
+use crate::limits::{
+    Interleaving, MAX_TRANSFER_LENGTH, ObjectLimits, OtiError, Partition, check_block_length_limit,
+};
+use crate::parameters::{CodeError, Format, SchemeParameters};
+use crate::plan::{Key, Plan, PlanCache};
+use decoder::ReedSolomonDecoder;
+use repair::RepairFactors;
+use std::sync::Arc;
+
+/// Reed-Solomon: any `k` encoding symbols of a block recover it, and there are not many more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReedSolomon {
+    /// Which of them.
+    pub code: ReedSolomonCode,
+    /// `B`: most source symbols in a block.
+    pub max_source_block_length: u16,
+    /// `max_n`: most encoding symbols of a block, source symbols included.
+    pub max_encoding_symbols: u16,
+}
+
+/// Most blocks of an object: block numbers have 24 bits beside RFC 5510's 8 for symbols, and 32 in
+/// FEC Encoding ID 129 (RFC 5445, section 5.2.1), of which 24 are used.
+pub const MAX_BLOCKS: u32 = 1 << 24;
+
+/// RFC 5510, section 8.
+pub(crate) const RFC_5510_FORMAT: Format =
+    Format { encoding_id: EncodingId::RFC_5510, instance_ids: None, information_size: 0 };
+/// The instances of [`ReedSolomonCode::instance_id`].
+pub(crate) const SMALL_BLOCK_FORMAT: Format = Format {
+    encoding_id: EncodingId::SMALL_BLOCK,
+    instance_ids: Some(&[0, 1, 2]),
+    information_size: 0,
+};
+
+impl ReedSolomon {
+    pub(crate) fn parse(parameters: &SchemeParameters) -> Result<Self, CodeError> {
+        let code = match parameters.instance_id {
+            Some(id) if parameters.encoding_id == SMALL_BLOCK_FORMAT.encoding_id => {
+                ReedSolomonCode::of_instance(id).ok_or(CodeError::InstanceId {
+                    encoding_id: parameters.encoding_id.0,
+                    instance_id: id,
+                })?
+            }
+            _ => ReedSolomonCode::Rfc5510,
+        };
+        Ok(Self {
+            code,
+            max_source_block_length: parameters.block_length()?,
+            max_encoding_symbols: parameters.encoding_symbols()?,
+        })
+    }
+
+    /// `n` of the longest blocks.
+    fn encoding_symbols(&self) -> u16 {
+        self.max_encoding_symbols.min(self.code.max_encoding_symbols())
+    }
+}
+
+impl Code for ReedSolomon {
+    fn profile(&self) -> CodeProfile {
+        CodeProfile {
+            name: "rs",
+            encoding_id: match self.code.instance_id() {
+                None => RFC_5510_FORMAT.encoding_id,
+                Some(_) => SMALL_BLOCK_FORMAT.encoding_id,
+            },
+            is_systematic: true,
+            is_rateless: false,
+            is_mds: true,
+            mixes_cycle: false,
+            omits_padding: false,
+            max_source_symbols: self.max_source_block_length.min(self.encoding_symbols()).into(),
+            sure_surplus: Some(3),
+        }
+    }
+
+    fn block_profile(&self, source_symbols: u32) -> BlockProfile {
+        let (k, n) = (source_symbols, u32::from(self.encoding_symbols()));
+        let share = u64::from(k) * u64::from(n);
+        let share = share.checked_div(self.max_source_block_length.into()).unwrap_or(0);
+        let lost = u32::from(self.max_encoding_symbols).saturating_sub(k).min(k);
+        BlockProfile {
+            encoding_symbols: n,
+            symbols_per_cycle: (share.min(n.into()) as u32).max(k.min(n)),
+            max_repair_symbols: k,
+            decoder_memory: None,
+            work: ReedSolomonDecoder::work(self.code, k),
+            products: u64::from(k) * u64::from(lost),
+        }
+    }
+
+    fn limits(&self, symbol_size: u16) -> Result<ObjectLimits, OtiError> {
+        let max_source_block_length =
+            check_block_length_limit(self.max_source_block_length.into())?;
+        let (actual, limit) = (self.max_encoding_symbols, self.code.max_encoding_symbols());
+        if actual > limit {
+            return Err(OtiError::EncodingSymbols { actual, limit });
+        }
+        // Also if the object is too short for such a block: the field may have 8 bits.
+        if self.max_source_block_length > self.max_encoding_symbols {
+            return Err(OtiError::BlockLength {
+                actual: self.max_source_block_length.into(),
+                limit: self.max_encoding_symbols.into(),
+            });
+        }
+        let alignment = self.code.symbol_alignment();
+        if !symbol_size.is_multiple_of(alignment.into()) {
+            return Err(OtiError::Alignment { symbol_size, sub_blocks: 1, alignment });
+        }
+        Ok(ObjectLimits {
+            partition: Partition::BlockLength { max_source_block_length, max_blocks: MAX_BLOCKS },
+            max_source_symbols: self.max_encoding_symbols.into(),
+            max_transfer_length: MAX_TRANSFER_LENGTH,
+            interleaving: Interleaving::NONE,
+        })
+    }
+
+    fn decoder(&self, source_symbols: u32, _cache: Option<&PlanCache>) -> Box<dyn IdDecoder> {
+        let n = self.encoding_symbols().into();
+        Box::new(ReedSolomonDecoder::new(self.code, source_symbols, n))
+    }
+
+    fn source_plan(&self, source_symbols: u32, cache: Option<&PlanCache>) -> Arc<Plan> {
+        let make = || Arc::new(self.code.plan(source_symbols, Vec::new(), &[]));
+        let numbers = [self.code as u64, source_symbols.into(), 0];
+        cache.map_or_else(make, |cache| cache.shared(Key { code: "rs", numbers }, make))
+    }
+
+    fn parameters(&self) -> SchemeParameters {
+        SchemeParameters {
+            max_source_block_length: Some(self.max_source_block_length.into()),
+            max_encoding_symbols: Some(self.max_encoding_symbols),
+            ..SchemeParameters::new(self.profile().encoding_id, self.code.instance_id())
+        }
+    }
+}
 
 /// Which Reed-Solomon code, and under which name it travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +187,7 @@ pub enum ReedSolomonCode {
 }
 
 /// Most encoding symbols of a block over GF(256): RFC 5510 has 255, and the Cauchy code keeps to it.
-pub(crate) const MAX_ENCODING_SYMBOLS: u32 = 255;
+const MAX_ENCODING_SYMBOLS: u32 = 255;
 
 /// Elements of the field that are not 0.
 const ORDER: u32 = 255;
@@ -90,6 +230,23 @@ impl ReedSolomonCode {
         }
     }
 
+    /// The plan that replaces source symbols `lost`, ascending, by as many repair symbols, ascending.
+    fn plan(self, source_symbols: u32, lost: Vec<u32>, repair: &[u32]) -> Plan {
+        let received = (0..source_symbols).filter(|esi| lost.binary_search(esi).is_err());
+        let inputs = received.chain(repair.iter().copied()).map(Esi).collect();
+        match self {
+            Self::Cauchy16 => {
+                let n = self.max_encoding_symbols().into();
+                Linear16::plan(source_symbols, n, inputs, lost, repair)
+            }
+            Self::Rfc5510 | Self::SmallBlock | Self::Cauchy => {
+                let recovery = self.interpolation(source_symbols, &lost, repair, &lost);
+                let generator = RepairFactors::new(self);
+                Linear::plan(generator, source_symbols, inputs, lost, recovery)
+            }
+        }
+    }
+
     /// The point of an encoding symbol of a code over GF(256).
     const fn point(self, esi: u32) -> u8 {
         match self {
@@ -111,8 +268,8 @@ impl ReedSolomonCode {
     /// The matrix that makes the encoding symbols `targets` of what is at hand, column by column: in
     /// column `j` are the factors of source symbol `j`, or, if that is `lost[i]`, of repair symbol
     /// `repair[i]`. No target is at hand, and all ESIs are below [`MAX_ENCODING_SYMBOLS`]. For the
-    /// codes over GF(256); [`linear16`](crate::codes::shared::linear16) has no such matrix.
-    pub(crate) fn interpolation(
+    /// codes over GF(256); the one over GF(2^16) has no such matrix.
+    fn interpolation(
         self,
         source_symbols: u32,
         lost: &[u32],

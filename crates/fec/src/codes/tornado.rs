@@ -2,15 +2,15 @@
 //! Multicast", section V): systematic, every symbol a sum of a few others, recovered one from
 //! another by *peeling*. About 1.05 `k` symbols recover a block of `k`.
 //!
-//! [`Tornado::Z`] of 16 000 symbols is the paper's Tornado Z, edge counts and all; the rule that
+//! [`TornadoCode::Z`] of 16 000 symbols is the paper's Tornado Z, edge counts and all; the rule that
 //! scales it to other lengths and stretch factors is [`Graph`]'s.
 //!
 //! To count how many symbols it takes, no bytes are needed:
 //!
 //! ```
-//! use fontana_fec::{Esi, tornado::{Peeler, Peeling, Tornado}};
+//! use fontana_fec::{Esi, codes::tornado::{Peeler, Peeling, TornadoCode}};
 //!
-//! let graph = Tornado::Z.graph(1_000)?;
+//! let graph = TornadoCode::Z.graph(1_000)?;
 //! let mut peeler = Peeler::new(graph, Peeling::OneDirectional);
 //! for esi in (0..2_000).rev().map(Esi) {
 //!     peeler.push(esi)?;
@@ -28,35 +28,122 @@ mod graph;
 mod peeler;
 mod recovery;
 
-pub(crate) use decoder::TornadoDecoder;
+pub use crate::parameters::StretchError;
 pub use graph::Graph;
 pub use peeler::{Peeler, Peeling};
-pub(crate) use recovery::Recovery;
 
-use crate::code::{BlockLengthError, Work};
+use crate::code::{BlockProfile, Code, CodeProfile};
+use crate::decode::{IdDecoder, Work};
+use crate::ids::EncodingId;
+use crate::limits::{
+    BlockLengthError, Interleaving, MAX_TRANSFER_LENGTH, ObjectLimits, OtiError, Partition,
+    check_block_length_limit,
+};
+use crate::parameters::{CodeError, Format, Information, SchemeParameters};
+use crate::plan::{Key, Plan, PlanCache};
+use decoder::TornadoDecoder;
+use recovery::Recovery;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+/// Tornado: systematic, 2 to 10 times as many encoding symbols as source symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tornado {
+    /// `B`: most source symbols in a block.
+    pub max_source_block_length: u32,
+    /// Which Tornado code.
+    pub code: TornadoCode,
+}
+
 /// Longest block: four times the paper's longest, and a graph of 13 million edges at stretch 10.
-pub(crate) const MAX_SOURCE_SYMBOLS: u32 = 64_000;
+pub const MAX_SOURCE_SYMBOLS: u32 = 64_000;
+/// Most blocks of an object. Block numbers have 32 bits (RFC 5445, section 4), but a receiver keeps
+/// something of every block: with long blocks so many make 4 TB.
+pub const MAX_BLOCKS: u32 = 1 << 16;
+
+/// Stretch factor in 8 bits and seed in 64: Fontana's own.
+pub(crate) const FORMAT: Format = Format {
+    encoding_id: EncodingId::EXPANDABLE,
+    instance_ids: Some(&[INSTANCE_ID]),
+    information_size: 9,
+};
+const INSTANCE_ID: u16 = 1;
+
+impl Tornado {
+    pub(crate) fn parse(parameters: &SchemeParameters) -> Result<Self, CodeError> {
+        let &[stretch_factor, ref seed @ ..] = parameters.information::<9>()?;
+        let code = TornadoCode::new(stretch_factor, u64::from_be_bytes(*seed))?;
+        Ok(Self { max_source_block_length: parameters.block_length()?, code })
+    }
+}
+
+impl Code for Tornado {
+    fn profile(&self) -> CodeProfile {
+        CodeProfile {
+            name: "tornado",
+            encoding_id: FORMAT.encoding_id,
+            is_systematic: true,
+            is_rateless: false,
+            is_mds: false,
+            mixes_cycle: true,
+            omits_padding: false,
+            max_source_symbols: MAX_SOURCE_SYMBOLS,
+            sure_surplus: None,
+        }
+    }
+
+    fn block_profile(&self, source_symbols: u32) -> BlockProfile {
+        let n = source_symbols.saturating_mul(self.code.stretch_factor.into());
+        BlockProfile {
+            encoding_symbols: n,
+            symbols_per_cycle: n,
+            max_repair_symbols: n - source_symbols,
+            decoder_memory: Some(self.code.decoder_memory(source_symbols)),
+            work: self.code.work(source_symbols),
+            products: 0,
+        }
+    }
+
+    fn limits(&self, _symbol_size: u16) -> Result<ObjectLimits, OtiError> {
+        let max_source_block_length = check_block_length_limit(self.max_source_block_length)?;
+        Ok(ObjectLimits {
+            partition: Partition::BlockLength { max_source_block_length, max_blocks: MAX_BLOCKS },
+            max_source_symbols: MAX_SOURCE_SYMBOLS,
+            max_transfer_length: MAX_TRANSFER_LENGTH,
+            interleaving: Interleaving::NONE,
+        })
+    }
+
+    fn decoder(&self, source_symbols: u32, _cache: Option<&PlanCache>) -> Box<dyn IdDecoder> {
+        Box::new(TornadoDecoder::new(self.code.shared_graph(source_symbols)))
+    }
+
+    fn source_plan(&self, source_symbols: u32, cache: Option<&PlanCache>) -> Arc<Plan> {
+        let TornadoCode { stretch_factor, seed } = self.code;
+        let make = || Arc::new(Recovery::of_source(self.code.shared_graph(source_symbols)));
+        let numbers = [stretch_factor.into(), seed, source_symbols.into()];
+        cache.map_or_else(make, |cache| cache.shared(Key { code: "tornado", numbers }, make))
+    }
+
+    fn parameters(&self) -> SchemeParameters {
+        let TornadoCode { stretch_factor, seed } = self.code;
+        SchemeParameters {
+            max_source_block_length: Some(self.max_source_block_length),
+            information: Information::EMPTY.with([stretch_factor]).with(seed.to_be_bytes()),
+            ..SchemeParameters::new(FORMAT.encoding_id, Some(INSTANCE_ID))
+        }
+    }
+}
 
 /// Which Tornado code: the stretch factor and the seed of the random graphs. Two ends that hold the
 /// same one, and agree on `k`, have the same graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tornado {
+pub struct TornadoCode {
     stretch_factor: u8,
     seed: u64,
 }
 
-/// A stretch factor that the rule for graphs does not cover.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a Tornado code that stretches a block by {actual}, it is 2 to 10")]
-pub struct StretchError {
-    /// What was asked for.
-    pub actual: u8,
-}
-
-impl Tornado {
+impl TornadoCode {
     /// The paper's: twice as many encoding symbols as source symbols.
     pub const Z: Self = Self { stretch_factor: 2, seed: 0 };
 
@@ -88,16 +175,13 @@ impl Tornado {
     /// # Errors
     /// [`BlockLengthError`] if that is not 1 to 64 000.
     pub fn graph(self, source_symbols: u32) -> Result<Arc<Graph>, BlockLengthError> {
-        if (1..=MAX_SOURCE_SYMBOLS).contains(&source_symbols) {
-            Ok(self.shared_graph(source_symbols))
-        } else {
-            Err(BlockLengthError { actual: source_symbols, limit: MAX_SOURCE_SYMBOLS })
-        }
+        BlockLengthError::check(source_symbols, MAX_SOURCE_SYMBOLS)?;
+        Ok(self.shared_graph(source_symbols))
     }
 
     /// `source_symbols` is within the code's limits.
-    pub(crate) fn shared_graph(self, source_symbols: u32) -> Arc<Graph> {
-        type InUse = BTreeMap<(Tornado, u32), Weak<Graph>>;
+    fn shared_graph(self, source_symbols: u32) -> Arc<Graph> {
+        type InUse = BTreeMap<(TornadoCode, u32), Weak<Graph>>;
         // As many entries as there are graphs in somebody's hands, and one more.
         static IN_USE: Mutex<InUse> = Mutex::new(BTreeMap::new());
         let in_use = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,8 +200,8 @@ impl Tornado {
         drawn
     }
 
-    /// See [`FecScheme::decoder_memory`](crate::FecScheme::decoder_memory).
-    pub(crate) fn decoder_memory(self, source_symbols: u32) -> u64 {
+    /// See [`BlockProfile::decoder_memory`].
+    fn decoder_memory(self, source_symbols: u32) -> u64 {
         /// An edge of the graph: from both ends, and once more while it is drawn.
         const EDGE: u64 = 16;
         /// What is noted of an encoding symbol.
@@ -127,7 +211,7 @@ impl Tornado {
     }
 
     /// A bound of the work to decode a block: each edge is used once.
-    pub(crate) fn work(self, source_symbols: u32) -> Work {
+    fn work(self, source_symbols: u32) -> Work {
         /// Edges of G1 and G2 for each source symbol, and of the second graph for each of those and
         /// of the stretch factor: more than there are.
         const EDGES: (u64, u64) = (8, 6);

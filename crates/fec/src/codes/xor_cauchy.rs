@@ -15,7 +15,7 @@
 //! This is for the laboratory. What goes on the wire is
 //! [`FecScheme::ReedSolomon`](crate::FecScheme::ReedSolomon), which is dozens of times faster.
 
-use crate::code::Novelty;
+use crate::decode::Novelty;
 use crate::field::binary_field::BinaryField;
 use crate::ids::{Esi, Sbn};
 

@@ -1,138 +1,110 @@
-//! Plans that many blocks share.
+//! What blocks of one length share.
 
-use super::Plan;
-use crate::code::{BlockLengthError, Decoder};
-use crate::codes::raptorq::{FullBlock, Params, RaptorQDecoder};
-use crate::codes::reed_solomon::ReedSolomonCode;
-use crate::codes::tornado::Tornado;
-use crate::oti::FecScheme;
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Plans of full blocks, which encoders need, shared among blocks of equal length: the blocks of an
-/// object have at most two lengths, and the work of planning is that of some hundred symbols at
+/// What blocks of equal length share, plans of full blocks above all, which encoders need: the blocks
+/// of an object have at most two lengths, and the work of planning is that of some hundred symbols at
 /// least.
 ///
-/// Holds a limited number of plans and forgets the one that was used least recently. Threads that
-/// ask for the same plan at once wait for one of them to make it.
+/// Holds a limited number of entries and forgets the one that was used least recently. Threads that
+/// ask for the same one at once wait for one of them to make it.
 pub struct PlanCache {
     limit: usize,
-    plans: Mutex<Cached>,
+    cached: Mutex<Cached>,
 }
 
-/// What is expensive about a plan.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
-    /// RaptorQ's program and rows of its matrix, by `K'`.
-    RaptorQ(u32),
-    /// The graph of a code, by `k`, and the sums of its first checks.
-    Tornado(Tornado, u32),
-    /// The factors of a code's repair symbols, by `k`.
-    ReedSolomon(ReedSolomonCode, u32),
+/// Names what is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    /// The code's name.
+    pub(crate) code: &'static str,
+    /// Its parameters, and the length of the block.
+    pub(crate) numbers: [u64; 3],
 }
 
 #[derive(Default)]
 struct Cached {
     clock: u64,
-    entries: BTreeMap<Key, Entry>,
+    entries: BTreeMap<(Key, TypeId), Entry>,
 }
 
 struct Entry {
     last_used: u64,
-    made: Arc<Made>,
-}
-
-/// What a key stands for, once it was made.
-#[derive(Default)]
-struct Made {
-    /// Decoders hold on to it.
-    full: OnceLock<Arc<FullBlock>>,
-    plan: OnceLock<Arc<Plan>>,
+    /// An `OnceLock<Arc<T>>` of the key's type.
+    slot: Arc<dyn Any + Send + Sync>,
 }
 
 impl PlanCache {
-    /// An empty cache for the plans of `limit` different block lengths, at least one. A plan takes
-    /// about 80 bytes per source symbol, with Tornado codes 100 for each unit of the stretch factor:
-    /// 4.5 MB for the longest blocks of RaptorQ, and as it is used a megabyte more.
+    /// An empty cache for `limit` different block lengths, at least one. A plan takes about 80 bytes
+    /// per source symbol, with Tornado codes 100 for each unit of the stretch factor: 4.5 MB for the
+    /// longest blocks of RaptorQ, and as it is used a megabyte more.
     pub fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), plans: Mutex::default() }
+        Self { limit: limit.max(1), cached: Mutex::default() }
     }
 
-    /// The plan of a block of `source_symbols` that are all at hand, ready to be executed.
-    ///
-    /// # Errors
-    /// [`BlockLengthError`] if the code has no such block.
-    pub fn source_plan(
+    /// What `key` names, made if it is not there: outside the lock.
+    pub(crate) fn shared<T: Send + Sync + 'static>(
         &self,
-        scheme: FecScheme,
-        source_symbols: u32,
-    ) -> Result<Arc<Plan>, BlockLengthError> {
-        scheme.check_block_length(source_symbols)?;
-        Ok(match scheme {
-            FecScheme::NoCode { .. } => Arc::new(Plan::no_code(source_symbols)),
-            FecScheme::RaptorQ { .. } => {
-                let program = OnceLock::from(Arc::clone(self.full(source_symbols).program()));
-                Arc::new(Plan::raptorq_source(source_symbols, program))
-            }
-            FecScheme::Tornado { code, .. } => {
-                let make = || Arc::new(Plan::tornado_source(code.shared_graph(source_symbols)));
-                let made = self.made(Key::Tornado(code, source_symbols));
-                Arc::clone(made.plan.get_or_init(make))
-            }
-            // Cheap to make: what is large about an LT code is its rows, and nobody keeps them.
-            FecScheme::Lt { code, .. } => Arc::new(Plan::lt_source(code, source_symbols)?),
-            FecScheme::ReedSolomon { code, .. } => {
-                let make = || Plan::reed_solomon(code, source_symbols, Vec::new(), &[]);
-                let made = self.made(Key::ReedSolomon(code, source_symbols));
-                Arc::clone(made.plan.get_or_init(|| Arc::new(make())))
-            }
-        })
+        key: Key,
+        make: impl FnOnce() -> Arc<T>,
+    ) -> Arc<T> {
+        match self.slot::<T>(key).downcast::<OnceLock<Arc<T>>>() {
+            Ok(slot) => Arc::clone(slot.get_or_init(make)),
+            Err(_) => unreachable!("the type is part of the key"),
+        }
     }
 
-    /// An empty decoder for a block of `source_symbols`, which uses the plan of the full block where
-    /// that is the faster way, and shares it.
-    ///
-    /// # Errors
-    /// [`BlockLengthError`] if the code has no such block.
-    pub fn decoder(
-        &self,
-        scheme: FecScheme,
-        source_symbols: u32,
-    ) -> Result<Box<dyn Decoder>, BlockLengthError> {
-        let FecScheme::RaptorQ { .. } = scheme else { return scheme.decoder(source_symbols) };
-        scheme.check_block_length(source_symbols)?;
-        Ok(Box::new(RaptorQDecoder::new(source_symbols, self.full(source_symbols))))
-    }
-
-    /// What all blocks that are as long share.
-    fn full(&self, source_symbols: u32) -> Arc<FullBlock> {
-        let params = Params::covering(source_symbols);
-        let made = self.made(Key::RaptorQ(params.k_prime));
-        Arc::clone(made.full.get_or_init(|| Arc::new(FullBlock::new(params))))
-    }
-
-    /// Where what `key` stands for is, or will be: it is made outside the lock.
-    fn made(&self, key: Key) -> Arc<Made> {
-        let mut cached = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Where what `key` names is, or will be.
+    fn slot<T: Send + Sync + 'static>(&self, key: Key) -> Arc<dyn Any + Send + Sync> {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         cached.clock += 1;
-        let now = cached.clock;
+        let (now, key) = (cached.clock, (key, TypeId::of::<T>()));
         if cached.entries.len() >= self.limit && !cached.entries.contains_key(&key) {
             let oldest = cached.entries.iter().min_by_key(|(_, entry)| entry.last_used);
             if let Some(oldest) = oldest.map(|(&key, _)| key) {
                 cached.entries.remove(&oldest);
             }
         }
-        let entry = cached
-            .entries
-            .entry(key)
-            .or_insert_with(|| Entry { last_used: now, made: Arc::default() });
+        let new = || Entry { last_used: now, slot: Arc::new(OnceLock::<Arc<T>>::new()) };
+        let entry = cached.entries.entry(key).or_insert_with(new);
         entry.last_used = now;
-        Arc::clone(&entry.made)
+        Arc::clone(&entry.slot)
     }
 }
 
 impl std::fmt::Debug for PlanCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PlanCache").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_entry_used_least_recently_is_forgotten() {
+        let cache = PlanCache::new(2);
+        let ask = |number| {
+            let key = Key { code: "test", numbers: [number, 0, 0] };
+            cache.shared(key, || Arc::new(number))
+        };
+        let (first, second) = (ask(1), ask(2));
+        assert_eq!((*first, *second), (1, 2));
+        assert!(Arc::ptr_eq(&first, &ask(1)));
+        ask(3);
+        assert!(Arc::ptr_eq(&first, &ask(1)), "used since");
+        assert!(!Arc::ptr_eq(&second, &ask(2)), "made again");
+    }
+
+    #[test]
+    fn types_do_not_meet() {
+        let cache = PlanCache::new(2);
+        let key = Key { code: "test", numbers: [0; 3] };
+        assert_eq!(*cache.shared(key, || Arc::new(1_u8)), 1);
+        assert_eq!(*cache.shared(key, || Arc::new("two")), "two");
+        assert_eq!(*cache.shared(key, || Arc::new(3_u8)), 1);
     }
 }

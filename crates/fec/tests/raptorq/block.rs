@@ -1,11 +1,12 @@
 //! A source block and what tests do with it.
 
-use fontana_fec::{Encoder, Esi, FecScheme, Intermediate, Plan, Progress, Work};
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{Esi, FecScheme, Intermediate, Plan, Progress, Scratch, Work};
 use std::convert::Infallible;
 use std::sync::Arc;
 
 pub(crate) const RAPTORQ: FecScheme =
-    FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 };
+    FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
 
 /// SplitMix64: the tests' own numbers, the same on every run.
 pub(crate) struct Random(pub(crate) u64);
@@ -53,7 +54,7 @@ impl Block {
     }
 
     pub(crate) fn encoder_of(&self, scheme: FecScheme) -> Intermediate {
-        let plan = Arc::new(Plan::source(scheme, self.k).unwrap());
+        let plan = scheme.source_plan(self.k).unwrap();
         execute(&plan, self.width, |esi, out| out.copy_from_slice(self.symbol(esi)))
     }
 
@@ -72,14 +73,15 @@ pub(crate) fn execute(
     width: usize,
     mut load: impl FnMut(Esi, &mut [u8]),
 ) -> Intermediate {
-    let loaded = plan.execute(width, |esi, out| {
+    let read = |esi: Esi, out: &mut [u8]| {
         load(esi, out);
         Ok::<(), Infallible>(())
-    });
-    loaded.unwrap_or_else(|never| match never {})
+    };
+    let Ok(symbols) = plan.execute(width, read, Scratch::default());
+    symbols
 }
 
-pub(crate) fn symbol(encoder: &impl Encoder, esi: Esi) -> Vec<u8> {
+pub(crate) fn symbol(encoder: &Intermediate, esi: Esi) -> Vec<u8> {
     let mut out = vec![0xAA; encoder.width()];
     encoder.write_symbol(esi, &mut out);
     out
@@ -91,7 +93,7 @@ pub(crate) fn solve(k: u32, esis: impl IntoIterator<Item = Esi>) -> Progress {
     for esi in esis {
         decoder.push(esi).unwrap();
     }
-    decoder.solve(RAPTORQ.work(k))
+    decoder.solve(RAPTORQ.block_profile(k).work)
 }
 
 /// As [`solve`], adding repair symbols until it succeeds.

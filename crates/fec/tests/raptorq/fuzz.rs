@@ -30,7 +30,7 @@ fn decode(k: u8, ids: &[u32]) {
         }
     }
     assert_eq!(decoder.symbols_wanted(), k.saturating_sub(kept.len() as u32));
-    let plan = match decoder.solve(RAPTORQ.work(k)) {
+    let plan = match decoder.solve(RAPTORQ.block_profile(k).work) {
         Progress::Solved(plan) => plan,
         Progress::Wanting(lack) => {
             assert!(lack > 0);

@@ -1,9 +1,9 @@
 //! What an adversary may push.
 
 use crate::block::{Block, RAPTORQ, Random, execute, solve, symbol};
-use fontana_fec::{Decoder, Esi, EsiError, Novelty, Progress, Work};
+use fontana_fec::{Esi, EsiError, IdDecoder, Novelty, Progress, Work};
 
-fn decoder(k: u32) -> Box<dyn Decoder> {
+fn decoder(k: u32) -> Box<dyn IdDecoder> {
     RAPTORQ.decoder(k).unwrap()
 }
 
@@ -81,7 +81,7 @@ fn each_failed_attempt_makes_room_for_other_symbols_up_to_a_limit() {
     let k = 100;
     let mut decoder = decoder(k);
     let mut next = k;
-    let mut fill = |decoder: &mut Box<dyn Decoder>| {
+    let mut fill = |decoder: &mut Box<dyn IdDecoder>| {
         let mut fresh = 0;
         while decoder.push(Esi(next)) == Ok(Novelty::Fresh) {
             next += 1;
@@ -95,7 +95,7 @@ fn each_failed_attempt_makes_room_for_other_symbols_up_to_a_limit() {
         assert_eq!(fill(&mut decoder), expected);
     }
     assert_eq!(decoder.push(Esi(0)), Ok(Novelty::Fresh), "a source symbol");
-    assert!(matches!(decoder.solve(RAPTORQ.work(k)), Progress::Solved(_)));
+    assert!(matches!(decoder.solve(RAPTORQ.block_profile(k).work), Progress::Solved(_)));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_budget_that_is_too_small_can_be_raised() {
     for esi in k..2 * k + 10 {
         decoder.push(Esi(esi)).unwrap();
     }
-    let Work(enough) = RAPTORQ.work(k);
+    let Work(enough) = RAPTORQ.block_profile(k).work;
     let mut attempts = 0;
     for budget in (0..).map(|doublings| 1 << doublings).take_while(|&budget| budget < enough) {
         match decoder.solve(Work(budget)) {
@@ -139,12 +139,14 @@ fn dependent_symbols_are_recognised_and_completed() {
             decoder.push(esi).unwrap();
         }
         assert_eq!(decoder.symbols_wanted(), 0, "not known before it is tried");
-        assert!(matches!(decoder.solve(RAPTORQ.work(k)), Progress::Wanting(n) if n == lack));
+        assert!(
+            matches!(decoder.solve(RAPTORQ.block_profile(k).work), Progress::Wanting(n) if n == lack)
+        );
         assert_eq!(decoder.symbols_wanted(), lack);
         decoder.push(esis[0]).unwrap();
         assert_eq!(decoder.symbols_wanted(), lack, "a duplicate is no progress");
         let plan = loop {
-            match decoder.solve(RAPTORQ.work(k)) {
+            match decoder.solve(RAPTORQ.block_profile(k).work) {
                 Progress::Solved(plan) => break plan,
                 Progress::Wanting(_) => decoder.push(Esi(random.below(1 << 24))).unwrap(),
                 Progress::OutOfBudget => panic!("a block of {k} is little work"),

@@ -1,7 +1,7 @@
 //! Recovering what was lost, by whatever way the decoder chooses.
 
 use crate::block::{Block, RAPTORQ, Random, symbol};
-use fontana_fec::{Esi, PlanCache, Progress};
+use fontana_fec::{Esi, PlanCache, Progress, Scratch};
 use std::convert::Infallible;
 
 /// Pushes all of a block but `lost` random source symbols, and random repair symbols until it is
@@ -18,7 +18,7 @@ fn lose_and_recover(plans: &PlanCache, block: &Block, lost: u32, random: &mut Ra
         decoder.push(Esi(esi)).unwrap();
     }
     let plan = loop {
-        match decoder.solve(RAPTORQ.work(k)) {
+        match decoder.solve(RAPTORQ.block_profile(k).work) {
             Progress::Solved(plan) => break plan,
             Progress::Wanting(_) => {
                 decoder.push(Esi(k + random.below((1 << 24) - k))).unwrap();
@@ -35,7 +35,7 @@ fn lose_and_recover(plans: &PlanCache, block: &Block, lost: u32, random: &mut Ra
         out.copy_from_slice(&symbol(&encoder, esi));
         Ok::<_, Infallible>(())
     };
-    let Ok(recovered) = plan.recover(width, load);
+    let Ok(recovered) = plan.recover(width, load, Scratch::default());
     assert_eq!(read, plan.inputs());
     assert!(read.is_sorted(), "one walk through what is at hand");
     let mut out = vec![0; lost as usize * width];

@@ -1,6 +1,7 @@
 //! Equal to the vectors in `tests/data/vectors_raptorq.txt`, byte by byte.
 
 use crate::block::{Block, execute, solve_at_last, symbol};
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Sbn};
 
 const VECTORS: &str = include_str!("../data/vectors_raptorq.txt");
@@ -62,11 +63,11 @@ fn objects_with_sub_blocks_encode_to_the_published_symbols() {
         match *words.as_slice() {
             ["OBJ", f, t, z, n, al, _] => {
                 let number = |word: &str| word.split('=').nth(1).unwrap().parse::<u64>().unwrap();
-                let scheme = FecScheme::RaptorQ {
+                let scheme = FecScheme::RaptorQ(RaptorQ {
                     source_blocks: number(z) as u8,
                     sub_blocks: number(n) as u16,
                     alignment: number(al) as u8,
-                };
+                });
                 let (transfer_length, symbol_size) = (number(f), number(t) as u16);
                 let layout = Oti { transfer_length, symbol_size, scheme }.layout().unwrap();
                 let byte = |i: u64| (i * i + 7 * i + (i >> 8)) as u8;

@@ -2,9 +2,9 @@
 
 use crate::block::{Block, Random, execute, symbol};
 use crate::with_limits;
+use fontana_fec::codes::reed_solomon::ReedSolomonCode;
 use fontana_fec::{
-    Encoder, Esi, EsiError, FecScheme, Intermediate, Novelty, Oti, OtiError, Plan, Progress,
-    ReedSolomonCode, Work,
+    Esi, EsiError, FecScheme, Intermediate, Novelty, Oti, OtiError, Plan, Progress, Work,
 };
 use std::sync::Arc;
 
@@ -58,7 +58,9 @@ fn encoder(block: &Block) -> Intermediate {
 fn solved(k: u32, esis: impl IntoIterator<Item = u32>) -> Arc<Plan> {
     let mut decoder = scheme().decoder(k).unwrap();
     esis.into_iter().for_each(|esi| _ = decoder.push(Esi(esi)).unwrap());
-    let Progress::Solved(plan) = decoder.solve(scheme().work(k)) else { panic!("enough") };
+    let Progress::Solved(plan) = decoder.solve(scheme().block_profile(k).work) else {
+        panic!("enough")
+    };
     plan
 }
 
@@ -177,7 +179,7 @@ fn no_work_beyond_the_budget() {
     for k in [100, 60_000] {
         let mut decoder = scheme().decoder(k).unwrap();
         (N - k.min(N - k)..N).chain(0..k).for_each(|esi| _ = decoder.push(Esi(esi)).unwrap());
-        let Work(enough) = scheme().work(k);
+        let Work(enough) = scheme().block_profile(k).work;
         assert!(enough < 5_000_000, "a few milliseconds for any block");
         assert!(matches!(decoder.solve(Work(enough)), Progress::Solved(_)));
         assert!(matches!(decoder.solve(Work(1_000)), Progress::OutOfBudget));

@@ -2,8 +2,8 @@
 
 use crate::block::{Block, Random, execute, symbol};
 use crate::reference::solve;
-use fontana_fec::dispersal::Dispersal;
-use fontana_fec::{Decoder, Esi, Novelty, Progress, Work};
+use fontana_fec::codes::dispersal::Dispersal;
+use fontana_fec::{Esi, IdDecoder, Novelty, Progress, Work};
 use std::sync::Arc;
 
 /// Whether the vectors of `esis` determine a group.

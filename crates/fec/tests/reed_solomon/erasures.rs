@@ -2,12 +2,12 @@
 
 use crate::block::{Block, Random, execute, symbol};
 use crate::{CODES, scheme, with_limits};
-use fontana_fec::{Encoder, Esi, EsiError, Novelty, Plan, Progress, ReedSolomonCode, Work};
+use fontana_fec::codes::reed_solomon::ReedSolomonCode;
+use fontana_fec::{Esi, EsiError, Intermediate, Novelty, Progress, Work};
 use proptest::prelude::*;
-use std::sync::Arc;
 
-fn encoder(code: ReedSolomonCode, block: &Block) -> impl Encoder {
-    let plan = Arc::new(Plan::source(scheme(code), block.k).unwrap());
+fn encoder(code: ReedSolomonCode, block: &Block) -> Intermediate {
+    let plan = scheme(code).source_plan(block.k).unwrap();
     execute(&plan, block.width, |esi, out| out.copy_from_slice(block.symbol(esi)))
 }
 
@@ -26,7 +26,9 @@ fn decode(code: ReedSolomonCode, k: u32, width: usize, esis: &[u32]) {
         }
         assert_eq!(decoder.symbols_wanted(), k - kept.len() as u32);
     }
-    let Progress::Solved(plan) = decoder.solve(scheme(code).work(k)) else { panic!("enough") };
+    let Progress::Solved(plan) = decoder.solve(scheme(code).block_profile(k).work) else {
+        panic!("enough")
+    };
     kept.sort_unstable();
     assert!(plan.inputs().iter().map(|esi| esi.0).eq(kept.iter().copied()), "sorted, and all");
     assert!(plan.lost().iter().map(|esi| esi.0).eq((0..k).filter(|esi| !kept.contains(esi))));
@@ -81,7 +83,10 @@ fn the_ends_of_the_code_can_be_used() {
 fn ids_end_where_the_scheme_says() {
     for code in CODES {
         let scheme = with_limits(code, 10, 20);
-        assert_eq!((scheme.max_source_symbols(), scheme.encoding_symbols(10)), (10, 20));
+        assert_eq!(
+            (scheme.profile().max_source_symbols, scheme.block_profile(10).encoding_symbols),
+            (10, 20)
+        );
         assert!(scheme.decoder(10).is_ok() && scheme.decoder(11).is_err());
         let mut decoder = scheme.decoder(10).unwrap();
         assert_eq!(decoder.push(Esi(19)), Ok(Novelty::Fresh));
@@ -91,10 +96,11 @@ fn ids_end_where_the_scheme_says() {
         }
         assert!(matches!(decoder.solve(Work::UNBOUNDED), Progress::Wanting(9)));
         // A block that is shorter than the longest one is sent with the same rate.
-        let cycle = [1, 5, 9, 10].map(|k| with_limits(code, 10, 25).symbols_per_cycle(k));
+        let cycle =
+            [1, 5, 9, 10].map(|k| with_limits(code, 10, 25).block_profile(k).symbols_per_cycle);
         assert_eq!(cycle, [2, 12, 22, 25]);
         // More symbols than the code has are none.
-        assert_eq!(with_limits(code, 10, 300).encoding_symbols(10), 255);
+        assert_eq!(with_limits(code, 10, 300).block_profile(10).encoding_symbols, 255);
         // More source symbols in a block than there are symbols.
         assert!(with_limits(code, 30, 20).decoder(21).is_err());
     }
@@ -121,7 +127,7 @@ fn no_work_beyond_the_budget() {
     let scheme = scheme(ReedSolomonCode::Rfc5510);
     let mut decoder = scheme.decoder(100).unwrap();
     (100..200).for_each(|esi| assert_eq!(decoder.push(Esi(esi)), Ok(Novelty::Fresh)));
-    let Work(enough) = scheme.work(100);
+    let Work(enough) = scheme.block_profile(100).work;
     assert!(matches!(decoder.solve(Work(enough - 1)), Progress::OutOfBudget));
     assert!(matches!(decoder.solve(Work(enough)), Progress::Solved(_)));
 }

@@ -13,7 +13,8 @@ mod reference;
 mod vectors;
 mod xor_cauchy;
 
-use fontana_fec::{FecScheme, ReedSolomonCode};
+use fontana_fec::FecScheme;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 
 /// All codes over GF(256).
 const CODES: [ReedSolomonCode; 3] =
@@ -25,5 +26,9 @@ fn scheme(code: ReedSolomonCode) -> FecScheme {
 }
 
 fn with_limits(code: ReedSolomonCode, b: u16, max_n: u16) -> FecScheme {
-    FecScheme::ReedSolomon { code, max_source_block_length: b, max_encoding_symbols: max_n }
+    FecScheme::ReedSolomon(ReedSolomon {
+        code,
+        max_source_block_length: b,
+        max_encoding_symbols: max_n,
+    })
 }

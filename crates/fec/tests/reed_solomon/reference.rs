@@ -3,8 +3,8 @@
 
 use crate::block::{Block, Random, execute, symbol};
 use crate::{CODES, scheme};
-use fontana_fec::{Encoder, Esi, FecScheme, Plan, Progress};
-use std::sync::{Arc, LazyLock};
+use fontana_fec::{Esi, FecScheme, Intermediate, Progress};
+use std::sync::LazyLock;
 
 static INVERSE: LazyLock<[u8; 256]> = LazyLock::new(|| {
     std::array::from_fn(|a| (1..=255).find(|&b| product(a as u8, b) == 1).unwrap_or(0))
@@ -20,8 +20,8 @@ pub(crate) fn product(a: u8, b: u8) -> u8 {
 
 /// Row `esi` of the generator matrix: column `j` of the symbol if source symbol `j` is the unit
 /// vector.
-pub(crate) fn generator(scheme: FecScheme, k: u32) -> impl Encoder {
-    let plan = Arc::new(Plan::source(scheme, k).unwrap());
+pub(crate) fn generator(scheme: FecScheme, k: u32) -> Intermediate {
+    let plan = scheme.source_plan(k).unwrap();
     execute(&plan, k as usize, |esi, out| out[esi.0 as usize] = 1)
 }
 
@@ -60,7 +60,9 @@ fn whatever_bytes_arrive_the_solution_is_that_of_elimination() {
         while decoder.symbols_wanted() > 0 {
             decoder.push(Esi(random.below(n))).unwrap();
         }
-        let Progress::Solved(plan) = decoder.solve(scheme.work(k)) else { panic!("k suffice") };
+        let Progress::Solved(plan) = decoder.solve(scheme.block_profile(k).work) else {
+            panic!("k suffice")
+        };
         // Not a codeword: any bytes, and what they mean is unique.
         let received: Vec<(Esi, Vec<u8>)> =
             plan.inputs().iter().map(|&esi| (esi, random.bytes(WIDTH))).collect();

@@ -3,8 +3,8 @@
 use crate::block::{execute, symbol};
 use crate::reference::product;
 use crate::{scheme, with_limits};
-use fontana_fec::{Esi, Plan, ReedSolomonCode};
-use std::sync::Arc;
+use fontana_fec::Esi;
+use fontana_fec::codes::reed_solomon::ReedSolomonCode;
 
 const VECTORS: &str = include_str!("../data/rfc5510_vectors.txt");
 
@@ -27,7 +27,7 @@ fn repair_symbols_are_those_of_deployed_codecs() {
                 let (k, length) = shape;
                 let byte = |i: usize| (i * i + 7 * i + (i >> 8)) as u8;
                 for code in [ReedSolomonCode::Rfc5510, ReedSolomonCode::SmallBlock] {
-                    let plan = Arc::new(Plan::source(scheme(code), k as u32).unwrap());
+                    let plan = scheme(code).source_plan(k as u32).unwrap();
                     let encoder = execute(&plan, length, |esi, out| {
                         let from = esi.0 as usize * length;
                         out.iter_mut().zip(from..).for_each(|(out, i)| *out = byte(i));
@@ -47,7 +47,7 @@ fn repair_symbols_are_those_of_deployed_codecs() {
 #[test]
 fn cauchy_symbols_stay_what_they_are() {
     let code = with_limits(ReedSolomonCode::Cauchy, 4, 8);
-    let plan = Arc::new(Plan::source(code, 4).unwrap());
+    let plan = code.source_plan(4).unwrap();
     let encoder = execute(&plan, 1, |esi, out| out[0] = esi.0 as u8 + 1);
     let inverse = |a: u8| (1..=255).find(|&b| product(a, b) == 1).unwrap();
     for x in 4..8 {

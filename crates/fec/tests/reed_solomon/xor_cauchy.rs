@@ -1,7 +1,7 @@
 //! The code of exclusive ors.
 
 use crate::block::Random;
-use fontana_fec::xor_cauchy::{Interleaved, XorCauchy, XorCauchyError};
+use fontana_fec::codes::xor_cauchy::{Interleaved, XorCauchy, XorCauchyError};
 use fontana_fec::{Esi, Novelty, Sbn};
 
 const VECTORS: &str = include_str!("../data/xor_cauchy_vectors.txt");

@@ -2,17 +2,22 @@
 
 use crate::graph::digest;
 use fontana_fec::Esi;
-use fontana_fec::lt::{Degrees, Lt, Profile, Rows};
+use fontana_fec::codes::lt::{Degrees, LtCode, Profile, Rows};
 
-/// What `Lt::fast(10_000, 1)` is, as integers: so that nothing here depends on logarithms.
-pub(crate) const FAST_10_000: Lt =
-    Lt { profile: Profile::Fast, seed: 1, spike: 337, ripple: 1_947_105, spike_weight: 52_122_321 };
+/// What `LtCode::fast(10_000, 1)` is, as integers: so that nothing here depends on logarithms.
+pub(crate) const FAST_10_000: LtCode = LtCode {
+    profile: Profile::Fast,
+    seed: 1,
+    spike: 337,
+    ripple: 1_947_105,
+    spike_weight: 52_122_321,
+};
 
 #[test]
 fn thresholds_follow_from_the_weights() {
     // k = 10, M = 4, R = 1.5, half of the weight of 1 added to the spike.
     let (ripple, spike_weight) = (98_304, 1 << 31);
-    let code = Lt { profile: Profile::Fast, seed: 0, spike: 4, ripple, spike_weight };
+    let code = LtCode { profile: Profile::Fast, seed: 0, spike: 4, ripple, spike_weight };
     let weight = |reals: f64| reals * 2_f64.powi(32);
     let weights = [
         weight(1.0 / 10.0 + 1.5 / 10.0),
@@ -47,7 +52,7 @@ fn a_degree_is_the_least_whose_threshold_is_above_the_number() {
 #[test]
 fn any_numbers_make_a_code() {
     for (spike, ripple, spike_weight) in [(0, 0, 0), (u32::MAX, u32::MAX, u32::MAX), (1, 7, 9)] {
-        let code = Lt { profile: Profile::Fast, seed: 5, spike, ripple, spike_weight };
+        let code = LtCode { profile: Profile::Fast, seed: 5, spike, ripple, spike_weight };
         for k in [1, 2, 3, 100, 1 << 20] {
             let degrees = Degrees::new(code, k).unwrap();
             assert_eq!(degrees.max(), spike.clamp(1, k));
@@ -84,12 +89,16 @@ fn rows_are_frozen() {
 #[test]
 fn the_profiles_are_those_of_the_documentation() {
     let mean = |code, k| Degrees::new(code, k).unwrap().mean() as f64 / 2_f64.powi(32);
-    assert_eq!(Lt { seed: 1, ..Lt::fast(10_000, 1) }, FAST_10_000);
+    assert_eq!(LtCode { seed: 1, ..LtCode::fast(10_000, 1) }, FAST_10_000);
     for (k, fast, strict) in
         [(1_000, 9.6, 24.5), (10_000, 12.1, 26.9), (100_000, 14.6, 29.2), (1_000_000, 17.0, 31.4)]
     {
-        assert!((mean(Lt::fast(k, 0), k) - fast).abs() < 0.1, "{k}: {}", mean(Lt::fast(k, 0), k));
-        let strict_mean = mean(Lt::strict(k, 0), k);
+        assert!(
+            (mean(LtCode::fast(k, 0), k) - fast).abs() < 0.1,
+            "{k}: {}",
+            mean(LtCode::fast(k, 0), k)
+        );
+        let strict_mean = mean(LtCode::strict(k, 0), k);
         assert!((strict_mean - strict).abs() < 0.1, "{k}: {strict_mean}");
         // The coverage bound: no source symbol is left out by 1.05 k symbols, nearly.
         let uncovered = (1.0 - strict_mean / f64::from(k)).powf((1.05 * f64::from(k)).floor());

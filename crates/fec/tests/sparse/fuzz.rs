@@ -2,8 +2,8 @@
 
 use crate::block::{Block, Random, execute, symbol};
 use crate::reference;
-use fontana_fec::lt::{Lt, Profile};
-use fontana_fec::tornado::Tornado;
+use fontana_fec::codes::lt::{Lt, LtCode, Profile};
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{Esi, FecScheme, Novelty, Progress, Work};
 
 /// Longest block tried: the reference is cubic.
@@ -11,15 +11,15 @@ const MAX_SOURCE_SYMBOLS: u32 = 48;
 
 fn scheme(kind: u8, k: u32, seed: u64) -> FecScheme {
     let max_source_block_length = MAX_SOURCE_SYMBOLS;
-    let lt = |code| FecScheme::Lt { max_source_block_length, code };
+    let lt = |code| FecScheme::Lt(Lt { max_source_block_length, code });
     match kind % 6 {
-        0 => lt(Lt::fast(k, seed)),
-        1 | 2 => lt(Lt::strict(k, seed)),
+        0 => lt(LtCode::fast(k, seed)),
+        1 | 2 => lt(LtCode::strict(k, seed)),
         // Numbers that no sender means: elimination has more to do.
-        3 => lt(Lt { profile: Profile::Strict, seed, spike: 3, ripple: 0, spike_weight: 9 }),
+        3 => lt(LtCode { profile: Profile::Strict, seed, spike: 3, ripple: 0, spike_weight: 9 }),
         kind => {
-            let code = Tornado::new(2 + (kind - 4) * 3, seed).unwrap();
-            FecScheme::Tornado { max_source_block_length, code }
+            let code = TornadoCode::new(2 + (kind - 4) * 3, seed).unwrap();
+            FecScheme::Tornado(Tornado { max_source_block_length, code })
         }
     }
 }
@@ -28,7 +28,7 @@ fn scheme(kind: u8, k: u32, seed: u64) -> FecScheme {
 fn decode(kind: u8, k: u8, seed: u8, ids: &[u32]) {
     let k = u32::from(k) % MAX_SOURCE_SYMBOLS + 1;
     let scheme = scheme(kind, k, seed.into());
-    let n = scheme.encoding_symbols(k);
+    let n = scheme.block_profile(k).encoding_symbols;
     let mut decoder = scheme.decoder(k).unwrap();
     let mut kept = Vec::new();
     let mut solved = None;
@@ -55,7 +55,9 @@ fn decode(kind: u8, k: u8, seed: u8, ids: &[u32]) {
                     assert!(lack > 0 && solved.is_none());
                     let missing = k as usize - reference::rank(scheme, k, &kept);
                     match scheme {
-                        FecScheme::Lt { code: Lt { profile: Profile::Strict, .. }, .. } => {
+                        FecScheme::Lt(Lt {
+                            code: LtCode { profile: Profile::Strict, .. }, ..
+                        }) => {
                             assert!(
                                 (1..=missing).contains(&(lack as usize)),
                                 "{lack} of {missing}"
@@ -91,7 +93,7 @@ fn decode(kind: u8, k: u8, seed: u8, ids: &[u32]) {
 
 fn reference_symbol(scheme: FecScheme, block: &Block, esi: Esi) -> Vec<u8> {
     let mut bytes = vec![0; block.width];
-    if esi.0 < scheme.encoding_symbols(block.k) {
+    if esi.0 < scheme.block_profile(block.k).encoding_symbols {
         for (term, is_part) in (0..).zip(reference::sum(scheme, block.k, esi.0)) {
             if is_part {
                 bytes.iter_mut().zip(block.symbol(Esi(term))).for_each(|(to, from)| *to ^= from);

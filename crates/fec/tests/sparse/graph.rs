@@ -1,6 +1,6 @@
 //! The graphs: as printed, and frozen.
 
-use fontana_fec::tornado::{Graph, StretchError, Tornado};
+use fontana_fec::codes::tornado::{Graph, StretchError, TornadoCode};
 use std::collections::BTreeMap;
 
 /// How many of `nodes` there are of each degree.
@@ -23,7 +23,7 @@ fn check_degrees(graph: &Graph) -> (Vec<usize>, Vec<usize>) {
 /// "A Digital Fountain Approach to Asynchronous Reliable Multicast", section V-B.
 #[test]
 fn the_graph_of_16_000_symbols_is_the_printed_one() {
-    let graph = Tornado::Z.graph(16_000).unwrap();
+    let graph = TornadoCode::Z.graph(16_000).unwrap();
     assert_eq!((graph.source_symbols(), graph.encoding_symbols()), (16_000, 32_000));
     assert_eq!((graph.first_checks(), graph.edges()), (8_000, 222_516));
     let (first, last) = check_degrees(&graph);
@@ -53,7 +53,7 @@ fn the_graph_of_16_000_symbols_is_the_printed_one() {
 #[test]
 fn checks_are_sums_of_distinct_symbols_of_the_layer_before() {
     for (k, stretch_factor) in [(250, 2), (1_001, 2), (1_000, 3), (999, 10), (1, 2), (7, 5)] {
-        let graph = Tornado::new(stretch_factor, 1).unwrap().graph(k).unwrap();
+        let graph = TornadoCode::new(stretch_factor, 1).unwrap().graph(k).unwrap();
         assert_eq!(graph.encoding_symbols(), k * u32::from(stretch_factor));
         for check in 0..graph.encoding_symbols() - k {
             let layer =
@@ -69,10 +69,10 @@ fn checks_are_sums_of_distinct_symbols_of_the_layer_before() {
 #[test]
 fn blocks_and_stretch_factors_end_where_the_rule_ends() {
     for (k, fits) in [(0, false), (1, true), (64_000, true), (64_001, false), (u32::MAX, false)] {
-        assert_eq!(Tornado::Z.graph(k).is_ok(), fits, "{k}");
+        assert_eq!(TornadoCode::Z.graph(k).is_ok(), fits, "{k}");
     }
     for (stretch_factor, fits) in [(0, false), (1, false), (2, true), (10, true), (11, false)] {
-        let code = Tornado::new(stretch_factor, 0);
+        let code = TornadoCode::new(stretch_factor, 0);
         assert_eq!(code.is_ok(), fits, "{stretch_factor}");
         assert!(fits || code == Err(StretchError { actual: stretch_factor }));
     }
@@ -97,7 +97,7 @@ fn graphs_are_frozen() {
         (999, 10, u64::MAX, 0x8D2C_FE91_8C74_EAA4),
     ];
     for (k, stretch_factor, seed, golden) in GOLDEN {
-        let graph = Tornado::new(stretch_factor, seed).unwrap().graph(k).unwrap();
+        let graph = TornadoCode::new(stretch_factor, seed).unwrap().graph(k).unwrap();
         let checks = 0..graph.encoding_symbols() - k;
         let numbers = checks.flat_map(|check| {
             let terms = graph.terms(check);

@@ -1,14 +1,15 @@
 //! What an adversary may push.
 
 use crate::degrees::FAST_10_000;
-use fontana_fec::lt::{Lt, Profile, Rows};
-use fontana_fec::tornado::Tornado;
-use fontana_fec::{Decoder, Esi, EsiError, FecScheme, Novelty, Oti, OtiError, Progress, Work};
+use fontana_fec::codes::lt::{Lt, LtCode, Profile, Rows};
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+use fontana_fec::{Esi, EsiError, FecScheme, IdDecoder, Novelty, Oti, OtiError, Progress, Work};
 
-const TORNADO: FecScheme = FecScheme::Tornado { max_source_block_length: 16_000, code: Tornado::Z };
+const TORNADO: FecScheme =
+    FecScheme::Tornado(Tornado { max_source_block_length: 16_000, code: TornadoCode::Z });
 
-fn lt(code: Lt) -> FecScheme {
-    FecScheme::Lt { max_source_block_length: 1 << 20, code }
+fn lt(code: LtCode) -> FecScheme {
+    FecScheme::Lt(Lt { max_source_block_length: 1 << 20, code })
 }
 
 fn lacks(progress: Progress) -> u32 {
@@ -21,7 +22,7 @@ fn lacks(progress: Progress) -> u32 {
 #[test]
 fn the_last_esi_is_accepted_and_the_next_refused() {
     for (scheme, n) in [(TORNADO, 200), (lt(FAST_10_000), u32::MAX)] {
-        assert_eq!(scheme.encoding_symbols(100), n);
+        assert_eq!(scheme.block_profile(100).encoding_symbols, n);
         let mut decoder = scheme.decoder(100).unwrap();
         assert_eq!(decoder.push(Esi(n - 1)), Ok(Novelty::Fresh));
         assert_eq!(decoder.push(Esi(n - 1)), Ok(Novelty::Duplicate));
@@ -35,13 +36,18 @@ fn the_last_esi_is_accepted_and_the_next_refused() {
 #[test]
 fn blocks_end_where_the_code_ends() {
     for (scheme, limit) in [(TORNADO, 64_000), (lt(FAST_10_000), 1 << 20)] {
-        assert_eq!(scheme.max_source_symbols(), limit);
+        assert_eq!(scheme.profile().max_source_symbols, limit);
         for (k, fits) in [(0, false), (1, true), (limit, true), (limit + 1, false)] {
             assert_eq!(scheme.decoder(k).is_ok(), fits, "{k}");
         }
         let with_blocks_of = |length: u32| match scheme {
-            FecScheme::Lt { code, .. } => FecScheme::Lt { max_source_block_length: length, code },
-            _ => FecScheme::Tornado { max_source_block_length: length, code: Tornado::Z },
+            FecScheme::Lt(Lt { code, .. }) => {
+                FecScheme::Lt(Lt { max_source_block_length: length, code })
+            }
+            _ => FecScheme::Tornado(Tornado {
+                max_source_block_length: length,
+                code: TornadoCode::Z,
+            }),
         };
         let oti = |transfer_length, length| Oti {
             transfer_length,
@@ -63,7 +69,7 @@ fn blocks_end_where_the_code_ends() {
 fn symbols_that_are_all_heavy_lead_nowhere_at_a_bounded_cost() {
     let k = 2_000;
     for profile in [Profile::Fast, Profile::Strict] {
-        let code = Lt { profile, seed: 1, spike: k, ripple: 0, spike_weight: u32::MAX };
+        let code = LtCode { profile, seed: 1, spike: k, ripple: 0, spike_weight: u32::MAX };
         let rows = Rows::new(code, k).unwrap();
         let mut heavy = (k..).map(Esi).filter(|&esi| rows.degree(esi) == k);
         let scheme = lt(code);
@@ -72,7 +78,7 @@ fn symbols_that_are_all_heavy_lead_nowhere_at_a_bounded_cost() {
             heavy.by_ref().take(10_000).filter(|&esi| decoder.push(esi) == Ok(Novelty::Fresh));
         assert_eq!(kept.count(), 3 * k as usize + 1024, "no more is kept");
         loop {
-            match decoder.solve(scheme.work(k)) {
+            match decoder.solve(scheme.block_profile(k).work) {
                 Progress::OutOfBudget => {}
                 progress => break assert!(lacks(progress) > 0),
             }
@@ -82,11 +88,11 @@ fn symbols_that_are_all_heavy_lead_nowhere_at_a_bounded_cost() {
 
 #[test]
 fn a_budget_that_is_too_small_can_be_raised() {
-    let strict = Lt { profile: Profile::Strict, ..FAST_10_000 };
+    let strict = LtCode { profile: Profile::Strict, ..FAST_10_000 };
     let k = 4_000;
     for scheme in [TORNADO, lt(strict)] {
-        let start = if scheme.is_systematic() { 0 } else { k };
-        let all = scheme.encoding_symbols(k).min(4 * k) - start;
+        let start = if scheme.profile().is_systematic { 0 } else { k };
+        let all = scheme.block_profile(k).encoding_symbols.min(4 * k) - start;
         let mut esis =
             (0..all).map(|i| Esi(start + (u64::from(i) * 7_919 % u64::from(all)) as u32));
         let mut decoder = scheme.decoder(k).unwrap();
@@ -110,15 +116,15 @@ fn a_budget_that_is_too_small_can_be_raised() {
 #[test]
 fn the_default_budget_is_several_times_what_it_takes() {
     for k in [1, 10, 100, 1_000, 10_000] {
-        let schemes = [TORNADO, lt(Lt::fast(k, 3)), lt(Lt::strict(k, 3))];
+        let schemes = [TORNADO, lt(LtCode::fast(k, 3)), lt(LtCode::strict(k, 3))];
         for scheme in schemes {
             let mut decoder = scheme.decoder(k).unwrap();
-            let mut esis = (0..scheme.encoding_symbols(k)).rev().map(Esi);
+            let mut esis = (0..scheme.block_profile(k).encoding_symbols).rev().map(Esi);
             loop {
                 for esi in esis.by_ref().take(decoder.symbols_wanted() as usize) {
                     decoder.push(esi).unwrap();
                 }
-                match decoder.solve(Work(scheme.work(k).0 / 3)) {
+                match decoder.solve(Work(scheme.block_profile(k).work.0 / 3)) {
                     Progress::Wanting(_) => {}
                     Progress::Solved(_) => break,
                     Progress::OutOfBudget => panic!("k = {k}, {scheme:?}"),
@@ -130,8 +136,8 @@ fn the_default_budget_is_several_times_what_it_takes() {
 
 #[test]
 fn a_solved_block_takes_no_more_and_has_the_same_plan_again() {
-    for scheme in [TORNADO, lt(Lt::strict(300, 1))] {
-        let mut decoder: Box<dyn Decoder> = scheme.decoder(300).unwrap();
+    for scheme in [TORNADO, lt(LtCode::strict(300, 1))] {
+        let mut decoder: Box<dyn IdDecoder> = scheme.decoder(300).unwrap();
         let mut esis = (0..).map(|i| Esi(300 + i % 300)).skip(20);
         let first = loop {
             match decoder.solve(Work::UNBOUNDED) {

@@ -2,8 +2,8 @@
 //! the few that a test has time for; `docs/codes.md` has the long tables and their commands.
 
 use crate::block::Random;
-use fontana_fec::lt::{Lt, Peeler as LtPeeler};
-use fontana_fec::tornado::{Peeler, Peeling, Tornado};
+use fontana_fec::codes::lt::{Lt, LtCode, Peeler as LtPeeler};
+use fontana_fec::codes::tornado::{Peeler, Peeling, TornadoCode};
 use fontana_fec::{Esi, FecScheme, Progress, Work};
 
 /// Symbols needed over `k`, ascending.
@@ -41,7 +41,7 @@ impl Inefficiencies {
 }
 
 /// Receives the symbols of a block in random order.
-fn tornado(code: Tornado, k: u32, peeling: Peeling, trials: usize) -> Inefficiencies {
+fn tornado(code: TornadoCode, k: u32, peeling: Peeling, trials: usize) -> Inefficiencies {
     let mut peeler = Peeler::new(code.graph(k).unwrap(), peeling);
     let mut order: Vec<u32> = (0..k * u32::from(code.stretch_factor())).collect();
     let mut random = Random(1);
@@ -61,7 +61,7 @@ fn tornado(code: Tornado, k: u32, peeling: Peeling, trials: usize) -> Inefficien
 }
 
 fn lt_peeling(k: u32, trials: usize) -> Inefficiencies {
-    let mut peeler = LtPeeler::new(Lt::fast(k, 1), k).unwrap();
+    let mut peeler = LtPeeler::new(LtCode::fast(k, 1), k).unwrap();
     let mut esis = (k..).map(Esi);
     let mut trial = || {
         peeler.reset();
@@ -71,7 +71,7 @@ fn lt_peeling(k: u32, trials: usize) -> Inefficiencies {
 }
 
 fn lt_strict(k: u32, trials: usize) -> Inefficiencies {
-    let scheme = FecScheme::Lt { max_source_block_length: k, code: Lt::strict(k, 1) };
+    let scheme = FecScheme::Lt(Lt { max_source_block_length: k, code: LtCode::strict(k, 1) });
     let mut esis = (k..).map(Esi);
     let mut trial = || {
         let mut decoder = scheme.decoder(k).unwrap();
@@ -91,13 +91,13 @@ fn lt_strict(k: u32, trials: usize) -> Inefficiencies {
 /// ten below 1.064. The paper's decoder uses checks from right to left only.
 #[test]
 fn tornado_z_takes_as_many_symbols_as_the_paper_says() {
-    let found = tornado(Tornado::Z, 16_000, Peeling::OneDirectional, 400);
+    let found = tornado(TornadoCode::Z, 16_000, Peeling::OneDirectional, 400);
     found.print("Tornado Z");
     assert!((1.0510..1.0545).contains(&found.mean()));
     assert!((0.0062..0.0090).contains(&found.deviation()));
     assert!((1.0595..1.0665).contains(&found.quantile(0.9)));
     assert!(found.quantile(1.0) < 1.11);
-    let joint = tornado(Tornado::Z, 16_000, Peeling::Joint, 200);
+    let joint = tornado(TornadoCode::Z, 16_000, Peeling::Joint, 200);
     joint.print("Tornado Z, joint");
     assert!((1.0475..1.0520).contains(&joint.mean()));
 }
@@ -110,7 +110,7 @@ fn scaled_tornado_codes_keep_their_inefficiency() {
         (3, 16_000, 20, 1.072),
         (10, 4_000, 20, 1.26),
     ] {
-        let code = Tornado::new(stretch_factor, 0).unwrap();
+        let code = TornadoCode::new(stretch_factor, 0).unwrap();
         let found = tornado(code, k, Peeling::OneDirectional, trials);
         found.print(&format!("stretched {stretch_factor} times, k = {k}"));
         assert!((found.mean() - mean).abs() < 0.03);
@@ -137,12 +137,12 @@ fn lt_codes_take_as_many_symbols_as_documented() {
 fn tables() {
     for k in [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 64_000] {
         let trials = (32_000_000 / k as usize).min(4_000);
-        tornado(Tornado::Z, k, Peeling::OneDirectional, trials)
+        tornado(TornadoCode::Z, k, Peeling::OneDirectional, trials)
             .print(&format!("Tornado Z, k = {k}"));
-        tornado(Tornado::Z, k, Peeling::Joint, trials).print(&format!("joint, k = {k}"));
+        tornado(TornadoCode::Z, k, Peeling::Joint, trials).print(&format!("joint, k = {k}"));
     }
     for stretch_factor in [3, 4, 6, 8, 10] {
-        let code = Tornado::new(stretch_factor, 0).unwrap();
+        let code = TornadoCode::new(stretch_factor, 0).unwrap();
         let found = tornado(code, 16_000, Peeling::Joint, 100);
         found.print(&format!("stretched {stretch_factor} times, joint, k = 16 000"));
     }

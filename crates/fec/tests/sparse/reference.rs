@@ -3,7 +3,8 @@
 
 use crate::block::Random;
 use fontana_fec::FecScheme;
-use fontana_fec::lt::Degrees;
+use fontana_fec::codes::lt::{Degrees, Lt};
+use fontana_fec::codes::tornado::Tornado;
 
 /// A sum of source symbols, one bit for each.
 type Sum = Vec<bool>;
@@ -16,13 +17,13 @@ pub(crate) fn sum(scheme: FecScheme, k: u32, esi: u32) -> Sum {
         return sum;
     }
     match scheme {
-        FecScheme::Tornado { code, .. } => {
+        FecScheme::Tornado(Tornado { code, .. }) => {
             for &term in code.graph(k).unwrap().terms(esi - k) {
                 let part = self::sum(scheme, k, term);
                 sum.iter_mut().zip(part).for_each(|(sum, part)| *sum ^= part);
             }
         }
-        FecScheme::Lt { code, .. } => {
+        FecScheme::Lt(Lt { code, .. }) => {
             let golden = 0x9E37_79B9_7F4A_7C15_u64;
             let key = Random(code.seed.wrapping_add(golden.wrapping_mul(esi.into()))).next();
             let mut random = Random(key);

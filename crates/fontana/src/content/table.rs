@@ -97,7 +97,7 @@ fn described(toi: Toi, oti: Oti, location: String, content_type: Option<&str>) -
         content_length: Some(oti.transfer_length),
         transfer_length: Some(oti.transfer_length),
         content_type: content_type.map(str::to_owned),
-        fec_encoding_id: Some(oti.scheme.encoding_id()),
+        fec_encoding_id: Some(oti.scheme.profile().encoding_id.0),
         oti: Some(oti),
         ..FdtFile::default()
     }

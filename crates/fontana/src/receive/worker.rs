@@ -6,7 +6,7 @@
 use super::object::OpenObject;
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender};
-use fontana_fec::{Decoder, Esi, Progress, Work};
+use fontana_fec::{Esi, IdDecoder, Progress, Work};
 use fontana_proto::{BlockId, BlockOutcome, Recipe, Scope, SymbolPlace};
 use fontana_store::{Note, StagingError};
 use fontana_wire::{BlockHasher, Hash};
@@ -23,7 +23,7 @@ pub(super) enum WorkerJob {
 /// An attempt to solve a block.
 pub(super) struct Attempt {
     pub(super) block: BlockId,
-    pub(super) decoder: Box<dyn Decoder>,
+    pub(super) decoder: Box<dyn IdDecoder>,
     pub(super) budget: Work,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct WorkerJobs {
 
 /// The outcome of a job or an attempt.
 pub(super) enum WorkerReport {
-    Solved { block: BlockId, decoder: Box<dyn Decoder>, progress: Progress },
+    Solved { block: BlockId, decoder: Box<dyn IdDecoder>, progress: Progress },
     Recovered { block: BlockId, hash: Hash },
     Failed { scope: Scope, error: Error },
 }
@@ -190,6 +190,7 @@ mod tests {
     use crate::receive::target::{Target, TargetReport, TargetSetup};
     use crate::stop::Stop;
     use crossbeam_channel::unbounded;
+    use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_fec::{FecScheme, ObjectLayout, Oti, PlanCache, Sbn};
     use fontana_proto::{Opening, ReceiveJob};
     use fontana_store::{
@@ -205,7 +206,7 @@ mod tests {
     const BLOCK: BlockId = BlockId { toi: Toi(1), sbn: Sbn(0) };
 
     fn layout() -> ObjectLayout {
-        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
         let transfer_length = u64::from(SOURCE_SYMBOLS) * SYMBOL_SIZE as u64;
         Oti { transfer_length, symbol_size: SYMBOL_SIZE as u16, scheme }.layout().unwrap()
     }

@@ -44,7 +44,8 @@ impl Layout {
             Ordering::Even => {
                 let schemes = || layouts().map(|layout| layout.oti().scheme);
                 // An order for a code that has an end serves one that has none.
-                let scheme = schemes().find(|s| !s.is_rateless()).or_else(|| schemes().next());
+                let scheme =
+                    schemes().find(|s| !s.profile().is_rateless).or_else(|| schemes().next());
                 volume.schedule(options, scheme, symbols, shares.order_bytes)
             }
         };
@@ -79,7 +80,7 @@ impl Volume {
             let grain = self.longest_block.div_ceil(LEAST_VISIT);
             return TransmissionSchedule::Interleaved { grain };
         }
-        let is_rateless = scheme.is_none_or(FecScheme::is_rateless);
+        let is_rateless = scheme.is_none_or(|scheme| scheme.profile().is_rateless);
         let lists = if is_rateless { self.channels } else { self.channels.max(MOST_SEGMENTS) };
         let listed = self.source_symbols.saturating_mul(u64::from(lists));
         let has_room = listed.saturating_mul(LISTED_SYMBOL_BYTES) <= order_bytes;
@@ -92,9 +93,11 @@ impl Volume {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_proto::Profile;
 
-    const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+    const RAPTORQ: FecScheme =
+        FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
 
     #[test]
     fn a_profile_has_its_order_where_memory_allows_for_it() {

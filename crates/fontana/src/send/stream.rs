@@ -20,6 +20,7 @@ use crate::stop::Stop;
 use crate::{geometry, memory};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use cut::{Cutter, Prepared};
+use fontana_fec::codes::raptorq;
 use fontana_net::{Clock, SendSocket};
 use fontana_proto::{
     BatchId, Destination, Endpoint, Instant, Output, SendJob, SenderEvent, StreamSender,
@@ -112,7 +113,7 @@ impl StreamSession {
             symbol_size: options.symbol_size,
             block_symbols: options.block_symbols,
         };
-        numbers.check(56_403)?;
+        numbers.check(raptorq::MAX_SOURCE_SYMBOLS)?;
         check_reach(&options.reach, options.controlled_network)?;
         if options.reach.channels.count() > 1 {
             return Err(SetupError::OneChannelOnly("a stream").into());

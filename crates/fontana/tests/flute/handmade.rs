@@ -6,7 +6,8 @@ use fontana::wire::{
     ContentEncoding, Fdt, FdtExtension, FdtFile, HeaderFields, NtpSeconds, Toi, Tsi,
     emit_payload_id,
 };
-use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::{EncodingId, Esi, FecScheme, Oti, Sbn};
 use md5::{Digest, Md5};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ pub(crate) const SYMBOL: u16 = 1000;
 
 /// No code, and blocks of 16 symbols.
 pub(crate) fn oti(length: usize) -> Oti {
-    let scheme = FecScheme::NoCode { max_source_block_length: 16 };
+    let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 16 });
     Oti { transfer_length: length as u64, symbol_size: SYMBOL, scheme }
 }
 
@@ -105,7 +106,7 @@ impl Session {
             for esi in (0..layout.source_symbols(sbn).unwrap()).map(Esi) {
                 let mut packet = Vec::new();
                 fields.emit(&mut packet);
-                emit_payload_id(fields.codepoint, sbn, esi, &mut packet);
+                emit_payload_id(EncodingId(fields.codepoint), sbn, esi, &mut packet);
                 for piece in layout.symbol_pieces(sbn, esi) {
                     let range = piece.in_object.start as usize..piece.in_object.end as usize;
                     packet.extend_from_slice(&bytes[range]);

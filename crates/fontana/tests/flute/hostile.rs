@@ -5,6 +5,8 @@ use super::fontana_side::{Files, FontanaReceiver, Received, air, assert_same, no
 use super::handmade::{Session, described, oti, table, without_oti};
 use fontana::wire::{ContentEncoding, FdtContentEncoding, FdtFile, Toi};
 use fontana::{Outcome, ReceiveOptions, Rejection};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -309,8 +311,8 @@ fn object_numbers_that_fontana_keeps_for_itself_are_refused_aloud() {
 #[test]
 fn geometry_that_makes_no_sense_is_refused() {
     let bytes = noise(2_000, 1);
-    let scheme = FecScheme::NoCode { max_source_block_length: 0 };
-    let raptorq = FecScheme::RaptorQ { source_blocks: 200, sub_blocks: 1, alignment: 4 };
+    let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 0 });
+    let raptorq = FecScheme::RaptorQ(RaptorQ { source_blocks: 200, sub_blocks: 1, alignment: 4 });
     for nonsense in [
         Oti { symbol_size: 0, ..oti(2_000) },
         Oti { scheme, ..oti(2_000) },
@@ -340,7 +342,7 @@ fn a_session_cannot_ask_for_more_than_is_accepted() {
     assert_eq!(received.summary.outcome, Outcome::Complete);
 
     // As many blocks as can be numbered, five times over.
-    let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+    let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
     let shredded = Oti { transfer_length: 1 << 16, symbol_size: 1, scheme };
     let file = |toi: u128| FdtFile {
         oti: Some(shredded),

@@ -6,7 +6,7 @@ use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::{Line, exponent};
 use crate::table::{Row, Table, row};
-use fontana_fec::lt::{Degrees, Lt};
+use fontana_fec::codes::lt::{Degrees, LtCode};
 
 /// Lengths of blocks of table I. From 5000 on the graphs differ in nothing but their size.
 const LENGTHS: [u32; 7] = [1000, 2000, 4000, 8000, 16_000, 32_000, 64_000];
@@ -100,11 +100,13 @@ pub(crate) const TABLE_2: Experiment = Experiment {
         [1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
             .into_iter()
             .flat_map(|k| {
-                [("fast", Lt::fast(k, 1)), ("strict", Lt::strict(k, 1))].map(|(profile, code)| {
-                    let degrees = Degrees::new(code, k);
-                    let mean = degrees.map_or(f64::NAN, |degrees| degrees.mean() as f64);
-                    row![profile, k, mean / 2_f64.powi(32)]
-                })
+                [("fast", LtCode::fast(k, 1)), ("strict", LtCode::strict(k, 1))].map(
+                    |(profile, code)| {
+                        let degrees = Degrees::new(code, k);
+                        let mean = degrees.map_or(f64::NAN, |degrees| degrees.mean() as f64);
+                        row![profile, k, mean / 2_f64.powi(32)]
+                    },
+                )
             })
             .collect()
     },

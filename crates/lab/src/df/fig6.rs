@@ -9,8 +9,9 @@ use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
 use crate::table::{Row, Table, row};
-use fontana_fec::lt::Lt;
-use fontana_fec::tornado::Tornado;
+use fontana_fec::codes::lt::{Lt, LtCode};
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
     Driver, Instant, ReceiverStats, SplitMix64, SubscriptionLimits, TransmissionSchedule, presets,
@@ -49,14 +50,15 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 fn scheme(code: &str) -> FecScheme {
     match code {
-        "tornado" => {
-            FecScheme::Tornado { max_source_block_length: SOURCE_SYMBOLS, code: Tornado::Z }
-        }
-        "lt" => FecScheme::Lt {
+        "tornado" => FecScheme::Tornado(Tornado {
             max_source_block_length: SOURCE_SYMBOLS,
-            code: Lt::fast(SOURCE_SYMBOLS, 0),
-        },
-        _ => FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 },
+            code: TornadoCode::Z,
+        }),
+        "lt" => FecScheme::Lt(Lt {
+            max_source_block_length: SOURCE_SYMBOLS,
+            code: LtCode::fast(SOURCE_SYMBOLS, 0),
+        }),
+        _ => FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 }),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::scene::Scene;
 use crate::session::{SYMBOL_BYTES, Session};
 use crate::statistics::largest;
 use crate::table::{Row, row};
+use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{Instant, SubscriptionLimits, presets};
 use fontana_sim::LinkConfig;
@@ -79,7 +80,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 fn settle(case: &Case) -> Option<Vec<Row>> {
-    let scheme = FecScheme::NoCode { max_source_block_length: 50_000 };
+    let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 50_000 });
     let transfer_length = ENDLESS_SYMBOLS * u64::from(SYMBOL_BYTES);
     let oti = Oti { transfer_length, symbol_size: SYMBOL_BYTES, scheme };
     let layers = LayerRates::geometric(BASE, 512, LAYERS).ok()?;

@@ -6,7 +6,7 @@ use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::Histogram;
 use crate::table::{Row, Table, Value, row};
 use fontana_fec::Esi;
-use fontana_fec::lt::{Degrees, Lt, Peeler, Rows};
+use fontana_fec::codes::lt::{Degrees, LtCode, Peeler, Rows};
 
 /// Lengths of blocks that are peeled, batches, and trials of a batch, quick and full.
 const TRIALS: [(u32, [u32; 2], [u32; 2]); 3] =
@@ -66,7 +66,7 @@ fn peeling(case: &Case) -> Option<Vec<Row>> {
             continue;
         }
         let mut random = case.stream(0);
-        let mut peeler = Peeler::new(Lt::fast(k, random.next_u64()), k).ok()?;
+        let mut peeler = Peeler::new(LtCode::fast(k, random.next_u64()), k).ok()?;
         let mut pool = Histogram::default();
         for _ in 0..case.scale.pick(trials[0], trials[1]) {
             peeler.reset();
@@ -90,7 +90,7 @@ fn coverage(case: &Case) -> Vec<Row> {
     let symbols = (LIMIT * f64::from(K)) as u32;
     let trials = case.scale.pick(20_000, 500_000);
     let mut random = case.stream(1);
-    let code = Lt::fast(K, random.next_u64());
+    let code = LtCode::fast(K, random.next_u64());
     let Ok(mut rows) = Rows::new(code, K) else { return Vec::new() };
     let mut covered = vec![0_u32; K as usize];
     let mut missing = 0_u64;
@@ -111,13 +111,13 @@ fn coverage(case: &Case) -> Vec<Row> {
 
 /// Expected number of source symbols in none of 1.05 k encoding symbols: `k (1 - m/k)^n`, rows being
 /// independent. At least the probability of failure as long as it is far below 1.
-fn uncovered(code: Lt, k: u32) -> f64 {
+fn uncovered(code: LtCode, k: u32) -> f64 {
     let symbols = (LIMIT * f64::from(k)).floor();
     let share = mean_degree(code, k) / f64::from(k);
     f64::from(k) * (symbols * (-share).ln_1p()).exp()
 }
 
-fn mean_degree(code: Lt, k: u32) -> f64 {
+fn mean_degree(code: LtCode, k: u32) -> f64 {
     Degrees::new(code, k).map_or(f64::NAN, |degrees| degrees.mean() as f64 / 2_f64.powi(32))
 }
 
@@ -125,7 +125,7 @@ fn mean_degree(code: Lt, k: u32) -> f64 {
 fn degrees() -> Vec<Row> {
     let mut rows = Vec::new();
     for k in [1000, 10_000, 100_000, LARGE, 1_000_000] {
-        for (profile, code) in [("fast", Lt::fast(k, 1)), ("strict", Lt::strict(k, 1))] {
+        for (profile, code) in [("fast", LtCode::fast(k, 1)), ("strict", LtCode::strict(k, 1))] {
             rows.push(row![format!("{profile} degree").as_str(), k, 0_u32, mean_degree(code, k)]);
             rows.push(row![format!("{profile} uncovered").as_str(), k, 0_u32, uncovered(code, k)]);
         }

@@ -6,7 +6,7 @@ use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::Histogram;
 use crate::table::{Row, Table, row};
 use fontana_fec::Esi;
-use fontana_fec::tornado::{Graph, Peeler, Peeling, Tornado};
+use fontana_fec::codes::tornado::{Graph, Peeler, Peeling, TornadoCode};
 use fontana_proto::SplitMix64;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const EVEN_RIGHT: u64 = 200;
 /// # Panics
 /// If there is none: lengths here are ours, not a user's.
 pub(super) fn graph(source_symbols: u32) -> Arc<Graph> {
-    match Tornado::Z.graph(source_symbols) {
+    match TornadoCode::Z.graph(source_symbols) {
         Ok(graph) => graph,
         Err(error) => unreachable!("{error}"),
     }

@@ -7,8 +7,9 @@ use super::transfer::receive;
 use crate::scene::{Inefficiency, Scene};
 use crate::session::{SYMBOL_BYTES, Session};
 use crate::statistics::{largest, mean};
-use fontana_fec::tornado::Tornado;
-use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
     Fcast, Instant, ObjectOrder, Profile, SplitMix64, SubscriptionLimits, SymbolOrganization,
     TransmissionSchedule,
@@ -25,15 +26,15 @@ const SYMBOLS: u64 = 4_000;
 const LOSSES: [f64; 4] = [0.0, 0.1, 0.3, 0.5];
 const LIMIT: Duration = Duration::from_secs(36_000);
 
-const REED_SOLOMON: FecScheme = FecScheme::ReedSolomon {
+const REED_SOLOMON: FecScheme = FecScheme::ReedSolomon(ReedSolomon {
     code: ReedSolomonCode::Rfc5510,
     max_source_block_length: 128,
     max_encoding_symbols: 255,
-};
+});
 
 fn tornado(stretch_factor: u8) -> FecScheme {
-    let code = Tornado::new(stretch_factor, 0).unwrap();
-    FecScheme::Tornado { max_source_block_length: 2_000, code }
+    let code = TornadoCode::new(stretch_factor, 0).unwrap();
+    FecScheme::Tornado(Tornado { max_source_block_length: 2_000, code })
 }
 
 const fn segments(object_order: ObjectOrder) -> TransmissionSchedule {

@@ -3,7 +3,8 @@
 
 use crate::bytes::Originals;
 use crate::session::{HEADER_BYTES, Session};
-use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
     DecodePolicy, Receiver, SplitMix64, SubscriptionLimits, TransmissionSchedule, presets,
 };
@@ -53,13 +54,13 @@ impl File {
 
     fn otis(self) -> Vec<Oti> {
         let code = ReedSolomonCode::Rfc5510;
-        let scheme = FecScheme::ReedSolomon {
+        let scheme = FecScheme::ReedSolomon(ReedSolomon {
             code,
             max_source_block_length: self.block_symbols,
             max_encoding_symbols: code
                 .max_encoding_symbols()
                 .min(self.block_symbols.saturating_mul(STRETCH as u16)),
-        };
+        });
         let object = self.object_bytes.max(1);
         let starts = (0..self.bytes).step_by(usize::try_from(object).unwrap_or(usize::MAX));
         let oti = |start| {

@@ -2,6 +2,7 @@
 
 use crate::scene::Scene;
 use crate::session::{SYMBOL_BYTES, Session};
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
     ChannelId, Instant, Level, Membership, PacketSeen, SplitMix64, Subscription,
@@ -30,7 +31,7 @@ pub(crate) struct Churn {
 /// Everybody receives everything; a mirror starts again after 3 s, and a receiver after 2 s with what it
 /// had.
 pub(crate) fn play(seed: u64, network_seed: u64) -> Option<Churn> {
-    let scheme = FecScheme::RaptorQ { source_blocks: 4, sub_blocks: 1, alignment: 4 };
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 4, sub_blocks: 1, alignment: 4 });
     let transfer_length = SOURCE_SYMBOLS * u64::from(SYMBOL_BYTES);
     let oti = Oti { transfer_length, symbol_size: SYMBOL_BYTES, scheme };
     let layers = LayerRates::geometric(BASE, 512, LAYERS).ok()?;

@@ -7,6 +7,7 @@ use crate::scene::Peer;
 use crate::session::{HEADER_BYTES, LISTENERS_FIRST, SYMBOL_BYTES, Session};
 use crate::statistics::mean;
 use crate::table::{Row, Table, row};
+use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{Driver, Instant, SubscriptionLimits, presets};
 use fontana_sim::{
@@ -102,7 +103,7 @@ impl Sharing {
         let oti = Oti {
             transfer_length: symbols * u64::from(SYMBOL_BYTES),
             symbol_size: SYMBOL_BYTES,
-            scheme: FecScheme::NoCode { max_source_block_length: 50_000 },
+            scheme: FecScheme::NoCode(NoCode { max_source_block_length: 50_000 }),
         };
         let sessions = congestion.map_or(0, |_| 1 + rival.sessions);
         let link = LinkConfig { graft: GRAFT, prune: 10 * GRAFT, ..LinkConfig::default() };

@@ -4,9 +4,12 @@
 use super::hosts::Routing;
 use crate::bytes::Originals;
 use crate::session::{HEADER_BYTES, Session};
-use fontana_fec::lt::Lt;
-use fontana_fec::tornado::Tornado;
-use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_fec::codes::lt::{Lt, LtCode};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
     DecodePolicy, Fcast, ObjectOrder, SplitMix64, SubscriptionLimits, SymbolOrganization,
     TransmissionSchedule, presets,
@@ -65,7 +68,7 @@ impl Drawn {
         let symbol_size = if on_bytes { SHORT_SYMBOL } else { SYMBOL };
         // What is lost with the carousel's own period never comes.
         let otis = dice.objects(symbol_size, is_periodic);
-        let is_rateless = otis.iter().all(|oti| oti.scheme.is_rateless());
+        let is_rateless = otis.iter().all(|oti| oti.scheme.profile().is_rateless);
         let rate = dice.between(200_000, BOUNDS.rate_bytes_per_second);
         let (originals, session) = if on_bytes {
             let (originals, described) = Originals::draw(&otis, &mut dice.0)?;
@@ -121,7 +124,7 @@ impl Drawn {
     }
 
     fn describe(&self, otis: &[Oti], scenario: &Scenario) -> String {
-        let codes: Vec<_> = otis.iter().map(|oti| code_name(oti.scheme)).collect();
+        let codes: Vec<_> = otis.iter().map(|oti| oti.scheme.profile().name).collect();
         let control = match &self.session.congestion {
             CongestionControl::FixedRate => "fixed rate",
             CongestionControl::FixedLayers(_) => "fixed layers",
@@ -143,16 +146,6 @@ impl Drawn {
             if self.originals.is_some() { "bytes" } else { "ids" },
             scenario.topology.node_count(),
         )
-    }
-}
-
-fn code_name(scheme: FecScheme) -> &'static str {
-    match scheme {
-        FecScheme::NoCode { .. } => "none",
-        FecScheme::RaptorQ { .. } => "raptorq",
-        FecScheme::Tornado { .. } => "tornado",
-        FecScheme::Lt { .. } => "lt",
-        FecScheme::ReedSolomon { .. } => "rs",
     }
 }
 
@@ -195,20 +188,25 @@ impl Dice {
         let blocks = self.between(1, u64::from(symbols.min(4))) as u32;
         let longest = symbols.div_ceil(blocks);
         match self.between(0, if only_rateless { 3 } else { 6 }) {
-            0..=2 => {
-                FecScheme::RaptorQ { source_blocks: blocks as u8, sub_blocks: 1, alignment: 4 }
-            }
-            3 => FecScheme::Lt {
+            0..=2 => FecScheme::RaptorQ(RaptorQ {
+                source_blocks: blocks as u8,
+                sub_blocks: 1,
+                alignment: 4,
+            }),
+            3 => FecScheme::Lt(Lt {
                 max_source_block_length: longest,
-                code: Lt::strict(longest, self.0.next_u64()),
-            },
-            4 => FecScheme::Tornado { max_source_block_length: longest, code: Tornado::Z },
-            5 => FecScheme::ReedSolomon {
+                code: LtCode::strict(longest, self.0.next_u64()),
+            }),
+            4 => FecScheme::Tornado(Tornado {
+                max_source_block_length: longest,
+                code: TornadoCode::Z,
+            }),
+            5 => FecScheme::ReedSolomon(ReedSolomon {
                 code: ReedSolomonCode::Cauchy,
                 max_source_block_length: longest.min(100) as u16,
                 max_encoding_symbols: (2 * longest).min(200) as u16,
-            },
-            _ => FecScheme::NoCode { max_source_block_length: longest },
+            }),
+            _ => FecScheme::NoCode(NoCode { max_source_block_length: longest }),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::endpoint::BlockId;
 use crate::job::{ReceiveJob, Recipe, SavedBlock, SymbolBytes, SymbolPlace};
 use crate::receiver::DecodePolicy;
 use fontana_fec::{
-    BlockLengthError, Decoder, Esi, EsiError, FecScheme, Novelty, Plan, PlanCache, Progress, Work,
+    BlockLengthError, Esi, EsiError, FecScheme, IdDecoder, Novelty, Plan, PlanCache, Progress, Work,
 };
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ pub(super) struct Block {
     id: BlockId,
     scheme: FecScheme,
     source_symbols: u32,
+    facts: Facts,
     /// What decoders share.
     plans: Arc<PlanCache>,
     state: State,
@@ -31,6 +32,15 @@ pub(super) struct Block {
     is_deferred: bool,
 }
 
+/// What is asked of the code for many symbols.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    is_rateless: bool,
+    is_mds: bool,
+    sure_surplus: Option<u32>,
+    decoder_memory: u64,
+}
+
 #[derive(Debug)]
 enum State {
     /// Nothing has arrived yet: no memory is spent.
@@ -41,7 +51,7 @@ enum State {
         meanwhile: Vec<Esi>,
     },
     /// Enough has arrived; waiting for its turn to be recovered.
-    Solved(Box<dyn Decoder>),
+    Solved(Box<dyn IdDecoder>),
     Recovering,
     Verified,
 }
@@ -50,12 +60,12 @@ enum State {
 /// many times.
 #[derive(Debug)]
 struct Collecting {
-    decoder: Box<dyn Decoder>,
+    decoder: Box<dyn IdDecoder>,
     symbols_wanted: u32,
 }
 
 impl Collecting {
-    fn new(decoder: Box<dyn Decoder>) -> Self {
+    fn new(decoder: Box<dyn IdDecoder>) -> Self {
         Self { symbols_wanted: decoder.symbols_wanted(), decoder }
     }
 
@@ -93,20 +103,10 @@ const MEANWHILE_SYMBOLS: usize = 1024;
 /// Slots in the spool of a block of `source_symbols`: as many repair symbols as its decoder has a use
 /// for; a few may be needed in excess, and some may arrive twice while a solver is busy.
 pub fn repair_slots(scheme: FecScheme, source_symbols: u32) -> u32 {
-    scheme.max_repair_symbols(source_symbols).saturating_add(2 * MEANWHILE_SYMBOLS as u32)
-}
-
-/// Symbols beyond `k` with which a block hardly ever fails: of RaptorQ less than once in 10^6 times
-/// with two (RFC 6330, section 1), and one for a symbol that may have arrived twice while the solver
-/// was busy; Reed-Solomon needs none. `None` if nobody can tell before the solver is back: how many
-/// symbols a block of Tornado or LT takes varies by per cents.
-const fn sure_surplus(scheme: FecScheme) -> Option<u32> {
-    match scheme {
-        FecScheme::NoCode { .. } | FecScheme::RaptorQ { .. } | FecScheme::ReedSolomon { .. } => {
-            Some(3)
-        }
-        FecScheme::Tornado { .. } | FecScheme::Lt { .. } => None,
-    }
+    scheme
+        .block_profile(source_symbols)
+        .max_repair_symbols
+        .saturating_add(2 * MEANWHILE_SYMBOLS as u32)
 }
 
 impl Block {
@@ -116,17 +116,25 @@ impl Block {
         source_symbols: u32,
         plans: Arc<PlanCache>,
     ) -> Self {
+        let (code, profile) = (scheme.profile(), scheme.block_profile(source_symbols));
+        let facts = Facts {
+            is_rateless: code.is_rateless,
+            is_mds: code.is_mds,
+            sure_surplus: code.sure_surplus,
+            decoder_memory: profile.decoder_memory.unwrap_or(0),
+        };
         Self {
             id,
             scheme,
             source_symbols,
+            facts,
             plans,
             state: State::Untouched,
             spool: Vec::new(),
             fresh: 0,
             heard: 0,
             solve_at: 0,
-            budget: scheme.work(source_symbols),
+            budget: profile.work,
             poisoned: 0,
             is_deferred: false,
         }
@@ -134,7 +142,7 @@ impl Block {
 
     /// The same, to be solved when everything has been heard, if it can be told when that is.
     pub(super) fn deferred(self) -> Self {
-        Self { is_deferred: sure_surplus(self.scheme).is_some(), ..self }
+        Self { is_deferred: self.facts.sure_surplus.is_some(), ..self }
     }
 
     /// The job of solving the block, if it has waited for everything else to be heard.
@@ -144,7 +152,7 @@ impl Block {
 
     /// Bytes that the block's decoder will take, if it has not begun.
     pub(super) fn memory_to_begin(&self) -> u64 {
-        if matches!(self.state, State::Untouched) { self.decoder_memory() } else { 0 }
+        if matches!(self.state, State::Untouched) { self.facts.decoder_memory } else { 0 }
     }
 
     /// Bytes that are set aside for the block's decoder and what comes of it.
@@ -152,12 +160,8 @@ impl Block {
     pub(super) fn memory(&self) -> u64 {
         match self.state {
             State::Untouched | State::Verified => 0,
-            _ => self.decoder_memory(),
+            _ => self.facts.decoder_memory,
         }
-    }
-
-    fn decoder_memory(&self) -> u64 {
-        self.scheme.decoder_memory(self.source_symbols).unwrap_or(0)
     }
 
     /// Symbols that are still missing before the block can be recovered, as far as is known.
@@ -170,7 +174,7 @@ impl Block {
         }
     }
 
-    fn decoder(&self) -> Result<Box<dyn Decoder>, BlockLengthError> {
+    fn decoder(&self) -> Result<Box<dyn IdDecoder>, BlockLengthError> {
         self.plans.decoder(self.scheme, self.source_symbols)
     }
 
@@ -250,7 +254,7 @@ impl Block {
             _ if self.is_deferred => return None,
             DecodePolicy::Incremental | DecodePolicy::Deferred => 0,
             // A decoder does not keep more than these.
-            DecodePolicy::Patient { margin } if self.scheme.is_rateless() => margin.min(64),
+            DecodePolicy::Patient { margin } if self.facts.is_rateless => margin.min(64),
             DecodePolicy::Patient { .. } => 0,
         };
         let patient = self.fresh < self.source_symbols.saturating_add(patience);
@@ -278,7 +282,7 @@ impl Block {
     /// The decoder is back. The plan, if the block is solved.
     pub(super) fn on_solved(
         &mut self,
-        mut decoder: Box<dyn Decoder>,
+        mut decoder: Box<dyn IdDecoder>,
         progress: Progress,
     ) -> Option<Arc<Plan>> {
         let State::Solving { meanwhile } = &mut self.state else { return None };
@@ -331,10 +335,8 @@ impl Block {
         match self.state {
             State::Untouched => false,
             State::Collecting(ref collecting) => {
-                let is_exact = || {
-                    matches!(self.scheme, FecScheme::NoCode { .. } | FecScheme::ReedSolomon { .. })
-                };
-                self.is_deferred && collecting.symbols_wanted == 0 && (is_exact() || self.is_sure())
+                let is_exact = self.facts.is_mds;
+                self.is_deferred && collecting.symbols_wanted == 0 && (is_exact || self.is_sure())
             }
             State::Solving { .. } => self.is_deferred || self.is_sure(),
             State::Solved(_) | State::Recovering | State::Verified => true,
@@ -343,7 +345,7 @@ impl Block {
 
     /// Whether the symbols at hand will hardly fail to solve the block.
     fn is_sure(&self) -> bool {
-        let sure = sure_surplus(self.scheme).map(|s| self.source_symbols.saturating_add(s));
+        let sure = self.facts.sure_surplus.map(|s| self.source_symbols.saturating_add(s));
         self.spool.is_empty() || sure.is_some_and(|sure| self.fresh >= sure)
     }
 

@@ -1,6 +1,6 @@
 //! Control objects on the receiving side: collected in memory, decoded on the spot.
 
-use fontana_fec::{Decoder, Esi, Novelty, ObjectLayout, Oti, Progress, Sbn};
+use fontana_fec::{Esi, IdDecoder, Novelty, ObjectLayout, Oti, Progress, Sbn, Scratch};
 use std::collections::BTreeMap;
 
 /// Collects the symbols of one control object.
@@ -14,7 +14,7 @@ pub(super) struct Collector {
 
 #[derive(Debug)]
 enum Block {
-    Open { decoder: Box<dyn Decoder>, symbols: BTreeMap<Esi, Vec<u8>> },
+    Open { decoder: Box<dyn IdDecoder>, symbols: BTreeMap<Esi, Vec<u8>> },
     Whole,
 }
 
@@ -25,7 +25,7 @@ impl Collector {
     /// what arrives, not with what is promised.
     pub(super) fn new(oti: Oti, max_bytes: u64) -> Option<Self> {
         let layout = oti.layout().ok()?;
-        let cheap = oti.scheme.decoder_memory(1).is_none();
+        let cheap = oti.scheme.block_profile(1).decoder_memory.is_none();
         (cheap && oti.transfer_length <= max_bytes).then(|| Self {
             layout,
             blocks: BTreeMap::new(),
@@ -61,14 +61,16 @@ impl Collector {
         if decoder.symbols_wanted() > 0 {
             return None;
         }
-        let Progress::Solved(plan) = decoder.solve(oti.scheme.work(k)) else { return None };
+        let Progress::Solved(plan) = decoder.solve(oti.scheme.block_profile(k).work) else {
+            return None;
+        };
         if !plan.lost().is_empty() {
             let load = |esi: Esi, out: &mut [u8]| {
                 let symbol = symbols.get(&esi).ok_or(())?;
                 out.copy_from_slice(symbol);
                 Ok::<(), ()>(())
             };
-            let recovered = plan.recover(size, load).ok()?;
+            let recovered = plan.recover(size, load, Scratch::default()).ok()?;
             for (index, &esi) in plan.lost().iter().enumerate() {
                 let mut symbol = vec![0; size];
                 recovered.write_symbols(index..index + 1, &mut symbol);

@@ -1,6 +1,6 @@
 //! What a receiver is told beforehand, what it may spend, and what it counts.
 
-use fontana_fec::{FecScheme, Oti};
+use fontana_fec::Oti;
 use fontana_wire::{FdtLimits, Hash, Manifest, ManifestLimits, PublicKey, Tsi};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ pub struct ReceiverLimits {
     /// Blocks being recovered at the same time.
     pub max_recoveries: usize,
     /// Bytes of the decoders of Tornado and LT blocks that have begun
-    /// ([`FecScheme::decoder_memory`](fontana_fec::FecScheme::decoder_memory)). Symbols of other blocks
+    /// ([`BlockProfile::decoder_memory`](fontana_fec::BlockProfile::decoder_memory)). Symbols of other blocks
     /// are dropped until there is room, and objects of which not even one block has room are refused.
     pub max_decoder_bytes: u64,
     /// Multiplications of octets that a Reed-Solomon block may cost: a stranger's block of 32 000
@@ -128,19 +128,11 @@ impl ReceiverLimits {
     /// Whether a block of the object can be decoded, within memory and time.
     pub(super) fn have_room_to_decode(&self, oti: Oti) -> bool {
         let Ok(layout) = oti.layout() else { return true };
-        let k = layout.max_source_symbols();
-        let bytes = oti.scheme.decoder_memory(k).unwrap_or(0);
-        bytes <= self.max_decoder_bytes && products(oti, k) <= self.max_block_products
+        let block = layout.longest_block_profile();
+        let products = block.products.saturating_mul(oti.symbol_size.into());
+        block.decoder_memory.unwrap_or(0) <= self.max_decoder_bytes
+            && products <= self.max_block_products
     }
-}
-
-/// Multiplications of octets that the worst loss of a block of `k` source symbols costs: of
-/// Reed-Solomon codes, as many for every byte position as there are symbols at hand for each lost one.
-/// The other codes are bounded by [`Work`](fontana_fec::Work).
-fn products(oti: Oti, k: u32) -> u64 {
-    let FecScheme::ReedSolomon { max_encoding_symbols, .. } = oti.scheme else { return 0 };
-    let lost = u32::from(max_encoding_symbols).saturating_sub(k).min(k);
-    u64::from(k) * u64::from(lost) * u64::from(oti.symbol_size)
 }
 
 /// Everything a receiver needs to know.
@@ -208,17 +200,18 @@ pub struct ReceiverStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fontana_fec::ReedSolomonCode;
+    use fontana_fec::FecScheme;
+    use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 
     #[test]
     fn reed_solomon_blocks_that_would_take_hours_are_refused() {
         let limits = ReceiverLimits::default();
         let can = |code, k: u16, n, symbol_size| {
-            let scheme = FecScheme::ReedSolomon {
+            let scheme = FecScheme::ReedSolomon(ReedSolomon {
                 code,
                 max_source_block_length: k,
                 max_encoding_symbols: n,
-            };
+            });
             let transfer_length = u64::from(k) * u64::from(symbol_size);
             limits.have_room_to_decode(Oti { transfer_length, symbol_size, scheme })
         };

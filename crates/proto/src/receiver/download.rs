@@ -6,7 +6,7 @@ use crate::endpoint::BlockId;
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Verified};
 use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved, SymbolBytes};
 use crate::receiver::{DecodePolicy, ReceiverLimits};
-use fontana_fec::{Decoder, Esi, ObjectLayout, Plan, PlanCache, Progress, Sbn};
+use fontana_fec::{EncodingId, Esi, IdDecoder, ObjectLayout, Plan, PlanCache, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -253,7 +253,7 @@ impl Download {
         &mut self,
         block: BlockId,
         esi: Esi,
-        encoding_id: u8,
+        encoding_id: EncodingId,
         bytes: usize,
         symbol: SymbolBytes,
         out: &mut VecDeque<ReceiverOutput>,
@@ -265,7 +265,7 @@ impl Download {
             return Taken::LeftOut;
         }
         let Some(object) = self.objects.get_mut(&block.toi) else { return Taken::Invalid };
-        if object.layout.oti().scheme.encoding_id() != encoding_id
+        if object.layout.encoding_id() != encoding_id
             || !symbol_fits(&object.layout, block.sbn, esi, bytes)
         {
             return Taken::Invalid;
@@ -323,7 +323,7 @@ impl Download {
     pub(super) fn on_solved(
         &mut self,
         id: BlockId,
-        decoder: Box<dyn Decoder>,
+        decoder: Box<dyn IdDecoder>,
         progress: Progress,
         out: &mut VecDeque<ReceiverOutput>,
     ) {

@@ -17,6 +17,7 @@ use super::{Chosen, Receiver};
 use crate::endpoint::SessionKey;
 use crate::event::{ReceiverEvent, ReceiverOutput, Rejection};
 use crate::job::{Opening, ReceiveJob};
+use fontana_fec::EncodingId;
 use fontana_wire::{CarouselInstance, Packet, Toi, fti};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,7 +106,7 @@ impl Receiver {
             return;
         }
         let Some(content) = extensions.fti() else { return };
-        let Ok(oti) = fti::parse(packet.header.codepoint, content) else { return };
+        let Ok(oti) = fti::parse(EncodingId(packet.header.codepoint), content) else { return };
         if oti.layout().is_err() {
             return;
         }
@@ -172,6 +173,7 @@ impl Receiver {
 mod tests {
     use super::*;
     use crate::receiver::{DecodePolicy, ReceiverLimits};
+    use fontana_fec::codes::no_code::NoCode;
     use fontana_fec::{FecScheme, Oti};
     use fontana_wire::Equivalence;
     use std::ops::RangeInclusive;
@@ -182,7 +184,7 @@ mod tests {
         let mut carousel = Carousel::default();
         let mut download = Download::new(DecodePolicy::Incremental, &limits);
         for &toi in tois {
-            let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+            let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
             let oti = Oti { transfer_length: 1, symbol_size: 1, scheme };
             let layout = carousel.demand.admit(oti, &limits).unwrap();
             download.insert(Toi(toi), layout, None);

@@ -6,7 +6,7 @@ use crate::endpoint::BlockId;
 use crate::endpoint::SessionKey;
 use crate::loss::ChannelLoss;
 use crate::time::Instant;
-use fontana_fec::Esi;
+use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ pub(super) enum FeedState {
 pub(super) struct Spooled {
     pub(super) block: BlockId,
     pub(super) esi: Esi,
-    pub(super) encoding_id: u8,
+    pub(super) encoding_id: EncodingId,
     pub(super) bytes: Vec<u8>,
 }
 

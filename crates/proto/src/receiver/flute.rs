@@ -15,10 +15,9 @@ use super::{Chosen, Receiver, ReceiverLimits};
 use crate::endpoint::SessionKey;
 use crate::event::{FileRefusal, ReceiverEvent, ReceiverOutput, Rejection};
 use crate::job::{Opening, ReceiveJob};
-use fontana_fec::{FecScheme, ObjectLayout, Oti};
-use fontana_wire::{
-    CodeError, ContentEncoding, Fdt, FdtError, FdtFile, FdtLimits, Packet, Payload, Toi, fti,
-};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::{CodeError, EncodingId, FecScheme, ObjectLayout, Oti};
+use fontana_wire::{ContentEncoding, Fdt, FdtError, FdtFile, FdtLimits, Packet, Payload, Toi, fti};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -102,7 +101,7 @@ impl Tables {
         }
         let encoding = ContentEncoding::from_cenc(extensions.cenc().unwrap_or(0))?;
         let oti = match extensions.fti() {
-            Some(content) => fti::parse(packet.header.codepoint, content).ok()?,
+            Some(content) => fti::parse(EncodingId(packet.header.codepoint), content).ok()?,
             None => self.open.get(&id)?.collector.oti(),
         };
         // An instance that says something else of itself is a new one: its sender began again.
@@ -147,8 +146,9 @@ impl Tables {
             _ if file.transfer_length == Some(0) => EMPTY,
             (Some(oti), _) | (None, Some(oti)) => oti,
             (None, None) => {
-                let is_ours =
-                    |&id: &u8| fti::parse(id, &[]) != Err(CodeError::EncodingId(id).into());
+                let is_ours = |&id: &u8| {
+                    fti::parse(EncodingId(id), &[]) != Err(CodeError::EncodingId(id).into())
+                };
                 return match file.fec_encoding_id.filter(|id| !is_ours(id)) {
                     Some(id) => Err(FileRefusal::Code(id)),
                     None => Ok(None),
@@ -163,7 +163,7 @@ impl Tables {
 const EMPTY: Oti = Oti {
     transfer_length: 0,
     symbol_size: 1,
-    scheme: FecScheme::NoCode { max_source_block_length: 1 },
+    scheme: FecScheme::NoCode(NoCode { max_source_block_length: 1 }),
 };
 
 impl Receiver {
@@ -205,7 +205,7 @@ impl Receiver {
             return;
         }
         let Some(content) = packet.header.extensions.fti() else { return };
-        let Ok(oti) = fti::parse(packet.header.codepoint, content) else { return };
+        let Ok(oti) = fti::parse(EncodingId(packet.header.codepoint), content) else { return };
         let Some(feed) = self.feeds.get_mut(&session) else { return };
         if let Some(file) = feed.tables.on_fti(toi, oti) {
             self.take_file(session, file);
@@ -271,7 +271,7 @@ mod tests {
 
     /// A packet with symbol `esi` of a table of `length` bytes in symbols of 10.
     fn packet(instance_id: u32, length: u64, esi: u32, symbol: &[u8]) -> Vec<u8> {
-        let scheme = FecScheme::NoCode { max_source_block_length: 100 };
+        let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 100 });
         let fields = HeaderFields {
             fdt: Some(FdtExtension { version: 2, instance_id }),
             fti: Some(Oti { transfer_length: length, symbol_size: 10, scheme }),
@@ -279,14 +279,14 @@ mod tests {
         };
         let mut packet = Vec::new();
         fields.emit(&mut packet);
-        fontana_wire::emit_payload_id(0, Sbn(0), Esi(esi), &mut packet);
+        fontana_wire::emit_payload_id(EncodingId::NO_CODE, Sbn(0), Esi(esi), &mut packet);
         packet.extend_from_slice(symbol);
         packet
     }
 
     fn push(tables: &mut Tables, packet: &[u8]) -> Option<Result<Fdt, FdtError>> {
         let packet = Packet::parse(packet).unwrap();
-        let payload = packet.payload(0).unwrap().unwrap();
+        let payload = packet.payload(EncodingId::NO_CODE).unwrap().unwrap();
         tables.on_symbol(&packet, &payload, &FdtLimits::default())
     }
 
@@ -305,7 +305,7 @@ mod tests {
     }
 
     fn blocks(count: u64) -> Oti {
-        let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+        let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
         Oti { transfer_length: count, symbol_size: 1, scheme }
     }
 

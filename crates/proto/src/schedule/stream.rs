@@ -12,12 +12,25 @@ use fontana_fec::{Esi, FecScheme};
 /// graphs are made for receivers that have about the same share of every layer.
 #[derive(Clone, Debug)]
 pub(crate) struct SymbolStream {
-    scheme: FecScheme,
     source_symbols: u32,
     source_pass: bool,
     first_repair: u32,
-    /// Number `i` of a Tornado code is ESI `i`.
-    is_plain: bool,
+    /// Encoding symbols before the first one comes again.
+    cycle: u32,
+    order: Order,
+}
+
+/// How a block is gone through.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// Source symbols if they are sent at all, then repair symbols for ever.
+    Fountain { is_systematic: bool },
+    /// All symbols, in their order.
+    Cycle,
+    /// All symbols, evenly mixed: in steps of this length.
+    Mixed { step: u64 },
+    /// Number `i` is ESI `i`.
+    Plain,
 }
 
 impl SymbolStream {
@@ -28,17 +41,27 @@ impl SymbolStream {
         source_pass: bool,
         random: &mut SplitMix64,
     ) -> Self {
-        let repair_symbols =
-            scheme.symbols_per_cycle(source_symbols).saturating_sub(source_symbols);
-        let first_repair = random.below(repair_symbols);
-        Self { scheme, source_symbols, source_pass, first_repair, is_plain: false }
+        let code = scheme.profile();
+        let cycle = scheme.block_profile(source_symbols).symbols_per_cycle;
+        let first_repair = random.below(cycle.saturating_sub(source_symbols));
+        let order = if code.is_rateless {
+            Order::Fountain { is_systematic: code.is_systematic }
+        } else if code.mixes_cycle {
+            Order::Mixed { step: golden_step(cycle.into()) }
+        } else {
+            Order::Cycle
+        };
+        Self { source_symbols, source_pass, first_repair, cycle, order }
     }
 
     /// The same for an order that has a use of its own for numbers: FCAST's organization 2 sends the
     /// first `k` for ever on its lowest layer, and of the mixed cycle of a Tornado code these would not
     /// be enough for a receiver that has no other layer.
     pub(crate) fn plain(self) -> Self {
-        Self { is_plain: true, ..self }
+        match self.order {
+            Order::Mixed { .. } => Self { order: Order::Plain, ..self },
+            Order::Fountain { .. } | Order::Cycle | Order::Plain => self,
+        }
     }
 
     pub(crate) fn source_symbols(&self) -> u32 {
@@ -47,23 +70,23 @@ impl SymbolStream {
 
     /// Number `i` of the stream.
     pub(crate) fn esi(&self, i: u64) -> Esi {
-        let k = u64::from(self.source_symbols.max(1));
-        let n = u64::from(self.scheme.symbols_per_cycle(self.source_symbols));
-        let source = if self.source_pass && self.scheme.is_systematic() { k } else { 0 };
-        Esi(match self.scheme {
-            FecScheme::NoCode { .. } => i % k,
-            FecScheme::RaptorQ { .. } | FecScheme::Lt { .. } if i < source => i,
-            FecScheme::RaptorQ { .. } | FecScheme::Lt { .. } => {
-                k + (u64::from(self.first_repair) + (i - source)) % n.saturating_sub(k).max(1)
+        let (k, n) = (u64::from(self.source_symbols.max(1)), u64::from(self.cycle));
+        let (first_repair, cycle) = (u64::from(self.first_repair), n.max(1));
+        Esi(match self.order {
+            Order::Fountain { is_systematic } => {
+                let source = if self.source_pass && is_systematic { k } else { 0 };
+                if i < source {
+                    i
+                } else {
+                    k + (first_repair + (i - source)) % n.saturating_sub(k).max(1)
+                }
             }
-            FecScheme::Tornado { .. } if self.is_plain => i % n.max(1),
-            FecScheme::Tornado { .. } => {
-                (u64::from(self.first_repair) + i % n.max(1) * golden_step(n)) % n.max(1)
+            Order::Cycle => {
+                let start = if self.source_pass { 0 } else { k + first_repair };
+                (start + i) % cycle
             }
-            FecScheme::ReedSolomon { .. } => {
-                let start = if self.source_pass { 0 } else { k + u64::from(self.first_repair) };
-                (start + i) % n.max(1)
-            }
+            Order::Mixed { step } => (first_repair + i % cycle * step) % cycle,
+            Order::Plain => i % cycle,
         } as u32)
     }
 }
@@ -81,11 +104,15 @@ fn golden_step(n: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fontana_fec::ReedSolomonCode;
-    use fontana_fec::lt::Lt;
-    use fontana_fec::tornado::Tornado;
+    use fontana_fec::codes::no_code::NoCode;
+    use fontana_fec::codes::raptorq::RaptorQ;
+    use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 
-    const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+    use fontana_fec::codes::lt::{Lt, LtCode};
+    use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+
+    const RAPTORQ: FecScheme =
+        FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
     /// RaptorQ names its symbols with 24 bits (RFC 6330, section 3.2).
     const RAPTORQ_SYMBOLS: u32 = 1 << 24;
 
@@ -113,7 +140,8 @@ mod tests {
             let stream = SymbolStream::new(scheme, 10, source_pass, &mut SplitMix64::new(3, 1));
             (0..40).map(|i| stream.esi(i).0).collect::<Vec<_>>()
         };
-        let tornado = FecScheme::Tornado { max_source_block_length: 10, code: Tornado::Z };
+        let tornado =
+            FecScheme::Tornado(Tornado { max_source_block_length: 10, code: TornadoCode::Z });
         for source_pass in [true, false] {
             let mut esis = stream(tornado, source_pass);
             assert_eq!(esis[..20], esis[20..]);
@@ -124,14 +152,15 @@ mod tests {
             esis[..20].sort_unstable();
             assert_eq!(esis[..20], (0..20).collect::<Vec<_>>());
         }
-        let lt = FecScheme::Lt { max_source_block_length: 10, code: Lt::fast(10, 1) };
+        let lt = FecScheme::Lt(Lt { max_source_block_length: 10, code: LtCode::fast(10, 1) });
         assert!(stream(lt, true).iter().all(|&esi| esi >= 10));
         assert_eq!(stream(lt, true), stream(lt, false));
     }
 
     #[test]
     fn the_first_symbols_of_a_plain_tornado_stream_are_the_source_symbols() {
-        let tornado = FecScheme::Tornado { max_source_block_length: 10, code: Tornado::Z };
+        let tornado =
+            FecScheme::Tornado(Tornado { max_source_block_length: 10, code: TornadoCode::Z });
         for source_pass in [true, false] {
             let stream = SymbolStream::new(tornado, 10, source_pass, &mut SplitMix64::new(3, 1));
             let esis: Vec<_> = (0..25).map(|i| stream.clone().plain().esi(i).0).collect();
@@ -141,11 +170,11 @@ mod tests {
 
     #[test]
     fn a_short_reed_solomon_block_has_its_share_of_the_repair_symbols() {
-        let scheme = FecScheme::ReedSolomon {
+        let scheme = FecScheme::ReedSolomon(ReedSolomon {
             code: ReedSolomonCode::Rfc5510,
             max_source_block_length: 4,
             max_encoding_symbols: 8,
-        };
+        });
         let esis = |source_pass, seed| -> Vec<u32> {
             let stream = SymbolStream::new(scheme, 3, source_pass, &mut SplitMix64::new(seed, 1));
             (0..14).map(|i| stream.esi(i).0).collect()
@@ -161,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_code_without_repair_repeats_its_source_symbols() {
-        let scheme = FecScheme::NoCode { max_source_block_length: 3 };
+        let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 3 });
         let stream = SymbolStream::new(scheme, 3, true, &mut SplitMix64::new(1, 1));
         let esis: Vec<_> = (0..7).map(|i| stream.esi(i).0).collect();
         assert_eq!(esis, [0, 1, 2, 0, 1, 2, 0]);

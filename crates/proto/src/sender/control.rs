@@ -4,7 +4,7 @@ use crate::endpoint::ChannelId;
 use crate::random::SplitMix64;
 use crate::schedule::SymbolStream;
 use crate::time::Instant;
-use fontana_fec::{Encoder, Esi, FecScheme, Oti, OtiError, PlanCache, Sbn};
+use fontana_fec::{CodeProfile, Esi, Intermediate, Oti, OtiError, PlanCache, Sbn, Scratch};
 use fontana_wire::{Cci, FdtExtension, HeaderFields, Toi, Tsi, emit_payload_id};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub struct ControlObject {
     toi: Toi,
     oti: Oti,
     source_symbols: u32,
-    encoder: Option<Arc<dyn Encoder>>,
+    encoder: Option<Arc<Intermediate>>,
     fdt: Option<FdtExtension>,
     intervals: u32,
     /// Files that take turns; none for an object that has bytes.
@@ -81,7 +81,7 @@ impl ControlObject {
                 }
                 Ok::<(), ()>(())
             };
-            plan.execute(size, load).ok().map(|i| Arc::new(i) as Arc<dyn Encoder>)
+            plan.execute(size, load, Scratch::default()).ok().map(Arc::new)
         });
         let empty_files = Arc::default();
         Ok(Self { toi, oti, source_symbols, encoder, fdt, intervals, empty_files })
@@ -214,12 +214,12 @@ impl ControlCarousel {
     /// Appends the packet with the next symbol.
     pub(super) fn emit(&self, tsi: Tsi, cci: Cci, out: &mut Vec<u8>) {
         let ControlObject { toi, oti, ref encoder, fdt, ref empty_files, .. } = self.object;
-        let encoding_id = oti.scheme.encoding_id();
+        let CodeProfile { encoding_id, omits_padding, .. } = oti.scheme.profile();
         let turn = self.sent.checked_rem(empty_files.len() as u64).unwrap_or(0) as usize;
         let empty_file = empty_files.get(turn).copied();
         let fields = HeaderFields {
             cci,
-            codepoint: encoding_id,
+            codepoint: encoding_id.0,
             fdt,
             // Not for an empty file: a deployed receiver (docs/errata.md) that learns from EXT_FTI
             // that a file is complete before its table has come never makes it.
@@ -238,8 +238,7 @@ impl ControlCarousel {
         if let (Some(encoder), Some(symbol)) = (encoder, out.get_mut(at..)) {
             encoder.write_symbol(esi, symbol);
         }
-        if matches!(oti.scheme, FecScheme::NoCode { .. }) {
-            // The last source symbol need not be padded (RFC 5445, section 3.2.1).
+        if omits_padding {
             let left = oti.transfer_length.saturating_sub(u64::from(esi.0) * size as u64);
             out.truncate(at + size.min(left as usize));
         }
@@ -267,7 +266,10 @@ impl ControlCarousel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_fec::EncodingId;
     use fontana_fec::FecScheme;
+    use fontana_fec::codes::no_code::NoCode;
+    use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_wire::Packet;
 
     fn carousel(object: ControlObject) -> ControlCarousel {
@@ -276,8 +278,8 @@ mod tests {
 
     #[test]
     fn an_empty_file_is_a_packet_without_symbol_and_without_transmission_information() {
-        let no_code = FecScheme::NoCode { max_source_block_length: 64 };
-        let raptorq = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
+        let no_code = FecScheme::NoCode(NoCode { max_source_block_length: 64 });
+        let raptorq = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
         for scheme in [no_code, raptorq] {
             let oti = Oti { transfer_length: 0, symbol_size: 1000, scheme };
             let tois = [Toi(7), Toi(8), Toi(9)];
@@ -288,9 +290,9 @@ mod tests {
                 carousel.advance(Instant::ZERO, ChannelId::BASE, 0);
                 let packet = Packet::parse(&bytes).unwrap();
                 assert_eq!(packet.header.toi, Some(toi));
-                assert_eq!(packet.header.codepoint, scheme.encoding_id());
+                assert_eq!(packet.header.codepoint, scheme.profile().encoding_id.0);
                 assert_eq!(packet.header.extensions.fti(), None);
-                let payload = packet.payload(packet.header.codepoint).unwrap().unwrap();
+                let payload = packet.payload(EncodingId(packet.header.codepoint)).unwrap().unwrap();
                 assert_eq!((payload.sbn, payload.esi, payload.symbol), (Sbn(0), Esi(0), &[][..]));
             }
         }
@@ -298,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_drops_every_second_packet_does_not_take_all_control_packets() {
-        let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+        let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
         let oti = Oti { transfer_length: 100, symbol_size: 100, scheme };
         let object = ControlObject::new(Toi::HEAD, oti, &[1; 100], None, 2).unwrap();
         let mut all = [carousel(object)];
@@ -314,7 +316,7 @@ mod tests {
 
     #[test]
     fn nor_does_one_in_front_of_the_lowest_of_several_channels() {
-        let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+        let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
         let oti = Oti { transfer_length: 100, symbol_size: 100, scheme };
         let mut random = SplitMix64::new(1, 1);
         let mut object = |toi| {
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn however_many_empty_files_there_are_they_leave_room_for_content() {
-        let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+        let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
         let oti = Oti { transfer_length: 0, symbol_size: 1000, scheme };
         for count in [1, 10_000] {
             let tois: Vec<_> = (1..=count).map(Toi::from).collect();

@@ -7,7 +7,7 @@ use crate::endpoint::{BlockId, ChannelId, Destination, SymbolId};
 use crate::event::SenderOutput;
 use crate::pacer::Pacer;
 use crate::time::Instant;
-use fontana_fec::Oti;
+use fontana_fec::{EncodingId, Oti};
 use fontana_wire::{Cci, HeaderFields, Tsi, emit_payload_id, emit_small_block_payload_id};
 
 /// Emits a sender's packets, as fast as the rate allows.
@@ -35,7 +35,7 @@ pub(super) struct Slot {
 
 /// What a packet of content says.
 pub(super) struct DataPacket {
-    pub(super) encoding_id: u8,
+    pub(super) encoding_id: EncodingId,
     pub(super) symbol: SymbolId,
     pub(super) symbol_size: u16,
     /// Of the symbol's block: tells source symbols from repair symbols.
@@ -126,13 +126,13 @@ impl Outlet {
         let at = out.len();
         let fields = HeaderFields {
             cci: slot.cci,
-            codepoint: encoding_id,
+            codepoint: encoding_id.0,
             fti,
             ..HeaderFields::new(self.tsi, Some(symbol.block.toi))
         };
         fields.emit(out);
         let BlockId { sbn, .. } = symbol.block;
-        if encoding_id == 129 {
+        if encoding_id == EncodingId::SMALL_BLOCK {
             emit_small_block_payload_id(sbn, source_symbols, symbol.esi, out);
         } else {
             emit_payload_id(encoding_id, sbn, symbol.esi, out);

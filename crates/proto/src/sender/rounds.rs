@@ -15,7 +15,7 @@ use crate::event::SenderOutput;
 use crate::job::SendJob;
 use crate::schedule::TransmissionSchedule;
 use crate::schedule::{Order, SymbolStream, Turn};
-use fontana_fec::{Esi, Oti};
+use fontana_fec::{EncodingId, Esi, Oti};
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -24,7 +24,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) id: BlockId,
-    pub(super) encoding_id: u8,
+    pub(super) encoding_id: EncodingId,
     pub(super) stream: SymbolStream,
     pub(super) symbol_size: u16,
     /// What its packets say of the object, if they are to say it.

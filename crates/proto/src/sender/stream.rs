@@ -17,7 +17,9 @@ use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{SendDone, SendJob};
 use crate::random::SplitMix64;
 use crate::time::Instant;
-use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{EncodingId, Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     CongestionControl, ContentKind, Fragment, Hash, InstanceId, ObjectRef, RelativePath, SecretKey,
     SessionHead, StreamIndex, StreamState, Toi, Tsi, stream_index_hash,
@@ -263,8 +265,10 @@ impl StreamSender {
         let size = self.config.control_symbol_size;
         let oti = |length: usize| {
             let scheme = match length <= usize::from(size) {
-                true => FecScheme::NoCode { max_source_block_length: 1 },
-                false => FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 },
+                true => FecScheme::NoCode(NoCode { max_source_block_length: 1 }),
+                false => {
+                    FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 })
+                }
             };
             Oti { transfer_length: length as u64, symbol_size: size, scheme }
         };
@@ -348,7 +352,7 @@ impl StreamSender {
         let index = fragment.sent - if is_repair { k } else { 0 };
         let symbol = SymbolId { block, esi: Esi(fragment.sent), batch, index };
         let packet = DataPacket {
-            encoding_id: 6,
+            encoding_id: EncodingId::RAPTORQ,
             symbol,
             symbol_size: self.config.symbol_size,
             source_symbols: k,

@@ -2,7 +2,9 @@
 //! once, on bytes in memory. The endpoints are the real ones.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
-use fontana_fec::{Encoder, Esi, FecScheme, ObjectLayout, Oti, PlanCache, Sbn};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::{
     Acceptance, BatchId, BlockId, Category, ChannelClock, ChannelId, Committed, ControlObject,
     Datagram, DecodePolicy, Destination, Endpoint, Expectation, Instant, JobError, MetadataMode,
@@ -60,10 +62,8 @@ impl Content {
     }
 
     pub fn versioned(shapes: &[(usize, u8)], seed: u64, version: u64) -> Self {
-        Self::coded(shapes, seed, version, &|blocks, _| FecScheme::RaptorQ {
-            source_blocks: blocks,
-            sub_blocks: 1,
-            alignment: 4,
+        Self::coded(shapes, seed, version, &|blocks, _| {
+            FecScheme::RaptorQ(RaptorQ { source_blocks: blocks, sub_blocks: 1, alignment: 4 })
         })
     }
 
@@ -188,9 +188,9 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
     let symbol_size = CONTROL_T;
     let oti = |length: usize, symbol_size| {
         let scheme = if length <= usize::from(symbol_size) {
-            FecScheme::NoCode { max_source_block_length: 1 }
+            FecScheme::NoCode(NoCode { max_source_block_length: 1 })
         } else {
-            FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 }
+            FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 })
         };
         Oti { transfer_length: length as u64, symbol_size, scheme }
     };
@@ -334,7 +334,7 @@ impl SenderDriver {
             copy_symbol(layout, data, block.sbn, esi, out);
             Ok::<(), ()>(())
         };
-        let intermediate = plan.execute(usize::from(T), load).unwrap();
+        let intermediate = plan.execute(usize::from(T), load, Scratch::default()).unwrap();
         esis.iter()
             .map(|&esi| {
                 let mut symbol = vec![0; usize::from(T)];
@@ -575,7 +575,7 @@ impl ReceiverDriver {
                     placed.get(&esi).inspect(|symbol| out.copy_from_slice(symbol));
                 }
                 if !plan.lost().is_empty() {
-                    let recovered = plan.recover(size, load).unwrap();
+                    let recovered = plan.recover(size, load, Scratch::default()).unwrap();
                     for (index, esi) in plan.lost().iter().enumerate() {
                         let out = &mut bytes[esi.0 as usize * size..][..size];
                         recovered.write_symbols(index..index + 1, out);

@@ -1,6 +1,8 @@
 //! A session of the real sender and receivers, on ids.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
     Acceptance, ChannelClock, ControlObject, DecodePolicy, Driver, Expectation, Instant,
@@ -54,7 +56,8 @@ pub struct Scene {
 
 impl Scene {
     pub fn new(bytes: u64, blocks: u8, rate: u64, seed: u64) -> Self {
-        let scheme = FecScheme::RaptorQ { source_blocks: blocks, sub_blocks: 1, alignment: 4 };
+        let scheme =
+            FecScheme::RaptorQ(RaptorQ { source_blocks: blocks, sub_blocks: 1, alignment: 4 });
         let oti = Oti { transfer_length: bytes, symbol_size: SYMBOL, scheme };
         let block_hashes: Vec<_> = (0..blocks).map(|block| Hash([block; Hash::SIZE])).collect();
         let path = RelativePath::new("file").unwrap();
@@ -94,7 +97,7 @@ impl Scene {
         let no_code = |length: usize| Oti {
             transfer_length: length as u64,
             symbol_size: CONTROL_SYMBOL,
-            scheme: FecScheme::NoCode { max_source_block_length: 64 },
+            scheme: FecScheme::NoCode(NoCode { max_source_block_length: 64 }),
         };
         let head = SessionHead {
             instance: InstanceId([number as u8; 16]),

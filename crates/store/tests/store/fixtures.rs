@@ -1,5 +1,7 @@
 //! Bytes, files and file systems for the tests.
 
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, ObjectLayout, Oti};
 use fontana_store::{
     Extents, FileIndex, Staging, StagingError, StagingOptions, TargetDirectory, TargetName,
@@ -41,12 +43,12 @@ impl Random {
 }
 
 pub(crate) fn raptorq(length: u64, symbol_size: u16, blocks: u8, sub_blocks: u16) -> ObjectLayout {
-    let scheme = FecScheme::RaptorQ { source_blocks: blocks, sub_blocks, alignment: 4 };
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: blocks, sub_blocks, alignment: 4 });
     Oti { transfer_length: length, symbol_size, scheme }.layout().unwrap()
 }
 
 pub(crate) fn no_code(length: u64, symbol_size: u16, block_length: u32) -> ObjectLayout {
-    let scheme = FecScheme::NoCode { max_source_block_length: block_length };
+    let scheme = FecScheme::NoCode(NoCode { max_source_block_length: block_length });
     Oti { transfer_length: length, symbol_size, scheme }.layout().unwrap()
 }
 

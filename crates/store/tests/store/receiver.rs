@@ -2,7 +2,8 @@
 
 use crate::fixtures::{Random, descriptors_below, name, names_in, no_code, raptorq};
 use crate::fixtures::{staging, staging_with, whole_file};
-use fontana_fec::{Esi, FecScheme, Plan, Sbn};
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{Esi, FecScheme, Sbn};
 use fontana_proto::{Category, SymbolPlace};
 use fontana_store::{
     Errno, Extent, Extents, FileAttributes, FileIndex, GeometryError, Kept, KeptBlock, NameError,
@@ -398,8 +399,8 @@ fn a_plan_for_another_block_is_refused() {
     add(&staging, "a", 100).unwrap();
     let layout = raptorq(100, 8, 2, 1);
     let object = StagedObject::new(staging, layout, whole_file(100), 3).unwrap();
-    let scheme = FecScheme::RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 };
-    let plan = Arc::new(Plan::source(scheme, 7).unwrap());
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 });
+    let plan = scheme.source_plan(7).unwrap();
     let recover = |sbn| object.recover_block(sbn, &plan, 0, |_| SymbolPlace::InPlace);
     assert_eq!(recover(Sbn(0)), Ok(()));
     let error = GeometryError::Plan { expected: 6, actual: 7 };

@@ -1,6 +1,8 @@
 //! From files, through symbols that are lost, to equal files.
 
 use crate::fixtures::{Random, name, raptorq, staging, staging_with, whole_file};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
 use fontana_proto::SymbolPlace;
 use fontana_store::{
@@ -29,10 +31,13 @@ fn transfers() -> impl Strategy<Value = Transfer> {
     let raptorq = (1_u16..60, prop::sample::select(vec![1_u8, 2, 4, 8]), 1_u8..4, 1_u16..6);
     let raptorq = raptorq.prop_map(|(units, alignment, source_blocks, sub_blocks)| {
         let sub_blocks = sub_blocks.min(units);
-        (units * u16::from(alignment), FecScheme::RaptorQ { source_blocks, sub_blocks, alignment })
+        (
+            units * u16::from(alignment),
+            FecScheme::RaptorQ(RaptorQ { source_blocks, sub_blocks, alignment }),
+        )
     });
     let no_code = (1_u16..400, 5_u32..100).prop_map(|(symbol_size, max_source_block_length)| {
-        (symbol_size, FecScheme::NoCode { max_source_block_length })
+        (symbol_size, FecScheme::NoCode(NoCode { max_source_block_length }))
     });
     let code = prop_oneof![3 => raptorq, 1 => no_code];
     let budget = prop::sample::select(vec![0, 10_000, usize::MAX]);
@@ -78,7 +83,7 @@ impl Receiver {
         let mut decoder = layout.oti().scheme.decoder(k).unwrap();
         let mut arrived: Vec<u32> =
             (0..k).filter(|_| self.random.below(100) >= self.transfer.loss).collect();
-        if let FecScheme::NoCode { .. } = layout.oti().scheme {
+        if let FecScheme::NoCode(_) = layout.oti().scheme {
             arrived = (0..k).collect();
         }
         let mut runs: Vec<Vec<Esi>> = arrived
@@ -220,7 +225,7 @@ fn bytes_beyond_4_gib_find_their_place() {
 
 #[test]
 fn wide_symbols_of_many_sub_blocks_are_recovered_in_narrow_passes() {
-    let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 7, alignment: 4 };
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 7, alignment: 4 });
     let oti = Oti { transfer_length: 300_001, symbol_size: 1280, scheme };
     for budget in [0, 200_000, usize::MAX] {
         run(&Transfer { oti, loss: 50, files: 3, budget, seed: 1 });
@@ -231,7 +236,8 @@ fn wide_symbols_of_many_sub_blocks_are_recovered_in_narrow_passes() {
 fn the_smallest_and_the_widest_symbols_travel() {
     for symbol_size in [1, u16::MAX] {
         for transfer_length in [1, 10 * u64::from(symbol_size)] {
-            let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 };
+            let scheme =
+                FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
             let oti = Oti { transfer_length, symbol_size, scheme };
             run(&Transfer { oti, loss: 100, files: 1, budget: 0, seed: 3 });
         }

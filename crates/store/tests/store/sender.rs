@@ -1,7 +1,8 @@
 //! Source files: what is taken, what is noticed, and symbols made from them.
 
 use crate::fixtures::{Random, descriptors_below, no_code, raptorq, whole_file};
-use fontana_fec::{Encoder, Esi, FecScheme, Oti, Plan, PlanCache, Sbn};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::{Esi, FecScheme, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::Category;
 use fontana_store::{
     Allowance, Change, EncodeError, Errno, Extent, Extents, FileIndex, GeometryError,
@@ -208,15 +209,16 @@ impl Encoding {
     fn expected(&self, sbn: Sbn, esis: &[Esi]) -> Vec<u8> {
         let layout = *self.encoder.source().layout();
         let (size, k) = (layout.oti().symbol_size.into(), layout.source_symbols(sbn).unwrap());
-        let plan = Arc::new(Plan::source(layout.oti().scheme, k).unwrap());
-        let block = plan.execute(size, |esi, out| {
+        let plan = layout.oti().scheme.source_plan(k).unwrap();
+        let read = |esi: Esi, out: &mut [u8]| {
             for piece in layout.symbol_pieces(sbn, esi) {
                 let (from, to) = (piece.in_object.start as usize, piece.in_object.end as usize);
                 let part = &self.bytes[from..to];
                 out[piece.in_symbol.start..][..part.len()].copy_from_slice(part);
             }
             Ok::<(), ()>(())
-        });
+        };
+        let block = plan.execute(size, read, Scratch::default());
         let mut out = vec![0; esis.len() * size];
         block.unwrap().write_symbols(esis, &mut out);
         out
@@ -318,7 +320,7 @@ fn bytes_are_read_as_if_they_were_a_file() {
     let file = files.add(&path).unwrap();
     let extents =
         [(held, 3, 7), (file, 0, 11)].map(|(file, offset, length)| Extent { file, offset, length });
-    let scheme = FecScheme::NoCode { max_source_block_length: 8 };
+    let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 8 });
     let layout = Oti { transfer_length: 18, symbol_size: 8, scheme }.layout().unwrap();
     let object =
         ObjectSource::new(Arc::new(files), layout, Extents::new(extents).unwrap()).unwrap();

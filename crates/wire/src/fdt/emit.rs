@@ -1,9 +1,7 @@
 //! The emitter of FDT instances, in the form of RFC 6726 (FLUTE version 2).
 
 use super::{Fdt, FdtFile};
-use crate::instance;
 use data_encoding::BASE64;
-use fontana_fec::FecScheme;
 use std::fmt::Display;
 
 impl Fdt {
@@ -41,31 +39,20 @@ fn emit_file(file: &FdtFile, xml: &mut Element) {
     xml.optional("Content-Type", file.content_type.as_ref());
     xml.optional("Content-Encoding", file.content_encoding.as_ref());
     xml.optional("Content-MD5", file.content_md5.map(|md5| BASE64.encode(&md5)));
-    let encoding_id = file.oti.map(|oti| oti.scheme.encoding_id()).or(file.fec_encoding_id);
+    let encoding_id =
+        file.oti.map(|oti| oti.scheme.profile().encoding_id.0).or(file.fec_encoding_id);
     xml.optional("FEC-OTI-FEC-Encoding-ID", encoding_id);
     if let Some(oti) = file.oti {
         xml.attribute("FEC-OTI-Encoding-Symbol-Length", oti.symbol_size);
-        xml.optional("FEC-OTI-FEC-Instance-ID", instance::id_of(oti.scheme));
-        match oti.scheme {
-            FecScheme::NoCode { max_source_block_length } => {
-                xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
-            }
-            FecScheme::Tornado { max_source_block_length, .. }
-            | FecScheme::Lt { max_source_block_length, .. } => {
-                xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
-                let mut info = Vec::new();
-                instance::emit(oti.scheme, &mut info);
-                xml.attribute("FEC-OTI-Scheme-Specific-Info", BASE64.encode(&info));
-            }
-            FecScheme::RaptorQ { source_blocks, sub_blocks, alignment } => {
-                let [n0, n1] = sub_blocks.to_be_bytes();
-                let info = BASE64.encode(&[source_blocks, n0, n1, alignment]);
-                xml.attribute("FEC-OTI-Scheme-Specific-Info", info);
-            }
-            FecScheme::ReedSolomon { max_source_block_length, max_encoding_symbols, .. } => {
-                xml.attribute("FEC-OTI-Maximum-Source-Block-Length", max_source_block_length);
-                xml.attribute("FEC-OTI-Max-Number-of-Encoding-Symbols", max_encoding_symbols);
-            }
+        let parameters = oti.scheme.parameters();
+        xml.optional("FEC-OTI-FEC-Instance-ID", parameters.instance_id);
+        let length = parameters.max_source_block_length;
+        xml.optional("FEC-OTI-Maximum-Source-Block-Length", length);
+        let n = parameters.max_encoding_symbols;
+        xml.optional("FEC-OTI-Max-Number-of-Encoding-Symbols", n);
+        let information = parameters.information.bytes();
+        if !information.is_empty() {
+            xml.attribute("FEC-OTI-Scheme-Specific-Info", BASE64.encode(information));
         }
     }
     xml.0.push_str("/>");

@@ -3,13 +3,11 @@
 //! of an example in RFC 3926, or none.
 
 use super::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
-use crate::bytes;
 use crate::content::{ContentEncoding, DecodeLimits, decode_bounded};
 use crate::id::Toi;
-use crate::instance::{self, EXPANDABLE, SMALL_BLOCK};
 use crate::ntp::NtpSeconds;
 use data_encoding::BASE64;
-use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_fec::{EncodingId, FecScheme, Information, Oti, SchemeParameters};
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
@@ -319,59 +317,62 @@ impl FecAttributes {
         else {
             return Ok(None);
         };
-        let scheme = match encoding_id {
-            0 => self.max_source_block_length.map(|length| {
-                let attribute = "FEC-OTI-Maximum-Source-Block-Length";
-                let max_source_block_length = narrow(attribute, length)?;
-                Ok(FecScheme::NoCode { max_source_block_length })
-            }),
-            6 => self.scheme_specific_info.as_deref().map(|info| match *info {
-                [source_blocks, n0, n1, alignment] => {
-                    let sub_blocks = u16::from_be_bytes([n0, n1]);
-                    Ok(FecScheme::RaptorQ { source_blocks, sub_blocks, alignment })
-                }
-                _ => Err(information(info)),
-            }),
-            5 => self.reed_solomon(ReedSolomonCode::Rfc5510),
-            // Without an instance id, the registered code (RFC 5510, section 7).
-            SMALL_BLOCK => u16::try_from(self.instance_id.unwrap_or(0))
-                .ok()
-                .and_then(ReedSolomonCode::of_instance)
-                .and_then(|code| self.reed_solomon(code)),
-            EXPANDABLE => self.expandable(),
-            // Numbers of other schemes may exceed the fields here; they are not checked.
-            _ => None,
-        };
-        let Some(scheme) = scheme.transpose()? else {
+        // Numbers of other schemes may exceed the fields here; they are not checked.
+        let Some(parameters) = self.parameters(EncodingId(encoding_id)).transpose()? else {
             return Ok(None);
         };
+        let scheme = FecScheme::from_parameters(&parameters)
+            .map_err(|_| information(parameters.information.bytes()))?;
         let symbol_size = narrow("FEC-OTI-Encoding-Symbol-Length", symbol_size)?;
         Ok(Some(Oti { transfer_length, symbol_size, scheme }))
     }
 
     /// The scheme of a Tornado or LT code; `None` if an attribute is missing or the code is
     /// another.
-    fn expandable(&self) -> Option<Result<FecScheme, FdtError>> {
-        let id = u16::try_from(self.instance_id?).ok()?;
-        instance::size(id)?;
-        let (length, info) = (self.max_source_block_length?, self.scheme_specific_info.as_deref()?);
-        Some(narrow("FEC-OTI-Maximum-Source-Block-Length", length).and_then(|length| {
-            let mut reader = bytes::Reader::new(info);
-            let scheme = instance::parse(id, length, &mut reader).and_then(Result::ok);
-            scheme.filter(|_| reader.is_empty()).ok_or_else(|| information(info))
-        }))
-    }
-
-    fn reed_solomon(&self, code: ReedSolomonCode) -> Option<Result<FecScheme, FdtError>> {
-        let (length, n) = (self.max_source_block_length?, self.max_encoding_symbols?);
-        let scheme = |max_source_block_length, max_encoding_symbols| FecScheme::ReedSolomon {
-            code,
-            max_source_block_length,
-            max_encoding_symbols,
+    fn parameters(&self, encoding_id: EncodingId) -> Option<Result<SchemeParameters, FdtError>> {
+        const LENGTH: &str = "FEC-OTI-Maximum-Source-Block-Length";
+        let instance_id = match encoding_id {
+            EncodingId::EXPANDABLE => Some(u16::try_from(self.instance_id?).ok()?),
+            // Without an instance id, the registered code (RFC 5510, section 7).
+            EncodingId::SMALL_BLOCK => Some(u16::try_from(self.instance_id.unwrap_or(0)).ok()?),
+            _ => None,
         };
-        Some(narrow("FEC-OTI-Maximum-Source-Block-Length", length).and_then(|length| {
-            Ok(scheme(length, narrow("FEC-OTI-Max-Number-of-Encoding-Symbols", n)?))
-        }))
+        let information_size = FecScheme::information_size(encoding_id, instance_id).ok()?;
+        let mut parameters = SchemeParameters::new(encoding_id, instance_id);
+        match encoding_id {
+            EncodingId::RAPTORQ => {}
+            EncodingId::RFC_5510 | EncodingId::SMALL_BLOCK => {
+                let (length, n) = (self.max_source_block_length?, self.max_encoding_symbols?);
+                let numbers = narrow::<u16>(LENGTH, length).and_then(|length| {
+                    Ok((length, narrow("FEC-OTI-Max-Number-of-Encoding-Symbols", n)?))
+                });
+                match numbers {
+                    Ok((length, n)) => {
+                        parameters.max_source_block_length = Some(length.into());
+                        parameters.max_encoding_symbols = Some(n);
+                    }
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            _ => {
+                let length = self.max_source_block_length?;
+                if information_size > 0 {
+                    self.scheme_specific_info.as_ref()?;
+                }
+                match narrow(LENGTH, length) {
+                    Ok(length) => parameters.max_source_block_length = Some(length),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+        }
+        if information_size > 0 {
+            let info = self.scheme_specific_info.as_deref()?;
+            match Information::new(info).filter(|_| info.len() == information_size) {
+                Some(info) => parameters.information = info,
+                None => return Some(Err(information(info))),
+            }
+        }
+        Some(Ok(parameters))
     }
 }
 

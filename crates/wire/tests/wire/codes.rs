@@ -1,32 +1,33 @@
 //! Parameters of Tornado and LT (FEC Encoding ID 128) in all formats that carry them.
 
 use crate::{hex, truncations};
-use fontana_fec::lt::{Lt, Profile};
-use fontana_fec::tornado::{StretchError, Tornado};
-use fontana_fec::{Esi, FecScheme, Oti, OtiError, Sbn};
+use fontana_fec::codes::lt::{Lt, LtCode, Profile};
+use fontana_fec::codes::tornado::{StretchError, Tornado, TornadoCode};
+use fontana_fec::{CodeError, EncodingId, Esi, FecScheme, Oti, OtiError, Sbn};
 use fontana_wire::{
-    CodeError, CongestionControl, ContentKind, Hash, HeadError, HeaderFields, InstanceId,
-    ObjectRef, Packet, SessionHead, Toi, Tsi, UnverifiedHead, emit_payload_id, fti,
-    payload_id_size,
+    CongestionControl, ContentKind, Hash, HeadError, HeaderFields, InstanceId, ObjectRef, Packet,
+    SessionHead, Toi, Tsi, UnverifiedHead, emit_payload_id, fti, payload_id_size,
 };
 use proptest::prelude::*;
 
 /// Any scheme of FEC Encoding ID 128, valid or not.
 pub(crate) fn schemes() -> impl Strategy<Value = FecScheme> {
     let tornado = (any::<u32>(), 2..=10_u8, any::<u64>()).prop_map(|(length, stretch, seed)| {
-        let code = Tornado::new(stretch, seed).unwrap();
-        FecScheme::Tornado { max_source_block_length: length, code }
+        let code = TornadoCode::new(stretch, seed).unwrap();
+        FecScheme::Tornado(Tornado { max_source_block_length: length, code })
     });
     let lt = (any::<u32>(), any::<bool>(), any::<u64>(), any::<[u32; 3]>()).prop_map(
-        |(max_source_block_length, strict, seed, [spike, ripple, spike_weight])| FecScheme::Lt {
-            max_source_block_length,
-            code: Lt {
-                profile: if strict { Profile::Strict } else { Profile::Fast },
-                seed,
-                spike,
-                ripple,
-                spike_weight,
-            },
+        |(max_source_block_length, strict, seed, [spike, ripple, spike_weight])| {
+            FecScheme::Lt(Lt {
+                max_source_block_length,
+                code: LtCode {
+                    profile: if strict { Profile::Strict } else { Profile::Fast },
+                    seed,
+                    spike,
+                    ripple,
+                    spike_weight,
+                },
+            })
         },
     );
     prop_oneof![tornado, lt]
@@ -36,21 +37,21 @@ pub(crate) fn schemes() -> impl Strategy<Value = FecScheme> {
 pub(crate) const TORNADO: Oti = Oti {
     transfer_length: 20_000_000,
     symbol_size: 1400,
-    scheme: FecScheme::Tornado { max_source_block_length: 16_000, code: Tornado::Z },
+    scheme: FecScheme::Tornado(Tornado { max_source_block_length: 16_000, code: TornadoCode::Z }),
 };
 pub(crate) const LT: Oti = Oti {
     transfer_length: 20_000_000,
     symbol_size: 1400,
-    scheme: FecScheme::Lt {
+    scheme: FecScheme::Lt(Lt {
         max_source_block_length: 10_000,
-        code: Lt {
+        code: LtCode {
             profile: Profile::Fast,
             seed: 7,
             spike: 337,
             ripple: 1_947_071,
             spike_weight: 52_110_373,
         },
-    },
+    }),
 };
 
 /// A head with this transmission information. Only a head exposes the record to this test.
@@ -134,21 +135,21 @@ fn the_extension_has_exactly_the_words_of_its_instance() {
     for (oti, size) in [(TORNADO, 26), (LT, 38)] {
         let content = extension(oti)[2..].to_vec();
         assert_eq!(content.len(), size);
-        assert_eq!(fti::parse(128, &content), Ok(oti));
+        assert_eq!(fti::parse(EncodingId(128), &content), Ok(oti));
         for cut in truncations(&content) {
             let expected = if cut.len() < 14 { 14 } else { size };
-            assert_eq!(fti::parse(128, cut), Err(error(expected, cut.len())));
+            assert_eq!(fti::parse(EncodingId(128), cut), Err(error(expected, cut.len())));
         }
         let long = [&content[..], &[0; 4]].concat();
-        assert_eq!(fti::parse(128, &long), Err(error(size, size + 4)));
-        // The count of words must agree with the length of the extension.
+        assert_eq!(fti::parse(EncodingId(128), &long), Err(error(size, size + 4)));
+        // The count of words must agree with the extension's.
         let mut other = content.clone();
         other[14] += 1;
-        assert_eq!(fti::parse(128, &other), Err(error(size, size)));
+        assert_eq!(fti::parse(EncodingId(128), &other), Err(error(size, size)));
     }
     let unknown = hex("000000000000 0009 0040 00000001 01000000");
     let instance = CodeError::InstanceId { encoding_id: 128, instance_id: 9 };
-    assert_eq!(fti::parse(128, &unknown), Err(instance.into()));
+    assert_eq!(fti::parse(EncodingId(128), &unknown), Err(instance.into()));
 }
 
 #[test]
@@ -156,14 +157,14 @@ fn a_payload_id_has_a_word_for_the_block_and_one_for_the_symbol() {
     let mut datagram = Vec::new();
     HeaderFields { codepoint: 128, ..HeaderFields::new(Tsi(1), Some(Toi(1))) }.emit(&mut datagram);
     let header = datagram.len();
-    emit_payload_id(128, Sbn(u32::MAX), Esi(u32::MAX - 1), &mut datagram);
-    assert_eq!(datagram.len() - header, payload_id_size(128));
+    emit_payload_id(EncodingId(128), Sbn(u32::MAX), Esi(u32::MAX - 1), &mut datagram);
+    assert_eq!(datagram.len() - header, payload_id_size(EncodingId(128)));
     datagram.push(7);
-    let payload = Packet::parse(&datagram).unwrap().payload(128).unwrap().unwrap();
+    let payload = Packet::parse(&datagram).unwrap().payload(EncodingId(128)).unwrap().unwrap();
     assert_eq!((payload.sbn, payload.esi), (Sbn(u32::MAX), Esi(u32::MAX - 1)));
     assert_eq!(payload.symbol, [7]);
     for length in header + 1..header + 8 {
-        assert!(Packet::parse(&datagram[..length]).unwrap().payload(128).is_err());
+        assert!(Packet::parse(&datagram[..length]).unwrap().payload(EncodingId(128)).is_err());
     }
 }
 
@@ -171,7 +172,7 @@ proptest! {
     #[test]
     fn every_code_survives_in_either_place(scheme in schemes(), length in 0..1_u64 << 48, size: u16) {
         let oti = Oti { transfer_length: length, symbol_size: size, scheme };
-        prop_assert_eq!(fti::parse(128, &extension(oti)[2..]), Ok(oti));
+        prop_assert_eq!(fti::parse(EncodingId(128), &extension(oti)[2..]), Ok(oti));
         match with_record(&record(oti)) {
             Ok(read) => prop_assert_eq!(read, oti),
             Err(error) => prop_assert_eq!(oti.layout().map(|_| ()), Err(match error {

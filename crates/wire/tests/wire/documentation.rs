@@ -1,6 +1,8 @@
 //! Checks `docs/wire.md` against the code, which generates the page's worked example here.
 
 use crate::{codes, hex, stream};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
     BlockHasher, Cci, ChannelGroups, CongestionControl, ContentKind, Entry, FdtExtension,
@@ -22,7 +24,7 @@ fn content_oti() -> Oti {
     Oti {
         transfer_length: CONTENT.len() as u64,
         symbol_size: 1404,
-        scheme: FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 },
+        scheme: FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 }),
     }
 }
 
@@ -41,7 +43,7 @@ fn control_oti(transfer_length: usize) -> Oti {
     Oti {
         transfer_length: transfer_length as u64,
         symbol_size: 1388,
-        scheme: FecScheme::NoCode { max_source_block_length: 1 },
+        scheme: FecScheme::NoCode(NoCode { max_source_block_length: 1 }),
     }
 }
 
@@ -64,10 +66,10 @@ fn session_head() -> SessionHead {
 
 /// Header and payload id of a packet of Fontana.
 fn packet(toi: Toi, sequence: u32, oti: Oti, control: bool, esi: u32) -> Vec<u8> {
-    let encoding_id = oti.scheme.encoding_id();
+    let encoding_id = oti.scheme.profile().encoding_id;
     let fields = HeaderFields {
         cci: Cci::from_u32(sequence),
-        codepoint: encoding_id,
+        codepoint: encoding_id.0,
         fdt: (toi == Toi::FDT).then_some(FdtExtension { version: 2, instance_id: 1 }),
         fti: control.then_some(oti),
         ..HeaderFields::new(TSI, Some(toi))

@@ -3,7 +3,10 @@
 use crate::codes::{self, LT};
 use crate::content::encode;
 use crate::{flips, truncations};
-use fontana_fec::{FecScheme, Oti, ReedSolomonCode};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::{FecScheme, Oti};
 use fontana_wire::{
     ContentEncoding, Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, NtpSeconds, Toi,
 };
@@ -59,7 +62,7 @@ fn the_files_own_attributes_win_over_the_instances_one_by_one() {
         Some(Oti {
             transfer_length: length,
             symbol_size: size,
-            scheme: FecScheme::NoCode { max_source_block_length: blocks },
+            scheme: FecScheme::NoCode(NoCode { max_source_block_length: blocks }),
         })
     };
     let gzip = Some(FdtContentEncoding::Known(ContentEncoding::Gzip));
@@ -94,7 +97,7 @@ fn the_transfer_length_is_the_content_length_of_what_is_not_encoded() {
 fn transmission_information_is_there_when_all_of_it_was_given() {
     let raptorq = r#"FEC-OTI-FEC-Encoding-ID="6" FEC-OTI-Encoding-Symbol-Length="64""#;
     let info = r#"FEC-OTI-Scheme-Specific-Info="AgABBA==""#;
-    let scheme = FecScheme::RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 };
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 });
     let oti = Some(Oti { transfer_length: 700, symbol_size: 64, scheme });
     let file = |attributes: &str| one(attributes, r#"Transfer-Length="700""#);
     assert_eq!(file(&format!("{raptorq} {info}")).unwrap().oti, oti);
@@ -120,7 +123,11 @@ fn transmission_information_is_there_when_all_of_it_was_given() {
         let oti = code.map(|code| Oti {
             transfer_length: 700,
             symbol_size: 64,
-            scheme: FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols },
+            scheme: FecScheme::ReedSolomon(ReedSolomon {
+                code,
+                max_source_block_length,
+                max_encoding_symbols,
+            }),
         });
         assert_eq!(file(&format!("{id} {limits} {n}")).unwrap().oti, oti, "{id}");
         assert_eq!(file(&format!("{id} {limits}")).unwrap().oti, None, "{id}");
@@ -332,24 +339,24 @@ fn tables() -> impl Strategy<Value = Fdt> {
         (any::<u64>(), any::<u16>(), any::<u32>()).prop_map(|(length, size, blocks)| Oti {
             transfer_length: length,
             symbol_size: size,
-            scheme: FecScheme::NoCode { max_source_block_length: blocks },
+            scheme: FecScheme::NoCode(NoCode { max_source_block_length: blocks }),
         }),
         (any::<u64>(), any::<u16>(), any::<(u8, u16, u8)>()).prop_map(
             |(length, size, (source_blocks, sub_blocks, alignment))| Oti {
                 transfer_length: length,
                 symbol_size: size,
-                scheme: FecScheme::RaptorQ { source_blocks, sub_blocks, alignment },
+                scheme: FecScheme::RaptorQ(RaptorQ { source_blocks, sub_blocks, alignment }),
             }
         ),
         (any::<u64>(), any::<u16>(), any::<(u16, u16)>(), 0..4_usize).prop_map(
             |(length, size, (max_source_block_length, max_encoding_symbols), code)| Oti {
                 transfer_length: length,
                 symbol_size: size,
-                scheme: FecScheme::ReedSolomon {
+                scheme: FecScheme::ReedSolomon(ReedSolomon {
                     code: REED_SOLOMON[code],
                     max_source_block_length,
                     max_encoding_symbols,
-                },
+                }),
             }
         ),
         (any::<u64>(), any::<u16>(), codes::schemes()).prop_map(
@@ -379,7 +386,7 @@ fn tables() -> impl Strategy<Value = Fdt> {
                 content_type,
                 content_encoding,
                 content_md5,
-                fec_encoding_id: oti.map(|oti| oti.scheme.encoding_id()),
+                fec_encoding_id: oti.map(|oti| oti.scheme.profile().encoding_id.0),
                 oti,
             }
         });

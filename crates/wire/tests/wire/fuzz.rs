@@ -2,6 +2,7 @@
 //! `cargo bolero test` without limit.
 
 use crate::{fcast, head, manifest, stream};
+use fontana_fec::EncodingId;
 use fontana_wire::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, ContentEncoding, DecodeLimits,
     Extension, Fdt, Manifest, ManifestLimits, Packet, PlacedFragment, Printable, ReservedBits,
@@ -15,10 +16,11 @@ fn packet() {
             let Ok(packet) = Packet::parse_with(datagram, reserved) else { continue };
             for extension in packet.header.extensions {
                 if let Extension::Fti(content) = extension {
-                    let _ = fti::parse(packet.header.codepoint, content).map(|oti| oti.layout());
+                    let _ = fti::parse(EncodingId(packet.header.codepoint), content)
+                        .map(|oti| oti.layout());
                 }
             }
-            if let Ok(Some(payload)) = packet.payload(packet.header.codepoint) {
+            if let Ok(Some(payload)) = packet.payload(EncodingId(packet.header.codepoint)) {
                 assert!(payload.symbol.len() < datagram.len());
             }
         }
@@ -32,7 +34,7 @@ fn packet_behind_a_good_first_word() {
         let datagram = [&[0x10, *flags, words % 32, 6], rest.as_slice()].concat();
         if let Ok(packet) = Packet::parse(&datagram) {
             assert!(packet.header.extensions.into_iter().count() <= 16);
-            let _ = packet.payload(6);
+            let _ = packet.payload(EncodingId(6));
         }
     });
 }

@@ -1,9 +1,11 @@
 //! The session head: one encoding, and three ways to verify it.
 
 use crate::{congestion, flips, truncations};
-use fontana_fec::{FecScheme, Oti, OtiError};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{CodeError, FecScheme, Oti, OtiError};
 use fontana_wire::{
-    ClaimedVersion, CodeError, CongestionControl, ContentKind, FlidSl, Hash, HeadError, InstanceId,
+    ClaimedVersion, CongestionControl, ContentKind, FlidSl, Hash, HeadError, InstanceId,
     LayerRates, ObjectRef, Rlc, SecretKey, SessionHead, UnverifiedHead,
 };
 use proptest::prelude::*;
@@ -19,7 +21,11 @@ pub(crate) fn sample() -> SessionHead {
             oti: Oti {
                 transfer_length: 1000,
                 symbol_size: 1380,
-                scheme: FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 },
+                scheme: FecScheme::RaptorQ(RaptorQ {
+                    source_blocks: 1,
+                    sub_blocks: 1,
+                    alignment: 4,
+                }),
             },
             hash: Hash([0x22; 32]),
         },
@@ -153,12 +159,12 @@ fn heads() -> impl Strategy<Value = SessionHead> {
         (0..1_u64 << 40, 1..=u16::MAX).prop_map(|(transfer_length, symbol_size)| Oti {
             transfer_length,
             symbol_size,
-            scheme: FecScheme::RaptorQ { source_blocks: 255, sub_blocks: 1, alignment: 1 },
+            scheme: FecScheme::RaptorQ(RaptorQ { source_blocks: 255, sub_blocks: 1, alignment: 1 }),
         }),
         (0..1_u64 << 20, 1..=u16::MAX, 1..=u16::MAX).prop_map(|(length, size, blocks)| Oti {
             transfer_length: length,
             symbol_size: size,
-            scheme: FecScheme::NoCode { max_source_block_length: blocks.into() },
+            scheme: FecScheme::NoCode(NoCode { max_source_block_length: blocks.into() }),
         }),
     ];
     let oti = oti.prop_filter("describes an object", |oti| oti.layout().is_ok());

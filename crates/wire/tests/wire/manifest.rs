@@ -1,6 +1,8 @@
 //! The manifest: one encoding, rules for emitter and parser, limits for receivers.
 
 use crate::{flips, truncations};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_wire::{
     BlockHasher, DirectoryEntry, Entry, FileEntry, Hash, Manifest, ManifestError, ManifestLimits,
@@ -10,7 +12,7 @@ use fontana_wire::{
 use proptest::prelude::*;
 
 pub(crate) fn object(toi: u32, transfer_length: u64, source_blocks: u8) -> ManifestObject {
-    let scheme = FecScheme::RaptorQ { source_blocks, sub_blocks: 1, alignment: 4 };
+    let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks, sub_blocks: 1, alignment: 4 });
     let oti = Oti { transfer_length, symbol_size: 4, scheme };
     let count = oti.layout().unwrap().block_count() as u8;
     ManifestObject { toi, oti, block_hashes: (0..count).map(|i| Hash([i; 32])).collect() }
@@ -197,7 +199,7 @@ fn objects_have_numbers_of_content_and_a_hash_for_each_block() {
 #[test]
 fn a_huge_block_count_costs_nothing() {
     // The object claims 65 535 blocks, and no hash follows.
-    let scheme = FecScheme::NoCode { max_source_block_length: 1 };
+    let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
     let oti = Oti { transfer_length: 65_535, symbol_size: 1, scheme };
     let object = ManifestObject { toi: 1, oti, block_hashes: vec![Hash([0; 32]); 65_535] };
     let bytes = Manifest::new(1, "", vec![object], Vec::new()).unwrap().emit();

@@ -1,15 +1,19 @@
 //! LCT headers, extensions and payload ids, assembled from RFC 5651 and RFC 5775.
 
 use crate::{codes, flips, hex, truncations};
-use fontana_fec::{Esi, FecScheme, Oti, ReedSolomonCode, Sbn};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::{CodeError, EncodingId, Esi, FecScheme, Oti, Sbn};
 use fontana_wire::{
-    AuthExtension, Cci, CodeError, ContentEncoding, Extension, FdtExtension, HeaderError,
-    HeaderFields, IdWidths, NtpSeconds, Packet, PacketError, ReservedBits, TimeExtension, Toi, Tsi,
+    AuthExtension, Cci, ContentEncoding, Extension, FdtExtension, HeaderError, HeaderFields,
+    IdWidths, NtpSeconds, Packet, PacketError, ReservedBits, TimeExtension, Toi, Tsi,
     emit_payload_id, fti,
 };
 use proptest::prelude::*;
 
-const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 3, sub_blocks: 258, alignment: 4 };
+const RAPTORQ: FecScheme =
+    FecScheme::RaptorQ(RaptorQ { source_blocks: 3, sub_blocks: 258, alignment: 4 });
 
 fn emitted(fields: &HeaderFields) -> Vec<u8> {
     let mut out = Vec::new();
@@ -30,11 +34,11 @@ fn the_senders_header_has_16_bytes_and_20_with_the_payload_id() {
     };
     let mut out = emitted(&fields);
     assert_eq!(out, hex("10a00406 deadbeef 00000005 ffffffff"));
-    emit_payload_id(6, Sbn(2), Esi(0x01_0203), &mut out);
+    emit_payload_id(EncodingId(6), Sbn(2), Esi(0x01_0203), &mut out);
     assert_eq!(out.len(), 20);
     out.extend(b"symbol");
     let packet = Packet::parse(&out).unwrap();
-    let payload = packet.payload(6).unwrap().unwrap();
+    let payload = packet.payload(EncodingId(6)).unwrap().unwrap();
     assert_eq!(
         (payload.sbn, payload.esi, payload.symbol),
         (Sbn(2), Esi(0x01_0203), &b"symbol"[..])
@@ -93,7 +97,7 @@ fn numbers_that_fit_no_field_are_refused_before_anything_is_sent() {
         let fti = Some(Oti { transfer_length, symbol_size: 1, scheme });
         HeaderFields { fti, ..HeaderFields::new(Tsi(1), Some(Toi(1))) }.check()
     };
-    let no_code = FecScheme::NoCode { max_source_block_length: 1 };
+    let no_code = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
     assert_eq!(length((1 << 48) - 1, no_code), Ok(()));
     assert!(matches!(length(1 << 48, no_code), Err(HeaderError::Fti(_))));
     assert_eq!(length((1 << 40) - 1, RAPTORQ), Ok(()));
@@ -138,23 +142,23 @@ fn every_extension_survives() {
     assert_eq!(header.extensions.fdt(), fields.fdt);
     assert_eq!(header.extensions.cenc(), Some(3));
     assert_eq!(header.extensions.time(), fields.time);
-    let fti = header.extensions.fti().map(|content| fti::parse(6, content));
+    let fti = header.extensions.fti().map(|content| fti::parse(EncodingId(6), content));
     assert_eq!(fti, fields.fti.map(Ok));
 }
 
 #[test]
 fn transmission_information_is_read_in_its_own_length_only() {
     let content = hex("0000000001f4 0000 0040 00000004");
-    let no_code = FecScheme::NoCode { max_source_block_length: 4 };
+    let no_code = FecScheme::NoCode(NoCode { max_source_block_length: 4 });
     let oti = Oti { transfer_length: 500, symbol_size: 64, scheme: no_code };
-    assert_eq!(fti::parse(0, &content), Ok(oti));
+    assert_eq!(fti::parse(EncodingId(0), &content), Ok(oti));
     for length in [0, 12, 13, 15, 18] {
         let mut wrong = content.clone();
         wrong.resize(length, 0);
         let expected = fti::FtiError::Length { encoding_id: 0, expected: 14, actual: length };
-        assert_eq!(fti::parse(0, &wrong), Err(expected));
+        assert_eq!(fti::parse(EncodingId(0), &wrong), Err(expected));
     }
-    assert_eq!(fti::parse(7, &content), Err(CodeError::EncodingId(7).into()));
+    assert_eq!(fti::parse(EncodingId(7), &content), Err(CodeError::EncodingId(7).into()));
 }
 
 #[test]
@@ -173,7 +177,7 @@ fn unknown_extensions_are_skipped_and_those_of_unknown_meaning_handed_on() {
     ];
     assert_eq!(packet.header.extensions.into_iter().collect::<Vec<_>>(), expected);
     assert_eq!(packet.header.extensions.auth(), Some(auth));
-    assert_eq!(packet.payload(0), Ok(None));
+    assert_eq!(packet.payload(EncodingId(0)), Ok(None));
 }
 
 #[test]
@@ -258,26 +262,26 @@ fn the_time_words_of_rfc_3451_are_skipped_unless_the_session_is_known_to_have_no
 fn a_payload_is_nothing_or_at_least_a_payload_id() {
     let header = hex("10a00400 00000000 00000001 00000001");
     let with = |rest: &str| [header.clone(), hex(rest)].concat();
-    assert_eq!(Packet::parse(&header).unwrap().payload(0), Ok(None));
+    assert_eq!(Packet::parse(&header).unwrap().payload(EncodingId(0)), Ok(None));
     for rest in ["00", "0000", "000000"] {
         let datagram = with(rest);
         let expected = PacketError::PayloadId { actual: rest.len() / 2 };
-        assert_eq!(Packet::parse(&datagram).unwrap().payload(0), Err(expected));
+        assert_eq!(Packet::parse(&datagram).unwrap().payload(EncodingId(0)), Err(expected));
     }
     let datagram = with("fffffffe");
     let packet = Packet::parse(&datagram).unwrap();
-    let no_code = packet.payload(0).unwrap().unwrap();
+    let no_code = packet.payload(EncodingId(0)).unwrap().unwrap();
     assert_eq!((no_code.sbn, no_code.esi), (Sbn(0xFFFF), Esi(0xFFFE)));
     assert_eq!(no_code.symbol, b"");
-    let raptorq = packet.payload(6).unwrap().unwrap();
+    let raptorq = packet.payload(EncodingId(6)).unwrap().unwrap();
     assert_eq!((raptorq.sbn, raptorq.esi), (Sbn(0xFF), Esi(0xFF_FFFE)));
-    let rfc5510 = packet.payload(5).unwrap().unwrap();
+    let rfc5510 = packet.payload(EncodingId(5)).unwrap().unwrap();
     assert_eq!((rfc5510.sbn, rfc5510.esi), (Sbn(0xFF_FFFF), Esi(0xFE)));
-    assert_eq!(packet.payload(7), Err(PacketError::EncodingId(7)));
-    // One more word: the block's length, and 16 bits of the symbol's number.
-    assert_eq!(packet.payload(129), Err(PacketError::PayloadId { actual: 4 }));
+    assert_eq!(packet.payload(EncodingId(7)), Err(PacketError::EncodingId(7)));
+    // A word more: the block's length, and 16 bits of the symbol's number.
+    assert_eq!(packet.payload(EncodingId(129)), Err(PacketError::PayloadId { actual: 4 }));
     let datagram = with("fffffffe 0040ffff 07");
-    let small_block = Packet::parse(&datagram).unwrap().payload(129).unwrap().unwrap();
+    let small_block = Packet::parse(&datagram).unwrap().payload(EncodingId(129)).unwrap().unwrap();
     assert_eq!((small_block.sbn, small_block.esi), (Sbn(0xFFFF_FFFE), Esi(0xFFFF)));
     assert_eq!(small_block.symbol, [7]);
 }
@@ -285,7 +289,7 @@ fn a_payload_is_nothing_or_at_least_a_payload_id() {
 #[test]
 #[should_panic(expected = "no room")]
 fn a_symbol_number_that_would_spill_into_the_block_number_is_not_sent() {
-    emit_payload_id(6, Sbn(0), Esi(1 << 24), &mut Vec::new());
+    emit_payload_id(EncodingId(6), Sbn(0), Esi(1 << 24), &mut Vec::new());
 }
 
 fn reed_solomon(
@@ -293,7 +297,7 @@ fn reed_solomon(
     max_source_block_length: u16,
     max_encoding_symbols: u16,
 ) -> FecScheme {
-    FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols }
+    FecScheme::ReedSolomon(ReedSolomon { code, max_source_block_length, max_encoding_symbols })
 }
 
 fn header_fields() -> impl Strategy<Value = HeaderFields> {
@@ -301,7 +305,7 @@ fn header_fields() -> impl Strategy<Value = HeaderFields> {
         (0..1_u64 << 48, any::<u16>(), any::<u32>()).prop_map(|(length, size, blocks)| Oti {
             transfer_length: length,
             symbol_size: size,
-            scheme: FecScheme::NoCode { max_source_block_length: blocks },
+            scheme: FecScheme::NoCode(NoCode { max_source_block_length: blocks }),
         }),
         (0..1_u64 << 40, any::<u16>()).prop_map(|(transfer_length, symbol_size)| Oti {
             transfer_length,
@@ -369,7 +373,7 @@ proptest! {
         datagram.extend(&rest);
         let packet = Packet::parse(&datagram).unwrap();
         let header = packet.header;
-        let id = fields.fti.map_or(0, |oti| oti.scheme.encoding_id());
+        let id = fields.fti.map_or(EncodingId::NO_CODE, |oti| oti.scheme.profile().encoding_id);
         let read = HeaderFields {
             tsi: header.tsi,
             toi: header.toi,
@@ -397,8 +401,8 @@ proptest! {
     ) {
         let (sbn, esi) = (Sbn(sbn >> bits), Esi(esi >> (32 - bits)));
         let mut datagram = emitted(&HeaderFields::new(Tsi(1), Some(Toi(1))));
-        emit_payload_id(id, sbn, esi, &mut datagram);
-        let payload = Packet::parse(&datagram).unwrap().payload(id).unwrap().unwrap();
+        emit_payload_id(EncodingId(id), sbn, esi, &mut datagram);
+        let payload = Packet::parse(&datagram).unwrap().payload(EncodingId(id)).unwrap().unwrap();
         prop_assert_eq!((payload.sbn, payload.esi), (sbn, esi));
     }
 

@@ -1,7 +1,10 @@
 //! Packets of another implementation: the crate flute 1.11.7.
 
 use crate::{flips, hex, truncations};
-use fontana_fec::{FecScheme, ObjectLayout, Oti, ReedSolomonCode};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
+use fontana_fec::{EncodingId, FecScheme, ObjectLayout, Oti};
 use fontana_wire::{
     ContentEncoding, Extension, Fdt, FdtExtension, FdtFile, IdWidths, NtpSeconds, Packet,
     PacketError, Toi, Tsi, emit_payload_id, emit_small_block_payload_id, fti,
@@ -40,7 +43,7 @@ fn object(length: u64) -> Vec<u8> {
 }
 
 /// Assembles the source symbols of one object and checks that none is missing.
-fn collect(packets: &[Packet<'_>], toi: Toi, encoding_id: u8) -> (Oti, Vec<u8>) {
+fn collect(packets: &[Packet<'_>], toi: Toi, encoding_id: EncodingId) -> (Oti, Vec<u8>) {
     let mut object: Option<(ObjectLayout, Vec<u8>, u64)> = None;
     for packet in packets.iter().filter(|packet| packet.header.toi == Some(toi)) {
         let oti = fti::parse(encoding_id, packet.header.extensions.fti().unwrap()).unwrap();
@@ -114,7 +117,7 @@ fn the_session_is_closed_by_a_packet_without_object_or_payload() {
         assert_eq!(packet.header.tsi, SESSION);
         assert_eq!(packet.header.toi, None);
         assert!(packet.header.close_session && !packet.header.close_object);
-        assert_eq!(packet.payload(0), Ok(None));
+        assert_eq!(packet.payload(EncodingId(0)), Ok(None));
     }
 }
 
@@ -125,34 +128,39 @@ fn objects_and_tables_put_together_from_the_packets_are_what_was_sent() {
         let packets: Vec<_> = case.packets.iter().map(|p| Packet::parse(p).unwrap()).collect();
         let (encoding_id, scheme, length) = match case.name.as_str() {
             name if name.starts_with("nocode") => {
-                (0, FecScheme::NoCode { max_source_block_length: 4 }, 500)
+                (0, FecScheme::NoCode(NoCode { max_source_block_length: 4 }), 500)
             }
-            name if name.starts_with("raptorq") => {
-                (6, FecScheme::RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 }, 700)
-            }
+            name if name.starts_with("raptorq") => (
+                6,
+                FecScheme::RaptorQ(RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 }),
+                700,
+            ),
             name if name.starts_with("rs28 ") => {
                 let (id, code) = match name.contains("id5") {
                     true => (5, ReedSolomonCode::Rfc5510),
                     false => (129, ReedSolomonCode::SmallBlock),
                 };
                 let (max_source_block_length, max_encoding_symbols) = (4, 6);
-                let scheme =
-                    FecScheme::ReedSolomon { code, max_source_block_length, max_encoding_symbols };
+                let scheme = FecScheme::ReedSolomon(ReedSolomon {
+                    code,
+                    max_source_block_length,
+                    max_encoding_symbols,
+                });
                 (id, scheme, 500)
             }
             _ => {
                 assert!(packets.iter().all(|packet| matches!(
-                    packet.payload(packet.header.codepoint),
+                    packet.payload(EncodingId(packet.header.codepoint)),
                     Err(PacketError::EncodingId(_))
                 )));
                 continue;
             }
         };
         seen += 1;
-        let (oti, bytes) = collect(&packets, Toi(1), encoding_id);
+        let (oti, bytes) = collect(&packets, Toi(1), EncodingId(encoding_id));
         assert_eq!(oti, Oti { transfer_length: length, symbol_size: 64, scheme });
         assert_eq!(bytes, object(length));
-        let (_, fdt) = collect(&packets, Toi::FDT, encoding_id);
+        let (_, fdt) = collect(&packets, Toi::FDT, EncodingId(encoding_id));
         assert_eq!(fdt, case.fdt.as_bytes());
         let fdt = Fdt::parse(&fdt).unwrap();
         assert_eq!(fdt.files[0].oti, Some(oti));
@@ -199,7 +207,7 @@ fn headers_of_ours_in_the_narrowest_form_are_the_same_bytes_as_theirs() {
     assert_eq!(cases.len(), 3);
     for datagram in cases.iter().flat_map(|case| &case.packets) {
         let header = Packet::parse(datagram).unwrap().header;
-        let id = header.codepoint;
+        let id = EncodingId(header.codepoint);
         let fields = fontana_wire::HeaderFields {
             widths: IdWidths::Narrowest,
             codepoint: header.codepoint,
@@ -213,7 +221,7 @@ fn headers_of_ours_in_the_narrowest_form_are_the_same_bytes_as_theirs() {
         let mut ours = Vec::new();
         fields.emit(&mut ours);
         let payload = Packet::parse(datagram).unwrap().payload(id).unwrap().unwrap();
-        if id == 129 {
+        if id == EncodingId::SMALL_BLOCK {
             let k = u32::from(datagram[ours.len() + 4]) << 8 | u32::from(datagram[ours.len() + 5]);
             emit_small_block_payload_id(payload.sbn, k, payload.esi, &mut ours);
         } else {
@@ -229,12 +237,12 @@ fn read_all(datagram: &[u8]) {
     if let Ok(packet) = Packet::parse(datagram) {
         for extension in packet.header.extensions {
             if let Extension::Fti(content) = extension {
-                for id in [0, 5, 6, 129] {
+                for id in [0, 5, 6, 129].map(EncodingId) {
                     let _ = fti::parse(id, content).map(|oti| oti.layout());
                 }
             }
         }
-        for id in 0..=255 {
+        for id in (0..=255).map(EncodingId) {
             let _ = packet.payload(id);
         }
     }

@@ -2,7 +2,7 @@
 //! bit matrices where there is GFNI.
 
 use super::{Lane, LaneKernel, MATRICES, PRODUCTS, products_of};
-use crate::bytes::stripes::{LINE, Line};
+use crate::bytes::line::{LINE, Line};
 use crate::field::gf256::REDUCTION;
 use std::arch::x86_64::{
     __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm256_add_epi8,

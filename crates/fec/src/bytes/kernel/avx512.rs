@@ -3,7 +3,7 @@
 //! See [`MATRICES`] for the products.
 
 use super::{Lane, LaneKernel, MATRICES};
-use crate::bytes::stripes::{LINE, Line};
+use crate::bytes::line::{LINE, Line};
 use std::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm512_gf2p8affine_epi64_epi8,
     _mm512_loadu_si512, _mm512_maskz_set1_epi8, _mm512_set1_epi64, _mm512_setzero_si512,

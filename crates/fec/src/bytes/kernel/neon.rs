@@ -2,7 +2,7 @@
 //! a byte (`tbl`).
 
 use super::{Lane, PRODUCTS, plain::Plain, products_of};
-use crate::bytes::stripes::LINE;
+use crate::bytes::line::LINE;
 use crate::field::gf256::REDUCTION;
 use std::arch::aarch64::{
     uint8x16_t, vandq_u8, vcltzq_s8, vdupq_n_u8, veorq_u8, vld1q_u8, vqtbl1q_u8,

@@ -1,7 +1,7 @@
 //! The reference: eight bytes at a time in ordinary registers.
 
 use super::{Lane, MATRICES, columns_of};
-use crate::bytes::stripes::LINE;
+use crate::bytes::line::LINE;
 use crate::field::gf256::REDUCTION;
 
 /// 64 bytes as eight words of eight field elements.

@@ -7,7 +7,7 @@
 //! ([`Lane::ACCUMULATORS`]); the sum octet by octet is the reference in the tests.
 
 use super::{Lane, LaneKernel, Row};
-use crate::bytes::stripes::{LINE, Line};
+use crate::bytes::line::{LINE, Line};
 use std::ops::Range;
 
 /// Inputs that pass by at a time: 64 rows of at most 320 bytes and the outputs of a tile fit the
@@ -306,7 +306,7 @@ impl LaneKernel for MultiplyOut<'_> {
 mod tests {
     use super::*;
     use crate::bytes::kernel::InstructionSet;
-    use crate::bytes::stripes::{LINE, MAX_STRIPE_LINES};
+    use crate::bytes::line::{LINE, MAX_STRIPE_LINES};
     use crate::field::gf256::mul;
 
     fn octets(count: usize, seed: usize) -> Vec<u8> {

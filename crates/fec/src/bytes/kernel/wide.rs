@@ -8,7 +8,8 @@
 
 use super::product::{Coefficient, Rows, multiply};
 use super::{Before, Coefficients, Lane, LaneKernel};
-use crate::bytes::stripes::{LINE, Stripes};
+use crate::bytes::line::LINE;
+use crate::bytes::stripes::Stripes;
 use crate::field::gf65536::Field;
 
 /// Lanes of a row of a stripe: with few, more outputs fit the registers than with many, and rows
@@ -91,7 +92,7 @@ impl<V: Lane> Coefficient<V> for Matrix<V> {
 mod tests {
     use super::*;
     use crate::bytes::kernel::InstructionSet;
-    use crate::bytes::stripes::Memory;
+    use crate::bytes::stripes::Scratch;
     use crate::field::gf65536::field;
 
     /// Elements that repeat with no power of two, zeros among them.
@@ -100,7 +101,7 @@ mod tests {
     }
 
     fn stripes(rows: usize) -> Stripes {
-        let mut stripes = Stripes::narrow(Memory::default(), 2 * rows, 2 * WIDE_ROW, LANES);
+        let mut stripes = Stripes::narrow(Scratch::default(), 2 * rows, 2 * WIDE_ROW, LANES);
         for row in 0..rows {
             for plane in 0..2 {
                 let octet = |column| element(row, column).to_be_bytes()[plane];

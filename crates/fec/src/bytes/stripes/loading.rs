@@ -5,8 +5,9 @@
 //! a few symbols are collected, or where they lie is, and then copied all at once: what is read next
 //! is known, and what is written does not go through the caches if it would not stay there.
 
-use super::{LINE, Line, Stripes};
+use super::Stripes;
 use crate::bytes::kernel::{InstructionSet, Lane, LaneKernel};
+use crate::bytes::line::{LINE, Line};
 use crate::ids::Esi;
 use std::convert::Infallible;
 
@@ -27,47 +28,107 @@ pub(crate) fn memory(count: usize, width: usize) -> usize {
     count.min(at_once(width)) * width
 }
 
-/// Where the bytes of symbols come from.
-pub(crate) trait Source<'s> {
+/// Where the bytes of symbols come from: a closure that reads one, or [`Lent`] symbols.
+pub trait SymbolSource<'s> {
+    /// Why a symbol cannot be read.
     type Error;
 
-    /// Writes symbol `esi` over zeros.
-    fn write(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), Self::Error>;
+    /// Writes symbol `esi`, or the slice of it that is wanted, over the zeros in `out`.
+    ///
+    /// # Errors
+    /// The symbol cannot be read.
+    fn read(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), Self::Error>;
 
-    /// Puts symbol `esi` into row `row`.
-    fn load(
-        &mut self,
-        esi: Esi,
-        row: usize,
-        into: &mut Loading<'_, 's>,
-    ) -> Result<(), Self::Error> {
-        into.write(row, |out| self.write(esi, out))
+    /// Symbol `esi` where it lies, which saves the time to copy it; zeros are added if it is too short.
+    /// `None` if it has to be [`read`](Self::read).
+    fn lend(&self, _esi: Esi) -> Option<&'s [u8]> {
+        None
     }
 }
 
-/// Somebody who writes them.
-impl<E, F: FnMut(Esi, &mut [u8]) -> Result<(), E>> Source<'_> for F {
+impl<E, F: FnMut(Esi, &mut [u8]) -> Result<(), E>> SymbolSource<'_> for F {
     type Error = E;
 
-    fn write(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), E> {
+    fn read(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), E> {
         self(esi, out)
     }
 }
 
-/// Somebody who has them in memory.
-pub(crate) struct Lender<F>(pub(crate) F);
+/// Symbols in memory, where the closure says.
+pub struct Lent<F>(pub F);
 
-impl<'s, F: Fn(Esi) -> &'s [u8]> Source<'s> for Lender<F> {
+impl<'s, F: Fn(Esi) -> &'s [u8]> SymbolSource<'s> for Lent<F> {
     type Error = Infallible;
 
-    fn write(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), Infallible> {
+    fn read(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), Infallible> {
         out.iter_mut().zip((self.0)(esi)).for_each(|(out, &byte)| *out = byte);
         Ok(())
     }
 
-    fn load(&mut self, esi: Esi, row: usize, into: &mut Loading<'_, 's>) -> Result<(), Infallible> {
-        into.lend(row, (self.0)(esi));
-        Ok(())
+    fn lend(&self, esi: Esi) -> Option<&'s [u8]> {
+        Some((self.0)(esi))
+    }
+}
+
+/// A [`SymbolSource`] of any type.
+pub(crate) trait Load {
+    /// Puts the symbols with these ESIs into these rows, and zeros where there is none.
+    fn load(
+        &mut self,
+        instructions: InstructionSet,
+        symbols: &mut Stripes,
+        rows: &mut dyn Iterator<Item = (Option<Esi>, usize)>,
+    ) -> Result<(), LoadError>;
+
+    /// Writes symbol `esi` over zeros.
+    fn read(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), LoadError>;
+}
+
+/// The source has failed; the [`Loader`] has its error.
+#[derive(Debug)]
+pub(crate) struct LoadError(());
+
+/// A source and its error.
+pub(crate) struct Loader<'s, S: SymbolSource<'s>> {
+    source: S,
+    error: Option<S::Error>,
+}
+
+impl<'s, S: SymbolSource<'s>> Loader<'s, S> {
+    pub(crate) fn new(source: S) -> Self {
+        Self { source, error: None }
+    }
+
+    /// The error of the source.
+    pub(crate) fn error(self, _: LoadError) -> S::Error {
+        match self.error {
+            Some(error) => error,
+            None => unreachable!("a `LoadError` is made beside the error"),
+        }
+    }
+
+    fn note(&mut self, result: Result<(), S::Error>) -> Result<(), LoadError> {
+        result.map_err(|error| {
+            self.error = Some(error);
+            LoadError(())
+        })
+    }
+}
+
+impl<'s, S: SymbolSource<'s>> Load for Loader<'s, S> {
+    fn load(
+        &mut self,
+        instructions: InstructionSet,
+        symbols: &mut Stripes,
+        rows: &mut dyn Iterator<Item = (Option<Esi>, usize)>,
+    ) -> Result<(), LoadError> {
+        let loaded = load(instructions, symbols, rows, &mut self.source);
+        self.note(loaded)
+    }
+
+    fn read(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), LoadError> {
+        let read = self.source.read(esi, out);
+        self.note(read)
     }
 }
 
@@ -75,7 +136,7 @@ impl<'s, F: Fn(Esi) -> &'s [u8]> Source<'s> for Lender<F> {
 ///
 /// # Errors
 /// The first error of `source`.
-pub(crate) fn load<'s, S: Source<'s>>(
+fn load<'s, S: SymbolSource<'s>>(
     instructions: InstructionSet,
     symbols: &mut Stripes,
     rows: impl Iterator<Item = (Option<Esi>, usize)>,
@@ -90,8 +151,9 @@ pub(crate) fn load<'s, S: Source<'s>>(
     let mut loading =
         Loading { instructions, symbols, stripes, at_once, collected, lent, rows: waiting };
     for (esi, row) in rows {
-        match esi {
-            Some(esi) => source.load(esi, row, &mut loading)?,
+        match esi.map(|esi| (esi, source.lend(esi))) {
+            Some((_, Some(symbol))) => loading.lend(row, symbol),
+            Some((esi, None)) => loading.write(row, |out| source.read(esi, out))?,
             None => loading.lend(row, &[]),
         }
     }
@@ -100,7 +162,7 @@ pub(crate) fn load<'s, S: Source<'s>>(
 }
 
 /// Symbols on their way.
-pub(crate) struct Loading<'a, 's> {
+struct Loading<'a, 's> {
     instructions: InstructionSet,
     symbols: &'a mut Stripes,
     /// For each stripe where it starts, and how many lines a row of it has: looked up once, because
@@ -149,7 +211,7 @@ impl<'s> Loading<'_, 's> {
         let width = self.symbols.width().max(1);
         let ahead = ahead(width);
         let past_caches = Stripes::is_large(self.symbols.rows(), width);
-        let (rows, stripes, to) = (&self.rows, &self.stripes, &mut self.symbols.memory.lines);
+        let (rows, stripes, to) = (&self.rows, &self.stripes, &mut self.symbols.scratch.lines);
         if self.lent.is_empty() {
             let from = self.collected.chunks_exact(width);
             self.instructions.run(CopyIn { from, rows, stripes, to, ahead, past_caches });
@@ -208,7 +270,7 @@ impl<'s, F: Iterator<Item = &'s [u8]> + Clone> LaneKernel for CopyIn<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::stripes::Memory;
+    use crate::bytes::stripes::Scratch;
 
     /// Bytes that repeat with no power of two.
     fn symbol(esi: u32, width: usize) -> Vec<u8> {
@@ -224,7 +286,7 @@ mod tests {
 
     /// Rows that are full of something.
     fn used(rows: usize, width: usize) -> Stripes {
-        let mut symbols = Stripes::new(Memory::default(), rows, width);
+        let mut symbols = Stripes::new(Scratch::default(), rows, width);
         (0..rows).for_each(|row| symbols.write_row(row, &vec![0x55; width]));
         symbols
     }
@@ -246,8 +308,8 @@ mod tests {
                         Ok::<_, Infallible>(())
                     };
                     let Ok(()) = load(instructions, &mut written, rows(), &mut write);
-                    let mut lender = Lender(|esi: Esi| sent[esi.0 as usize].as_slice());
-                    let Ok(()) = load(instructions, &mut lent, rows(), &mut lender);
+                    let mut lent_symbols = Lent(|esi: Esi| sent[esi.0 as usize].as_slice());
+                    let Ok(()) = load(instructions, &mut lent, rows(), &mut lent_symbols);
                     for (at, sent) in sent.iter().enumerate() {
                         let zeros = vec![0; width];
                         let expected = if at % 5 == 3 { &zeros } else { sent };
@@ -265,9 +327,9 @@ mod tests {
         for instructions in InstructionSet::available() {
             for length in [0, 1, 64, 700, 1279, 1280, 1281, 2000] {
                 let mut symbols = used(1, 1280);
-                let mut lender = Lender(|_| &sent[..length]);
+                let mut lent_symbols = Lent(|_| &sent[..length]);
                 let rows = std::iter::once((Some(Esi(1)), 0));
-                let Ok(()) = load(instructions, &mut symbols, rows, &mut lender);
+                let Ok(()) = load(instructions, &mut symbols, rows, &mut lent_symbols);
                 let mut expected = sent[..length.min(1280)].to_vec();
                 expected.resize(1280, 0);
                 assert!(row(&symbols, 0) == expected, "{instructions:?}: {length} bytes");
@@ -279,12 +341,12 @@ mod tests {
     fn rows_written_past_the_caches_hold_the_same() {
         let width = 16 * LINE + 1;
         for instructions in InstructionSet::available() {
-            let mut symbols = Stripes::new(Memory::default(), 9_000, width);
+            let mut symbols = Stripes::new(Scratch::default(), 9_000, width);
             assert!(Stripes::is_large(9_000, width));
             let sent: Vec<Vec<u8>> = (0..40).map(|esi| symbol(esi, width)).collect();
-            let mut lender = Lender(|esi: Esi| sent[esi.0 as usize].as_slice());
+            let mut lent_symbols = Lent(|esi: Esi| sent[esi.0 as usize].as_slice());
             let rows = (0..40).map(|esi| (Some(Esi(esi)), esi as usize * 200));
-            let Ok(()) = load(instructions, &mut symbols, rows, &mut lender);
+            let Ok(()) = load(instructions, &mut symbols, rows, &mut lent_symbols);
             for (at, sent) in sent.iter().enumerate() {
                 assert!(row(&symbols, at * 200) == *sent, "{instructions:?}");
             }

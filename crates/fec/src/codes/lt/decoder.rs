@@ -2,17 +2,17 @@
 
 use super::elimination::{self, Eliminated};
 use super::recovery::Recovery;
-use super::{Lt, Peeler, Profile};
-use crate::code::{BlockLengthError, Decoder, EsiError, Novelty, Progress, Work};
+use super::{LtCode, Peeler, Profile};
 use crate::codes::shared::equations::Budget;
+use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanIds};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Peels as symbols arrive: what a [`solve`](Decoder::solve) has found out by peeling is never done
 /// again. Where peeling ends, [`Profile::Strict`] goes on by elimination.
-pub(crate) struct LtDecoder {
+pub(super) struct LtDecoder {
     profile: Profile,
     peeler: Peeler,
     at_hand: BTreeSet<u32>,
@@ -25,7 +25,7 @@ pub(crate) struct LtDecoder {
 
 /// Symbols that are kept. Peeling needs twice as many as the block has once in ten thousand blocks of
 /// a thousand; short blocks need more, of which there is no memory to save.
-pub(crate) const fn symbols_kept(source_symbols: u32) -> u32 {
+pub(super) const fn symbols_kept(source_symbols: u32) -> u32 {
     3 * source_symbols + 1024
 }
 
@@ -33,9 +33,9 @@ pub(crate) const fn symbols_kept(source_symbols: u32) -> u32 {
 /// on average; a hostile one may have a million.
 const MAX_MEAN_TERMS: usize = 64;
 
-impl Lt {
-    /// See [`FecScheme::decoder_memory`](crate::FecScheme::decoder_memory).
-    pub(crate) fn decoder_memory(self, source_symbols: u32) -> u64 {
+impl LtCode {
+    /// See [`BlockProfile::decoder_memory`](crate::BlockProfile::decoder_memory).
+    pub(super) fn decoder_memory(self, source_symbols: u32) -> u64 {
         /// A term, and as much again where a list has just grown.
         const TERM: u64 = 16;
         /// What is noted of a symbol besides.
@@ -54,7 +54,7 @@ impl Lt {
 
     /// A bound of the work to peel a block that honest symbols do not reach, and in addition what
     /// elimination takes at `k` symbols: see the tests.
-    pub(crate) fn work(self, source_symbols: u32) -> Work {
+    pub(super) fn work(self, source_symbols: u32) -> Work {
         let k = u64::from(source_symbols);
         let peeling = 2 * MAX_MEAN_TERMS as u64 * k + 10_000;
         let dense = match self.profile {
@@ -66,15 +66,16 @@ impl Lt {
 }
 
 impl LtDecoder {
-    pub(crate) fn new(code: Lt, source_symbols: u32) -> Result<Self, BlockLengthError> {
-        Ok(Self {
+    /// `source_symbols` is within the code's limits.
+    pub(super) fn new(code: LtCode, source_symbols: u32) -> Self {
+        Self {
             profile: code.profile,
-            peeler: Peeler::new(code, source_symbols)?,
+            peeler: Peeler::within(code, source_symbols),
             at_hand: BTreeSet::new(),
             waiting: Vec::new(),
             shown: (0, 0),
             plan: None,
-        })
+        }
     }
 
     fn source_symbols(&self) -> u32 {
@@ -103,13 +104,13 @@ impl LtDecoder {
     fn found(&mut self, recovery: Recovery, inputs: Vec<Esi>) -> Progress {
         let k = self.source_symbols();
         let lost = (0..k).filter(|esi| !self.at_hand.contains(esi)).map(Esi).collect();
-        let plan = Arc::new(Plan::lt(k, recovery, inputs, lost));
+        let plan = Arc::new(Plan::new(PlanIds { source_symbols: k, inputs, lost }, recovery));
         self.plan = Some(Arc::clone(&plan));
         Progress::Solved(plan)
     }
 }
 
-impl Decoder for LtDecoder {
+impl IdDecoder for LtDecoder {
     fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
         if esi.0 == u32::MAX {
             return Err(EsiError { esi, encoding_symbols: u32::MAX });

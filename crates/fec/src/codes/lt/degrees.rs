@@ -1,9 +1,9 @@
 //! The distribution of degrees, as integer thresholds.
 
-use super::{Lt, check_block_length};
-use crate::code::BlockLengthError;
+use super::{LtCode, MAX_SOURCE_SYMBOLS};
+use crate::limits::BlockLengthError;
 
-/// The distribution of degrees of an [`Lt`] code for blocks of one length.
+/// The distribution of degrees of an [`LtCode`] for blocks of one length.
 ///
 /// Weights are integers in units of 2^-48, cut off, and so are the thresholds that follow from them:
 /// a degree is the least `d` whose threshold is above a random 32-bit number.
@@ -26,8 +26,13 @@ impl Degrees {
     ///
     /// # Errors
     /// [`BlockLengthError`] if that is not 1 to 2^20.
-    pub fn new(code: Lt, source_symbols: u32) -> Result<Self, BlockLengthError> {
-        check_block_length(source_symbols)?;
+    pub fn new(code: LtCode, source_symbols: u32) -> Result<Self, BlockLengthError> {
+        BlockLengthError::check(source_symbols, MAX_SOURCE_SYMBOLS)?;
+        Ok(Self::within(code, source_symbols))
+    }
+
+    /// `source_symbols` is within the code's limits.
+    pub(super) fn within(code: LtCode, source_symbols: u32) -> Self {
         let spike = u64::from(code.spike.clamp(1, source_symbols));
         let weights =
             || (1..=spike).map(|degree| weight(&code, source_symbols.into(), spike, degree));
@@ -53,7 +58,7 @@ impl Degrees {
                 thresholds.partition_point(|&t| t <= upper << (32 - FIRST_BITS)) as u32 + 1
             })
             .collect();
-        Ok(Self { thresholds, first, mean })
+        Self { thresholds, first, mean }
     }
 
     /// The degree that a random 32-bit number stands for.
@@ -83,7 +88,7 @@ impl Degrees {
 }
 
 /// The weight of `degree`, in units of 2^-48.
-fn weight(code: &Lt, k: u64, spike: u64, degree: u64) -> u128 {
+fn weight(code: &LtCode, k: u64, spike: u64, degree: u64) -> u128 {
     let ripple = u64::from(code.ripple) << 32;
     let soliton = if degree == 1 { (1 << 48) / k } else { (1 << 48) / (degree * (degree - 1)) };
     let weight = if degree < spike {

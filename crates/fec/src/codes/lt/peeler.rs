@@ -1,8 +1,8 @@
 //! Peeling on ids alone.
 
-use super::{Lt, Rows};
-use crate::code::BlockLengthError;
+use super::{LtCode, MAX_SOURCE_SYMBOLS, Rows};
 use crate::ids::Esi;
+use crate::limits::BlockLengthError;
 
 /// Recovers source symbols as encoding symbols arrive: one block of one receiver, on ids. Symbols
 /// are not compared: one that is pushed twice counts twice.
@@ -56,16 +56,22 @@ impl Peeler {
     ///
     /// # Errors
     /// [`BlockLengthError`] if the code has no blocks of `source_symbols`.
-    pub fn new(code: Lt, source_symbols: u32) -> Result<Self, BlockLengthError> {
-        Ok(Self {
-            rows: Rows::new(code, source_symbols)?,
+    pub fn new(code: LtCode, source_symbols: u32) -> Result<Self, BlockLengthError> {
+        BlockLengthError::check(source_symbols, MAX_SOURCE_SYMBOLS)?;
+        Ok(Self::within(code, source_symbols))
+    }
+
+    /// `source_symbols` is within the code's limits.
+    pub(super) fn within(code: LtCode, source_symbols: u32) -> Self {
+        Self {
+            rows: Rows::within(code, source_symbols),
             waiting: vec![END; source_symbols as usize],
             links: Vec::new(),
             sums: Vec::new(),
             esis: Vec::new(),
             ready: Vec::new(),
             steps: Vec::new(),
-        })
+        }
     }
 
     /// Forgets all symbols, in the memory that there is.

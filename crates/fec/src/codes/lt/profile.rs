@@ -2,14 +2,14 @@
 //!
 //! Only a sender runs this: what comes out are integers that travel, so it may use floating point.
 
-use super::{Lt, Profile};
+use super::{LtCode, Profile};
 
 /// `c` and `delta` of the robust soliton distribution. They trade the mean degree against the number
 /// of symbols needed; with these a block of 10 000 takes 1.04 `k` symbols on average.
 const C: f64 = 0.03;
 const DELTA: f64 = 0.5;
 
-impl Lt {
+impl LtCode {
     /// The code for blocks of about `source_symbols` whose receivers peel: the robust soliton
     /// distribution with `c = 0.03` and `delta = 0.5`, of a mean degree of about 10 to 17.
     pub fn fast(source_symbols: u32, seed: u64) -> Self {

@@ -4,16 +4,16 @@
 //! have slots in their order, so that loading them is a walk through memory.
 
 use super::elimination::Solution;
-use super::{Peeler, Rows};
-use crate::bytes::kernel::InstructionSet;
+use super::{LtCode, Peeler, Rows};
 use crate::bytes::stripes::Stripes;
-use crate::bytes::xor_program::XorProgram;
-use crate::code::BlockLengthError;
+use crate::bytes::stripes::loading::LoadError;
+use crate::bytes::xor_program::{XorProgram, write_sums};
 use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
+use crate::plan::{self, Plan, PlanIds, Program, Run};
 
 /// Slots and what to do with them.
-pub(crate) struct Recovery {
+pub(super) struct Recovery {
     rows: Rows,
     program: XorProgram,
     /// The slot of each source symbol.
@@ -22,15 +22,13 @@ pub(crate) struct Recovery {
 
 impl Recovery {
     /// All source symbols are at hand.
-    pub(crate) fn of_source(
-        code: super::Lt,
-        source_symbols: u32,
-    ) -> Result<Self, BlockLengthError> {
-        Ok(Self {
-            rows: Rows::new(code, source_symbols)?,
+    pub(super) fn of_source(code: LtCode, source_symbols: u32) -> Plan {
+        let recovery = Self {
+            rows: Rows::within(code, source_symbols),
             program: XorProgram::default(),
             slots: (0..source_symbols).collect(),
-        })
+        };
+        Plan::new(PlanIds::of_source(source_symbols), recovery)
     }
 
     /// Peeling has recovered all. Also the symbols to load.
@@ -106,19 +104,9 @@ impl Recovery {
         }
     }
 
-    /// Slots, and scratch rows of one stripe.
-    pub(crate) fn rows(&self) -> (usize, usize) {
-        (self.slots.len(), self.program.scratch_rows())
-    }
-
-    /// Turns the inputs into source symbols.
-    pub(crate) fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
-        self.program.run(instructions, symbols);
-    }
-
     /// The slots that each of these encoding symbols is the sum of; none for the one number that is
     /// no symbol.
-    pub(crate) fn sums(&self, esis: &[Esi]) -> Lists {
+    fn sums(&self, esis: &[Esi]) -> Lists {
         let mut rows = self.rows.clone();
         let mut sums = Lists::with_capacity(esis.len(), esis.len() * TYPICAL_TERMS);
         for &esi in esis {
@@ -126,6 +114,24 @@ impl Recovery {
             sums.push(terms.iter().map(|&term| self.slots[term as usize]));
         }
         sums
+    }
+}
+
+impl Program for Recovery {
+    fn memory(&self, ids: &PlanIds, width: usize) -> usize {
+        plan::memory(self.slots.len(), self.program.scratch_rows(), ids.inputs.len(), width)
+    }
+
+    fn execute(&self, ids: &PlanIds, run: Run<'_>) -> Result<Stripes, LoadError> {
+        let instructions = run.instructions;
+        let inputs = ids.inputs.iter().copied().map(Some).zip(0..);
+        let mut symbols = run.load(self.slots.len(), inputs)?;
+        self.program.run(instructions, &mut symbols);
+        Ok(symbols)
+    }
+
+    fn write_symbols(&self, _ids: &PlanIds, symbols: plan::Rows<'_>, esis: &[Esi], out: &mut [u8]) {
+        write_sums(symbols.instructions, symbols.symbols, &self.sums(esis), out);
     }
 }
 

@@ -1,12 +1,12 @@
 //! From an encoding symbol's number to the source symbols that it is the sum of.
 
-use super::{Degrees, Lt};
-use crate::code::BlockLengthError;
+use super::{Degrees, LtCode, MAX_SOURCE_SYMBOLS};
 use crate::codes::shared::splitmix::SplitMix64;
 use crate::ids::Esi;
+use crate::limits::BlockLengthError;
 use std::sync::Arc;
 
-/// Draws the sums of an [`Lt`] code for blocks of one length.
+/// Draws the sums of an [`LtCode`] for blocks of one length.
 ///
 /// Symbol `e` has the stream of random numbers that is member `e` of the family of the code's seed.
 /// Its first number gives the degree, each other one a source symbol: `number * k >> 32`, and the
@@ -30,9 +30,15 @@ impl Rows {
     ///
     /// # Errors
     /// [`BlockLengthError`] if that is not 1 to 2^20.
-    pub fn new(code: Lt, source_symbols: u32) -> Result<Self, BlockLengthError> {
-        let degrees = Arc::new(Degrees::new(code, source_symbols)?);
-        Ok(Self { seed: code.seed, source_symbols, degrees, row: Vec::new(), seen: Vec::new() })
+    pub fn new(code: LtCode, source_symbols: u32) -> Result<Self, BlockLengthError> {
+        BlockLengthError::check(source_symbols, MAX_SOURCE_SYMBOLS)?;
+        Ok(Self::within(code, source_symbols))
+    }
+
+    /// `source_symbols` is within the code's limits.
+    pub(super) fn within(code: LtCode, source_symbols: u32) -> Self {
+        let degrees = Arc::new(Degrees::within(code, source_symbols));
+        Self { seed: code.seed, source_symbols, degrees, row: Vec::new(), seen: Vec::new() }
     }
 
     /// `k`: source symbols of a block.

@@ -4,9 +4,10 @@ use super::direct::{self, DirectPlan};
 use super::full::FullBlock;
 use super::params::Params;
 use super::planner::{Planned, plan};
+use super::recovery::Recovery;
 use super::{ENCODING_SYMBOLS, isi_of};
 use crate::bytes::kernel::InstructionSet;
-use crate::code::{Decoder, EsiError, Novelty, Progress, Work};
+use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
 use crate::plan::Plan;
 use std::collections::BTreeSet;
@@ -79,7 +80,7 @@ impl RaptorQDecoder {
         let k = self.source.len() as u32;
         let (lost, repair) = (self.lost(), || self.repair.iter().take(count).map(|&esi| Esi(esi)));
         let direct = DirectPlan::new(instructions, &self.full, k, &lost, repair())?;
-        Some(Plan::raptorq_direct(k, lost, repair(), direct))
+        Some(Recovery::directly(k, lost, repair(), direct))
     }
 
     /// Internal symbol ids of all that is known: source, padding and repair symbols, ascending.
@@ -91,7 +92,7 @@ impl RaptorQDecoder {
     }
 }
 
-impl Decoder for RaptorQDecoder {
+impl IdDecoder for RaptorQDecoder {
     fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
         if esi.0 >= ENCODING_SYMBOLS {
             return Err(EsiError { esi, encoding_symbols: ENCODING_SYMBOLS });
@@ -126,12 +127,12 @@ impl Decoder for RaptorQDecoder {
         }
         let k = self.source.len() as u32;
         let found = if self.source_count == self.source.len() {
-            Plan::raptorq_source(k, OnceLock::new())
+            Recovery::of_source(k, OnceLock::new())
         } else if let Some(plan) = self.solve_directly(budget) {
             plan
         } else {
             match plan(&self.params, &self.isis(), budget) {
-                Planned::Solved(program) => Plan::raptorq(k, self.lost(), *program),
+                Planned::Solved(program) => Recovery::by_program(k, self.lost(), *program),
                 Planned::Wanting(lack) => {
                     self.shown = (self.at_hand(), lack);
                     self.make_room(lack);

@@ -12,10 +12,13 @@ use super::full::FullBlock;
 use super::transpose::OctetRows;
 use super::{Params, isi_of};
 use crate::bytes::kernel::{Before, Coefficients, InstructionSet, Kernel, Lane, MultiplyRows, Row};
-use crate::bytes::stripes::{LINE, Line, MAX_STRIPE_LINES, Memory, Source, Stripes, load};
-use crate::code::Work;
+use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
+use crate::bytes::stripes::Stripes;
+use crate::bytes::stripes::loading::LoadError;
+use crate::decode::Work;
 use crate::field::gf256;
 use crate::ids::Esi;
+use crate::plan::Run;
 use std::ops::Range;
 
 /// A plan that computes lost source symbols from the others and as many repair symbols.
@@ -96,23 +99,15 @@ impl DirectPlan {
         BATCH + 2 * self.lost
     }
 
-    /// The lost symbols, from the symbols at hand, `inputs`.
-    ///
-    /// # Errors
-    /// The first error of `source`.
-    pub(crate) fn run<'s, S: Source<'s>>(
-        &self,
-        instructions: InstructionSet,
-        memory: Memory,
-        width: usize,
-        inputs: &[Esi],
-        mut source: S,
-    ) -> Result<Stripes, S::Error> {
-        let mut symbols = Stripes::narrow(memory, self.rows(), width, STRIPE_LINES);
+    /// The lost symbols, from the symbols available, `inputs`.
+    pub(crate) fn run(&self, inputs: &[Esi], run: Run<'_>) -> Result<Stripes, LoadError> {
+        let Run { instructions, width, scratch, source } = run;
+        let mut symbols = Stripes::narrow(scratch, self.rows(), width, STRIPE_LINES);
         (BATCH..self.rows()).for_each(|row| symbols.clear_row(row));
         let batches = inputs.chunks(BATCH).zip(self.coefficients.chunks(BATCH * self.lost));
         for (esis, coefficients) in batches {
-            load(instructions, &mut symbols, esis.iter().copied().map(Some).zip(0..), &mut source)?;
+            let mut rows = esis.iter().copied().map(Some).zip(0..);
+            source.load(instructions, &mut symbols, &mut rows)?;
             self.add(instructions, &mut symbols, coefficients, 0..BATCH);
         }
         self.add(instructions, &mut symbols, &self.inverse, BATCH..BATCH + self.lost);
@@ -201,6 +196,7 @@ impl Kernel for Eliminate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::stripes::Scratch;
     use crate::bytes::xor_program::write_sums;
     use crate::field::gf256::mul;
 
@@ -254,7 +250,7 @@ mod tests {
             let full = block.program();
             let inputs = params.k_prime as usize;
             let isis = [params.k_prime, params.k_prime + 1, 3, 1_000_000, 0];
-            let mut symbols = Stripes::new(Memory::default(), params.l as usize, inputs);
+            let mut symbols = Stripes::new(Scratch::default(), params.l as usize, inputs);
             for (input, (_, row)) in full.inputs().enumerate() {
                 let mut unit = vec![0; inputs];
                 unit[input] = 1;
@@ -263,7 +259,7 @@ mod tests {
             full.run(InstructionSet::best(), &mut symbols);
             let mut rows = vec![0; isis.len() * inputs];
             let sums = full.sums(isis.iter().copied());
-            write_sums(InstructionSet::best(), &symbols, &sums, &mut rows, inputs, 0);
+            write_sums(InstructionSet::best(), &symbols, &sums, &mut rows);
             for instructions in InstructionSet::available() {
                 let mut columns = full.coefficients(instructions, &isis);
                 for input in 0..inputs {

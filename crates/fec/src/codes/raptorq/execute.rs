@@ -4,7 +4,8 @@ use super::hdpc::{self, Symbols};
 use super::program::Program;
 use super::tuple::Tuple;
 use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
-use crate::bytes::stripes::{Line, Stripes};
+use crate::bytes::line::Line;
+use crate::bytes::stripes::Stripes;
 use crate::codes::shared::csr::Lists;
 
 impl Program {

@@ -10,7 +10,8 @@
 use super::params::Params;
 use super::tuple::rand;
 use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
-use crate::bytes::stripes::{LINE, Line, Memory, Stripes};
+use crate::bytes::line::{LINE, Line};
+use crate::bytes::stripes::{Scratch, Stripes};
 use crate::field::gf256::alpha_power;
 
 /// The two HDPC rows that have a one of their own in column `j`, for all columns but the last.
@@ -124,7 +125,7 @@ impl Coefficients {
     /// The HDPC matrix, left of its identity, times `vector`: `H` rows.
     pub(super) fn hdpc(params: &Params, pairs: &[[u8; 2]], vector: BitRows<'_>) -> Self {
         let (rows, width) = (params.h as usize, vector.words * LINE);
-        let mut products = Stripes::new(Memory::default(), rows, width);
+        let mut products = Stripes::new(Scratch::default(), rows, width);
         for index in 0..products.count() {
             let lines = products.lines(index);
             let start = products.bytes(index).start / LINE;
@@ -137,7 +138,7 @@ impl Coefficients {
 
     /// Row `i` is the sum of these rows, times row `i` of `factors`.
     pub(super) fn combine(&self, factors: &[Vec<u8>]) -> Self {
-        let mut sums = Stripes::new(Memory::default(), factors.len(), self.0.width());
+        let mut sums = Stripes::new(Scratch::default(), factors.len(), self.0.width());
         for index in 0..sums.count() {
             let kernel =
                 CombineRows { rows: self.0.stripe(index), factors, sums: sums.stripe_mut(index) };

@@ -1,7 +1,7 @@
 //! Sizes of the code of one source block (RFC 6330, sections 5.3.3.3 and 5.6).
 
 use super::tables::SYSTEMATIC_INDICES;
-use crate::code::Work;
+use crate::decode::Work;
 
 /// The sizes of RFC 6330, by their names there. All of them follow from `K'`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,6 @@ mod tests {
             assert_eq!(Params::covering(last + 1), expected, "{line}");
             last = k_prime;
         }
-        assert_eq!(last, crate::layout::RAPTORQ_MAX_SOURCE_SYMBOLS);
+        assert_eq!(last, crate::codes::raptorq::MAX_SOURCE_SYMBOLS);
     }
 }

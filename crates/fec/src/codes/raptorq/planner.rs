@@ -5,9 +5,9 @@ use super::matrix::Matrix;
 use super::params::Params;
 use super::peeling::{Peeling, peel};
 use super::program::{DenseRows, FreeColumn, Pivots, Program};
-use crate::code::Work;
 use crate::codes::shared::csr::Lists;
 use crate::codes::shared::equations::{Budget, Stop};
+use crate::decode::Work;
 
 /// What planning came to.
 pub(super) enum Planned {

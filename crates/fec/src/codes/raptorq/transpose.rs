@@ -12,7 +12,7 @@ use super::hdpc;
 use super::program::Program;
 use super::tuple::neighbors;
 use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
-use crate::bytes::stripes::{LINE, Line, MAX_STRIPE_LINES};
+use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
 use std::sync::Arc;
 
 impl Program {

@@ -1,15 +1,14 @@
 //! Which symbols of a Reed-Solomon block are at hand: any `k` suffice.
 
 use super::ReedSolomonCode;
-use crate::code::{Decoder, EsiError, Novelty, Progress, Work};
 use crate::codes::shared::linear16::Linear16;
+use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
-use crate::plan::Plan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Ids of the symbols at hand; what comes after the `k`-th is not kept.
-pub(crate) struct ReedSolomonDecoder {
+pub(super) struct ReedSolomonDecoder {
     code: ReedSolomonCode,
     /// `n`: the symbols there are.
     encoding_symbols: u32,
@@ -21,7 +20,7 @@ pub(crate) struct ReedSolomonDecoder {
 
 impl ReedSolomonDecoder {
     /// The numbers are within the code's limits.
-    pub(crate) fn new(code: ReedSolomonCode, source_symbols: u32, encoding_symbols: u32) -> Self {
+    pub(super) fn new(code: ReedSolomonCode, source_symbols: u32, encoding_symbols: u32) -> Self {
         let source = vec![false; source_symbols as usize];
         let repair = BTreeSet::new();
         Self { code, encoding_symbols, source, repair, wanted: source_symbols }
@@ -37,12 +36,12 @@ impl ReedSolomonDecoder {
     }
 
     /// What no block exceeds: ids cannot be chosen to make it harder.
-    pub(crate) fn work(code: ReedSolomonCode, source_symbols: u32) -> Work {
+    pub(super) fn work(code: ReedSolomonCode, source_symbols: u32) -> Work {
         Self::work_for(code, source_symbols, source_symbols as usize)
     }
 }
 
-impl Decoder for ReedSolomonDecoder {
+impl IdDecoder for ReedSolomonDecoder {
     fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
         if esi.0 >= self.encoding_symbols {
             return Err(EsiError { esi, encoding_symbols: self.encoding_symbols });
@@ -71,6 +70,6 @@ impl Decoder for ReedSolomonDecoder {
             return Progress::OutOfBudget;
         }
         let repair: Vec<u32> = self.repair.iter().copied().collect();
-        Progress::Solved(Arc::new(Plan::reed_solomon(self.code, k, lost, &repair)))
+        Progress::Solved(Arc::new(self.code.plan(k, lost, &repair)))
     }
 }

@@ -3,15 +3,15 @@
 use crate::bytes::kernel::{
     Before, Coefficients, InstructionSet, MultiplyOut, MultiplyRows, Symbols,
 };
-use crate::bytes::stripes::{Line, Stripes};
-use crate::codes::dispersal::Dispersal;
-use crate::codes::reed_solomon::{MAX_ENCODING_SYMBOLS, ReedSolomonCode};
+use crate::bytes::line::Line;
+use crate::bytes::stripes::Stripes;
+use crate::bytes::stripes::loading::LoadError;
 use crate::ids::Esi;
-use std::sync::OnceLock;
+use crate::plan::{self, Plan, PlanIds, Program, Rows, Run};
 
 /// Recovers the source symbols of a block, and makes any encoding symbol of them.
-pub(crate) struct Linear {
-    generator: Generator,
+pub(crate) struct Linear<G> {
+    generator: G,
     source_symbols: u32,
     /// Rows that hold another symbol than the source symbol of their number.
     replaced: Vec<u32>,
@@ -20,49 +20,41 @@ pub(crate) struct Linear {
 }
 
 /// How encoding symbols follow from source symbols.
-pub(crate) enum Generator {
-    ReedSolomon {
-        code: ReedSolomonCode,
-        /// The factors of all repair symbols (16 KB at most), once somebody asks for one.
-        repair: OnceLock<Vec<u8>>,
-    },
-    Dispersal(Dispersal),
+pub(crate) trait Generator: Send + Sync + 'static {
+    /// The factors of these symbols, none of which is a source symbol: one row for each, column by
+    /// column; zeros for those that the code does not have.
+    fn factors(&self, source_symbols: u32, esis: &[Esi]) -> Vec<u8>;
+
+    /// The same, if they lie somewhere as they are.
+    fn ready_factors(&self, _source_symbols: u32, _esis: &[Esi]) -> Option<Coefficients<'_>> {
+        None
+    }
 }
 
-impl Linear {
-    /// Source symbols `lost` are replaced by repair symbols; `recovery` is their
-    /// [`interpolation`](ReedSolomonCode::interpolation).
-    pub(crate) fn reed_solomon(
-        code: ReedSolomonCode,
+impl<G: Generator> Linear<G> {
+    /// The plan that reads `inputs`: all source symbols but `replaced`, and as many others, which are
+    /// in their rows. `recovery` has the factors of the replaced symbols.
+    pub(crate) fn plan(
+        generator: G,
         source_symbols: u32,
-        lost: Vec<u32>,
+        inputs: Vec<Esi>,
+        replaced: Vec<u32>,
         recovery: Vec<u8>,
-    ) -> Self {
-        let generator = Generator::ReedSolomon { code, repair: OnceLock::new() };
-        Self { generator, source_symbols, replaced: lost, recovery }
-    }
-
-    /// Source symbols `lost` are replaced by packets with other vectors; `recovery` has a row for
-    /// each of them.
-    pub(crate) fn dispersal(code: Dispersal, lost: Vec<u32>, recovery: Vec<u8>) -> Self {
-        let generator = Generator::Dispersal(code);
-        Self { generator, source_symbols: code.source_symbols(), replaced: lost, recovery }
+    ) -> Plan {
+        let lost = replaced.iter().copied().map(Esi).collect();
+        let ids = PlanIds { source_symbols, inputs, lost };
+        Plan::new(ids, Self { generator, source_symbols, replaced, recovery })
     }
 
     /// The rows of the inputs, which come in the order of their ESIs: first the source symbols.
-    pub(crate) fn input_rows(&self) -> impl Iterator<Item = usize> {
+    fn input_rows(&self) -> impl Iterator<Item = usize> {
         let own = |row: &u32| self.replaced.binary_search(row).is_err();
         let rows = (0..self.source_symbols).filter(own).chain(self.replaced.iter().copied());
         rows.map(|row| row as usize)
     }
 
-    /// Rows of one stripe that [`run`](Self::run) needs beside the source symbols.
-    pub(crate) fn scratch_rows(&self) -> usize {
-        self.replaced.len()
-    }
-
     /// Puts the source symbol into each row that has another.
-    pub(crate) fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
+    fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
         if self.replaced.is_empty() {
             return;
         }
@@ -84,15 +76,46 @@ impl Linear {
         }
     }
 
-    /// Writes encoding symbols, one after the other, into `out`.
-    pub(crate) fn encode(
+    fn encode_repair(
         &self,
         instructions: InstructionSet,
         symbols: &Stripes,
         esis: &[Esi],
         out: &mut [u8],
     ) {
-        let width = symbols.width();
+        let gathered;
+        let coefficients = match self.generator.ready_factors(self.source_symbols, esis) {
+            Some(coefficients) => coefficients,
+            None => {
+                gathered = self.generator.factors(self.source_symbols, esis);
+                Coefficients::new(esis.len(), &gathered)
+            }
+        };
+        for index in 0..symbols.count() {
+            let outputs =
+                Symbols { bytes: out, width: symbols.width(), columns: symbols.bytes(index) };
+            let (lanes, inputs) = (symbols.lines(index), symbols.stripe(index));
+            instructions.run(MultiplyOut { coefficients, lanes, inputs, outputs });
+        }
+    }
+}
+
+impl<G: Generator> Program for Linear<G> {
+    fn memory(&self, ids: &PlanIds, width: usize) -> usize {
+        let rows = self.source_symbols as usize;
+        plan::memory(rows, self.replaced.len(), ids.inputs.len(), width)
+    }
+
+    fn execute(&self, ids: &PlanIds, run: Run<'_>) -> Result<Stripes, LoadError> {
+        let instructions = run.instructions;
+        let inputs = ids.inputs.iter().copied().map(Some).zip(self.input_rows());
+        let mut symbols = run.load(self.source_symbols as usize, inputs)?;
+        self.run(instructions, &mut symbols);
+        Ok(symbols)
+    }
+
+    fn write_symbols(&self, _ids: &PlanIds, symbols: Rows<'_>, esis: &[Esi], out: &mut [u8]) {
+        let Rows { instructions, width, symbols } = symbols;
         let mut rest = (esis, out);
         // Runs of source symbols, and of others.
         while let [first, ..] = *rest.0 {
@@ -110,77 +133,6 @@ impl Linear {
             }
         }
     }
-
-    fn encode_repair(
-        &self,
-        instructions: InstructionSet,
-        symbols: &Stripes,
-        esis: &[Esi],
-        out: &mut [u8],
-    ) {
-        let gathered;
-        let coefficients = match self.run_of_repair(esis) {
-            Some(coefficients) => coefficients,
-            None => {
-                gathered = self.factors(esis);
-                Coefficients::new(esis.len(), &gathered)
-            }
-        };
-        for index in 0..symbols.count() {
-            let outputs =
-                Symbols { bytes: out, width: symbols.width(), columns: symbols.bytes(index) };
-            let (lanes, inputs) = (symbols.lines(index), symbols.stripe(index));
-            instructions.run(MultiplyOut { coefficients, lanes, inputs, outputs });
-        }
-    }
-
-    /// The factors of repair symbols that follow one another, as senders ask for them: they are
-    /// somewhere as they are.
-    fn run_of_repair(&self, esis: &[Esi]) -> Option<Coefficients<'_>> {
-        let Generator::ReedSolomon { code, repair } = &self.generator else { return None };
-        let k = self.source_symbols;
-        let first = esis.first()?.0 - k;
-        let range = first as usize..first as usize + esis.len();
-        let rows = repair_rows(k);
-        if range.end > rows || !esis.iter().map(|esi| esi.0).eq((k + first..).take(range.len())) {
-            return None;
-        }
-        Some(Coefficients::new(rows, all_repair(*code, k, repair)).rows(range))
-    }
-
-    /// The factors of these symbols: one row for each, column by column; zeros for those that the
-    /// code does not have.
-    fn factors(&self, esis: &[Esi]) -> Vec<u8> {
-        let k = self.source_symbols;
-        match &self.generator {
-            Generator::ReedSolomon { code, repair } => {
-                let mut factors = Vec::with_capacity(esis.len() * k as usize);
-                for column in all_repair(*code, k, repair).chunks_exact(repair_rows(k).max(1)) {
-                    let factor = |esi: &Esi| column.get((esi.0 - k) as usize);
-                    factors.extend(esis.iter().map(|esi| factor(esi).copied().unwrap_or(0)));
-                }
-                factors.resize(esis.len() * k as usize, 0);
-                factors
-            }
-            Generator::Dispersal(code) => {
-                let vectors: Vec<Vec<u8>> = esis.iter().map(|&esi| code.vector(esi)).collect();
-                (0..k as usize).flat_map(|j| vectors.iter().map(move |vector| vector[j])).collect()
-            }
-        }
-    }
-}
-
-/// Repair symbols of a block.
-fn repair_rows(source_symbols: u32) -> usize {
-    MAX_ENCODING_SYMBOLS.saturating_sub(source_symbols) as usize
-}
-
-/// The factors of all of them.
-fn all_repair(code: ReedSolomonCode, source_symbols: u32, made: &OnceLock<Vec<u8>>) -> &[u8] {
-    made.get_or_init(|| {
-        let targets: Vec<u32> = (source_symbols..MAX_ENCODING_SYMBOLS).collect();
-        code.interpolation(source_symbols, &[], &[], &targets)
-    })
 }
 
 fn copy(to: &mut [Line], from: &[Line]) {

@@ -2,14 +2,15 @@
 //!
 //! The matrix of factors is never there as a whole: it would be `k l` elements, 2 GB for the longest
 //! blocks. A factor follows from the points and the weights of one symbol at hand and one wanted
-//! ([`reed_solomon`](crate::codes::reed_solomon)), with two look-ups of a logarithm and one of a power.
+//! (`reed_solomon`), with two look-ups of a logarithm and one of a power.
 
 use crate::bytes::kernel::{InstructionSet, MultiplyWide, WIDE_ROW};
-use crate::bytes::stripes::{Memory, Stripes};
-use crate::code::Work;
-use crate::codes::reed_solomon::ReedSolomonCode;
+use crate::bytes::stripes::loading::LoadError;
+use crate::bytes::stripes::{Scratch, Stripes};
+use crate::decode::Work;
 use crate::field::gf65536::{Field, LOG_PRODUCTS_WORK, ORDER, field};
 use crate::ids::Esi;
+use crate::plan::{Plan, PlanIds, Program, Rows, Run};
 
 /// Symbols that are encoded at a time, so that they can be in the second-level cache while their
 /// planes are joined.
@@ -18,6 +19,7 @@ const ENCODED_AT_ONCE: usize = 64;
 /// Recovers the source symbols of a block, and makes any encoding symbol of them.
 pub(crate) struct Linear16 {
     source_symbols: u32,
+    encoding_symbols: u32,
     /// Source symbols that are replaced by repair symbols, ascending.
     lost: Vec<u32>,
     /// The points of the symbols in all rows, and the logarithms of the inverses of their weights.
@@ -27,8 +29,21 @@ pub(crate) struct Linear16 {
 }
 
 impl Linear16 {
-    /// Source symbols `lost`, ascending, are replaced by as many repair symbols.
-    pub(crate) fn new(source_symbols: u32, lost: Vec<u32>, repair: &[u32]) -> Self {
+    /// The plan that reads `inputs`: all source symbols but `lost`, ascending, and as many repair
+    /// symbols, of a code of `encoding_symbols`.
+    pub(crate) fn plan(
+        source_symbols: u32,
+        encoding_symbols: u32,
+        inputs: Vec<Esi>,
+        lost: Vec<u32>,
+        repair: &[u32],
+    ) -> Plan {
+        let lost_esis = lost.iter().copied().map(Esi).collect();
+        let ids = PlanIds { source_symbols, inputs, lost: lost_esis };
+        Plan::new(ids, Self::new(source_symbols, encoding_symbols, lost, repair))
+    }
+
+    fn new(source_symbols: u32, encoding_symbols: u32, lost: Vec<u32>, repair: &[u32]) -> Self {
         let mut esis: Vec<u32> = (0..source_symbols).collect();
         for (&lost, &repair) in lost.iter().zip(repair) {
             esis[lost as usize] = repair;
@@ -38,39 +53,29 @@ impl Linear16 {
         let inverse = |esi| ((ORDER - log_weight(esi)) % ORDER) as u16;
         let at_hand = esis.into_iter().map(|esi| (esi as u16, inverse(esi))).collect();
         drop(log_weight);
-        Self { source_symbols, lost, at_hand, targets }
+        Self { source_symbols, encoding_symbols, lost, at_hand, targets }
     }
 
-    /// Steps of [`new`](Self::new).
+    /// Steps of [`plan`](Self::plan).
     pub(crate) fn work(source_symbols: u32, lost: usize) -> Work {
         let directly = weights_work(source_symbols, lost);
         Work(u64::from(source_symbols) + directly.min(LOG_PRODUCTS_WORK))
     }
 
     /// The rows of the inputs, which come in the order of their ESIs: first the source symbols.
-    pub(crate) fn input_rows(&self) -> impl Iterator<Item = usize> {
+    fn input_rows(&self) -> impl Iterator<Item = usize> {
         let own = |row: &u32| self.lost.binary_search(row).is_err();
         let rows = (0..self.source_symbols).filter(own).chain(self.lost.iter().copied());
         rows.map(|row| row as usize)
     }
 
-    /// Bytes of memory for symbols of `width` bytes: all of them, and the lost ones once more.
-    pub(crate) fn memory(&self, width: usize) -> usize {
-        (self.source_symbols as usize + self.lost.len()) * 2 * plane(width)
-    }
-
-    /// The planes of all rows.
-    pub(crate) fn rows(&self, memory: Memory, width: usize) -> Stripes {
-        planes(memory, self.source_symbols as usize, width)
-    }
-
     /// Puts the source symbol into each row that has another.
-    pub(crate) fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
+    fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
         if self.lost.is_empty() {
             return;
         }
         let field = field();
-        let mut recovered = planes(Memory::default(), self.lost.len(), 2 * symbols.width());
+        let mut recovered = planes(Scratch::default(), self.lost.len(), 2 * symbols.width());
         let factor = |output: usize, input: usize| {
             let (point, inverse) = self.at_hand[input];
             let (target, weight) = self.targets[output];
@@ -85,25 +90,36 @@ impl Linear16 {
             }
         }
     }
+}
 
-    /// Writes encoding symbols of `width` bytes, one after the other, into `out`; zeros for those
-    /// that the code does not have.
-    pub(crate) fn encode(
-        &self,
-        instructions: InstructionSet,
-        symbols: &Stripes,
-        width: usize,
-        esis: &[Esi],
-        out: &mut [u8],
-    ) {
-        let n = u32::from(ReedSolomonCode::Cauchy16.max_encoding_symbols());
-        let repair = self.source_symbols..n;
+impl Program for Linear16 {
+    /// All symbols, the lost ones once more, and one that is being read.
+    fn memory(&self, _ids: &PlanIds, width: usize) -> usize {
+        (self.source_symbols as usize + self.lost.len()) * 2 * plane(width) + width
+    }
+
+    fn execute(&self, ids: &PlanIds, run: Run<'_>) -> Result<Stripes, LoadError> {
+        let Run { instructions, width, scratch, source } = run;
+        let mut symbols = planes(scratch, self.source_symbols as usize, width);
+        let mut symbol = vec![0; width];
+        for (&esi, row) in ids.inputs.iter().zip(self.input_rows()) {
+            symbol.fill(0);
+            source.read(esi, &mut symbol)?;
+            write_symbol(&mut symbols, row, &symbol);
+        }
+        self.run(instructions, &mut symbols);
+        Ok(symbols)
+    }
+
+    fn write_symbols(&self, _ids: &PlanIds, symbols: Rows<'_>, esis: &[Esi], out: &mut [u8]) {
+        let Rows { instructions, width, symbols } = symbols;
+        let repair = self.source_symbols..self.encoding_symbols;
         for (esis, out) in
             esis.chunks(ENCODED_AT_ONCE).zip(out.chunks_mut((ENCODED_AT_ONCE * width).max(1)))
         {
             let points: Vec<u16> =
                 esis.iter().filter(|esi| repair.contains(&esi.0)).map(|esi| esi.0 as u16).collect();
-            let mut encoded = planes(Memory::default(), points.len(), width);
+            let mut encoded = planes(Scratch::default(), points.len(), width);
             let (field, outputs) = (field(), &mut encoded);
             let factor = |output: usize, input: usize| {
                 field.alpha_power(ORDER - field.log(points[output] ^ input as u16))
@@ -125,13 +141,13 @@ impl Linear16 {
 }
 
 /// Puts a symbol into its planes.
-pub(crate) fn write_symbol(symbols: &mut Stripes, row: usize, bytes: &[u8]) {
+fn write_symbol(symbols: &mut Stripes, row: usize, bytes: &[u8]) {
     let (mut upper, mut lower) = (vec![0; symbols.width()], vec![0; symbols.width()]);
     let (pairs, rest) = bytes.as_chunks::<2>();
     for ((upper, lower), pair) in upper.iter_mut().zip(&mut lower).zip(pairs) {
         [*upper, *lower] = *pair;
     }
-    // Columns of an odd number are nobody's elements: see `Plan::execute`.
+    // Columns of an odd number are nobody's elements: see [`Plan`].
     if let ([byte], Some(upper)) = (rest, upper.get_mut(pairs.len())) {
         *upper = *byte;
     }
@@ -159,8 +175,8 @@ fn plane(width: usize) -> usize {
 }
 
 /// Two rows for each of `count` symbols of `width` bytes.
-fn planes(memory: Memory, count: usize, width: usize) -> Stripes {
-    Stripes::narrow(memory, 2 * count, plane(width), WIDE_ROW / crate::bytes::stripes::LINE)
+fn planes(scratch: Scratch, count: usize, width: usize) -> Stripes {
+    Stripes::narrow(scratch, 2 * count, plane(width), WIDE_ROW / crate::bytes::line::LINE)
 }
 
 /// Logarithms looked up if the weights are summed up symbol by symbol.

@@ -2,12 +2,12 @@
 
 use super::recovery::Recovery;
 use super::{Graph, Peeler, Peeling};
-use crate::code::{Decoder, EsiError, Novelty, Progress, Work};
+use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::Esi;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanIds};
 use std::sync::Arc;
 
-/// Peels as symbols arrive: what a [`solve`](Decoder::solve) has found out is never done again.
+/// Peels as symbols arrive: what a [`solve`](IdDecoder::solve) has found out is never done again.
 pub(crate) struct TornadoDecoder {
     peeler: Peeler,
     /// For each encoding symbol, whether it was pushed.
@@ -36,11 +36,11 @@ impl TornadoDecoder {
         let lost: Vec<Esi> = lost.collect();
         let graph = Arc::clone(self.peeler.graph());
         let (recovery, inputs) = Recovery::of_lost(graph, &self.at_hand, self.peeler.steps());
-        Plan::tornado(recovery, inputs, lost)
+        Plan::new(PlanIds { source_symbols: k as u32, inputs, lost }, recovery)
     }
 }
 
-impl Decoder for TornadoDecoder {
+impl IdDecoder for TornadoDecoder {
     fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
         let encoding_symbols = self.at_hand.len() as u32;
         let here =

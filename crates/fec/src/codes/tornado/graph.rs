@@ -1,6 +1,6 @@
 //! Graphs: which symbols each check symbol is the sum of.
 
-use super::Tornado;
+use super::TornadoCode;
 use crate::codes::shared::csr::Lists;
 use crate::codes::shared::splitmix::{SplitMix64, shuffle};
 
@@ -22,7 +22,7 @@ use crate::codes::shared::splitmix::{SplitMix64, shuffle};
 /// 32 000 + 96 000 edges. Everything is computed in integers.
 #[derive(Debug)]
 pub struct Graph {
-    code: Tornado,
+    code: TornadoCode,
     source_symbols: u32,
     first_checks: u32,
     /// For each check, first checks first, the symbols that it is the sum of.
@@ -35,7 +35,7 @@ pub struct Graph {
 
 impl Graph {
     /// `source_symbols` is within the code's limits.
-    pub(super) fn new(code: Tornado, source_symbols: u32) -> Self {
+    pub(super) fn new(code: TornadoCode, source_symbols: u32) -> Self {
         let (k, c) = (source_symbols, u32::from(code.stretch_factor));
         let first_checks = first_checks(k, c);
         let last_checks = (c - 1) * k - first_checks;
@@ -77,7 +77,7 @@ impl Graph {
     }
 
     /// The code whose graph this is.
-    pub fn code(&self) -> Tornado {
+    pub fn code(&self) -> TornadoCode {
         self.code
     }
 

@@ -1,7 +1,7 @@
 //! Peeling on ids alone.
 
 use super::Graph;
-use crate::code::EsiError;
+use crate::decode::EsiError;
 use crate::ids::Esi;
 use std::sync::Arc;
 

@@ -2,16 +2,17 @@
 
 use super::Graph;
 use super::peeler::Step;
-use crate::bytes::kernel::InstructionSet;
 use crate::bytes::stripes::Stripes;
-use crate::bytes::xor_program::XorProgram;
+use crate::bytes::stripes::loading::LoadError;
+use crate::bytes::xor_program::{XorProgram, write_sums};
 use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
+use crate::plan::{self, Plan, PlanIds, Program, Rows, Run};
 use std::sync::Arc;
 
 /// Rows and what to do with them: the source symbols first, then the first checks that are needed.
 /// Last checks need no rows: one that is at hand is loaded into the row of the symbol it recovers.
-pub(crate) struct Recovery {
+pub(super) struct Recovery {
     graph: Arc<Graph>,
     program: XorProgram,
     /// The row that each input is loaded into.
@@ -26,19 +27,20 @@ const NO_ROW: u32 = u32::MAX;
 impl Recovery {
     /// All source symbols are at hand: what is left to do is to sum up the first checks, which the
     /// last ones are sums of.
-    pub(crate) fn of_source(graph: Arc<Graph>) -> Self {
+    pub(super) fn of_source(graph: Arc<Graph>) -> Plan {
         let (k, first_checks) = (graph.source_symbols(), graph.first_checks());
         let mut program = XorProgram::with_capacity(first_checks as usize, graph.edges());
         for check in 0..first_checks {
             program.set_slot(k + check, graph.terms(check).iter().copied());
         }
-        Self {
+        let recovery = Self {
             program,
             input_rows: (0..k).collect(),
             first_rows: (k..k + first_checks).collect(),
             rows: (k + first_checks) as usize,
             graph,
-        }
+        };
+        Plan::new(PlanIds::of_source(k), recovery)
     }
 
     /// The symbols `at_hand`, a flag for each, recover all source symbols in these steps. Also the
@@ -107,28 +109,8 @@ impl Recovery {
         (Self { graph, program, input_rows, first_rows, rows: rows as usize }, inputs)
     }
 
-    /// `k`: source symbols of the block.
-    pub(crate) fn source_symbols(&self) -> u32 {
-        self.graph.source_symbols()
-    }
-
-    /// Rows, and scratch rows of one stripe.
-    pub(crate) fn rows(&self) -> (usize, usize) {
-        (self.rows, self.program.scratch_rows())
-    }
-
-    /// The row that each input is loaded into, in the order of the inputs.
-    pub(crate) fn input_rows(&self) -> &[u32] {
-        &self.input_rows
-    }
-
-    /// Turns the inputs into source symbols and first checks.
-    pub(crate) fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
-        self.program.run(instructions, symbols);
-    }
-
     /// The rows that each of these encoding symbols is the sum of; none for those that do not exist.
-    pub(crate) fn sums(&self, esis: &[Esi]) -> Lists {
+    fn sums(&self, esis: &[Esi]) -> Lists {
         let k = self.graph.source_symbols();
         let mut sums = Lists::with_capacity(esis.len(), esis.len() * TYPICAL_TERMS);
         for esi in esis {
@@ -159,6 +141,24 @@ impl Recovery {
                 }
             }
         }
+    }
+}
+
+impl Program for Recovery {
+    fn memory(&self, ids: &PlanIds, width: usize) -> usize {
+        plan::memory(self.rows, self.program.scratch_rows(), ids.inputs.len(), width)
+    }
+
+    fn execute(&self, ids: &PlanIds, run: Run<'_>) -> Result<Stripes, LoadError> {
+        let instructions = run.instructions;
+        let rows = self.input_rows.iter().map(|&row| row as usize);
+        let mut symbols = run.load(self.rows, ids.inputs.iter().copied().map(Some).zip(rows))?;
+        self.program.run(instructions, &mut symbols);
+        Ok(symbols)
+    }
+
+    fn write_symbols(&self, _ids: &PlanIds, symbols: Rows<'_>, esis: &[Esi], out: &mut [u8]) {
+        write_sums(symbols.instructions, symbols.symbols, &self.sums(esis), out);
     }
 }
 

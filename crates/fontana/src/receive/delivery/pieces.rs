@@ -77,13 +77,15 @@ fn split(manifest: &Manifest, toi: u32, range: Range<u64>) -> Vec<(Sbn, Range<u6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_fec::{FecScheme, Oti};
     use fontana_wire::{Entry, Hash, ManifestObject, Metadata, RelativePath};
 
     #[test]
     fn a_file_with_holes_in_two_objects_is_cut_at_its_blocks_and_numbered_in_its_order() {
         let object = |toi, blocks: u8| {
-            let scheme = FecScheme::RaptorQ { source_blocks: blocks, sub_blocks: 1, alignment: 1 };
+            let scheme =
+                FecScheme::RaptorQ(RaptorQ { source_blocks: blocks, sub_blocks: 1, alignment: 1 });
             let oti = Oti { transfer_length: 100, symbol_size: 10, scheme };
             let block_hashes = vec![Hash([0; 32]); blocks.into()];
             ManifestObject { toi, oti, block_hashes }

@@ -1,4 +1,5 @@
 use super::*;
+use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_store::Selection;
 use fontana_wire::{Hash, Manifest, ManifestObject, Metadata, RelativePath, Segment, SymlinkEntry};
@@ -19,7 +20,7 @@ fn extent(toi: u32, object_offset: u64, length: u64) -> Segment {
 /// Object 1 holds `bundle/a` and `bundle/b`; objects 2 and 3 hold `large`; `zeros` has no bytes.
 fn manifest() -> Manifest {
     let object = |toi| {
-        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 };
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
         let oti = Oti { transfer_length: 100, symbol_size: 10, scheme };
         ManifestObject { toi, oti, block_hashes: vec![Hash([0; 32])] }
     };

@@ -292,6 +292,7 @@ fn apply_entry(entry: PlannedEntry, staging: &Staging) -> Result<(), StagingErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fontana_fec::codes::no_code::NoCode;
     use fontana_fec::{Esi, FecScheme, Oti, Sbn};
     use fontana_store::{StagingOptions, TargetDirectory};
     use fontana_wire::{BlockHasher, Entry, FileEntry, ManifestObject, Metadata, RelativePath};
@@ -301,7 +302,7 @@ mod tests {
 
     /// Opens one file of one block, as a receiver does.
     fn open(target: &Path) -> (TreeTarget, Opened) {
-        let scheme = FecScheme::NoCode { max_source_block_length: 4 };
+        let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 4 });
         let oti = Oti { transfer_length: 64, symbol_size: 16, scheme };
         let mut hasher = BlockHasher::new();
         hasher.update(CONTENT);

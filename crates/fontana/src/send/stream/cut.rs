@@ -6,7 +6,8 @@
 
 use crate::error::{Error, IoError};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use fontana_fec::{Encoder, Esi, FecScheme, PlanCache};
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{Esi, FecScheme, Lent, PlanCache, Scratch};
 use fontana_net::thread::spawn;
 use fontana_proto::repair_symbols;
 use fontana_wire::{BlockHasher, Hash};
@@ -116,16 +117,11 @@ impl Cutter {
         let symbols = source.len().div_ceil(size);
         source.resize(symbols * size, 0);
         let k = symbols as u32;
-        let failed = |error: io::Error| Error::system("encode a fragment")(error);
-        let scheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 };
-        let plan = plans.source_plan(scheme, k).map_err(|error| failed(io::Error::other(error)))?;
-        let block = plan
-            .execute(size, |esi: Esi, out: &mut [u8]| {
-                let at = esi.0 as usize * size;
-                out.copy_from_slice(source.get(at..at + size).ok_or(())?);
-                Ok::<(), ()>(())
-            })
-            .map_err(|()| failed(io::Error::other("a source symbol is missing")))?;
+        let failed = |error| Error::system("encode a fragment")(io::Error::other(error));
+        let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
+        let plan = plans.source_plan(scheme, k).map_err(failed)?;
+        let symbol = |esi: Esi| source.get(esi.0 as usize * size..).unwrap_or_default();
+        let Ok(block) = plan.execute(size, Lent(symbol), Scratch::default());
         let mut repair = vec![0; repair_symbols(k, self.repair_permille) as usize * size];
         for (esi, symbol) in (k..).map(Esi).zip(repair.chunks_exact_mut(size)) {
             block.write_symbol(esi, symbol);

@@ -1,10 +1,11 @@
 //! The codes at work on bytes.
 
 use super::super::carousel::shuffle;
-use fontana_fec::lt::Lt;
-use fontana_fec::tornado::Tornado;
-use fontana_fec::xor_cauchy::XorCauchy;
-use fontana_fec::{BlockLengthError, Encoder, Esi, FecScheme, Memory, Plan, PlanCache, Progress};
+use fontana_fec::codes::lt::{Lt, LtCode};
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+use fontana_fec::codes::xor_cauchy::XorCauchy;
+use fontana_fec::{BlockLengthError, Esi, FecScheme, Plan, PlanCache, Progress, Scratch};
 use fontana_proto::SplitMix64;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -87,7 +88,8 @@ fn exchanged(k: u32) -> (Vec<u32>, Vec<u32>) {
     (0..k).step_by(2).map(|esi| (esi, k + esi)).unzip()
 }
 
-const RAPTORQ: FecScheme = FecScheme::RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 8 };
+const RAPTORQ: FecScheme =
+    FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 8 });
 
 /// A file in one block of a code of ours: Tornado Z, LT or RaptorQ.
 pub(crate) struct Fountain {
@@ -103,18 +105,21 @@ pub(crate) struct Fountain {
     repair: Vec<u8>,
     received: Vec<Esi>,
     recovered: Vec<u8>,
-    memory: Memory,
+    scratch: Scratch,
 }
 
 impl Fountain {
     /// All of them with files of `k` packets; if asked to, ready to decode.
     pub(super) fn all(k: u32, direction: Direction, random: &mut SplitMix64) -> Vec<Self> {
         let max_source_block_length = k;
-        let lt = |code| FecScheme::Lt { max_source_block_length, code };
+        let lt = |code| FecScheme::Lt(Lt { max_source_block_length, code });
         let schemes = [
-            ("Tornado Z", FecScheme::Tornado { max_source_block_length, code: Tornado::Z }),
-            ("LT (fast)", lt(Lt::fast(k, 1))),
-            ("LT (strict)", lt(Lt::strict(k, 1))),
+            (
+                "Tornado Z",
+                FecScheme::Tornado(Tornado { max_source_block_length, code: TornadoCode::Z }),
+            ),
+            ("LT (fast)", lt(LtCode::fast(k, 1))),
+            ("LT (strict)", lt(LtCode::strict(k, 1))),
             ("RaptorQ", RAPTORQ),
         ];
         let made = schemes
@@ -136,8 +141,11 @@ impl Fountain {
         random: &mut SplitMix64,
     ) -> Result<Self, BlockLengthError> {
         let plans = PlanCache::new(1);
-        let repair_symbols =
-            if direction == Direction::Decode && !scheme.is_systematic() { k + k / 4 } else { k };
+        let repair_symbols = if direction == Direction::Decode && !scheme.profile().is_systematic {
+            k + k / 4
+        } else {
+            k
+        };
         let mut this = Self {
             name,
             scheme,
@@ -148,7 +156,7 @@ impl Fountain {
             repair: vec![0; repair_symbols as usize * SYMBOL_SIZE],
             received: Vec::new(),
             recovered: Vec::new(),
-            memory: Memory::default(),
+            scratch: Scratch::default(),
         };
         if direction == Direction::Decode {
             this.run(Direction::Encode);
@@ -167,7 +175,7 @@ impl Fountain {
         let k = self.encoding.source_symbols();
         let mut repair = self.repair_esis.clone();
         shuffle(&mut repair, random);
-        let arriving: Vec<Esi> = if self.scheme.is_systematic() {
+        let arriving: Vec<Esi> = if self.scheme.profile().is_systematic {
             let mut source: Vec<Esi> = (0..k).map(Esi).collect();
             shuffle(&mut source, random);
             source.into_iter().zip(repair).flat_map(|(source, repair)| [source, repair]).collect()
@@ -188,15 +196,15 @@ impl Fountain {
     /// Makes `k` repair symbols, or the lost source symbols.
     pub(crate) fn run(&mut self, direction: Direction) {
         let k = self.encoding.source_symbols();
-        let memory = std::mem::take(&mut self.memory);
+        let scratch = std::mem::take(&mut self.scratch);
         if direction == Direction::Encode {
             let load = |esi: Esi, out: &mut [u8]| {
                 out.copy_from_slice(symbol(&self.source, esi.0));
                 Ok::<_, Infallible>(())
             };
-            let Ok(block) = self.encoding.execute_in(memory, SYMBOL_SIZE, load);
+            let Ok(block) = self.encoding.execute(SYMBOL_SIZE, load, scratch);
             block.write_symbols(&self.repair_esis, &mut self.repair);
-            self.memory = block.into_memory();
+            self.scratch = block.into_scratch();
             return;
         }
         let Some(plan) = self.plan() else { return };
@@ -207,9 +215,9 @@ impl Fountain {
             });
             Ok::<_, Infallible>(())
         };
-        let Ok(block) = plan.recover_in(memory, SYMBOL_SIZE, load);
+        let Ok(block) = plan.recover(SYMBOL_SIZE, load, scratch);
         block.write_symbols(0..plan.lost().len(), &mut self.recovered);
-        self.memory = block.into_memory();
+        self.scratch = block.into_scratch();
     }
 
     fn plan(&self) -> Option<Arc<Plan>> {
@@ -218,7 +226,7 @@ impl Fountain {
         for &esi in &self.received {
             decoder.push(esi).ok()?;
         }
-        match decoder.solve(self.scheme.work(k)) {
+        match decoder.solve(self.scheme.block_profile(k).work) {
             Progress::Solved(plan) => Some(plan),
             Progress::Wanting(_) | Progress::OutOfBudget => None,
         }

@@ -7,7 +7,7 @@
 //! and a window's far end is so far beyond its place that x rows determine about the first x columns:
 //! the beginning of the line can be solved while its end has not been sent.
 
-use fontana_fec::RAPTORQ_DEGREE_BOUNDS;
+use fontana_fec::codes::raptorq::DEGREE_BOUNDS;
 use fontana_proto::SplitMix64;
 use std::ops::Range;
 
@@ -124,7 +124,7 @@ impl Line {
         let mut random = SplitMix64::new(self.seed, esi.into());
         let Range { start, end: reach } = self.columns_of(esi);
         let number = random.below(1 << 20);
-        let degree = RAPTORQ_DEGREE_BOUNDS.partition_point(|&bound| bound <= number);
+        let degree = DEGREE_BOUNDS.partition_point(|&bound| bound <= number);
         row.clear();
         draw(row, degree, start, reach, &mut random);
         let among = |column| scale(column, self.permanent, self.lt_columns);

@@ -7,7 +7,7 @@
 use super::line::Line;
 use super::matrix::Matrix;
 use super::wave::{Name, Steps, Wave};
-use fontana_fec::{Memory, Stripes, XorProgram};
+use fontana_fec::{Scratch, Stripes, XorProgram};
 
 /// Batches in a window: long enough that running a program costs more than starting it, short
 /// against the windows that must be kept anyway.
@@ -46,7 +46,7 @@ pub(super) fn recover(
         received,
         size,
         columns,
-        stripes: Stripes::new(Memory::default(), WINDOWS * line.window() as usize, size),
+        stripes: Stripes::new(Scratch::default(), WINDOWS * line.window() as usize, size),
         program: XorProgram::default(),
         of_columns: vec![NONE; line.columns() as usize],
         of_pivots: vec![NONE; line.columns() as usize],
@@ -155,7 +155,7 @@ impl Arena<'_> {
     }
 
     fn grow(&mut self) {
-        let mut larger = Stripes::new(Memory::default(), 2 * self.stripes.rows(), self.size);
+        let mut larger = Stripes::new(Scratch::default(), 2 * self.stripes.rows(), self.size);
         let mut symbol = vec![0; self.size];
         for row in 0..self.used {
             self.stripes.read_row(row, &mut symbol);

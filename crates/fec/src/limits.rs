@@ -1,0 +1,129 @@
+//! What a code allows of an object and its blocks, and why a description of one is refused.
+
+/// How an object is cut into source blocks, and what the code allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectLimits {
+    pub(crate) partition: Partition,
+    /// Most source symbols of a block.
+    pub(crate) max_source_symbols: u32,
+    /// Most bytes of an object.
+    pub(crate) max_transfer_length: u64,
+    /// How a source symbol is laid out in its block.
+    pub(crate) interleaving: Interleaving,
+}
+
+/// What decides about the number of source blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Partition {
+    /// There are so many.
+    BlockCount(u32),
+    /// Blocks have at most so many source symbols.
+    BlockLength {
+        /// `B`.
+        max_source_block_length: u32,
+        /// Most blocks.
+        max_blocks: u32,
+    },
+}
+
+/// The sub-blocks of a source block (RFC 6330, section 4.4.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interleaving {
+    /// `N`: parts of a source symbol that do not lie beside each other in the object.
+    pub(crate) sub_blocks: u16,
+    /// `Al`: bytes that are never torn apart.
+    pub(crate) alignment: u8,
+}
+
+impl Interleaving {
+    /// Source symbols lie in the object as they are.
+    pub(crate) const NONE: Self = Self { sub_blocks: 1, alignment: 1 };
+}
+
+/// Transfer lengths have 48 bits in EXT_FTI.
+pub const MAX_TRANSFER_LENGTH: u64 = (1 << 48) - 1;
+
+/// Checks `B`, the maximum source block length.
+pub(crate) fn check_block_length_limit(max_source_block_length: u32) -> Result<u32, OtiError> {
+    match max_source_block_length {
+        0 => Err(OtiError::Zero("the maximum source block length")),
+        length => Ok(length),
+    }
+}
+
+/// Why an [`Oti`](crate::Oti) describes no object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OtiError {
+    /// A symbol must have at least one byte.
+    #[error("symbols of 0 bytes")]
+    SymbolSize,
+    /// A parameter that divides something is zero.
+    #[error("{0} is 0")]
+    Zero(&'static str),
+    /// RaptorQ's symbols must be a whole number of alignment units, and sub-symbols at least one;
+    /// those of Reed-Solomon over GF(2^16) a whole number of elements.
+    #[error(
+        "{symbol_size}-byte symbols cannot hold {sub_blocks} sub-symbols aligned to {alignment}"
+    )]
+    Alignment {
+        /// Bytes in a symbol.
+        symbol_size: u16,
+        /// Sub-blocks asked for.
+        sub_blocks: u16,
+        /// Alignment asked for.
+        alignment: u8,
+    },
+    /// A source block would have more symbols than the code allows.
+    #[error("source blocks of {actual} symbols, the code allows {limit}")]
+    BlockLength {
+        /// Symbols in the largest block.
+        actual: u64,
+        /// The code's limit.
+        limit: u32,
+    },
+    /// A block would have more encoding symbols than the code has.
+    #[error("blocks of {actual} encoding symbols, the code has {limit}")]
+    EncodingSymbols {
+        /// How many are described.
+        actual: u16,
+        /// The code's limit.
+        limit: u16,
+    },
+    /// More source blocks than there are block numbers, or more than there are symbols.
+    #[error("{actual} source blocks, at most {limit} are possible")]
+    BlockCount {
+        /// Blocks described.
+        actual: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// Longer than the 48 bits (40 for RaptorQ) that carry it.
+    #[error("an object of {actual} bytes, the code allows {limit}")]
+    TransferLength {
+        /// Bytes described.
+        actual: u64,
+        /// The code's limit.
+        limit: u64,
+    },
+}
+
+/// A number of source symbols that the code cannot make a block of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a source block of {actual} symbols, the code takes 1 to {limit}")]
+pub struct BlockLengthError {
+    /// What was asked for.
+    pub actual: u32,
+    /// The longest block of the code.
+    pub limit: u32,
+}
+
+impl BlockLengthError {
+    /// Checks that a block of `source_symbols` has 1 to `limit` of them.
+    pub(crate) fn check(source_symbols: u32, limit: u32) -> Result<(), Self> {
+        if (1..=limit).contains(&source_symbols) {
+            Ok(())
+        } else {
+            Err(Self { actual: source_symbols, limit })
+        }
+    }
+}
