@@ -1,12 +1,44 @@
 //! Erasure codes: a source block in, encoding symbols out, and back.
 //!
-//! A code works in two steps that never mix. On *ids* it finds out whether the symbols that arrived
-//! suffice and how to combine them: a [`Decoder`] is told ESIs and answers with a [`Plan`]. On
-//! *bytes* the plan is then executed, over as many columns at a time as the caller has memory for.
-//! The encoder is the same thing: the plan of a block whose source symbols are all there.
+//! A code works in two steps. On *ids* it finds out whether the symbols that arrived suffice and how
+//! to combine them: an [`IdDecoder`] takes ESIs and answers with a [`Plan`]. On *bytes* the plan is
+//! then executed, over as many columns at a time as the caller has memory for. An encoder is the plan
+//! of a block whose source symbols are all available. Two ends that hold the same [`Oti`] give every
+//! symbol the same name. Nothing here reads a clock, starts a thread or draws a random number, and
+//! nothing that a peer sends can make it panic.
 //!
-//! Two ends that hold the same [`Oti`] name every symbol alike. Nothing here reads a clock, starts
-//! a thread or draws a random number, and nothing that a peer sends can make it panic.
+//! ```
+//! use fontana_fec::codes::raptorq::RaptorQ;
+//! use fontana_fec::simple::{BlockDecoder, encode};
+//! use fontana_fec::{Esi, FecScheme};
+//!
+//! let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
+//! let block = b"fair water flows to everyone";
+//! let symbols = encode(scheme, block, 4)?;
+//!
+//! // The first two of the seven source symbols are lost; repair symbols replace them.
+//! let mut decoder = BlockDecoder::new(scheme, block.len(), 4)?;
+//! let mut received = None;
+//! for esi in (2..).map(Esi) {
+//!     let mut symbol = [0; 4];
+//!     symbols.write_symbol(esi, &mut symbol);
+//!     received = decoder.push(esi, &symbol)?;
+//!     if received.is_some() {
+//!         break;
+//!     }
+//! }
+//! assert_eq!(received.as_deref(), Some(&block[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`simple`] | one block in memory |
+//! | [`codes`] | a page for each code: [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
+//! | `scheme`, `code` | [`FecScheme`], the list of codes, and what every code offers |
+//! | `ids`, `oti`, `layout`, `parameters` | names of symbols, and the geometry of objects |
+//! | `decode`, `plan` | [`IdDecoder`], [`Plan`], [`PlanCache`] |
+//! | `bytes`, `field` | stripes of symbols, SIMD kernels, finite fields |
 
 mod bytes;
 mod code;
@@ -20,6 +52,7 @@ mod oti;
 mod parameters;
 mod plan;
 mod scheme;
+pub mod simple;
 
 pub use bytes::stripes::loading::{Lent, SymbolSource};
 pub use bytes::stripes::{Scratch, Stripes};

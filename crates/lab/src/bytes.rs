@@ -1,6 +1,7 @@
 //! Real bytes for short runs: the other runs of a swarm are on ids, where a wrong byte cannot even
 //! occur.
 
+use fontana_fec::simple::decode_block;
 use fontana_fec::{Esi, Intermediate, ObjectLayout, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::{
     BlockId, BlockOutcome, Committed, Finished, Instant, JobRunner, Opening, ReceiveDone,
@@ -170,30 +171,17 @@ impl ByteRunner {
     fn recover(&mut self, block: BlockId, recipe: Recipe) -> Result<ReceiveDone, &'static str> {
         let plan = recipe.into_plan().ok_or("a block that was solved before and is not now")?;
         let layout = self.originals.layout(block.toi).ok_or("a block of an unknown object")?;
-        let (size, k) = (usize::from(layout.oti().symbol_size), plan.source_symbols());
-        let mut bytes = vec![0; k as usize * size];
-        // A block that an earlier run verified is complete on the disk.
-        if let Some(complete) = self.complete.get(&block) {
-            bytes[..complete.len()].copy_from_slice(complete);
-        }
+        let size = usize::from(layout.oti().symbol_size);
         let placed = self.placed.remove(&block).unwrap_or_default();
-        for (esi, out) in (0..k).map(Esi).zip(bytes.chunks_exact_mut(size)) {
-            if let Some(symbol) = placed.get(&esi) {
-                out.copy_from_slice(&symbol.bytes);
-            }
-        }
-        if !plan.lost().is_empty() {
-            let load = |esi: Esi, out: &mut [u8]| {
-                let symbol = placed.get(&esi).ok_or("a plan that uses what was not placed")?;
-                out.copy_from_slice(&symbol.bytes);
-                Ok(())
-            };
-            let found = plan.recover(size, load, Scratch::default())?;
-            for (index, esi) in plan.lost().iter().enumerate() {
-                let out = &mut bytes[esi.0 as usize * size..][..size];
-                found.write_symbols(index..index + 1, out);
-            }
-        }
+        // A block that an earlier run verified is complete on the disk.
+        let complete = self.complete.get(&block).map_or(&[][..], Vec::as_slice);
+        let source = |esi: Esi| complete.get(esi.0 as usize * size..).filter(|s| !s.is_empty());
+        let symbol = |esi: Esi| {
+            let placed = placed.get(&esi).map(|symbol| symbol.bytes.as_slice());
+            placed.or_else(|| source(esi))
+        };
+        let mut bytes = decode_block(&plan, size, symbol)
+            .map_err(|_| "a plan that uses what was not placed")?;
         let range = layout.block_range(block.sbn).ok_or("a block that the object does not have")?;
         bytes.truncate((range.end - range.start) as usize);
         let hash = hash(&bytes);

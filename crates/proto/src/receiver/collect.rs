@@ -1,7 +1,9 @@
 //! Control objects on the receiving side: collected in memory, decoded on the spot.
 
-use fontana_fec::{Esi, IdDecoder, Novelty, ObjectLayout, Oti, Progress, Sbn, Scratch};
+use fontana_fec::simple::BlockDecoder;
+use fontana_fec::{Esi, ObjectLayout, Oti, Sbn};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Collects the symbols of one control object.
 #[derive(Debug)]
@@ -14,7 +16,7 @@ pub(super) struct Collector {
 
 #[derive(Debug)]
 enum Block {
-    Open { decoder: Box<dyn IdDecoder>, symbols: BTreeMap<Esi, Vec<u8>> },
+    Open(Box<BlockDecoder>),
     Whole,
 }
 
@@ -46,40 +48,19 @@ impl Collector {
         if !symbol_fits(&self.layout, sbn, esi, symbol.len()) {
             return None;
         }
-        let decoder = oti.scheme.decoder(k).ok()?;
-        let block = self
-            .blocks
-            .entry(sbn)
-            .or_insert_with(|| Block::Open { decoder, symbols: BTreeMap::new() });
-        let Block::Open { decoder, symbols } = block else { return None };
-        if decoder.push(esi) != Ok(Novelty::Fresh) {
-            return None;
-        }
+        let block = match self.blocks.entry(sbn) {
+            Entry::Occupied(block) => block.into_mut(),
+            Entry::Vacant(block) => {
+                let decoder = BlockDecoder::new(oti.scheme, k as usize * size, oti.symbol_size);
+                block.insert(Block::Open(Box::new(decoder.ok()?)))
+            }
+        };
+        let Block::Open(decoder) = block else { return None };
         let mut padded = symbol.to_vec();
         padded.resize(size, 0);
-        symbols.insert(esi, padded);
-        if decoder.symbols_wanted() > 0 {
-            return None;
-        }
-        let Progress::Solved(plan) = decoder.solve(oti.scheme.block_profile(k).work) else {
-            return None;
-        };
-        if !plan.lost().is_empty() {
-            let load = |esi: Esi, out: &mut [u8]| {
-                let symbol = symbols.get(&esi).ok_or(())?;
-                out.copy_from_slice(symbol);
-                Ok::<(), ()>(())
-            };
-            let recovered = plan.recover(size, load, Scratch::default()).ok()?;
-            for (index, &esi) in plan.lost().iter().enumerate() {
-                let mut symbol = vec![0; size];
-                recovered.write_symbols(index..index + 1, &mut symbol);
-                symbols.insert(esi, symbol);
-            }
-        }
+        let symbols = decoder.push(esi, &padded).ok()??;
         self.bytes.resize(oti.transfer_length as usize, 0);
-        for esi in (0..k).map(Esi) {
-            let symbol = symbols.get(&esi)?;
+        for (esi, symbol) in (0..k).map(Esi).zip(symbols.chunks_exact(size)) {
             for piece in self.layout.symbol_pieces(sbn, esi) {
                 let to = piece.in_object.start as usize..piece.in_object.end as usize;
                 let from = piece.in_symbol.start..piece.in_symbol.start + to.len();

@@ -4,6 +4,7 @@
 
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::simple::decode_block;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::{
     Acceptance, BatchId, BlockId, Category, ChannelClock, ChannelId, Committed, ControlObject,
@@ -564,23 +565,8 @@ impl ReceiverDriver {
                 let plan = recipe.into_plan().expect("solved before");
                 let placed = self.placed.remove(&block).unwrap_or_default();
                 let layout = self.layouts[&block.toi];
-                let load = |esi: Esi, out: &mut [u8]| {
-                    out.copy_from_slice(&placed[&esi]);
-                    Ok::<(), ()>(())
-                };
-                let k = layout.source_symbols(block.sbn).unwrap();
-                let size = usize::from(T);
-                let mut bytes = vec![0; k as usize * size];
-                for (esi, out) in (0..k).map(Esi).zip(bytes.chunks_exact_mut(size)) {
-                    placed.get(&esi).inspect(|symbol| out.copy_from_slice(symbol));
-                }
-                if !plan.lost().is_empty() {
-                    let recovered = plan.recover(size, load, Scratch::default()).unwrap();
-                    for (index, esi) in plan.lost().iter().enumerate() {
-                        let out = &mut bytes[esi.0 as usize * size..][..size];
-                        recovered.write_symbols(index..index + 1, out);
-                    }
-                }
+                let symbol = |esi| placed.get(&esi).map(Vec::as_slice);
+                let mut bytes = decode_block(&plan, T.into(), symbol).unwrap();
                 let range = layout.block_range(block.sbn).unwrap();
                 bytes.truncate((range.end - range.start) as usize);
                 let hash = hash(&bytes);
