@@ -1,16 +1,16 @@
 //! What makes a verified file appear under its name. The crate's page tells the order and why.
 
+use crate::attributes::{FileAttributes, set_metadata};
 use crate::directories::Changed;
-use crate::extents::FileIndex;
 use crate::failure::StagingError;
 use crate::failure::failed;
+use crate::ids::FileIndex;
 use crate::staging::Staging;
 use crate::staging::{StagedFile, State};
 use crate::sys;
 use crate::target::TargetName;
-use crate::timestamp::Timestamp;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,22 +19,6 @@ use std::sync::atomic::Ordering;
 /// More files than this that are settled together are first synced with everything else on their file
 /// system: then none of them waits for a journal commit of the file system of its own (milliseconds).
 const MANY_FILES: usize = 64;
-
-/// What a file is given when it is committed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileAttributes {
-    /// Permission bits. The process's umask applies; set-user-id, set-group-id and sticky bits are
-    /// dropped.
-    pub mode: u32,
-    /// Time of last modification; `None` leaves the time of receiving.
-    pub modified: Option<Timestamp>,
-}
-
-impl Default for FileAttributes {
-    fn default() -> Self {
-        Self { mode: 0o644, modified: None }
-    }
-}
 
 impl Staging {
     /// Makes verified files appear under their names, in the order that the [crate] describes, and
@@ -203,22 +187,6 @@ fn set_attributes(
     // What the umask left of the bits that were asked for when the file was created.
     let created = Mode::from_raw_mode(rustix::fs::fstat(file)?.st_mode & 0o777);
     set_metadata(file, created, attributes)
-}
-
-/// Gives a file or directory its time, and of its permission bits those that are `permitted`.
-pub(crate) fn set_metadata(
-    file: &OwnedFd,
-    permitted: Mode,
-    attributes: &FileAttributes,
-) -> rustix::io::Result<()> {
-    if let Some(Timestamp { seconds, nanoseconds }) = attributes.modified {
-        let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
-        let modified = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.min(999_999_999).into() };
-        let times = Timestamps { last_access: omit, last_modification: modified };
-        rustix::fs::futimens(file, &times)?;
-    }
-    let mode = Mode::from_raw_mode(permitted.as_raw_mode() & attributes.mode & 0o777);
-    rustix::fs::fchmod(file, mode)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! A directory that was there before is entered and otherwise left as it was, unless files may be
 //! replaced too.
 
-use crate::commit::FileAttributes;
-use crate::commit::set_metadata;
+use crate::attributes::{FileAttributes, set_metadata};
+use crate::directory_table::Directory;
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::journal::Note;
@@ -16,72 +16,13 @@ use crate::target::sync_directory;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The directories that received files are in, or that are received themselves.
-#[derive(Debug, Default)]
-pub(crate) struct Directories(Mutex<BTreeMap<TargetName, Directory>>);
-
-#[derive(Debug)]
-struct Directory {
-    /// For the journal: how many were added before.
-    number: u32,
-    /// What it is given at the end; `None` if it is only known from what is in it.
-    attributes: Option<FileAttributes>,
-    /// Made by this reception, in this life or an earlier one.
-    made: bool,
-    /// False if only what is not received needs it: it then has its number, and is not made.
-    wanted: bool,
-}
+use std::collections::BTreeSet;
 
 /// What a directory is given that nothing is said of: what `mkdir` would.
 const BARE: FileAttributes = FileAttributes { mode: 0o777, modified: None };
 
-/// Directories with new names in them, which are not on the medium yet; `None` is the target.
+/// Directories with new names in them, which are not synced yet; `None` is the target.
 pub(crate) type Changed = BTreeSet<Option<TargetName>>;
-
-impl Directories {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TargetName, Directory>> {
-        // Every change is complete in itself.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds the directories above a name.
-    pub(crate) fn add_above(&self, name: &TargetName, made: &BTreeSet<u32>) {
-        for parent in name.parents() {
-            self.add(parent, None, made, true);
-        }
-    }
-
-    /// Whether something was added that is in it, or it itself.
-    pub(crate) fn contains(&self, name: &TargetName) -> bool {
-        self.lock().contains_key(name)
-    }
-
-    /// Numbers the directories above a name that is not received.
-    pub(crate) fn pass_over_above(&self, name: &TargetName, made: &BTreeSet<u32>) {
-        for parent in name.parents() {
-            self.add(parent, None, made, false);
-        }
-    }
-
-    fn add(
-        &self,
-        name: TargetName,
-        attributes: Option<FileAttributes>,
-        made: &BTreeSet<u32>,
-        wanted: bool,
-    ) {
-        let mut all = self.lock();
-        let number = all.len() as u32;
-        let made = made.contains(&number);
-        let new = Directory { number, attributes: None, made, wanted };
-        let directory = all.entry(name).or_insert(new);
-        directory.attributes = attributes.or(directory.attributes);
-        directory.wanted |= wanted;
-    }
-}
 
 impl Staging {
     /// Adds a directory that is to be there at the end, with these attributes if it was not there

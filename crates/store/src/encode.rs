@@ -1,9 +1,9 @@
 //! Encoding symbols of a block, made from the files on the disk.
 
 use crate::buffered::ReadAhead;
+use crate::geometry::GeometryError;
 use crate::object_source::ObjectSource;
 use crate::passes::column_passes;
-use crate::placement::GeometryError;
 use crate::placement::check_size;
 use crate::source::SourceError;
 use fontana_fec::{BlockLengthError, Esi, Intermediate, Plan, PlanCache, Sbn, Scratch};

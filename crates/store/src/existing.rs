@@ -3,8 +3,7 @@
 //! A file is reached past no symbolic link, like everything in the target, and is only ever read:
 //! what it holds is the same or it is not, and then another file takes its name.
 
-use crate::commit::FileAttributes;
-use crate::commit::set_metadata;
+use crate::attributes::{FileAttributes, set_metadata};
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::staging::Staging;

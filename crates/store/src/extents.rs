@@ -3,11 +3,8 @@
 //! An object is one file, a fragment of a file, or several small files bundled; both ends describe
 //! it by the same list, laid end to end.
 
-use crate::placement::GeometryError;
-
-/// A file of the caller's list, counted from 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileIndex(pub u32);
+use crate::geometry::GeometryError;
+use crate::ids::FileIndex;
 
 /// Consecutive bytes of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,7 +1,7 @@
 //! What can go wrong with a disk, in the classes that call for different answers.
 
-use crate::placement::GeometryError;
-use crate::target::NameError;
+use crate::geometry::GeometryError;
+use crate::target::name::NameError;
 use fontana_proto::Category;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};

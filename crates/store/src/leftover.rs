@@ -7,6 +7,7 @@ use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::journal::{Journal, Kept};
 use crate::staging::Staging;
+use crate::staging::layout::{DESCRIPTION, is_tag};
 use crate::sys;
 use crate::target::STAGING_PREFIX;
 use crate::target::TargetDirectory;
@@ -14,18 +15,6 @@ use crate::timestamp::Timestamp;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
-
-/// Longest tag: a 256-bit hash in hexadecimal.
-pub(crate) const MAX_TAG: usize = 64;
-
-/// Whether a staging directory may be named by it.
-pub(crate) fn is_tag(tag: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    (1..=MAX_TAG).contains(&tag.len()) && tag.bytes().all(allowed)
-}
-
-/// The description's name in the staging directory.
-pub(crate) const DESCRIPTION: &str = "manifest";
 
 /// A staging directory that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -110,17 +110,21 @@
 //! few fixed buffers; open descriptors are kept in bounded caches. All of it may be
 //! shared between threads; none is started here.
 
+mod attributes;
 mod boot;
 mod buffered;
 mod commit;
 mod device;
 mod directories;
+mod directory_table;
 mod encode;
 mod enter;
 mod existing;
 mod extents;
 mod failure;
+mod geometry;
 mod growing;
+mod ids;
 mod journal;
 mod leftover;
 mod memo;
@@ -139,17 +143,18 @@ mod sys;
 mod target;
 mod timestamp;
 
-pub use commit::FileAttributes;
+pub use attributes::FileAttributes;
 pub use device::Device;
 pub use encode::{Allowance, EncodeError, ObjectEncoder};
 pub use existing::{Correction, ExistingFile};
-pub use extents::{Extent, Extents, FileIndex};
+pub use extents::{Extent, Extents};
 pub use failure::{Room, StagingError};
+pub use geometry::GeometryError;
 pub use growing::GrowingFile;
+pub use ids::FileIndex;
 pub use journal::{Kept, KeptBlock, Note};
 pub use leftover::Leftover;
 pub use object_source::ObjectSource;
-pub use placement::GeometryError;
 pub use rustix::io::Errno;
 pub use scan::{Filter, Found, ScanError, Tree, TreeEntry};
 pub use selection::Selection;

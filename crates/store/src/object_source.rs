@@ -2,7 +2,7 @@
 
 use crate::buffered::for_each_chunk;
 use crate::extents::Extents;
-use crate::placement::GeometryError;
+use crate::geometry::GeometryError;
 use crate::placement::{Placement, check_size};
 use crate::source::{SourceError, SourceFiles};
 use fontana_fec::{Esi, ObjectLayout, Sbn};

@@ -5,8 +5,8 @@
 //! are gone, whatever the journal says of them. Their symbols must be received again: a symbol that
 //! is read as zeros makes its whole block wrong.
 
-use crate::extents::FileIndex;
 use crate::failure::StagingError;
+use crate::ids::FileIndex;
 use crate::journal::{Kept, KeptBlock, Note};
 use crate::staged_object::StagedObject;
 use crate::staging::Staging;

@@ -2,8 +2,8 @@
 
 use crate::buffered::{CHUNK, ReadAhead, WriteBehind};
 use crate::failure::StagingError;
+use crate::geometry::GeometryError;
 use crate::passes::column_passes;
-use crate::placement::GeometryError;
 use crate::staged_object::StagedObject;
 use fontana_fec::{Esi, Plan, Sbn, Scratch};
 use fontana_proto::SymbolPlace;

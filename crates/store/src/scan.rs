@@ -26,7 +26,7 @@
 //! Patterns are those of `.gitignore`, by the crate `ignore`; they are relative to each directory
 //! that was named, and a path that was named itself is sent whatever they say.
 
-use crate::extents::FileIndex;
+use crate::ids::FileIndex;
 use crate::source::{SourceError, SourceFiles};
 use crate::timestamp::Timestamp;
 use fontana_proto::Category;

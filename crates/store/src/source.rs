@@ -1,9 +1,9 @@
 //! The files that are sent: opened once, known again, never trusted to stay as they were.
 
-use crate::extents::FileIndex;
 use crate::failure::category_of;
+use crate::geometry::GeometryError;
+use crate::ids::FileIndex;
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
-use crate::placement::GeometryError;
 use crate::sys;
 use crate::timestamp::Timestamp;
 use fontana_proto::Category;

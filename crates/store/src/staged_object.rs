@@ -1,9 +1,10 @@
 //! An object that is received: source symbols at their final places, repair symbols in a spool.
 
 use crate::buffered::for_each_chunk;
-use crate::extents::{Extents, FileIndex};
+use crate::extents::Extents;
 use crate::failure::StagingError;
-use crate::placement::GeometryError;
+use crate::geometry::GeometryError;
+use crate::ids::FileIndex;
 use crate::placement::{Placement, check_size};
 use crate::staging::spool::Spool;
 use crate::staging::{StagedFile, Staging};

@@ -6,20 +6,20 @@
 //! `0.repair`, ...), whatever the sender calls them. A lock keeps a second receiver out. What a
 //! failed receiver leaves there is kept.
 
-use crate::commit::FileAttributes;
+use crate::attributes::FileAttributes;
 use crate::device::Device;
-use crate::directories::Directories;
+use crate::directory_table::Directories;
 use crate::enter::{Entered, LOCK};
-use crate::extents::FileIndex;
 use crate::failure::StagingError;
 use crate::failure::{Room, failed};
+use crate::geometry::GeometryError;
+use crate::ids::FileIndex;
 use crate::journal::{JOURNAL, Journal, Kept, Note};
-use crate::leftover::{DESCRIPTION, MAX_TAG, is_tag};
 use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
-use crate::placement::GeometryError;
 use crate::sys;
 use crate::target::NameError;
 use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
+use layout::{DESCRIPTION, MAX_TAG, is_tag};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 mod add;
+pub(crate) mod layout;
 pub(crate) mod spool;
 mod sync;
 

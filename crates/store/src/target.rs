@@ -4,7 +4,7 @@
 //! (`target/walk.rs`), so that no name and nobody who changes directories meanwhile leads a write
 //! outside.
 
-mod name;
+pub(crate) mod name;
 mod walk;
 
 pub(crate) use name::STAGING_PREFIX;

@@ -2,11 +2,11 @@
 //! taken are refused here, so that nobody receives for an hour what has no place.
 
 use super::{Key, LEAST_RESERVED, StagedFile, State};
-use crate::commit::FileAttributes;
+use crate::attributes::FileAttributes;
 use crate::device::Device;
-use crate::extents::FileIndex;
 use crate::failure::StagingError;
 use crate::failure::{Room, failed};
+use crate::ids::FileIndex;
 use crate::staging::Staging;
 use crate::target::{NameError, TargetName};
 use rustix::fs::{AtFlags, FileType};

@@ -2,7 +2,7 @@
 
 use super::{StagedFile, Staging};
 use crate::failure::StagingError;
-use crate::placement::GeometryError;
+use crate::geometry::GeometryError;
 use fontana_fec::{ObjectLayout, Sbn};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,37 @@
+//! Permissions and times of files and directories.
+
+use crate::timestamp::Timestamp;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, Timespec, Timestamps};
+
+/// The permissions and the time that a file or directory gets when it is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileAttributes {
+    /// Permission bits. The process's umask applies; set-user-id, set-group-id and sticky bits are
+    /// dropped.
+    pub mode: u32,
+    /// Time of last modification; `None` leaves the time of receiving.
+    pub modified: Option<Timestamp>,
+}
+
+impl Default for FileAttributes {
+    fn default() -> Self {
+        Self { mode: 0o644, modified: None }
+    }
+}
+
+/// Sets the time of a file or directory, and those of its permission bits that are `permitted`.
+pub(crate) fn set_metadata(
+    file: &OwnedFd,
+    permitted: Mode,
+    attributes: &FileAttributes,
+) -> rustix::io::Result<()> {
+    if let Some(Timestamp { seconds, nanoseconds }) = attributes.modified {
+        let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+        let modified = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.min(999_999_999).into() };
+        let times = Timestamps { last_access: omit, last_modification: modified };
+        rustix::fs::futimens(file, &times)?;
+    }
+    let mode = Mode::from_raw_mode(permitted.as_raw_mode() & attributes.mode & 0o777);
+    rustix::fs::fchmod(file, mode)
+}

@@ -1,0 +1,84 @@
+//! Errors of the geometry of objects and files.
+
+use crate::ids::FileIndex;
+use fontana_fec::{Esi, Sbn};
+
+/// Numbers that describe no object, or nothing in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GeometryError {
+    /// The extents do not hold as many bytes as the object has.
+    #[error("the extents hold {actual} bytes, the object has {expected}")]
+    Length {
+        /// Bytes of the object.
+        expected: u64,
+        /// Bytes of all extents.
+        actual: u64,
+    },
+    /// An offset or a sum of lengths has more than 64 bits.
+    #[error("an extent ends beyond 2^64")]
+    Overflow,
+    /// Two extents of an object share bytes of a file.
+    #[error("two extents hold byte {offset} of file {}", .file.0)]
+    Overlap {
+        /// The file.
+        file: FileIndex,
+        /// The first byte that is in both.
+        offset: u64,
+    },
+    /// An extent ends behind the end of its file.
+    #[error("an extent ends at byte {end} of file {}, which has {length}", .file.0)]
+    BeyondFile {
+        /// The file.
+        file: FileIndex,
+        /// Where the extent ends.
+        end: u64,
+        /// Bytes of the file.
+        length: u64,
+    },
+    /// There is no file of this index.
+    #[error("there is no file {}", .0.0)]
+    NoSuchFile(FileIndex),
+    /// The object has no source block of this number.
+    #[error("the object has no source block {}", .0.0)]
+    NoSuchBlock(Sbn),
+    /// The block has no such encoding symbol, or not of the kind asked for.
+    #[error("source block {} has no such symbol as {}", .sbn.0, .esi.0)]
+    NoSuchSymbol {
+        /// The block.
+        sbn: Sbn,
+        /// The symbol.
+        esi: Esi,
+    },
+    /// The bytes given are not as many as the symbols or columns they stand for.
+    #[error("{actual} bytes where {expected} were due")]
+    Size {
+        /// Bytes that the symbols or columns have.
+        expected: usize,
+        /// Bytes given.
+        actual: usize,
+    },
+    /// The plan is for blocks of another length.
+    #[error("a plan for {actual} source symbols and a block of {expected}")]
+    Plan {
+        /// Source symbols of the block.
+        expected: u32,
+        /// Source symbols that the plan is for.
+        actual: u32,
+    },
+    /// Columns that a symbol does not have.
+    #[error("columns up to {end} of symbols of {symbol_size} bytes")]
+    Columns {
+        /// One more than the last column asked for.
+        end: usize,
+        /// Columns of a symbol.
+        symbol_size: usize,
+    },
+    /// The spool has fewer slots for a block.
+    #[error("repair slot {slot} of a spool with {limit} slots to a block")]
+    NoSuchSlot {
+        /// The slot asked for.
+        slot: u32,
+        /// Slots of a block.
+        limit: u32,
+    },
+}

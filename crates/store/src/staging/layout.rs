@@ -1,0 +1,13 @@
+//! Names of staging directories and of what is in them.
+
+/// Longest tag: a 256-bit hash in hexadecimal.
+pub(crate) const MAX_TAG: usize = 64;
+
+/// Whether a staging directory may be named by it.
+pub(crate) fn is_tag(tag: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=MAX_TAG).contains(&tag.len()) && tag.bytes().all(allowed)
+}
+
+/// The description's name in the staging directory.
+pub(crate) const DESCRIPTION: &str = "manifest";
