@@ -1,6 +1,6 @@
 //! Where packets go to or come from, as people write it.
 
-use crate::console::Failure;
+use crate::failure::Failure;
 use fontana::{DEFAULT_GROUP, Outcome};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 

@@ -1,7 +1,8 @@
 //! Completion scripts and manual pages, from the same definitions as the command line itself.
 
 use crate::args::Arguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
+use crate::failure::Failure;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use fontana::Outcome;

@@ -1,9 +1,10 @@
 //! `fontana demo`: one sender and five receivers on this machine, with real sockets and files.
 
 use crate::args::DemoArguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
 use crate::events::{DemoEvent, seconds, verdict};
 use crate::exit;
+use crate::failure::Failure;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Rate, Time};
 use fontana::net::ThreadError;

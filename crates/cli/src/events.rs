@@ -9,8 +9,8 @@ mod relay;
 pub(crate) use lab::LabEvent;
 pub(crate) use relay::RelayEvent;
 
-use crate::console::Failure;
 use crate::exit;
+use crate::failure::Failure;
 use fontana::wire::{Manifest, Printable, PublicKey, StreamIndex, Toi};
 use fontana::{
     Interrupted, Offer, Outcome, ReceiveProgress, ReceiveSummary, Rejection, SendProgress,

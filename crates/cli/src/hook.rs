@@ -5,7 +5,7 @@
 //! is empty, and what it prints goes to standard error, so that standard output stays ours. It is
 //! waited for, for as long as it takes.
 
-use crate::console::Failure;
+use crate::failure::Failure;
 use fontana::{Outcome, ReceiveSummary, SessionKey, wire::Manifest};
 use std::ffi::{OsStr, OsString};
 use std::io;

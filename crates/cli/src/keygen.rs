@@ -1,6 +1,7 @@
 //! `fontana keygen`.
 
-use crate::console::{Console, Failure};
+use crate::console::Console;
+use crate::failure::Failure;
 use fontana::Outcome;
 use std::fs::OpenOptions;
 use std::io::{self, Write};

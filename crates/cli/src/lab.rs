@@ -4,9 +4,10 @@ mod relay;
 mod swarm;
 
 use crate::args::{LabArguments, LabCommand, LabMergeArguments, LabRunArguments};
-use crate::console::{Console, Failure};
+use crate::console::Console;
 use crate::events::{LabEvent as Line, seconds};
 use crate::exit;
+use crate::failure::Failure;
 use crate::progress;
 use fontana::net::{FrameError, NamespaceError};
 use fontana::{Outcome, Stop};

@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod events;
 mod exit;
+mod failure;
 mod hints;
 mod hook;
 mod keygen;
@@ -25,7 +26,8 @@ mod units;
 
 use args::{Arguments, Command, Talk};
 use clap::Parser;
-use console::{Console, Failure};
+use console::Console;
+use failure::Failure;
 use fontana::{Outcome, Stop};
 use std::path::Path;
 use std::process::ExitCode;

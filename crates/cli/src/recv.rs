@@ -2,8 +2,9 @@
 
 use crate::address;
 use crate::args::ReceiveArguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
 use crate::events::{self, Content, ReceiveEvent as Line};
+use crate::failure::Failure;
 use crate::hook::{Described, Hook};
 use crate::progress::{OncePerSecond, ReceiveBar, received};
 use crate::send::listing;

@@ -2,8 +2,9 @@
 //! itself; here one sees what there is, and removes what nobody wants any more.
 
 use crate::args::ResumeArguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
 use crate::events::ResumeEvent as Line;
+use crate::failure::Failure;
 use crate::units::{Bytes, Count, Percent, Time};
 use fontana::wire::Printable;
 use fontana::{Interrupted, Outcome};

@@ -1,9 +1,10 @@
 //! `fontana send`.
 
 use crate::args::{Fec, SendArguments};
-use crate::console::{Console, Failure};
+use crate::console::Console;
 use crate::events::{SendEvent, Sent, passes, seconds, verdict};
 use crate::exit;
+use crate::failure::Failure;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Rate, Time};

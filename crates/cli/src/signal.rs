@@ -1,7 +1,7 @@
 //! Signals: the first one asks the session to stop, the second one ends the program.
 
-use crate::console::Failure;
 use crate::exit;
+use crate::failure::Failure;
 use fontana::net::thread::spawn;
 use fontana::{Outcome, Stop};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

@@ -22,6 +22,7 @@ mod send;
 mod stdin_copy;
 mod stop;
 mod system;
+mod versions;
 mod watch;
 
 pub use error::{Error, ErrorKind, IoError, LayerError, SetupError, TransferError};
@@ -40,7 +41,7 @@ pub use outcome::Outcome;
 pub use reach::{DEFAULT_GROUP, Reach};
 pub use receive::{
     Delivery, Ended, ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress,
-    ReceiveSession, ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss, Versions,
+    ReceiveSession, ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss,
 };
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{
@@ -49,5 +50,6 @@ pub use send::{
 pub use stdin_copy::StdinCopy;
 pub use stop::Stop;
 pub use system::generate_key;
+pub use versions::Versions;
 pub use watch::{FolderEvent, FolderSummary, SendFolder, lasting_ticket, send_folder};
 pub use watch::{ReceiveWatch, WatchEvent, WatchSummary, watch};

@@ -18,7 +18,8 @@ use crate::outcome::Outcome;
 use crate::reach::Listening;
 use crate::reach::Reach;
 use crate::stop::Stop;
-use crate::watch::KeptMark;
+use crate::versions::Versions;
+use crate::watch::kept_mark::KeptMark;
 use crossbeam_channel::{Receiver as ChannelReceiver, Sender as ChannelSender, unbounded};
 use fontana_net::{BufferShortfall, ReceiveSocket, receiver::DEFAULT_RECEIVE_BUFFER};
 use fontana_proto::{
@@ -57,20 +58,6 @@ pub struct SimulatedLoss {
     pub probability: f64,
     /// Which ones.
     pub seed: u64,
-}
-
-/// Which versions are taken of what a publisher signs. A directory that versions were
-/// [followed](crate::watch) into has a high-water mark: the newest that was completed in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Versions {
-    /// None that is older than the mark, if there is one; it rises with what is received.
-    #[default]
-    NotOlder,
-    /// Only those above the mark, which is made if there is none. Files that earlier versions have
-    /// brought are replaced, others only with [`ReceiveOptions::overwrite`].
-    Newer,
-    /// Whatever comes; a mark stays as it is.
-    Any,
 }
 
 /// What to receive, and where to. Everything has a safe default.

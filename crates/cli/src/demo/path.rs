@@ -3,7 +3,7 @@
 
 use super::RECEIVERS;
 use crate::args::DemoPath;
-use crate::console::Failure;
+use crate::failure::Failure;
 use fontana::net::{Interface, Interfaces, IpVersion, doctor};
 use fontana::{Outcome, Reach};
 use std::fmt;

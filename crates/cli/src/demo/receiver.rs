@@ -1,7 +1,8 @@
 //! The five receivers.
 
 use super::{DEADLINE, MEMORY};
-use crate::console::{Console, Failure};
+use crate::console::Console;
+use crate::failure::Failure;
 use crate::progress::ReceiveBar;
 use fontana::wire::Ticket;
 use fontana::{

@@ -1,8 +1,9 @@
 //! `fontana lab relay`: a simulated link between two real interfaces, until it is stopped.
 
 use crate::args::LabRelayArguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
 use crate::events::{RelayEvent as Event, rounded, seconds};
+use crate::failure::Failure;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Time};
 use fontana::net::{FrameError, Interface, Interfaces};

@@ -1,9 +1,10 @@
 //! `fontana lab swarm`: random worlds, and what must hold in all of them.
 
 use crate::args::LabSwarmArguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
 use crate::events::{LabEvent as Line, seconds};
 use crate::exit;
+use crate::failure::Failure;
 use crate::progress;
 use fontana::Outcome;
 use fontana_lab::swarm::{Played, Swarm, Tally, digest, play};

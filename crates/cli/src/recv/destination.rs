@@ -1,7 +1,8 @@
 //! `recv --to`: standard output, or a device, which has to be confirmed.
 
 use crate::args::ReceiveArguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
+use crate::failure::Failure;
 use crate::units::Bytes;
 use fontana::{Device, Error, Outcome, ReceiveOptions, ReceiveSession};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Why a reception did not succeed, and what to do about it, in words.
 
 use crate::args::ReceiveArguments;
-use crate::console::Failure;
+use crate::failure::Failure;
 use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
 use fontana::{Error, MetadataMode, Outcome, ReceiveSummary, Rejection, Verified};

@@ -3,9 +3,10 @@
 use super::explain::Circumstances;
 use super::{Watch, begin};
 use crate::args::ReceiveArguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
 use crate::events::{ReceiveEvent as Line, rounded, seconds};
 use crate::exit;
+use crate::failure::Failure;
 use crate::hook::{Described, Hook};
 use crate::progress::OncePerSecond;
 use crate::signal::stop_on_signals;

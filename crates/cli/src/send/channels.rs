@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::args::{CongestionScheme, SendArguments};
-use crate::console::Failure;
+use crate::failure::Failure;
 use fontana::wire::{ChannelGroups, MAX_CHANNELS};
 use fontana::{Layering, LayeringScheme, Outcome, Reach};
 use std::collections::BTreeSet;

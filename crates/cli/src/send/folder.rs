@@ -2,7 +2,8 @@
 
 use super::{MtuWarning, Outline, Watch};
 use crate::args::SendArguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
+use crate::failure::Failure;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
 use fontana::{

@@ -1,7 +1,7 @@
 //! The file of `fontana send --manifest`: a manifest as it travels, for other lives and mirrors of a
 //! sender.
 
-use crate::console::Failure;
+use crate::failure::Failure;
 use fontana::Outcome;
 use fontana::wire::{Manifest, ManifestLimits};
 use std::fs::{File, Permissions};

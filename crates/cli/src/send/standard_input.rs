@@ -1,7 +1,8 @@
 //! `fontana send -`: standard input, sent as it comes, or read to its end first.
 
 use crate::args::SendArguments;
-use crate::console::{Console, Failure};
+use crate::console::Console;
+use crate::failure::Failure;
 use crate::units::Bytes;
 use fontana::{Outcome, SendOptions, StdinCopy};
 use std::io::{self, IsTerminal};

@@ -2,9 +2,10 @@
 
 use super::{Outline, standard_input};
 use crate::args::{Fec, ProfileArgument, SendArguments};
-use crate::console::{Console, Failure};
+use crate::console::Console;
 use crate::events::{SendEvent, Sent, seconds, verdict};
 use crate::exit;
+use crate::failure::Failure;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Rate, Time};

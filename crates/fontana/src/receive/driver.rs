@@ -10,12 +10,13 @@ use super::threads::{Reports, Threads, WorkerShare, report_channels};
 use super::worker::{Attempt, WorkerJob, WorkerReport};
 use super::{
     Command, ReceiveEvent, ReceiveOptions, ReceiveProgress, ReceiveSession, ReceiveSummary,
-    SILENCE, SimulatedLoss, Versions,
+    SILENCE, SimulatedLoss,
 };
 use crate::error::Error;
 use crate::reach::Listening;
 use crate::resume::known_manifest;
 use crate::stop::Stop;
+use crate::versions::Versions;
 use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};

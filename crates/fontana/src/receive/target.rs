@@ -10,7 +10,7 @@ use super::object::Opened;
 use super::staging_root::StagingRoot;
 use crate::error::Error;
 use crate::stop::Stop;
-use crate::watch::KeptMark;
+use crate::watch::kept_mark::KeptMark;
 use crossbeam_channel::{Receiver, Sender};
 use device::DeviceTarget;
 use fcast::FcastTarget;

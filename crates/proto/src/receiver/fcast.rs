@@ -11,7 +11,7 @@
 //! [`Committed::Descriptor`]: crate::Committed::Descriptor
 
 use super::download::Download;
-use super::feed::FeedState;
+use super::feed_state::FeedState;
 use super::flute::Demand;
 use super::{Chosen, Receiver};
 use crate::endpoint::SessionKey;

@@ -1,6 +1,7 @@
 //! One session as it is heard: where it stands, and what was kept of it before it was known.
 
 use super::collect::Collector;
+use super::feed_state::FeedState;
 use super::flute::Tables;
 use crate::endpoint::BlockId;
 use crate::endpoint::SessionKey;
@@ -100,19 +101,6 @@ impl Feeds {
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Feed> {
         self.iter_mut().map(|(_, feed)| feed)
     }
-}
-
-/// What a receiver wants of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FeedState {
-    /// It is not known yet what it carries.
-    Unknown,
-    /// Its manifest is known; the application has not been heard on it.
-    Offered,
-    /// It carries what is being received.
-    Chosen,
-    /// It carries something else.
-    Refused,
 }
 
 /// A symbol that arrived before it was known where it goes.

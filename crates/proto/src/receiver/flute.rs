@@ -10,7 +10,7 @@
 //! `Complete`, which few senders ever say.
 
 use super::collect::Collector;
-use super::feed::FeedState;
+use super::feed_state::FeedState;
 use super::{Chosen, Receiver, ReceiverLimits};
 use crate::endpoint::SessionKey;
 use crate::event::{FileRefusal, ReceiverEvent, ReceiverOutput, Rejection};

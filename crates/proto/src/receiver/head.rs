@@ -1,6 +1,6 @@
 //! Session heads: which of them are believed, and what they change.
 
-use super::feed::FeedState;
+use super::feed_state::FeedState;
 use super::{Chosen, Expectation, MetadataMode, Receiver};
 use crate::endpoint::SessionKey;
 use crate::event::Rejection;

@@ -6,7 +6,7 @@
 //! changes nothing.
 
 use super::collect::Collector;
-use super::feed::FeedState;
+use super::feed_state::FeedState;
 use super::{Chosen, Phase, Receiver};
 use crate::endpoint::SessionKey;
 use crate::event::{ReceiverEvent, ReceiverOutput, Rejection, StreamBreak, Verified};

@@ -11,7 +11,7 @@ use crate::receive::saved;
 use crate::receive::staging_root::StagingRoot;
 use crate::receive::target::report::TargetReport;
 use crate::stop::Stop;
-use crate::watch::KeptMark;
+use crate::watch::kept_mark::KeptMark;
 use crossbeam_channel::Sender;
 use fontana_store::{
     Correction, FileIndex, Kept, KeptBlock, Note, Selection, Staging, StagingError,

@@ -1,0 +1,72 @@
+//! The high-water mark while a directory is received into.
+
+use super::mark::Mark;
+use crate::error::{Error, SetupError};
+use crate::versions::Versions;
+use fontana_store::TargetDirectory;
+use fontana_wire::PublicKey;
+use std::collections::BTreeSet;
+
+/// The high-water mark of the publisher that is received, in its directory.
+#[derive(Debug)]
+pub(crate) struct KeptMark {
+    publisher: PublicKey,
+    mark: Mark,
+    follows: bool,
+}
+
+impl KeptMark {
+    /// What there is to mind: nothing without a publisher, and nothing for those who want any
+    /// version or come to a directory without a mark.
+    pub(crate) fn open(
+        target: &TargetDirectory,
+        publisher: Option<PublicKey>,
+        versions: Versions,
+    ) -> Result<Option<Self>, Error> {
+        let follows = versions == Versions::Newer;
+        let publisher = match publisher {
+            None if follows => return Err(SetupError::NoPublisher.into()),
+            Some(publisher) if versions != Versions::Any => publisher,
+            _ => return Ok(None),
+        };
+        let mark = Mark::read(target, &publisher)?;
+        let mark = if follows { Some(mark.unwrap_or_default()) } else { mark };
+        Ok(mark.map(|mark| Self { publisher, mark, follows }))
+    }
+
+    /// The version that what is received must be above.
+    pub(crate) fn newer_than(&self) -> Option<u64> {
+        match self.follows {
+            true => self.mark.version,
+            false => self.mark.version.and_then(|version| version.checked_sub(1)),
+        }
+    }
+
+    /// Names that a newer version may take.
+    pub(crate) fn replaceable(&self) -> BTreeSet<Vec<u8>> {
+        if self.follows { self.mark.names.clone() } else { BTreeSet::new() }
+    }
+
+    /// Remembers names that are about to appear.
+    pub(crate) fn add_names<'n>(
+        &mut self,
+        target: &TargetDirectory,
+        names: impl Iterator<Item = &'n [u8]>,
+    ) -> Result<(), Error> {
+        let before = self.mark.names.len();
+        self.mark.names.extend(names.map(<[u8]>::to_vec));
+        if self.mark.names.len() > before {
+            self.mark.write(target, &self.publisher)?;
+        }
+        Ok(())
+    }
+
+    /// Remembers that a version is complete.
+    pub(crate) fn raise(&mut self, target: &TargetDirectory, version: u64) -> Result<(), Error> {
+        if self.mark.version.is_none_or(|mark| mark < version) {
+            self.mark.version = Some(version);
+            self.mark.write(target, &self.publisher)?;
+        }
+        Ok(())
+    }
+}
