@@ -21,4 +21,3 @@ pub mod raptorq;
 pub mod reed_solomon;
 pub(crate) mod shared;
 pub mod tornado;
-pub mod xor_cauchy;

@@ -38,7 +38,11 @@
 //! | `scheme`, `code` | [`FecScheme`], the list of codes, and what every code offers |
 //! | `ids`, `oti`, `layout`, `parameters` | names of symbols, and the geometry of objects |
 //! | `decode`, `plan` | [`IdDecoder`], [`Plan`], [`PlanCache`] |
+//! | `study` | the inner parts of codes, for experiments (feature `study`) |
 //! | `bytes`, `field` | stripes of symbols, SIMD kernels, finite fields |
+
+// What only `study` shows is not used without it.
+#![cfg_attr(not(feature = "study"), allow(dead_code, unreachable_pub))]
 
 mod bytes;
 mod code;
@@ -53,10 +57,11 @@ mod parameters;
 mod plan;
 mod scheme;
 pub mod simple;
+#[cfg(feature = "study")]
+pub mod study;
 
+pub use bytes::stripes::Scratch;
 pub use bytes::stripes::loading::{Lent, SymbolSource};
-pub use bytes::stripes::{Scratch, Stripes};
-pub use bytes::xor_program::XorProgram;
 pub use code::{BlockProfile, CodeProfile};
 pub use codes::shared::splitmix::SplitMix64;
 pub use decode::{EsiError, IdDecoder, Novelty, Progress, Work};

@@ -25,7 +25,7 @@ impl std::fmt::Debug for Scratch {
     }
 }
 
-/// `rows` rows of `width` bytes, stripe by stripe: what an [`XorProgram`](crate::XorProgram) runs on.
+/// `rows` rows of `width` bytes, stripe by stripe: what an `XorProgram` runs on.
 pub struct Stripes {
     rows: usize,
     width: usize,

@@ -8,6 +8,11 @@
 //! value more than an octet; here it is GF(256). A random vector is useless to a receiver that lacks
 //! one packet with probability 1/256, and `m` random vectors are dependent with probability 1/255 at
 //! most.
+//!
+//! | | |
+//! |---|---|
+//! | source | Rabin 1989 |
+//! | tests, with elimination as the slow reference | `crates/fec/tests/reed_solomon/dispersal.rs` |
 
 use crate::codes::shared::linear::{Generator, Linear};
 use crate::codes::shared::splitmix::SplitMix64;

@@ -2,7 +2,7 @@
 //! Multicast", section V): every encoding symbol is the sum of a random set of source symbols, so
 //! that there is no end of them.
 //!
-//! Encoding symbol `k + i` is the sum that [`Rows`] draws for it. The code is not systematic: a
+//! Encoding symbol `k + i` is the sum that `Rows` draws for it. The code is not systematic: a
 //! sender has no use for the numbers below `k`, which name the source symbols themselves, but a
 //! decoder takes them.
 //!
@@ -10,7 +10,7 @@
 //! they were chosen is the sender's business. To count how many symbols it takes:
 //!
 //! ```
-//! use fontana_fec::{Esi, codes::lt::{LtCode, Peeler}};
+//! use fontana_fec::{Esi, codes::lt::LtCode, study::lt::Peeler};
 //!
 //! let k = 1_000;
 //! let mut peeler = Peeler::new(LtCode::fast(k, 1), k)?;
@@ -26,18 +26,20 @@
 //! peeler.reset(); // The next trial allocates nothing.
 //! # Ok::<(), fontana_fec::BlockLengthError>(())
 //! ```
+//!
+//! | | |
+//! |---|---|
+//! | source | Luby 2002, sections 3 and 4; parameters in `docs/codes.md` |
+//! | slow reference | `crates/fec/tests/sparse/reference.rs` |
+//! | tests | `crates/fec/tests/sparse`: degrees, reception, hostile ids |
 
 mod decoder;
-mod degrees;
+pub(crate) mod degrees;
 mod elimination;
-mod peeler;
+pub(crate) mod peeler;
 mod profile;
 mod recovery;
-mod rows;
-
-pub use degrees::Degrees;
-pub use peeler::Peeler;
-pub use rows::Rows;
+pub(crate) mod rows;
 
 use crate::code::{BlockProfile, Code, CodeProfile};
 use crate::decode::IdDecoder;
@@ -48,7 +50,10 @@ use crate::limits::{
 use crate::parameters::{CodeError, Format, Information, SchemeParameters};
 use crate::plan::{Plan, PlanCache};
 use decoder::{LtDecoder, symbols_kept};
+use degrees::Degrees;
+use peeler::Peeler;
 use recovery::Recovery;
+use rows::Rows;
 use std::sync::Arc;
 
 /// LT: a fountain of which no symbol is a source symbol.

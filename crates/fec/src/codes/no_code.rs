@@ -1,5 +1,10 @@
 //! Compact No-Code (RFC 5445, section 3): the encoding symbols are the source symbols, and a block
 //! is complete when every one of them has arrived.
+//!
+//! | | |
+//! |---|---|
+//! | source | [RFC 5445](https://www.rfc-editor.org/rfc/rfc5445), section 3 |
+//! | tests | on this page |
 
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;

@@ -1,12 +1,18 @@
 //! RaptorQ (RFC 6330): a systematic fountain. Any `K` encoding symbols of a block recover it with
 //! probability 0.99, and each one more makes a failure a hundred times rarer.
 //!
-//! Every encoding symbol is a sum of a few of the block's `L` intermediate symbols ([`mod@tuple`]), and
-//! the intermediate symbols are the solution of a linear system: the symbols at hand, `S` sparse and
-//! `H` dense constraints. The way from symbols at hand to intermediate symbols is found on ids
-//! ([`matrix`], [`peeling`], [`dense`] with [`hdpc`], joined in [`planner`]), written down as a [`Program`], and
-//! run on bytes ([`execute`]). Where only a few symbols are lost there is a shorter way ([`direct`], by
-//! [`transpose`]), which begins with what all blocks of a length share ([`full`]).
+//! Every encoding symbol is a sum of a few of the block's `L` intermediate symbols (`tuple`). The
+//! intermediate symbols are the solution of a linear system: the available symbols, and `S` sparse and
+//! `H` dense constraints. The decoder solves it on ids (`matrix`, `peeling`, `dense` with `hdpc`,
+//! joined in `planner`). The solution is a `program`, which `execute` runs on bytes. If only a few
+//! symbols are lost, a `direct` plan is shorter: it starts from what all blocks of a length share
+//! (`full`), by way of `transpose`.
+//!
+//! | | |
+//! |---|---|
+//! | source | [RFC 6330](https://www.rfc-editor.org/rfc/rfc6330), section 5 |
+//! | slow reference | `crates/fec/tests/raptorq/reference.rs` |
+//! | tests | `crates/fec/tests/raptorq`: vectors, the crate `raptorq`, hostile ids, failure rates |
 
 mod decoder;
 mod dense;
@@ -20,12 +26,11 @@ mod peeling;
 mod planner;
 mod program;
 mod recovery;
-mod tables;
+pub(crate) mod tables;
 mod transpose;
 mod tuple;
 
 pub(crate) use params::Params;
-pub use tables::DEGREE_BOUNDS;
 
 use crate::code::{BlockProfile, Code, CodeProfile};
 use crate::decode::{IdDecoder, Work};

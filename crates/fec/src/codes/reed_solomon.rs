@@ -24,6 +24,12 @@
 //! matrices `g_p` cancels it. What is left is `(k + l) 2 l` multiplications for `l` lost symbols, and
 //! no matrix is ever inverted. On bytes, each lost symbol costs `k` multiplications, as each repair
 //! symbol did.
+//!
+//! | | |
+//! |---|---|
+//! | source | [RFC 5510](https://www.rfc-editor.org/rfc/rfc5510), sections 8 and 9; Blömer and others 1995 for Cauchy matrices |
+//! | slow reference | `crates/fec/tests/reed_solomon/reference.rs` |
+//! | tests | `crates/fec/tests/reed_solomon`: vectors, all erasures of short blocks, both ends of every limit |
 
 mod decoder;
 mod repair;

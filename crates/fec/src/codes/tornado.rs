@@ -3,12 +3,12 @@
 //! another by *peeling*. About 1.05 `k` symbols recover a block of `k`.
 //!
 //! [`TornadoCode::Z`] of 16 000 symbols is the paper's Tornado Z, edge counts and all; the rule that
-//! scales it to other lengths and stretch factors is [`Graph`]'s.
+//! scales it to other lengths and stretch factors is that of `Graph`.
 //!
 //! To count how many symbols it takes, no bytes are needed:
 //!
 //! ```
-//! use fontana_fec::{Esi, codes::tornado::{Peeler, Peeling, TornadoCode}};
+//! use fontana_fec::{Esi, codes::tornado::TornadoCode, study::tornado::{Peeler, Peeling}};
 //!
 //! let graph = TornadoCode::Z.graph(1_000)?;
 //! let mut peeler = Peeler::new(graph, Peeling::OneDirectional);
@@ -22,15 +22,19 @@
 //! peeler.reset(); // The next trial allocates nothing.
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! | | |
+//! |---|---|
+//! | source | Byers, Luby, Mitzenmacher 2002, section V; parameters in `docs/codes.md` |
+//! | slow reference | `crates/fec/tests/sparse/reference.rs` |
+//! | tests | `crates/fec/tests/sparse`: graphs, reception, hostile ids |
 
 mod decoder;
-mod graph;
-mod peeler;
+pub(crate) mod graph;
+pub(crate) mod peeler;
 mod recovery;
 
 pub use crate::parameters::StretchError;
-pub use graph::Graph;
-pub use peeler::{Peeler, Peeling};
 
 use crate::code::{BlockProfile, Code, CodeProfile};
 use crate::decode::{IdDecoder, Work};
@@ -42,6 +46,8 @@ use crate::limits::{
 use crate::parameters::{CodeError, Format, Information, SchemeParameters};
 use crate::plan::{Key, Plan, PlanCache};
 use decoder::TornadoDecoder;
+use graph::Graph;
+use peeler::{Peeler, Peeling};
 use recovery::Recovery;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

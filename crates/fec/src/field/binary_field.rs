@@ -8,7 +8,7 @@ const POLYNOMIALS: [u32; 15] = [
 ];
 
 /// Tables of one field: 256 KB for w = 16.
-pub(crate) struct BinaryField {
+pub struct BinaryField {
     bits: u32,
     /// Logarithms; 0 for 0, which has none.
     log: Vec<u16>,
@@ -18,7 +18,7 @@ pub(crate) struct BinaryField {
 
 impl BinaryField {
     /// `None` for `bits` that are not 2 to 16.
-    pub(crate) fn new(bits: u32) -> Option<Self> {
+    pub fn new(bits: u32) -> Option<Self> {
         let polynomial = *POLYNOMIALS.get(bits.checked_sub(2)? as usize)?;
         Some(Self::modulo(bits, polynomial))
     }
@@ -45,27 +45,27 @@ impl BinaryField {
     }
 
     /// `w`.
-    pub(crate) fn bits(&self) -> u32 {
+    pub fn bits(&self) -> u32 {
         self.bits
     }
 
     /// Elements that are not 0.
-    pub(crate) fn order(&self) -> u32 {
+    pub fn order(&self) -> u32 {
         (1 << self.bits) - 1
     }
 
     /// The logarithm of `a`; 0 for 0.
-    pub(crate) fn log(&self, a: u16) -> u32 {
+    pub fn log(&self, a: u16) -> u32 {
         self.log[usize::from(a)].into()
     }
 
     /// `alpha^exponent` for exponents below twice the [`order`](Self::order).
-    pub(crate) fn alpha_power(&self, exponent: u32) -> u16 {
+    pub fn alpha_power(&self, exponent: u32) -> u16 {
         self.exp[exponent as usize]
     }
 
     /// `a * alpha`.
-    pub(crate) fn double(&self, a: u16) -> u16 {
+    pub fn double(&self, a: u16) -> u16 {
         if a == 0 { 0 } else { self.alpha_power(self.log(a) + 1) }
     }
 }

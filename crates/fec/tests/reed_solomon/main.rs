@@ -11,7 +11,6 @@ mod dispersal;
 mod erasures;
 mod reference;
 mod vectors;
-mod xor_cauchy;
 
 use fontana_fec::FecScheme;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};

@@ -2,7 +2,8 @@
 
 use crate::graph::digest;
 use fontana_fec::Esi;
-use fontana_fec::codes::lt::{Degrees, LtCode, Profile, Rows};
+use fontana_fec::codes::lt::{LtCode, Profile};
+use fontana_fec::study::lt::{Degrees, Rows};
 
 /// What `LtCode::fast(10_000, 1)` is, as integers: so that nothing here depends on logarithms.
 pub(crate) const FAST_10_000: LtCode = LtCode {

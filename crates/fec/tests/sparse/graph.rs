@@ -1,6 +1,7 @@
 //! The graphs: as printed, and frozen.
 
-use fontana_fec::codes::tornado::{Graph, StretchError, TornadoCode};
+use fontana_fec::codes::tornado::{StretchError, TornadoCode};
+use fontana_fec::study::tornado::Graph;
 use std::collections::BTreeMap;
 
 /// How many of `nodes` there are of each degree.

@@ -1,8 +1,9 @@
 //! What an adversary may push.
 
 use crate::degrees::FAST_10_000;
-use fontana_fec::codes::lt::{Lt, LtCode, Profile, Rows};
+use fontana_fec::codes::lt::{Lt, LtCode, Profile};
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
+use fontana_fec::study::lt::Rows;
 use fontana_fec::{Esi, EsiError, FecScheme, IdDecoder, Novelty, Oti, OtiError, Progress, Work};
 
 const TORNADO: FecScheme =

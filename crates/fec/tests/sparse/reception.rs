@@ -2,8 +2,10 @@
 //! the few that a test has time for; `docs/codes.md` has the long tables and their commands.
 
 use crate::block::Random;
-use fontana_fec::codes::lt::{Lt, LtCode, Peeler as LtPeeler};
-use fontana_fec::codes::tornado::{Peeler, Peeling, TornadoCode};
+use fontana_fec::codes::lt::{Lt, LtCode};
+use fontana_fec::codes::tornado::TornadoCode;
+use fontana_fec::study::lt::Peeler as LtPeeler;
+use fontana_fec::study::tornado::{Peeler, Peeling};
 use fontana_fec::{Esi, FecScheme, Progress, Work};
 
 /// Symbols needed over `k`, ascending.

@@ -3,8 +3,9 @@
 
 use crate::block::Random;
 use fontana_fec::FecScheme;
-use fontana_fec::codes::lt::{Degrees, Lt};
+use fontana_fec::codes::lt::Lt;
 use fontana_fec::codes::tornado::Tornado;
+use fontana_fec::study::lt::Degrees;
 
 /// A sum of source symbols, one bit for each.
 type Sum = Vec<bool>;

@@ -4,7 +4,7 @@ use super::interleaved::Interleaved;
 use super::loss::Loss;
 use super::tornado;
 use fontana_fec::Esi;
-use fontana_fec::codes::tornado::{Peeler, Peeling};
+use fontana_fec::study::tornado::{Peeler, Peeling};
 use fontana_proto::SplitMix64;
 
 /// What a receiver has seen of a carousel when it has the file.

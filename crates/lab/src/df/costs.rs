@@ -6,7 +6,8 @@ use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::{Line, exponent};
 use crate::table::{Row, Table, row};
-use fontana_fec::codes::lt::{Degrees, LtCode};
+use fontana_fec::codes::lt::LtCode;
+use fontana_fec::study::lt::Degrees;
 
 /// Lengths of blocks of table I. From 5000 on the graphs differ in nothing but their size.
 const LENGTHS: [u32; 7] = [1000, 2000, 4000, 8000, 16_000, 32_000, 64_000];

@@ -6,7 +6,8 @@ use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::Histogram;
 use crate::table::{Row, Table, Value, row};
 use fontana_fec::Esi;
-use fontana_fec::codes::lt::{Degrees, LtCode, Peeler, Rows};
+use fontana_fec::codes::lt::LtCode;
+use fontana_fec::study::lt::{Degrees, Peeler, Rows};
 
 /// Lengths of blocks that are peeled, batches, and trials of a batch, quick and full.
 const TRIALS: [(u32, [u32; 2], [u32; 2]); 3] =

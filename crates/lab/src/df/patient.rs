@@ -7,7 +7,7 @@ use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::mean;
 use crate::table::{Row, Table, row};
 use crate::timing::{median, seconds};
-use fontana_fec::codes::tornado::Graph;
+use fontana_fec::study::tornado::Graph;
 use fontana_proto::SplitMix64;
 use std::sync::Arc;
 
@@ -236,7 +236,7 @@ impl Decoder {
 mod tests {
     use super::*;
     use fontana_fec::Esi;
-    use fontana_fec::codes::tornado::{Peeler, Peeling};
+    use fontana_fec::study::tornado::{Peeler, Peeling};
 
     #[test]
     fn it_needs_what_the_peeler_needs_and_patience_at_least_as_much() {

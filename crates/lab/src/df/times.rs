@@ -1,6 +1,6 @@
 //! `df.table3` and `df.table4`: how long it takes to encode and to decode.
 //!
-//! The paper's Cauchy code is [`XorCauchy`](fontana_fec::xor_cauchy::XorCauchy) over the whole file as
+//! The paper's Cauchy code is [`XorCauchy`](xor_cauchy::XorCauchy) over the whole file as
 //! one block. 16 MB would take it a minute a turn, so long files are not coded with it: their time is
 //! that of a block of 250 packets, taken in the same turns as the times of the others, by the counted
 //! exclusive-ors of either. That favors it, if anything: the short block is in the caches.
@@ -15,6 +15,7 @@ use crate::timing::{Work, medians};
 use coder::{Cauchy, Direction, Fountain};
 
 pub(crate) mod coder;
+mod xor_cauchy;
 
 /// Files of the paper's tables, in packets of 1 KB, with the printed seconds of Cauchy and of
 /// Tornado Z to encode and to decode.

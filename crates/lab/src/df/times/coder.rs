@@ -1,10 +1,10 @@
 //! The codes at work on bytes.
 
 use super::super::carousel::shuffle;
+use super::xor_cauchy::XorCauchy;
 use fontana_fec::codes::lt::{Lt, LtCode};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
-use fontana_fec::codes::xor_cauchy::XorCauchy;
 use fontana_fec::{BlockLengthError, Esi, FecScheme, Plan, PlanCache, Progress, Scratch};
 use fontana_proto::SplitMix64;
 use std::convert::Infallible;

@@ -7,7 +7,7 @@
 //! and a window's far end is so far beyond its place that x rows determine about the first x columns:
 //! the beginning of the line can be solved while its end has not been sent.
 
-use fontana_fec::codes::raptorq::DEGREE_BOUNDS;
+use fontana_fec::study::DEGREE_BOUNDS;
 use fontana_proto::SplitMix64;
 use std::ops::Range;
 

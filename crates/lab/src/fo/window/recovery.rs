@@ -7,7 +7,8 @@
 use super::line::Line;
 use super::matrix::Matrix;
 use super::wave::{Name, Steps, Wave};
-use fontana_fec::{Scratch, Stripes, XorProgram};
+use fontana_fec::Scratch;
+use fontana_fec::study::{Stripes, XorProgram};
 
 /// Batches in a window: long enough that running a program costs more than starting it, short
 /// against the windows that must be kept anyway.

@@ -12,15 +12,13 @@
 //! Work is counted in exclusive ors of *parts*; `w` of them are one of whole symbols. Per element it
 //! is `w^2 / 2` on average, so `k` source and `m` repair symbols cost about `k m w / 2` symbols.
 //!
-//! This is for the laboratory. What goes on the wire is
-//! [`FecScheme::ReedSolomon`](crate::FecScheme::ReedSolomon), which is dozens of times faster.
+//! Fontana sends with [`ReedSolomon`](fontana_fec::codes::reed_solomon::ReedSolomon), which is dozens of
+//! times faster.
 
-use crate::decode::Novelty;
-use crate::field::binary_field::BinaryField;
-use crate::ids::{Esi, Sbn};
+use fontana_fec::study::BinaryField;
 
 /// A code of `k` source and `m` repair symbols, ESIs `0..k` and `k..k + m`.
-pub struct XorCauchy {
+pub(super) struct XorCauchy {
     field: BinaryField,
     source_symbols: u32,
     repair_symbols: u32,
@@ -30,7 +28,7 @@ pub struct XorCauchy {
 
 /// What an [`XorCauchy`] cannot do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum XorCauchyError {
+pub(super) enum XorCauchyError {
     /// The field is too small, or is none.
     #[error("{symbols} symbols in GF(2^{bits}): it has to have as many elements, and 2 to 16 bits")]
     Field {
@@ -68,7 +66,7 @@ impl XorCauchy {
     ///
     /// # Errors
     /// [`XorCauchyError::Field`] unless `source_symbols + repair_symbols <= 2^bits`.
-    pub fn new(
+    pub(super) fn new(
         source_symbols: u32,
         repair_symbols: u32,
         bits: u32,
@@ -83,7 +81,7 @@ impl XorCauchy {
     }
 
     /// Exclusive ors of parts that make all repair symbols.
-    pub fn encoding_xors(&self) -> u64 {
+    pub(super) fn encoding_xors(&self) -> u64 {
         self.encoding().xors()
     }
 
@@ -91,7 +89,7 @@ impl XorCauchy {
     ///
     /// # Errors
     /// [`XorCauchyError::Size`].
-    pub fn encode(
+    pub(super) fn encode(
         &self,
         source: &[u8],
         width: usize,
@@ -112,7 +110,11 @@ impl XorCauchy {
     ///
     /// # Errors
     /// [`XorCauchyError::Symbols`] unless both are ascending lists of as many symbols of the code.
-    pub fn recovery(&self, lost: &[u32], repair: &[u32]) -> Result<XorProduct<'_>, XorCauchyError> {
+    pub(super) fn recovery(
+        &self,
+        lost: &[u32],
+        repair: &[u32],
+    ) -> Result<XorProduct<'_>, XorCauchyError> {
         let k = self.source_symbols;
         let ascending = |list: &[u32]| list.is_sorted_by(|a, b| a < b);
         let fits = lost.len() == repair.len()
@@ -128,7 +130,7 @@ impl XorCauchy {
         Ok(self.product(lost, repair, lost))
     }
 
-    /// Lagrange's interpolation: see [`reed_solomon`](crate::codes::reed_solomon).
+    /// Lagrange's interpolation: see [`reed_solomon`](fontana_fec::codes::reed_solomon).
     fn product(&self, lost: &[u32], repair: &[u32], targets: &[u32]) -> XorProduct<'_> {
         let (k, field) = (self.source_symbols, &self.field);
         let point = |esi: u32| -> u16 {
@@ -162,7 +164,7 @@ fn columns(field: &BinaryField, element: u16) -> impl Iterator<Item = u16> {
 }
 
 /// A matrix that turns symbols into symbols.
-pub struct XorProduct<'a> {
+pub(super) struct XorProduct<'a> {
     code: &'a XorCauchy,
     /// Point and logarithm of the weight of each input.
     inputs: Vec<(u16, u32)>,
@@ -178,7 +180,7 @@ impl XorProduct<'_> {
     }
 
     /// Exclusive ors of parts that a [`run`](Self::run) takes.
-    pub fn xors(&self) -> u64 {
+    pub(super) fn xors(&self) -> u64 {
         let elements = self
             .outputs
             .iter()
@@ -190,7 +192,7 @@ impl XorProduct<'_> {
     ///
     /// # Errors
     /// [`XorCauchyError::Size`].
-    pub fn run(
+    pub(super) fn run(
         &self,
         inputs: &[u8],
         width: usize,
@@ -228,55 +230,5 @@ impl XorProduct<'_> {
     }
 }
 
-/// A file in blocks of which each is coded by itself, sent one symbol of each block in turn: what
-/// makes Reed-Solomon codes usable for long files. A receiver needs `k` symbols of *every* block.
-#[derive(Clone, Debug)]
-pub struct Interleaved {
-    blocks: u32,
-    encoding_symbols: u32,
-    /// For each encoding symbol, block by block, whether it is at hand.
-    at_hand: Vec<bool>,
-    /// For each block the symbols it lacks.
-    wanted: Vec<u32>,
-    incomplete: u32,
-}
-
-impl Interleaved {
-    /// Nothing received of `blocks` blocks of `source_symbols`, `encoding_symbols` of each.
-    pub fn new(blocks: u32, source_symbols: u32, encoding_symbols: u32) -> Self {
-        Self {
-            blocks,
-            encoding_symbols,
-            at_hand: vec![false; blocks as usize * encoding_symbols as usize],
-            wanted: vec![source_symbols; blocks as usize],
-            incomplete: if source_symbols == 0 { 0 } else { blocks },
-        }
-    }
-
-    /// The symbol at this place of the carousel, which goes round after all symbols of all blocks.
-    pub fn symbol_at(&self, place: u64) -> (Sbn, Esi) {
-        let blocks = u64::from(self.blocks.max(1));
-        let symbols = u64::from(self.encoding_symbols.max(1));
-        (Sbn((place % blocks) as u32), Esi((place / blocks % symbols) as u32))
-    }
-
-    /// A symbol has arrived. Symbols of a complete block, and such as do not exist, are of no use.
-    pub fn push(&mut self, sbn: Sbn, esi: Esi) -> Novelty {
-        let exists = esi.0 < self.encoding_symbols;
-        let index = sbn.0 as usize * self.encoding_symbols as usize + esi.0 as usize;
-        let here = self.at_hand.get_mut(index).filter(|_| exists);
-        let wanted = self.wanted.get_mut(sbn.0 as usize).filter(|wanted| **wanted > 0);
-        let (Some(here), Some(wanted)) = (here, wanted) else { return Novelty::Duplicate };
-        if std::mem::replace(here, true) {
-            return Novelty::Duplicate;
-        }
-        *wanted -= 1;
-        self.incomplete -= u32::from(*wanted == 0);
-        Novelty::Fresh
-    }
-
-    /// Whether every block can be recovered.
-    pub fn is_complete(&self) -> bool {
-        self.incomplete == 0
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,12 @@
 //! The code of exclusive ors.
 
-use crate::block::Random;
-use fontana_fec::codes::xor_cauchy::{Interleaved, XorCauchy, XorCauchyError};
-use fontana_fec::{Esi, Novelty, Sbn};
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-const VECTORS: &str = include_str!("../data/xor_cauchy_vectors.txt");
+use super::{XorCauchy, XorCauchyError};
+use fontana_proto::SplitMix64;
+
+/// Repair symbols and the ones of their matrices, computed by a slow program written for that purpose.
+const VECTORS: &str = include_str!("vectors.txt");
 
 #[test]
 fn repair_symbols_and_their_cost_are_those_of_the_vectors() {
@@ -42,12 +44,12 @@ fn repair_symbols_and_their_cost_are_those_of_the_vectors() {
 
 #[test]
 fn any_repair_symbols_stand_in_for_any_lost_ones() {
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3, 0);
     for bits in 2..=16 {
         let n = (1_u32 << bits).min(40);
         let (k, width) = (n / 2, 3 * bits as usize);
         let code = XorCauchy::new(k, n - k, bits).unwrap();
-        let source = random.bytes(k as usize * width);
+        let source: Vec<u8> = (0..k as usize * width).map(|_| random.next_u64() as u8).collect();
         let mut repair = vec![0; (n - k) as usize * width];
         code.encode(&source, width, &mut repair).unwrap();
         for _ in 0..10 {
@@ -106,29 +108,4 @@ fn what_does_not_fit_is_refused() {
         let refused = product.run(&vec![0; inputs], width, &mut vec![0; outputs]);
         assert!(matches!(refused, Err(XorCauchyError::Size { .. })), "{inputs} {width} {outputs}");
     }
-}
-
-#[test]
-fn an_interleaved_file_is_complete_when_its_last_block_is() {
-    let mut file = Interleaved::new(3, 2, 4);
-    let places: Vec<(u32, u32)> =
-        (0..13).map(|place| file.symbol_at(place)).map(|(sbn, esi)| (sbn.0, esi.0)).collect();
-    assert_eq!(places[..4], [(0, 0), (1, 0), (2, 0), (0, 1)]);
-    assert_eq!(places[11..], [(2, 3), (0, 0)]);
-    for (sbn, esi, novelty) in [
-        (0, 0, Novelty::Fresh),
-        (0, 0, Novelty::Duplicate),
-        (0, 3, Novelty::Fresh),
-        (0, 1, Novelty::Duplicate),
-        (1, 4, Novelty::Duplicate),
-        (3, 0, Novelty::Duplicate),
-        (1, 1, Novelty::Fresh),
-        (2, 1, Novelty::Fresh),
-        (2, 2, Novelty::Fresh),
-    ] {
-        assert_eq!(file.push(Sbn(sbn), Esi(esi)), novelty, "{sbn} {esi}");
-        assert!(!file.is_complete());
-    }
-    assert_eq!(file.push(Sbn(1), Esi(2)), Novelty::Fresh);
-    assert!(file.is_complete());
 }

@@ -1,0 +1,19 @@
+//! What only experiments and tests use: the inner parts of codes (feature `study`).
+
+pub use crate::bytes::stripes::Stripes;
+pub use crate::bytes::xor_program::XorProgram;
+pub use crate::codes::raptorq::tables::DEGREE_BOUNDS;
+pub use crate::field::binary_field::BinaryField;
+
+/// The inner parts of [LT](crate::codes::lt).
+pub mod lt {
+    pub use crate::codes::lt::degrees::Degrees;
+    pub use crate::codes::lt::peeler::Peeler;
+    pub use crate::codes::lt::rows::Rows;
+}
+
+/// The inner parts of [Tornado](crate::codes::tornado).
+pub mod tornado {
+    pub use crate::codes::tornado::graph::Graph;
+    pub use crate::codes::tornado::peeler::{Peeler, Peeling};
+}
