@@ -255,8 +255,8 @@ pub enum ReceiverEvent {
     Level {
         /// Channels that are joined now.
         channels: u16,
-        /// Bytes per second that they bring if nothing is lost, as far as is known; 0 = not known.
-        rate_bytes_per_second: u64,
+        /// Bytes per second that they bring if nothing is lost, as far as is known.
+        rate_bytes_per_second: Option<u64>,
         /// Bytes of UDP payload of wanted sessions that arrived, per second, since the level changed
         /// last.
         received_bytes_per_second: u64,

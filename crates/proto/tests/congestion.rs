@@ -257,7 +257,7 @@ fn the_breaker_bears_with_receivers_that_are_still_finding_their_rate() {
 
 #[test]
 fn limits_are_kept_and_those_below_the_lowest_level_are_refused() {
-    let first = FirstChannel { now: Instant::ZERO, heard_after: None };
+    let first = FirstChannel { now: Instant::ZERO, first_packet_after: None };
     let fixed = CongestionControl::FixedLayers(doubling());
     let with = |max_channels, max_bytes_per_second| {
         let limits = SubscriptionLimits { max_channels, max_bytes_per_second, breaker: None };
@@ -283,7 +283,7 @@ fn limits_are_kept_and_those_below_the_lowest_level_are_refused() {
 fn more_losses_in_an_epoch_than_fit_a_count_are_many_losses() {
     let control = webrc(60);
     let base = control.channel_count() - 1;
-    let first = FirstChannel { now: Instant::ZERO, heard_after: None };
+    let first = FirstChannel { now: Instant::ZERO, first_packet_after: None };
     let mut under_test = subscribe(&control, &NO_BREAKER, first).unwrap();
     for packet in 0..200_000_u64 {
         let sequence = (packet * 32_000 % 65_000) as u16;
@@ -305,7 +305,7 @@ fn no_packet_makes_a_control_panic_or_grow() {
     let mut random = SplitMix64::new(5, 5);
     let fixed = CongestionControl::FixedLayers(doubling());
     for control in schemes().into_iter().chain([fixed, CongestionControl::FixedRate]) {
-        let first = FirstChannel { now: Instant::ZERO, heard_after: None };
+        let first = FirstChannel { now: Instant::ZERO, first_packet_after: None };
         let mut under_test = subscribe(&control, &SubscriptionLimits::default(), first).unwrap();
         let mut now = Instant::ZERO;
         let mut joined = 1_i64;

@@ -120,7 +120,7 @@ impl Restless {
 
 impl SubscriptionControl for Restless {
     fn level(&self) -> Level {
-        Level { channels: self.joined, rate_bytes_per_second: 0 }
+        Level { channels: self.joined, rate_bytes_per_second: None }
     }
 
     fn on_packet(&mut self, _now: Instant, _packet: &PacketSeen) {}

@@ -105,6 +105,6 @@ impl SubscriptionControl for Wanderer {
     }
 
     fn level(&self) -> Level {
-        Level { channels: self.wanted, rate_bytes_per_second: 0 }
+        Level { channels: self.wanted, rate_bytes_per_second: None }
     }
 }

@@ -1,43 +1,18 @@
 //! The circuit breaker (RFC 8085, section 4.1.1): a receiver whose packets keep being lost, and who
 //! cannot come down any further, leaves the session, and comes back after a while, later each time.
 
-use super::sequence::Sequences;
-use super::waves::Waves;
-use super::{
-    FirstChannel, Level, Membership, PacketSeen, SubscriptionControl, SubscriptionLimits, build,
+use super::build::build;
+use super::control::{
+    BreakerLimits, FirstChannel, Level, Membership, PacketSeen, SubscriptionControl,
+    SubscriptionLimits,
 };
+use super::sequence::{MODULUS, Sequences};
+use super::waves::Waves;
 use crate::endpoint::ChannelId;
 use crate::time::Instant;
 use fontana_wire::{CongestionControl, FlidCci, RlcCci, WebrcCci};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
-
-/// When to leave, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BreakerLimits {
-    /// Losses in a hundred packets that are too many.
-    pub loss_percent: u8,
-    /// For how long: in every third of it.
-    pub window: Duration,
-    /// The first pause. It doubles each time.
-    pub pause: Duration,
-    /// The longest pause.
-    pub max_pause: Duration,
-}
-
-impl Default for BreakerLimits {
-    fn default() -> Self {
-        Self {
-            // Where TCP has practically stopped; and below the loss that a code is planned for only
-            // on networks that are somebody's own.
-            loss_percent: 20,
-            // Every scheme has taken several steps down by then.
-            window: Duration::from_secs(30),
-            pause: Duration::from_secs(30),
-            max_pause: Duration::from_secs(3600),
-        }
-    }
-}
 
 /// Fewer packets in a window say nothing about loss.
 const LEAST_PACKETS: u64 = 20;
@@ -89,7 +64,7 @@ impl CircuitBreaker {
             window: Window { channels_at_start: inner.level().channels, ..Window::default() },
             base_modulus: match &scheme {
                 CongestionControl::Webrc(webrc) => Waves::new(webrc).base_modulus.into(),
-                _ => 1 << 16,
+                _ => MODULUS,
             },
             scheme,
             limits,
@@ -116,7 +91,7 @@ impl CircuitBreaker {
             CongestionControl::FlidSl(_) => FlidCci::parse(packet.cci)?.sequence,
             CongestionControl::Webrc(_) => WebrcCci::parse(packet.cci)?.sequence,
         };
-        let modulus = if packet.channel.0 == 0 { self.base_modulus } else { 1 << 16 };
+        let modulus = if packet.channel.0 == 0 { self.base_modulus } else { MODULUS };
         Some((number.into(), modulus))
     }
 
@@ -161,7 +136,7 @@ impl CircuitBreaker {
     }
 
     fn rejoin(&mut self, now: Instant) {
-        let first = FirstChannel { now, heard_after: None };
+        let first = FirstChannel { now, first_packet_after: None };
         // It was built from the same before.
         let Ok(inner) = build(&self.scheme, &self.limits, first) else { return };
         self.inner = inner;
@@ -226,7 +201,7 @@ impl SubscriptionControl for CircuitBreaker {
 
     fn level(&self) -> Level {
         if self.rejoin_at.is_some() {
-            return Level { channels: 0, rate_bytes_per_second: 0 };
+            return Level { channels: 0, rate_bytes_per_second: Some(0) };
         }
         self.inner.level()
     }
@@ -255,7 +230,7 @@ mod tests {
     /// The channels that a receiver is left with after a window of 100 packets a second, of which it
     /// loses so many in a hundred in each third.
     fn channels_after(percents: [u32; 3]) -> u8 {
-        let first = FirstChannel { now: Instant::ZERO, heard_after: None };
+        let first = FirstChannel { now: Instant::ZERO, first_packet_after: None };
         let scheme = CongestionControl::FixedRate;
         let inner = build(&scheme, &LIMITS, first).unwrap();
         let breaker = LIMITS.breaker.unwrap();

@@ -1,7 +1,7 @@
 //! A cumulative prefix of layers, as it is wanted and as it has been asked for; and the control that
 //! wants the same one all the time.
 
-use super::{Level, Membership, PacketSeen, SubscriptionControl};
+use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
 use crate::endpoint::ChannelId;
 use crate::time::Instant;
 
@@ -35,17 +35,17 @@ impl Prefix {
 #[derive(Clone, Debug)]
 pub struct FixedChannels {
     prefix: Prefix,
-    rate_bytes_per_second: u64,
+    rate_bytes_per_second: Option<u64>,
 }
 
 impl FixedChannels {
     /// Wants channels `0..channel_count`, and is joined to none yet.
     pub fn new(channel_count: u8) -> Self {
-        Self { prefix: Prefix::new(channel_count, 0), rate_bytes_per_second: 0 }
+        Self { prefix: Prefix::new(channel_count, 0), rate_bytes_per_second: None }
     }
 
     /// Wants `channel_count` channels that bring so much, and is joined to the first already.
-    pub(super) fn from_first(channel_count: u8, rate_bytes_per_second: u64) -> Self {
+    pub(super) fn from_first(channel_count: u8, rate_bytes_per_second: Option<u64>) -> Self {
         Self { prefix: Prefix::new(channel_count, 1), rate_bytes_per_second }
     }
 }

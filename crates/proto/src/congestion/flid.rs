@@ -2,8 +2,8 @@
 //! static layers as in MCL): at the end of a slot a step down if anything was lost in it; else one up,
 //! if the slot had the trigger of the highest layer.
 
+use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
 use super::steps::Steps;
-use super::{Level, Membership, PacketSeen, SubscriptionControl};
 use crate::time::Instant;
 use fontana_wire::{FlidCci, FlidSl};
 use std::time::Duration;

@@ -2,15 +2,26 @@
 //! transfer", 1998): a step up only at a synchronization point of the highest layer, if nothing was
 //! lost since the one before; a step down for a loss that is not a burst's.
 
+use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
 use super::steps::Steps;
-use super::{Level, Membership, PacketSeen, SubscriptionControl};
 use crate::time::Instant;
 use fontana_wire::{Rlc, RlcCci, SyncSpacing};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// MCL tolerates so many losses in so many packets.
-const MCL_TOLERATED: (usize, usize) = (1, 20);
+/// Losses that a receiver tolerates among its last packets.
+#[derive(Clone, Copy, Debug)]
+struct Tolerance {
+    losses: u64,
+    packets: usize,
+}
+
+impl Tolerance {
+    /// Of the paper: every loss counts.
+    const NONE: Self = Self { losses: 0, packets: 1 };
+    /// Of MCL.
+    const MCL: Self = Self { losses: 1, packets: 20 };
+}
 
 /// A receiver at some level.
 #[derive(Clone, Debug)]
@@ -18,8 +29,7 @@ pub(super) struct RlcControl {
     steps: Steps,
     deaf: Duration,
     burst: Duration,
-    /// Losses tolerated, in so many packets.
-    tolerated: (usize, usize),
+    tolerance: Tolerance,
     /// Losses at each of the last packets.
     recent: VecDeque<u64>,
     lost_since_sync_point: u64,
@@ -36,9 +46,9 @@ impl RlcControl {
             steps: Steps::new(rates, now),
             deaf: Duration::from_millis(rlc.deaf_milliseconds.into()),
             burst: Duration::from_millis(rlc.burst_milliseconds.into()),
-            tolerated: match rlc.spacing {
-                SyncSpacing::Nested => (0, 1),
-                SyncSpacing::Mcl => MCL_TOLERATED,
+            tolerance: match rlc.spacing {
+                SyncSpacing::Nested => Tolerance::NONE,
+                SyncSpacing::Mcl => Tolerance::MCL,
             },
             recent: VecDeque::new(),
             lost_since_sync_point: 0,
@@ -54,17 +64,16 @@ impl RlcControl {
     }
 
     fn on_losses(&mut self, now: Instant, lost: u64) {
-        let (tolerated, window) = self.tolerated;
         self.lost_since_sync_point += lost;
         if self.steps.is_deaf(now) {
             return;
         }
         let in_burst = now < self.burst_until;
         self.recent.push_back(if in_burst { 0 } else { lost });
-        if self.recent.len() > window {
+        if self.recent.len() > self.tolerance.packets {
             self.recent.pop_front();
         }
-        if self.recent.iter().sum::<u64>() > tolerated as u64 {
+        if self.recent.iter().sum::<u64>() > self.tolerance.losses {
             self.down(now);
         }
     }

@@ -1,6 +1,6 @@
 //! Losses on the channels of a session, from the numbers of its packets.
 
-use super::PacketSeen;
+use super::control::PacketSeen;
 use crate::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -18,6 +18,9 @@ const RESTART: u8 = 8;
 /// For how long a packet that this host itself dropped excuses a gap: until every channel but the
 /// slowest has had a packet that shows it.
 const EXCUSED_FOR: Duration = Duration::from_secs(2);
+
+/// Modulus of sequence numbers of 16 bits.
+pub(super) const MODULUS: u64 = 1 << 16;
 
 /// The numbers of all channels.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +54,7 @@ struct Sequence {
     modulus: u64,
     highest: u32,
     /// When that one arrived.
-    heard: Instant,
+    highest_at: Instant,
     missing: VecDeque<Missing>,
     from_behind: u8,
 }
@@ -83,7 +86,7 @@ impl Sequences {
         let sequence = self.channels.entry(packet.channel.0).or_insert_with(|| Sequence {
             modulus: modulus.max(2),
             highest: number,
-            heard: now,
+            highest_at: now,
             missing: VecDeque::new(),
             from_behind: 0,
         });
@@ -137,8 +140,8 @@ impl Sequence {
         }
         let gap = ahead - 1;
         // Evenly spaced in between (RFC 5348, section 5.2).
-        let (heard, space) = (self.heard, now.saturating_since(self.heard) / ahead as u32);
-        let due = |step: u64| heard + space * step as u32;
+        let (last, space) = (self.highest_at, now.saturating_since(self.highest_at) / ahead as u32);
+        let due = |step: u64| last + space * step as u32;
         if gap as usize > MAX_MISSING - self.missing.len().min(MAX_MISSING) {
             lost = Losses { packets: gap, at: due(gap), space };
         } else {
@@ -153,7 +156,7 @@ impl Sequence {
                 });
             }
         }
-        (self.highest, self.heard) = (number, now);
+        (self.highest, self.highest_at) = (number, now);
         lost
     }
 
@@ -164,7 +167,7 @@ impl Sequence {
         }
         self.from_behind += 1;
         if self.from_behind >= RESTART {
-            (self.highest, self.heard, self.from_behind) = (number, now, 0);
+            (self.highest, self.highest_at, self.from_behind) = (number, now, 0);
             self.missing.clear();
         }
     }
@@ -189,8 +192,6 @@ mod tests {
     use super::*;
     use crate::endpoint::ChannelId;
     use fontana_wire::Cci;
-
-    const MODULUS: u64 = 1 << 16;
 
     fn seen(dropped_before: u64) -> PacketSeen {
         PacketSeen {

@@ -1,9 +1,9 @@
 //! What RLC and FLID-SL have in common: one layer up or down at a time, and deaf after a step down,
 //! until the leave has taken effect.
 
+use super::control::{Level, PacketSeen};
 use super::fixed::Prefix;
-use super::sequence::{LOST_AFTER, Sequences};
-use super::{Level, PacketSeen};
+use super::sequence::{LOST_AFTER, MODULUS, Sequences};
 use crate::time::Instant;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) struct Steps {
     /// When to look again for what does not come.
     next_check: Instant,
     /// When each of the joined layers was last heard, or joined.
-    heard: Vec<Instant>,
+    last_received: Vec<Instant>,
 }
 
 impl Steps {
@@ -36,7 +36,7 @@ impl Steps {
             sequences: Sequences::default(),
             deaf_until: now,
             next_check: now + LOST_AFTER,
-            heard: vec![now],
+            last_received: vec![now],
         }
     }
 
@@ -56,10 +56,10 @@ impl Steps {
         if layer != packet.channel.0 || layer > self.top() {
             return None;
         }
-        if let Some(heard) = self.heard.get_mut(usize::from(layer)) {
-            *heard = now;
+        if let Some(last) = self.last_received.get_mut(usize::from(layer)) {
+            *last = now;
         }
-        let lost = self.sequences.on_packet(now, packet, number.into(), 1 << 16).packets;
+        let lost = self.sequences.on_packet(now, packet, number.into(), MODULUS).packets;
         Some(lost + u64::from(packet.congestion_experienced))
     }
 
@@ -83,7 +83,7 @@ impl Steps {
     pub(super) fn up(&mut self, now: Instant) {
         if usize::from(self.prefix.wanted) < self.rates.len() {
             self.prefix.wanted += 1;
-            self.heard.push(now);
+            self.last_received.push(now);
         }
     }
 
@@ -91,10 +91,10 @@ impl Steps {
         if self.prefix.wanted > 1 {
             self.prefix.wanted -= 1;
             self.sequences.forget(self.prefix.wanted);
-            self.heard.pop();
+            self.last_received.pop();
         }
         // Whoever is silent has until then to speak.
-        self.heard.fill(now + deaf);
+        self.last_received.fill(now + deaf);
         self.deaf_until = now + deaf;
     }
 
@@ -108,13 +108,14 @@ impl Steps {
             let rate = level(layer) - layer.checked_sub(1).map_or(0, level);
             let nanos = u128::from(SILENT_BYTES) * 1_000_000_000 / u128::from(rate.max(1));
             let longest = SILENCE.max(Duration::from_nanos(nanos as u64));
-            self.heard.get(layer).is_some_and(|&heard| now.saturating_since(heard) > longest)
+            self.last_received.get(layer).is_some_and(|&last| now.saturating_since(last) > longest)
         };
-        (1..self.heard.len()).any(|layer| silent(layer) && (0..layer).any(|below| !silent(below)))
+        (1..self.last_received.len())
+            .any(|layer| silent(layer) && (0..layer).any(|below| !silent(below)))
     }
 
     pub(super) fn level(&self) -> Level {
-        let rate = self.rates.get(usize::from(self.top())).copied().unwrap_or(0);
+        let rate = self.rates.get(usize::from(self.top())).copied();
         Level { channels: self.prefix.wanted, rate_bytes_per_second: rate }
     }
 }

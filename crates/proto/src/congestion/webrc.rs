@@ -5,9 +5,9 @@
 //! The names of the RFC stand beside ours. Where it leaves a choice, its recommendation is taken;
 //! what is ours says so.
 
-use super::sequence::{Losses, Sequences};
+use super::control::{FirstChannel, Level, Membership, PacketSeen, SubscriptionControl};
+use super::sequence::{Losses, MODULUS, Sequences};
 use super::waves::Waves;
-use super::{FirstChannel, Level, Membership, PacketSeen, SubscriptionControl};
 use crate::endpoint::ChannelId;
 use crate::time::Instant;
 use estimate::{LossEstimate, RoundTrip, loss_at, rate_at};
@@ -49,8 +49,8 @@ pub(super) struct WebrcControl {
     /// `MRR_P`
     max_rate: f64,
     max_waves: usize,
-    /// `CTSI`, and since when.
-    slot: Option<(u8, Instant)>,
+    /// The sender's slot; `None` before the first packet.
+    slot: Option<CurrentSlot>,
     /// The waves that are joined, the one that ends with this slot first. `NWC` is their number.
     joined: VecDeque<Wave>,
     /// When the highest of them was joined, if it has not been heard yet.
@@ -80,13 +80,22 @@ pub(super) struct WebrcControl {
     last_delay: Option<Duration>,
     epoch_began: Instant,
     next_epoch: Instant,
-    heard: Instant,
+    last_received: Instant,
+}
+
+/// The slot of the last packets.
+#[derive(Clone, Copy, Debug)]
+struct CurrentSlot {
+    /// `CTSI`
+    number: u8,
+    since: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Wave {
     channel: u8,
-    heard: bool,
+    /// A packet of it arrived.
+    is_received: bool,
 }
 
 /// Packets per second.
@@ -101,23 +110,36 @@ struct Rates {
 /// What arrives, in stretches of some epochs.
 #[derive(Clone, Debug, Default)]
 struct Arrivals {
-    /// Packets and seconds of the last epochs: as many as a stretch has, or less if it is not whole yet.
-    epochs: VecDeque<(f64, f64)>,
-    /// Of the last stretch, and of the fastest one, if one is whole: packets per second.
-    latest_and_fastest: Option<(f64, f64)>,
+    /// The last epochs: as many as a stretch has, or less if it is not whole yet.
+    epochs: VecDeque<Epoch>,
+    /// `None` until a stretch is whole.
+    stretches: Option<Stretches>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    packets: f64,
+    seconds: f64,
+}
+
+/// Packets per second of stretches.
+#[derive(Clone, Copy, Debug)]
+struct Stretches {
+    latest: f64,
+    fastest: f64,
 }
 
 impl Arrivals {
     fn on_epoch(&mut self, packets: f64, seconds: f64, epochs_per_stretch: usize) {
-        self.epochs.push_back((packets, seconds));
+        self.epochs.push_back(Epoch { packets, seconds });
         if self.epochs.len() > epochs_per_stretch {
             self.epochs.pop_front();
         }
         if self.epochs.len() == epochs_per_stretch {
-            let sum = |of: fn(&(f64, f64)) -> f64| self.epochs.iter().map(of).sum::<f64>();
-            let latest = sum(|epoch| epoch.0) / sum(|epoch| epoch.1);
-            let fastest = self.latest_and_fastest.map_or(latest, |(_, most)| latest.max(most));
-            self.latest_and_fastest = Some((latest, fastest));
+            let sum = |of: fn(&Epoch) -> f64| self.epochs.iter().map(of).sum::<f64>();
+            let latest = sum(|epoch| epoch.packets) / sum(|epoch| epoch.seconds);
+            let fastest = self.stretches.map_or(latest, |before| latest.max(before.fastest));
+            self.stretches = Some(Stretches { latest, fastest });
         }
     }
 }
@@ -127,7 +149,7 @@ impl WebrcControl {
     pub(super) fn new(webrc: &Webrc, max_rate: f64, max_waves: usize, first: FirstChannel) -> Self {
         let waves = Waves::new(webrc);
         // A base packet is at most one space between two of them away.
-        let delay = first.heard_after.unwrap_or(Duration::from_millis(100));
+        let delay = first.first_packet_after.unwrap_or(Duration::from_millis(100));
         let epoch = waves.slot / EPOCHS_PER_SLOT;
         Self {
             packet_bytes: webrc.packet_bytes.into(),
@@ -153,7 +175,7 @@ impl WebrcControl {
             last_delay: None,
             epoch_began: first.now,
             next_epoch: first.now + epoch,
-            heard: first.now,
+            last_received: first.now,
             waves,
         }
     }
@@ -170,8 +192,8 @@ impl WebrcControl {
     /// Follows the sender into a new slot: the waves of those before have ended.
     fn follow_slot(&mut self, now: Instant, slot: u8) {
         let channels = self.waves.channels;
-        let Some((current, _)) = self.slot else {
-            self.slot = Some((slot, now));
+        let Some(CurrentSlot { number: current, .. }) = self.slot else {
+            self.slot = Some(CurrentSlot { number: slot, since: now });
             return;
         };
         let ahead = (slot + channels - current) % channels;
@@ -185,9 +207,9 @@ impl WebrcControl {
             // The base channel goes back up from P BCR_P to BCR_P.
             let mut change = (1.0 - p) * base_rate;
             if self.joined.front().is_some_and(|wave| wave.channel == ended) {
-                let heard = self.joined.pop_front().is_some_and(|wave| wave.heard);
+                let is_received = self.joined.pop_front().is_some_and(|wave| wave.is_received);
                 self.leave(ended);
-                if !heard {
+                if !is_received {
                     self.pause_joins(now, self.waves.slot);
                 }
                 // The wave leaves with BCR_P.
@@ -200,7 +222,7 @@ impl WebrcControl {
         if self.joined.is_empty() {
             self.joining = None;
         }
-        self.slot = Some((slot, now));
+        self.slot = Some(CurrentSlot { number: slot, since: now });
     }
 
     fn leave(&mut self, channel: u8) {
@@ -216,7 +238,7 @@ impl WebrcControl {
         (self.joining, self.slot, self.rates, self.slow_start) = (None, None, None, None);
         self.arrivals = Arrivals::default();
         self.loss = LossEstimate::default();
-        self.heard = now;
+        self.last_received = now;
     }
 
     /// The first packet of the wave that was joined at `since` (section 3.2.3.2).
@@ -319,10 +341,10 @@ impl WebrcControl {
             self.loss.on_epoch(EPOCHS_PER_SLOT);
         }
         self.epochs_of_wave = self.epochs_of_wave.saturating_add(epochs);
-        let frozen = self.slot.is_some_and(|(_, since)| {
-            now.saturating_since(since) > (SILENCE * 2).max(self.waves.slot * 2)
+        let frozen = self.slot.is_some_and(|slot| {
+            now.saturating_since(slot.since) > (SILENCE * 2).max(self.waves.slot * 2)
         });
-        if frozen || now.saturating_since(self.heard) > SILENCE.max(self.waves.slot) {
+        if frozen || now.saturating_since(self.last_received) > SILENCE.max(self.waves.slot) {
             return self.start_again(now);
         }
         self.check_join(now);
@@ -401,7 +423,7 @@ impl WebrcControl {
         if self.slow_start.is_none() || takes_all {
             return self.join(now);
         }
-        let Some((latest, fastest)) = self.arrivals.latest_and_fastest else { return };
+        let Some(Stretches { latest, fastest }) = self.arrivals.stretches else { return };
         let (p, epochs) = (self.waves.decay, self.epochs_per_stretch() as f64);
         let two_packets = 2.0 / (epochs * self.epoch().as_secs_f64());
         // Ours: as much as waves lose in a stretch, if that is more than two packets.
@@ -417,10 +439,10 @@ impl WebrcControl {
     }
 
     fn join(&mut self, now: Instant) {
-        let Some((slot, _)) = self.slot else { return };
+        let Some(CurrentSlot { number: slot, .. }) = self.slot else { return };
         let before = self.joined.len();
         let channel = ((u16::from(slot) + before as u16) % u16::from(self.waves.channels)) as u8;
-        self.joined.push_back(Wave { channel, heard: false });
+        self.joined.push_back(Wave { channel, is_received: false });
         self.joining = Some(now);
         self.sequences.forget(channel + 1);
         self.outputs.push_back(Membership::Join(ChannelId(channel + 1)));
@@ -477,11 +499,11 @@ impl SubscriptionControl for WebrcControl {
         if cci.slot >= channels || !(is_base || is_wave) {
             return;
         }
-        self.heard = now;
+        self.last_received = now;
         self.follow_slot(now, cci.slot);
         if let Some(at) = self.joined.iter().position(|wave| wave.channel == cci.channel) {
             let wave = self.joined.get_mut(at);
-            let first = wave.is_some_and(|wave| !std::mem::replace(&mut wave.heard, true));
+            let first = wave.is_some_and(|wave| !std::mem::replace(&mut wave.is_received, true));
             if let Some(since) = self.joining.filter(|_| first && at + 1 == self.joined.len()) {
                 self.on_first_packet(now, since);
             }
@@ -489,7 +511,7 @@ impl SubscriptionControl for WebrcControl {
             // Left, and still coming.
             return;
         }
-        let modulus = if is_base { self.waves.base_modulus.into() } else { 1 << 16 };
+        let modulus = if is_base { self.waves.base_modulus.into() } else { MODULUS };
         let lost = self.sequences.on_packet(now, packet, cci.sequence.into(), modulus);
         if is_base && self.rates.is_none() {
             let before = u64::from(cci.sequence) % self.waves.base_packets;
@@ -522,8 +544,9 @@ impl SubscriptionControl for WebrcControl {
     }
 
     fn level(&self) -> Level {
-        let rate = self.rates.map_or(0.0, |rates| rates.average) * self.packet_bytes as f64;
-        Level { channels: self.joined.len() as u8 + 1, rate_bytes_per_second: rate as u64 }
+        let bytes = |rates: Rates| (rates.average * self.packet_bytes as f64) as u64;
+        let rate_bytes_per_second = self.rates.map(bytes);
+        Level { channels: self.joined.len() as u8 + 1, rate_bytes_per_second }
     }
 }
 

@@ -93,7 +93,7 @@ impl Channels {
         if self.session == Some(session) || (self.session.is_some() && !instead) {
             return Ok(());
         }
-        let first = FirstChannel { now: self.now, heard_after: self.base_heard_after };
+        let first = FirstChannel { now: self.now, first_packet_after: self.base_heard_after };
         let control = subscribe(&head.congestion_control, &limits, first)?;
         self.decide_by(control);
         (self.session, self.heard_at) = (Some(session), None);

@@ -102,7 +102,7 @@ impl Network {
         link: usize,
         router: Router,
     ) {
-        let first = FirstChannel { now: self.now, heard_after: None };
+        let first = FirstChannel { now: self.now, first_packet_after: None };
         self.receivers.push(Receiver {
             control: subscribe(control, limits, first).unwrap(),
             router,

@@ -5,7 +5,7 @@
 //! it went up; then they are silent until they are even. Layer `j + 1` makes room for the burst and
 //! takes the silence: who is at level `j + 1` or above sees no difference.
 
-use super::{Comb, Emission};
+use super::grid::{Emission, PacketGrid};
 use crate::endpoint::ChannelId;
 use crate::random::SplitMix64;
 use crate::time::Instant;
@@ -13,7 +13,7 @@ use fontana_wire::{Cci, FlidCci, FlidSl, Rlc, RlcCci, SyncSpacing};
 
 #[derive(Clone, Debug)]
 pub(super) struct LayerClock {
-    comb: Comb,
+    grid: PacketGrid,
     start: Instant,
     marking: Marking,
     layers: Vec<Layer>,
@@ -104,8 +104,8 @@ impl LayerClock {
             });
             below = cumulative;
         }
-        let comb = Comb::new(start, below, packet_bytes);
-        let mut clock = Self { comb, start, marking, layers, next: 0 };
+        let grid = PacketGrid::new(start, below, packet_bytes);
+        let mut clock = Self { grid, start, marking, layers, next: 0 };
         clock.choose();
         clock
     }
@@ -115,22 +115,22 @@ impl LayerClock {
     }
 
     pub(super) fn peek(&self) -> Emission {
-        let at = self.comb.at();
+        let at = self.grid.at();
         Emission { at, channel: ChannelId(self.next as u8), cci: self.cci(at) }
     }
 
     pub(super) fn advance(&mut self) {
-        let sync_point = self.sync_point_of(self.next, self.comb.at());
+        let sync_point = self.sync_point_of(self.next, self.grid.at());
         if let Some(layer) = self.layers.get_mut(self.next) {
             layer.sequence = layer.sequence.wrapping_add(1);
             layer.sync_point = sync_point;
         }
-        self.comb.advance();
+        self.grid.advance();
         self.choose();
     }
 
     pub(super) fn skip_to(&mut self, now: Instant) {
-        let _ = self.comb.skip_to(now);
+        let _ = self.grid.skip_to(now);
     }
 
     fn cci(&self, at: Instant) -> Cci {
@@ -199,7 +199,7 @@ impl LayerClock {
 
     /// Gives the next packet to the layer that is owed most, of those that are sent now.
     fn choose(&mut self) {
-        let phase = self.phase(self.elapsed(self.comb.at()));
+        let phase = self.phase(self.elapsed(self.grid.at()));
         let cumulative = |layer: usize| self.layers.get(layer).map_or(1, |l| l.cumulative);
         let (level, next_level) = match phase {
             Phase::Even => (1, 1),

@@ -1,5 +1,7 @@
 use super::*;
+use crate::endpoint::ChannelId;
 use fontana_wire::LayerRates;
+use std::time::Duration;
 
 const PACKET: u16 = 1000;
 

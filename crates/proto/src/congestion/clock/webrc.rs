@@ -12,7 +12,7 @@
 //! wave leaves out its own overdue packets; and the base channel, which all receivers time themselves
 //! by, leaves out nothing as long as its slot lasts.
 
-use super::{Comb, Emission};
+use super::grid::{Emission, PacketGrid};
 use crate::congestion::waves::Waves;
 use crate::endpoint::ChannelId;
 use crate::time::Instant;
@@ -22,20 +22,20 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub(super) struct WaveClock {
-    comb: Comb,
+    grid: PacketGrid,
     start: Instant,
     waves: Waves,
     /// Slots since the start.
     slot: u64,
-    base: Stream,
+    base: SlotShare,
     /// By slots to go; the last one is in its first slot.
-    active: VecDeque<Stream>,
+    active: VecDeque<SlotShare>,
     next: Next,
 }
 
 /// What one channel still has to send in the slot.
 #[derive(Clone, Copy, Debug)]
-struct Stream {
+struct SlotShare {
     /// Of its next packet.
     sequence: u16,
     /// Packets to send in this slot.
@@ -67,11 +67,11 @@ impl WaveClock {
             let (actual, most) = (whole.ceil() as u64, most as u64);
             return Err(CongestionError::Range { what, actual, least: 1, most });
         }
-        let none = Stream { sequence: 0, quota: 0, later: 0, due: start };
+        let none = SlotShare { sequence: 0, quota: 0, later: 0, due: start };
         let mut clock = Self {
-            comb: Comb::new(start, webrc.rate_bytes_per_second.into(), packet_bytes),
+            grid: PacketGrid::new(start, webrc.rate_bytes_per_second.into(), packet_bytes),
             start,
-            active: (0..waves.count).map(|to_go| waves.stream(to_go, start)).collect(),
+            active: (0..waves.count).map(|to_go| waves.share(to_go, start)).collect(),
             waves,
             slot: 0,
             base: none,
@@ -90,16 +90,16 @@ impl WaveClock {
     pub(super) fn peek(&self) -> Emission {
         let channels = u64::from(self.waves.channels);
         let slot = (self.slot % channels) as u8;
-        let (channel, stream) = match self.next {
+        let (channel, share) = match self.next {
             Next::Base => (self.waves.channels, Some(&self.base)),
             Next::Wave(to_go) => {
                 (((self.slot + to_go as u64) % channels) as u8, self.active.get(to_go))
             }
         };
-        let sequence = stream.map_or(0, |stream| stream.sequence);
+        let sequence = share.map_or(0, |share| share.sequence);
         let id = if channel == self.waves.channels { 0 } else { channel.saturating_add(1) };
         Emission {
-            at: self.comb.at(),
+            at: self.grid.at(),
             channel: ChannelId(id),
             cci: WebrcCci { slot, channel, sequence }.emit(),
         }
@@ -116,19 +116,19 @@ impl WaveClock {
             }
             Next::Wave(to_go) => {
                 let end = self.slot_end() + self.waves.slot * to_go as u32;
-                if let Some(stream) = self.active.get_mut(to_go) {
-                    stream.sequence = stream.sequence.wrapping_add(1);
-                    stream.quota = stream.quota.saturating_sub(1);
-                    stream.due = end - self.waves.before_end(stream.quota + stream.later);
+                if let Some(share) = self.active.get_mut(to_go) {
+                    share.sequence = share.sequence.wrapping_add(1);
+                    share.quota = share.quota.saturating_sub(1);
+                    share.due = end - self.waves.before_end(share.quota + share.later);
                 }
             }
         }
-        self.comb.advance();
+        self.grid.advance();
         self.settle();
     }
 
     pub(super) fn skip_to(&mut self, now: Instant) {
-        if self.comb.skip_to(now) {
+        if self.grid.skip_to(now) {
             self.leave_out_overdue();
         }
         self.settle();
@@ -136,12 +136,12 @@ impl WaveClock {
 
     /// What each wave should have sent before the packet that is due now.
     fn leave_out_overdue(&mut self) {
-        let (at, end) = (self.comb.at(), self.slot_end());
-        for (to_go, stream) in self.active.iter_mut().enumerate() {
+        let (at, end) = (self.grid.at(), self.slot_end());
+        for (to_go, share) in self.active.iter_mut().enumerate() {
             let end = end + self.waves.slot * to_go as u32;
-            while stream.quota > 0 && stream.due < at {
-                stream.quota -= 1;
-                stream.due = end - self.waves.before_end(stream.quota + stream.later);
+            while share.quota > 0 && share.due < at {
+                share.quota -= 1;
+                share.due = end - self.waves.before_end(share.quota + share.later);
             }
         }
     }
@@ -157,7 +157,7 @@ impl WaveClock {
     /// Goes to the slot that the next packet is in, and chooses its channel.
     fn settle(&mut self) {
         let slot =
-            self.comb.at().saturating_since(self.start).as_nanos() as u64 / self.waves.slot_nanos();
+            self.grid.at().saturating_since(self.start).as_nanos() as u64 / self.waves.slot_nanos();
         let passed = slot.saturating_sub(self.slot);
         if passed > 0 {
             self.slot = slot;
@@ -166,7 +166,7 @@ impl WaveClock {
             }
             while self.active.len() < self.waves.count {
                 let to_go = self.active.len();
-                self.active.push_back(self.waves.stream(to_go, self.slot_end()));
+                self.active.push_back(self.waves.share(to_go, self.slot_end()));
             }
             self.enter_slot();
         }
@@ -179,43 +179,43 @@ impl WaveClock {
         let base_packets = self.waves.base_packets;
         let whole = u32::from(self.base.sequence).next_multiple_of(base_packets as u32);
         let sequence = (whole % self.waves.base_modulus) as u16;
-        self.base = Stream { sequence, quota: base_packets, later: 0, due: start };
-        let mut left = self.comb.ticks_before(end).saturating_sub(base_packets);
+        self.base = SlotShare { sequence, quota: base_packets, later: 0, due: start };
+        let mut left = self.grid.ticks_before(end).saturating_sub(base_packets);
         let newest = self.active.len().saturating_sub(1);
-        for (to_go, stream) in self.active.iter_mut().enumerate() {
-            stream.later = self.waves.packets_in(to_go);
-            stream.quota = self.waves.packets_in(to_go + 1) - stream.later;
+        for (to_go, share) in self.active.iter_mut().enumerate() {
+            share.later = self.waves.packets_in(to_go);
+            share.quota = self.waves.packets_in(to_go + 1) - share.later;
             if to_go < newest {
-                left = left.saturating_sub(stream.quota);
-            } else if stream.sequence == 0 {
+                left = left.saturating_sub(share.quota);
+            } else if share.sequence == 0 {
                 // It has not begun: its numbers end with 65535.
-                stream.quota = left;
-                stream.sequence = 0_u16.wrapping_sub((left + stream.later) as u16);
+                share.quota = left;
+                share.sequence = 0_u16.wrapping_sub((left + share.later) as u16);
             } else {
-                stream.quota = left;
+                share.quota = left;
             }
             let last = self.waves.slot * to_go as u32;
-            stream.due = end + last - self.waves.before_end(stream.quota + stream.later);
+            share.due = end + last - self.waves.before_end(share.quota + share.later);
         }
     }
 
     /// The base channel if its packet is due; else the wave whose packet is due longest; if none is, the
     /// newest wave.
     fn choose(&mut self) {
-        if self.base.quota > 0 && self.base.due <= self.comb.at() {
+        if self.base.quota > 0 && self.base.due <= self.grid.at() {
             self.next = Next::Base;
             return;
         }
         let newest = self.active.len().saturating_sub(1);
         let waves = self.active.iter().take(newest).enumerate();
         let earliest = waves
-            .map(|(to_go, stream)| (Next::Wave(to_go), stream))
+            .map(|(to_go, share)| (Next::Wave(to_go), share))
             .chain([(Next::Base, &self.base)])
-            .filter(|(_, stream)| stream.quota > 0)
-            .min_by_key(|(_, stream)| stream.due);
-        let fresh = self.active.back().map_or(0, |stream| stream.quota);
+            .filter(|(_, share)| share.quota > 0)
+            .min_by_key(|(_, share)| share.due);
+        let fresh = self.active.back().map_or(0, |share| share.quota);
         self.next = match earliest {
-            Some((next, stream)) if stream.due <= self.comb.at() || fresh == 0 => next,
+            Some((next, share)) if share.due <= self.grid.at() || fresh == 0 => next,
             _ => Next::Wave(newest),
         };
     }
@@ -223,9 +223,9 @@ impl WaveClock {
 
 impl Waves {
     /// A wave with so many slots to go after this one, in the middle of its life.
-    fn stream(&self, to_go: usize, due: Instant) -> Stream {
+    fn share(&self, to_go: usize, due: Instant) -> SlotShare {
         let newest = to_go + 1 == self.count;
         let left = if newest { 0 } else { self.packets_in(to_go + 1) };
-        Stream { sequence: 0_u16.wrapping_sub(left as u16), quota: 0, later: 0, due }
+        SlotShare { sequence: 0_u16.wrapping_sub(left as u16), quota: 0, later: 0, due }
     }
 }

@@ -6,8 +6,13 @@ const P: f64 = 0.75;
 /// Slots of a second, on a path of 100 ms.
 fn control() -> WebrcControl {
     let webrc = presets::webrc_fast(2_500_000, 1400).unwrap();
-    let heard_after = Some(Duration::from_millis(100));
-    WebrcControl::new(&webrc, f64::INFINITY, 64, FirstChannel { now: Instant::ZERO, heard_after })
+    let first_packet_after = Some(Duration::from_millis(100));
+    WebrcControl::new(
+        &webrc,
+        f64::INFINITY,
+        64,
+        FirstChannel { now: Instant::ZERO, first_packet_after },
+    )
 }
 
 fn ms(milliseconds: u64) -> Instant {
@@ -17,7 +22,7 @@ fn ms(milliseconds: u64) -> Instant {
 /// Past start-up, at so many packets per second.
 fn settled(rate: f64) -> WebrcControl {
     let mut control = control();
-    control.slot = Some((0, Instant::ZERO));
+    control.slot = Some(CurrentSlot { number: 0, since: Instant::ZERO });
     control.rates = Some(Rates { average: rate, received: rate });
     control.end_start_up(rate);
     control
@@ -55,9 +60,9 @@ fn losses_of_one_overflow_are_one_event_however_late_they_show() {
 }
 
 /// Allowed 1000 packets per second.
-fn with_arrivals(latest_and_fastest: Option<(f64, f64)>) -> (WebrcControl, Rates) {
+fn with_arrivals(stretches: Option<Stretches>) -> (WebrcControl, Rates) {
     let mut control = settled(100.0);
-    control.arrivals.latest_and_fastest = latest_and_fastest;
+    control.arrivals.stretches = stretches;
     control.loss = LossEstimate::starting_at(loss_at(1000.0, 0.1));
     let rates = control.rates.expect("settled");
     assert!(control.may_join(ms(0), rates));
@@ -74,9 +79,10 @@ fn a_wave_is_not_joined_while_what_arrives_does_not_decay() {
         !control.joined.is_empty()
     };
     // In a fifth of a slot a wave loses 1 - 0.75^0.2 = 5.59 % of its rate.
-    assert!(joins_at(Some((944.0, 1000.0))) && !joins_at(Some((944.2, 1000.0))));
+    let of = |latest, fastest| Some(Stretches { latest, fastest });
+    assert!(joins_at(of(944.0, 1000.0)) && !joins_at(of(944.2, 1000.0)));
     // Two packets in four epochs of 50 ms are 10 in a second.
-    assert!(joins_at(Some((90.0, 100.0))) && !joins_at(Some((91.0, 100.0))));
+    assert!(joins_at(of(90.0, 100.0)) && !joins_at(of(91.0, 100.0)));
     assert!(!joins_at(None), "before a stretch is whole");
 }
 
@@ -89,7 +95,7 @@ fn an_epoch_that_ends_late_was_no_faster() {
         control.received = length as u32;
         control.on_epoch(ms(now));
     }
-    let (latest, fastest) = control.arrivals.latest_and_fastest.expect("two stretches and more");
+    let Stretches { latest, fastest } = control.arrivals.stretches.expect("two stretches and more");
     assert!((latest - 1000.0).abs() < 0.01 && (fastest - 1000.0).abs() < 0.01, "{fastest}");
 }
 
@@ -107,7 +113,8 @@ fn who_gets_next_to_nothing_is_not_taken_for_one_far_away() {
 fn the_base_channel_goes_up_with_a_slot_that_ends_no_wave() {
     let average = |waves: usize| {
         let mut control = settled(100.0);
-        control.joined = (0..waves as u8).map(|channel| Wave { channel, heard: true }).collect();
+        control.joined =
+            (0..waves as u8).map(|channel| Wave { channel, is_received: true }).collect();
         control.follow_slot(ms(1000), 1);
         control.rates.map(|rates| rates.average)
     };
