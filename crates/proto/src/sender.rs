@@ -165,7 +165,8 @@ impl Sender {
                 let stream = (object.toi.0 as u64) << 32 | u64::from(sbn.0);
                 let mut random = SplitMix64::new(config.seed, stream);
                 let k = object.layout.source_symbols(sbn).unwrap_or(0);
-                let stream = SymbolStream::new(oti.scheme, k, object.source_pass, &mut random);
+                let stream = SymbolStream::new(oti.scheme, k, &mut random);
+                let stream = if object.source_pass { stream } else { stream.without_source_pass() };
                 let (code, profile) = (oti.scheme.profile(), oti.scheme.block_profile(k));
                 let by_number = matches!(config.schedule, TransmissionSchedule::Fcast(_));
                 shapes.push(BlockShape {

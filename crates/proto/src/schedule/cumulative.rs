@@ -24,22 +24,15 @@
 //!
 //! [`TransmissionSchedule::Cumulative`]: super::TransmissionSchedule::Cumulative
 
-use super::{BlockShape, Ledger, MAX_CYCLE, Turn};
+use super::turn::{BlockShape, ListedSymbol, MAX_CYCLE, Quota, Turn};
 
 /// The circle, and where each layer is on it.
 #[derive(Clone, Debug)]
 pub(super) struct Cumulative {
-    circle: Vec<Place>,
+    circle: Vec<ListedSymbol>,
     layers: Vec<Layer>,
     /// `a`.
     digit_bits: u32,
-}
-
-/// A symbol of a block: number `i` of its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    block: u32,
-    i: u32,
 }
 
 /// The next packet of a layer, p = pass * N + at, and how far it is to the one after it.
@@ -62,12 +55,13 @@ impl Cumulative {
         }
         let mut circle = Vec::with_capacity(total as usize);
         for (block, &n) in (0..).zip(&lengths) {
-            circle.extend((0..n).map(|i| Place { block, i }));
+            circle.extend((0..n).map(|i| ListedSymbol { block, i }));
         }
         // Blocks advance together: in the middle of its share of the circle is each symbol's place.
-        let length = |place: &Place| lengths.get(place.block as usize).map_or(1, |&n| u64::from(n));
+        let length =
+            |place: &ListedSymbol| lengths.get(place.block as usize).map_or(1, |&n| u64::from(n));
         circle.sort_by(|a, b| {
-            let middle = |place: &Place, other: u64| (2 * u64::from(place.i) + 1) * other;
+            let middle = |place: &ListedSymbol, other: u64| (2 * u64::from(place.i) + 1) * other;
             let (of_a, of_b) = (length(a), length(b));
             middle(a, of_b).cmp(&middle(b, of_a)).then(a.block.cmp(&b.block))
         });
@@ -81,7 +75,7 @@ impl Cumulative {
         self.layers.len()
     }
 
-    pub(super) fn next(&mut self, queue: usize, ledger: &mut Ledger) -> Option<Turn> {
+    pub(super) fn next(&mut self, queue: usize, quota: &mut Quota) -> Option<Turn> {
         let n = self.circle.len() as u64;
         let layer = self.layers.get_mut(queue)?;
         // A layer comes round to every symbol in twice as many packets: if none of them may be sent,
@@ -89,8 +83,8 @@ impl Cumulative {
         for _ in 0..2 * n {
             let at = layer.at ^ digit_sum(layer.pass, self.digit_bits);
             layer.advance(n);
-            let &Place { block, i } = self.circle.get(at as usize)?;
-            if ledger.spend(block as usize) {
+            let &ListedSymbol { block, i } = self.circle.get(at as usize)?;
+            if quota.spend(block as usize) {
                 return Some(Turn { block: block as usize, i: i.into() });
             }
         }
@@ -164,11 +158,11 @@ mod tests {
             let depth = layer_count as u32 - 1;
             for top in 0..layer_count {
                 let mut order = Cumulative::new(&blocks, layer_count).unwrap();
-                let mut ledger = Ledger::new(&blocks, None);
+                let mut quota = Quota::new(&blocks, None);
                 let heard = (0..).filter(|&p| layer_of(p, depth) <= top);
                 let mut cycle = BTreeSet::new();
                 for p in heard.take(3 * n) {
-                    let turn = order.next(layer_of(p, depth), &mut ledger).unwrap();
+                    let turn = order.next(layer_of(p, depth), &mut quota).unwrap();
                     prop_assert!(cycle.insert((turn.block, turn.i)), "layers up to {}", top);
                     if cycle.len() == n {
                         cycle.clear();
@@ -181,10 +175,10 @@ mod tests {
     #[test]
     fn all_layers_together_go_round_and_each_layer_by_itself_too() {
         let blocks = fixed(&[8]);
-        let mut ledger = Ledger::new(&blocks, None);
+        let mut quota = Quota::new(&blocks, None);
         let mut order = Cumulative::new(&blocks, 4).unwrap();
         let mut take = |layer, count| -> Vec<u64> {
-            (0..count).map(|_| order.next(layer, &mut ledger).unwrap().i).collect()
+            (0..count).map(|_| order.next(layer, &mut quota).unwrap().i).collect()
         };
         assert_eq!(take(3, 8), [1, 3, 5, 7, 0, 2, 4, 6]);
         assert_eq!(take(2, 8), [2, 6, 3, 7, 0, 4, 1, 5]);
@@ -200,6 +194,6 @@ mod tests {
         assert!(Cumulative::new(&blocks, 3).is_none());
         let too_many = fixed(&[MAX_CYCLE as u32, 1]);
         assert!(Cumulative::new(&too_many, 3).is_none());
-        assert!(Cumulative::new(&[], 3).unwrap().next(0, &mut Ledger::new(&[], None)).is_none());
+        assert!(Cumulative::new(&[], 3).unwrap().next(0, &mut Quota::new(&[], None)).is_none());
     }
 }

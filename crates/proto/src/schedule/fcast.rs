@@ -9,7 +9,7 @@
 //! In push mode the source symbols may be sent ahead, in sequence, once, on the lowest layers
 //! (section 7).
 
-use super::{BlockShape, Ledger, MAX_CYCLE, Turn};
+use super::turn::{BlockShape, ListedSymbol, MAX_CYCLE, Quota, Turn};
 use crate::random::SplitMix64;
 
 /// FCAST's way to lay symbols out over layers.
@@ -61,13 +61,13 @@ pub(super) struct Lists {
     seed: u64,
     layers: Vec<Option<List>>,
     /// Block and number of the next source symbol to be sent ahead.
-    ahead: (usize, u64),
+    ahead: Turn,
 }
 
 #[derive(Clone, Debug)]
 struct List {
     /// Block and number in its stream.
-    symbols: Vec<(u32, u32)>,
+    symbols: Vec<ListedSymbol>,
     next: usize,
     pass: u64,
 }
@@ -87,7 +87,7 @@ impl Lists {
             blocks: blocks.to_vec(),
             seed,
             layers: vec![None; layer_count.max(1)],
-            ahead: (0, 0),
+            ahead: Turn { block: 0, i: 0 },
         })
     }
 
@@ -95,12 +95,12 @@ impl Lists {
         self.layers.len()
     }
 
-    pub(super) fn next(&mut self, queue: usize, ledger: &mut Ledger) -> Option<Turn> {
-        if ledger.is_over() {
+    pub(super) fn next(&mut self, queue: usize, quota: &mut Quota) -> Option<Turn> {
+        if quota.is_over() {
             return None;
         }
         if queue < usize::from(self.schedule.anticipated_layers)
-            && let Some(turn) = self.next_ahead(ledger)
+            && let Some(turn) = self.next_ahead(quota)
         {
             return Some(turn);
         }
@@ -110,18 +110,18 @@ impl Lists {
             .get_or_insert_with(|| List::new(*schedule, blocks, queue, *seed));
         // All of a list having had its share means that there is none.
         for _ in 0..list.symbols.len() {
-            let &(block, number) = list.symbols.get(list.next)?;
+            let &ListedSymbol { block, i } = list.symbols.get(list.next)?;
             let pass = list.pass;
             list.next += 1;
             if list.next == list.symbols.len() {
                 (list.next, list.pass) = (0, pass + 1);
             }
-            let (block, mut i) = (block as usize, u64::from(number));
+            let (block, mut i) = (block as usize, u64::from(i));
             let shape = blocks.get(block)?;
             if shape.encoding_symbols.is_none() {
                 i += pass * u64::from(schedule.encoding_symbols(shape));
             }
-            if ledger.spend(block) {
+            if quota.spend(block) {
                 return Some(Turn { block, i });
             }
         }
@@ -129,15 +129,15 @@ impl Lists {
     }
 
     /// The next source symbol of all, in sequence.
-    fn next_ahead(&mut self, ledger: &mut Ledger) -> Option<Turn> {
+    fn next_ahead(&mut self, quota: &mut Quota) -> Option<Turn> {
         loop {
-            let (block, i) = self.ahead;
+            let Turn { block, i } = self.ahead;
             let k = self.blocks.get(block)?.source_symbols;
-            if i < u64::from(k) && ledger.spend(block) {
-                self.ahead = (block, i + 1);
+            if i < u64::from(k) && quota.spend(block) {
+                self.ahead.i += 1;
                 return Some(Turn { block, i });
             }
-            self.ahead = (block + 1, 0);
+            self.ahead = Turn { block: block + 1, i: 0 };
         }
     }
 }
@@ -172,7 +172,7 @@ impl List {
             if object.replace(shape.object) != Some(shape.object) {
                 object_starts.push(symbols.len());
             }
-            symbols.extend(schedule.on_layer(shape, layer).map(|number| (block, number)));
+            symbols.extend(schedule.on_layer(shape, layer).map(|i| ListedSymbol { block, i }));
         }
         match schedule.object_order {
             ObjectOrder::Random => permute(&mut symbols, 1, &mut random),

@@ -1,6 +1,6 @@
 //! Even progress: [`TransmissionSchedule::Interleaved`](super::TransmissionSchedule::Interleaved).
 
-use super::{BlockShape, Ledger, Turn};
+use super::turn::{BlockShape, Quota, Turn};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
@@ -30,12 +30,12 @@ impl Interleaved {
         self.channels.len()
     }
 
-    pub(super) fn next(&mut self, queue: usize, ledger: &mut Ledger) -> Option<Turn> {
+    pub(super) fn next(&mut self, queue: usize, quota: &mut Quota) -> Option<Turn> {
         let heap = self.channels.get_mut(queue)?;
         loop {
             let Reverse(position) = heap.pop()?;
             let block = position.block;
-            if ledger.spend(block) {
+            if quota.spend(block) {
                 heap.push(Reverse(Position { i: position.i + 1, ..position }));
                 let sent = self.sent.get_mut(block)?;
                 *sent += 1;

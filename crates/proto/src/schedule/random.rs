@@ -1,6 +1,6 @@
 //! Every turn drawn anew: [`TransmissionSchedule::Random`](super::TransmissionSchedule::Random).
 
-use super::{BlockShape, Ledger, Turn};
+use super::turn::{BlockShape, Quota, Turn};
 use crate::random::SplitMix64;
 
 /// Blocks drawn in proportion to their length.
@@ -30,8 +30,8 @@ impl Random {
         }
     }
 
-    pub(super) fn next(&mut self, ledger: &mut Ledger) -> Option<Turn> {
-        if ledger.is_over() {
+    pub(super) fn next(&mut self, quota: &mut Quota) -> Option<Turn> {
+        if quota.is_over() {
             return None;
         }
         let total = self.up_to.last().copied()?;
@@ -39,7 +39,7 @@ impl Random {
         let first = self.up_to.partition_point(|&up_to| up_to <= drawn);
         // Where a block has had its share, another one has its turn.
         let count = self.up_to.len();
-        let block = (0..count).map(|n| (first + n) % count).find(|&block| ledger.spend(block))?;
+        let block = (0..count).map(|n| (first + n) % count).find(|&block| quota.spend(block))?;
         let sent = self.sent.get_mut(block)?;
         let i = match self.encoding_symbols.get(block)? {
             Some(n) => u64::from(self.random.below(*n)),

@@ -1,6 +1,6 @@
 //! Block after block: [`TransmissionSchedule::Sequential`](super::TransmissionSchedule::Sequential).
 
-use super::{BlockShape, Ledger, Turn, share};
+use super::turn::{BlockShape, Quota, Turn, share};
 
 /// Visits one block after the other, and begins again.
 #[derive(Clone, Debug)]
@@ -19,11 +19,11 @@ impl Sequential {
         Self { visits, cycle: 0, block: 0, in_visit: 0 }
     }
 
-    pub(super) fn next(&mut self, ledger: &mut Ledger) -> Option<Turn> {
+    pub(super) fn next(&mut self, quota: &mut Quota) -> Option<Turn> {
         // One cycle without a turn means that there is none.
         for _ in 0..=self.visits.len() {
             let (block, visit) = (self.block, *self.visits.get(self.block)?);
-            if self.in_visit < visit && ledger.spend(block) {
+            if self.in_visit < visit && quota.spend(block) {
                 let i = self.cycle * visit + self.in_visit;
                 self.in_visit += 1;
                 return Some(Turn { block, i });

@@ -35,12 +35,7 @@ enum Order {
 
 impl SymbolStream {
     /// `random` places the first repair symbol.
-    pub(crate) fn new(
-        scheme: FecScheme,
-        source_symbols: u32,
-        source_pass: bool,
-        random: &mut SplitMix64,
-    ) -> Self {
+    pub(crate) fn new(scheme: FecScheme, source_symbols: u32, random: &mut SplitMix64) -> Self {
         let code = scheme.profile();
         let cycle = scheme.block_profile(source_symbols).symbols_per_cycle;
         let first_repair = random.below(cycle.saturating_sub(source_symbols));
@@ -51,7 +46,12 @@ impl SymbolStream {
         } else {
             Order::Cycle
         };
-        Self { source_symbols, source_pass, first_repair, cycle, order }
+        Self { source_symbols, source_pass: true, first_repair, cycle, order }
+    }
+
+    /// The same for a sender that leaves the source pass to another one.
+    pub(crate) fn without_source_pass(self) -> Self {
+        Self { source_pass: false, ..self }
     }
 
     /// The same for an order that has a use of its own for numbers: FCAST's organization 2 sends the
@@ -116,11 +116,15 @@ mod tests {
     /// RaptorQ names its symbols with 24 bits (RFC 6330, section 3.2).
     const RAPTORQ_SYMBOLS: u32 = 1 << 24;
 
+    fn with(source_pass: bool, stream: SymbolStream) -> SymbolStream {
+        if source_pass { stream } else { stream.without_source_pass() }
+    }
+
     #[test]
     fn source_symbols_come_once_and_repair_symbols_are_fresh_round_the_whole_range() {
         for source_pass in [true, false] {
             let mut random = SplitMix64::new(7, 0);
-            let stream = SymbolStream::new(RAPTORQ, 10, source_pass, &mut random);
+            let stream = with(source_pass, SymbolStream::new(RAPTORQ, 10, &mut random));
             let source = if source_pass { 10 } else { 0 };
             let period = u64::from(RAPTORQ_SYMBOLS) - 10;
             let head: Vec<_> = (0..source).map(|i| stream.esi(i).0).collect();
@@ -137,7 +141,8 @@ mod tests {
     #[test]
     fn a_code_of_few_symbols_repeats_them_all_and_lt_has_no_source_pass() {
         let stream = |scheme, source_pass| {
-            let stream = SymbolStream::new(scheme, 10, source_pass, &mut SplitMix64::new(3, 1));
+            let stream =
+                with(source_pass, SymbolStream::new(scheme, 10, &mut SplitMix64::new(3, 1)));
             (0..40).map(|i| stream.esi(i).0).collect::<Vec<_>>()
         };
         let tornado =
@@ -162,7 +167,8 @@ mod tests {
         let tornado =
             FecScheme::Tornado(Tornado { max_source_block_length: 10, code: TornadoCode::Z });
         for source_pass in [true, false] {
-            let stream = SymbolStream::new(tornado, 10, source_pass, &mut SplitMix64::new(3, 1));
+            let stream =
+                with(source_pass, SymbolStream::new(tornado, 10, &mut SplitMix64::new(3, 1)));
             let esis: Vec<_> = (0..25).map(|i| stream.clone().plain().esi(i).0).collect();
             assert_eq!(esis, (0..20).chain(0..5).collect::<Vec<_>>());
         }
@@ -176,7 +182,8 @@ mod tests {
             max_encoding_symbols: 8,
         });
         let esis = |source_pass, seed| -> Vec<u32> {
-            let stream = SymbolStream::new(scheme, 3, source_pass, &mut SplitMix64::new(seed, 1));
+            let stream =
+                with(source_pass, SymbolStream::new(scheme, 3, &mut SplitMix64::new(seed, 1)));
             (0..14).map(|i| stream.esi(i).0).collect()
         };
         assert_eq!(esis(true, 1), [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1]);
@@ -191,7 +198,7 @@ mod tests {
     #[test]
     fn a_code_without_repair_repeats_its_source_symbols() {
         let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 3 });
-        let stream = SymbolStream::new(scheme, 3, true, &mut SplitMix64::new(1, 1));
+        let stream = SymbolStream::new(scheme, 3, &mut SplitMix64::new(1, 1));
         let esis: Vec<_> = (0..7).map(|i| stream.esi(i).0).collect();
         assert_eq!(esis, [0, 1, 2, 0, 1, 2, 0]);
     }

@@ -1,4 +1,5 @@
 use super::interleaved::weight;
+use super::turn::share;
 use super::*;
 use fontana_wire::BlockHasher;
 use proptest::prelude::*;

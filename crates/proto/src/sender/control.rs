@@ -162,7 +162,7 @@ impl ControlCarousel {
         let k = object.source_symbols;
         let relaxed = interval * u64::from(object.intervals.max(1));
         let period = relaxed.min((SPOOLED_PACKETS / u64::from(k.max(1))).max(MIN_PERIOD));
-        let stream = SymbolStream::new(object.oti.scheme, k, true, random);
+        let stream = SymbolStream::new(object.oti.scheme, k, random);
         let due = vec![0; channel_count.max(1)];
         // Of its own: two objects that are uneven in the same way are even together.
         let random = SplitMix64::new(random.clone().next_u64(), object.toi.0 as u64);

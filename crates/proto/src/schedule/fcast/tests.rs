@@ -13,8 +13,8 @@ fn fcast(organization: SymbolOrganization, object_order: ObjectOrder) -> Fcast {
 }
 
 fn take(lists: &mut Lists, layer: usize, count: usize) -> Vec<Turn> {
-    let mut ledger = Ledger::new(&lists.blocks.clone(), None);
-    (0..count).map(|_| lists.next(layer, &mut ledger).unwrap()).collect()
+    let mut quota = Quota::new(&lists.blocks.clone(), None);
+    (0..count).map(|_| lists.next(layer, &mut quota).unwrap()).collect()
 }
 
 #[test]
@@ -94,12 +94,12 @@ fn anticipated_source_symbols_come_once_in_sequence_on_the_lowest_layers_only() 
     let blocks = blocks(4);
     let mut lists = Lists::new(schedule, &blocks, 4, 1).unwrap();
     let mut plain = Lists::new(Fcast { anticipated_layers: 0, ..schedule }, &blocks, 4, 1).unwrap();
-    let mut ledger = Ledger::new(&blocks, None);
+    let mut quota = Quota::new(&blocks, None);
     for n in 0..4 * 32 {
-        let turn = lists.next(n % 2, &mut ledger).unwrap();
+        let turn = lists.next(n % 2, &mut quota).unwrap();
         assert_eq!(turn, Turn { block: n / 32, i: n as u64 % 32 });
         if n % 8 == 0 {
-            assert_eq!(lists.next(2, &mut ledger), plain.next(2, &mut ledger), "as ever");
+            assert_eq!(lists.next(2, &mut quota), plain.next(2, &mut quota), "as ever");
         }
     }
     for layer in [0, 1] {

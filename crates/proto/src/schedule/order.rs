@@ -1,0 +1,92 @@
+//! The order of the turns of a session's blocks, on each of its channels.
+
+use super::cumulative::Cumulative;
+use super::fcast::Lists;
+use super::interleaved::Interleaved;
+use super::kind::TransmissionSchedule;
+use super::random::Random;
+use super::sequential::Sequential;
+use super::turn::{BlockShape, Quota, Turn};
+use crate::random::SplitMix64;
+
+/// The endless (or, with a limit, finite) order of turns over a set of blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    kind: Kind,
+    quota: Quota,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Interleaved(Interleaved),
+    Sequential(Sequential),
+    Random(Random),
+    Cumulative(Cumulative),
+    Fcast(Lists),
+}
+
+impl Order {
+    /// With `limit_permille`, a block of `k` source symbols gets `k * limit_permille / 1000` turns,
+    /// rounded up, and no more. `seed` decides what is drawn at random.
+    pub(crate) fn new(
+        schedule: TransmissionSchedule,
+        blocks: &[BlockShape],
+        layer_count: usize,
+        limit_permille: Option<u32>,
+        seed: u64,
+    ) -> Self {
+        let kind = match schedule {
+            TransmissionSchedule::Interleaved { grain } => {
+                Some(Kind::Interleaved(Interleaved::new(blocks, grain, layer_count)))
+            }
+            TransmissionSchedule::Sequential { repair_permille } => {
+                Some(Kind::Sequential(Sequential::new(blocks, repair_permille)))
+            }
+            TransmissionSchedule::Random => {
+                Some(Kind::Random(Random::new(blocks, SplitMix64::new(seed, ORDER_STREAM))))
+            }
+            TransmissionSchedule::Cumulative => {
+                Cumulative::new(blocks, layer_count).map(Kind::Cumulative)
+            }
+            TransmissionSchedule::Fcast(fcast) => {
+                Lists::new(fcast, blocks, layer_count, seed ^ ORDER_STREAM).map(Kind::Fcast)
+            }
+        };
+        Self {
+            kind: kind
+                .unwrap_or_else(|| Kind::Interleaved(Interleaved::new(blocks, 1, layer_count))),
+            quota: Quota::new(blocks, limit_permille),
+        }
+    }
+
+    /// Queues of the order: one for each layer, or one for all if it does not matter on which a symbol
+    /// is sent.
+    pub(crate) fn queue_count(&self) -> usize {
+        match &self.kind {
+            Kind::Sequential(_) | Kind::Random(_) => 1,
+            Kind::Interleaved(order) => order.channel_count(),
+            Kind::Cumulative(order) => order.layer_count(),
+            Kind::Fcast(order) => order.layer_count(),
+        }
+    }
+
+    /// The next turn of a queue.
+    pub(crate) fn turn(&mut self, queue: usize) -> Option<Turn> {
+        let Self { kind, quota } = self;
+        match kind {
+            Kind::Interleaved(order) => order.next(queue, quota),
+            Kind::Sequential(order) => order.next(quota),
+            Kind::Random(order) => order.next(quota),
+            Kind::Cumulative(order) => order.next(queue, quota),
+            Kind::Fcast(order) => order.next(queue, quota),
+        }
+    }
+
+    /// Takes a block out of the order.
+    pub(crate) fn withdraw(&mut self, block: usize) {
+        self.quota.close(block);
+    }
+}
+
+/// Keeps what is drawn for the order apart from what is drawn for blocks and channels.
+const ORDER_STREAM: u64 = 0x6f72_6465_7200_0000;

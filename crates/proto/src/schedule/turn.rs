@@ -1,0 +1,81 @@
+//! The turns of blocks: what an order emits, and what limits it.
+
+/// One turn: block `block` (an index into the sender's list) sends number `i` of its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) block: usize,
+    pub(crate) i: u64,
+}
+
+/// A [`Turn`] in a list of an order, in half the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ListedSymbol {
+    pub(super) block: u32,
+    pub(super) i: u32,
+}
+
+/// What a schedule needs to know of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockShape {
+    /// Which object it is of: equal numbers are next to each other.
+    pub(crate) object: u32,
+    /// `k`.
+    pub(crate) source_symbols: u32,
+    /// `n`: after so many a sender repeats itself; `None` if the code is rateless.
+    pub(crate) encoding_symbols: Option<u32>,
+}
+
+/// Symbols that an order may hold a list of: 32 MB, for a layer or for all.
+pub(super) const MAX_CYCLE: u64 = 1 << 22;
+
+/// How many turns each block may still have.
+#[derive(Clone, Debug)]
+pub(super) struct Quota {
+    /// `None`: as many as it likes.
+    left: Vec<Option<u64>>,
+    /// Blocks that may have one.
+    open: usize,
+}
+
+impl Quota {
+    pub(super) fn new(blocks: &[BlockShape], limit_permille: Option<u32>) -> Self {
+        let left = blocks.iter().map(|shape| match (shape.source_symbols, limit_permille) {
+            (0, _) => Some(0),
+            (_, None) => None,
+            (k, Some(permille)) => Some(share(k, permille)),
+        });
+        let left: Vec<_> = left.collect();
+        let open = left.iter().filter(|&&left| left != Some(0)).count();
+        Self { left, open }
+    }
+
+    /// Takes a turn off what a block may have; false if it may have none.
+    pub(super) fn spend(&mut self, block: usize) -> bool {
+        match self.left.get_mut(block) {
+            None | Some(Some(0)) => false,
+            Some(None) => true,
+            Some(Some(left)) => {
+                *left -= 1;
+                self.open -= usize::from(*left == 0);
+                true
+            }
+        }
+    }
+
+    /// The block may have no more turns.
+    pub(super) fn close(&mut self, block: usize) {
+        if let Some(left) = self.left.get_mut(block) {
+            self.open -= usize::from(*left != Some(0));
+            *left = Some(0);
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.open == 0
+    }
+}
+
+/// So many per thousand of a block's source symbols, rounded up.
+pub(super) fn share(source_symbols: u32, permille: u32) -> u64 {
+    (u64::from(source_symbols) * u64::from(permille)).div_ceil(1000)
+}
