@@ -1,10 +1,10 @@
-//! Congestion control: when a sender's packets leave on which channel ([`ChannelClock`]), and which
-//! channels a receiver is subscribed to ([`SubscriptionControl`]).
+//! Congestion control: the times and channels of a sender's packets ([`ChannelClock`]), and the
+//! channels of a receiver ([`SubscriptionControl`]).
 //!
-//! Nothing flows back: a sender does the same whoever listens, and each receiver finds its own rate
-//! by joining and leaving. What a session does is in its head ([`CongestionControl`]); [`subscribe`]
-//! makes the control that follows from it, and [`presets`] are good values for it.
-//! `docs/congestion.md` says when to use which.
+//! There is no feedback. A sender does not depend on its receivers; each receiver finds its own
+//! rate by joining and leaving channels. The session head holds the parameters
+//! ([`fontana_wire::CongestionControl`]). [`subscribe`] makes the control of a receiver from them,
+//! and [`presets`] has recommended parameters. `docs/congestion.md` says when to use which scheme.
 
 mod breaker;
 mod build;

@@ -1,4 +1,5 @@
-//! In which order the symbols of a session's blocks are sent, and on which channels.
+//! Transmission schedules: the order in which the symbols of a session's blocks are sent, and their
+//! channels.
 
 mod cumulative;
 mod fcast;

@@ -1,5 +1,6 @@
-//! The circuit breaker (RFC 8085, section 4.1.1): a receiver whose packets keep being lost, and who
-//! cannot come down any further, leaves the session, and comes back after a while, later each time.
+//! The circuit breaker (RFC 8085, section 4.1.1). A receiver that loses too many packets and cannot
+//! reduce its rate any further leaves the session for a while. Each pause is longer than the one
+//! before.
 
 use super::build::build;
 use super::control::{
@@ -14,36 +15,36 @@ use fontana_wire::{CongestionControl, FlidCci, RlcCci, WebrcCci};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// Fewer packets in a window say nothing about loss.
+/// Smallest number of packets of a window from which the loss rate is computed.
 const LEAST_PACKETS: u64 = 20;
 
-/// A window is so many parts, and too much must be lost in each: what a receiver lost once while it was
-/// finding its rate is over.
+/// Number of parts of a window. Too much must be lost in each part, so that a loss that is over,
+/// such as one while the receiver was finding its rate, has no effect.
 const PARTS: u32 = 3;
 
-/// A control that leaves everything when it does not help.
+/// A subscription control that leaves all channels if its inner control cannot end the losses.
 #[derive(Debug)]
 pub(super) struct CircuitBreaker {
     scheme: CongestionControl,
     limits: SubscriptionLimits,
     breaker: BreakerLimits,
-    /// Where the numbers of channel 0 wrap around.
+    /// Modulus of the sequence numbers of channel 0.
     base_modulus: u64,
     inner: Box<dyn SubscriptionControl>,
     joined: BTreeSet<u8>,
     sequences: Sequences,
-    /// Of the part that has begun.
+    /// Packets of the current part.
     received: u64,
     lost: u64,
     part_end: Instant,
     window: Window,
     pause: Duration,
-    /// Set while everything is left.
+    /// End of the pause; `None` while the session is joined.
     rejoin_at: Option<Instant>,
     outputs: VecDeque<Membership>,
 }
 
-/// The parts of a window that are over.
+/// Totals of the finished parts of a window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     parts: u32,
@@ -81,7 +82,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Number of a packet on its channel, and where such numbers wrap around.
+    /// Sequence number of a packet on its channel, and the modulus of such numbers.
     fn number(&self, packet: &PacketSeen) -> Option<(u32, u64)> {
         let number = match &self.scheme {
             CongestionControl::FixedRate | CongestionControl::FixedLayers(_) => {
@@ -118,7 +119,7 @@ impl CircuitBreaker {
         let Window { heavy_parts, packets, channels_at_start, .. } = self.window;
         let channels = self.inner.level().channels;
         if heavy_parts < PARTS || packets < LEAST_PACKETS {
-            // As much good time as was left out makes up for it.
+            // As much time without heavy loss as the last pause reduces the next one again.
             self.pause = (self.pause / 2).max(self.breaker.pause);
         } else if channels <= 1 || channels >= channels_at_start {
             return self.trip(now);
@@ -137,7 +138,7 @@ impl CircuitBreaker {
 
     fn rejoin(&mut self, now: Instant) {
         let first = FirstChannel { now, first_packet_after: None };
-        // It was built from the same before.
+        // It does not fail: the same arguments made the first control.
         let Ok(inner) = build(&self.scheme, &self.limits, first) else { return };
         self.inner = inner;
         self.rejoin_at = None;
@@ -227,8 +228,8 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// The channels that a receiver is left with after a window of 100 packets a second, of which it
-    /// loses so many in a hundred in each third.
+    /// Channels that a receiver has after a window of 100 packets per second, of which it loses
+    /// these percentages in the three parts.
     fn channels_after(percents: [u32; 3]) -> u8 {
         let first = FirstChannel { now: Instant::ZERO, first_packet_after: None };
         let scheme = CongestionControl::FixedRate;

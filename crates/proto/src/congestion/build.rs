@@ -7,7 +7,8 @@ use super::rlc::RlcControl;
 use super::webrc::WebrcControl;
 use fontana_wire::{CongestionControl, LayerRates};
 
-/// The same without a circuit breaker.
+/// Makes the subscription control of a session, without a circuit breaker. Parameters and errors
+/// are those of [`subscribe`](super::subscribe()).
 pub(super) fn build(
     control: &CongestionControl,
     limits: &SubscriptionLimits,
@@ -42,7 +43,7 @@ pub(super) fn build(
     })
 }
 
-/// Bytes per second of the levels that are within the limits: at least one.
+/// Rates in bytes per second of the levels within the limits: at least one level.
 fn levels(layers: &LayerRates, limits: &SubscriptionLimits) -> Result<Vec<u64>, SubscriptionError> {
     let limit = limits.max_bytes_per_second;
     let most = usize::from(limits.max_channels);

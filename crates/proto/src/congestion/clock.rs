@@ -1,10 +1,10 @@
-//! When a sender's next packet leaves, on which channel, and what its CCI says.
+//! The clock of a sender: time, channel and CCI of every packet.
 //!
-//! [`ChannelClock::peek`] says it, [`advance`](ChannelClock::advance) goes on to the packet after it,
-//! and [`skip_to`](ChannelClock::skip_to) tells the clock the time, so that a sender that woke late
-//! does not send in one train what it has missed. Packets have the same size on the wire and leave
-//! evenly spaced, at the rate of the session, whatever the channels do to each other: what one
-//! channel gains, another loses. A clone goes its own way: a sender lays its rounds out with one.
+//! [`ChannelClock::peek`] returns the next packet, [`advance`](ChannelClock::advance) moves on to
+//! the packet after it, and [`skip_to`](ChannelClock::skip_to) sets the time, so that a sender that
+//! wakes late does not send all overdue packets in one burst. Packets have one size on the wire and
+//! leave evenly spaced at the rate of the session: what one channel gains, another loses. A clone
+//! is independent: a sender plans ahead with one.
 
 use crate::time::Instant;
 use fontana_wire::{CongestionControl, CongestionError, FlidSl, Rlc};
@@ -17,7 +17,7 @@ mod webrc;
 
 pub use grid::Emission;
 
-/// The pace of a session, without end.
+/// The endless sequence of packets of a session, with their times.
 #[derive(Clone, Debug)]
 pub struct ChannelClock(Scheme);
 
@@ -29,12 +29,12 @@ enum Scheme {
 
 impl ChannelClock {
     /// The clock of a session that starts at `start` and whose packets have `packet_bytes` on the
-    /// wire, IP and UDP headers included. `rate_bytes_per_second` is that of a session at a
-    /// [fixed rate](CongestionControl::FixedRate); others say their rates themselves. Numbers of
-    /// packets start at places that follow from `seed`.
+    /// wire, IP and UDP headers included. `rate_bytes_per_second` is the rate of a session at a
+    /// [fixed rate](CongestionControl::FixedRate); other schemes contain their rates. The first
+    /// sequence numbers follow from `seed`.
     ///
     /// # Errors
-    /// [`CongestionError`] if the parameters are none that a session could have.
+    /// [`CongestionError`] if the parameters are invalid.
     pub fn new(
         control: &CongestionControl,
         rate_bytes_per_second: u64,
@@ -67,7 +67,7 @@ impl ChannelClock {
         }))
     }
 
-    /// Channels that take turns.
+    /// Number of channels.
     pub fn channel_count(&self) -> usize {
         match &self.0 {
             Scheme::Layers(clock) => clock.channel_count(),
@@ -83,7 +83,7 @@ impl ChannelClock {
         }
     }
 
-    /// The packet that [`peek`](Self::peek) speaks of has left, or was left out.
+    /// Moves on after the packet of [`peek`](Self::peek) was sent or skipped.
     pub fn advance(&mut self) {
         match &mut self.0 {
             Scheme::Layers(clock) => clock.advance(),
@@ -91,8 +91,9 @@ impl ChannelClock {
         }
     }
 
-    /// It is `now`: what is overdue by more than a burst is late for good, and the rest is put off
-    /// by as much. A burst is two packets, or what the rate allows in 2 ms if that is more.
+    /// Sets the time. Packets that are overdue by more than a burst are dropped, and the others
+    /// move later by the same amount. A burst is two packets, or as many as the rate allows in 2 ms
+    /// if these are more.
     pub fn skip_to(&mut self, now: Instant) {
         match &mut self.0 {
             Scheme::Layers(clock) => clock.skip_to(now),

@@ -14,50 +14,50 @@ pub enum Membership {
     Leave(ChannelId),
 }
 
-/// What a subscription control sees of a packet.
+/// Input of a subscription control: the properties of a received packet that concern it.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketSeen {
-    /// Channel it arrived on.
+    /// Channel on which it arrived.
     pub channel: ChannelId,
     /// Congestion control information of its header (RFC 5651, section 5.1).
     pub cci: Cci,
-    /// Marked by a router (RFC 3168): counts as a loss.
+    /// True if a router marked the packet (RFC 3168). It counts as a loss.
     pub congestion_experienced: bool,
-    /// Datagrams lost inside this host just before it: no sign of congestion.
+    /// Number of datagrams that this host dropped before it. They do not indicate congestion.
     pub dropped_before: u64,
 }
 
-/// How much a receiver takes.
+/// Subscription level of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {
-    /// Channels that it wants to be joined to; 0 while a circuit breaker keeps it away.
+    /// Number of channels that the control joins; 0 while a circuit breaker is open.
     pub channels: u8,
-    /// Bytes per second that these bring if nothing is lost, as far as is known; 0 = not known.
+    /// Rate of these channels in bytes per second if nothing is lost; `None`: not known.
     pub rate_bytes_per_second: Option<u64>,
 }
 
-/// Receiver-driven congestion control: which channels of a session to be joined to.
+/// Receiver-driven congestion control: decides which channels of a session a receiver joins.
 pub trait SubscriptionControl: Send + std::fmt::Debug {
-    /// A packet of the session arrived.
+    /// Handles a packet of the session.
     fn on_packet(&mut self, now: Instant, packet: &PacketSeen);
-    /// [`poll_timeout`](Self::poll_timeout) is due.
+    /// Handles the time of [`poll_timeout`](Self::poll_timeout).
     fn on_timeout(&mut self, now: Instant);
-    /// When to be called again.
+    /// Time of the next call of [`on_timeout`](Self::on_timeout).
     fn poll_timeout(&self) -> Option<Instant>;
-    /// The next change of subscription, if one is due.
+    /// The next change of subscription; `None` if there is none.
     fn poll_membership(&mut self) -> Option<Membership>;
-    /// How much is taken now: for people, not for drivers.
+    /// Current level, for display. Drivers do not need it.
     fn level(&self) -> Level;
 }
 
-/// What a receiver is willing to take, and how much loss it stands.
+/// Limits of a receiver on its subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscriptionLimits {
-    /// Channels that it is joined to at a time.
+    /// Largest number of channels that are joined at a time.
     pub max_channels: u8,
-    /// Bytes per second, IP and UDP headers included.
+    /// Largest rate in bytes per second, IP and UDP headers included.
     pub max_bytes_per_second: u64,
-    /// When to leave altogether; `None` = never, for networks that are somebody's own.
+    /// Limits of the circuit breaker; `None`: no breaker, for networks that one operator controls.
     pub breaker: Option<BreakerLimits>,
 }
 
@@ -71,53 +71,53 @@ impl Default for SubscriptionLimits {
     }
 }
 
-/// What is known of channel 0, to which a receiver is joined before it can know of any other: the
-/// session head comes on it.
+/// State of channel 0, which carries the session head. A receiver has joined it before it learns of
+/// other channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstChannel {
-    /// The time.
+    /// Current time.
     pub now: Instant,
-    /// How long after it was joined its first packet came, if that was seen: a first estimate of the
-    /// round trip.
+    /// Time from the join to the first packet, as a first estimate of the round trip; `None` if it
+    /// was not measured.
     pub first_packet_after: Option<Duration>,
 }
 
-/// Why a receiver cannot take part in a session.
+/// Reason why a receiver cannot take part in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubscriptionError {
-    /// Less than the least that the session has to give.
+    /// A rate limit below the lowest level of the session.
     #[error("the session brings at least {least} bytes per second, the limit is {limit}")]
     TooSlow {
-        /// Bytes per second of its lowest level.
+        /// Rate of the lowest level in bytes per second.
         least: u64,
-        /// What is allowed.
+        /// Limit in bytes per second.
         limit: u64,
     },
-    /// No channel at all.
+    /// A limit of 0 channels.
     #[error("the limit of 0 channels leaves nothing to receive")]
     NoChannels,
 }
 
-/// When to leave, and for how long.
+/// Limits of the circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerLimits {
-    /// Losses in a hundred packets that are too many.
+    /// Loss rate in percent above which the breaker opens.
     pub loss_percent: u8,
-    /// For how long: in every third of it.
+    /// Length of the window. The loss rate must be too high in each third of it.
     pub window: Duration,
-    /// The first pause. It doubles each time.
+    /// Length of the first pause. Each pause is twice as long as the one before.
     pub pause: Duration,
-    /// The longest pause.
+    /// Longest pause.
     pub max_pause: Duration,
 }
 
 impl Default for BreakerLimits {
     fn default() -> Self {
         Self {
-            // Where TCP has practically stopped; and below the loss that a code is planned for only
-            // on networks that are somebody's own.
+            // At this loss rate TCP has practically stopped. Codes are planned for higher rates
+            // only in networks that one operator controls.
             loss_percent: 20,
-            // Every scheme has taken several steps down by then.
+            // Every scheme has taken several steps down in this time.
             window: Duration::from_secs(30),
             pause: Duration::from_secs(30),
             max_pause: Duration::from_secs(3600),

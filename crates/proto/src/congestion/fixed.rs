@@ -1,11 +1,10 @@
-//! A cumulative prefix of layers, as it is wanted and as it has been asked for; and the control that
-//! wants the same one all the time.
+//! The prefix of joined layers, and the control of sessions at constant rate.
 
 use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
 use crate::endpoint::ChannelId;
 use crate::time::Instant;
 
-/// The first so many channels.
+/// A cumulative prefix of the channels: the wanted one and the joined one.
 #[derive(Clone, Debug)]
 pub(super) struct Prefix {
     pub(super) wanted: u8,
@@ -17,7 +16,7 @@ impl Prefix {
         Self { wanted, joined }
     }
 
-    /// One step from what has been asked for to what is wanted.
+    /// The next join or leave from the joined prefix towards the wanted one.
     pub(super) fn poll_membership(&mut self) -> Option<Membership> {
         if self.joined < self.wanted {
             self.joined += 1;
@@ -31,7 +30,7 @@ impl Prefix {
     }
 }
 
-/// Constant rate: the first `channel_count` channels, from the beginning.
+/// Control of constant rate: joins the first `channel_count` channels and stays.
 #[derive(Clone, Debug)]
 pub struct FixedChannels {
     prefix: Prefix,
@@ -39,12 +38,12 @@ pub struct FixedChannels {
 }
 
 impl FixedChannels {
-    /// Wants channels `0..channel_count`, and is joined to none yet.
+    /// A control that joins channels `0..channel_count` and has joined none yet.
     pub fn new(channel_count: u8) -> Self {
         Self { prefix: Prefix::new(channel_count, 0), rate_bytes_per_second: None }
     }
 
-    /// Wants `channel_count` channels that bring so much, and is joined to the first already.
+    /// A control of `channel_count` channels with this rate, of which the first is joined.
     pub(super) fn from_first(channel_count: u8, rate_bytes_per_second: Option<u64>) -> Self {
         Self { prefix: Prefix::new(channel_count, 1), rate_bytes_per_second }
     }

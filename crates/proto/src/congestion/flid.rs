@@ -1,6 +1,6 @@
-//! FLID-SL's receiver (Byers and others: "FLID-DL: congestion control for layered multicast", 2000;
-//! static layers as in MCL): at the end of a slot a step down if anything was lost in it; else one up,
-//! if the slot had the trigger of the highest layer.
+//! The receiver of FLID-SL (Byers and others: "FLID-DL: congestion control for layered multicast",
+//! 2000; static layers as in MCL). At the end of a slot it steps down if a packet was lost in the
+//! slot. Otherwise it steps up if the slot had the trigger of the highest layer.
 
 use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
 use super::steps::Steps;
@@ -8,10 +8,10 @@ use crate::time::Instant;
 use fontana_wire::{FlidCci, FlidSl};
 use std::time::Duration;
 
-/// Receivers do not act for so many slots after a step down (MCL).
+/// Number of slots after a step down in which a receiver does not act (MCL).
 const DEAF_SLOTS: u32 = 9;
 
-/// A receiver at some level.
+/// Subscription control of FLID-SL.
 #[derive(Clone, Debug)]
 pub(super) struct FlidControl {
     steps: Steps,
@@ -19,12 +19,12 @@ pub(super) struct FlidControl {
     current: Option<u8>,
     lost: u64,
     triggered: bool,
-    /// The slot was not heard from its beginning.
+    /// True if the receiver did not receive the slot from its beginning.
     partial: bool,
 }
 
 impl FlidControl {
-    /// Joined to the lowest layer; `rates` are those of the levels it may go to.
+    /// A control that has joined the lowest layer. `rates` are those of the permitted levels.
     pub(super) fn new(flid: &FlidSl, rates: Vec<u64>, now: Instant) -> Self {
         Self {
             steps: Steps::new(rates, now),
@@ -61,7 +61,7 @@ impl SubscriptionControl for FlidControl {
         let Some(lost) = self.steps.on_packet(now, packet, cci.layer, cci.sequence) else { return };
         let ahead = |current: u8| cci.slot.wrapping_sub(current) % FlidCci::SLOTS;
         match self.current {
-            // A late packet of a slot that is over.
+            // A late packet of an earlier slot.
             Some(current) if ahead(current) >= FlidCci::SLOTS / 2 => {}
             Some(current) if ahead(current) == 0 => {}
             current => {

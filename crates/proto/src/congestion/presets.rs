@@ -1,13 +1,13 @@
-//! Parameters that are known to go together, by name.
+//! Recommended parameters of the congestion control schemes.
 
 use super::waves::Waves;
 use fontana_wire::{
     CongestionControl, CongestionError, FlidSl, LayerRates, MAX_CHANNELS, Rlc, SyncSpacing, Webrc,
 };
 
-/// RLC as in the paper: nested synchronization points, and bursts. The paper's text that we have gives
-/// no numbers; the cycle and the deaf time are MCL's, and the burst is long enough to fill a queue of
-/// 50 to 100 ms.
+/// RLC as in the paper: nested synchronization points, and bursts. The paper gives no values. The
+/// cycle and the deaf time are those of MCL; the burst is long enough to fill a queue of 50 to 100
+/// ms.
 pub fn rlc(layers: LayerRates) -> Rlc {
     Rlc {
         layers,
@@ -18,23 +18,23 @@ pub fn rlc(layers: LayerRates) -> Rlc {
     }
 }
 
-/// RLC as in the library MCL, with which the FCAST paper was measured: no bursts, and one loss in 20
-/// packets is tolerated.
+/// RLC as in the library MCL, which the FCAST paper measured: no bursts, and one loss in 20 packets
+/// is tolerated.
 pub fn rlc_mcl(layers: LayerRates) -> Rlc {
     Rlc { spacing: SyncSpacing::Mcl, burst_milliseconds: 0, ..rlc(layers) }
 }
 
-/// FLID-SL as in the library MCL: slots of a second.
+/// FLID-SL as in the library MCL: slots of one second.
 pub fn flid_sl(layers: LayerRates) -> FlidSl {
     FlidSl { layers, slot_milliseconds: 1000 }
 }
 
-/// WEBRC with the RFC's recommendations: slots of 10 s, `P` = 0.75, one packet per second on the base
-/// channel, 300 s of quiet.
+/// WEBRC with the RFC's recommendations: slots of 10 s, `P` = 0.75, one packet per second on the
+/// base channel, 300 s of quiet.
 ///
 /// # Errors
-/// [`CongestionError`] if the rate takes more waves than there are channels: some 590 Mbit/s in
-/// packets of 1400 bytes.
+/// [`CongestionError`] if the rate needs more waves than there are channels: above about 590 Mbit/s
+/// in packets of 1400 bytes.
 pub fn webrc(rate_bytes_per_second: u32, packet_bytes: u16) -> Result<Webrc, CongestionError> {
     with_waves(Webrc {
         rate_bytes_per_second,
@@ -47,24 +47,24 @@ pub fn webrc(rate_bytes_per_second: u32, packet_bytes: u16) -> Result<Webrc, Con
     })
 }
 
-/// WEBRC ten times as fast: slots of a second, for networks whose leaves take less than 12 s. The
-/// base channel is five times as fast: with one packet per second, there would be nothing to measure
-/// in an epoch of 50 ms, and with ten, one wave would be too much of a Mbit/s.
+/// WEBRC ten times as fast: slots of one second, for networks whose leaves take less than 12 s. The
+/// base channel is five times as fast. With one packet per second, an epoch of 50 ms would contain
+/// nothing to measure; with ten, a single wave would be too large a part of 1 Mbit/s.
 ///
 /// # Errors
-/// As [`webrc`], from tens of Gbit/s on.
+/// As [`webrc`], above tens of Gbit/s.
 pub fn webrc_fast(rate_bytes_per_second: u32, packet_bytes: u16) -> Result<Webrc, CongestionError> {
     with_waves(Webrc {
         base_packets_per_second: 5,
         slot_milliseconds: 1000,
-        // Longer than the 10 s that a leave may take where nobody asks quickly.
+        // More than the 10 s that a leave may take in a network without fast leave.
         quiet_slots: 12,
         rate_bytes_per_second,
         ..webrc(1, packet_bytes)?
     })
 }
 
-/// The session with the fewest waves that have its rate.
+/// The session with the fewest waves that reaches its rate.
 fn with_waves(webrc: Webrc) -> Result<Webrc, CongestionError> {
     let most = MAX_CHANNELS - 1 - webrc.quiet_slots.min(MAX_CHANNELS - 2);
     let waves = Waves::new(&webrc);

@@ -1,6 +1,7 @@
-//! RLC's receiver (Vicisano, Rizzo, Crowcroft: "TCP-like congestion control for layered multicast data
-//! transfer", 1998): a step up only at a synchronization point of the highest layer, if nothing was
-//! lost since the one before; a step down for a loss that is not a burst's.
+//! The receiver of RLC (Vicisano, Rizzo, Crowcroft: "TCP-like congestion control for layered
+//! multicast data transfer", 1998). It steps up only at a synchronization point of the highest
+//! layer, if no packet was lost since the previous one. It steps down after a loss, except one that
+//! a burst causes.
 
 use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
 use super::steps::Steps;
@@ -9,7 +10,7 @@ use fontana_wire::{Rlc, RlcCci, SyncSpacing};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Losses that a receiver tolerates among its last packets.
+/// Tolerated losses among the last packets.
 #[derive(Clone, Copy, Debug)]
 struct Tolerance {
     losses: u64,
@@ -17,30 +18,30 @@ struct Tolerance {
 }
 
 impl Tolerance {
-    /// Of the paper: every loss counts.
+    /// The rule of the paper: every loss counts.
     const NONE: Self = Self { losses: 0, packets: 1 };
-    /// Of MCL.
+    /// The rule of MCL.
     const MCL: Self = Self { losses: 1, packets: 20 };
 }
 
-/// A receiver at some level.
+/// Subscription control of RLC.
 #[derive(Clone, Debug)]
 pub(super) struct RlcControl {
     steps: Steps,
     deaf: Duration,
     burst: Duration,
     tolerance: Tolerance,
-    /// Losses at each of the last packets.
+    /// Losses detected at each of the last packets.
     recent: VecDeque<u64>,
     lost_since_sync_point: u64,
-    /// Losses up to then are those of a burst.
+    /// Time until which losses are attributed to a burst.
     burst_until: Instant,
-    /// What was heard since the last synchronization point is not the whole of a period.
+    /// True if the receiver has not received the whole period since the last synchronization point.
     skip: bool,
 }
 
 impl RlcControl {
-    /// Joined to the lowest layer; `rates` are those of the levels it may go to.
+    /// A control that has joined the lowest layer. `rates` are those of the permitted levels.
     pub(super) fn new(rlc: &Rlc, rates: Vec<u64>, now: Instant) -> Self {
         Self {
             steps: Steps::new(rates, now),
@@ -95,8 +96,8 @@ impl SubscriptionControl for RlcControl {
         let Some(cci) = RlcCci::parse(packet.cci) else { return };
         let Some(lost) = self.steps.on_packet(now, packet, cci.layer, cci.sequence) else { return };
         let is_top = cci.layer == self.steps.top();
-        // What a burst does to a queue shows until the pause after it, which is about as long, is
-        // over.
+        // The queue that a burst fills causes losses until the pause after the burst is over. The
+        // pause is about as long as the burst.
         if is_top && cci.burst {
             self.burst_until = now + self.burst * 2;
         }

@@ -1,43 +1,44 @@
-//! Losses on the channels of a session, from the numbers of its packets.
+//! Detection of lost packets from the sequence numbers of each channel.
 
 use super::control::PacketSeen;
 use crate::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Later packets of the channel that make a missing one lost: as many duplicate acknowledgments do
-/// in TCP (RFC 5681, section 3.2; RFC 4654, section 5.1).
+/// Number of later packets of the channel after which a missing packet is lost. TCP waits for as
+/// many duplicate acknowledgments (RFC 5681, section 3.2; RFC 4654, section 5.1).
 const LATER_PACKETS: u8 = 3;
-/// After this time a missing packet is lost even if none follows it (MCL).
+/// Time after which a missing packet is lost even if no packet follows it (MCL).
 pub(super) const LOST_AFTER: Duration = Duration::from_millis(500);
-/// Missing packets of a channel that are remembered as perhaps only late. More at a time are no
-/// reordering.
+/// Largest number of missing packets of a channel that may be reordered. A longer gap is a loss.
 const MAX_MISSING: usize = 32;
-/// So many packets in a row from behind are a channel that started again.
+/// Number of consecutive packets with old sequence numbers after which the channel counts as
+/// restarted.
 const RESTART: u8 = 8;
-/// For how long a packet that this host itself dropped excuses a gap: until every channel but the
-/// slowest has had a packet that shows it.
+/// Time for which a packet that this host dropped excuses a gap. In this time every channel except
+/// the slowest receives a packet that shows the gap.
 const EXCUSED_FOR: Duration = Duration::from_secs(2);
 
 /// Modulus of sequence numbers of 16 bits.
 pub(super) const MODULUS: u64 = 1 << 16;
 
-/// The numbers of all channels.
+/// Sequence numbers of all channels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
     channels: BTreeMap<u8, Sequence>,
-    /// Packets that were dropped in this host and not yet missed, and since when.
+    /// Number of packets that this host dropped and that no gap has shown yet, and time of the last
+    /// drop.
     excused: u64,
     excused_at: Instant,
 }
 
-/// Packets that turn out to be lost.
+/// A number of lost packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
     pub(super) packets: u64,
-    /// When the last of them should have arrived.
+    /// Time at which the last of them should have arrived.
     pub(super) at: Instant,
-    /// Between packets of its channel: that date is no more exact than this.
+    /// Time between packets of the channel, which is the uncertainty of `at`.
     pub(super) space: Duration,
 }
 
@@ -50,10 +51,10 @@ impl Losses {
 
 #[derive(Clone, Debug)]
 struct Sequence {
-    /// Numbers wrap around at this.
+    /// Modulus of the sequence numbers.
     modulus: u64,
     highest: u32,
-    /// When that one arrived.
+    /// Time at which the highest number arrived.
     highest_at: Instant,
     missing: VecDeque<Missing>,
     from_behind: u8,
@@ -62,7 +63,7 @@ struct Sequence {
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     number: u32,
-    /// When it should have arrived.
+    /// Time at which it should have arrived.
     due: Instant,
     space: Duration,
     since: Instant,
@@ -70,8 +71,8 @@ struct Missing {
 }
 
 impl Sequences {
-    /// A packet arrived, with this number on its channel; such numbers wrap around at `modulus`.
-    /// Returns what turns out to be lost.
+    /// Handles a packet with this sequence number on its channel; such numbers are modulo
+    /// `modulus`. Returns the packets that are found to be lost.
     pub(super) fn on_packet(
         &mut self,
         now: Instant,
@@ -94,24 +95,24 @@ impl Sequences {
         self.blamed(now, lost)
     }
 
-    /// Time passed. Returns what turns out to be lost.
+    /// Handles the passage of time. Returns the packets that are found to be lost.
     pub(super) fn expire(&mut self, now: Instant) -> Losses {
         let lost = self.channels.values_mut().map(|sequence| sequence.expire(now));
         let lost = lost.fold(Losses::default(), Losses::and);
         self.blamed(now, lost)
     }
 
-    /// Whether a packet is missing and may still be late.
+    /// True if a packet is missing and may still be late.
     pub(super) fn has_gap(&self) -> bool {
         self.channels.values().any(|sequence| !sequence.missing.is_empty())
     }
 
-    /// Forgets a channel that is left: its numbers may be anything when it is joined again.
+    /// Forgets a channel after a leave. After the next join its numbers are arbitrary.
     pub(super) fn forget(&mut self, channel: u8) {
         self.channels.remove(&channel);
     }
 
-    /// Losses less those that happened in this host.
+    /// The losses without those that this host caused.
     fn blamed(&mut self, now: Instant, lost: Losses) -> Losses {
         if now.saturating_since(self.excused_at) > EXCUSED_FOR {
             self.excused = 0;
@@ -139,7 +140,7 @@ impl Sequence {
             missing.later = missing.later.saturating_add(1);
         }
         let gap = ahead - 1;
-        // Evenly spaced in between (RFC 5348, section 5.2).
+        // The missing packets were evenly spaced (RFC 5348, section 5.2).
         let (last, space) = (self.highest_at, now.saturating_since(self.highest_at) / ahead as u32);
         let due = |step: u64| last + space * step as u32;
         if gap as usize > MAX_MISSING - self.missing.len().min(MAX_MISSING) {
@@ -172,7 +173,7 @@ impl Sequence {
         }
     }
 
-    /// Gives up what has been missing for too long.
+    /// Removes packets that have been missing for too long, and returns them as losses.
     fn expire(&mut self, now: Instant) -> Losses {
         let mut lost = Losses::default();
         self.missing.retain(|missing| {
@@ -202,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Losses after these numbers, a millisecond apart.
+    /// Number of losses after packets with these numbers, one millisecond apart.
     fn lost(numbers: impl IntoIterator<Item = u32>) -> u64 {
         let (mut sequences, mut now, mut lost) = (Sequences::default(), Instant::ZERO, 0);
         for number in numbers {

@@ -1,5 +1,5 @@
-//! What RLC and FLID-SL have in common: one layer up or down at a time, and deaf after a step down,
-//! until the leave has taken effect.
+//! The common part of RLC and FLID-SL: steps of one layer, and the deaf time after a step down, in
+//! which the leave takes effect.
 
 use super::control::{Level, PacketSeen};
 use super::fixed::Prefix;
@@ -7,24 +7,25 @@ use super::sequence::{LOST_AFTER, MODULUS, Sequences};
 use crate::time::Instant;
 use std::time::Duration;
 
-/// A layer that has brought nothing for so long, while a lower one comes, is as bad as a loss: the
-/// router does not know of the join, or the queue drops just this layer, as queues do whose input is
-/// regular. Longer than anybody takes to graft a branch.
+/// Time after which a layer without packets counts as a loss, if a lower layer has some. Either the
+/// router does not know of the join, or a queue with regular input drops just this layer. It is
+/// longer than any network takes to graft a branch.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Bytes that a slow layer brings in the least time after which it is silent: five packets.
+/// Least number of bytes that a slow layer sends in the time after which it counts as silent: five
+/// packets.
 const SILENT_BYTES: u64 = 7500;
 
-/// A level, and what is known of its channels.
+/// Level of a receiver, and state of its channels.
 #[derive(Clone, Debug)]
 pub(super) struct Steps {
     pub(super) prefix: Prefix,
-    /// Bytes per second of each level.
+    /// Rate of each level in bytes per second.
     rates: Vec<u64>,
     pub(super) sequences: Sequences,
     deaf_until: Instant,
-    /// When to look again for what does not come.
+    /// Time of the next check for losses that no packet shows.
     next_check: Instant,
-    /// When each of the joined layers was last heard, or joined.
+    /// Time of the last packet, or of the join, for each joined layer.
     last_received: Vec<Instant>,
 }
 
@@ -44,8 +45,8 @@ impl Steps {
         self.prefix.wanted - 1
     }
 
-    /// A packet of a joined layer; a layer that is left and still comes counts for nothing. Returns
-    /// losses, of which a mark is one, or `None` if it is none of ours.
+    /// Handles a packet. Returns the number of losses, including one for a mark, or `None` if the
+    /// packet is not of a joined layer. Packets that arrive after a leave are ignored.
     pub(super) fn on_packet(
         &mut self,
         now: Instant,
@@ -67,7 +68,7 @@ impl Steps {
         self.next_check
     }
 
-    /// Losses that no packet has shown, if it is time to look for them.
+    /// Number of losses that no packet has shown; `None` before the time of the check.
     pub(super) fn on_timeout(&mut self, now: Instant) -> Option<u64> {
         if now < self.next_check {
             return None;
@@ -93,12 +94,12 @@ impl Steps {
             self.sequences.forget(self.prefix.wanted);
             self.last_received.pop();
         }
-        // Whoever is silent has until then to speak.
+        // Silent layers get the deaf time, too.
         self.last_received.fill(now + deaf);
         self.deaf_until = now + deaf;
     }
 
-    /// Whether a layer does not come although a lower one does, and that should be heard.
+    /// True if a layer is silent although a lower one is not.
     pub(super) fn has_silent_layer(&self, now: Instant) -> bool {
         if self.is_deaf(now) {
             return false;

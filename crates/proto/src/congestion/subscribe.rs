@@ -5,8 +5,8 @@ use super::build::build;
 use super::control::{FirstChannel, SubscriptionControl, SubscriptionError, SubscriptionLimits};
 use fontana_wire::CongestionControl;
 
-/// The control that follows from a session's head. It takes over a subscription to channel 0, which
-/// it does not ask for again, and to no other.
+/// Makes the subscription control of a session from its head. The control takes over a subscription
+/// to channel 0, and asks only for other channels.
 ///
 /// # Errors
 /// [`SubscriptionError`] if the limits are below the lowest level of the session.
@@ -16,8 +16,8 @@ pub fn subscribe(
     first: FirstChannel,
 ) -> Result<Box<dyn SubscriptionControl>, SubscriptionError> {
     let inner = build(control, limits, first)?;
-    // At a constant rate on one channel there is nothing to come down to; the operator answers for it
-    // on a network of his own, and receivers are to bear any loss there.
+    // A session of constant rate on one channel has no lower level. Its operator controls the
+    // network, and receivers must tolerate any loss there.
     let answered_for = *control == CongestionControl::FixedRate;
     let Some(breaker) = limits.breaker.filter(|_| !answered_for) else { return Ok(inner) };
     let scheme = control.clone();

@@ -1,9 +1,9 @@
-//! WEBRC's receiver (RFC 3738, section 3.2): a reception rate that follows from loss and from the
-//! time that joins take, reached by joining one more wave now and then. Every slot the lowest wave
-//! ends, so that who does not join comes down by itself.
+//! The receiver of WEBRC (RFC 3738, section 3.2). It computes a target rate from the loss rate and
+//! the time that joins take, and reaches it by joining one wave at a time. The lowest wave ends
+//! with every slot, so that a receiver that joins none reduces its rate.
 //!
-//! The names of the RFC stand beside ours. Where it leaves a choice, its recommendation is taken;
-//! what is ours says so.
+//! The RFC's names stand in backticks. Where the RFC leaves a choice, the receiver follows its
+//! recommendation. Comments mark deviations with "Not in the RFC".
 
 use super::control::{FirstChannel, Level, Membership, PacketSeen, SubscriptionControl};
 use super::sequence::{Losses, MODULUS, Sequences};
@@ -17,43 +17,47 @@ use std::time::Duration;
 
 mod estimate;
 
-/// Epochs in a slot (`TSD / EL`).
+/// Number of epochs in a slot (`TSD / EL`).
 const EPOCHS_PER_SLOT: u32 = 20;
-/// Without any packet for so long, or a slot if that is longer, the waves are left (section 3.2.3.8).
+/// Time without any packet after which the waves are left, or a slot if that is longer (section
+/// 3.2.3.8).
 const SILENCE: Duration = Duration::from_secs(10);
-/// Packets that a wave sends in the least time that a join of it is given: ours, because on a path of
-/// a millisecond ten round trips are less than the space between two packets of a low wave.
+/// Least number of packet intervals of a wave after which a join of it has failed. Not in the RFC:
+/// on a path of one millisecond, ten round trips are shorter than the space between two packets of
+/// a low wave.
 const JOIN_PACKETS: f64 = 4.0;
-/// Ours: whether what arrives decays is seen in stretches of so long, or an epoch if that is longer; but no
-/// longer than a quarter of a slot. In the 50 ms of a short slot's epoch a packet more or less, and a
-/// host that wakes late, are as much as waves decay.
+/// Length of the stretches in which the receiver checks whether the arrivals decay; or one epoch if
+/// that is longer, but at most a quarter of a slot. Not in the RFC: in an epoch of 50 ms, one
+/// packet more or less, or a host that wakes late, has as much effect as the decay.
 const STRETCH: Duration = Duration::from_millis(200);
-/// Ours: the equation is used with a round trip of at least so many packets, because TCP itself loses
-/// several per cent with less. Behind 1 Mbit/s, with slots of 10 s and joins of 30 ms, three were under
-/// way, and 7 % lost.
+/// Least window in packets for which the equation is used. Not in the RFC: with a smaller window
+/// TCP itself loses several per cent. Without this limit, a receiver behind 1 Mbit/s, with slots of
+/// 10 s and joins of 30 ms, had three packets in flight and lost 7 %.
 const LEAST_WINDOW: f64 = 8.0;
-/// But no longer than this many seconds for their sake, which is what a queue takes: else a receiver
-/// that gets next to nothing would be taken for one far away, and get next to nothing for ever.
+/// Longest round trip in seconds that [`LEAST_WINDOW`] can cause: the delay of a queue. Without
+/// this limit, a receiver with a very low rate would count as one with a very long round trip, and
+/// its rate would stay low.
 const LONGEST_WINDOW: f64 = 0.1;
-/// Beginnings of loss events that are remembered: round trips of 16 ms in the half second after which
-/// every loss has shown. With shorter ones a loss that shows late is an event more.
+/// Number of loss events whose beginnings are remembered. Every loss shows within half a second, in
+/// which there are 32 events with a round trip of 16 ms. With a shorter round trip, a loss that
+/// shows late may count as a new event.
 const LOSS_EVENTS: usize = 32;
-/// Ours: after joins that brought nothing, the next one waits, at most this long.
+/// Longest pause after joins that brought no packet. Not in the RFC.
 const MAX_JOIN_PAUSE: Duration = Duration::from_secs(30);
 
-/// Which waves to be joined to.
+/// Subscription control of WEBRC.
 #[derive(Clone, Debug)]
 pub(super) struct WebrcControl {
     waves: Waves,
     packet_bytes: u64,
-    /// `MRR_P`
+    /// `MRR_P`: largest rate.
     max_rate: f64,
     max_waves: usize,
     /// The sender's slot; `None` before the first packet.
     slot: Option<CurrentSlot>,
-    /// The waves that are joined, the one that ends with this slot first. `NWC` is their number.
+    /// Joined waves, beginning with the one that ends with this slot. `NWC` is their number.
     joined: VecDeque<Wave>,
-    /// When the highest of them was joined, if it has not been heard yet.
+    /// Time of the last join; `None` after the first packet of the wave.
     joining: Option<Instant>,
     failed_joins: u32,
     no_join_before: Instant,
@@ -61,22 +65,22 @@ pub(super) struct WebrcControl {
     sequences: Sequences,
     loss: LossEstimate,
     round_trip: RoundTrip,
-    /// When loss events began, as far as losses of them may still show.
+    /// Beginnings of loss events of which losses may still show.
     loss_events: VecDeque<Instant>,
-    /// The last of them is in progress so long.
+    /// Time at which the last of them ends.
     loss_event_until: Instant,
-    /// `SSR_P`; none is infinity: start-up.
+    /// `SSR_P`; `None` is infinity, in start-up.
     slow_start: Option<f64>,
-    /// `ARR_P` and `TRR_P`; nothing before the first packet of the base channel.
+    /// `ARR_P` and `TRR_P`; `None` before the first packet of the base channel.
     rates: Option<Rates>,
-    /// Packets in this epoch.
+    /// Packets of this epoch.
     received: u32,
     lost: u32,
-    /// `RR_P`, since the highest wave was first heard.
+    /// `RR_P`, since the first packet of the highest wave.
     arrivals: Arrivals,
-    /// Epochs that have ended since the highest wave was first heard.
+    /// Number of epochs since the first packet of the highest wave.
     epochs_of_wave: u32,
-    /// How long the last join took.
+    /// Time that the last join took.
     last_delay: Option<Duration>,
     epoch_began: Instant,
     next_epoch: Instant,
@@ -94,25 +98,25 @@ struct CurrentSlot {
 #[derive(Clone, Copy, Debug)]
 struct Wave {
     channel: u8,
-    /// A packet of it arrived.
+    /// True after the first packet of the wave.
     is_received: bool,
 }
 
-/// Packets per second.
+/// Rates in packets per second.
 #[derive(Clone, Copy, Debug)]
 struct Rates {
-    /// `ARR_P`: average of what comes and what is lost.
+    /// `ARR_P`: average of the packets that arrive or are lost.
     average: f64,
-    /// `TRR_P`: average of what comes.
+    /// `TRR_P`: average of the packets that arrive.
     received: f64,
 }
 
-/// What arrives, in stretches of some epochs.
+/// Rate of arrivals, in stretches of several epochs.
 #[derive(Clone, Debug, Default)]
 struct Arrivals {
-    /// The last epochs: as many as a stretch has, or less if it is not whole yet.
+    /// The last epochs, at most as many as a stretch has.
     epochs: VecDeque<Epoch>,
-    /// `None` until a stretch is whole.
+    /// `None` until the first stretch is complete.
     stretches: Option<Stretches>,
 }
 
@@ -122,7 +126,7 @@ struct Epoch {
     seconds: f64,
 }
 
-/// Packets per second of stretches.
+/// Rates of stretches in packets per second.
 #[derive(Clone, Copy, Debug)]
 struct Stretches {
     latest: f64,
@@ -145,10 +149,10 @@ impl Arrivals {
 }
 
 impl WebrcControl {
-    /// Joined to the base channel. `max_rate` in packets per second.
+    /// A control that has joined the base channel. `max_rate` is in packets per second.
     pub(super) fn new(webrc: &Webrc, max_rate: f64, max_waves: usize, first: FirstChannel) -> Self {
         let waves = Waves::new(webrc);
-        // A base packet is at most one space between two of them away.
+        // The next base packet is at most one packet interval away.
         let delay = first.first_packet_after.unwrap_or(Duration::from_millis(100));
         let epoch = waves.slot / EPOCHS_PER_SLOT;
         Self {
@@ -189,7 +193,7 @@ impl WebrcControl {
         epochs.clamp(1, u128::from(EPOCHS_PER_SLOT / 4)) as usize
     }
 
-    /// Follows the sender into a new slot: the waves of those before have ended.
+    /// Enters the slot of a packet: the waves of the slots before have ended.
     fn follow_slot(&mut self, now: Instant, slot: u8) {
         let channels = self.waves.channels;
         let Some(CurrentSlot { number: current, .. }) = self.slot else {
@@ -197,14 +201,14 @@ impl WebrcControl {
             return;
         };
         let ahead = (slot + channels - current) % channels;
-        // Anything else is a packet from an earlier slot that comes late.
+        // Otherwise it is a late packet of an earlier slot.
         if ahead == 0 || ahead > channels - self.waves.quiet / 2 {
             return;
         }
         let (p, base_rate) = (self.waves.decay, self.waves.base_rate);
         for passed in 0..ahead {
             let ended = ((u16::from(current) + u16::from(passed)) % u16::from(channels)) as u8;
-            // The base channel goes back up from P BCR_P to BCR_P.
+            // The base channel's rate returns from P BCR_P to BCR_P.
             let mut change = (1.0 - p) * base_rate;
             if self.joined.front().is_some_and(|wave| wave.channel == ended) {
                 let is_received = self.joined.pop_front().is_some_and(|wave| wave.is_received);
@@ -212,7 +216,7 @@ impl WebrcControl {
                 if !is_received {
                     self.pause_joins(now, self.waves.slot);
                 }
-                // The wave leaves with BCR_P.
+                // The wave ends at a rate of BCR_P.
                 change -= base_rate;
             }
             if let Some(rates) = &mut self.rates {
@@ -230,7 +234,7 @@ impl WebrcControl {
         self.outputs.push_back(Membership::Leave(ChannelId(channel + 1)));
     }
 
-    /// Back to the base channel, as if nothing had been heard.
+    /// Leaves all waves and forgets what was measured.
     fn start_again(&mut self, now: Instant) {
         while let Some(wave) = self.joined.pop_back() {
             self.leave(wave.channel);
@@ -241,7 +245,7 @@ impl WebrcControl {
         self.last_received = now;
     }
 
-    /// The first packet of the wave that was joined at `since` (section 3.2.3.2).
+    /// Handles the first packet of the wave that was joined at `since` (section 3.2.3.2).
     fn on_first_packet(&mut self, now: Instant, since: Instant) {
         let delay = now.saturating_since(since);
         let count = self.joined.len() as i32;
@@ -258,33 +262,34 @@ impl WebrcControl {
         }
     }
 
-    /// From now on the equation rules, and it begins with what is received.
+    /// Ends start-up. From now on the equation limits the rate, beginning with the received rate.
     fn end_start_up(&mut self, rate: f64) {
         self.slow_start = Some(rate.max(self.least_slow_start()));
         let received = self.rates.map_or(self.waves.base_rate, |rates| rates.received);
         self.loss = LossEstimate::starting_at(loss_at(received, self.round_trip_at(received)));
     }
 
-    /// The round trip, in seconds, that the equation is given at this rate.
+    /// Round trip in seconds that the equation uses at this rate.
     fn round_trip_at(&self, received: f64) -> f64 {
         let window = LEAST_WINDOW / received.max(self.waves.base_rate);
         self.round_trip.average().max(window.min(LONGEST_WINDOW))
     }
 
-    /// `SSMINR_P`
+    /// `SSMINR_P`: least value of `SSR_P`.
     fn least_slow_start(&self) -> f64 {
         let growth = 1.0 / self.waves.decay;
         self.waves.base_rate * (1.0 + growth + growth * growth)
     }
 
-    /// Losses, or a mark. What was due within a round trip of the beginning of a loss event is part of
-    /// it, whenever it shows: the next packet of a slow wave comes long after.
+    /// Handles losses or a mark. All packets that were due within a round trip of the beginning of
+    /// a loss event belong to it, whenever their loss shows: the next packet of a slow wave may
+    /// come much later.
     fn on_losses(&mut self, now: Instant, lost: Losses) {
         self.lost = self.lost.saturating_add(u32::try_from(lost.packets).unwrap_or(u32::MAX));
         self.loss.on_packets(lost.packets as f64);
         let round_trip = Duration::from_secs_f64(self.round_trip.average());
-        // A date is as exact as its channel is fast; what may belong to an event does, but no loss is
-        // excused by more than another round trip.
+        // The time of a loss is as exact as its channel is fast. A loss that may belong to an event
+        // does so, but no more than one further round trip away.
         let near = round_trip + lost.space.min(round_trip);
         let is_near = |&began: &Instant| {
             lost.at.saturating_since(began).max(began.saturating_since(lost.at)) < near
@@ -307,12 +312,13 @@ impl WebrcControl {
         }
     }
 
-    /// `TRATE` (section 3.2.2.7).
+    /// `TRATE`: the target rate (section 3.2.2.7).
     fn target(&self, rates: Rates) -> f64 {
         let target = match self.slow_start {
             None => 4.0 * rates.received,
             Some(least) => {
-                // Ours: the equation is of means, a rate with one wave more is that at its beginning.
+                // Not in the RFC: the equation gives a mean rate, and the rate with one more wave
+                // is that at the beginning of a slot.
                 let mean = rate_at(self.loss.probability(), self.round_trip_at(rates.received));
                 (mean * self.waves.crest()).max(least)
             }
@@ -321,7 +327,7 @@ impl WebrcControl {
     }
 
     fn on_epoch(&mut self, now: Instant) {
-        // A driver that comes late ends several epochs at once.
+        // A late call ends several epochs at once.
         let epoch = self.epoch();
         let late = now.saturating_since(self.next_epoch).as_nanos() / epoch.as_nanos().max(1);
         let epochs = late.min(u128::from(EPOCHS_PER_SLOT)) as u32 + 1;
@@ -330,7 +336,7 @@ impl WebrcControl {
         if lost.packets > 0 {
             self.on_losses(now, lost);
         }
-        // As long as it was, not as long as it should have been.
+        // The actual length of the epoch, not the nominal one.
         let seconds = now.saturating_since(self.epoch_began).max(epoch).as_secs_f64();
         let (received, lost) = (f64::from(self.received), f64::from(self.lost));
         (self.epoch_began, self.received, self.lost) = (now, 0, 0);
@@ -356,7 +362,7 @@ impl WebrcControl {
         }
     }
 
-    /// Section 3.2.2.5.
+    /// Updates the averages (section 3.2.2.5).
     fn average(&mut self, received: f64, sent: f64) {
         let p = self.waves.decay;
         let per_epoch = 1.0 / f64::from(EPOCHS_PER_SLOT);
@@ -373,7 +379,7 @@ impl WebrcControl {
         rates.average = rates.average.min(most);
     }
 
-    /// Whether start-up is over without a loss (section 3.2.2.6).
+    /// Ends start-up if it is over without a loss (section 3.2.2.6).
     fn check_start_up(&mut self, rates: Rates) {
         if self.slow_start.is_some() {
             return;
@@ -389,7 +395,7 @@ impl WebrcControl {
         }
     }
 
-    /// The share of `ARR_P` that `TRR_P` has if everything comes.
+    /// Ratio of `TRR_P` to `ARR_P` if no packet is lost.
     fn expected_in_start_up(&self) -> f64 {
         let (p, count) = (self.waves.decay, self.joined.len() as f64);
         let zeta = start_up_weight(p);
@@ -398,7 +404,7 @@ impl WebrcControl {
         zeta + (1.0 - zeta) * growth * (zeta + (1.0 - zeta) * p.sqrt() * growth) / step
     }
 
-    /// Section 3.2.3.6.
+    /// True if the next wave may be joined (section 3.2.3.6).
     fn may_join(&self, now: Instant, rates: Rates) -> bool {
         let count = self.joined.len();
         let never = self.slot.is_none()
@@ -406,17 +412,18 @@ impl WebrcControl {
             || self.joining.is_some()
             || count >= self.max_waves
             || now < self.no_join_before;
-        // A full epoch after the first packet of a wave.
+        // A full epoch must pass after the first packet of a wave.
         let too_soon = self.slow_start.is_none() && count > 0 && self.epochs_of_wave < 2;
-        // A session does not get faster than it is.
+        // The rate of the session is the limit.
         let needed = self.rate_with_next(rates).min(self.waves.session_rate());
         !never && !too_soon && self.target(rates) >= needed
     }
 
-    /// Waves decay. If what arrives does not, something upstream still has a queue to empty: the next
-    /// wave would only make it longer. (The check that section 3.2.3.6 recommends; ours is that the
-    /// equation does not start again when it fails, because beside TCP that happens in each of its
-    /// cycles, and each time the share of the session would be what it had just come down to.)
+    /// Joins the next wave unless a queue on the path is full. Waves decay; if the arrivals do not,
+    /// a queue is being emptied, and the next wave would lengthen it. Section 3.2.3.6 recommends
+    /// this check. Not in the RFC: the equation does not start again if the check fails. Beside TCP
+    /// the check fails in each of TCP's cycles, and each start would fix the session's share at its
+    /// minimum.
     fn join_unless_full(&mut self, now: Instant, rates: Rates) {
         // The sum of all waves does not decay.
         let takes_all = self.rate_with_next(rates) >= self.waves.session_rate();
@@ -426,7 +433,7 @@ impl WebrcControl {
         let Some(Stretches { latest, fastest }) = self.arrivals.stretches else { return };
         let (p, epochs) = (self.waves.decay, self.epochs_per_stretch() as f64);
         let two_packets = 2.0 / (epochs * self.epoch().as_secs_f64());
-        // Ours: as much as waves lose in a stretch, if that is more than two packets.
+        // Not in the RFC: the decay of the waves in a stretch, if it exceeds two packets.
         let stretch_loss = (1.0 - p.powf(epochs / f64::from(EPOCHS_PER_SLOT))) * fastest;
         let slot_loss = (1.0 - p) * fastest;
         if latest <= fastest - two_packets.max(stretch_loss).min(slot_loss) {
@@ -452,12 +459,12 @@ impl WebrcControl {
         }
     }
 
-    /// By how much the rate grows with the last of `count` waves.
+    /// Factor by which the rate grows with the last of `count` waves.
     fn growth_with(&self, count: usize) -> f64 {
         self.waves.step(count.saturating_sub(1))
     }
 
-    /// Takes back a join that has brought nothing for too long (section 3.2.3.7).
+    /// Undoes a join that brought no packet for too long (section 3.2.3.7).
     fn check_join(&mut self, now: Instant) {
         let Some(since) = self.joining else { return };
         let count = self.joined.len();
@@ -478,7 +485,8 @@ impl WebrcControl {
         self.pause_joins(now, timeout);
     }
 
-    /// After a join that brought nothing in this time. The next one waits as long, then longer.
+    /// Delays the next join after one that brought no packet in `time`. The first delay is as long
+    /// as `time`, the following ones are longer.
     fn pause_joins(&mut self, now: Instant, time: Duration) {
         self.no_join_before = now + (time * (1 << self.failed_joins)).min(MAX_JOIN_PAUSE);
         self.failed_joins = (self.failed_joins + 1).min(8);
@@ -508,7 +516,7 @@ impl SubscriptionControl for WebrcControl {
                 self.on_first_packet(now, since);
             }
         } else if !is_base {
-            // Left, and still coming.
+            // A packet of a wave that was left.
             return;
         }
         let modulus = if is_base { self.waves.base_modulus.into() } else { MODULUS };

@@ -1,32 +1,36 @@
-//! A permutation for cumulative layers: [`TransmissionSchedule::Cumulative`].
+//! The order for cumulative layers: [`TransmissionSchedule::Cumulative`].
 //!
-//! The encoding symbols of all blocks are put in one circle of N, blocks taking turns. Packets of all
-//! layers together are numbered p = 0, 1, 2, ...; with rates 1, 1, 2, 4, ... of L layers those on layer
-//! c > 0 are the ones with L - 1 - c trailing zero bits, and layer 0 has those with more. So the layers
-//! up to one that leaves d layers out have every 2^d-th packet. Packet p carries symbol
+//! The encoding symbols of all blocks form one circle of N, in which blocks take turns. Let p = 0,
+//! 1, 2, ... number the packets of all layers together. With rates 1, 1, 2, 4, ... of L layers,
+//! layer c > 0 sends the packets whose number has L - 1 - c trailing zero bits, and layer 0 those
+//! with more. So the layers below the highest d send every 2^d-th packet. Packet p carries symbol
 //!
 //! ```text
-//! (p mod N) xor f(p div N)     N = 2^a m,  f(q) = sum of the digits of q to the base 2^a, modulo 2^a
+//! (p mod N) xor f(p div N)   N = 2^a m,  f(q) = sum of the digits of q to the base 2^a, modulo 2^a
 //! ```
 //!
-//! with m odd, or a = L - 1 if N has that many factors of 2. Every set of cumulative layers then sends
-//! all N symbols before it sends one twice. For d <= a: in 2^d passes the low d bits of f take every
-//! value, and p mod N every multiple of 2^d. For d > a: 2^d / 2^a and m have no divisor in common, so m
-//! packets carry every multiple of 2^a, and their next visits, 2^(d - a) passes apart each, have a
-//! different f each, because adding the digits of s 2^(d - a) rotates the bits of s. With N odd, the
-//! steps alone do it.
+//! with m odd, or a = L - 1 if N has that many factors of 2. Every set of cumulative layers then
+//! sends all N symbols before it repeats one:
 //!
-//! Flipping low bits from pass to pass is the reverse binary order of sub-blocks of the digital fountain's
-//! first prototype (Byers, Luby, Mitzenmacher, Rege, SIGCOMM 1998, to which section VII-B of the journal
-//! paper refers), without its condition that N be a multiple of 2^(L - 1). That such schedules exist was
-//! shown by Bhattacharyya, Kurose, Towsley and Nagarajan (INFOCOM 1998). The property is exact if the
-//! layers keep step; if their clocks are a packet apart, so are the repetitions.
+//! - For d <= a: in 2^d passes the low d bits of f take every value, and p mod N every multiple of
+//!   2^d.
+//! - For d > a: 2^d / 2^a and m have no divisor in common, so m packets carry every multiple of
+//!   2^a. Their next visits are 2^(d - a) passes apart and have different f, because adding the
+//!   digits of s 2^(d - a) rotates the bits of s.
+//! - With N odd, the steps alone suffice.
+//!
+//! Flipping low bits from pass to pass is the reverse binary order of sub-blocks in the first
+//! prototype of the digital fountain (Byers, Luby, Mitzenmacher, Rege, SIGCOMM 1998, to which
+//! section VII-B of the journal paper refers), without its condition that N be a multiple of 2^(L -
+//! 1). Bhattacharyya, Kurose, Towsley and Nagarajan (INFOCOM 1998) show that such schedules exist.
+//! The property is exact if the layers are in step; if their clocks are one packet apart, so are
+//! the repetitions.
 //!
 //! [`TransmissionSchedule::Cumulative`]: super::TransmissionSchedule::Cumulative
 
 use super::turn::{BlockShape, ListedSymbol, MAX_CYCLE, Quota, Turn};
 
-/// The circle, and where each layer is on it.
+/// The circle of symbols, and the position of each layer.
 #[derive(Clone, Debug)]
 pub(super) struct Cumulative {
     circle: Vec<ListedSymbol>,
@@ -35,7 +39,8 @@ pub(super) struct Cumulative {
     digit_bits: u32,
 }
 
-/// The next packet of a layer, p = pass * N + at, and how far it is to the one after it.
+/// Position of a layer: its next packet is p = pass * N + at, followed by its step to the one
+/// after.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     pass: u128,
@@ -45,7 +50,7 @@ struct Layer {
 }
 
 impl Cumulative {
-    /// `None` if a block has no end of symbols, or all have too many.
+    /// `None` if a block is rateless, or if there are too many symbols.
     pub(super) fn new(blocks: &[BlockShape], layer_count: usize) -> Option<Self> {
         let lengths: Option<Vec<u32>> = blocks.iter().map(|shape| shape.encoding_symbols).collect();
         let lengths = lengths?;
@@ -57,7 +62,7 @@ impl Cumulative {
         for (block, &n) in (0..).zip(&lengths) {
             circle.extend((0..n).map(|i| ListedSymbol { block, i }));
         }
-        // Blocks advance together: in the middle of its share of the circle is each symbol's place.
+        // Blocks progress together: each symbol is placed in the middle of its share of the circle.
         let length =
             |place: &ListedSymbol| lengths.get(place.block as usize).map_or(1, |&n| u64::from(n));
         circle.sort_by(|a, b| {
@@ -78,8 +83,8 @@ impl Cumulative {
     pub(super) fn next(&mut self, queue: usize, quota: &mut Quota) -> Option<Turn> {
         let n = self.circle.len() as u64;
         let layer = self.layers.get_mut(queue)?;
-        // A layer comes round to every symbol in twice as many packets: if none of them may be sent,
-        // there is none.
+        // A layer visits every symbol in twice as many packets. If none of them may be sent, there
+        // is no turn.
         for _ in 0..2 * n {
             let at = layer.at ^ digit_sum(layer.pass, self.digit_bits);
             layer.advance(n);
@@ -116,7 +121,7 @@ impl Layer {
     }
 }
 
-/// The sum of the digits of `q` to the base `2^bits`, modulo `2^bits`.
+/// Sum of the digits of `q` to the base `2^bits`, modulo `2^bits`.
 fn digit_sum(mut q: u128, bits: u32) -> u64 {
     let mask = (1_u64 << bits) - 1;
     let mut sum = 0_u64;
@@ -142,7 +147,7 @@ mod tests {
         lengths.iter().map(shape).collect()
     }
 
-    /// Which of `depth + 1` layers sends packet `p`.
+    /// The layer, of `depth + 1` layers, that sends packet `p`.
     fn layer_of(p: u64, depth: u32) -> usize {
         depth.saturating_sub(p.trailing_zeros()) as usize
     }

@@ -1,50 +1,50 @@
-//! The orders of Roca and Mordelet, "Improving the efficiency of a multicast file transfer tool based
-//! on ALC" (INRIA RR-4411, 2002): [`TransmissionSchedule::Fcast`](super::TransmissionSchedule::Fcast).
+//! The orders of Roca and Mordelet, "Improving the efficiency of a multicast file transfer tool
+//! based on ALC" (INRIA RR-4411, 2002):
+//! [`TransmissionSchedule::Fcast`](super::TransmissionSchedule::Fcast).
 //!
-//! A layer has a list of symbols, which it sends over and over (section 4.3): all n of each block, or,
-//! of n/k segments, the one that is its own. The list goes through the objects in their order and is
-//! then permuted, within each object or as a whole (section 4.2), with the algorithm of the annex.
-//! Blocks of a rateless code go on to fresh symbols in every pass instead of repeating their list.
+//! A layer has a list of symbols, which it sends repeatedly (section 4.3): all n symbols of each
+//! block, or one of n/k segments. The list contains the objects in their order and is then
+//! permuted, within each object or as a whole (section 4.2), with the algorithm of the annex. For
+//! blocks of a rateless code every pass has fresh symbols.
 //!
-//! In push mode the source symbols may be sent ahead, in sequence, once, on the lowest layers
-//! (section 7).
+//! In push mode the lowest layers may first send the source symbols once, in sequence (section 7).
 
 use super::turn::{BlockShape, ListedSymbol, MAX_CYCLE, Quota, Turn};
 use crate::random::SplitMix64;
 
-/// FCAST's way to lay symbols out over layers.
+/// Order of FCAST: the distribution of symbols over layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fcast {
-    /// Which symbols go on which layer.
+    /// Symbols of each layer.
     pub organization: SymbolOrganization,
-    /// How the symbols of several objects are mixed.
+    /// Order of the symbols of several objects.
     pub object_order: ObjectOrder,
-    /// `n/k`, if the code has as many symbols; 0 counts as 1. The paper has 4.
+    /// `n/k`, if the code has as many symbols; 0 counts as 1. The paper uses 4.
     pub stretch_factor: u32,
-    /// `n_al`: on so many of the lowest layers all source symbols are sent first, in sequence
-    /// (transmission anticipation, section 7). For push mode, in which receivers are there from the
-    /// beginning.
+    /// `n_al`: number of the lowest layers that first send all source symbols, in sequence
+    /// (transmission anticipation, section 7). For push mode, in which receivers are present from
+    /// the beginning.
     pub anticipated_layers: u8,
 }
 
-/// Which symbols of a block go on which layer (section 4.3).
+/// Symbols of a block that each layer sends (section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolOrganization {
-    /// Organization 1: all n of them on each layer.
+    /// Organization 1: all n symbols on each layer.
     AllOnEach,
-    /// Organization 2: ESIs `s k .. (s + 1) k` on layer l, with `s = l mod n/k`. No symbol comes twice
-    /// from `n/k` successive layers.
+    /// Organization 2: ESIs `s k .. (s + 1) k` on layer l, with `s = l mod n/k`. `n/k` consecutive
+    /// layers have no symbol in common.
     Segments,
 }
 
-/// How the symbols of several objects are mixed (section 4.2). A session of one object, which the paper
-/// calls `single`, is sent in random order by any of them but the partly random one.
+/// Order of the symbols of several objects (section 4.2). For a session of one object, which the
+/// paper calls `single`, `Sequential` and `Random` are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectOrder {
     /// `m/seq`: object after object, the symbols of each in random order.
     Sequential,
-    /// `m/p_rand(l)`: of the symbols of all objects in sequence, one in `l` is exchanged with another
-    /// one anywhere. 0 counts as 1, which is [`Random`](Self::Random).
+    /// `m/p_rand(l)`: all symbols in sequence, then one in `l` is exchanged with any other one. 0
+    /// counts as 1, which is [`Random`](Self::Random).
     PartlyRandom {
         /// `l`.
         one_in: u32,
@@ -60,13 +60,13 @@ pub(super) struct Lists {
     blocks: Vec<BlockShape>,
     seed: u64,
     layers: Vec<Option<List>>,
-    /// Block and number of the next source symbol to be sent ahead.
+    /// The next anticipated source symbol.
     ahead: Turn,
 }
 
 #[derive(Clone, Debug)]
 struct List {
-    /// Block and number in its stream.
+    /// Block and number in the block's symbol stream.
     symbols: Vec<ListedSymbol>,
     next: usize,
     pass: u64,
@@ -108,7 +108,7 @@ impl Lists {
         let list = layers
             .get_mut(queue)?
             .get_or_insert_with(|| List::new(*schedule, blocks, queue, *seed));
-        // All of a list having had its share means that there is none.
+        // If no block of the list has a turn left, there is none.
         for _ in 0..list.symbols.len() {
             let &ListedSymbol { block, i } = list.symbols.get(list.next)?;
             let pass = list.pass;
@@ -128,7 +128,7 @@ impl Lists {
         None
     }
 
-    /// The next source symbol of all, in sequence.
+    /// The next anticipated source symbol, over all blocks in sequence.
     fn next_ahead(&mut self, quota: &mut Quota) -> Option<Turn> {
         loop {
             let Turn { block, i } = self.ahead;
@@ -149,7 +149,7 @@ impl Fcast {
         n.min(shape.encoding_symbols.unwrap_or(u32::MAX))
     }
 
-    /// The numbers of a block's symbols that a layer sends.
+    /// Numbers of a block's symbols on a layer.
     fn on_layer(&self, shape: &BlockShape, layer: usize) -> std::ops::Range<u32> {
         let (k, n) = (shape.source_symbols, self.encoding_symbols(shape));
         match self.organization {
@@ -190,9 +190,9 @@ impl List {
     }
 }
 
-/// The paper's annex A: one element out of `one_in` is exchanged with one drawn from all. With 1 the
-/// paper calls it fully random; drawing from all, instead of from those that follow, favors some
-/// permutations (`docs/errata.md`).
+/// Permutation of the paper's annex A: one element out of `one_in` is exchanged with one drawn from
+/// all. The paper calls it fully random for 1. Drawing from all elements, instead of from the
+/// following ones, favors some permutations (`docs/errata.md`).
 fn permute<T>(elements: &mut [T], one_in: u32, random: &mut SplitMix64) {
     let n = elements.len();
     for i in (0..n).step_by(one_in.max(1) as usize) {

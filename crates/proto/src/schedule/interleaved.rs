@@ -1,16 +1,18 @@
-//! Even progress: [`TransmissionSchedule::Interleaved`](super::TransmissionSchedule::Interleaved).
+//! The order of even progress:
+//! [`TransmissionSchedule::Interleaved`](super::TransmissionSchedule::Interleaved).
 
 use super::turn::{BlockShape, Quota, Turn};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// On each channel, the block's turn whose share has been sent least there. Channels take turns in a
-/// short cycle, and so do blocks of equal length: with one order for all, a channel might see the same
-/// few blocks for ever. What any of the channels has sent is not sent again by the others.
+/// On each channel, the next turn is that of the block of which the channel has sent the least
+/// share. Each channel has an order of its own: channels take turns in a short cycle, and so do
+/// blocks of equal length, so with one order a channel could repeat the same few blocks. No channel
+/// sends a symbol that another one has sent.
 #[derive(Clone, Debug)]
 pub(super) struct Interleaved {
     channels: Vec<BinaryHeap<Reverse<Position>>>,
-    /// Turns that each block has had on all channels.
+    /// Number of turns of each block, on all channels.
     sent: Vec<u64>,
 }
 
@@ -45,18 +47,18 @@ impl Interleaved {
     }
 }
 
-/// A block's next symbol on a channel. The grain that it belongs to is due when the share of a pass that ends
-/// in the grain's middle is over; a grain that has begun goes on.
+/// Position of a block on a channel. A grain is due when the share of a pass that ends in its
+/// middle is over. A grain that has begun continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {
     i: u64,
     grain: u64,
-    /// Symbols of the block in one pass.
+    /// Number of symbols of the block in one pass.
     weight: u64,
     block: usize,
 }
 
-/// Symbols that count as one pass of a block.
+/// Number of symbols that count as one pass of a block.
 pub(super) fn weight(source_symbols: u32) -> u64 {
     u64::from(source_symbols) + u64::from(source_symbols.isqrt()) + 1
 }

@@ -9,7 +9,7 @@ use super::sequential::Sequential;
 use super::turn::{BlockShape, Quota, Turn};
 use crate::random::SplitMix64;
 
-/// The endless (or, with a limit, finite) order of turns over a set of blocks.
+/// Sequence of turns over a set of blocks: endless, or finite with a limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     kind: Kind,
@@ -27,7 +27,7 @@ enum Kind {
 
 impl Order {
     /// With `limit_permille`, a block of `k` source symbols gets `k * limit_permille / 1000` turns,
-    /// rounded up, and no more. `seed` decides what is drawn at random.
+    /// rounded up. `seed` determines all random choices.
     pub(crate) fn new(
         schedule: TransmissionSchedule,
         blocks: &[BlockShape],
@@ -59,8 +59,8 @@ impl Order {
         }
     }
 
-    /// Queues of the order: one for each layer, or one for all if it does not matter on which a symbol
-    /// is sent.
+    /// Number of queues of the order: one per layer, or one if the order does not depend on the
+    /// layer.
     pub(crate) fn queue_count(&self) -> usize {
         match &self.kind {
             Kind::Sequential(_) | Kind::Random(_) => 1,
@@ -82,11 +82,11 @@ impl Order {
         }
     }
 
-    /// Takes a block out of the order.
+    /// Removes a block from the order.
     pub(crate) fn withdraw(&mut self, block: usize) {
         self.quota.close(block);
     }
 }
 
-/// Keeps what is drawn for the order apart from what is drawn for blocks and channels.
+/// Stream of the random generator for orders, different from those for blocks and channels.
 const ORDER_STREAM: u64 = 0x6f72_6465_7200_0000;

@@ -1,4 +1,4 @@
-//! Every turn drawn anew: [`TransmissionSchedule::Random`](super::TransmissionSchedule::Random).
+//! The memoryless order: [`TransmissionSchedule::Random`](super::TransmissionSchedule::Random).
 
 use super::turn::{BlockShape, Quota, Turn};
 use crate::random::SplitMix64;
@@ -6,10 +6,10 @@ use crate::random::SplitMix64;
 /// Blocks drawn in proportion to their length.
 #[derive(Clone, Debug)]
 pub(super) struct Random {
-    /// Source symbols of all blocks up to each, itself included.
+    /// For each block, the number of source symbols of all blocks up to and including it.
     up_to: Vec<u64>,
-    /// Of a code with so many encoding symbols, one of them is drawn; of a rateless code the next one
-    /// is taken.
+    /// Number of encoding symbols of each block, from which one is drawn; `None` for a rateless
+    /// code, whose next symbol is taken.
     encoding_symbols: Vec<Option<u32>>,
     sent: Vec<u64>,
     random: SplitMix64,
@@ -37,7 +37,7 @@ impl Random {
         let total = self.up_to.last().copied()?;
         let drawn = ((u128::from(self.random.next_u64()) * u128::from(total)) >> 64) as u64;
         let first = self.up_to.partition_point(|&up_to| up_to <= drawn);
-        // Where a block has had its share, another one has its turn.
+        // If a block has no turn left, the next one that has takes it.
         let count = self.up_to.len();
         let block = (0..count).map(|n| (first + n) % count).find(|&block| quota.spend(block))?;
         let sent = self.sent.get_mut(block)?;

@@ -1,11 +1,12 @@
-//! Block after block: [`TransmissionSchedule::Sequential`](super::TransmissionSchedule::Sequential).
+//! The order of one block after the other:
+//! [`TransmissionSchedule::Sequential`](super::TransmissionSchedule::Sequential).
 
 use super::turn::{BlockShape, Quota, Turn, share};
 
-/// Visits one block after the other, and begins again.
+/// Visits to the blocks in their order, repeated.
 #[derive(Clone, Debug)]
 pub(super) struct Sequential {
-    /// Turns of each block in a visit.
+    /// Number of turns of each block in a visit.
     visits: Vec<u64>,
     cycle: u64,
     block: usize,
@@ -20,7 +21,7 @@ impl Sequential {
     }
 
     pub(super) fn next(&mut self, quota: &mut Quota) -> Option<Turn> {
-        // One cycle without a turn means that there is none.
+        // If a cycle has no turn, there is none.
         for _ in 0..=self.visits.len() {
             let (block, visit) = (self.block, *self.visits.get(self.block)?);
             if self.in_visit < visit && quota.spend(block) {

@@ -1,40 +1,41 @@
-//! Which encoding symbols of a block are sent, in their order.
+//! The encoding symbols of a block in the order of transmission.
 
 use crate::random::SplitMix64;
 use fontana_fec::{Esi, FecScheme};
 
-/// Encoding symbols of one block in the order of sending: the source symbols once (unless this
-/// sender leaves them to another), then repair symbols that were never sent before, from a
-/// starting point drawn at random so that several senders of one object rarely meet. A code that
-/// has only so many symbols repeats them in their order: source symbols, then repair symbols. One
-/// who leaves the source pass to another starts at random in that cycle, and goes on to the source
-/// symbols too. Tornado's cycle mixes source and repair symbols, and starts at random for everybody: its
-/// graphs are made for receivers that have about the same share of every layer.
+/// Encoding symbols of one block in the order of transmission.
+///
+/// - Rateless codes: the source symbols once (unless another sender sends them), then fresh repair
+///   symbols. The first one is random, so that several senders of one object rarely send the same.
+/// - Codes with a fixed number of symbols: source symbols and repair symbols in a cycle. A sender
+///   without the source pass begins the same cycle at a random repair symbol.
+/// - Tornado: a cycle that mixes source and repair symbols and begins at random for every sender,
+///   because its graphs are made for receivers that have about the same share of every layer.
 #[derive(Clone, Debug)]
 pub(crate) struct SymbolStream {
     source_symbols: u32,
     source_pass: bool,
     first_repair: u32,
-    /// Encoding symbols before the first one comes again.
+    /// Number of encoding symbols after which the first one repeats.
     cycle: u32,
     order: Order,
 }
 
-/// How a block is gone through.
+/// Order of the symbols of a block.
 #[derive(Clone, Copy, Debug)]
 enum Order {
-    /// Source symbols if they are sent at all, then repair symbols for ever.
+    /// Source symbols, if the sender sends them, then repair symbols without end.
     Fountain { is_systematic: bool },
-    /// All symbols, in their order.
+    /// All symbols in their order, repeated.
     Cycle,
-    /// All symbols, evenly mixed: in steps of this length.
+    /// All symbols, evenly mixed by steps of this length, repeated.
     Mixed { step: u64 },
     /// Number `i` is ESI `i`.
     Plain,
 }
 
 impl SymbolStream {
-    /// `random` places the first repair symbol.
+    /// A stream with the source pass. `random` determines the first repair symbol.
     pub(crate) fn new(scheme: FecScheme, source_symbols: u32, random: &mut SplitMix64) -> Self {
         let code = scheme.profile();
         let cycle = scheme.block_profile(source_symbols).symbols_per_cycle;
@@ -49,14 +50,14 @@ impl SymbolStream {
         Self { source_symbols, source_pass: true, first_repair, cycle, order }
     }
 
-    /// The same for a sender that leaves the source pass to another one.
+    /// The same stream for a sender that leaves the source pass to another sender.
     pub(crate) fn without_source_pass(self) -> Self {
         Self { source_pass: false, ..self }
     }
 
-    /// The same for an order that has a use of its own for numbers: FCAST's organization 2 sends the
-    /// first `k` for ever on its lowest layer, and of the mixed cycle of a Tornado code these would not
-    /// be enough for a receiver that has no other layer.
+    /// The same stream with plain numbers, for an order that interprets numbers itself. FCAST's
+    /// organization 2 sends the first `k` numbers on its lowest layer. In the mixed cycle of a
+    /// Tornado code, these would not suffice for a receiver of this layer alone.
     pub(crate) fn plain(self) -> Self {
         match self.order {
             Order::Mixed { .. } => Self { order: Order::Plain, ..self },
@@ -68,7 +69,7 @@ impl SymbolStream {
         self.source_symbols
     }
 
-    /// Number `i` of the stream.
+    /// ESI of symbol number `i`.
     pub(crate) fn esi(&self, i: u64) -> Esi {
         let (k, n) = (u64::from(self.source_symbols.max(1)), u64::from(self.cycle));
         let (first_repair, cycle) = (u64::from(self.first_repair), n.max(1));
@@ -91,9 +92,8 @@ impl SymbolStream {
     }
 }
 
-/// The least number from the golden section of `n` on that has no divisor in common with it: with
-/// steps of this length round a cycle of `n`, any run of them is spread evenly over the cycle, and all
-/// of it is visited.
+/// The least number from the golden section of `n` on that is prime to `n`. Steps of this length
+/// around a cycle of `n` spread any run of them evenly, and visit the whole cycle.
 fn golden_step(n: u64) -> u64 {
     const fn gcd(a: u64, b: u64) -> u64 {
         if b == 0 { a } else { gcd(b, a % b) }
@@ -150,7 +150,7 @@ mod tests {
         for source_pass in [true, false] {
             let mut esis = stream(tornado, source_pass);
             assert_eq!(esis[..20], esis[20..]);
-            // As many of either half in any run, give or take.
+            // Every run has about as many symbols of each half.
             for run in esis.windows(6) {
                 assert!((2..=4).contains(&run.iter().filter(|&&esi| esi < 10).count()), "{run:?}");
             }
@@ -187,7 +187,7 @@ mod tests {
             (0..14).map(|i| stream.esi(i).0).collect()
         };
         assert_eq!(esis(true, 1), [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1]);
-        // Others begin with a repair symbol, not all of them with the same.
+        // Other senders begin with a repair symbol, and not all with the same.
         let firsts: std::collections::BTreeSet<u32> =
             (0..20).map(|seed| esis(false, seed)[0]).collect();
         assert_eq!(firsts.into_iter().collect::<Vec<_>>(), [3, 4, 5]);

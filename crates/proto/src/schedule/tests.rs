@@ -42,7 +42,7 @@ const FCAST: Fcast = Fcast {
     anticipated_layers: 0,
 };
 
-/// One of each kind.
+/// One schedule of each kind.
 fn all_schedules() -> Vec<TransmissionSchedule> {
     let mut all = vec![
         TransmissionSchedule::EVEN,
@@ -74,8 +74,8 @@ proptest! {
         for (n, turn) in order.take(turns).enumerate() {
             prop_assert_eq!(turn.i, sent[turn.block]);
             sent[turn.block] += 1;
-            // Each block's share is within one of its symbols of the session's, plus what
-            // the other blocks round up.
+            // Each block's share is within one of its symbols of the session's share, plus what the
+            // other blocks round up.
             let done = (n + 1) as f64 / total as f64;
             for (&k, &s) in lengths.iter().zip(&sent) {
                 let weight = weight(k) as f64;
@@ -106,7 +106,8 @@ proptest! {
     }
 }
 
-/// Blocks of equal length, and channels that take turns: each channel by itself has all blocks.
+/// With blocks of equal length and channels that take turns, each channel by itself sends all
+/// blocks.
 #[test]
 fn every_channel_progresses_evenly_and_none_sends_what_another_has_sent() {
     let blocks = shapes(&[50; 8], None);
@@ -205,14 +206,14 @@ fn drawn_blocks_have_turns_in_proportion_to_their_length_and_fresh_symbols() {
     for (sent, k) in sent.iter().zip(lengths) {
         assert!(sent.abs_diff(u64::from(k) * 1_000) < 1_000, "{sent}");
     }
-    // Of a code with few symbols, any of them.
+    // Of a code with few symbols, any of them is drawn.
     let mut order = Order::new(TransmissionSchedule::Random, &shapes(&[4], Some(2)), 1, None, 1);
     let drawn: std::collections::BTreeSet<u64> =
         (0..200).map(|_| order.turn(0).unwrap().i).collect();
     assert_eq!(drawn.into_iter().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
 }
 
-/// The orders are part of what an experiment's seed stands for: they do not change unnoticed.
+/// A seed of an experiment determines the orders, so they must not change unnoticed.
 #[test]
 fn orders_are_frozen() {
     let blocks = shapes(&[32, 32, 20, 7], Some(4));

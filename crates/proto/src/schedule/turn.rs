@@ -1,39 +1,39 @@
-//! The turns of blocks: what an order emits, and what limits it.
+//! Turns of blocks, and their limits.
 
-/// One turn: block `block` (an index into the sender's list) sends number `i` of its stream.
+/// One turn: block `block` (an index into the sender's list) sends symbol number `i` of its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
     pub(crate) block: usize,
     pub(crate) i: u64,
 }
 
-/// A [`Turn`] in a list of an order, in half the memory.
+/// A [`Turn`] in half the memory, for lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListedSymbol {
     pub(super) block: u32,
     pub(super) i: u32,
 }
 
-/// What a schedule needs to know of a block.
+/// Properties of a block that a schedule uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockShape {
-    /// Which object it is of: equal numbers are next to each other.
+    /// Object of the block. Blocks of one object are consecutive.
     pub(crate) object: u32,
-    /// `k`.
+    /// `k`: number of source symbols.
     pub(crate) source_symbols: u32,
-    /// `n`: after so many a sender repeats itself; `None` if the code is rateless.
+    /// `n`: number of symbols after which a sender repeats itself; `None` if the code is rateless.
     pub(crate) encoding_symbols: Option<u32>,
 }
 
-/// Symbols that an order may hold a list of: 32 MB, for a layer or for all.
+/// Largest number of symbols in the list of an order: 32 MB, for a layer or for all.
 pub(super) const MAX_CYCLE: u64 = 1 << 22;
 
-/// How many turns each block may still have.
+/// Number of turns that each block may still have.
 #[derive(Clone, Debug)]
 pub(super) struct Quota {
-    /// `None`: as many as it likes.
+    /// Turns left of each block; `None`: unlimited.
     left: Vec<Option<u64>>,
-    /// Blocks that may have one.
+    /// Number of blocks with turns left.
     open: usize,
 }
 
@@ -49,7 +49,7 @@ impl Quota {
         Self { left, open }
     }
 
-    /// Takes a turn off what a block may have; false if it may have none.
+    /// Takes one turn of a block; false if it has none left.
     pub(super) fn spend(&mut self, block: usize) -> bool {
         match self.left.get_mut(block) {
             None | Some(Some(0)) => false,
@@ -62,7 +62,7 @@ impl Quota {
         }
     }
 
-    /// The block may have no more turns.
+    /// Removes all turns of a block.
     pub(super) fn close(&mut self, block: usize) {
         if let Some(left) = self.left.get_mut(block) {
             self.open -= usize::from(*left != Some(0));
@@ -75,7 +75,7 @@ impl Quota {
     }
 }
 
-/// So many per thousand of a block's source symbols, rounded up.
+/// This many per thousand of a block's source symbols, rounded up.
 pub(super) fn share(source_symbols: u32, permille: u32) -> u64 {
     (u64::from(source_symbols) * u64::from(permille)).div_ceil(1000)
 }

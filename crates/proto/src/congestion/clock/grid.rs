@@ -1,4 +1,4 @@
-//! The departure times of a session's packets.
+//! The evenly spaced departure times of a session's packets.
 
 use crate::endpoint::ChannelId;
 use crate::pacer::Pacer;
@@ -6,18 +6,18 @@ use crate::time::Instant;
 use fontana_wire::Cci;
 use std::time::Duration;
 
-/// A packet that is due.
+/// Time, channel and CCI of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emission {
-    /// When it may leave.
+    /// Earliest time of departure.
     pub at: Instant,
-    /// Where to.
+    /// Channel to send it on.
     pub channel: ChannelId,
-    /// What its header says.
+    /// CCI of its header.
     pub cci: Cci,
 }
 
-/// Evenly spaced moments at which a packet may leave, as exact as nanoseconds are.
+/// Evenly spaced times, exact to the nanosecond.
 #[derive(Clone, Debug)]
 pub(super) struct PacketGrid {
     origin: Instant,
@@ -33,7 +33,7 @@ impl PacketGrid {
         Self { origin: start, ticks: 0, rate_bytes_per_second, packet_bytes }
     }
 
-    /// The moment of the current tick: rounded up, so that rounding makes nobody faster.
+    /// Time of the current tick. It is rounded up, so that rounding never raises the rate.
     pub(super) fn at(&self) -> Instant {
         self.origin + self.time_of(self.ticks)
     }
@@ -48,7 +48,7 @@ impl PacketGrid {
         self.ticks += 1;
     }
 
-    /// Ticks from the current one on that come before `end`.
+    /// Number of ticks from the current one to the last one before `end`.
     pub(super) fn ticks_before(&self, end: Instant) -> u64 {
         let Some(nanos) = end.as_nanos().checked_sub(self.origin.as_nanos() + 1) else {
             return 0;
@@ -58,8 +58,8 @@ impl PacketGrid {
         (last + 1).saturating_sub(self.ticks)
     }
 
-    /// Leaves out what is overdue by more than a burst, of which the packet that is due is a part. True
-    /// if that was anything.
+    /// Skips the ticks that are overdue by more than a burst, which includes the current packet.
+    /// True if it skipped any.
     pub(super) fn skip_to(&mut self, now: Instant) -> bool {
         let packet = self.time_of(1);
         let slack = Pacer::BURST_WINDOW.saturating_sub(packet).max(packet);

@@ -1,9 +1,11 @@
-//! Cumulative layers: packets leave at the rate of all of them, and take turns between the layers.
+//! The clock of cumulative layers. Packets leave at the rate of all layers together, and the layers
+//! take turns.
 //!
-//! RLC's bursts are inside that rate. Before a synchronization point of the levels up to `j`, the
-//! layers up to `j` are sent as fast as level `j + 1` would be, which is what a receiver would see if
-//! it went up; then they are silent until they are even. Layer `j + 1` makes room for the burst and
-//! takes the silence: who is at level `j + 1` or above sees no difference.
+//! RLC's bursts do not change that rate. Before a synchronization point of the levels up to `j`,
+//! the layers up to `j` are sent at the rate of level `j + 1`: a receiver sees what it would see
+//! after a step up. Then they pause until their average is right again. Layer `j + 1` yields its
+//! packets during the burst and gets them back during the pause, so that receivers at level `j + 1`
+//! and above see no difference.
 
 use super::grid::{Emission, PacketGrid};
 use crate::endpoint::ChannelId;
@@ -17,24 +19,25 @@ pub(super) struct LayerClock {
     start: Instant,
     marking: Marking,
     layers: Vec<Layer>,
-    /// Of the packet that is due.
+    /// Layer of the next packet.
     next: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Layer {
     bytes_per_second: u64,
-    /// Of it and all below.
+    /// Rate of this layer and all below.
     cumulative: u64,
-    /// What it is owed, in bytes per second and turn: grows by its rate with every packet, and falls
-    /// by that of all layers with every packet of its own. Those of all layers add up to nothing.
+    /// Credit of the layer, in bytes per second times packets. It grows by the layer's rate with
+    /// every packet, and falls by the rate of all layers with every packet of its own. The sum over
+    /// all layers is zero.
     credit: i128,
     sequence: u32,
-    /// The synchronization point that was marked last.
+    /// Number of the last synchronization point that was marked.
     sync_point: u64,
 }
 
-/// What packets say beside their number.
+/// Content of the CCI besides the sequence number.
 #[derive(Clone, Debug)]
 pub(super) enum Marking {
     Number,
@@ -45,18 +48,18 @@ pub(super) enum Marking {
     },
     Flid {
         slot_nanos: u64,
-        /// For each layer, the share of slots with a trigger, times 2^32.
+        /// For each layer, the fraction of slots with a trigger, times 2^32.
         shares: Vec<u64>,
     },
 }
 
-/// Where RLC's sender is between two synchronization points.
+/// Phase of RLC's sender between two synchronization points.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Even,
     /// The layers up to this one are sent at the rate of the next level.
     Burst(usize),
-    /// They are silent.
+    /// The layers up to this one pause.
     Relaxation(usize),
 }
 
@@ -69,8 +72,9 @@ impl Marking {
         }
     }
 
-    /// A receiver may go up from layer `i` in so many slots: 20 packets per slot, or as many as the
-    /// level has, so that the loss rate at which it comes down is the one at which TCP would (MCL).
+    /// The marking of FLID-SL. The fraction of slots in which receivers may step up from layer `i`
+    /// is 20 packets over the packets of the level in a slot, at most 1. Receivers then step down
+    /// at the same loss rate as TCP (MCL).
     pub(super) fn flid(flid: &FlidSl, cumulative: &[u64], packet_bytes: u16) -> Self {
         let slot = u128::from(flid.slot_milliseconds);
         let share = |&rate: &u64| {
@@ -83,7 +87,7 @@ impl Marking {
 }
 
 impl LayerClock {
-    /// `cumulative`: bytes per second of each layer and all below.
+    /// `cumulative` holds the rate of each layer and all below, in bytes per second.
     pub(super) fn new(
         cumulative: &[u64],
         packet_bytes: u16,
@@ -148,8 +152,8 @@ impl LayerClock {
             .emit(),
             Marking::Flid { slot_nanos, shares } => {
                 let slot = elapsed / slot_nanos;
-                // Van der Corput: a share s of the slots, as even as can be, and a subset of those
-                // of every larger share. Nobody goes up from the highest layer.
+                // Van der Corput: a fraction s of the slots, spread as evenly as possible, and a
+                // subset of those of every larger fraction. The highest layer has no trigger.
                 let place = u64::from((slot as u32).reverse_bits());
                 let share = shares.get(index).copied().unwrap_or(0);
                 let trigger = index + 1 < self.layers.len() && place <= share;
@@ -163,7 +167,7 @@ impl LayerClock {
         at.saturating_since(self.start).as_nanos() as u64
     }
 
-    /// How many synchronization points of the layer there have been.
+    /// Number of synchronization points of the layer so far.
     fn sync_point_of(&self, layer: usize, at: Instant) -> u64 {
         let Marking::Rlc { cycle_nanos, spacing, .. } = self.marking else { return 0 };
         if layer + 1 >= self.layers.len() {
@@ -181,7 +185,8 @@ impl LayerClock {
         let tops = 0..self.layers.len().saturating_sub(1);
         let Some(top) = tops.rev().find(has_point) else { return Phase::Even };
         let rate = |layer: usize| self.layers.get(layer).map_or(1, |l| l.cumulative.max(1));
-        // Burst and relaxation: what is sent too much in one is left out in the other.
+        // Length of burst and pause together: the packets that the burst adds are left out of the
+        // pause.
         let both = |burst: u64| {
             let nanos = u128::from(burst) * u128::from(rate(top + 1)) / u128::from(rate(top));
             u64::try_from(nanos).unwrap_or(u64::MAX)
@@ -197,7 +202,8 @@ impl LayerClock {
         }
     }
 
-    /// Gives the next packet to the layer that is owed most, of those that are sent now.
+    /// Gives the next packet to the layer with the largest credit, among those that are sent in
+    /// this phase.
     fn choose(&mut self) {
         let phase = self.phase(self.elapsed(self.grid.at()));
         let cumulative = |layer: usize| self.layers.get(layer).map_or(1, |l| l.cumulative);
@@ -233,9 +239,10 @@ impl LayerClock {
     }
 }
 
-/// Cycles between synchronization points of a layer.
+/// Number of cycles between synchronization points of a layer.
 fn cycles_between(spacing: SyncSpacing, layer: usize) -> u64 {
-    // Beyond 2^40 cycles there is never one: 64 layers are allowed, and overflow is not.
+    // At most 2^40, which is practically never: 64 layers are allowed, and the shift must not
+    // overflow.
     let power = |exponent: usize| 1_u64 << exponent.min(40);
     match spacing {
         SyncSpacing::Nested => power(layer),

@@ -10,7 +10,7 @@ fn layered(rates: Vec<u32>) -> ChannelClock {
     ChannelClock::new(&control, 0, PACKET, Instant::ZERO, 7).unwrap()
 }
 
-/// What leaves up to `seconds`.
+/// Packets up to `seconds`.
 fn run(clock: &mut ChannelClock, seconds: u64) -> Vec<Emission> {
     let end = Instant::from_nanos(seconds * 1_000_000_000);
     let mut sent = Vec::new();
@@ -66,7 +66,7 @@ fn numbers_are_per_channel_and_start_anywhere() {
 
 #[test]
 fn a_late_sender_makes_up_for_a_burst_and_no_more() {
-    // 10 packets in 2 ms: the burst allows ten at once, one of which is the one that is due.
+    // 10 packets in 2 ms: the burst allows ten at once, including the current one.
     let mut clock = layered(vec![1_000_000, 4_000_000]);
     run(&mut clock, 1);
     let now = Instant::from_nanos(1_500_000_000);
@@ -77,7 +77,7 @@ fn a_late_sender_makes_up_for_a_burst_and_no_more() {
         clock.advance();
     }
     assert_eq!(overdue, 10);
-    // Slower than a packet in 2 ms, it is two.
+    // Below one packet in 2 ms, the burst is two packets.
     let mut clock = layered(vec![1000]);
     clock.skip_to(Instant::from_nanos(30_000_000_000));
     clock.advance();
@@ -97,7 +97,7 @@ fn a_sender_that_is_not_late_loses_nothing() {
     }
 }
 
-/// Bytes on each channel in a window, as a share of the whole session's.
+/// Bytes on each channel in a window, as fractions of those of the session.
 fn shares(sent: &[Emission], from: u64, to: u64, channels: usize) -> Vec<f64> {
     let window = from * 1_000_000..to * 1_000_000;
     let mut counts = vec![0.0; channels];
@@ -230,7 +230,7 @@ fn webrc_is_even_and_its_channels_decay() {
         assert_eq!(counts[&(slot, 49)], 9, "base packets of slot {slot}");
         let active = counts.keys().filter(|(s, _)| *s == slot).count();
         assert_eq!(active, 20, "{slot}");
-        // Each slot before has 4/3 as many packets: 12, 15, 20, 27, ...
+        // Each earlier slot has 4/3 as many packets: 12, 15, 20, 27, ...
         for to_go in 0..18_u32 {
             let count = counts[&(slot, ((slot + u64::from(to_go)) % 49) as u8)];
             let exact = 11.587 * 0.75_f64.powi(-(to_go as i32));
@@ -278,7 +278,7 @@ fn a_webrc_sender_that_was_late_follows_the_time_and_leaves_no_gaps_in_a_slot() 
         let next = last.insert(cci.channel, cci.sequence).map(|n| n.wrapping_add(1));
         assert!(next.is_none_or(|next| next == cci.sequence || cci.channel == 49), "{cci:?}");
         clock.advance();
-        // A hiccup of 5 ms after every packet that is a multiple of 97.
+        // A delay of 5 ms after every packet whose number is a multiple of 97.
         now = emission.at
             + Duration::from_millis(if cci.sequence.is_multiple_of(97) { 5 } else { 0 });
         clock.skip_to(now);
@@ -303,7 +303,7 @@ fn a_webrc_sender_that_is_always_late_thins_its_waves_alike_and_its_base_channel
             }
             clock.advance();
             if is_late {
-                // As long again as it takes to send three packets, after every third.
+                // A delay as long as three packets take, after every third packet.
                 let pause = if cci.sequence.is_multiple_of(3) { 5_600 } else { 0 };
                 clock.skip_to(emission.at + Duration::from_micros(pause));
             }
@@ -317,8 +317,8 @@ fn a_webrc_sender_that_is_always_late_thins_its_waves_alike_and_its_base_channel
     };
     let share = count(&late) as f64 / count(&punctual) as f64;
     assert!((0.3..0.8).contains(&share), "{share}");
-    // Waves of enough packets to tell. The slot from 20 s on has waves 2 to 20; the last one, which is
-    // new, has what is left.
+    // Waves with enough packets for statistics. The slot from 20 s on has waves 2 to 20; the newest
+    // one gets the remaining packets.
     for (channel, packets) in punctual.range(..20).filter(|(_, packets)| packets.len() > 200) {
         let own = late[channel].len() as f64 / packets.len() as f64;
         assert!((own - share).abs() < 0.15, "wave {channel}: {own}, all: {share}");

@@ -1,16 +1,17 @@
-//! WEBRC's sender (RFC 3738, section 3.1): a base channel, and waves that set in one by one and
-//! decay.
+//! The clock of WEBRC (RFC 3738, section 3.1): a base channel, and waves that begin one per slot
+//! and decay.
 //!
-//! In slot `s` the waves on channels `s` to `s + N - 1`, modulo `T`, are active; the one on channel
-//! `s + j` has `j` slots to go after this one. Base and waves have a known number of packets in each
-//! slot, each due at a known time; the wave that is in its first slot has all that is left of the
-//! session's rate, so that the whole is constant: the freedom that the RFC gives the first two.
+//! In slot `s` the waves on channels `s` to `s + N - 1`, modulo `T`, are active; the wave on
+//! channel `s + j` has `j` slots left after this one. Base channel and waves have a known number of
+//! packets in each slot, each with a known time. The wave in its first slot gets the remainder of
+//! the session's rate, so that the total is constant. The RFC permits this for the first two slots
+//! of a wave.
 //!
-//! The numbers of a wave go on without a gap even if the sender was late in its first slot and left
-//! packets out: a late sender is no congestion. The RFC's rule that the last number is 65535 then
-//! holds but for these. So that every receiver has the same share of what a late sender leaves out, each
-//! wave leaves out its own overdue packets; and the base channel, which all receivers time themselves
-//! by, leaves out nothing as long as its slot lasts.
+//! The sequence numbers of a wave have no gap even if the sender was late in the wave's first slot
+//! and skipped packets, because a late sender is not congestion. In this case only, the last number
+//! is not 65535 as the RFC requires. Each wave skips its own overdue packets, so that every
+//! receiver has the same share of what a late sender skips. The base channel skips nothing within
+//! its slot, because all receivers derive the time from it.
 
 use super::grid::{Emission, PacketGrid};
 use crate::congestion::waves::Waves;
@@ -25,22 +26,22 @@ pub(super) struct WaveClock {
     grid: PacketGrid,
     start: Instant,
     waves: Waves,
-    /// Slots since the start.
+    /// Number of slots since the start.
     slot: u64,
     base: SlotShare,
-    /// By slots to go; the last one is in its first slot.
+    /// Active waves by number of slots left; the last one is in its first slot.
     active: VecDeque<SlotShare>,
     next: Next,
 }
 
-/// What one channel still has to send in the slot.
+/// Packets that one channel still has to send in the slot.
 #[derive(Clone, Copy, Debug)]
 struct SlotShare {
-    /// Of its next packet.
+    /// Sequence number of its next packet.
     sequence: u16,
-    /// Packets to send in this slot.
+    /// Number of packets in this slot.
     quota: u64,
-    /// Packets of the wave after this slot.
+    /// Number of packets of the wave after this slot.
     later: u64,
     due: Instant,
 }
@@ -48,7 +49,7 @@ struct SlotShare {
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Base,
-    /// By slots to go.
+    /// Index by number of slots left.
     Wave(usize),
 }
 
@@ -59,8 +60,7 @@ impl WaveClock {
         start: Instant,
     ) -> Result<Self, CongestionError> {
         let waves = Waves::new(webrc);
-        // If all waves but the one in its first slot are more than the session's rate, there are
-        // too many.
+        // There are too many waves if all of them except the newest exceed the session's rate.
         let (whole, most) = (waves.rate_of(waves.count - 1), waves.session_rate());
         if whole > most {
             let what = "the packets per second of a session without its highest wave";
@@ -82,7 +82,7 @@ impl WaveClock {
         Ok(clock)
     }
 
-    /// The base channel, and those of the waves.
+    /// Number of channels: the base channel and those of the waves.
     pub(super) fn channel_count(&self) -> usize {
         1 + usize::from(self.waves.channels)
     }
@@ -134,7 +134,7 @@ impl WaveClock {
         self.settle();
     }
 
-    /// What each wave should have sent before the packet that is due now.
+    /// Skips packets of each wave that should have left before the current packet.
     fn leave_out_overdue(&mut self) {
         let (at, end) = (self.grid.at(), self.slot_end());
         for (to_go, share) in self.active.iter_mut().enumerate() {
@@ -154,7 +154,7 @@ impl WaveClock {
         self.slot_start() + self.waves.slot
     }
 
-    /// Goes to the slot that the next packet is in, and chooses its channel.
+    /// Enters the slot of the next packet, and chooses its channel.
     fn settle(&mut self) {
         let slot =
             self.grid.at().saturating_since(self.start).as_nanos() as u64 / self.waves.slot_nanos();
@@ -173,7 +173,7 @@ impl WaveClock {
         self.choose();
     }
 
-    /// Deals the packets of a slot to the channels.
+    /// Distributes the packets of a slot over the channels.
     fn enter_slot(&mut self) {
         let (start, end) = (self.slot_start(), self.slot_end());
         let base_packets = self.waves.base_packets;
@@ -188,7 +188,7 @@ impl WaveClock {
             if to_go < newest {
                 left = left.saturating_sub(share.quota);
             } else if share.sequence == 0 {
-                // It has not begun: its numbers end with 65535.
+                // The wave begins: its sequence numbers end with 65535.
                 share.quota = left;
                 share.sequence = 0_u16.wrapping_sub((left + share.later) as u16);
             } else {
@@ -199,8 +199,8 @@ impl WaveClock {
         }
     }
 
-    /// The base channel if its packet is due; else the wave whose packet is due longest; if none is, the
-    /// newest wave.
+    /// Chooses the channel of the next packet: the base channel if its packet is due; else the wave
+    /// whose packet is overdue longest; else the newest wave.
     fn choose(&mut self) {
         if self.base.quota > 0 && self.base.due <= self.grid.at() {
             self.next = Next::Base;
@@ -222,7 +222,7 @@ impl WaveClock {
 }
 
 impl Waves {
-    /// A wave with so many slots to go after this one, in the middle of its life.
+    /// A wave that has `to_go` slots left after this one.
     fn share(&self, to_go: usize, due: Instant) -> SlotShare {
         let newest = to_go + 1 == self.count;
         let left = if newest { 0 } else { self.packets_in(to_go + 1) };

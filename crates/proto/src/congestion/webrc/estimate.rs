@@ -1,5 +1,5 @@
-//! Loss and round trip of WEBRC's receiver, and the rate that TCP would have with them (RFC 3738,
-//! sections 3.2.2.1 to 3.2.2.3).
+//! Loss event rate and round trip of WEBRC's receiver, and the rate of TCP at these values (RFC
+//! 3738, sections 3.2.2.1 to 3.2.2.3).
 
 use std::time::Duration;
 
@@ -9,52 +9,52 @@ const NU: f64 = 0.3;
 const DELTA: f64 = 0.3;
 /// `Alpha`
 const ALPHA: f64 = 0.25;
-/// Less is not measured: joins are answered by processors, not by wires.
+/// Shortest round trip in seconds. Shorter times measure the delay of hosts, not of the network.
 const LEAST_ROUND_TRIP: f64 = 0.001;
 
-/// CUBIC's mean window is so many packets times `(round trip / loss)^(3/4)`: `(C (3 + beta) / (4 (1 -
-/// beta)))^(1/4)` with C = 0.4 and beta = 0.7, which are the constants of RFC 9438.
+/// Factor of CUBIC's mean window, which is this many packets times `(round trip / loss)^(3/4)`: `(C
+/// (3 + beta) / (4 (1 - beta)))^(1/4)` with C = 0.4 and beta = 0.7, the constants of RFC 9438.
 const CUBIC_WINDOW: f64 = 1.054;
 
-/// The average loss event rate, forgetting with a filter of its own (`W`, `X`, `Y`, `Z`).
+/// Moving average of the loss event rate (`W`, `X`, `Y`, `Z`).
 ///
-/// Two things are ours. Each filter takes out of the old as much as it puts in of the new: with the
-/// RFC's update rules `Z` loses `1 - 0.7^(G Y)` of itself, 0.357 for an event, and gains 0.3, so that losses
-/// as regular as those of a full queue are taken for 1/0.84 as many. The guess with which it
-/// begins counts as one event, not as all that ever were.
+/// Two rules are not in the RFC. First, each filter removes as much of the old value as it adds of
+/// the new. With the RFC's rules, `Z` loses `1 - 0.7^(G Y)` of itself, 0.357 for an event, and
+/// gains 0.3; losses as regular as those of a full queue then count as 1/0.84 as many. Second, the
+/// initial guess counts as one event, not as the whole history.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossEstimate {
     /// Packets since the last loss event began.
     since_event: f64,
-    /// Packets before it, in this stretch of time.
+    /// Packets before it, in the current filter period.
     before_event: f64,
-    /// Loss events in this stretch of time.
+    /// Loss events in the current filter period.
     events: f64,
-    /// Packets per loss event, until this stretch of time.
+    /// Average packets per loss event, until the current filter period.
     interval: f64,
-    /// Loss events that it is the average of.
+    /// Weight of this average in loss events.
     interval_events: f64,
 }
 
 impl LossEstimate {
-    /// Nothing is known but that it may be about this probability.
+    /// An estimate whose only information is this guess.
     pub(super) fn starting_at(probability: f64) -> Self {
         Self { interval: 1.0 / probability, interval_events: 1.0, ..Self::default() }
     }
 
-    /// Packets that came or should have come.
+    /// Adds packets that arrived or should have arrived.
     pub(super) fn on_packets(&mut self, count: f64) {
         self.since_event += count;
     }
 
-    /// A loss event begins.
+    /// Begins a loss event.
     pub(super) fn on_event(&mut self) {
         self.before_event += self.since_event;
         self.since_event = 0.0;
         self.events += 1.0;
     }
 
-    /// One of so many epochs of a slot is over.
+    /// Ends one epoch of `epochs_per_slot` in a slot.
     pub(super) fn on_epoch(&mut self, epochs_per_slot: u32) {
         let gain = NU / f64::from(epochs_per_slot);
         let share = gain * self.events;
@@ -68,12 +68,12 @@ impl LossEstimate {
     pub(super) fn probability(&self) -> f64 {
         let Self { since_event, before_event, events, .. } = *self;
         let with_events = self.interval_with(events, before_event);
-        // What it would be were the next packet lost.
+        // The estimate if the next packet were lost.
         let with_next = self.interval_with(events + 1.0, before_event + since_event + 1.0);
         1.0 / with_events.max(with_next).max(1.0)
     }
 
-    /// `interval`, if so many events with so many packets had taken their shares of it.
+    /// `interval` after so many more events with so many packets.
     fn interval_with(&self, events: f64, packets: f64) -> f64 {
         if events <= 0.0 {
             return self.interval;
@@ -84,25 +84,27 @@ impl LossEstimate {
     }
 }
 
-/// How long joins take, which is the time in which this receiver acts (`ARTT`, `V`).
+/// Moving average of the time that joins take, which is the reaction time of the receiver (`ARTT`,
+/// `V`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
     average: f64,
     /// Mean of the squares.
     square: f64,
     samples: i32,
-    /// `P`: a sample takes no more of the average than this leaves.
+    /// `P`: least fraction of the average that remains after a sample.
     decay: f64,
 }
 
 impl RoundTrip {
-    /// What the base channel took.
+    /// An average that begins with the time that the base channel took.
     pub(super) fn new(first: Duration, decay: f64) -> Self {
         let average = first.as_secs_f64().max(LEAST_ROUND_TRIP);
         Self { average, square: average * average, samples: 0, decay }
     }
 
-    /// A wave took `delay`, of which on average `wait` seconds are the space between its packets.
+    /// Adds the sample of a wave that took `delay`, of which `wait` seconds are the mean space
+    /// between its packets.
     pub(super) fn on_join(&mut self, delay: Duration, wait: f64) {
         let sample = delay.as_secs_f64() - wait;
         self.samples = self.samples.saturating_add(1);
@@ -111,25 +113,25 @@ impl RoundTrip {
         self.square = (1.0 - rho) * self.square + rho * sample * sample;
         let least = (self.decay * self.average).max(LEAST_ROUND_TRIP);
         self.average = ((1.0 - rho) * self.average + rho * sample).max(least);
-        // Samples near zero must not make the next one count for all.
+        // After samples near zero, the next one must not determine the average.
         self.square = self.square.max(self.average * self.average / 4.0);
     }
 
-    /// Seconds.
+    /// Average in seconds.
     pub(super) const fn average(&self) -> f64 {
         self.average
     }
 
-    /// Seconds after which a join has failed.
+    /// Time in seconds after which a join has failed.
     pub(super) fn join_timeout(&self) -> f64 {
         (2.0 * self.square / self.average).max(10.0 * self.average)
     }
 }
 
-/// `REQN`: packets per second of TCP at this loss event rate and round trip.
+/// `REQN`: rate of TCP in packets per second at this loss event rate and round trip.
 ///
-/// The RFC's equation knows the TCP of 2004, Reno. Where long round trips and few losses leave room,
-/// today's, CUBIC, has a larger window, and that is taken instead. What timeouts cost is the same.
+/// The RFC's equation is that of Reno, the TCP of 2004. At long round trips and low loss rates
+/// CUBIC has a larger window, which is used instead. The cost of timeouts is the same.
 pub(super) fn rate_at(loss: f64, round_trip: f64) -> f64 {
     // Both are round trips per packet: of Reno (RFC 3738), and of CUBIC (RFC 9438, section 5.1).
     let reno = 0.816 * loss.sqrt();
@@ -139,9 +141,10 @@ pub(super) fn rate_at(loss: f64, round_trip: f64) -> f64 {
     1.0 / (round_trip * (reno.min(cubic) + timeouts))
 }
 
-/// The loss event rate at which TCP would have this rate.
+/// The loss event rate at which TCP has this rate.
 pub(super) fn loss_at(rate: f64, round_trip: f64) -> f64 {
-    // One loss in 10^12 packets is a day at 100 Gbit/s; the equation falls all the way to 1.
+    // One loss in 10^12 packets is about one per day at 100 Gbit/s. The equation decreases up to a
+    // loss rate of 1.
     let (mut low, mut high) = (1e-12_f64, 1.0_f64);
     for _ in 0..60 {
         let middle = (low * high).sqrt();
@@ -171,7 +174,7 @@ mod tests {
         // One loss in 20 000 packets, round trips of 80.4 ms: 267.5 packets, where Reno has 173.2.
         let window = rate_at(1.0 / 20_000.0, 0.0804) * 0.0804;
         assert!((window / 267.5 - 1.0).abs() < 0.001, "{window}");
-        // In a local network Reno's is larger at the same loss.
+        // In a local network Reno's window is larger at the same loss rate.
         let window = rate_at(1.0 / 20_000.0, 0.001) * 0.001;
         assert!((window / 173.2 - 1.0).abs() < 0.001, "{window}");
     }
@@ -207,7 +210,7 @@ mod tests {
         let mut estimate = LossEstimate::starting_at(0.5);
         estimate.on_packets(100.0);
         estimate.on_event();
-        // Two events, the later one with a weight of 1, the earlier one of 0.7.
+        // Two events: the later one has a weight of 1, the earlier one of 0.7.
         let interval = 1.0 / estimate.probability();
         assert!((interval - (100.0 + 0.7 * 2.0) / 1.7).abs() < 1e-9, "{interval}");
     }

@@ -3,7 +3,7 @@ use crate::congestion::presets;
 
 const P: f64 = 0.75;
 
-/// Slots of a second, on a path of 100 ms.
+/// A control with slots of one second, on a path of 100 ms.
 fn control() -> WebrcControl {
     let webrc = presets::webrc_fast(2_500_000, 1400).unwrap();
     let first_packet_after = Some(Duration::from_millis(100));
@@ -19,7 +19,7 @@ fn ms(milliseconds: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(milliseconds)
 }
 
-/// Past start-up, at so many packets per second.
+/// A control after start-up, at this rate in packets per second.
 fn settled(rate: f64) -> WebrcControl {
     let mut control = control();
     control.slot = Some(CurrentSlot { number: 0, since: Instant::ZERO });
@@ -50,7 +50,7 @@ fn losses_of_one_overflow_are_one_event_however_late_they_show() {
         let (one, second) = events_of(lost(beyond));
         assert!(second > one, "another event: {one} {second}");
     }
-    // A wave that sends every 50 ms, and one that hardly sends at all.
+    // A wave that sends every 50 ms, and one that sends every 10 s.
     for (space, edge) in [(50, 1140), (10_000, 1190)] {
         let (one, late) = events_of(sent_every(space, edge - 1));
         assert!(late <= one, "it may have been earlier: {one} {late}");
@@ -59,7 +59,7 @@ fn losses_of_one_overflow_are_one_event_however_late_they_show() {
     }
 }
 
-/// Allowed 1000 packets per second.
+/// A control whose target is 1000 packets per second.
 fn with_arrivals(stretches: Option<Stretches>) -> (WebrcControl, Rates) {
     let mut control = settled(100.0);
     control.arrivals.stretches = stretches;

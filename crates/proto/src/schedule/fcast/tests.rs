@@ -64,7 +64,7 @@ fn objects_in_sequence_are_sent_one_after_the_other_and_mixed_ones_all_the_time(
         let elsewhere = turns.iter().enumerate().filter(|(n, turn)| turn.block / 4 != n / 128);
         let elsewhere = elsewhere.count() as f64 / turns.len() as f64;
         assert!(mixed.contains(&elsewhere), "{object_order:?} {elsewhere}");
-        // But within an object the symbols are not in their order.
+        // Within an object the symbols are not in their order.
         let in_order =
             turns.windows(2).filter(|w| w[0].block == w[1].block && w[0].i + 1 == w[1].i);
         let partly = matches!(object_order, ObjectOrder::PartlyRandom { one_in: 8 });
@@ -72,8 +72,8 @@ fn objects_in_sequence_are_sent_one_after_the_other_and_mixed_ones_all_the_time(
     }
 }
 
-/// The annex with a generator that anybody can follow: swap element i with element random % n for
-/// every i that is a multiple of l.
+/// The annex with another generator: swap element i with element random % n for every i that is a
+/// multiple of l.
 #[test]
 fn the_permutation_is_that_of_the_annex() {
     let mut elements: Vec<u32> = (0..10).collect();
