@@ -147,8 +147,7 @@ fn heard_on_each_group(scheme: LayeringScheme, channels: u8) -> (Vec<Vec<u32>>, 
     let hear = |tap: &mut ReceiveSocket| {
         let (mut batch, mut heard) = (Batch::default(), Vec::new());
         while tap.recv_batch(Duration::from_millis(20), &mut batch).unwrap() > 0 {
-            let packets =
-                batch.datagrams().map(|datagram| Packet::parse(datagram.payload).unwrap());
+            let packets = batch.iter().map(|(_, payload)| Packet::parse(payload).unwrap());
             heard.extend(packets.map(|packet| packet.header.cci.low32()));
         }
         heard

@@ -4,8 +4,9 @@
 use fontana_fec::simple::decode_block;
 use fontana_fec::{Esi, Intermediate, ObjectLayout, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::{
-    BlockId, BlockOutcome, Committed, Finished, Instant, JobRunner, Opening, ReceiveDone,
-    ReceiveJob, Recipe, Saved, SavedBlock, SplitMix64, SymbolBytes, SymbolId, SymbolPlace,
+    BlockId, BlockOutcome, Committed, DatagramBatch, Finished, Instant, JobRunner, Opening,
+    ReceiveDone, ReceiveJob, Recipe, Saved, SavedBlock, SplitMix64, SymbolBytes, SymbolId,
+    SymbolPlace,
 };
 use fontana_sim::SimulatedRunner;
 use fontana_wire::{BlockHasher, Hash, ManifestObject, Toi};
@@ -213,7 +214,7 @@ impl JobRunner<ReceiveJob> for ByteRunner {
         &mut self,
         _now: Instant,
         job: ReceiveJob,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
         let done = match job {
             ReceiveJob::Open(opening) => {
@@ -225,10 +226,10 @@ impl JobRunner<ReceiveJob> for ByteRunner {
             }
             ReceiveJob::Place { block, esi, to, symbol } => {
                 let bytes = match symbol {
-                    SymbolBytes::InDatagram(range) => payload.get(range).map(<[u8]>::to_vec),
+                    SymbolBytes::InSlab(range) => batch.bytes(&range).map(<[u8]>::to_vec),
                     SymbolBytes::Saved(bytes) => Some(bytes),
                 };
-                let bytes = bytes.ok_or("a symbol outside the datagram")?;
+                let bytes = bytes.ok_or("a symbol outside the slab")?;
                 self.placed.entry(block).or_default().insert(esi, Placed { to, bytes });
                 return Ok(None);
             }

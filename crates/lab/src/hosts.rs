@@ -16,8 +16,8 @@ use fontana_net::{
     ReceiveThread, ReceiveThreadConfig, SendConfig, SendError, SendSocket,
 };
 use fontana_proto::{
-    ChannelId, Datagram, Destination, Driver, Effect, Endpoint, Instant, JobRunner, ReceiveDone,
-    ReceiveJob, Receiver, ReceiverEvent, Sender, SplitMix64,
+    ChannelId, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, JobRunner,
+    ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, Sender, SplitMix64,
 };
 use fontana_sim::{IdRunner, LinkConfig};
 use network::{Host, Network, Switch};
@@ -293,7 +293,9 @@ impl SenderHost {
             if driver.endpoint.poll_timeout().is_some_and(|due| due <= at) {
                 driver.endpoint.handle_timeout(at);
             }
-            while let Some(effect) = driver.poll(at, &[]).map_err(HostsError::Job)? {
+            while let Some(effect) =
+                driver.poll(at, &DatagramBatch::EMPTY).map_err(HostsError::Job)?
+            {
                 let Effect::Transmit { to, symbol } = effect else { continue };
                 let Destination::Channel(ChannelId(channel)) = to;
                 packet.clear();
@@ -363,7 +365,7 @@ where
             if receiver.poll_timeout().is_some_and(|due| due <= at) {
                 receiver.handle_timeout(at);
             }
-            self.poll(&[], &sockets)?;
+            self.poll(&DatagramBatch::EMPTY, &sockets)?;
             if self.received.complete.is_some() || at >= limit || over.load(Ordering::Relaxed) {
                 return Ok(self.received);
             }
@@ -371,10 +373,14 @@ where
         }
     }
 
-    fn poll(&mut self, payload: &[u8], sockets: &ReceiveThread) -> Result<(), HostsError> {
+    fn poll(
+        &mut self,
+        batch: &DatagramBatch<'_>,
+        sockets: &ReceiveThread,
+    ) -> Result<(), HostsError> {
         let at = now(self.clock);
         let Received { driver, reception_complete, complete, layers, .. } = &mut self.received;
-        while let Some(effect) = driver.poll(at, payload).map_err(HostsError::Job)? {
+        while let Some(effect) = driver.poll(at, batch).map_err(HostsError::Job)? {
             match effect {
                 Effect::Join(ChannelId(channel)) => {
                     sockets.channels().join(channel, &channel_config(self.host, channel))?;
@@ -405,23 +411,9 @@ where
             }
             Err(_) => return Ok(()),
         };
-        let lost = batch.loss().kernel_drops + batch.loss().local_drops;
-        let mut unreported = lost - self.received.lost_here;
-        self.received.lost_here = lost;
-        for datagram in batch.datagrams() {
-            let received = Datagram {
-                source: datagram.source.ip(),
-                channel: ChannelId(datagram.channel),
-                congestion_experienced: false,
-                dropped_before: std::mem::take(&mut unreported),
-                payload: datagram.payload,
-            };
-            self.received.driver.endpoint.handle_datagram(now(self.clock), &received);
-            self.poll(datagram.payload, sockets)?;
-            if self.received.complete.is_some() {
-                break;
-            }
-        }
-        Ok(())
+        self.received.lost_here = batch.loss().kernel_drops + batch.loss().local_drops;
+        let batch = batch.as_datagrams();
+        self.received.driver.endpoint.handle_datagrams(now(self.clock), &batch);
+        self.poll(&batch, sockets)
     }
 }

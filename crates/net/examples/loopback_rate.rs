@@ -44,10 +44,7 @@ fn rate(offload: bool) -> Result<(), Box<dyn Error>> {
     let thread = ReceiveThread::spawn(vec![socket], ReceiveThreadConfig::default())?;
     let batches = thread.batches().clone();
     let consumer = std::thread::spawn(move || {
-        batches
-            .iter()
-            .map(|batch| batch.datagrams().map(|d| d.payload.len() as u64).sum::<u64>())
-            .sum::<u64>()
+        batches.iter().map(|batch| batch.payload_bytes() as u64).sum::<u64>()
     });
 
     let clock = Clock::start();

@@ -20,8 +20,8 @@
 //! let thread = ReceiveThread::spawn(base, ReceiveThreadConfig::default())?;
 //! thread.channels().join(1, &config(2))?;
 //! for batch in thread.batches() {
-//!     for datagram in batch.datagrams() {
-//!         println!("channel {}: {} bytes", datagram.channel, datagram.payload.len());
+//!     for (datagram, payload) in batch.iter() {
+//!         println!("channel {}: {} bytes", datagram.channel.0, payload.len());
 //!     }
 //! }
 //! # Ok(())

@@ -40,8 +40,8 @@
 //! sender.send_batch(0, b"onetwothree", 3)?; // "one", "two", "thr", "ee": four datagrams
 //! let mut batch = Batch::default();
 //! receiver.recv_batch(Duration::from_secs(1), &mut batch)?;
-//! for datagram in batch.datagrams() {
-//!     println!("{} sent {} bytes", datagram.source, datagram.payload.len());
+//! for (datagram, payload) in batch.iter() {
+//!     println!("{} sent {} bytes", datagram.from, payload.len());
 //! }
 //! # Ok(())
 //! # }
@@ -71,9 +71,7 @@ pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces};
 pub use membership::{Membership, MembershipError};
 pub use mtu::{IpVersion, MtuError, symbol_size_for};
 pub use namespace::{Namespace, NamespaceError};
-pub use receiver::{
-    Batch, BufferShortfall, Datagram, Ecn, ReceiveConfig, ReceiveError, ReceiveSocket, Reception,
-};
+pub use receiver::{Batch, BufferShortfall, ReceiveConfig, ReceiveError, ReceiveSocket, Reception};
 pub use rx_thread::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 pub use sender::{ChannelAddress, MtuDrop, SendConfig, SendError, SendSocket, Sent};
 pub use thread::ThreadError;

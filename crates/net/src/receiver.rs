@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 
-pub use batch::{Batch, Datagram, Datagrams, Ecn, MAX_TRAINS};
+pub use batch::{Batch, MAX_TRAINS};
 
 use crate::group::{GroupError, check_group};
 use crate::interface::{Interface, scoped};

@@ -152,6 +152,7 @@ impl ReceiveThread {
             home,
             stop: Arc::clone(&stop),
             loss: LocalLoss::default(),
+            reported: 0,
             spare: Batch::with_size(config.batch_size),
         };
         let thread = thread::spawn("fontana-receive", move || drain.run())
@@ -213,6 +214,8 @@ struct Drain {
     home: Sender<Batch>,
     stop: Arc<AtomicBool>,
     loss: LocalLoss,
+    /// Losses that batches were told of ([`Datagram::dropped_before`](fontana_proto::Datagram)).
+    reported: u64,
     /// Receives what is thrown away.
     spare: Batch,
 }
@@ -232,9 +235,12 @@ impl Drain {
                     std::thread::sleep(ERROR_PAUSE);
                 }
             }
-            if let Some(batch) = filling.take_if(|batch| self.should_hand_over(batch)) {
+            if let Some(mut batch) = filling.take_if(|batch| self.should_hand_over(batch)) {
                 self.update_loss();
                 let home = self.home.clone();
+                let LocalLoss { kernel_drops, local_drops, .. } = self.loss;
+                batch.set_dropped_before(kernel_drops + local_drops - self.reported);
+                self.reported = kernel_drops + local_drops;
                 if self.full.try_send(ReceivedBatch { batch, loss: self.loss, home }).is_err() {
                     // The consumer is gone.
                     break;

@@ -1,63 +1,11 @@
 //! The contract between a protocol participant and whatever drives it: [`Endpoint`].
 
+use crate::channel::ChannelId;
+use crate::datagram::DatagramBatch;
 use crate::time::Instant;
 use fontana_fec::{Esi, Sbn};
 use fontana_wire::{Toi, Tsi};
 use std::net::IpAddr;
-
-/// One LCT channel of a session: a multicast group, known here only by its number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChannelId(pub u8);
-
-impl ChannelId {
-    /// The one that every receiver is on first, and the slowest.
-    pub const BASE: Self = Self(0);
-}
-
-/// Channels, one bit for each of the 256: what is asked of every packet is found without a search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ChannelSet {
-    bits: [u64; 4],
-    count: u16,
-}
-
-impl ChannelSet {
-    /// Whether `channel` is one of them.
-    pub const fn contains(&self, ChannelId(channel): ChannelId) -> bool {
-        self.bits[(channel >> 6) as usize] >> (channel & 63) & 1 == 1
-    }
-
-    /// Adds `channel`. False if it was there.
-    pub const fn insert(&mut self, channel: ChannelId) -> bool {
-        let is_new = !self.contains(channel);
-        self.bits[(channel.0 >> 6) as usize] |= 1 << (channel.0 & 63);
-        self.count += is_new as u16;
-        is_new
-    }
-
-    /// Takes `channel` out. False if it was not there.
-    pub const fn remove(&mut self, channel: ChannelId) -> bool {
-        let was_there = self.contains(channel);
-        self.bits[(channel.0 >> 6) as usize] &= !(1 << (channel.0 & 63));
-        self.count -= was_there as u16;
-        was_there
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.count.into()
-    }
-
-    /// Whether there are none.
-    pub const fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// All of them, the lowest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = ChannelId> + '_ {
-        (0..=u8::MAX).map(ChannelId).filter(|&channel| self.contains(channel))
-    }
-}
 
 /// Names a session: the address it comes from and its TSI (RFC 5651, section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,21 +49,6 @@ pub struct SymbolId {
     pub index: u32,
 }
 
-/// A datagram that arrived.
-#[derive(Clone, Copy, Debug)]
-pub struct Datagram<'a> {
-    /// Who sent it: a session is named by its sender's address and its TSI (RFC 5651, section 3).
-    pub source: IpAddr,
-    /// The channel it arrived on.
-    pub channel: ChannelId,
-    /// True if a router marked it: congestion experienced (RFC 3168).
-    pub congestion_experienced: bool,
-    /// Datagrams that this host itself lost since the one before: not a sign of congestion.
-    pub dropped_before: u64,
-    /// UDP payload.
-    pub payload: &'a [u8],
-}
-
 /// What an endpoint asks of its driver.
 #[derive(Debug)]
 pub enum Output<Job, Event> {
@@ -142,7 +75,7 @@ pub enum Output<Job, Event> {
 ///
 /// 1. call one `handle_*`;
 /// 2. call [`Endpoint::poll_output`] until it returns `None`;
-/// 3. wait for a datagram, a finished job or [`Endpoint::poll_timeout`], whichever comes first.
+/// 3. wait for datagrams, a finished job or [`Endpoint::poll_timeout`], whichever comes first.
 ///
 /// `now` never decreases from one call to the next. [`Driver`](crate::Driver) does the second step,
 /// for any endpoint and any way to run its jobs.
@@ -153,8 +86,8 @@ pub trait Endpoint {
     type Done;
     /// What it reports to the application.
     type Event;
-    /// A datagram arrived.
-    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>);
+    /// Datagrams arrived. The outputs are the same as if each of them came in a batch of its own.
+    fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>);
     /// A job that was asked for has finished or failed.
     fn handle_done(&mut self, now: Instant, done: Self::Done);
     /// [`poll_timeout`](Self::poll_timeout) is due.
@@ -168,22 +101,4 @@ pub trait Endpoint {
     ) -> Option<Output<Self::Job, Self::Event>>;
     /// When `handle_timeout` must be called, if ever.
     fn poll_timeout(&self) -> Option<Instant>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_set_of_channels_has_room_for_each() {
-        let mut set = ChannelSet::default();
-        assert!(set.is_empty());
-        for channel in [255, 0, 64, 63, 128].map(ChannelId) {
-            assert!(set.insert(channel) && !set.insert(channel));
-        }
-        assert!(set.remove(ChannelId(64)) && !set.remove(ChannelId(64)));
-        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 128, 255].map(ChannelId));
-        assert_eq!(set.iter().next_back(), Some(ChannelId(255)));
-        assert_eq!(set.len(), 4);
-    }
 }

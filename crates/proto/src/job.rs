@@ -253,8 +253,8 @@ pub enum SymbolPlace {
 /// The bytes of a symbol that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SymbolBytes {
-    /// This range of the datagram that was just handled.
-    InDatagram(Range<usize>),
+    /// This range of the slab of the batch that was just handled.
+    InSlab(Range<u32>),
     /// These bytes, from a datagram that was handled before it was known where they go.
     Saved(Vec<u8>),
 }

@@ -9,7 +9,9 @@
 //! Nothing here reads a clock, opens a socket or a file, starts a thread or draws a random number:
 //! time and seed are arguments.
 
+mod channel;
 mod congestion;
+mod datagram;
 mod endpoint;
 mod event;
 mod job;
@@ -23,14 +25,13 @@ mod schedule;
 mod sender;
 mod time;
 
+pub use channel::{ChannelId, ChannelSet};
 pub use congestion::{
     BreakerLimits, ChannelClock, Emission, FirstChannel, FixedChannels, Level, Membership,
     PacketSeen, SubscriptionControl, SubscriptionError, SubscriptionLimits, presets, subscribe,
 };
-pub use endpoint::{
-    BatchId, BlockId, ChannelId, ChannelSet, Datagram, Destination, Endpoint, Output, SessionKey,
-    SymbolId,
-};
+pub use datagram::{Datagram, DatagramBatch, Ecn};
+pub use endpoint::{BatchId, BlockId, Destination, Endpoint, Output, SessionKey, SymbolId};
 pub use event::{
     FileRefusal, ObjectFailure, Offer, ReceiverEvent, Rejection, SenderEvent, StreamBreak, Verified,
 };

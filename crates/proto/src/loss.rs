@@ -1,6 +1,6 @@
 //! How many packets of a session were lost on the way, from their sequence numbers.
 
-use crate::endpoint::ChannelId;
+use crate::channel::ChannelId;
 use fontana_wire::CongestionControl;
 
 /// Loss on each channel of a session.

@@ -8,8 +8,10 @@
 //!
 //! Receivers send nothing.
 
+use crate::channel::ChannelId;
 use crate::congestion::PacketSeen;
-use crate::endpoint::{BlockId, ChannelId, Datagram, Endpoint, SessionKey};
+use crate::datagram::{Datagram, DatagramBatch, Ecn};
+use crate::endpoint::{BlockId, Endpoint, SessionKey};
 use crate::event::{ObjectFailure, Offer, ReceiverEvent, ReceiverOutput, Rejection, Verified};
 use crate::job::{Committed, Opening, ReceiveDone, ReceiveJob, Scope, SymbolBytes};
 use crate::time::Instant;
@@ -340,7 +342,7 @@ impl Receiver {
         session: SessionKey,
         packet: &Packet<'_>,
         (block, esi): (BlockId, Esi),
-        datagram: &[u8],
+        datagram: &Datagram,
         symbol: &[u8],
     ) {
         let encoding_id = EncodingId(packet.header.codepoint);
@@ -352,8 +354,9 @@ impl Receiver {
         }
         let Some(feed) = self.feeds.get_mut(&session) else { return };
         if feed.state == FeedState::Chosen && self.download.is_open(block.toi) {
-            let start = datagram.len() - symbol.len();
-            let bytes = SymbolBytes::InDatagram(start..datagram.len());
+            // A symbol is the end of its packet.
+            let end = datagram.payload.end;
+            let bytes = SymbolBytes::InSlab(end - symbol.len() as u32..end);
             let out = &mut self.outputs;
             let taken = self.download.take(block, esi, encoding_id, symbol.len(), bytes, out);
             // What still comes when enough was heard may be of use, but counts for nothing.
@@ -434,36 +437,17 @@ impl Receiver {
             }
         }
     }
-}
 
-impl ReceiverStats {
-    fn count(&mut self, taken: Taken) {
-        match taken {
-            Taken::Fresh => self.fresh += 1,
-            Taken::Duplicate => self.duplicates += 1,
-            Taken::Late => self.late += 1,
-            Taken::Invalid => self.invalid += 1,
-            Taken::NoRoom => self.unspooled += 1,
-            // Counted with their session.
-            Taken::LeftOut => {}
-        }
-    }
-}
-
-impl Endpoint for Receiver {
-    type Job = ReceiveJob;
-    type Done = ReceiveDone;
-    type Event = ReceiverEvent;
-
-    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
+    fn handle_datagram(&mut self, now: Instant, batch: &DatagramBatch<'_>, datagram: &Datagram) {
+        let bytes = batch.bytes(&datagram.payload).unwrap_or_default();
         self.stats.datagrams += 1;
-        self.stats.payload_bytes += datagram.payload.len() as u64;
+        self.stats.payload_bytes += bytes.len() as u64;
         self.stats.local_drops += datagram.dropped_before;
-        let Ok(packet) = Packet::parse(datagram.payload) else {
+        let Ok(packet) = Packet::parse(bytes) else {
             self.stats.malformed += 1;
             return;
         };
-        let session = SessionKey { source: datagram.source, tsi: packet.header.tsi };
+        let session = SessionKey { source: datagram.from.ip(), tsi: packet.header.tsi };
         let Expectation { tsi, sources, .. } = &self.config.expectation;
         if tsi.is_some_and(|tsi| tsi != session.tsi)
             || !(sources.is_empty() || sources.contains(&session.source))
@@ -497,10 +481,10 @@ impl Endpoint for Receiver {
             let seen = PacketSeen {
                 channel: datagram.channel,
                 cci: packet.header.cci,
-                congestion_experienced: datagram.congestion_experienced,
+                congestion_experienced: datagram.ecn == Ecn::CongestionExperienced,
                 dropped_before: datagram.dropped_before,
             };
-            self.channels.on_packet(now, session, datagram.payload.len(), &seen);
+            self.channels.on_packet(now, session, bytes.len(), &seen);
             if self.channels.are_deserted(now) {
                 self.follow(session, true);
             }
@@ -518,7 +502,7 @@ impl Endpoint for Receiver {
         match toi {
             toi if mode == MetadataMode::Fcast => {
                 let id = (BlockId { toi, sbn }, esi);
-                self.on_content(session, &packet, id, datagram.payload, symbol);
+                self.on_content(session, &packet, id, datagram, symbol);
             }
             Toi::HEAD => self.on_head(now, session, symbol),
             Toi::MANIFEST => self.on_manifest_symbol(session, sbn, esi, symbol),
@@ -528,10 +512,61 @@ impl Endpoint for Receiver {
             Toi::FDT => {}
             toi => {
                 let id = (BlockId { toi, sbn }, esi);
-                self.on_content(session, &packet, id, datagram.payload, symbol);
+                self.on_content(session, &packet, id, datagram, symbol);
             }
         }
         self.update_phase();
+    }
+
+    /// Joins and leaves the channels that the control has decided on.
+    fn queue_memberships(&mut self, now: Instant) {
+        while let Some(output) = self.poll_membership(now) {
+            self.outputs.push_back(output);
+        }
+    }
+
+    /// The next change of channels, or what it has led to.
+    fn poll_membership(&mut self, now: Instant) -> Option<ReceiverOutput> {
+        if self.phase != Phase::Listening {
+            return None;
+        }
+        let output = self.channels.poll_output(now)?;
+        if let ReceiverOutput::Join(channel) = output {
+            self.feeds.values_mut().for_each(|feed| feed.loss.on_join(channel));
+        }
+        Some(output)
+    }
+}
+
+impl ReceiverStats {
+    fn count(&mut self, taken: Taken) {
+        match taken {
+            Taken::Fresh => self.fresh += 1,
+            Taken::Duplicate => self.duplicates += 1,
+            Taken::Late => self.late += 1,
+            Taken::Invalid => self.invalid += 1,
+            Taken::NoRoom => self.unspooled += 1,
+            // Counted with their session.
+            Taken::LeftOut => {}
+        }
+    }
+}
+
+impl Endpoint for Receiver {
+    type Job = ReceiveJob;
+    type Done = ReceiveDone;
+    type Event = ReceiverEvent;
+
+    #[inline]
+    fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+        let mut datagrams = batch.datagrams.iter();
+        let Some(first) = datagrams.next() else { return };
+        self.handle_datagram(now, batch, first);
+        for datagram in datagrams {
+            // What the one before has led to comes before this one, as in a batch of its own.
+            self.queue_memberships(now);
+            self.handle_datagram(now, batch, datagram);
+        }
     }
 
     fn handle_done(&mut self, _now: Instant, done: ReceiveDone) {
@@ -623,14 +658,7 @@ impl Endpoint for Receiver {
             }
             return Some(output);
         }
-        if self.phase != Phase::Listening {
-            return None;
-        }
-        let output = self.channels.poll_output(now)?;
-        if let ReceiverOutput::Join(channel) = output {
-            self.feeds.values_mut().for_each(|feed| feed.loss.on_join(channel));
-        }
-        Some(output)
+        self.poll_membership(now)
     }
 
     #[inline]

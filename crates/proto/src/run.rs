@@ -3,7 +3,9 @@
 //! Simulations, the threads of the `fontana` crate, real runs of the lab and tests differ in the
 //! [`JobRunner`] and in what they do with [`Effect`]s.
 
-use crate::endpoint::{ChannelId, Destination, Endpoint, Output, SymbolId};
+use crate::channel::ChannelId;
+use crate::datagram::DatagramBatch;
+use crate::endpoint::{Destination, Endpoint, Output, SymbolId};
 use crate::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -15,7 +17,7 @@ pub trait JobRunner<Job> {
     /// Why a driver cannot go on. A job that fails is a [`Self::Done`].
     type Error;
 
-    /// Runs `job`; `payload` is the datagram that was just handled, or empty. `None`: there is no
+    /// Runs `job`; `batch` is what was handled just before, or empty. `None`: there is no
     /// answer, or it comes later by [`Endpoint::handle_done`].
     ///
     /// # Errors
@@ -24,7 +26,7 @@ pub trait JobRunner<Job> {
         &mut self,
         now: Instant,
         job: Job,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<Self::Done>>, Self::Error>;
 }
 
@@ -113,7 +115,7 @@ impl<E: Endpoint, R: JobRunner<E::Job, Done = E::Done>> Driver<E, R> {
         }
     }
 
-    /// The next effect; `payload` is the datagram that was handled just before, or empty. An endpoint
+    /// The next effect; `batch` is what was handled just before, or empty. An endpoint
     /// is asked for all its outputs, then told one answer, and asked again.
     ///
     /// # Errors
@@ -122,7 +124,7 @@ impl<E: Endpoint, R: JobRunner<E::Job, Done = E::Done>> Driver<E, R> {
     pub fn poll(
         &mut self,
         now: Instant,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Effect<E::Event>>, R::Error> {
         loop {
             self.header.clear();
@@ -134,7 +136,7 @@ impl<E: Endpoint, R: JobRunner<E::Job, Done = E::Done>> Driver<E, R> {
                     }
                     None => return Ok(None),
                 },
-                Some(Output::Job(job)) => match self.runner.run(now, job, payload)? {
+                Some(Output::Job(job)) => match self.runner.run(now, job, batch)? {
                     None => continue,
                     Some(Finished { done, after }) if after.is_zero() => {
                         self.answers.push_back(done);

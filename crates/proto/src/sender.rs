@@ -6,8 +6,10 @@
 //! objects (session head, manifest, file delivery table), each in its own rhythm and for as long
 //! as the session lasts, so that a receiver may join at any time.
 
+use crate::channel::ChannelId;
 use crate::congestion::ChannelClock;
-use crate::endpoint::{BlockId, ChannelId, Datagram, Endpoint};
+use crate::datagram::DatagramBatch;
+use crate::endpoint::{BlockId, Endpoint};
 use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{JobError, SendDone, SendJob};
 use crate::random::SplitMix64;
@@ -353,7 +355,7 @@ impl Endpoint for Sender {
     type Event = SenderEvent;
 
     /// Nothing flows back in a one-way session.
-    fn handle_datagram(&mut self, _now: Instant, _datagram: &Datagram<'_>) {}
+    fn handle_datagrams(&mut self, _now: Instant, _batch: &DatagramBatch<'_>) {}
 
     fn handle_done(&mut self, _now: Instant, done: SendDone) {
         match done {

@@ -7,8 +7,8 @@ mod world;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, PlanCache, Scratch};
 use fontana_proto::{
-    BatchId, Datagram, Endpoint, Instant, Output, ReceiverConfig, ReceiverEvent, SendJob,
-    SenderEvent, StreamBreak, StreamSender, StreamSenderConfig, Verified, repair_symbols,
+    BatchId, Endpoint, Instant, Output, ReceiverConfig, ReceiverEvent, SendJob, SenderEvent,
+    StreamBreak, StreamSender, StreamSenderConfig, Verified, repair_symbols,
 };
 use fontana_wire::{InstanceId, RelativePath, SecretKey, Tsi};
 use std::collections::BTreeMap;
@@ -482,15 +482,6 @@ fn a_datagram_for_another_session_is_foreign() {
     let mut datagram = stream.poll(Instant::ZERO).remove(0);
     datagram[8..12].copy_from_slice(&(Tsi(8).0 as u32).to_be_bytes());
     let channel = fontana_proto::ChannelId(0);
-    receiver.receiver.handle_datagram(
-        Instant::ZERO,
-        &Datagram {
-            source: source(1),
-            channel,
-            congestion_experienced: false,
-            dropped_before: 0,
-            payload: &datagram,
-        },
-    );
+    receiver.hear_on(Instant::ZERO, source(1), channel, &datagram);
     assert_eq!(receiver.receiver.stats().foreign, 1);
 }

@@ -4,8 +4,8 @@ use crate::runner::{Delivery, SimulatedRunner};
 use crate::topology::NodeId;
 use crate::violation::{RateCap, RateRule};
 use fontana_proto::{
-    ChannelId, ChannelSet, Destination, Driver, Effect, Endpoint, Instant, JobRunner,
-    ReceiverEvent, SenderEvent, SymbolId, Ticket,
+    ChannelId, ChannelSet, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant,
+    JobRunner, ReceiverEvent, SenderEvent, SymbolId, Ticket,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +24,14 @@ pub trait Host {
     fn handle_timeout(&mut self, now: Instant);
     /// When `handle_timeout` must be called, if ever.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// The next effect; `payload` is the datagram that was handled just before, or empty.
+    /// The next effect; `batch` is what was handled just before, or empty.
     ///
     /// # Errors
     /// What is wrong with a job that should never have been asked for.
     fn poll(
         &mut self,
         now: Instant,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Effect<Self::Event>>, &'static str>;
     /// The header of the datagram, after [`Effect::Transmit`].
     fn header(&self) -> &[u8];
@@ -49,7 +49,7 @@ where
     #[inline]
     fn handle_delivery(&mut self, now: Instant, delivery: &Delivery<'_>) {
         self.runner.begin_delivery(delivery);
-        self.endpoint.handle_datagram(now, &delivery.datagram);
+        self.endpoint.handle_datagrams(now, &delivery.batch);
     }
 
     fn handle_finished(&mut self, now: Instant, ticket: Ticket) {
@@ -69,9 +69,9 @@ where
     fn poll(
         &mut self,
         now: Instant,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Effect<E::Event>>, &'static str> {
-        Driver::poll(self, now, payload)
+        Driver::poll(self, now, batch)
     }
 
     fn header(&self) -> &[u8] {
@@ -186,11 +186,11 @@ impl<A: Host, B: Host> Host for Either<A, B> {
     fn poll(
         &mut self,
         now: Instant,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Effect<Self::Event>>, &'static str> {
         Ok(match self {
-            Self::Left(left) => left.poll(now, payload)?.map(|e| with_event(e, Either::Left)),
-            Self::Right(right) => right.poll(now, payload)?.map(|e| with_event(e, Either::Right)),
+            Self::Left(left) => left.poll(now, batch)?.map(|e| with_event(e, Either::Left)),
+            Self::Right(right) => right.poll(now, batch)?.map(|e| with_event(e, Either::Right)),
         })
     }
 
@@ -320,19 +320,19 @@ impl<H: Host> Attached<H> {
         outbox: &mut Vec<Recorded<H::Event>>,
     ) -> Result<(), &'static str> {
         self.host.handle_delivery(self.clock(now), delivery);
-        self.record(now, delivery.datagram.payload, outbox)
+        self.record(now, &delivery.batch, outbox)
     }
 
     /// Polls the host until it has no more effects, and records them.
     pub(crate) fn record(
         &mut self,
         now: Instant,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
         outbox: &mut Vec<Recorded<H::Event>>,
     ) -> Result<(), &'static str> {
         let clock = self.clock(now);
         for _ in 0..MAX_EFFECTS {
-            let Some(effect) = self.host.poll(clock, payload)? else { return Ok(()) };
+            let Some(effect) = self.host.poll(clock, batch)? else { return Ok(()) };
             outbox.push(match effect {
                 Effect::Transmit { to: Destination::Channel(channel), symbol } => {
                     let symbol = symbol.map(|symbol| self.host.symbol_bytes(&symbol));

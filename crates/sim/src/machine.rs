@@ -8,9 +8,8 @@
 //! The endpoint inside hears of everything when the processor comes to it. Its driver carries jobs out at once;
 //! their outcomes are held back for as long as the work takes.
 
-use fontana_proto::{ChannelId, Datagram, Endpoint, Instant, Output, ReceiveJob, SymbolBytes};
+use fontana_proto::{Datagram, DatagramBatch, Endpoint, Instant, Output, ReceiveJob, SymbolBytes};
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// What a [`Machine`] takes how long for, and how much waits for it.
@@ -83,11 +82,9 @@ pub struct Machine<E: Endpoint> {
 /// A datagram in the socket buffer.
 #[derive(Debug)]
 struct Waiting {
-    source: IpAddr,
-    channel: ChannelId,
-    congestion_experienced: bool,
-    dropped_before: u64,
-    payload: Vec<u8>,
+    /// Its payload is all of `bytes`.
+    datagram: Datagram,
+    bytes: Vec<u8>,
 }
 
 impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
@@ -125,23 +122,32 @@ impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
         self.stats.busy = self.stats.busy.saturating_add(time);
     }
 
-    /// Keeps a datagram for later, if there is room for it.
-    fn buffer(&mut self, datagram: &Datagram<'_>) {
-        let bytes = datagram.payload.len();
-        if self.buffered_bytes.saturating_add(bytes) > self.config.socket_buffer_bytes {
+    /// Buffers a datagram, if there is room for it.
+    fn buffer(&mut self, datagram: &Datagram, payload: &[u8]) {
+        let buffered_bytes = self.buffered_bytes.saturating_add(payload.len());
+        if buffered_bytes > self.config.socket_buffer_bytes {
             self.stats.dropped += 1;
             self.untold += 1 + datagram.dropped_before;
             return;
         }
-        self.buffered_bytes += bytes;
+        self.buffered_bytes = buffered_bytes;
         let dropped_before = datagram.dropped_before + self.untold_now();
-        self.socket_buffer.push_back(Waiting {
-            source: datagram.source,
-            channel: datagram.channel,
-            congestion_experienced: datagram.congestion_experienced,
-            dropped_before,
-            payload: datagram.payload.to_vec(),
-        });
+        let payload_range = 0..payload.len() as u32;
+        let datagram = Datagram { dropped_before, payload: payload_range, ..datagram.clone() };
+        self.socket_buffer.push_back(Waiting { datagram, bytes: payload.to_vec() });
+    }
+
+    /// Hands a datagram over at once, or buffers it.
+    fn take_datagram(&mut self, now: Instant, batch: &DatagramBatch<'_>, datagram: &Datagram) {
+        if !self.is_idle(now) {
+            return self.buffer(datagram, batch.bytes(&datagram.payload).unwrap_or_default());
+        }
+        self.at_hand = None;
+        let dropped_before = datagram.dropped_before + self.untold_now();
+        let datagram = Datagram { dropped_before, ..datagram.clone() };
+        self.endpoint.handle_datagrams(now, &DatagramBatch::one(batch.slab, &datagram));
+        self.stats.taken += 1;
+        self.work(now, self.config.datagram);
     }
 
     /// How many drops there are to tell of.
@@ -160,29 +166,27 @@ impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
             return true;
         }
         let Some(waiting) = self.socket_buffer.pop_front() else { return false };
-        self.buffered_bytes -= waiting.payload.len();
+        self.buffered_bytes -= waiting.bytes.len();
         let waiting = &*self.at_hand.insert(waiting);
-        let datagram = Datagram {
-            source: waiting.source,
-            channel: waiting.channel,
-            congestion_experienced: waiting.congestion_experienced,
-            dropped_before: waiting.dropped_before,
-            payload: &waiting.payload,
-        };
-        self.endpoint.handle_datagram(now, &datagram);
+        let batch = DatagramBatch::one(&waiting.bytes, &waiting.datagram);
+        self.endpoint.handle_datagrams(now, &batch);
         self.stats.taken += 1;
         self.work(now, self.config.datagram);
         true
     }
 
-    /// The driver has another datagram in hand than the one that was handled.
+    /// The driver's batch is another one than that of the datagram that was handled.
     fn with_its_bytes(&self, job: ReceiveJob) -> ReceiveJob {
         match (job, &self.at_hand) {
             (
-                ReceiveJob::Place { block, esi, to, symbol: SymbolBytes::InDatagram(range) },
+                ReceiveJob::Place { block, esi, to, symbol: SymbolBytes::InSlab(range) },
                 Some(waiting),
             ) => {
-                let bytes = waiting.payload.get(range).unwrap_or_default().to_vec();
+                let bytes = waiting
+                    .bytes
+                    .get(range.start as usize..range.end as usize)
+                    .unwrap_or_default()
+                    .to_vec();
                 ReceiveJob::Place { block, esi, to, symbol: SymbolBytes::Saved(bytes) }
             }
             (job, _) => job,
@@ -195,15 +199,10 @@ impl<E: Endpoint<Job = ReceiveJob>> Endpoint for Machine<E> {
     type Done = E::Done;
     type Event = E::Event;
 
-    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        if !self.is_idle(now) {
-            return self.buffer(datagram);
+    fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+        for datagram in batch.datagrams {
+            self.take_datagram(now, batch, datagram);
         }
-        self.at_hand = None;
-        let dropped_before = datagram.dropped_before + self.untold_now();
-        self.endpoint.handle_datagram(now, &Datagram { dropped_before, ..*datagram });
-        self.stats.taken += 1;
-        self.work(now, self.config.datagram);
     }
 
     fn handle_done(&mut self, now: Instant, done: E::Done) {
@@ -252,7 +251,9 @@ mod tests {
     use super::*;
     use fontana_fec::codes::no_code::NoCode;
     use fontana_fec::{Esi, Sbn};
-    use fontana_proto::{BlockId, ReceiveDone, ReceiverEvent, Recipe, Saved, Scope, SymbolPlace};
+    use fontana_proto::{
+        BlockId, ChannelId, Ecn, ReceiveDone, ReceiverEvent, Recipe, Saved, Scope, SymbolPlace,
+    };
     use fontana_wire::{Hash, Toi};
 
     const MS: u64 = 1_000_000;
@@ -272,10 +273,11 @@ mod tests {
         type Done = ReceiveDone;
         type Event = ReceiverEvent;
 
-        fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
-            let first = datagram.payload[0];
+        fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+            let (datagram, payload) = batch.iter().next().expect("a batch of one");
+            let first = payload[0];
             self.heard.push((now.as_nanos() / MS, first, datagram.dropped_before));
-            let symbol = SymbolBytes::InDatagram(0..1);
+            let symbol = SymbolBytes::InSlab(0..1);
             let place =
                 ReceiveJob::Place { block: BLOCK, esi: Esi(0), to: SymbolPlace::InPlace, symbol };
             self.outputs.push_back(Output::Job(place));
@@ -341,32 +343,35 @@ mod tests {
             let mut payload = [0; 100];
             payload[0] = first;
             let datagram = Datagram {
-                source: [10, 0, 0, 1].into(),
+                from: ([10, 0, 0, 1], 7701).into(),
                 channel: ChannelId::BASE,
-                congestion_experienced: false,
+                ecn: Ecn::NotEct,
                 dropped_before: 0,
-                payload: &payload,
+                payload: 0..100,
             };
             let now = Instant::from_nanos(milliseconds * MS);
-            self.machine.handle_datagram(now, &datagram);
-            self.drain(now, &payload);
+            let batch = DatagramBatch::one(&payload, &datagram);
+            self.machine.handle_datagrams(now, &batch);
+            self.drain(now, &batch);
         }
 
         fn run_until(&mut self, milliseconds: u64) {
             let end = Instant::from_nanos(milliseconds * MS);
             while let Some(due) = self.machine.poll_timeout().filter(|due| *due <= end) {
                 self.machine.handle_timeout(due);
-                self.drain(due, &[]);
+                self.drain(due, &DatagramBatch::EMPTY);
             }
         }
 
-        fn drain(&mut self, now: Instant, payload: &[u8]) {
+        fn drain(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
             loop {
                 let (mut header, mut done) = (Vec::new(), None);
                 while let Some(output) = self.machine.poll_output(now, &mut header) {
                     match output {
                         Output::Job(ReceiveJob::Place { symbol, .. }) => match symbol {
-                            SymbolBytes::InDatagram(range) => self.placed.extend(&payload[range]),
+                            SymbolBytes::InSlab(range) => {
+                                self.placed.extend(batch.bytes(&range).expect("in the slab"));
+                            }
                             SymbolBytes::Saved(bytes) => self.placed.extend(bytes),
                         },
                         Output::Job(ReceiveJob::Recover { block, .. }) => {

@@ -87,7 +87,7 @@ pub(crate) struct PayloadBuffer {
 pub(crate) struct Payload<'a> {
     pub(crate) bytes: &'a [u8],
     /// Bytes from here on are zeros.
-    pub(crate) zeros_from: usize,
+    pub(crate) zeros_from: u32,
 }
 
 impl PayloadBuffer {
@@ -107,7 +107,7 @@ impl PayloadBuffer {
             self.bytes[bit as usize / 8] ^= 1 << (bit % 8);
             self.written = length;
         }
-        Payload { bytes: &self.bytes[..length], zeros_from: self.written }
+        Payload { bytes: &self.bytes[..length], zeros_from: self.written as u32 }
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
         let mut payloads = PayloadBuffer::default();
         let mut write = |header: &[u8], symbol_bytes, damage| {
             let written = payloads.write(&packet(header, symbol_bytes, damage));
-            assert!(written.bytes[written.zeros_from..].iter().all(|&byte| byte == 0));
+            assert!(written.bytes[written.zeros_from as usize..].iter().all(|&byte| byte == 0));
             (written.bytes.to_vec(), written.zeros_from)
         };
         assert_eq!(write(&[1, 2, 3, 4], 2, None), (vec![1, 2, 3, 4, 0, 0], 4));

@@ -2,9 +2,9 @@
 
 use fontana_fec::{Esi, Oti, Sbn};
 use fontana_proto::{
-    BlockId, BlockOutcome, Committed, Datagram, Finished, Instant, JobRunner, Opening, ReceiveDone,
-    ReceiveJob, Recipe, Saved, SavedBlock, SendDone, SendJob, SymbolBytes, SymbolId, SymbolPlace,
-    repair_slots,
+    BlockId, BlockOutcome, Committed, DatagramBatch, Finished, Instant, JobRunner, Opening,
+    ReceiveDone, ReceiveJob, Recipe, Saved, SavedBlock, SendDone, SendJob, SymbolBytes, SymbolId,
+    SymbolPlace, repair_slots,
 };
 use fontana_wire::{Hash, Manifest, Toi};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 /// A datagram that comes to a simulated host.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'a> {
-    /// The datagram.
-    pub datagram: Datagram<'a>,
-    /// Bytes of its payload from here on are zeros, as symbols on ids are: they need not be read.
-    pub zeros_from: usize,
+    /// A batch of one.
+    pub batch: DatagramBatch<'a>,
+    /// Bytes of the slab from here on are zeros, as symbols on ids are: they need not be read.
+    pub zeros_from: u32,
 }
 
 /// What a simulation asks of a job runner, beside running jobs.
@@ -63,7 +63,7 @@ impl IdContent {
 pub struct IdRunner {
     content: Arc<IdContent>,
     /// [`Delivery::zeros_from`] of the datagram that was handled last.
-    zeros_from: usize,
+    zeros_from: u32,
     /// Blocks with a symbol that is not what was sent.
     damaged: BTreeSet<BlockId>,
     /// What lies in staging, if that is watched.
@@ -87,7 +87,7 @@ struct StagedBlock {
 impl IdRunner {
     /// For a sender or a receiver of `content`.
     pub fn new(content: Arc<IdContent>) -> Self {
-        Self { content, zeros_from: usize::MAX, damaged: BTreeSet::new(), staging: None }
+        Self { content, zeros_from: u32::MAX, damaged: BTreeSet::new(), staging: None }
     }
 
     /// Checks what a receiver stores: its plans use only what it has placed, and its repair symbols
@@ -128,13 +128,13 @@ impl IdRunner {
         (block, esi): (BlockId, Esi),
         to: SymbolPlace,
         symbol: &SymbolBytes,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<(), &'static str> {
         let maybe_damaged = match symbol {
-            SymbolBytes::InDatagram(range) => {
-                let symbol = payload.get(range.clone());
-                let symbol = symbol.ok_or("a symbol outside the datagram")?;
-                symbol.get(..self.zeros_from.saturating_sub(range.start)).unwrap_or(symbol)
+            SymbolBytes::InSlab(range) => {
+                let symbol = batch.bytes(range).ok_or("a symbol outside the slab")?;
+                let read = self.zeros_from.saturating_sub(range.start);
+                symbol.get(..read as usize).unwrap_or(symbol)
             }
             SymbolBytes::Saved(bytes) => bytes,
         };
@@ -224,7 +224,7 @@ impl JobRunner<SendJob> for IdRunner {
         &mut self,
         _now: Instant,
         job: SendJob,
-        _payload: &[u8],
+        _batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<SendDone>>, &'static str> {
         Ok(match job {
             SendJob::Prepare { batch, .. } => Some(Finished::now(SendDone::Prepared { batch })),
@@ -241,7 +241,7 @@ impl JobRunner<ReceiveJob> for IdRunner {
         &mut self,
         _now: Instant,
         job: ReceiveJob,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
         let done = match job {
             ReceiveJob::Open(opening) => {
@@ -254,7 +254,7 @@ impl JobRunner<ReceiveJob> for IdRunner {
                 ReceiveDone::Opened { scope: opening.scope(), saved }
             }
             ReceiveJob::Place { block, esi, to, symbol } => {
-                self.place((block, esi), to, &symbol, payload)?;
+                self.place((block, esi), to, &symbol, batch)?;
                 return Ok(None);
             }
             ReceiveJob::Solve { block, mut decoder, budget } => {

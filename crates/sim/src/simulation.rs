@@ -9,7 +9,7 @@ use crate::queue::EventQueue;
 use crate::topology::{LinkId, NodeId, Topology};
 use crate::trace::{Note, Trace};
 use crate::violation::Violation;
-use fontana_proto::{ChannelId, Instant, SplitMix64, Ticket};
+use fontana_proto::{ChannelId, DatagramBatch, Instant, SplitMix64, Ticket};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -290,7 +290,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// Polls a host without a datagram.
     fn poll(&mut self, now: Instant, node: NodeId) {
         let Some(host) = self.hosts.get_mut(node.index()).and_then(Option::as_mut) else { return };
-        let result = host.record(now, &[], &mut self.outbox);
+        let result = host.record(now, &DatagramBatch::EMPTY, &mut self.outbox);
         self.carry_out(now, node, result);
         self.arm(now, node);
     }

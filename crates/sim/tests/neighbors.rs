@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fontana_proto::{
-    ChannelId, Datagram, Driver, Endpoint, Instant, Output, ReceiveDone, ReceiveJob, Receiver,
+    ChannelId, DatagramBatch, Driver, Endpoint, Instant, Output, ReceiveDone, ReceiveJob, Receiver,
     ReceiverEvent, Sender, SubscriptionLimits, presets,
 };
 use fontana_sim::{
@@ -85,9 +85,11 @@ impl Endpoint for Listener {
     type Done = ReceiveDone;
     type Event = ReceiverEvent;
 
-    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        if self.hears(now, datagram.channel) {
-            self.receiver.handle_datagram(now, datagram);
+    fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+        for datagram in batch.datagrams {
+            if self.hears(now, datagram.channel) {
+                self.receiver.handle_datagrams(now, &DatagramBatch::one(batch.slab, datagram));
+            }
         }
     }
 

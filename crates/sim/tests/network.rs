@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use fontana_proto::{
-    ChannelId, Datagram, Destination, Driver, Endpoint, Finished, Instant, JobRunner, Output,
-    ReceiveDone, ReceiveJob, ReceiverEvent, SymbolId,
+    ChannelId, Datagram, DatagramBatch, Destination, Driver, Ecn, Endpoint, Finished, Instant,
+    JobRunner, Output, ReceiveDone, ReceiveJob, ReceiverEvent, SymbolId,
 };
 use fontana_sim::{
     HostConfig, LinkConfig, LinkId, NodeId, QueueLength, RateCap, SimulatedRunner, Simulation,
@@ -52,8 +52,10 @@ impl Endpoint for Puppet {
     type Done = ReceiveDone;
     type Event = ReceiverEvent;
 
-    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        self.heard.push((now, datagram.channel, datagram.congestion_experienced));
+    fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+        let marked = |datagram: &Datagram| datagram.ecn == Ecn::CongestionExperienced;
+        let heard = batch.datagrams.iter().map(|d| (now, d.channel, marked(d)));
+        self.heard.extend(heard);
     }
 
     fn handle_done(&mut self, now: Instant, _done: ReceiveDone) {
@@ -103,7 +105,7 @@ impl JobRunner<ReceiveJob> for Slow {
         &mut self,
         _now: Instant,
         _job: ReceiveJob,
-        _payload: &[u8],
+        _batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
         Ok(Some(Finished { done: ReceiveDone::Finished, after: Duration::from_millis(25) }))
     }

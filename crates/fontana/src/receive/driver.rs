@@ -18,12 +18,13 @@ use crate::resume::known_manifest;
 use crate::stop::Stop;
 use crate::versions::Versions;
 use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
+use fontana_fec::Sbn;
 use fontana_net::rx_thread::LocalLoss;
-use fontana_net::{Channels, Clock, Ecn, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
+use fontana_net::{Channels, Clock, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 use fontana_proto::{
-    ChannelId, Committed, Datagram, Endpoint, Instant, Output, ReceiveDone, ReceiveJob, Receiver,
-    ReceiverConfig, ReceiverLimits, Scope, SplitMix64, Subscription, SubscriptionLimits,
-    SymbolBytes, Verified,
+    ChannelId, Committed, Datagram, DatagramBatch, Endpoint, Instant, Output, ReceiveDone,
+    ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Scope, SplitMix64, Subscription,
+    SubscriptionLimits, SymbolBytes, Verified,
 };
 use fontana_store::{StagingOptions, TargetDirectory};
 use fontana_wire::{StreamIndex, Toi};
@@ -166,16 +167,29 @@ struct Driver<'a, 'b> {
 struct Losing {
     random: SplitMix64,
     threshold: u64,
+    /// Datagrams of the last batch that were not lost: allocated once.
+    passed: Vec<Datagram>,
 }
 
 impl Losing {
     fn new(loss: SimulatedLoss) -> Self {
         let threshold = (loss.probability.clamp(0.0, 1.0) * u64::MAX as f64) as u64;
-        Self { random: SplitMix64::new(loss.seed, 0), threshold }
+        Self { random: SplitMix64::new(loss.seed, 0), threshold, passed: Vec::new() }
     }
 
-    fn loses_one(&mut self) -> bool {
-        self.random.next_u64() < self.threshold
+    /// The datagrams that are not lost.
+    fn pass(&mut self, datagrams: &[Datagram]) -> Vec<Datagram> {
+        let mut passed = std::mem::take(&mut self.passed);
+        passed.clear();
+        let mut dropped_before = 0;
+        for datagram in datagrams {
+            dropped_before += datagram.dropped_before;
+            if self.random.next_u64() >= self.threshold {
+                let dropped_before = std::mem::take(&mut dropped_before);
+                passed.push(Datagram { dropped_before, ..datagram.clone() });
+            }
+        }
+        passed
     }
 }
 
@@ -191,7 +205,7 @@ impl Driver<'_, '_> {
         let mut last_observed = Duration::ZERO;
         let mut last_heard = (0, Duration::ZERO);
         loop {
-            self.drain(None)?;
+            self.poll(&DatagramBatch::EMPTY)?;
             let delivered = self.delivery.reports();
             self.threads.flush(self.receiver.stats().session_packets);
             let elapsed = self.elapsed();
@@ -260,37 +274,29 @@ impl Driver<'_, '_> {
     }
 
     fn on_batch(&mut self, batch: &ReceivedBatch) -> Result<(), Error> {
-        let loss = batch.loss();
-        let count = |loss: &LocalLoss| loss.kernel_drops + loss.local_drops;
-        let mut dropped_before = count(&loss).saturating_sub(count(&self.loss));
-        self.loss = loss;
-        for datagram in batch.datagrams() {
-            if self.losing.as_mut().is_some_and(Losing::loses_one) {
-                continue;
-            }
-            let now = self.now();
-            self.receiver.handle_datagram(
-                now,
-                &Datagram {
-                    source: datagram.source.ip().to_canonical(),
-                    channel: ChannelId(datagram.channel),
-                    congestion_experienced: datagram.ecn == Ecn::CongestionExperienced,
-                    dropped_before: std::mem::take(&mut dropped_before),
-                    payload: datagram.payload,
-                },
-            );
-            self.drain(Some(datagram.payload))?;
+        self.loss = batch.loss();
+        let whole = batch.as_datagrams();
+        let Some(losing) = &mut self.losing else { return self.handle_batch(&whole) };
+        let passed = losing.pass(whole.datagrams);
+        let batch = DatagramBatch { slab: whole.slab, datagrams: &passed };
+        let result = self.handle_batch(&batch);
+        if let Some(losing) = &mut self.losing {
+            losing.passed = passed;
         }
-        Ok(())
+        result
     }
 
-    /// Carries out everything that the endpoint asks for; `current` is the datagram that it has
-    /// just handled.
-    fn drain(&mut self, current: Option<&[u8]>) -> Result<(), Error> {
+    fn handle_batch(&mut self, batch: &DatagramBatch<'_>) -> Result<(), Error> {
+        self.receiver.handle_datagrams(self.now(), batch);
+        self.poll(batch)
+    }
+
+    /// Carries out everything that the endpoint asks for; `batch` is what it has just handled.
+    fn poll(&mut self, batch: &DatagramBatch<'_>) -> Result<(), Error> {
         let now = self.now();
         while let Some(output) = self.receiver.poll_output(now, &mut Vec::new()) {
             match output {
-                Output::Job(job) => self.on_job(job, current),
+                Output::Job(job) => self.on_job(job, batch),
                 Output::Event(event) => self.on_event(event),
                 Output::Join(ChannelId(channel)) => self.join(channel)?,
                 Output::Leave(ChannelId(channel)) => self.leave(channel),
@@ -328,20 +334,19 @@ impl Driver<'_, '_> {
         self.joined.remove(&channel);
     }
 
-    fn on_job(&mut self, job: ReceiveJob, current: Option<&[u8]>) {
+    fn on_job(&mut self, job: ReceiveJob, batch: &DatagramBatch<'_>) {
         match job {
             ReceiveJob::Open(_) => self.threads.hand_to_target(job),
             ReceiveJob::Place { block, esi, to, symbol } => {
-                let symbol = match symbol {
-                    SymbolBytes::Saved(bytes) => Some(bytes),
-                    SymbolBytes::InDatagram(range) => {
-                        current.and_then(|datagram| datagram.get(range)).map(<[u8]>::to_vec)
-                    }
+                let symbol = match &symbol {
+                    SymbolBytes::Saved(bytes) => Some(&bytes[..]),
+                    SymbolBytes::InSlab(range) => batch.bytes(range),
                 };
                 let object = self.objects.get(&block.toi).cloned();
-                if let (Some(object), Some(symbol)) = (object, symbol) {
-                    let job = WorkerJob::Place { object, block, esi, to, symbol };
-                    self.hand_to_worker(block.sbn.0, job);
+                if let (Some(object), Some(bytes)) = (object, symbol) {
+                    let job = |symbol| WorkerJob::Place { object, block, esi, to, symbol };
+                    let session_packets = self.receiver.stats().session_packets;
+                    self.threads.hand_symbol_to_worker(block.sbn, bytes, job, session_packets);
                 }
             }
             ReceiveJob::Solve { block, decoder, budget } => {
@@ -350,14 +355,14 @@ impl Driver<'_, '_> {
             ReceiveJob::Recover { block, recipe, repair } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
                     self.hand_to_worker(
-                        block.sbn.0,
+                        block.sbn,
                         WorkerJob::Recover { object, block, recipe, repair },
                     );
                 }
             }
             ReceiveJob::Settle { block, outcome } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    self.hand_to_worker(block.sbn.0, WorkerJob::Settle { object, block, outcome });
+                    self.hand_to_worker(block.sbn, WorkerJob::Settle { object, block, outcome });
                 }
             }
             // A fragment is committed when it was delivered, and all is finished when it was.
@@ -372,9 +377,9 @@ impl Driver<'_, '_> {
         }
     }
 
-    fn hand_to_worker(&mut self, number: u32, job: WorkerJob) {
+    fn hand_to_worker(&mut self, sbn: Sbn, job: WorkerJob) {
         let session_packets = self.receiver.stats().session_packets;
-        self.threads.hand_to_worker(number, job, session_packets);
+        self.threads.hand_to_worker(sbn, job, session_packets);
     }
 
     fn on_worker(&mut self, report: WorkerReport) {

@@ -5,9 +5,11 @@ use super::target::{Target, TargetReport};
 use super::worker::{self, Attempt, WorkerJob, WorkerJobs, WorkerReport};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use fontana_fec::Sbn;
 use fontana_net::thread::spawn_scoped;
 use fontana_proto::ReceiveJob;
 use fontana_store::Staging;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::Scope;
 
@@ -56,14 +58,26 @@ pub(super) struct WorkerShare {
 
 struct WorkerQueue {
     jobs: Sender<WorkerJobs>,
-    waiting: Vec<WorkerJob>,
+    waiting: WorkerJobs,
 }
 
 impl WorkerQueue {
+    fn push(&mut self, job: WorkerJob, session_packets: u64) {
+        self.waiting.list.push(job);
+        if self.waiting.list.len() >= JOBS_PER_LIST {
+            self.send(session_packets);
+        }
+    }
+
     fn send(&mut self, session_packets: u64) {
-        let list = std::mem::take(&mut self.waiting);
+        let next = WorkerJobs {
+            list: Vec::with_capacity(self.waiting.list.len()),
+            symbols: Vec::with_capacity(self.waiting.symbols.len()),
+            session_packets: 0,
+        };
+        let jobs = std::mem::replace(&mut self.waiting, next);
         // The worker runs until this end of its queue is dropped.
-        let _ = self.jobs.send(WorkerJobs { list, session_packets });
+        let _ = self.jobs.send(WorkerJobs { session_packets, ..jobs });
     }
 }
 
@@ -85,7 +99,7 @@ impl Threads {
             let reports = reports.clone();
             let work = move || worker::run(&queue, &reports, share.bytes);
             spawn_scoped(scope, "place", work)?;
-            workers.push(WorkerQueue { jobs, waiting: Vec::new() });
+            workers.push(WorkerQueue { jobs, waiting: WorkerJobs::default() });
         }
         // At most one attempt for each block waits.
         let (solver, attempts) = unbounded();
@@ -117,14 +131,32 @@ impl Threads {
 
     /// Hands a job to the worker of a block. Blocks of one number share a worker; consecutive ones do
     /// not.
-    pub(super) fn hand_to_worker(&mut self, number: u32, job: WorkerJob, session_packets: u64) {
-        let count = self.workers.len().max(1);
-        if let Some(worker) = self.workers.get_mut(number as usize % count) {
-            worker.waiting.push(job);
-            if worker.waiting.len() >= JOBS_PER_LIST {
-                worker.send(session_packets);
-            }
+    pub(super) fn hand_to_worker(&mut self, sbn: Sbn, job: WorkerJob, session_packets: u64) {
+        if let Some(worker) = self.worker(sbn) {
+            worker.push(job, session_packets);
         }
+    }
+
+    /// The same for a job that places a symbol, which `job` makes of its bytes' range in the list.
+    pub(super) fn hand_symbol_to_worker(
+        &mut self,
+        sbn: Sbn,
+        symbol: &[u8],
+        job: impl FnOnce(Range<usize>) -> WorkerJob,
+        session_packets: u64,
+    ) {
+        if let Some(worker) = self.worker(sbn) {
+            let symbols = &mut worker.waiting.symbols;
+            let start = symbols.len();
+            symbols.extend_from_slice(symbol);
+            let range = start..symbols.len();
+            worker.push(job(range), session_packets);
+        }
+    }
+
+    fn worker(&mut self, Sbn(sbn): Sbn) -> Option<&mut WorkerQueue> {
+        let count = self.workers.len().max(1);
+        self.workers.get_mut(sbn as usize % count)
     }
 
     /// Hands over the jobs that are waiting, but to a worker that is behind only in full lists. Then
@@ -132,7 +164,7 @@ impl Threads {
     /// of small files) does not keep the deciding thread from leaving the group.
     pub(super) fn flush(&mut self, session_packets: u64) {
         let is_due = |worker: &&mut WorkerQueue| {
-            !worker.waiting.is_empty() && worker.jobs.len() < WORKER_QUEUE / 2
+            !worker.waiting.list.is_empty() && worker.jobs.len() < WORKER_QUEUE / 2
         };
         for worker in self.workers.iter_mut().filter(is_due) {
             worker.send(session_packets);

@@ -10,14 +10,32 @@ use fontana_fec::{Esi, IdDecoder, Progress, Work};
 use fontana_proto::{BlockId, BlockOutcome, Recipe, Scope, SymbolPlace};
 use fontana_store::{Note, StagingError};
 use fontana_wire::{BlockHasher, Hash};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A job on one block, with the object that the block is of.
 pub(super) enum WorkerJob {
-    Place { object: Arc<OpenObject>, block: BlockId, esi: Esi, to: SymbolPlace, symbol: Vec<u8> },
-    Recover { object: Arc<OpenObject>, block: BlockId, recipe: Recipe, repair: Vec<Esi> },
-    Settle { object: Arc<OpenObject>, block: BlockId, outcome: BlockOutcome },
+    /// The symbol is a range of the list's [`WorkerJobs::symbols`].
+    Place {
+        object: Arc<OpenObject>,
+        block: BlockId,
+        esi: Esi,
+        to: SymbolPlace,
+        symbol: Range<usize>,
+    },
+    Recover {
+        object: Arc<OpenObject>,
+        block: BlockId,
+        recipe: Recipe,
+        repair: Vec<Esi>,
+    },
+    Settle {
+        object: Arc<OpenObject>,
+        block: BlockId,
+        outcome: BlockOutcome,
+    },
 }
 
 /// An attempt to solve a block.
@@ -41,6 +59,9 @@ pub(super) fn run_solver(queue: &Receiver<Attempt>, reports: &Sender<WorkerRepor
 #[derive(Default)]
 pub(super) struct WorkerJobs {
     pub(super) list: Vec<WorkerJob>,
+    /// Bytes of the symbols to place, one after the other: copied out of their slabs, which return to
+    /// the receive thread at once, however long the disk takes.
+    pub(super) symbols: Vec<u8>,
     /// Packets of the session that had been received when the list was made.
     pub(super) session_packets: u64,
 }
@@ -55,11 +76,11 @@ pub(super) enum WorkerReport {
 /// Does jobs until the driver drops its end of the queue.
 pub(super) fn run(queue: &Receiver<WorkerJobs>, reports: &Sender<WorkerReport>, budget: usize) {
     crate::system::give_way();
-    for WorkerJobs { list, session_packets } in queue {
+    for WorkerJobs { list, symbols, session_packets } in queue {
         let mut notes = Notes::default();
         for job in list {
             let scope = job.scope();
-            let report = work(job, &mut notes, budget)
+            let report = work(job, &symbols, &mut notes, budget)
                 .unwrap_or_else(|error| Some(WorkerReport::Failed { scope, error }));
             if report.is_some_and(|report| reports.send(report).is_err()) {
                 return;
@@ -75,10 +96,16 @@ pub(super) fn run(queue: &Receiver<WorkerJobs>, reports: &Sender<WorkerReport>, 
     }
 }
 
-fn work(job: WorkerJob, notes: &mut Notes, budget: usize) -> Result<Option<WorkerReport>, Error> {
+fn work(
+    job: WorkerJob,
+    symbols: &[u8],
+    notes: &mut Notes,
+    budget: usize,
+) -> Result<Option<WorkerReport>, Error> {
     match job {
         WorkerJob::Place { object, block, esi, to, symbol } => {
-            place(&object, block, esi, to, symbol)?;
+            let symbol = symbols.get(symbol).unwrap_or_default();
+            place(&object, (block, esi), to, symbol)?;
             let (toi, sbn) = (block.toi.0 as u32, block.sbn);
             notes.add(
                 &object,
@@ -147,13 +174,16 @@ impl WorkerJob {
 
 fn place(
     object: &OpenObject,
-    block: BlockId,
-    esi: Esi,
+    (block, esi): (BlockId, Esi),
     to: SymbolPlace,
-    mut symbol: Vec<u8>,
+    symbol: &[u8],
 ) -> Result<(), Error> {
+    let size = usize::from(object.staged.layout().oti().symbol_size);
+    let mut symbol = Cow::Borrowed(symbol);
     // The last source symbol may come without its padding.
-    symbol.resize(usize::from(object.staged.layout().oti().symbol_size), 0);
+    if symbol.len() != size {
+        symbol.to_mut().resize(size, 0);
+    }
     match to {
         SymbolPlace::InPlace => object.staged.write_source(block.sbn, esi, &symbol)?,
         SymbolPlace::RepairSlot(slot) => object.staged.write_repair(block.sbn, slot, &symbol)?,
@@ -261,9 +291,10 @@ mod tests {
         symbols
     }
 
-    fn work_on(list: Vec<WorkerJob>) -> Vec<WorkerReport> {
+    fn work_on(list: Vec<WorkerJob>, symbols: &[u8]) -> Vec<WorkerReport> {
         let ((jobs, queue), (reports, done)) = (unbounded(), unbounded());
-        jobs.send(WorkerJobs { list, session_packets: 1 }).ok().unwrap();
+        let symbols = symbols.to_vec();
+        jobs.send(WorkerJobs { list, symbols, session_packets: 1 }).ok().unwrap();
         drop(jobs);
         run(&queue, &reports, BUDGET);
         drop(reports);
@@ -271,17 +302,18 @@ mod tests {
     }
 
     /// The jobs that place symbols: source symbols in the file, repair symbols in the spool.
-    fn placing(object: &Arc<OpenObject>, esis: &[Esi], symbols: &[u8]) -> Vec<WorkerJob> {
+    fn placing(object: &Arc<OpenObject>, esis: &[Esi]) -> Vec<WorkerJob> {
         let mut slots = 0..;
-        let job = |(&esi, symbol): (&Esi, &[u8])| {
+        let job = |(index, &esi): (usize, &Esi)| {
             let to = match esi.0 {
                 esi if esi < SOURCE_SYMBOLS => SymbolPlace::InPlace,
                 _ => SymbolPlace::RepairSlot(slots.next().unwrap()),
             };
-            let (object, symbol) = (Arc::clone(object), symbol.to_vec());
+            let object = Arc::clone(object);
+            let symbol = index * SYMBOL_SIZE..(index + 1) * SYMBOL_SIZE;
             WorkerJob::Place { object, block: BLOCK, esi, to, symbol }
         };
-        esis.iter().zip(symbols.chunks(SYMBOL_SIZE)).map(job).collect()
+        esis.iter().enumerate().map(job).collect()
     }
 
     fn recovering(object: &Arc<OpenObject>, esis: &[Esi]) -> WorkerJob {
@@ -315,18 +347,18 @@ mod tests {
 
         let mut forged = genuine.clone();
         forged[12 * SYMBOL_SIZE] ^= 1; // a repair symbol
-        let mut first = placing(&object, &esis, &forged);
+        let mut first = placing(&object, &esis);
         first.push(recovering(&object, &esis));
-        assert_ne!(recovered(&work_on(first)), hash(&content));
+        assert_ne!(recovered(&work_on(first, &forged)), hash(&content));
 
         let mut again = vec![WorkerJob::Settle {
             object: Arc::clone(&object),
             block: BLOCK,
             outcome: BlockOutcome::Corrupt,
         }];
-        again.extend(placing(&object, &esis, &genuine));
-        assert!(work_on(again).is_empty());
+        again.extend(placing(&object, &esis));
+        assert!(work_on(again, &genuine).is_empty());
         object.journal().unwrap().sync().unwrap();
-        assert_eq!(recovered(&work_on(vec![recovering(&object, &esis)])), hash(&content));
+        assert_eq!(recovered(&work_on(vec![recovering(&object, &esis)], &[])), hash(&content));
     }
 }

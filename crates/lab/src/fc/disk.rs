@@ -11,8 +11,8 @@ use crate::session::{LISTENERS_FIRST, SYMBOL_BYTES, Session};
 use crate::table::{Row, Table, row};
 use fontana_fec::Esi;
 use fontana_proto::{
-    Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver, SendDone, SendJob,
-    Sender, SubscriptionLimits, SymbolId, SymbolPlace,
+    DatagramBatch, Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver,
+    SendDone, SendJob, Sender, SubscriptionLimits, SymbolId, SymbolPlace,
 };
 use fontana_sim::{
     Delivery, Either, HostConfig, IdRunner, LinkConfig, LossModel, Rooted, SimulatedRunner,
@@ -161,12 +161,12 @@ impl JobRunner<SendJob> for Disk {
         &mut self,
         now: Instant,
         job: SendJob,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<SendDone>>, &'static str> {
         if let SendJob::Prepare { block, esis, .. } = &job {
             self.read(block.sbn.0, esis);
         }
-        self.ids.run(now, job, payload)
+        self.ids.run(now, job, batch)
     }
 }
 
@@ -178,7 +178,7 @@ impl JobRunner<ReceiveJob> for Disk {
         &mut self,
         now: Instant,
         job: ReceiveJob,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
         match &job {
             ReceiveJob::Place { block, esi, to, .. } => {
@@ -189,7 +189,7 @@ impl JobRunner<ReceiveJob> for Disk {
             ReceiveJob::Finish => self.write_back(),
             _ => {}
         }
-        self.ids.run(now, job, payload)
+        self.ids.run(now, job, batch)
     }
 }
 

@@ -189,9 +189,9 @@ impl Heard {
         let (mut heard, mut batch, mut last) = (Self::default(), Batch::default(), None);
         while !hush.is_set() {
             socket.recv_batch(Duration::from_millis(20), &mut batch)?;
-            for datagram in batch.datagrams() {
+            for (_, payload) in batch.iter() {
                 heard.packets += 1;
-                match Packet::parse(datagram.payload) {
+                match Packet::parse(payload) {
                     Ok(packet) if packet.header.toi.is_some() => {
                         heard.changes +=
                             u32::from(last.replace(packet.header.toi) != Some(packet.header.toi));

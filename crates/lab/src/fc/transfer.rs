@@ -3,8 +3,8 @@
 use super::session;
 use crate::session::{LISTENERS_FIRST, Session};
 use fontana_proto::{
-    Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, Sender,
-    SenderEvent, SymbolBytes, SymbolId,
+    DatagramBatch, Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver,
+    ReceiverEvent, Sender, SenderEvent, SymbolBytes, SymbolId,
 };
 use fontana_sim::{
     Delivery, Either, HostConfig, IdRunner, LinkConfig, LossModel, Machine, MachineConfig,
@@ -137,12 +137,12 @@ impl<R: JobRunner<ReceiveJob, Done = ReceiveDone>> JobRunner<ReceiveJob> for Sto
         &mut self,
         now: Instant,
         job: ReceiveJob,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, R::Error> {
         match &job {
             ReceiveJob::Place { block, symbol, .. } => {
                 let bytes = match symbol {
-                    SymbolBytes::InDatagram(range) => range.len() as u64,
+                    SymbolBytes::InSlab(range) => range.len() as u64,
                     SymbolBytes::Saved(bytes) => bytes.len() as u64,
                 };
                 *self.held.entry(block.toi).or_default() += bytes;
@@ -152,7 +152,7 @@ impl<R: JobRunner<ReceiveJob, Done = ReceiveDone>> JobRunner<ReceiveJob> for Sto
             ReceiveJob::Commit { toi } => self.bytes -= self.held.remove(toi).unwrap_or(0),
             _ => {}
         }
-        self.runner.run(now, job, payload)
+        self.runner.run(now, job, batch)
     }
 }
 

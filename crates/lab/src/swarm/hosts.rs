@@ -3,7 +3,7 @@
 use super::draw::Drawn;
 use crate::bytes::{ByteRunner, Pump};
 use fontana_proto::{
-    BatchId, ChannelId, Datagram, Driver, Endpoint, Finished, Instant, JobRunner, Output,
+    BatchId, ChannelId, DatagramBatch, Driver, Endpoint, Finished, Instant, JobRunner, Output,
     ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, SendDone, SendJob, Sender, SenderEvent,
     SplitMix64, SymbolId,
 };
@@ -75,8 +75,8 @@ impl Endpoint for SwarmSender {
     type Done = SendDone;
     type Event = SenderEvent;
 
-    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        self.sender.handle_datagram(now, datagram);
+    fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+        self.sender.handle_datagrams(now, batch);
     }
 
     fn handle_done(&mut self, now: Instant, done: SendDone) {
@@ -165,9 +165,11 @@ impl Endpoint for SwarmReceiver {
     type Done = ReceiveDone;
     type Event = ReceiverEvent;
 
-    fn handle_datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        if self.passes(datagram.channel) {
-            self.receiver.handle_datagram(now, datagram);
+    fn handle_datagrams(&mut self, now: Instant, batch: &DatagramBatch<'_>) {
+        for datagram in batch.datagrams {
+            if self.passes(datagram.channel) {
+                self.receiver.handle_datagrams(now, &DatagramBatch::one(batch.slab, datagram));
+            }
         }
     }
 
@@ -238,11 +240,11 @@ impl JobRunner<ReceiveJob> for SwarmRunner {
         &mut self,
         now: Instant,
         job: ReceiveJob,
-        payload: &[u8],
+        batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
         match self {
-            Self::Ids(runner) => runner.run(now, job, payload),
-            Self::Bytes(runner) => runner.run(now, job, payload),
+            Self::Ids(runner) => runner.run(now, job, batch),
+            Self::Bytes(runner) => runner.run(now, job, batch),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! A fixed piece of memory full of datagrams.
+//! A slab of fixed size and the datagrams in it.
 
+use fontana_proto::{ChannelId, Datagram, DatagramBatch, Ecn};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,76 +10,39 @@ use quinn_udp::{EcnCodepoint, RecvMeta};
 /// a 16-bit length.
 const MAX_MESSAGE: usize = 65_535;
 
-/// Receive calls whose results one batch keeps. Empty datagrams take no room in the buffer; this
-/// bounds them. 1024 datagrams of 1400 bytes are 1.4 MB: with the default buffer the bytes run out
+/// Receive calls whose results one batch holds. Empty datagrams take no room in the slab; this
+/// limits them. 1024 datagrams of 1400 bytes are 1.4 MB: with the default slab the bytes run out
 /// first.
 pub const MAX_TRAINS: usize = 1024;
 
-/// The smallest useful buffer: it is full when less than [`MAX_MESSAGE`] is left, so with less than
+/// A batch is full from so many datagrams on. With receive offload, a call returns several: at most
+/// 64 (`UDP_GRO_CNT_MAX`). Datagrams of 128 bytes fill the default slab first.
+const MAX_DATAGRAMS: usize = 2048;
+
+/// The smallest useful slab: it is full when less than [`MAX_MESSAGE`] is left, so with less than
 /// twice that, one small datagram could fill it.
 const MIN_SIZE: usize = 2 << 16;
 
 /// Four runs of 64 KiB, or about 140 single datagrams of 1400 bytes and the room for one run.
 const DEFAULT_SIZE: usize = 4 << 16;
 
-/// The two bits of explicit congestion notification (RFC 3168 section 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ecn {
-    /// The sender does not take part.
-    #[default]
-    NotEct,
-    /// ECN-capable, codepoint 0.
-    Ect0,
-    /// ECN-capable, codepoint 1.
-    Ect1,
-    /// A router on the way was congested.
-    CongestionExperienced,
-}
-
-/// One received datagram. `source` and everything in it may be forged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Datagram<'a> {
-    /// Who says that it sent this.
-    pub source: SocketAddr,
-    /// The group or address it was sent to, where the system tells.
-    pub destination: Option<IpAddr>,
-    /// The channel whose socket it came to ([`crate::Channels::join`]); 0 where there is only one.
-    pub channel: u8,
-    /// Congestion mark.
-    pub ecn: Ecn,
-    /// UDP payload, 0 to 65 507 bytes (65 527 with IPv6).
-    pub payload: &'a [u8],
-}
-
-/// Datagrams of one receive call: equal in size, the last may be shorter.
-#[derive(Debug, Clone, Copy)]
-struct Train {
-    source: SocketAddr,
-    destination: Option<IpAddr>,
-    channel: u8,
-    ecn: Ecn,
-    start: usize,
-    size: usize,
-    stride: usize,
-}
-
-/// Datagrams in one buffer whose size never changes. Reuse it: filling allocates nothing after the
+/// Datagrams in one slab whose size never changes. Reuse it: filling allocates nothing after the
 /// first time.
 pub struct Batch {
-    buffer: Box<[u8]>,
+    slab: Box<[u8]>,
     used: usize,
-    trains: Vec<Train>,
-    datagrams: usize,
+    datagrams: Vec<Datagram>,
+    trains: usize,
 }
 
 /// What is in it, without the bytes.
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
-            .field("size", &self.buffer.len())
+            .field("size", &self.slab.len())
             .field("used", &self.used)
-            .field("datagrams", &self.datagrams)
-            .field("trains", &self.trains.len())
+            .field("datagrams", &self.datagrams.len())
+            .field("trains", &self.trains)
             .finish()
     }
 }
@@ -91,40 +55,40 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// A batch with a buffer of `size` bytes, but at least 128 KiB: twice what one receive call can
+    /// A batch with a slab of `size` bytes, but at least 128 KiB: twice what one receive call can
     /// fill.
     pub fn with_size(size: usize) -> Self {
         Self {
-            buffer: vec![0; size.max(MIN_SIZE)].into_boxed_slice(),
+            slab: vec![0; size.max(MIN_SIZE)].into_boxed_slice(),
             used: 0,
-            trains: Vec::new(),
-            datagrams: 0,
+            datagrams: Vec::new(),
+            trains: 0,
         }
     }
 
     /// A stand-in for a batch that has gone elsewhere: full from the start.
     pub(crate) fn without_memory() -> Self {
-        Self { buffer: Box::default(), used: 0, trains: Vec::new(), datagrams: 0 }
+        Self { slab: Box::default(), used: 0, datagrams: Vec::new(), trains: 0 }
     }
 
     /// Memory that a batch of this size takes, bookkeeping included, at the most.
     pub fn memory_for(size: usize) -> usize {
-        size.max(MIN_SIZE) + MAX_TRAINS * std::mem::size_of::<Train>()
+        size.max(MIN_SIZE) + (MAX_DATAGRAMS + 64) * std::mem::size_of::<Datagram>()
     }
 
     /// Number of datagrams.
     pub fn len(&self) -> usize {
-        self.datagrams
+        self.datagrams.len()
     }
 
     /// Whether there is no datagram.
     pub fn is_empty(&self) -> bool {
-        self.datagrams == 0
+        self.datagrams.is_empty()
     }
 
     /// Receive calls it took: with receive offload less than [`Self::len`].
     pub fn trains(&self) -> usize {
-        self.trains.len()
+        self.trains
     }
 
     /// Bytes of UDP payload of all datagrams.
@@ -135,18 +99,32 @@ impl Batch {
     /// Forgets the datagrams, keeps the memory.
     pub fn clear(&mut self) {
         self.used = 0;
-        self.trains.clear();
-        self.datagrams = 0;
+        self.trains = 0;
+        self.datagrams.clear();
     }
 
     /// Whether the next receive call might not find room.
     pub fn is_full(&self) -> bool {
-        self.buffer.len() - self.used < MAX_MESSAGE || self.trains.len() >= MAX_TRAINS
+        self.slab.len() - self.used < MAX_MESSAGE
+            || self.trains >= MAX_TRAINS
+            || self.datagrams.len() >= MAX_DATAGRAMS
     }
 
-    /// The datagrams in the order of their arrival.
-    pub fn datagrams(&self) -> Datagrams<'_> {
-        Datagrams { batch: self, next_train: 0, current: None }
+    /// The datagrams, for an endpoint.
+    pub fn as_datagrams(&self) -> DatagramBatch<'_> {
+        DatagramBatch { slab: &self.slab, datagrams: &self.datagrams }
+    }
+
+    /// The datagrams and their payloads, in the order of their arrival.
+    pub fn iter(&self) -> impl Iterator<Item = (&Datagram, &[u8])> {
+        self.as_datagrams().iter()
+    }
+
+    /// This host has lost so many datagrams before the first one of the batch.
+    pub(crate) fn set_dropped_before(&mut self, dropped: u64) {
+        if let Some(first) = self.datagrams.first_mut() {
+            first.dropped_before = dropped;
+        }
     }
 
     /// Where the next receive call may write; `None` when full.
@@ -154,75 +132,46 @@ impl Batch {
         if self.is_full() {
             return None;
         }
-        self.buffer.get_mut(self.used..)?.get_mut(..MAX_MESSAGE)
+        self.slab.get_mut(self.used..)?.get_mut(..MAX_MESSAGE)
     }
 
-    /// Keeps what the receive call wrote to [`Self::room`].
+    /// Adds what the receive call wrote to [`Self::room`]: datagrams of one size, the last of which may
+    /// be shorter.
     pub(super) fn keep(&mut self, channel: u8, meta: &RecvMeta) {
-        let size = meta.len.min(self.buffer.len() - self.used);
-        self.trains.push(Train {
-            source: canonical(meta.addr),
-            destination: meta.dst_ip,
-            channel,
-            ecn: match meta.ecn {
-                None => Ecn::NotEct,
-                Some(EcnCodepoint::Ect0) => Ecn::Ect0,
-                Some(EcnCodepoint::Ect1) => Ecn::Ect1,
-                Some(EcnCodepoint::Ce) => Ecn::CongestionExperienced,
-            },
-            start: self.used,
-            size,
-            stride: meta.stride,
-        });
-        self.used += size;
-        self.datagrams += size.div_ceil(meta.stride.max(1)).max(1);
+        let size = meta.len.min(self.slab.len() - self.used);
+        let from = canonical(meta.addr);
+        let ecn = match meta.ecn {
+            None => Ecn::NotEct,
+            Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+            Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+            Some(EcnCodepoint::Ce) => Ecn::CongestionExperienced,
+        };
+        let end = self.used + size;
+        // A stride of 0 comes with an empty datagram, which is one datagram.
+        let stride = meta.stride.max(1);
+        let starts = (self.used..end.max(self.used + 1)).step_by(stride);
+        self.datagrams.extend(starts.map(|start| Datagram {
+            from,
+            channel: ChannelId(channel),
+            ecn,
+            dropped_before: 0,
+            // A slab is shorter than 4 GiB.
+            payload: start as u32..end.min(start + stride) as u32,
+        }));
+        self.used = end;
+        self.trains += 1;
     }
 }
 
-/// Without the flow label, which is not part of who sent it.
+/// Without the flow label, which is not part of who sent it; an IPv4 address as such.
 fn canonical(address: SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V6(mut v6) => {
+    match (address.ip().to_canonical(), address) {
+        (IpAddr::V4(v4), _) => (v4, address.port()).into(),
+        (IpAddr::V6(_), SocketAddr::V6(mut v6)) => {
             v6.set_flowinfo(0);
             v6.into()
         }
-        v4 => v4,
-    }
-}
-
-/// Iterator over the datagrams of a [`Batch`].
-#[derive(Debug, Clone)]
-pub struct Datagrams<'a> {
-    batch: &'a Batch,
-    next_train: usize,
-    /// The train that is being cut, and what is left of it.
-    current: Option<(Train, &'a [u8])>,
-}
-
-impl<'a> Iterator for Datagrams<'a> {
-    type Item = Datagram<'a>;
-
-    fn next(&mut self) -> Option<Datagram<'a>> {
-        let (train, bytes) = match self.current.take() {
-            Some(current) => current,
-            None => {
-                let train = *self.batch.trains.get(self.next_train)?;
-                self.next_train += 1;
-                (train, self.batch.buffer.get(train.start..train.start + train.size)?)
-            }
-        };
-        // A stride of 0 comes with an empty datagram, which is one datagram.
-        let (payload, rest) = bytes.split_at(train.stride.max(1).min(bytes.len()));
-        if !rest.is_empty() {
-            self.current = Some((train, rest));
-        }
-        Some(Datagram {
-            source: train.source,
-            destination: train.destination,
-            channel: train.channel,
-            ecn: train.ecn,
-            payload,
-        })
+        (_, v4) => v4,
     }
 }
 
@@ -246,11 +195,11 @@ mod tests {
         keep(&mut batch, b"aabbc", 2);
         keep(&mut batch, b"", 0);
         keep(&mut batch, b"dd", 2);
-        let payloads: Vec<&[u8]> = batch.datagrams().map(|d| d.payload).collect();
+        let payloads: Vec<&[u8]> = batch.iter().map(|(_, payload)| payload).collect();
         assert_eq!(payloads, [&b"aa"[..], b"bb", b"c", b"", b"dd"]);
         assert_eq!((batch.len(), batch.payload_bytes()), (5, 7));
         batch.clear();
-        assert!(batch.is_empty() && batch.datagrams().next().is_none());
+        assert!(batch.is_empty() && batch.iter().next().is_none());
     }
 
     #[test]
@@ -271,7 +220,7 @@ mod tests {
             keep(&mut batch, b"", 0);
         }
         assert!(batch.is_full());
-        assert_eq!(batch.datagrams().count(), MAX_TRAINS);
+        assert_eq!(batch.iter().count(), MAX_TRAINS);
     }
 
     proptest! {
@@ -283,8 +232,8 @@ mod tests {
             for (len, stride) in trains {
                 keep(&mut batch, &vec![7; len], stride);
             }
-            prop_assert_eq!(batch.datagrams().count(), batch.len());
-            let bytes: usize = batch.datagrams().map(|d| d.payload.len()).sum();
+            prop_assert_eq!(batch.iter().count(), batch.len());
+            let bytes: usize = batch.iter().map(|(_, payload)| payload.len()).sum();
             prop_assert_eq!(bytes, batch.payload_bytes());
         }
     }

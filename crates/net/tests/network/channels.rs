@@ -1,5 +1,6 @@
 //! Channels that come and go under a running receive thread.
 
+use fontana_proto::ChannelId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -53,9 +54,10 @@ impl Session {
         let mut heard = BTreeMap::new();
         while heard.values().sum::<usize>() < count {
             let batch = self.thread.batches().recv_timeout(PATIENCE).unwrap();
-            for datagram in batch.datagrams() {
-                assert_eq!(datagram.payload, [datagram.channel]);
-                *heard.entry(datagram.channel).or_default() += 1;
+            for (datagram, payload) in batch.iter() {
+                let ChannelId(channel) = datagram.channel;
+                assert_eq!(payload, [channel]);
+                *heard.entry(channel).or_default() += 1;
             }
         }
         heard
@@ -112,8 +114,9 @@ fn joins_and_leaves_of_other_channels_lose_nothing_of_one_that_is_received() {
         session.thread.channels().leave(channel);
         session.join(channel % (CHANNELS - 1) + 1);
         let batch = session.thread.batches().recv_timeout(PATIENCE).unwrap();
-        for datagram in batch.datagrams().filter(|datagram| datagram.channel == 0) {
-            assert_eq!(datagram.payload, next.to_be_bytes());
+        for (_, payload) in batch.iter().filter(|(datagram, _)| datagram.channel == ChannelId::BASE)
+        {
+            assert_eq!(payload, next.to_be_bytes());
             next += 1;
         }
     }
@@ -145,7 +148,7 @@ fn more_sources_than_one_socket_takes_are_heard_once_each_and_strangers_are_not(
         }
         let mut heard = Vec::new();
         while let Ok(batch) = thread.batches().recv_timeout(SILENCE) {
-            heard.extend(batch.datagrams().map(|datagram| datagram.source.ip()));
+            heard.extend(batch.iter().map(|(datagram, _)| datagram.from.ip()));
         }
         heard.sort_unstable();
         assert_eq!(heard, config.sources);

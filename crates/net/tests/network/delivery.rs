@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 use fontana_net::{
-    Batch, ChannelAddress, Ecn, IpVersion, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
+    Batch, ChannelAddress, IpVersion, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
 };
+use fontana_proto::Ecn;
 use socket2::{Domain, Socket, Type};
 
 use crate::support::{
@@ -19,11 +20,10 @@ fn any_source_receiver_hears_multicast_and_is_told_where_it_came_from() {
 
     let mut batch = Batch::default();
     assert_eq!(receiver.recv_batch(PATIENCE, &mut batch).unwrap(), 1);
-    let datagram = batch.datagrams().next().unwrap();
-    assert_eq!(datagram.payload, b"hello");
-    assert_eq!(datagram.source, sender.local_address());
-    assert_eq!(datagram.source.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
-    assert_eq!(datagram.destination, Some(group));
+    let (datagram, payload) = batch.iter().next().unwrap();
+    assert_eq!(payload, b"hello");
+    assert_eq!(datagram.from, sender.local_address());
+    assert_eq!(datagram.from.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
     assert_eq!(datagram.ecn, Ecn::NotEct);
 }
 
@@ -44,7 +44,7 @@ fn every_datagram_comes_with_its_own_congestion_mark() {
     let (mut batch, mut marks) = (Batch::default(), Vec::new());
     while marks.len() < expected.len() {
         assert!(receiver.recv_batch(PATIENCE, &mut batch).unwrap() > 0, "{marks:?}");
-        marks.extend(batch.datagrams().map(|datagram| datagram.ecn));
+        marks.extend(batch.iter().map(|(datagram, _)| datagram.ecn));
     }
     assert_eq!(marks, expected);
     if loopback().address(IpVersion::V6).is_none() {
@@ -57,7 +57,7 @@ fn every_datagram_comes_with_its_own_congestion_mark() {
     let to = SocketAddr::from((Ipv6Addr::LOCALHOST, receiver.port()));
     socket.send_to(b"x", &to.into()).unwrap();
     assert_eq!(receiver.recv_batch(PATIENCE, &mut batch).unwrap(), 1);
-    assert_eq!(batch.datagrams().next().unwrap().ecn, Ecn::CongestionExperienced);
+    assert_eq!(batch.iter().next().unwrap().0.ecn, Ecn::CongestionExperienced);
 }
 
 #[test]

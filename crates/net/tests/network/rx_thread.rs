@@ -10,10 +10,7 @@ use crate::support::{PATIENCE, SILENCE, receiver, sender_to, sender_with};
 const SMALL: ReceiveThreadConfig = ReceiveThreadConfig { batches: 2, batch_size: 0 };
 
 fn numbers(batch: &ReceivedBatch) -> Vec<u32> {
-    batch
-        .datagrams()
-        .map(|datagram| u32::from_be_bytes(datagram.payload[..4].try_into().unwrap()))
-        .collect()
+    batch.iter().map(|(_, payload)| u32::from_be_bytes(payload[..4].try_into().unwrap())).collect()
 }
 
 #[test]

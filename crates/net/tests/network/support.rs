@@ -54,7 +54,7 @@ pub(crate) fn payloads(receiver: &mut ReceiveSocket, count: usize) -> Vec<Vec<u8
     let deadline = Instant::now() + PATIENCE;
     while payloads.len() < count && Instant::now() < deadline {
         receiver.recv_batch(SILENCE, &mut batch).unwrap();
-        payloads.extend(batch.datagrams().map(|datagram| datagram.payload.to_vec()));
+        payloads.extend(batch.iter().map(|(_, payload)| payload.to_vec()));
     }
     assert_eq!(payloads.len(), count, "datagrams received");
     payloads

@@ -9,7 +9,7 @@ use super::control::{
 };
 use super::sequence::{MODULUS, Sequences};
 use super::waves::Waves;
-use crate::endpoint::ChannelId;
+use crate::channel::ChannelId;
 use crate::time::Instant;
 use fontana_wire::{CongestionControl, FlidCci, RlcCci, WebrcCci};
 use std::collections::{BTreeSet, VecDeque};

@@ -1,6 +1,6 @@
 //! The interface of a subscription control, its limits and its errors.
 
-use crate::endpoint::ChannelId;
+use crate::channel::ChannelId;
 use crate::time::Instant;
 use fontana_wire::Cci;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The prefix of joined layers, and the control of sessions at constant rate.
 
 use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
-use crate::endpoint::ChannelId;
+use crate::channel::ChannelId;
 use crate::time::Instant;
 
 /// A cumulative prefix of the channels: the wanted one and the joined one.

@@ -191,7 +191,7 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::ChannelId;
+    use crate::channel::ChannelId;
     use fontana_wire::Cci;
 
     fn seen(dropped_before: u64) -> PacketSeen {

@@ -8,7 +8,7 @@
 use super::control::{FirstChannel, Level, Membership, PacketSeen, SubscriptionControl};
 use super::sequence::{Losses, MODULUS, Sequences};
 use super::waves::Waves;
-use crate::endpoint::ChannelId;
+use crate::channel::ChannelId;
 use crate::time::Instant;
 use estimate::{LossEstimate, RoundTrip, loss_at, rate_at};
 use fontana_wire::{Webrc, WebrcCci};

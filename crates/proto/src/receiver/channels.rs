@@ -6,12 +6,12 @@
 //! channels number their packets each for itself, and share the way, so that one of them is enough to
 //! tell how it is.
 
+use crate::channel::{ChannelId, ChannelSet};
 use crate::congestion::{
     FirstChannel, FixedChannels, Membership, PacketSeen, SubscriptionControl, SubscriptionError,
     SubscriptionLimits, subscribe,
 };
 use crate::endpoint::SessionKey;
-use crate::endpoint::{ChannelId, ChannelSet};
 use crate::event::{ReceiverEvent, ReceiverOutput};
 use crate::time::Instant;
 use fontana_wire::SessionHead;

@@ -1,6 +1,6 @@
 //! Control objects: repeated in their own rhythm, coded if they do not fit one packet.
 
-use crate::endpoint::ChannelId;
+use crate::channel::ChannelId;
 use crate::random::SplitMix64;
 use crate::schedule::SymbolStream;
 use crate::time::Instant;

@@ -2,8 +2,9 @@
 
 use super::control::ControlCarousel;
 use super::{ChannelStats, SenderStats};
+use crate::channel::ChannelId;
 use crate::congestion::{ChannelClock, Emission};
-use crate::endpoint::{BlockId, ChannelId, Destination, SymbolId};
+use crate::endpoint::{BlockId, Destination, SymbolId};
 use crate::event::SenderOutput;
 use crate::pacer::Pacer;
 use crate::time::Instant;

@@ -9,8 +9,9 @@
 //! is served from another queue then, because on which channel a symbol is sent matters less than that
 //! there is one.
 
+use crate::channel::ChannelId;
 use crate::congestion::ChannelClock;
-use crate::endpoint::{BatchId, BlockId, ChannelId, SymbolId};
+use crate::endpoint::{BatchId, BlockId, SymbolId};
 use crate::event::SenderOutput;
 use crate::job::SendJob;
 use crate::schedule::TransmissionSchedule;

@@ -12,7 +12,9 @@
 use super::control::{ControlCarousel, ControlObject};
 use super::outlet::{DataPacket, Outlet};
 use super::{SenderStats, control::ControlError};
-use crate::endpoint::{BatchId, BlockId, ChannelId, Datagram, Endpoint, SymbolId};
+use crate::channel::ChannelId;
+use crate::datagram::DatagramBatch;
+use crate::endpoint::{BatchId, BlockId, Endpoint, SymbolId};
 use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{SendDone, SendJob};
 use crate::random::SplitMix64;
@@ -446,7 +448,7 @@ impl Endpoint for StreamSender {
     type Event = SenderEvent;
 
     /// Nothing flows back in a one-way session.
-    fn handle_datagram(&mut self, _now: Instant, _datagram: &Datagram<'_>) {}
+    fn handle_datagrams(&mut self, _now: Instant, _batch: &DatagramBatch<'_>) {}
 
     /// Fragments come with their symbols: there is nothing to wait for.
     fn handle_done(&mut self, _now: Instant, _done: SendDone) {}

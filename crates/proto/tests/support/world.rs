@@ -8,11 +8,11 @@ use fontana_fec::simple::decode_block;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::{
     Acceptance, BatchId, BlockId, Category, ChannelClock, ChannelId, Committed, ControlObject,
-    Datagram, DecodePolicy, Destination, Endpoint, Expectation, Instant, JobError, MetadataMode,
-    Opening, Output, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig, ReceiverEvent,
-    ReceiverLimits, Saved, SavedBlock, Scope, SendDone, SendJob, SendMode, SendObject, Sender,
-    SenderConfig, SenderEvent, SplitMix64, Subscription, SubscriptionControl, SubscriptionLimits,
-    SymbolBytes, TransmissionSchedule,
+    Datagram, DatagramBatch, DecodePolicy, Destination, Ecn, Endpoint, Expectation, Instant,
+    JobError, MetadataMode, Opening, Output, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig,
+    ReceiverEvent, ReceiverLimits, Saved, SavedBlock, Scope, SendDone, SendJob, SendMode,
+    SendObject, Sender, SenderConfig, SenderEvent, SplitMix64, Subscription, SubscriptionControl,
+    SubscriptionLimits, SymbolBytes, TransmissionSchedule,
 };
 use fontana_wire::{
     BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates,
@@ -20,8 +20,9 @@ use fontana_wire::{
     StreamIndex, Toi, Tsi, manifest_hash,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -353,6 +354,12 @@ fn copy_symbol(layout: &ObjectLayout, data: &[u8], sbn: Sbn, esi: Esi, out: &mut
     }
 }
 
+/// A datagram of a slab.
+pub fn datagram(source: IpAddr, channel: ChannelId, payload: Range<u32>) -> Datagram {
+    let from = SocketAddr::new(source, 7701);
+    Datagram { from, channel, ecn: Ecn::NotEct, dropped_before: 0, payload }
+}
+
 /// Drives a receiver: carries out its jobs on bytes in memory.
 pub struct ReceiverDriver {
     pub receiver: Receiver,
@@ -453,10 +460,8 @@ impl ReceiverDriver {
     }
 
     pub fn hear_on(&mut self, now: Instant, source: IpAddr, channel: ChannelId, payload: &[u8]) {
-        let congestion_experienced = false;
-        let datagram =
-            Datagram { source, channel, congestion_experienced, dropped_before: 0, payload };
-        self.receiver.handle_datagram(now, &datagram);
+        let datagram = datagram(source, channel, 0..payload.len() as u32);
+        self.receiver.handle_datagrams(now, &DatagramBatch::one(payload, &datagram));
         self.poll(now, payload);
     }
 
@@ -547,7 +552,9 @@ impl ReceiverDriver {
             }
             ReceiveJob::Place { block, esi, symbol, .. } => {
                 let bytes = match symbol {
-                    SymbolBytes::InDatagram(range) => current[range].to_vec(),
+                    SymbolBytes::InSlab(range) => {
+                        current[range.start as usize..range.end as usize].to_vec()
+                    }
                     SymbolBytes::Saved(bytes) => bytes,
                 };
                 self.placed.entry(block).or_default().insert(esi, bytes);

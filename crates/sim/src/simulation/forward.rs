@@ -10,7 +10,8 @@ use crate::runner::Delivery;
 use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
 use crate::violation::Violation;
-use fontana_proto::{ChannelId, Datagram, Instant};
+use fontana_proto::{ChannelId, Datagram, DatagramBatch, Ecn, Instant};
+use std::net::SocketAddr;
 
 impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// The tree of a source, grown when it is first asked for.
@@ -253,15 +254,15 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
             }
             self.stats.deliveries += 1;
             self.observer.on_deliver(now, node, packet);
-            let Payload { bytes: payload, zeros_from } = self.payloads.write(packet);
+            let Payload { bytes, zeros_from } = self.payloads.write(packet);
             let datagram = Datagram {
-                source: packet.source.address(),
+                from: SocketAddr::new(packet.source.address(), 0),
                 channel,
-                congestion_experienced: burst.marked,
+                ecn: if burst.marked { Ecn::CongestionExperienced } else { Ecn::NotEct },
                 dropped_before: 0,
-                payload,
+                payload: 0..bytes.len() as u32,
             };
-            let delivery = Delivery { datagram, zeros_from };
+            let delivery = Delivery { batch: DatagramBatch::one(bytes, &datagram), zeros_from };
             let result = host.receive(now, &delivery, &mut self.outbox);
             self.carry_out(now, node, result);
         }

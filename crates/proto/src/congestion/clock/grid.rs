@@ -1,6 +1,6 @@
 //! The evenly spaced departure times of a session's packets.
 
-use crate::endpoint::ChannelId;
+use crate::channel::ChannelId;
 use crate::pacer::Pacer;
 use crate::time::Instant;
 use fontana_wire::Cci;

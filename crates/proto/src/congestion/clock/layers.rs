@@ -8,7 +8,7 @@
 //! and above see no difference.
 
 use super::grid::{Emission, PacketGrid};
-use crate::endpoint::ChannelId;
+use crate::channel::ChannelId;
 use crate::random::SplitMix64;
 use crate::time::Instant;
 use fontana_wire::{Cci, FlidCci, FlidSl, Rlc, RlcCci, SyncSpacing};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::endpoint::ChannelId;
+use crate::channel::ChannelId;
 use fontana_wire::LayerRates;
 use std::time::Duration;
 

@@ -14,8 +14,8 @@
 //! its slot, because all receivers derive the time from it.
 
 use super::grid::{Emission, PacketGrid};
+use crate::channel::ChannelId;
 use crate::congestion::waves::Waves;
-use crate::endpoint::ChannelId;
 use crate::time::Instant;
 use fontana_wire::{CongestionError, Webrc, WebrcCci};
 use std::collections::VecDeque;

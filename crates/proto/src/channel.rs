@@ -1,0 +1,73 @@
+//! The channels of a session, and sets of them.
+
+/// One LCT channel of a session: a multicast group, known here only by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelId(pub u8);
+
+impl ChannelId {
+    /// The one that every receiver is on first, and the slowest.
+    pub const BASE: Self = Self(0);
+}
+
+/// Channels, one bit for each of the 256: what is asked of every packet is found without a search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelSet {
+    bits: [u64; 4],
+    count: u16,
+}
+
+impl ChannelSet {
+    /// Whether `channel` is one of them.
+    pub const fn contains(&self, ChannelId(channel): ChannelId) -> bool {
+        self.bits[(channel >> 6) as usize] >> (channel & 63) & 1 == 1
+    }
+
+    /// Adds `channel`. False if it was there.
+    pub const fn insert(&mut self, channel: ChannelId) -> bool {
+        let is_new = !self.contains(channel);
+        self.bits[(channel.0 >> 6) as usize] |= 1 << (channel.0 & 63);
+        self.count += is_new as u16;
+        is_new
+    }
+
+    /// Takes `channel` out. False if it was not there.
+    pub const fn remove(&mut self, channel: ChannelId) -> bool {
+        let was_there = self.contains(channel);
+        self.bits[(channel.0 >> 6) as usize] &= !(1 << (channel.0 & 63));
+        self.count -= was_there as u16;
+        was_there
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count.into()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// All of them, the lowest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = ChannelId> + '_ {
+        (0..=u8::MAX).map(ChannelId).filter(|&channel| self.contains(channel))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_channels_has_room_for_each() {
+        let mut set = ChannelSet::default();
+        assert!(set.is_empty());
+        for channel in [255, 0, 64, 63, 128].map(ChannelId) {
+            assert!(set.insert(channel) && !set.insert(channel));
+        }
+        assert!(set.remove(ChannelId(64)) && !set.remove(ChannelId(64)));
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 128, 255].map(ChannelId));
+        assert_eq!(set.iter().next_back(), Some(ChannelId(255)));
+        assert_eq!(set.len(), 4);
+    }
+}
