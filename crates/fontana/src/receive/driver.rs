@@ -2,31 +2,35 @@
 //! decode, and one brings files to their names.
 
 use super::delivery::{DeliveryReport, OrderedDelivery};
+use super::event::{ReceiveEvent, ReceiveProgress};
+use super::handle::{Command, ReceiveHandle};
+use super::into::ReceiveInto;
 use super::object::{OpenObject, OpenedObject};
+use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
 use super::outcome::{Over, Results};
 use super::staging_root::StagingRoot;
+use super::summary::ReceiveSummary;
 use super::target::{Target, TargetReport, TargetSetup};
 use super::threads::{Reports, Threads, WorkerShare, report_channels};
 use super::worker::{Attempt, WorkerJob, WorkerReport};
-use super::{
-    Command, ReceiveEvent, ReceiveOptions, ReceiveProgress, ReceiveSession, ReceiveSummary,
-    SILENCE, SimulatedLoss,
-};
 use crate::error::Error;
 use crate::reach::Listening;
 use crate::resume::known_manifest;
 use crate::stop::Stop;
 use crate::versions::Versions;
+use crate::watch::kept_mark::KeptMark;
 use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
 use fontana_fec::Sbn;
 use fontana_net::rx_thread::LocalLoss;
-use fontana_net::{Channels, Clock, ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
+use fontana_net::{
+    Channels, Clock, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, ReceivedBatch,
+};
 use fontana_proto::{
     ChannelId, Committed, Datagram, DatagramBatch, Endpoint, Instant, Output, ReceiveDone,
     ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Scope, SplitMix64, Subscription,
     SubscriptionLimits, SymbolBytes, Verified,
 };
-use fontana_store::{StagingOptions, TargetDirectory};
+use fontana_store::{Selection, StagingOptions, TargetDirectory};
 use fontana_wire::{StreamIndex, Toi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,17 +47,39 @@ const BATCH_BYTES: usize = 256 << 10;
 /// How long a receiver that follows versions listens when it has heard an old one: a newer one may
 /// be sent beside it.
 const LOOK: Duration = Duration::from_secs(1);
+/// What a reception is made of.
+pub(super) struct Reception {
+    pub(super) options: ReceiveOptions,
+    pub(super) sockets: Vec<ReceiveSocket>,
+    pub(super) listening: Listening,
+    pub(super) directory: Arc<TargetDirectory>,
+    pub(super) selection: Selection,
+    /// What the directory remembers of the publisher.
+    pub(super) mark: Option<KeptMark>,
+    pub(super) handle: ReceiveHandle,
+    pub(super) commands: ChannelReceiver<Command>,
+    pub(super) into: ReceiveInto,
+}
+
+/// Receives until the reception is over.
 pub(super) fn run(
-    session: ReceiveSession,
+    reception: Reception,
     stop: &Stop,
     observe: &mut dyn FnMut(ReceiveEvent<'_>),
 ) -> Result<ReceiveSummary, Error> {
-    let (shares, limits) = (session.shares(), session.limits());
-    let ReceiveSession {
-        options, sockets, listening, target, selection, mark, commands, into, ..
-    } = session;
-    let (keep_open, commands) = commands;
-    let receiver = receiver(&options, &target, limits);
+    let (shares, limits) = (reception.options.shares(), reception.options.limits());
+    let Reception {
+        options,
+        sockets,
+        listening,
+        directory,
+        selection,
+        mark,
+        handle,
+        commands,
+        into,
+    } = reception;
+    let receiver = receiver(&options, &directory, limits);
     let batches = (shares.datagram_bytes / BATCH_BYTES).max(2);
     let rx =
         ReceiveThread::spawn(sockets, ReceiveThreadConfig { batches, batch_size: BATCH_BYTES })
@@ -62,7 +88,7 @@ pub(super) fn run(
     let (senders, reports) = report_channels();
     let abandoned = Stop::new();
     let staging = StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() };
-    let root = StagingRoot { directory: target, options: staging };
+    let root = StagingRoot { directory, options: staging };
     let mut target = Target::new(TargetSetup {
         options: &options,
         root: root.clone(),
@@ -97,7 +123,8 @@ pub(super) fn run(
         };
         let over = driver.run(stop, &rx, &reports, &commands, &options);
         abandoned.set();
-        drop(keep_open);
+        // Until now the channel of commands must not be closed.
+        drop(handle);
         over.map(|over| driver.summary(over))
     });
     let missing = target.end();

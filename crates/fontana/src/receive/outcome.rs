@@ -1,6 +1,7 @@
 //! How a reception ends: what was received, what failed, and the outcome that follows.
 
-use super::{Delivery, Ended, ObjectReport, ReceiveProgress, ReceiveSummary};
+use super::event::{ObjectReport, ReceiveProgress};
+use super::summary::{Delivery, Ended, ReceiveSummary};
 use crate::error::{Error, TransferError};
 use crate::outcome::Outcome;
 use fontana_proto::{Rejection, Scope, SessionKey, StreamBreak, Verified};

@@ -5,7 +5,7 @@
 //! target directory holds already. [`TreePlan::compute`] combines them; the target applies the plan.
 
 use crate::error::Error;
-use crate::receive::ReceivedPart;
+use crate::receive::event::ReceivedPart;
 use entries::{TreeEntry, attributes, objects_of};
 use fontana_fec::ObjectLayout;
 use fontana_proto::ControlError;

@@ -4,9 +4,9 @@
 //! There is one type per destination, each with `open`, `commit` and `finish`. A new destination is
 //! a file here and a variant of [`Target`].
 
-use super::ReceiveOptions;
 use super::into::ReceiveInto;
 use super::object::Opened;
+use super::options::ReceiveOptions;
 use super::staging_root::StagingRoot;
 use crate::error::Error;
 use crate::stop::Stop;

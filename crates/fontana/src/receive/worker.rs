@@ -214,8 +214,8 @@ fn recover(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receive::ReceiveOptions;
     use crate::receive::into::ReceiveInto;
+    use crate::receive::options::ReceiveOptions;
     use crate::receive::staging_root::StagingRoot;
     use crate::receive::target::{Target, TargetReport, TargetSetup};
     use crate::stop::Stop;

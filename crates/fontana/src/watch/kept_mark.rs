@@ -16,8 +16,8 @@ pub(crate) struct KeptMark {
 }
 
 impl KeptMark {
-    /// What there is to mind: nothing without a publisher, and nothing for those who want any
-    /// version or come to a directory without a mark.
+    /// Reads the mark. `None` without a publisher, if any version is taken, and in a directory
+    /// without a mark unless versions are followed, which makes one.
     pub(crate) fn open(
         target: &TargetDirectory,
         publisher: Option<PublicKey>,

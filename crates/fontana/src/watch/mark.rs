@@ -1,8 +1,8 @@
-//! The high-water mark: the newest version of a publisher that a directory holds, so that nobody who
-//! sends an old one again has it taken for news; and which names its versions have brought, so that
-//! a newer one may replace them.
+//! The high-water mark of a publisher in a directory.
 //!
-//! It is the file `.fontana-mark-KEY` of the target directory, `KEY` being the publisher's public key:
+//! It has the newest version that is complete in the directory, so that an old version is not taken
+//! again, and the names that the publisher's versions have brought, so that a newer version may
+//! replace them. It is the file `.fontana-mark-KEY` of the target directory, `KEY` being the publisher's public key:
 //!
 //! ```text
 //! "FONTMRK" and the format version, 1
@@ -11,7 +11,7 @@
 //! names, ascending, each: u32 bytes, then the path with slashes
 //! 32 bytes: BLAKE3 of everything before
 //! ```
-//! Numbers are big-endian. The hash finds what was torn or changed by accident; whoever may write to
+//! Numbers are big-endian. The hash finds torn writes and accidents. An attacker who may write to
 //! the directory as this user needs no mark to do harm.
 
 use crate::error::{Error, SetupError};

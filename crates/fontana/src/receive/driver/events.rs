@@ -2,8 +2,9 @@
 
 use super::Driver;
 use crate::error::{Error, TransferError};
+use crate::receive::event::{ObjectReport, ReceiveEvent};
+use crate::receive::options::SILENCE;
 use crate::receive::outcome::Over;
-use crate::receive::{ObjectReport, ReceiveEvent, SILENCE};
 use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, Verified};
 use fontana_wire::{Printable, Toi};
 use std::sync::Arc;

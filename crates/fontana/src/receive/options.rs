@@ -1,0 +1,145 @@
+//! What to receive, where to, and within which limits.
+
+use crate::memory;
+use crate::memory::ReceiverMemory;
+use crate::reach::Reach;
+use crate::versions::Versions;
+use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
+use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
+use fontana_wire::{MAX_CHANNELS, ManifestLimits, Ticket};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Datagrams that are thrown away on purpose: a lossy path for demonstrations and tests, seeded,
+/// so that it repeats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimulatedLoss {
+    /// Share of the datagrams, 0 to 1.
+    pub probability: f64,
+    /// Which ones.
+    pub seed: u64,
+}
+
+/// What to receive, and where to. Everything has a safe default.
+#[derive(Clone, Debug)]
+pub struct ReceiveOptions {
+    /// Where to listen. Several addresses make no sense here: the first one counts. Without a ticket,
+    /// its channels are the only ones that a session may have, if it has several.
+    pub reach: Reach,
+    /// Which session.
+    pub expectation: Expectation,
+    /// Whether to take the first session that meets the expectation, or to ask.
+    pub acceptance: Acceptance,
+    /// Which versions of a publisher, where the expectation names one.
+    pub versions: Versions,
+    /// Which kind of session to receive. Nobody vouches for the files of plain FLUTE (RFC 6726) and
+    /// FCAST (RFC 6968).
+    pub metadata: MetadataMode,
+    /// Where files go.
+    pub directory: PathBuf,
+    /// Replace files that exist.
+    pub overwrite: bool,
+    /// Do not receive again what the files in the directory hold: found by hashing them block by
+    /// block. Files that are the same stay as they are, but for mode and time; of others, only blocks
+    /// that differ are received. Only with a manifest.
+    pub skip_existing: bool,
+    /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to the
+    /// top of what is sent; none: everything. Only with a manifest.
+    pub only: Vec<String>,
+    /// Most channels of a session to be joined to at a time.
+    pub max_channels: u8,
+    /// Most bytes per second to join to, IP and UDP headers included, by what the session says of its
+    /// layers. A session that has nothing as slow is refused.
+    pub max_rate_bytes_per_second: Option<u64>,
+    /// When to decode.
+    pub policy: DecodePolicy,
+    /// Memory to use, in bytes, whatever the size of the files.
+    pub memory: usize,
+    /// Threads that decode and write.
+    pub workers: usize,
+    /// Bytes of kernel receive buffer to ask for.
+    pub receive_buffer: usize,
+    /// Most bytes to accept in one session.
+    pub max_bytes: u64,
+    /// Give up when it is not complete after so long.
+    pub timeout: Option<Duration>,
+    /// Give up when nothing has been heard of the session for so long.
+    pub give_up_after_silence: Option<Duration>,
+    /// Bytes of a stream that may wait for its consumer on the disk, those being received included.
+    pub window: u64,
+    /// Lose datagrams on purpose.
+    pub simulated_loss: Option<SimulatedLoss>,
+}
+
+/// When silence is first remarked, and the groups are joined anew.
+pub const SILENCE: Duration = Duration::from_secs(10);
+
+impl ReceiveOptions {
+    /// Receives into `directory` with the defaults: the default group, any session, the first one
+    /// that comes.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            reach: Reach::default(),
+            expectation: Expectation::default(),
+            acceptance: Acceptance::Automatic,
+            versions: Versions::default(),
+            metadata: MetadataMode::Manifest,
+            directory: directory.into(),
+            overwrite: false,
+            skip_existing: false,
+            only: Vec::new(),
+            max_channels: MAX_CHANNELS,
+            max_rate_bytes_per_second: None,
+            policy: DecodePolicy::Incremental,
+            memory: memory::DEFAULT_MEMORY,
+            workers: crate::system::default_workers(),
+            receive_buffer: DEFAULT_RECEIVE_BUFFER,
+            max_bytes: 1 << 45,
+            timeout: None,
+            give_up_after_silence: Some(Duration::from_secs(60)),
+            window: ReceiverLimits::default().max_stream_window_bytes,
+            simulated_loss: None,
+        }
+    }
+
+    /// Receives what a ticket says into `directory`.
+    pub fn from_ticket(ticket: &Ticket, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            reach: Reach {
+                channels: ticket.channels.clone(),
+                ..Reach::to(SocketAddr::new(ticket.group, ticket.port))
+            },
+            expectation: Expectation {
+                tsi: Some(ticket.tsi),
+                sources: ticket.sources.clone(),
+                manifest: ticket.manifest,
+                publisher: ticket.key,
+                newer_than: None,
+            },
+            ..Self::new(directory)
+        }
+    }
+
+    pub(super) fn shares(&self) -> ReceiverMemory {
+        ReceiverMemory::of(self.memory, self.workers)
+    }
+
+    pub(super) fn limits(&self) -> ReceiverLimits {
+        let defaults = ReceiverLimits::default();
+        let Expectation { manifest, publisher, .. } = &self.expectation;
+        // Where anybody's manifest may have to be looked at, all sessions' together must fit.
+        let expected = manifest.is_some() || publisher.is_some();
+        let share = if expected { 8 } else { 4 * defaults.max_sessions };
+        let bytes = defaults.manifest.bytes.min(self.memory / share);
+        ReceiverLimits {
+            max_spool_bytes: self.shares().spool_bytes,
+            max_decoder_bytes: self.shares().decoder_bytes,
+            max_transfer_bytes: self.max_bytes,
+            max_stream_window_bytes: self.window,
+            manifest: ManifestLimits { bytes, ..defaults.manifest },
+            max_recoveries: 2 * self.workers.max(1),
+            ..defaults
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! How a reception ended.
+
+use super::event::{ObjectReport, ReceiveProgress};
+use crate::error::Error;
+use crate::outcome::Outcome;
+use fontana_proto::{Rejection, SessionKey, Verified};
+use fontana_wire::Hash;
+use std::sync::Arc;
+
+/// Why a reception ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is on disk, or given up.
+    Done,
+    /// The time was up, or nothing that can be received was heard for too long.
+    TimeUp,
+    /// Somebody asked.
+    Stopped,
+    /// [`Versions::Newer`](crate::Versions::Newer): only versions that are not newer are being sent.
+    NothingNew,
+    /// [`Versions::Newer`](crate::Versions::Newer): a newer version is being sent than the one that
+    /// was being received.
+    Superseded,
+}
+
+/// How a reception ended.
+#[derive(Debug)]
+pub struct ReceiveSummary {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Why it ended.
+    pub ended: Ended,
+    /// What was accepted: its hash and version. `None` for plain FLUTE and FCAST.
+    pub manifest: Option<(Hash, u64)>,
+    /// Where it stood at the end.
+    pub progress: ReceiveProgress,
+    /// What was received.
+    pub objects: Vec<ObjectReport>,
+    /// Bytes of the files that were committed.
+    pub bytes: u64,
+    /// Least trust in anything received; `None` if nothing was accepted.
+    pub verified: Option<Verified>,
+    /// Why objects were given up.
+    pub failures: Vec<Arc<Error>>,
+    /// Sessions that were heard and refused.
+    pub rejections: Vec<(SessionKey, Rejection)>,
+    /// What a consumer has taken; `None` where files went to a directory.
+    pub delivery: Option<Delivery>,
+}
+
+/// What a consumer has taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Bytes, from the first one on: all of them verified.
+    pub bytes: u64,
+    /// It has closed its end before it had everything.
+    pub closed: bool,
+}
