@@ -4,12 +4,13 @@
 /// [followed](crate::watch) into has a high-water mark: the newest that was completed in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Versions {
-    /// None that is older than the mark, if there is one; it rises with what is received.
+    /// None that is older than the mark, if there is one. The mark rises with what is received.
     #[default]
     NotOlder,
     /// Only those above the mark, which is made if there is none. Files that earlier versions have
-    /// brought are replaced, others only with [`ReceiveOptions::overwrite`](crate::ReceiveOptions::overwrite).
+    /// brought are replaced, others only with
+    /// [`ReceiveOptions::overwrite`](crate::ReceiveOptions::overwrite).
     Newer,
-    /// Whatever comes; a mark stays as it is.
+    /// Any. The mark stays as it is.
     Any,
 }

@@ -48,7 +48,7 @@ pub struct ReceiveWatch {
 }
 
 impl ReceiveWatch {
-    /// Follows for as long as nobody stops it, and whatever silence there is.
+    /// Follows until it is stopped, also through silence.
     pub fn new(receive: ReceiveOptions) -> Self {
         let receive = ReceiveOptions { give_up_after_silence: None, ..receive };
         // A look takes a second: a tenth of the time. Who waits for news waits so long at most.

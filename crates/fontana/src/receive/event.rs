@@ -5,12 +5,13 @@ use fontana_proto::{Offer, ReceiverStats, Rejection, SessionKey, Verified};
 use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi};
 use std::time::Duration;
 
-/// What a receiver tells while it runs.
+/// What a receiver reports while it runs.
 #[derive(Debug)]
 pub enum ReceiveEvent<'a> {
-    /// A session is on offer; [`ReceiveHandle::accept`](crate::ReceiveHandle::accept) takes it, unless it is taken by itself.
+    /// A session is on offer. [`ReceiveHandle::accept`](crate::ReceiveHandle::accept) accepts it,
+    /// unless the receiver accepts sessions by itself.
     Offered(&'a Offer),
-    /// A session on the same group is not the one. Told once for each.
+    /// A session on the same group was refused. Reported once for each session and reason.
     Rejected {
         /// The session.
         session: SessionKey,
@@ -19,16 +20,17 @@ pub enum ReceiveEvent<'a> {
     },
     /// Reception of a manifest's content has begun.
     Accepted {
-        /// Where it was first heard.
+        /// The session that announced it first.
         session: SessionKey,
         /// What is received.
         manifest: &'a Manifest,
         /// Its hash.
         hash: Hash,
-        /// What the files will be worth.
+        /// How the files are verified.
         verified: Verified,
     },
-    /// A stream is on offer; [`ReceiveHandle::accept`](crate::ReceiveHandle::accept) takes it, unless it is taken by itself.
+    /// A stream is on offer. [`ReceiveHandle::accept`](crate::ReceiveHandle::accept) accepts it,
+    /// unless the receiver accepts sessions by itself.
     StreamOffered {
         /// The session.
         session: SessionKey,
@@ -37,14 +39,14 @@ pub enum ReceiveEvent<'a> {
     },
     /// Reception of a stream has begun.
     StreamAccepted {
-        /// Where it was first heard.
+        /// The session that announced it first.
         session: SessionKey,
         /// What is known of it.
         index: &'a StreamIndex,
-        /// Who signs it. Without a ticket, that of the first stream that was heard: compare it with
-        /// what the sender printed.
+        /// The key that signs it. Without a ticket, that of the first stream that was received:
+        /// compare it with what the sender printed.
         key: PublicKey,
-        /// What its bytes will be worth.
+        /// How its bytes are verified.
         verified: Verified,
     },
     /// Only a part of what was accepted is received: what was asked for
@@ -58,15 +60,14 @@ pub enum ReceiveEvent<'a> {
         /// How many there are.
         of: u64,
     },
-    /// An earlier receiver, stopped or killed, had left something of it, or existing files hold it:
-    /// that is not received again.
+    /// Symbols that an earlier run left, or that existing files hold, are not received again.
     Resumed {
-        /// Source symbols that need not be received any more.
+        /// Source symbols that are not received again.
         symbols: u64,
         /// Source symbols of the whole content.
         source_symbols: u64,
     },
-    /// An FCAST session was found; its objects are received, whatever they turn out to be.
+    /// An FCAST session was found. All of its objects are received.
     CarouselFound {
         /// The session.
         session: SessionKey,
@@ -76,22 +77,21 @@ pub enum ReceiveEvent<'a> {
     FileFound {
         /// Its object, or that of the slice.
         toi: Toi,
-        /// Its name, as the sender wrote it: anything may be in it.
+        /// Its name, as the sender writes it: any bytes.
         name: &'a str,
         /// Bytes: of the object with plain FLUTE, of the file with FCAST.
         bytes: u64,
     },
-    /// A block's bytes were wrong and it is received anew: somebody forges packets, or a machine is
-    /// broken.
+    /// A block was corrupt, and is received again: an attacker forges packets, or a host is broken.
     Poisoned {
         /// The object.
         toi: Toi,
-        /// How often this block has been.
+        /// How often this block was corrupt.
         times: u32,
     },
-    /// Nothing has arrived for a while; the group was joined anew.
+    /// Nothing has arrived for a while. The group was joined again.
     Silence {
-        /// For how long.
+        /// For how long nothing has arrived.
         duration: Duration,
         /// True if nothing of a session has ever arrived.
         ever_since_start: bool,
@@ -103,14 +103,15 @@ pub enum ReceiveEvent<'a> {
         /// Bytes of UDP payload that arrived per second since the level changed last.
         received_bytes_per_second: u64,
     },
-    /// A channel of the session could not be joined; it goes on without. Told once for each.
+    /// A channel of the session could not be joined: the session continues without it. Reported once
+    /// for each channel.
     ChannelRefused {
         /// The channel.
         channel: u8,
         /// Why.
         error: &'a Error,
     },
-    /// Enough was heard of everything; the group was left.
+    /// Reception is complete: the group was left.
     HeardEnough,
     /// An object's files are on disk and verified.
     ObjectDone(&'a ObjectReport),
@@ -120,10 +121,10 @@ pub enum ReceiveEvent<'a> {
         toi: Toi,
         /// Its files.
         names: &'a [String],
-        /// Why, if the disk was the reason.
+        /// Why; `None` if the disk was not the reason.
         error: Option<&'a Error>,
     },
-    /// Where it stands, a few times a second.
+    /// The progress, a few times a second.
     Progress(&'a ReceiveProgress),
 }
 
@@ -145,11 +146,11 @@ pub struct ObjectReport {
     pub toi: Toi,
     /// The files that it holds bytes of.
     pub names: Vec<String>,
-    /// What they are worth.
+    /// How they were verified.
     pub verified: Verified,
     /// Bytes, as transported.
     pub bytes: u64,
-    /// Packets of the object that were received until enough had been heard of it, over its source
+    /// Packets of the object that were received until its reception was complete, over its source
     /// symbols.
     pub reception_inefficiency: f64,
     /// Share of the session's packets that the network lost until now; `None` where packets are
@@ -159,7 +160,7 @@ pub struct ObjectReport {
     pub elapsed: Duration,
 }
 
-/// Where a receiver stands.
+/// The progress of a receiver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceiveProgress {
     /// Time since the start.
@@ -170,18 +171,18 @@ pub struct ReceiveProgress {
     pub source_symbols: u64,
     /// Symbols still missing.
     pub symbols_wanted: u64,
-    /// Channels that it is joined to.
+    /// Channels that are joined.
     pub channels: u8,
-    /// Most channels that it has been joined to at a time.
+    /// Most channels that were joined at a time.
     pub most_channels: u8,
-    /// Packets that the kernel threw away because the receive buffer was full.
+    /// Packets that the kernel dropped because the receive buffer was full.
     pub kernel_drops: u64,
-    /// Datagrams thrown away because the workers were behind.
+    /// Datagrams that were dropped because the workers were behind.
     pub queue_drops: u64,
 }
 
 impl ReceiveProgress {
-    /// All packets of the session received until everything had been heard, over the source
+    /// Packets of the session that were received until its reception was complete, over the source
     /// symbols; `None` before anything was accepted.
     pub fn reception_inefficiency(&self) -> Option<f64> {
         (self.source_symbols > 0)

@@ -11,21 +11,21 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Datagrams that are thrown away on purpose: a lossy path for demonstrations and tests, seeded,
-/// so that it repeats.
+/// Datagrams that the receiver drops on purpose: a lossy path for demonstrations and tests. The same
+/// seed drops the same datagrams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedLoss {
     /// Share of the datagrams, 0 to 1.
     pub probability: f64,
-    /// Which ones.
+    /// Seed of the choice.
     pub seed: u64,
 }
 
-/// What to receive, and where to. Everything has a safe default.
+/// What to receive, and where to. Every option has a safe default.
 #[derive(Clone, Debug)]
 pub struct ReceiveOptions {
-    /// Where to listen. Several addresses make no sense here: the first one counts. Without a ticket,
-    /// its channels are the only ones that a session may have, if it has several.
+    /// Where to listen: at the first address. Without a ticket, its channels are the only ones that a
+    /// session of several channels may have.
     pub reach: Reach,
     /// Which session.
     pub expectation: Expectation,
@@ -33,8 +33,8 @@ pub struct ReceiveOptions {
     pub acceptance: Acceptance,
     /// Which versions of a publisher, where the expectation names one.
     pub versions: Versions,
-    /// Which kind of session to receive. Nobody vouches for the files of plain FLUTE (RFC 6726) and
-    /// FCAST (RFC 6968).
+    /// Which kind of session to receive. The files of plain FLUTE (RFC 6726) and FCAST (RFC 6968)
+    /// sessions are not authenticated.
     pub metadata: MetadataMode,
     /// Where files go.
     pub directory: PathBuf,
@@ -47,10 +47,10 @@ pub struct ReceiveOptions {
     /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to the
     /// top of what is sent; none: everything. Only with a manifest.
     pub only: Vec<String>,
-    /// Most channels of a session to be joined to at a time.
+    /// Most channels of a session that are joined at a time.
     pub max_channels: u8,
-    /// Most bytes per second to join to, IP and UDP headers included, by what the session says of its
-    /// layers. A session that has nothing as slow is refused.
+    /// Most bytes per second that are joined, IP and UDP headers included, by the rates of layers that
+    /// the session declares. A session whose slowest layer is faster is refused.
     pub max_rate_bytes_per_second: Option<u64>,
     /// When to decode.
     pub policy: DecodePolicy,
@@ -62,17 +62,17 @@ pub struct ReceiveOptions {
     pub receive_buffer: usize,
     /// Most bytes to accept in one session.
     pub max_bytes: u64,
-    /// Give up when it is not complete after so long.
+    /// Give up if the reception is not complete after this time.
     pub timeout: Option<Duration>,
-    /// Give up when nothing has been heard of the session for so long.
+    /// Give up after receiving nothing of the session for this time.
     pub give_up_after_silence: Option<Duration>,
     /// Bytes of a stream that may wait for its consumer on the disk, those being received included.
     pub window: u64,
-    /// Lose datagrams on purpose.
+    /// Drop datagrams on purpose.
     pub simulated_loss: Option<SimulatedLoss>,
 }
 
-/// When silence is first remarked, and the groups are joined anew.
+/// Time after which silence is reported, and the groups are joined again.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
 impl ReceiveOptions {
@@ -128,7 +128,7 @@ impl ReceiveOptions {
     pub(super) fn limits(&self) -> ReceiverLimits {
         let defaults = ReceiverLimits::default();
         let Expectation { manifest, publisher, .. } = &self.expectation;
-        // Where anybody's manifest may have to be looked at, all sessions' together must fit.
+        // If any manifest may be the one, those of all sessions must fit together.
         let expected = manifest.is_some() || publisher.is_some();
         let share = if expected { 8 } else { 4 * defaults.max_sessions };
         let bytes = defaults.manifest.bytes.min(self.memory / share);

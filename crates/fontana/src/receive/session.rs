@@ -23,10 +23,10 @@ pub struct ReceiveSession {
 }
 
 impl ReceiveSession {
-    /// Opens the target directory and the socket, and joins.
+    /// Opens the target directory and the socket, and joins the group.
     ///
     /// # Errors
-    /// [`Error`]; nothing was changed then, but that the target directory may have been created.
+    /// [`Error`]. Then nothing has changed, except that the target directory may have been created.
     pub fn open(options: ReceiveOptions) -> Result<Self, Error> {
         Self::open_into(options, ReceiveInto::Directory)
     }
@@ -65,10 +65,9 @@ impl ReceiveSession {
         Ok(Self { reception, interface })
     }
 
-    /// As [`open`](Self::open), for a consumer instead of a directory: a stream, or the one file of a
-    /// session, goes to `writer` in its order, every byte of it verified, as soon as it can. `writer` is
-    /// used on a thread of its own and may take its time; it is flushed at the end. The options'
-    /// directory holds what is not written yet, under no name.
+    /// As [`open`](Self::open), for a consumer: the verified bytes of a stream, or of the one file of a
+    /// session, are written to `writer` in order. A thread of its own writes, which may block, and
+    /// flushes at the end. The options' directory holds what is not written yet, without a name.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -79,20 +78,20 @@ impl ReceiveSession {
         Self::open_into(options, ReceiveInto::Writer(Box::new(writer)))
     }
 
-    /// As [`open`](Self::open), for a device, or a file that is written in place: the one file of a
-    /// session, every symbol of which goes to its place at once, or a stream. Success is said after
-    /// all of it was read back. The options' directory holds repair symbols, and what a receiver that
-    /// is started again goes on with.
+    /// As [`open`](Self::open), for a device, or a file that is written in place. It takes a stream, or
+    /// the one file of a session, each symbol of which is written to its final place at once. Success
+    /// is reported after all of it was read back. The options' directory holds repair symbols, and
+    /// what a later run resumes.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_device(options: ReceiveOptions, device: Device) -> Result<Self, Error> {
-        // The others name files, and nobody vouches for their bytes.
+        // Other sessions name files, and do not authenticate their bytes.
         let options = ReceiveOptions { metadata: MetadataMode::Manifest, ..options };
         Self::open_into(options, ReceiveInto::Device(device))
     }
 
-    /// To accept sessions that are offered while [`run`](Self::run) keeps this thread.
+    /// A handle that accepts sessions while [`run`](Self::run) occupies this thread.
     pub fn handle(&self) -> ReceiveHandle {
         self.reception.handle.clone()
     }
@@ -102,16 +101,16 @@ impl ReceiveSession {
         &self.interface
     }
 
-    /// Set if the kernel gave less receive buffer than asked for: what it gave, and the remedy.
+    /// The receive buffer that the kernel gave, and the remedy, if it is less than was asked for.
     pub fn buffer_shortfall(&self) -> Option<&BufferShortfall> {
         self.reception.sockets.first()?.buffer_shortfall()
     }
 
-    /// Receives until everything is on disk, nothing more can be done, the time is up, or `stop`
-    /// says so.
+    /// Receives until everything is on disk, nothing more can be done, the time is up, or `stop` is
+    /// set.
     ///
     /// # Errors
-    /// [`Error`] if the network or the system fails; an object that fails is told in the summary.
+    /// [`Error`] if the network or the system fails; the summary lists objects that failed.
     pub fn run(
         self,
         stop: &Stop,

@@ -12,9 +12,9 @@ use std::sync::Arc;
 pub enum Ended {
     /// Everything is on disk, or given up.
     Done,
-    /// The time was up, or nothing that can be received was heard for too long.
+    /// The time was up, or nothing that can be received arrived for too long.
     TimeUp,
-    /// Somebody asked.
+    /// The caller stopped it.
     Stopped,
     /// [`Versions::Newer`](crate::Versions::Newer): only versions that are not newer are being sent.
     NothingNew,
@@ -32,7 +32,7 @@ pub struct ReceiveSummary {
     pub ended: Ended,
     /// What was accepted: its hash and version. `None` for plain FLUTE and FCAST.
     pub manifest: Option<(Hash, u64)>,
-    /// Where it stood at the end.
+    /// The progress at the end.
     pub progress: ReceiveProgress,
     /// What was received.
     pub objects: Vec<ObjectReport>,
@@ -42,7 +42,7 @@ pub struct ReceiveSummary {
     pub verified: Option<Verified>,
     /// Why objects were given up.
     pub failures: Vec<Arc<Error>>,
-    /// Sessions that were heard and refused.
+    /// Sessions that were received and refused.
     pub rejections: Vec<(SessionKey, Rejection)>,
     /// What a consumer has taken; `None` where files went to a directory.
     pub delivery: Option<Delivery>,
@@ -51,8 +51,8 @@ pub struct ReceiveSummary {
 /// What a consumer has taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// Bytes, from the first one on: all of them verified.
+    /// Bytes from the beginning, all of them verified.
     pub bytes: u64,
-    /// It has closed its end before it had everything.
+    /// The consumer closed its end before it had everything.
     pub closed: bool,
 }
