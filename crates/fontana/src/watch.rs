@@ -86,8 +86,8 @@ pub struct WatchSummary {
 /// time is up, or `stop` says so.
 ///
 /// # Errors
-/// [`SetupError::NoPublisher`] without a key; [`SetupError::Mark`]; what [`ReceiveSession`] fails
-/// with.
+/// [`SetupError::NoPublisher`](crate::SetupError::NoPublisher) without a key,
+/// [`SetupError::Mark`](crate::SetupError::Mark), and those of [`ReceiveSession`].
 pub fn watch(
     options: &ReceiveWatch,
     stop: &Stop,

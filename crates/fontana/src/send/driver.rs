@@ -1,18 +1,18 @@
 //! Drives a [`Sender`](fontana_proto::Sender): workers read and encode ahead of need, one thread
 //! keeps the pace and waits for nobody.
 
+use super::progress::{SendProgress, SendSummary};
 use super::train::Trains;
-use super::{SendProgress, SendSession, SendSummary};
 use crate::error::Error;
 use crate::outcome::Outcome;
 use crate::stop::Stop;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender as ChannelSender, unbounded};
 use fontana_fec::Esi;
-use fontana_net::Clock;
 use fontana_net::thread::spawn_scoped;
+use fontana_net::{Clock, SendSocket};
 use fontana_proto::{
-    BatchId, BlockId, Destination, Endpoint, Instant, Output, SendDone, SendJob, SenderEvent,
-    SymbolId,
+    BatchId, BlockId, Destination, Endpoint, Instant, Output, SendDone, SendJob, Sender,
+    SenderEvent, SymbolId,
 };
 use fontana_store::ObjectEncoder;
 use fontana_wire::Toi;
@@ -38,13 +38,26 @@ const OBSERVE_EVERY: Duration = Duration::from_millis(200);
 /// How long a stop request may go unnoticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 
+/// What is sent, and with what.
+pub(super) struct Transmission {
+    pub(super) socket: SendSocket,
+    pub(super) sender: Sender,
+    /// Source symbols of the whole content.
+    pub(super) source_symbols: u64,
+    pub(super) encoders: BTreeMap<Toi, ObjectEncoder>,
+    /// Threads that read and encode, and the memory of each in bytes.
+    pub(super) workers: usize,
+    pub(super) worker_bytes: usize,
+}
+
+/// Sends until everything was sent, or `stop` is set.
 pub(super) fn run(
-    session: SendSession,
+    transmission: Transmission,
     stop: &Stop,
     observe: &mut dyn FnMut(&SendProgress<'_>),
 ) -> Result<SendSummary, Error> {
-    let source_symbols = session.source_symbols();
-    let SendSession { socket, mut sender, encoders, workers, worker_bytes, .. } = session;
+    let Transmission { socket, mut sender, source_symbols, encoders, workers, worker_bytes } =
+        transmission;
     let (tasks, queue) = unbounded::<Task>();
     let (finished, done) = unbounded::<Prepared>();
     std::thread::scope(|scope| {

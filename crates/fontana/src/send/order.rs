@@ -1,6 +1,6 @@
 //! How symbols are laid out: how many at a time, and in which order.
 
-use super::{Ordering, SendOptions};
+use super::options::{Ordering, SendOptions};
 use crate::content::Content;
 use crate::memory::{LEAST_VISIT, SenderMemory};
 use fontana_fec::FecScheme;

@@ -10,8 +10,10 @@
 //! # Ok::<(), fontana::Error>(())
 //! ```
 
+use super::checks::{Numbers, check_reach};
+use super::egress::{Egress, FTI_BYTES};
+use super::progress::{SendProgress, SendSummary};
 use super::train::Trains;
-use super::{FTI_BYTES, Numbers, SendProgress, SendSummary, Way, check_reach};
 use crate::error::{Error, SetupError};
 use crate::geometry::Code;
 use crate::outcome::Outcome;
@@ -119,10 +121,10 @@ impl StreamSession {
             return Err(SetupError::OneChannelOnly("a stream").into());
         }
         let name = single_component(&options.name)?;
-        let way = Way::of(&options.reach)?;
-        let symbol_size = way.symbol_size(options.symbol_size, Code::RaptorQ, false)?;
-        let version = way.version;
-        let socket = way.socket(&options.reach)?;
+        let egress = Egress::of(&options.reach)?;
+        let symbol_size = egress.symbol_size(options.symbol_size, Code::RaptorQ, 0)?;
+        let version = egress.version;
+        let socket = egress.socket(&options.reach)?;
         let signer = options.signer.map_or_else(crate::system::generate_key, Ok)?;
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         // 0 is not a TSI in ALC (RFC 5775, section 2.1).
@@ -170,9 +172,9 @@ impl StreamSession {
     /// room for; the reader has a thread of its own, which a read that never returns keeps.
     ///
     /// # Errors
-    /// [`IoError::Send`] if the network refuses for good, [`IoError::Thread`] if a thread cannot be
-    /// started. A reader that fails is told in the summary ([`IoError::Producer`]), and to the
-    /// receivers.
+    /// [`IoError::Send`](crate::IoError::Send) if the network refuses for good,
+    /// [`IoError::Thread`](crate::IoError::Thread) if a thread cannot be started. A reader that fails
+    /// is reported in the summary ([`IoError::Producer`](crate::IoError::Producer)), and to receivers.
     pub fn run(
         self,
         reader: impl Read + Send + 'static,

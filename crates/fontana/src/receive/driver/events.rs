@@ -5,7 +5,7 @@ use crate::error::{Error, TransferError};
 use crate::receive::event::{ObjectReport, ReceiveEvent};
 use crate::receive::options::SILENCE;
 use crate::receive::outcome::Over;
-use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, Verified};
+use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, SessionKey, Verified};
 use fontana_wire::{Printable, Toi};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +15,7 @@ impl Driver<'_, '_> {
         let elapsed = self.elapsed();
         match event {
             ReceiverEvent::Offered(offer) => (self.observe)(ReceiveEvent::Offered(&offer)),
-            ReceiverEvent::Rejected { session, reason } => {
-                // Where only this manifest would do, no other can come.
-                let hopeless = matches!(
-                    reason,
-                    Rejection::BadManifest | Rejection::TooLarge | Rejection::TooFast
-                );
-                if hopeless && self.only_one_manifest {
-                    self.outcome.over = Some(Over::Hopeless);
-                }
-                if reason == Rejection::OldVersion && self.follows {
-                    self.old_version_heard.get_or_insert(elapsed);
-                }
-                self.outcome.rejections.push((session, reason));
-                (self.observe)(ReceiveEvent::Rejected { session, reason });
-            }
+            ReceiverEvent::Rejected { session, reason } => self.on_rejected(session, reason),
             ReceiverEvent::Superseded { .. } => {
                 if self.follows {
                     self.outcome.over.get_or_insert(Over::Superseded);
@@ -72,13 +58,7 @@ impl Driver<'_, '_> {
                 (self.observe)(ReceiveEvent::FileFound { toi, name, bytes: transfer_length });
             }
             ReceiverEvent::FileRefused { toi, content_location, reason } => {
-                let names = [Printable(content_location.as_bytes()).to_string()];
-                let (name, what) = (content_location, reason.to_string());
-                let error = TransferError::Unsupported { name, what }.into();
-                let failures = &mut self.outcome.failures;
-                let error = failures.entry(Scope::Object(toi)).or_insert(Arc::new(error));
-                let error = Some(&**error);
-                (self.observe)(ReceiveEvent::ObjectFailed { toi, names: &names, error });
+                self.on_file_refused(toi, content_location, reason.to_string());
             }
             ReceiverEvent::BlockCorrupt { block, times } => {
                 (self.observe)(ReceiveEvent::Poisoned { toi: block.toi, times });
@@ -114,6 +94,30 @@ impl Driver<'_, '_> {
             }
             ReceiverEvent::BlockSolved { .. } => {}
         }
+    }
+
+    fn on_rejected(&mut self, session: SessionKey, reason: Rejection) {
+        let elapsed = self.elapsed();
+        // Where only this manifest would do, no other can come.
+        let hopeless =
+            matches!(reason, Rejection::BadManifest | Rejection::TooLarge | Rejection::TooFast);
+        if hopeless && self.only_one_manifest {
+            self.outcome.over = Some(Over::Hopeless);
+        }
+        if reason == Rejection::OldVersion && self.follows {
+            self.old_version_heard.get_or_insert(elapsed);
+        }
+        self.outcome.rejections.push((session, reason));
+        (self.observe)(ReceiveEvent::Rejected { session, reason });
+    }
+
+    fn on_file_refused(&mut self, toi: Toi, name: String, what: String) {
+        let names = [Printable(name.as_bytes()).to_string()];
+        let error = TransferError::Unsupported { name, what }.into();
+        let failures = &mut self.outcome.failures;
+        let error = failures.entry(Scope::Object(toi)).or_insert(Arc::new(error));
+        let error = Some(&**error);
+        (self.observe)(ReceiveEvent::ObjectFailed { toi, names: &names, error });
     }
 
     fn object_report(&self, toi: Toi, verified: Verified, elapsed: Duration) -> ObjectReport {

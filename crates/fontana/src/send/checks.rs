@@ -1,0 +1,110 @@
+//! Checks of what a sender is asked for.
+
+use super::egress::{FDT_EXTENSION_BYTES, FTI_BYTES};
+use super::options::SendOptions;
+use crate::error::{Error, SetupError};
+use crate::geometry;
+use crate::memory;
+use crate::reach::Reach;
+use fontana_fec::EncodingId;
+use fontana_proto::MetadataMode;
+use fontana_wire::{CongestionControl, SessionHead, Tsi};
+
+/// Shortest slice of a file: its header has a quarter of that already.
+const MIN_SLICE: u64 = 1024;
+
+/// Refuses options that cannot be met.
+pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
+    if options.files.is_empty() {
+        return Err(SetupError::NothingToSend.into());
+    }
+    if options.metadata != MetadataMode::Manifest
+        && options.code.encoding_id() == EncodingId::EXPANDABLE
+    {
+        return Err(SetupError::CodeOfOurOwn.into());
+    }
+    let yields = options.layering.as_ref().is_some_and(|l| l.scheme.is_controlled());
+    check_reach(&options.reach, options.controlled_network || yields)?;
+    if options.slice_bytes.is_some_and(|bytes| bytes < MIN_SLICE) {
+        return Err(SetupError::Range {
+            what: "the length of a slice in bytes",
+            actual: options.slice_bytes.unwrap_or_default(),
+            allowed: "at least 1024",
+        }
+        .into());
+    }
+    Numbers {
+        rate_bytes_per_second: options.rate_bytes_per_second,
+        tsi: options.tsi,
+        memory: options.memory,
+        symbol_size: options.symbol_size,
+        block_symbols: options.block_symbols,
+    }
+    .check(options.code.max_block_symbols())
+}
+
+/// Refuses a multicast session that leaves this network, unless it is `harmless`: receivers yield to
+/// other traffic, or the caller says that there is none. Unicast hosts are named one by one, and are
+/// not subject to the hop limit.
+pub(super) fn check_reach(reach: &Reach, harmless: bool) -> Result<(), Error> {
+    let Reach { hop_limit, .. } = *reach;
+    if hop_limit > 1 && reach.address().ip().is_multicast() && !harmless {
+        return Err(SetupError::UncontrolledNetwork { hop_limit }.into());
+    }
+    Ok(())
+}
+
+/// The numbers that every kind of sender is given.
+pub(super) struct Numbers {
+    pub(super) rate_bytes_per_second: u64,
+    pub(super) tsi: Option<Tsi>,
+    pub(super) memory: usize,
+    pub(super) symbol_size: Option<u16>,
+    pub(super) block_symbols: u32,
+}
+
+impl Numbers {
+    /// Refuses numbers that are out of range; `longest` is the most source symbols of a block.
+    pub(super) fn check(&self, longest: u32) -> Result<(), Error> {
+        let range = |what, actual, allowed| Err(SetupError::Range { what, actual, allowed }.into());
+        if self.rate_bytes_per_second < 1000 {
+            let bits = self.rate_bytes_per_second * 8;
+            return range("the rate in bits per second", bits, "at least 8000");
+        }
+        if let Some(tsi) = self.tsi
+            && !(1..=u64::from(u32::MAX)).contains(&tsi.0)
+        {
+            return range("the TSI", tsi.0, "1 to 4294967295");
+        }
+        if self.memory < memory::MIN_MEMORY {
+            return range("the memory in bytes", self.memory as u64, "at least 32M");
+        }
+        let least = SessionHead::MAX_SIZE as u16 + FTI_BYTES + FDT_EXTENSION_BYTES;
+        if let Some(size) = self.symbol_size
+            && (size < least || !size.is_multiple_of(4))
+        {
+            let allowed = "a multiple of 4, at least 220";
+            return range("the symbol size", u64::from(size), allowed);
+        }
+        if !(1..=longest).contains(&self.block_symbols) {
+            return range("the block length", self.block_symbols.into(), geometry::block_lengths());
+        }
+        Ok(())
+    }
+}
+
+/// Refuses symbols that are too short for the session head, which grows with each layer.
+pub(super) fn check_head_room(
+    congestion_control: &CongestionControl,
+    symbol_size: u16,
+) -> Result<(), Error> {
+    let least = SessionHead::MAX_SIZE
+        + congestion_control.parameter_size()
+        + usize::from(FTI_BYTES + FDT_EXTENSION_BYTES);
+    if usize::from(symbol_size) < least {
+        let (what, actual) = ("the symbol size", u64::from(symbol_size));
+        let allowed = "at least 220, and 4 more for each layer that is listed";
+        return Err(SetupError::Range { what, actual, allowed }.into());
+    }
+    Ok(())
+}

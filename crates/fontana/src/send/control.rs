@@ -1,0 +1,87 @@
+//! The control objects of a session: session head, manifest, file delivery table, FCAST descriptor.
+
+use super::egress::{FDT_EXTENSION_BYTES, FTI_BYTES};
+use super::options::SendOptions;
+use crate::content::Content;
+use crate::error::Error;
+use crate::geometry::{self, Code};
+use fontana_fec::Oti;
+use fontana_proto::{ControlObject, MetadataMode};
+use fontana_wire::{
+    CongestionControl, ContentKind, FdtExtension, Hash, InstanceId, ObjectRef, SessionHead, Toi,
+};
+use std::num::NonZeroU64;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a file delivery table stays valid. The session does not outlive it.
+const FDT_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Session head, manifest and file delivery table; only the last for plain FLUTE, and for FCAST the
+/// descriptor of the carousel.
+pub(super) fn control_objects(
+    options: &SendOptions,
+    congestion_control: &CongestionControl,
+    content: &Content,
+    manifest: &[u8],
+    manifest_hash: Hash,
+    symbol_size: u16,
+) -> Result<Vec<ControlObject>, Error> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut control = Vec::new();
+    if options.metadata == MetadataMode::Fcast {
+        let (toi, descriptor) = content.carousel();
+        // Packets of content have EXT_FTI, too.
+        let oti = plain_control_oti(options.code, descriptor.len() as u64, symbol_size);
+        control.push(ControlObject::new(toi, oti, &descriptor, None, 1)?);
+        return Ok(control);
+    }
+    let is_plain = options.metadata == MetadataMode::Flute;
+    let size = symbol_size - FTI_BYTES;
+    let manifest_oti = geometry::control_oti(manifest.len() as u64, size);
+    if !is_plain {
+        let head = SessionHead {
+            instance: InstanceId(crate::system::random_bytes()?),
+            manifest_version: options.manifest_version,
+            kind: ContentKind::Manifest,
+            manifest: ObjectRef {
+                toi: Toi::MANIFEST.0 as u32,
+                oti: manifest_oti,
+                hash: manifest_hash,
+            },
+            expires_unix_seconds: None,
+            rate_bytes_per_second: NonZeroU64::new(options.rate_bytes_per_second),
+            congestion_control: congestion_control.clone(),
+        };
+        let mut bytes = head.emit(options.signer.as_ref());
+        bytes.resize(usize::from(size), 0);
+        let oti = geometry::control_oti(bytes.len() as u64, size);
+        control.push(ControlObject::new(Toi::HEAD, oti, &bytes, None, 2)?);
+        control.push(ControlObject::new(Toi::MANIFEST, manifest_oti, manifest, None, 4)?);
+    }
+    let table = content.file_delivery_table(now + FDT_LIFETIME).emit();
+    let (length, size) = (table.len() as u64, size - FDT_EXTENSION_BYTES);
+    let oti = match is_plain {
+        true => plain_control_oti(options.code, length, size),
+        false => geometry::control_oti(length, size),
+    };
+    let extension = FdtExtension {
+        version: FdtExtension::FLUTE_VERSION,
+        // Another life of a sender with the same TSI has another table (RFC 6726, section 3.4.1).
+        instance_id: now.as_secs() as u32 & FdtExtension::MAX_INSTANCE_ID,
+    };
+    let rhythm = if is_plain { 1 } else { 4 };
+    control.push(ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?);
+    if let Some((tois, oti)) = content.empty_files() {
+        control.push(ControlObject::empty_files(&tois, oti, rhythm));
+    }
+    Ok(control)
+}
+
+/// The parameters of a control object for other programs: a session without RaptorQ has none for its
+/// control objects either, as its receivers may not know it.
+fn plain_control_oti(code: Code, length: u64, symbol_size: u16) -> Oti {
+    match code {
+        Code::RaptorQ => geometry::control_oti(length, symbol_size),
+        _ => geometry::object_oti(Code::None, length, symbol_size, 1 << 16),
+    }
+}

@@ -1,0 +1,64 @@
+//! Where packets leave this host, and how large they are.
+
+use crate::error::Error;
+use crate::geometry::Code;
+use crate::reach::Reach;
+use fontana_net::{ChannelAddress, Interface, IpVersion, SendConfig, SendSocket};
+
+/// Bytes of our packets' LCT header, with 32-bit TSI and TOI; the FEC payload id follows.
+const LCT_HEADER_BYTES: usize = 16;
+/// Bytes kept free in every packet for authentication (RFC 6584: 4 + 4 + 16, or an AEAD tag and a
+/// counter), so that switching it on does not change the geometry of the content.
+const AUTHENTICATION_BYTES: usize = 36;
+/// What EXT_FTI adds to a header; EXT_FDT adds 4 more.
+pub(super) const FTI_BYTES: u16 = 16;
+pub(super) const FDT_EXTENSION_BYTES: u16 = 4;
+
+/// Where packets leave this host.
+pub(super) struct Egress {
+    interface: Interface,
+    pub(super) version: IpVersion,
+}
+
+impl Egress {
+    pub(super) fn of(reach: &Reach) -> Result<Self, Error> {
+        let interface = reach.interface()?;
+        Ok(Self { interface, version: IpVersion::of(reach.address().ip()) })
+    }
+
+    /// Bytes of a symbol: `wanted`, or as many as fit in a packet beside `extension_bytes` of header extensions.
+    pub(super) fn symbol_size(
+        &self,
+        wanted: Option<u16>,
+        code: Code,
+        extension_bytes: u16,
+    ) -> Result<u16, Error> {
+        wanted.map_or_else(
+            || {
+                let header = LCT_HEADER_BYTES
+                    + usize::from(extension_bytes)
+                    + fontana_wire::payload_id_size(code.encoding_id());
+                let (mtu, reserved) = (self.interface.mtu, AUTHENTICATION_BYTES);
+                let size = fontana_net::symbol_size_for(mtu, self.version, header, reserved)?;
+                Ok(size as u16)
+            },
+            Ok,
+        )
+    }
+
+    /// Bytes of a packet of content on the wire.
+    pub(super) fn packet_bytes(&self, symbol_size: u16, code: Code) -> u16 {
+        let payload_id = fontana_wire::payload_id_size(code.encoding_id());
+        let headers = self.version.header_size() + LCT_HEADER_BYTES + payload_id;
+        symbol_size.saturating_add(headers as u16)
+    }
+
+    pub(super) fn socket(&self, reach: &Reach) -> Result<SendSocket, Error> {
+        let destinations = reach.destinations(&self.interface)?;
+        let config = match &destinations[..] {
+            [ChannelAddress::Unicast(hosts)] => SendConfig::unicast(vec![hosts.clone()]),
+            _ => SendConfig::new(&self.interface, destinations),
+        };
+        Ok(SendSocket::new(&SendConfig { hop_limit: reach.hop_limit, ..config })?)
+    }
+}
