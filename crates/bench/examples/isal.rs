@@ -1,12 +1,14 @@
-//! Fontana's Cauchy code beside ISA-L's `ec_encode_data` on the same shapes, in turns, on one thread.
+//! Fontana's Cauchy code beside ISA-L's `ec_encode_data` on the same shapes, in turns, on one
+//! thread.
 //!
 //! ```sh
 //! apt-get install libisal-dev
 //! cargo run --release -p fontana-bench --features isal --example isal
 //! ```
 //!
-//! For *encode* both have what they can have beforehand: a plan, and tables. For *decode* neither: ISA-L's
-//! way is to invert `k x k`, to make tables of the rows of what was lost, and to encode with them.
+//! For *encode* both have what they can have beforehand: a plan, and tables. For *decode* neither:
+//! ISA-L's way is to invert `k x k`, to make tables of the rows of what was lost, and to encode
+//! with them.
 #![allow(
     unsafe_code,
     clippy::unwrap_used,
@@ -75,7 +77,8 @@ struct Shape {
     repair: usize,
     source: Vec<u8>,
     lost: Vec<usize>,
-    /// Symbols that a decoder has: the source symbols that were not lost, and as many repair symbols.
+    /// Symbols that a decoder has: the source symbols that were not lost, and as many repair
+    /// symbols.
     received: Vec<usize>,
     scheme: FecScheme,
 }

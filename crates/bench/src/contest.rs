@@ -1,6 +1,6 @@
 //! Measuring contestants fairly: in turns, so that whatever else the machine does hits all of them,
-//! and by the processor time of the thread, so that it does not count as theirs. All of them work on
-//! one thread.
+//! and by the processor time of the thread, so that it does not count as theirs. All of them work
+//! on one thread.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;

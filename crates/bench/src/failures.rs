@@ -80,8 +80,8 @@ impl Random {
     }
 }
 
-/// The interval of Clopper and Pearson at 95 %: the rates with which so many failures or more, and so
-/// many or fewer, still have a chance of 2.5 %.
+/// The interval of Clopper and Pearson at 95 %: the rates with which so many failures or more, and
+/// so many or fewer, still have a chance of 2.5 %.
 fn interval(failures: u64, trials: u64) -> (f64, f64) {
     let low = if failures == 0 {
         0.0

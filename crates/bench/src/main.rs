@@ -1,11 +1,11 @@
 //! Fontana's codes beside those of others, measured in one process, in turns.
 //!
 //! `cargo run --release -p fontana-bench -- codes [--json] [--code NAME] [--k K] [--scenario NAME]`;
-//! `cargo bench -p fontana-fec` is the same program. `-- failures` counts failures instead. What the figures mean, and what they were when
-//! they were read, is in `docs/benchmarks.md`.
+//! `cargo bench -p fontana-fec` is the same program. `-- failures` counts failures instead. What
+//! the figures mean, and what they were when they were read, is in `docs/benchmarks.md`.
 //!
-//! The peers allocate their results anew each time, and with glibc's defaults most of that time goes
-//! to the kernel. For a comparison of the codes, set `MALLOC_TRIM_THRESHOLD_=4000000000` and
+//! The peers allocate their results anew each time, and with glibc's defaults most of that time
+//! goes to the kernel. For a comparison of the codes, set `MALLOC_TRIM_THRESHOLD_=4000000000` and
 //! `MALLOC_MMAP_THRESHOLD_=4000000000` in the environment.
 
 #![allow(

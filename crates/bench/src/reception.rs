@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Recovered symbols are written this many at a time, as a receiver does.
 const BATCH: usize = 16_000;
 
-/// Of a Tornado code any symbols, of LT repair symbols, of others half of the source symbols and then
-/// repair symbols.
+/// Of a Tornado code any symbols, of LT repair symbols, of others half of the source symbols and
+/// then repair symbols.
 pub(crate) struct Reception<'a> {
     scheme: FecScheme,
     workload: &'a Workload,

@@ -15,8 +15,8 @@ pub(crate) enum Scenario {
     /// All source symbols, of which `lost` in a hundred, evenly spread, are replaced by repair
     /// symbols; planning included.
     Decode { lost: u32 },
-    /// From as many symbols as it takes: for codes of which no `k` symbols suffice, or without source
-    /// symbols. Planning included.
+    /// From as many symbols as it takes: for codes of which no `k` symbols suffice, or without
+    /// source symbols. Planning included.
     Receive,
     /// Of this, planning.
     ReceiveIds,

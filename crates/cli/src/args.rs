@@ -167,10 +167,10 @@ pub(crate) struct ReceiveArguments {
     pub(crate) output: PathBuf,
     /// Where a stream, or the session's only file, goes: standard output (-), a device, or a file
     ///
-    /// To standard output, every byte is verified before it is written, and nothing follows a gap; all
-    /// messages go to standard error then, events (--json) too. A device that is not in use is
-    /// written in place, after it was confirmed (--yes), and all of it is read back before success is
-    /// said; so is a file, which must not be there without --overwrite.
+    /// To standard output, every byte is verified before it is written, and nothing follows a gap;
+    /// all messages go to standard error then, events (--json) too. A device that is not in use is
+    /// written in place, after it was confirmed (--yes), and all of it is read back before success
+    /// is said; so is a file, which must not be there without --overwrite.
     #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
           conflicts_with_all = ["output", "flute", "fcast", "only", "skip_existing", "list", "watch"])]
     pub(crate) to: Option<PathBuf>,
@@ -213,9 +213,10 @@ pub(crate) struct ReceiveArguments {
     /// Take every newer version of the publisher, until told to stop
     ///
     /// The directory remembers the newest version (.fontana-mark-KEY), and what is not newer is not
-    /// taken, also after a restart. Files that earlier versions have brought are replaced, of others
-    /// only with --overwrite; files that a newer version does not have any more stay. Implies
-    /// --skip-existing. A manifest= of the ticket counts for nothing then. See docs/watch.md.
+    /// taken, also after a restart. Files that earlier versions have brought are replaced, of
+    /// others only with --overwrite; files that a newer version does not have any more stay.
+    /// Implies --skip-existing. A manifest= of the ticket counts for nothing then. See
+    /// docs/watch.md.
     #[arg(long, conflicts_with_all = ["flute", "fcast", "list", "once", "any_version"])]
     pub(crate) watch: bool,
     /// With --watch: end after N versions
@@ -226,10 +227,10 @@ pub(crate) struct ReceiveArguments {
     pub(crate) look_every: Duration,
     /// Run PROGRAM when everything is complete and verified, with --watch for every version
     ///
-    /// Takes the rest of the command line: PROGRAM and its arguments, as they are, without a shell. What
-    /// was received is in its environment (FONTANA_DIRECTORY, FONTANA_MANIFEST, FONTANA_VERSION,
-    /// FONTANA_VERIFIED, FONTANA_FILES, FONTANA_BYTES, FONTANA_SESSION, FONTANA_LABEL). It is waited
-    /// for; if it fails, the exit code is 5.
+    /// Takes the rest of the command line: PROGRAM and its arguments, as they are, without a shell.
+    /// What was received is in its environment (FONTANA_DIRECTORY, FONTANA_MANIFEST,
+    /// FONTANA_VERSION, FONTANA_VERIFIED, FONTANA_FILES, FONTANA_BYTES, FONTANA_SESSION,
+    /// FONTANA_LABEL). It is waited for; if it fails, the exit code is 5.
     #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
           conflicts_with = "list", value_hint = ValueHint::ExecutablePath)]
     pub(crate) exec: Vec<OsString>,
@@ -304,8 +305,8 @@ pub(crate) struct ReceiveArguments {
 
 /// List or discard what interrupted receptions have left
 ///
-/// A receiver that is started again with the same directory goes on with it by itself: nothing has to
-/// be done for that.
+/// A receiver that is started again with the same directory goes on with it by itself: nothing has
+/// to be done for that.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana resume                          list what was interrupted here

@@ -33,8 +33,8 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// `stop` is set when standard output is closed: a session whose reader has gone has no purpose.
-    /// `carries_data`: standard output is for what is received.
+    /// `stop` is set when standard output is closed: a session whose reader has gone has no
+    /// purpose. `carries_data`: standard output is for what is received.
     pub(crate) fn new(json: bool, quiet: bool, carries_data: bool, stop: &Stop) -> Self {
         let terminals = io::stderr().is_terminal() && (carries_data || io::stdout().is_terminal());
         let target = if terminals && !json && !quiet {

@@ -1,9 +1,9 @@
 //! A program that is run when something is complete (`--exec`).
 //!
-//! It gets its arguments as they were typed: there is no shell, and nothing that came from the network
-//! is ever an argument. What was received is told in the environment, in raw bytes. Its standard input
-//! is empty, and what it prints goes to standard error, so that standard output stays ours. It is
-//! waited for, for as long as it takes.
+//! It gets its arguments as they were typed: there is no shell, and nothing that came from the
+//! network is ever an argument. What was received is told in the environment, in raw bytes. Its
+//! standard input is empty, and what it prints goes to standard error, so that standard output
+//! stays ours. It is waited for, for as long as it takes.
 
 use crate::failure::Failure;
 use fontana::{Outcome, ReceiveSummary, SessionKey, wire::Manifest};

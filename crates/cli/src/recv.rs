@@ -127,7 +127,8 @@ fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
     }
     let named = arguments.interface.interface.clone();
     options.reach.interface = named.or_else(|| own_interface(arguments.ticket.as_ref()?));
-    // There is nothing to choose by: plain FLUTE and FCAST sessions say too little about themselves.
+    // There is nothing to choose by: plain FLUTE and FCAST sessions say too little about
+    // themselves.
     let takes_first = arguments.ticket.is_some()
         || arguments.key.is_some()
         || arguments.yes

@@ -30,8 +30,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 /// Compares our codes with those of others, and is not part of any program that is shipped.
 const NEVER_SHIPPED: &str = "fontana-bench";
 
-/// Crates that tests may use and the program may not: ours with bytes for tests, and those of others
-/// that panic on malformed input or are only here to compare with.
+/// Crates that tests may use and the program may not: ours with bytes for tests, and those of
+/// others that panic on malformed input or are only here to compare with.
 const NEVER_LINKED: &[&str] = &["fontana-testing", "raptorq", "flute", "reed-solomon-simd"];
 
 fn normal_dependencies() -> BTreeMap<String, Vec<String>> {

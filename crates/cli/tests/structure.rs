@@ -79,8 +79,8 @@ impl Crate {
         owners.into_iter().find(|module| self.files.contains_key(module)).unwrap_or_default()
     }
 
-    /// Which files each file imports, but not those above it: a child module may take from its parent
-    /// what the parent keeps private to its folder.
+    /// Which files each file imports, but not those above it: a child module may take from its
+    /// parent what the parent keeps private to its folder.
     fn arrows(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let arrows = |module: &Module| {
             let owners = self.imports(module).into_iter().map(|path| self.owner(&path));

@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// A FEC scheme with its parameters: implemented on each code's page.
 ///
 /// Wherever a method takes `source_symbols`, the caller has checked that they are 1 to
-/// [`CodeProfile::max_source_symbols`]; for other numbers a profile says something, but a decoder or
-/// a plan may panic.
+/// [`CodeProfile::max_source_symbols`]; for other numbers a profile says something, but a decoder
+/// or a plan may panic.
 pub(crate) trait Code {
     /// What is the same for all blocks.
     fn profile(&self) -> CodeProfile;
@@ -74,8 +74,8 @@ pub struct BlockProfile {
     /// Most symbols other than source symbols that a decoder has a use for.
     pub max_repair_symbols: u32,
     /// Bytes that a decoder takes before it has its plan: what the symbols of an honest sender make
-    /// it grow to; numbers that a hostile sender chose make it at most four times as much. `None` for
-    /// codes whose decoders only note which symbols are available.
+    /// it grow to; numbers that a hostile sender chose make it at most four times as much. `None`
+    /// for codes whose decoders only note which symbols are available.
     pub decoder_memory: Option<u64>,
     /// A budget for [`IdDecoder::solve`] that symbols chosen by an honest sender practically never
     /// exhaust, and that still ends a hostile choice soon: four to ten times the usual work, well

@@ -19,7 +19,8 @@ pub trait IdDecoder: Send {
 
     /// Tries to find a plan that recovers the block, spending at most about `budget`.
     ///
-    /// Trying again is always allowed; elimination then starts over, while peeling goes on. So after
+    /// Trying again is always allowed; elimination then starts over, while peeling goes on. So
+    /// after
     /// [`Progress::OutOfBudget`] let the budget or the number of symbols grow by a factor. A block
     /// that was solved is solved in the same way again: who is short of memory need not keep the
     /// plan.

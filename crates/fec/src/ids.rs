@@ -1,7 +1,7 @@
 //! Names of codes, source blocks and encoding symbols.
 
-/// FEC Encoding ID: names a FEC scheme, and with it the formats of its parameters and of its payload
-/// ids (RFC 5052, section 9).
+/// FEC Encoding ID: names a FEC scheme, and with it the formats of its parameters and of its
+/// payload ids (RFC 5052, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EncodingId(pub u8);
 
@@ -12,8 +12,8 @@ impl EncodingId {
     pub const RFC_5510: Self = Self(5);
     /// RaptorQ (RFC 6330).
     pub const RAPTORQ: Self = Self(6);
-    /// Small Block, Large Block and Expandable FEC Codes (RFC 5445, section 4): a FEC Instance ID tells
-    /// them apart.
+    /// Small Block, Large Block and Expandable FEC Codes (RFC 5445, section 4): a FEC Instance ID
+    /// tells them apart.
     pub const EXPANDABLE: Self = Self(128);
     /// Small Block Systematic FEC Codes (RFC 5445, section 5): a FEC Instance ID tells them apart.
     pub const SMALL_BLOCK: Self = Self(129);

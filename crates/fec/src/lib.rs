@@ -1,11 +1,11 @@
 //! Erasure codes: a source block in, encoding symbols out, and back.
 //!
-//! A code works in two steps. On *ids* it finds out whether the symbols that arrived suffice and how
-//! to combine them: an [`IdDecoder`] takes ESIs and answers with a [`Plan`]. On *bytes* the plan is
-//! then executed, over as many columns at a time as the caller has memory for. An encoder is the plan
-//! of a block whose source symbols are all available. Two ends that hold the same [`Oti`] give every
-//! symbol the same name. Nothing here reads a clock, starts a thread or draws a random number, and
-//! nothing that a peer sends can make it panic.
+//! A code works in two steps. On *ids* it finds out whether the symbols that arrived suffice and
+//! how to combine them: an [`IdDecoder`] takes ESIs and answers with a [`Plan`]. On *bytes* the
+//! plan is then executed, over as many columns at a time as the caller has memory for. An encoder
+//! is the plan of a block whose source symbols are all available. Two ends that hold the same
+//! [`Oti`] give every symbol the same name. Nothing here reads a clock, starts a thread or draws a
+//! random number, and nothing that a peer sends can make it panic.
 //!
 //! ```
 //! use fontana_fec::codes::raptorq::RaptorQ;

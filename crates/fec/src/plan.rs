@@ -22,19 +22,20 @@ pub use recovered::Recovered;
 /// How to compute a source block's lost symbols, or all its intermediate symbols, from certain
 /// encoding symbols: a straight-line program, made on ids alone.
 ///
-/// It is immutable, does not depend on the size of symbols, and one plan serves any number of blocks
-/// of which the same symbols are available. [`recover`](Self::recover) is what a receiver calls,
+/// It is immutable, does not depend on the size of symbols, and one plan serves any number of
+/// blocks of which the same symbols are available. [`recover`](Self::recover) is what a receiver
+/// calls,
 /// [`execute`](Self::execute) what a sender calls. Both take
 ///
 /// * `width`: the bytes of a symbol, or of a slice of it. The codes are linear in every byte
 ///   position, so a caller short of memory can make several passes over parts of the symbols. Of
 ///   [`ReedSolomonCode::Cauchy16`](crate::codes::reed_solomon::ReedSolomonCode::Cauchy16) two bytes
 ///   are one position, so there the slice starts and ends at an even byte.
-/// * `source`: where the bytes of the [`inputs`](Self::inputs) come from, each of which is asked for
-///   once, in order. It is a closure that reads a symbol, or [`Lent`](crate::Lent) symbols that are
-///   in memory.
-/// * `scratch`: memory that another block has left, which saves the time to allocate and to clear it.
-///   It is gone after an error.
+/// * `source`: where the bytes of the [`inputs`](Self::inputs) come from, each of which is asked
+///   for once, in order. It is a closure that reads a symbol, or [`Lent`](crate::Lent) symbols that
+///   are in memory.
+/// * `scratch`: memory that another block has left, which saves the time to allocate and to clear
+///   it. It is gone after an error.
 pub struct Plan {
     ids: PlanIds,
     program: Box<dyn Program>,
@@ -75,7 +76,8 @@ pub(crate) trait Program: Send + Sync {
         self.memory(ids, width)
     }
 
-    /// Computes what the lost symbols are made of: the intermediate symbols if there is no shorter way.
+    /// Computes what the lost symbols are made of: the intermediate symbols if there is no shorter
+    /// way.
     fn recover(&self, ids: &PlanIds, run: Run<'_>) -> Result<Stripes, LoadError> {
         self.execute(ids, run)
     }
@@ -95,8 +97,8 @@ pub(crate) struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// `rows` rows into which the symbols with these ESIs were loaded, each into the row beside it, and
-    /// zeros where there is none.
+    /// `rows` rows into which the symbols with these ESIs were loaded, each into the row beside it,
+    /// and zeros where there is none.
     pub(crate) fn load(
         self,
         rows: usize,
@@ -117,8 +119,8 @@ pub(crate) struct Rows<'r> {
     pub(crate) symbols: &'r Stripes,
 }
 
-/// Bytes of `rows` rows and, of one stripe, `scratch_rows` more, for symbols of `width` bytes of which
-/// `inputs` are loaded.
+/// Bytes of `rows` rows and, of one stripe, `scratch_rows` more, for symbols of `width` bytes of
+/// which `inputs` are loaded.
 pub(crate) fn memory(rows: usize, scratch_rows: usize, inputs: usize, width: usize) -> usize {
     let lines = width.div_ceil(LINE);
     let rows = rows * lines + scratch_rows * lines.min(MAX_STRIPE_LINES);
@@ -147,8 +149,8 @@ impl Plan {
     }
 
     /// Bytes that [`execute`](Self::execute) allocates for symbols of `width` bytes, and that the
-    /// [`Intermediate`] it returns keeps. If the expensive part of the plan is not made yet, this makes
-    /// it first.
+    /// [`Intermediate`] it returns keeps. If the expensive part of the plan is not made yet, this
+    /// makes it first.
     pub fn memory(&self, width: usize) -> usize {
         self.program.memory(&self.ids, width)
     }
@@ -186,7 +188,8 @@ impl Plan {
         self.program.recovery_memory(&self.ids, width)
     }
 
-    /// Computes the [`lost`](Self::lost) symbols: what a receiver wants. That may be far cheaper than
+    /// Computes the [`lost`](Self::lost) symbols: what a receiver wants. That may be far cheaper
+    /// than
     /// [`execute`](Self::execute), and may take less memory.
     ///
     /// # Errors

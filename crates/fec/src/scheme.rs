@@ -83,8 +83,8 @@ impl FecScheme {
 
     /// The plan of a block of `source_symbols` that are all available: an encoder's.
     ///
-    /// What is expensive about it is done when it is executed first; [`PlanCache::source_plan`] shares
-    /// that among blocks.
+    /// What is expensive about it is done when it is executed first; [`PlanCache::source_plan`]
+    /// shares that among blocks.
     ///
     /// # Errors
     /// [`BlockLengthError`] if the code has no such block.
@@ -152,8 +152,8 @@ impl PlanCache {
         Ok(scheme.code().source_plan(source_symbols, Some(self)))
     }
 
-    /// An empty decoder for a block of `source_symbols`, which uses the plan of the full block where
-    /// that is the faster way, and shares it.
+    /// An empty decoder for a block of `source_symbols`, which uses the plan of the full block
+    /// where that is the faster way, and shares it.
     ///
     /// # Errors
     /// [`BlockLengthError`] if the code has no such block.

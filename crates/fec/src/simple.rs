@@ -45,8 +45,8 @@ pub enum SymbolError {
 #[error("encoding symbol {esi} is needed and not available", esi = .0.0)]
 pub struct MissingSymbol(pub Esi);
 
-/// Encodes a block: any encoding symbol can be made of the result. Zeros are added to the last source
-/// symbol if it is short.
+/// Encodes a block: any encoding symbol can be made of the result. Zeros are added to the last
+/// source symbol if it is short.
 ///
 /// # Errors
 /// [`BlockError`] if the code has no such block.
@@ -106,9 +106,9 @@ impl BlockDecoder {
         })
     }
 
-    /// Takes an encoding symbol, and returns the block once it is complete; `None` before and after.
-    /// An attempt to decode spends at most the budget of the code ([`BlockProfile::work`]); if that
-    /// does not suffice, another attempt follows with the next symbol.
+    /// Takes an encoding symbol, and returns the block once it is complete; `None` before and
+    /// after. An attempt to decode spends at most the budget of the code ([`BlockProfile::work`]);
+    /// if that does not suffice, another attempt follows with the next symbol.
     ///
     /// [`BlockProfile::work`]: crate::BlockProfile::work
     ///
@@ -138,12 +138,12 @@ impl BlockDecoder {
     }
 }
 
-/// The source symbols of a block, one after the other, from symbols in memory: `symbol` returns those
-/// that are available, and zeros are added to short ones.
+/// The source symbols of a block, one after the other, from symbols in memory: `symbol` returns
+/// those that are available, and zeros are added to short ones.
 ///
 /// # Errors
-/// [`MissingSymbol`] if one that `plan` needs is not available, or a source symbol that the plan does
-/// not recover.
+/// [`MissingSymbol`] if one that `plan` needs is not available, or a source symbol that the plan
+/// does not recover.
 pub fn decode_block<'s>(
     plan: &Arc<Plan>,
     symbol_size: usize,

@@ -31,8 +31,8 @@ pub(crate) struct ContentOptions<'a> {
     pub(crate) symbol_size: u16,
     pub(crate) block_symbols: u32,
     pub(crate) version: u64,
-    /// For receivers of plain FLUTE and FCAST: nothing but files, and none of them beside another in an
-    /// object.
+    /// For receivers of plain FLUTE and FCAST: nothing but files, and none of them beside another
+    /// in an object.
     pub(crate) plain: bool,
     pub(crate) workers: usize,
 }
@@ -153,8 +153,8 @@ fn hash_blocks(objects: &[ContentObject], workers: usize) -> Result<Vec<Vec<Hash
     Ok(hashes)
 }
 
-/// What `work` makes of the numbers below `count`, in their order, on `workers` threads; or the first
-/// error that one of them met.
+/// What `work` makes of the numbers below `count`, in their order, on `workers` threads; or the
+/// first error that one of them met.
 fn in_parallel<T: Send>(
     count: usize,
     workers: usize,

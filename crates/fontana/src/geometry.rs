@@ -20,14 +20,14 @@ pub const DEFAULT_BLOCK_SYMBOLS: u32 = 10_000;
 const REED_SOLOMON_MAX_BLOCK_SYMBOLS: u32 = MAX_N as u32 - 1;
 /// Encoding symbols of a Reed-Solomon block.
 const MAX_N: u16 = ReedSolomonCode::Rfc5510.max_encoding_symbols();
-/// Half of the symbols are repair symbols, so that one cycle is enough while less than half of it is
-/// lost.
+/// Half of the symbols are repair symbols, so that one cycle is enough while less than half of it
+/// is lost.
 const REED_SOLOMON_BLOCK_SYMBOLS: u32 = 128;
 /// As many blocks as No-Code has are enough for 11 GB, and no more than a receiver is ready to keep
 /// account of.
 const REED_SOLOMON_MAX_BLOCKS: u32 = 1 << 16;
-/// Fewer source symbols than this take so many more in Tornado or LT (a tenth at a thousand, as many
-/// again at twenty) that the one short block would keep all receivers waiting.
+/// Fewer source symbols than this take so many more in Tornado or LT (a tenth at a thousand, as
+/// many again at twenty) that the one short block would keep all receivers waiting.
 const SPARSE_MIN_SYMBOLS: u32 = 1_000;
 /// Which sums of LT: any number is as good, and senders of one object have to agree.
 const SPARSE_SEED: u64 = 0;
@@ -111,8 +111,8 @@ pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
 
 /// The parameters of an object of `length` bytes, at most [`max_object_size`], whose blocks have
 /// about `block_symbols` source symbols: more if there would be too many blocks, and with
-/// Reed-Solomon 128 if that is more than its blocks can have. Objects too short for a block of Tornado
-/// or LT are sent with RaptorQ.
+/// Reed-Solomon 128 if that is more than its blocks can have. Objects too short for a block of
+/// Tornado or LT are sent with RaptorQ.
 pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbols: u32) -> Oti {
     let total = length.div_ceil(u64::from(symbol_size.max(1)));
     let is_short = total < SPARSE_MIN_SYMBOLS.min(block_symbols).into();
@@ -157,8 +157,8 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
     Oti { transfer_length: length, symbol_size, scheme }
 }
 
-/// With Tornado or LT, of `total` source symbols: the limit of a block's length, and the length that
-/// blocks have. What the sums are made for is that, not the limit.
+/// With Tornado or LT, of `total` source symbols: the limit of a block's length, and the length
+/// that blocks have. What the sums are made for is that, not the limit.
 fn sparse_blocks(code: Code, total: u64, block_symbols: u32) -> (u32, u32) {
     let least = total.div_ceil(code.max_blocks().into()).max(1);
     let longest = u64::from(code.max_block_symbols());
@@ -258,7 +258,8 @@ mod tests {
                 1_000 * u32::from(stretch_factor)
             );
         }
-        // A symbol less, and a code that is of no use for so few; unless such blocks were asked for.
+        // A symbol less, and a code that is of no use for so few; unless such blocks were asked
+        // for.
         let ids = |length, block_symbols| {
             [Code::Tornado(TornadoCode::Z), Code::Lt].map(|code| {
                 object_oti(code, length, 1344, block_symbols).scheme.profile().encoding_id.0

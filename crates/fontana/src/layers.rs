@@ -10,8 +10,9 @@ use fontana_wire::{CongestionControl, LayerRates};
 pub struct Layering {
     /// What decides.
     pub scheme: LayeringScheme,
-    /// Bytes per second of each layer, the lowest first. Empty: each layer doubles what the layers below
-    /// it have together (1, 1, 2, 4, ...), and all have the session's rate. WEBRC lays out its own.
+    /// Bytes per second of each layer, the lowest first. Empty: each layer doubles what the layers
+    /// below it have together (1, 1, 2, 4, ...), and all have the session's rate. WEBRC lays out
+    /// its own.
     pub rates_bytes_per_second: Vec<u64>,
 }
 

@@ -38,8 +38,8 @@ impl SenderMemory {
 }
 
 /// Bytes of a stream's fragments, at most. Eight times as many are held: what is read ahead, a
-/// fragment that is cut, one that is encoded (twice: as bytes and as intermediate symbols), one that
-/// waits, two that are sent, and the repair symbols of those before them.
+/// fragment that is cut, one that is encoded (twice: as bytes and as intermediate symbols), one
+/// that waits, two that are sent, and the repair symbols of those before them.
 pub(crate) fn fragment_bytes(memory: usize) -> usize {
     usable(memory.max(MIN_MEMORY)) / 9
 }

@@ -16,8 +16,8 @@ pub const DEFAULT_GROUP: SocketAddr =
 pub struct Reach {
     /// A multicast group and port; or a broadcast address; or hosts that get a copy each.
     pub to: Vec<SocketAddr>,
-    /// The groups of the session's channels, that of channel 0 being the one in `to`. For a receiver:
-    /// the only groups that it will join.
+    /// The groups of the session's channels, that of channel 0 being the one in `to`. For a
+    /// receiver: the only groups that it will join.
     pub channels: ChannelGroups,
     /// The interface; chosen by the routing table if not named.
     pub interface: Option<InterfaceSelector>,

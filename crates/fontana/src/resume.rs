@@ -21,9 +21,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A reception that was interrupted, or is running.
 #[derive(Clone, Debug)]
 pub struct Interrupted {
-    /// Names it in its directory: the hash of its manifest, or, for plain FLUTE and FCAST, the session.
+    /// Names it in its directory: the hash of its manifest, or, for plain FLUTE and FCAST, the
+    /// session.
     pub tag: String,
-    /// What is being received; `None` for plain FLUTE and FCAST, and if it was not written down whole.
+    /// What is being received; `None` for plain FLUTE and FCAST, and if it was not written down
+    /// whole.
     pub manifest: Option<Manifest>,
     /// Source symbols that need not be received any more; 0 without a manifest.
     pub symbols: u64,
@@ -68,8 +70,8 @@ fn open(path: &Path) -> Result<TargetDirectory, Error> {
     }
 }
 
-/// The manifest of this hash, if an earlier receiver has left it, and the hash: a large one need not
-/// be received in every life.
+/// The manifest of this hash, if an earlier receiver has left it, and the hash: a large one need
+/// not be received in every life.
 pub(crate) fn known_manifest(
     target: &TargetDirectory,
     hash: Hash,

@@ -24,7 +24,8 @@ pub struct StdinCopy {
 }
 
 impl StdinCopy {
-    /// Reads to the end, into a file on the disk of `directory`, which must have room for all of it.
+    /// Reads to the end, into a file on the disk of `directory`, which must have room for all of
+    /// it.
     ///
     /// # Errors
     /// [`IoError::System`] if the file cannot be created or written; [`IoError::Producer`] if

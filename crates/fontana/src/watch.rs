@@ -13,12 +13,12 @@
 //! # Ok::<(), fontana::Error>(())
 //! ```
 //!
-//! Versions count upwards. A directory has a high-water mark (`watch/mark.rs`), which outlives restarts: a
-//! version that is not above it is not taken, whichever sender sends it.
+//! Versions count upwards. A directory has a high-water mark (`watch/mark.rs`), which outlives
+//! restarts: a version that is not above it is not taken, whichever sender sends it.
 //!
 //! While an old version is being sent, the group is left and looked at again every few seconds, so
-//! that a watcher with nothing new to take costs the network and this host a tenth of a stream. While
-//! nothing is sent at all, the group stays joined: content that is sent once is not missed.
+//! that a watcher with nothing new to take costs the network and this host a tenth of a stream.
+//! While nothing is sent at all, the group stays joined: content that is sent once is not missed.
 
 mod folder;
 pub(crate) mod kept_mark;

@@ -36,8 +36,8 @@ fn receive(options: ReceiveOptions) -> ReceiveSummary {
     session.run(&Stop::new(), &mut |_| {}).unwrap()
 }
 
-/// Receives until it is complete or has so many symbols more, however busy the machine is; with those that
-/// it went on with.
+/// Receives until it is complete or has so many symbols more, however busy the machine is; with
+/// those that it went on with.
 fn receive_more(symbols: u64, options: ReceiveOptions) -> (ReceiveSummary, Option<u64>) {
     let session = ReceiveSession::open(options).unwrap();
     let stop = Stop::new();
@@ -118,8 +118,9 @@ fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
     assert_eq!(summary.outcome, Outcome::Interrupted);
 }
 
-/// What comes on each group of a session, to anybody who joins it: the congestion control information of
-/// every packet, as a number. `channels`: how many groups, or 1 if they follow from the scheme.
+/// What comes on each group of a session, to anybody who joins it: the congestion control
+/// information of every packet, as a number. `channels`: how many groups, or 1 if they follow from
+/// the scheme.
 fn heard_on_each_group(scheme: LayeringScheme, channels: u8) -> (Vec<Vec<u32>>, SendSummary) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("image");
@@ -169,8 +170,8 @@ fn every_channel_of_a_layered_session_is_on_its_own_group() {
     for numbers in heard {
         assert!(numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1)), "{numbers:?}");
     }
-    // WEBRC's packets say which channel they are of: the base channel is the first group and has the
-    // last number.
+    // WEBRC's packets say which channel they are of: the base channel is the first group and has
+    // the last number.
     let (heard, summary) = heard_on_each_group(LayeringScheme::WebrcFast, 1);
     assert_eq!(heard.iter().map(Vec::len).sum::<usize>() as u64, summary.stats.packets);
     let base = heard.len() - 1;
@@ -183,8 +184,8 @@ fn every_channel_of_a_layered_session_is_on_its_own_group() {
     assert!(waves >= 5, "{waves} of {base} waves are sent");
 }
 
-/// At 65 % loss 1.4 k symbols of a code that is stretched four times arrive before any comes again; of
-/// one that is stretched twice it would be 0.7 k.
+/// At 65 % loss 1.4 k symbols of a code that is stretched four times arrive before any comes again;
+/// of one that is stretched twice it would be 0.7 k.
 #[test]
 fn a_longer_stretch_serves_who_loses_most_without_repetition() {
     let directory = tempfile::tempdir().unwrap();

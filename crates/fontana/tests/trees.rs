@@ -80,8 +80,8 @@ fn receive(options: ReceiveOptions) -> ReceiveSummary {
     receive_what_is_missing(options).0
 }
 
-/// And how many source symbols had to be received. That many *were* received at least: how many more
-/// arrive before it is known what is there already depends on the machine.
+/// And how many source symbols had to be received. That many *were* received at least: how many
+/// more arrive before it is known what is there already depends on the machine.
 fn receive_what_is_missing(options: ReceiveOptions) -> (ReceiveSummary, u64) {
     let mut kept = 0;
     let session = ReceiveSession::open(options).unwrap();

@@ -1,9 +1,10 @@
-//! The endpoints over real sockets: a sender and its receivers on hosts of this machine, in real time, on real
-//! bytes. What a simulation says of the same sessions can be compared with it.
+//! The endpoints over real sockets: a sender and its receivers on hosts of this machine, in real
+//! time, on real bytes. What a simulation says of the same sessions can be compared with it.
 //!
-//! Hosts are network namespaces of this process ([`network`]), every channel is a multicast group that
-//! receivers join and leave as they go, and between the switch and each of them a [relay](crate::relay)
-//! runs the link of the simulator: with the same random stream, the same packets are lost.
+//! Hosts are network namespaces of this process ([`network`]), every channel is a multicast group
+//! that receivers join and leave as they go, and between the switch and each of them a
+//! [relay](crate::relay) runs the link of the simulator: with the same random stream, the same
+//! packets are lost.
 
 mod network;
 
@@ -93,11 +94,13 @@ fn line(link: LinkConfig, seed: u64) -> Line {
     Line::new(link, SplitMix64::new(seed, 1))
 }
 
-/// Columns of experiments between hosts: [`Received::lost_here`], and [`Received::late`] in milliseconds.
+/// Columns of experiments between hosts: [`Received::lost_here`], and [`Received::late`] in
+/// milliseconds.
 pub(crate) const LOST_HERE: &str = "lost here";
 pub(crate) const LATE: &str = "ms late";
 
-/// A claim on [`LOST_HERE`]. What this machine loses is no loss of the link, and is in no simulation.
+/// A claim on [`LOST_HERE`]. What this machine loses is no loss of the link, and is in no
+/// simulation.
 pub(crate) fn nothing_lost_here() -> Claim {
     Claim::new(
         "here",
@@ -142,7 +145,8 @@ pub(crate) struct Received<R> {
     pub(crate) complete: Option<Instant>,
     /// Most channels that it was joined to.
     pub(crate) layers: usize,
-    /// Packets that this machine lost itself: at the sender, in the relay, or in front of the sockets.
+    /// Packets that this machine lost itself: at the sender, in the relay, or in front of the
+    /// sockets.
     pub(crate) lost_here: u64,
     /// By how much the relay sent a packet later than the link says, at most.
     pub(crate) late: Duration,
@@ -162,8 +166,8 @@ where
 {
     let lines = receiving.iter().map(|host| line(host.link.clone(), host.seed));
     let Network { sender, receivers, relays, switch } = Network::new(lines.collect())?;
-    // A sender that is woken late leaves packets out, and the reception takes longer for it. Where there is
-    // no such request, the run is as good as the machine.
+    // A sender that is woken late leaves packets out, and the reception takes longer for it. Where
+    // there is no such request, the run is as good as the machine.
     let _wakefulness = Wakefulness::request();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -15,8 +15,8 @@
 //! }
 //! ```
 //!
-//! What the papers measured on real hosts has a second form ([`registry::REAL`]) that runs the same sessions
-//! over real sockets, in real time.
+//! What the papers measured on real hosts has a second form ([`registry::REAL`]) that runs the same
+//! sessions over real sockets, in real time.
 //!
 //! Rows are a function of the experiment, the scale and the seed, whatever the number of threads or
 //! slices; the exceptions are experiments that measure time ([`Kind::Timed`]).

@@ -56,8 +56,8 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fo::fair::EXPERIMENT,
 ];
 
-/// What the papers measured on real hosts, over real sockets, in real time. Ids and claims are those of the
-/// simulated ones, where there is one.
+/// What the papers measured on real hosts, over real sockets, in real time. Ids and claims are
+/// those of the simulated ones, where there is one.
 pub const REAL: &[Real] = &[
     Real::between_hosts(&df::fig6::REAL),
     Real::between_hosts(&fc::real::FIGURE_10),

@@ -3,8 +3,8 @@
 //! A relay stands in the middle, in a network namespace or on a host of its own, takes every frame
 //! that comes to one of two interfaces, and sends it out of the other one when and if
 //! [`fontana_sim::Link`] says that it arrives: a queue before a transmitter, a wire with delay and
-//! losses, in both directions, each with a random stream of its own. So what is measured between real
-//! hosts, and in a simulation, has gone over the same link.
+//! losses, in both directions, each with a random stream of its own. So what is measured between
+//! real hosts, and in a simulation, has gone over the same link.
 //!
 //! ```no_run
 //! use fontana_lab::relay::{LossModel, Relay, RelayConfig};
@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! [`Line`] is one direction as a value without a clock, of any link of the simulator; [`Relay`] adds the
-//! sockets and the clock to two of them.
+//! [`Line`] is one direction as a value without a clock, of any link of the simulator; [`Relay`]
+//! adds the sockets and the clock to two of them.
 
 mod line;
 
@@ -81,8 +81,8 @@ impl Bottleneck {
 }
 
 impl RelayConfig {
-    /// The two directions, from the first interface to the second one, and back: the same link, each with
-    /// the random stream of its number, 0 and 1.
+    /// The two directions, from the first interface to the second one, and back: the same link,
+    /// each with the random stream of its number, 0 and 1.
     pub fn lines(&self) -> [Line; 2] {
         [0, 1].map(|direction| {
             let line = Line::new(self.link(), SplitMix64::new(self.seed, direction));
@@ -136,8 +136,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Opens both interfaces, with a line from the first to the second one and one back. What comes from
-    /// now on is relayed as soon as it [runs](Self::run).
+    /// Opens both interfaces, with a line from the first to the second one and one back. What comes
+    /// from now on is relayed as soon as it [runs](Self::run).
     ///
     /// # Errors
     /// The process has not the rights, or one of them is down.

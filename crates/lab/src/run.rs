@@ -14,7 +14,8 @@ pub const DEFAULT_SEED: u64 = 1998;
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which experiments. Rows of several runs are compared and joined in the order of the registry.
+    /// Which experiments. Rows of several runs are compared and joined in the order of the
+    /// registry.
     pub experiments: Vec<&'static Experiment>,
     /// How many trials.
     pub scale: Scale,

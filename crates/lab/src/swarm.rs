@@ -2,11 +2,11 @@
 //! seed, and each checked for what must hold in all of them.
 //!
 //! A seed draws the network, its losses and queues and the cross traffic on it; duplicates, packets
-//! that ten thousand others overtake, and damage that no checksum notices; hosts that crash and go on
-//! with what they had, links that fail, clocks that jump, receivers that come late; leaves that take
-//! 10 s, joins that are ignored, receivers that hear their top layer only; mirrors, and strangers who
-//! send spoiled packets under the same name; the content, its codes, the order, the congestion control,
-//! and the receivers' policy. One run in three is on bytes.
+//! that ten thousand others overtake, and damage that no checksum notices; hosts that crash and go
+//! on with what they had, links that fail, clocks that jump, receivers that come late; leaves that
+//! take 10 s, joins that are ignored, receivers that hear their top layer only; mirrors, and
+//! strangers who send spoiled packets under the same name; the content, its codes, the order, the
+//! congestion control, and the receivers' policy. One run in three is on bytes.
 //!
 //! ```
 //! use fontana_lab::swarm;
@@ -76,8 +76,8 @@ pub struct Tally {
     pub virtual_seconds: u64,
 }
 
-/// Plays the runs. `told` hears of each as it ends, from any thread; the result is in the order of the
-/// seeds.
+/// Plays the runs. `told` hears of each as it ends, from any thread; the result is in the order of
+/// the seeds.
 pub fn play(swarm: &Swarm, told: &(dyn Fn(&Played) + Sync)) -> Vec<Played> {
     let next = AtomicU32::new(0);
     let runs = Mutex::new(Vec::new());
@@ -112,9 +112,9 @@ pub fn play_one(seed: u64) -> Played {
     }
 }
 
-/// How long it is waited for completion after the last trouble. Receivers that find their rate behind
-/// wires that lose half of all packets find the lowest one: ten packets a second, of which the
-/// carousel of a code without repair needs many hundreds.
+/// How long it is waited for completion after the last trouble. Receivers that find their rate
+/// behind wires that lose half of all packets find the lowest one: ten packets a second, of which
+/// the carousel of a code without repair needs many hundreds.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, Breach> {

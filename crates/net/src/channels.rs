@@ -7,8 +7,8 @@
 //! whom it is for. A channel with more sources than the kernel lets one socket join has several
 //! ([`ReceiveSocket::open_all`]).
 //!
-//! Many silent sockets cost the thread that drains them nothing, on Linux: `examples/channels_rate.rs`
-//! measures it.
+//! Many silent sockets cost the thread that drains them nothing, on Linux:
+//! `examples/channels_rate.rs` measures it.
 //!
 //! ```no_run
 //! # use fontana_net::{Interfaces, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig};
@@ -38,8 +38,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::receiver::{ReceiveConfig, ReceiveError, ReceiveSocket};
 
-/// Joins and leaves the channels of a [`crate::ReceiveThread`], which receives on meanwhile: nothing
-/// of the other channels is lost by it.
+/// Joins and leaves the channels of a [`crate::ReceiveThread`], which receives on meanwhile:
+/// nothing of the other channels is lost by it.
 #[derive(Debug)]
 pub struct Channels {
     joined: Mutex<BTreeSet<u8>>,

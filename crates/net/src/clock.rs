@@ -47,22 +47,23 @@ impl Clock {
 }
 
 /// Makes the calling thread's waits end as soon as they are over. Otherwise Linux lets several end
-/// together, up to 50 microseconds late (timer slack, prctl(2)); other systems are left as they are.
+/// together, up to 50 microseconds late (timer slack, prctl(2)); other systems are left as they
+/// are.
 pub fn wake_promptly() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     // A refusal costs those microseconds. The least that can be asked for is a nanosecond.
     let _ = rustix::thread::set_current_timer_slack(Some(std::num::NonZero::<u64>::MIN));
 }
 
-/// A request that no processor of this machine sleeps, for as long as it is held: they wait awake, at the
-/// price of all their time.
+/// A request that no processor of this machine sleeps, for as long as it is held: they wait awake,
+/// at the price of all their time.
 ///
-/// For measurements. A processor that sleeps has to be woken before it can end a wait, and that of a virtual
-/// machine by a host that may have others to serve first: it is late by milliseconds then, and counts them
-/// as stolen.
+/// For measurements. A processor that sleeps has to be woken before it can end a wait, and that of
+/// a virtual machine by a host that may have others to serve first: it is late by milliseconds
+/// then, and counts them as stolen.
 ///
-/// On Linux, PM QoS with a latency of 0 (Documentation/power/pm_qos_interface.rst), which has an effect
-/// where the kernel has a driver for idle processors.
+/// On Linux, PM QoS with a latency of 0 (Documentation/power/pm_qos_interface.rst), which has an
+/// effect where the kernel has a driver for idle processors.
 #[derive(Debug)]
 pub struct Wakefulness(#[allow(dead_code, reason = "withdrawn when it is closed")] File);
 
@@ -70,7 +71,8 @@ impl Wakefulness {
     /// Makes the request.
     ///
     /// # Errors
-    /// Those of opening and writing the device: of a system that has none, or for want of root's rights.
+    /// Those of opening and writing the device: of a system that has none, or for want of root's
+    /// rights.
     pub fn request() -> io::Result<Self> {
         let mut device = File::options().write(true).open("/dev/cpu_dma_latency")?;
         device.write_all(&0_i32.to_ne_bytes())?;

@@ -1,13 +1,13 @@
 //! Ethernet frames as they are, past the protocols of this host (packet(7)).
 //!
-//! For a relay that stands between two interfaces: a [`FrameSocket`] takes every frame that comes to
-//! an interface, whoever it is for, and sends frames as if they had come from there. It needs the
-//! rights of root (`CAP_NET_RAW`). Linux only; elsewhere [`FrameSocket::open`] says so.
+//! For a relay that stands between two interfaces: a [`FrameSocket`] takes every frame that comes
+//! to an interface, whoever it is for, and sends frames as if they had come from there. It needs
+//! the rights of root (`CAP_NET_RAW`). Linux only; elsewhere [`FrameSocket::open`] says so.
 //!
 //! Hosts of one machine leave checksums, and cutting what they send into packets, to an interface
 //! that does neither. The kernel says so in a header of its own (`PACKET_VNET_HDR`, the
-//! `virtio_net_hdr` of the virtio specification, section 5.1.6), which stays with the [`Frame`]: passed
-//! on as it came, a checksum that is still to be computed is no wrong one.
+//! `virtio_net_hdr` of the virtio specification, section 5.1.6), which stays with the [`Frame`]:
+//! passed on as it came, a checksum that is still to be computed is no wrong one.
 //!
 //! What is lost on the way: VLAN tags, which the kernel keeps beside the frame.
 
@@ -26,8 +26,8 @@ const KERNEL_HEADER: usize = 10;
 /// Where in it is what kind of train the frame is: `gso_type`, 0 for none.
 const TRAIN_KIND: usize = 1;
 
-/// A byte more than the longest frame with the kernel's header: an IP packet of 65 535 bytes behind an
-/// Ethernet header. What fills it was cut off.
+/// A byte more than the longest frame with the kernel's header: an IP packet of 65 535 bytes behind
+/// an Ethernet header. What fills it was cut off.
 const FRAME_ROOM: usize = KERNEL_HEADER + Frame::ETHERNET_HEADER + 65_535 + 1;
 
 /// A tenth of a second at a gigabit per second, doubled: small frames cost the kernel more than
@@ -130,8 +130,8 @@ impl FrameSocket {
         }
     }
 
-    /// Sends a frame. `false`: the interface did not take it, having no room for it or for frames of
-    /// its length.
+    /// Sends a frame. `false`: the interface did not take it, having no room for it or for frames
+    /// of its length.
     ///
     /// # Errors
     /// The interface went down.

@@ -1,7 +1,7 @@
 //! Joining and leaving the group of a socket, also while another thread receives on it.
 //!
-//! A [`Membership`] is a second handle to the socket of a [`crate::ReceiveSocket`]. It has no way to
-//! send. To add and drop the channels of a session is the business of [`crate::Channels`].
+//! A [`Membership`] is a second handle to the socket of a [`crate::ReceiveSocket`]. It has no way
+//! to send. To add and drop the channels of a session is the business of [`crate::Channels`].
 //!
 //! The kernel bounds the sources that one socket may join a group from: 10
 //! (`net.ipv4.igmp_max_msf`; IPv6: 64, `net.ipv6.mld_max_msf`), and with

@@ -1,13 +1,14 @@
 //! Networks of this process's own: network namespaces without names (network_namespaces(7)).
 //!
 //! A thread that [enters](Namespace::enter) one has its sockets there, and so have the programs and
-//! threads that it starts: a host that is a thread. Interfaces are made by iproute2's `ip`, inside; the
-//! other end of a pair goes to another namespace by its [path](Namespace::path). A namespace has no name
-//! in the file system and lasts as long as somebody holds it, so nothing is left of it and of what is
-//! in it when the process ends, whatever ended it.
+//! threads that it starts: a host that is a thread. Interfaces are made by iproute2's `ip`, inside;
+//! the other end of a pair goes to another namespace by its [path](Namespace::path). A namespace
+//! has no name in the file system and lasts as long as somebody holds it, so nothing is left of it
+//! and of what is in it when the process ends, whatever ended it.
 //!
-//! It needs the rights of root (`CAP_SYS_ADMIN`), which everybody has in a user namespace, where these
-//! are allowed: `unshare --map-root-user --net PROGRAM`. Linux only; elsewhere [`Namespace::new`] says so.
+//! It needs the rights of root (`CAP_SYS_ADMIN`), which everybody has in a user namespace, where
+//! these are allowed: `unshare --map-root-user --net PROGRAM`. Linux only; elsewhere
+//! [`Namespace::new`] says so.
 //!
 //! ```no_run
 //! use fontana_net::{Interfaces, Namespace};
@@ -59,13 +60,14 @@ impl Namespace {
     /// # Errors
     /// The process has not the rights, or the system no namespaces, or no more of them.
     pub fn new() -> Result<Self, NamespaceError> {
-        // A thread that has gone into a namespace of its own is where a descriptor of it can be had.
+        // A thread that has gone into a namespace of its own is where a descriptor of it can be
+        // had.
         let inside = spawn("namespace", sys::new_network_namespace).map_err(no_thread)?;
         join(inside.join()).map(Self).map_err(failed)
     }
 
-    /// Moves the calling thread here, for good: what it opens and starts from now on is here. What it
-    /// opened before stays where it was opened.
+    /// Moves the calling thread here, for good: what it opens and starts from now on is here. What
+    /// it opened before stays where it was opened.
     ///
     /// # Errors
     /// The process has not the rights.

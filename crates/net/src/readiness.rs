@@ -1,7 +1,7 @@
 //! Waiting until any of many sockets has something to read.
 //!
-//! On Linux with epoll(7), whose cost does not grow with the sockets that are silent; elsewhere with
-//! poll(2), whose cost does.
+//! On Linux with epoll(7), whose cost does not grow with the sockets that are silent; elsewhere
+//! with poll(2), whose cost does.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -171,8 +171,8 @@ impl ReceiveThread {
         &self.channels
     }
 
-    /// Stops the thread, which takes as long as it reads what it is reading, and returns all that was
-    /// lost inside this host. Datagrams that were not taken from [`Self::batches`] are gone.
+    /// Stops the thread, which takes as long as it reads what it is reading, and returns all that
+    /// was lost inside this host. Datagrams that were not taken from [`Self::batches`] are gone.
     ///
     /// # Errors
     /// Why the thread had given up before.

@@ -3,8 +3,9 @@
 //!
 //! There is no feedback. A sender does not depend on its receivers; each receiver finds its own
 //! rate by joining and leaving channels. The session head holds the parameters
-//! ([`fontana_wire::CongestionControl`]). [`subscribe()`] makes the control of a receiver from them,
-//! and [`presets`] has recommended parameters. `docs/congestion.md` says when to use which scheme.
+//! ([`fontana_wire::CongestionControl`]). [`subscribe()`] makes the control of a receiver from
+//! them, and [`presets`] has recommended parameters. `docs/congestion.md` says when to use which
+//! scheme.
 
 mod breaker;
 mod build;

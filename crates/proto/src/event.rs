@@ -36,7 +36,8 @@ pub enum Rejection {
     BadManifest,
     /// The least that it brings is more than this receiver takes.
     TooFast,
-    /// Its objects have more bytes, or blocks that take more memory to decode, than the limits allow.
+    /// Its objects have more bytes, or blocks that take more memory to decode, than the limits
+    /// allow.
     TooLarge,
 }
 
@@ -47,8 +48,8 @@ pub enum StreamBreak {
     Late,
     /// More of a fragment was lost than its repair symbols made good.
     Lost,
-    /// As many fragments wait to be handed over as there is room for: the consumer, or this host, is
-    /// slower than the sender.
+    /// As many fragments wait to be handed over as there is room for: the consumer, or this host,
+    /// is slower than the sender.
     Behind,
     /// It has more bytes than the limits allow.
     TooLarge,
@@ -130,8 +131,8 @@ pub enum ReceiverEvent {
         reason: Rejection,
     },
     /// The expected publisher has signed a newer version than the one that is being
-    /// received, and sends it. Told once for each version; reception goes on as before, though perhaps
-    /// nobody sends the older version any more.
+    /// received, and sends it. Told once for each version; reception goes on as before, though
+    /// perhaps nobody sends the older version any more.
     Superseded {
         /// The session that carries the newer one.
         session: SessionKey,
@@ -257,8 +258,8 @@ pub enum ReceiverEvent {
         channels: u16,
         /// Bytes per second that they bring if nothing is lost, as far as is known.
         rate_bytes_per_second: Option<u64>,
-        /// Bytes of UDP payload of wanted sessions that arrived, per second, since the level changed
-        /// last.
+        /// Bytes of UDP payload of wanted sessions that arrived, per second, since the level
+        /// changed last.
         received_bytes_per_second: u64,
     },
     /// Nothing of a session has arrived for a while; the channels were joined anew.

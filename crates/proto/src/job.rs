@@ -1,7 +1,7 @@
 //! Work on bytes that an endpoint asks for, and the answers to it, by side.
 //!
-//! An endpoint decides on ids. Its driver carries out the jobs: on threads, at once on bytes in memory,
-//! or on ids alone in a simulation.
+//! An endpoint decides on ids. Its driver carries out the jobs: on threads, at once on bytes in
+//! memory, or on ids alone in a simulation.
 
 use crate::endpoint::{BatchId, BlockId, SessionKey};
 use fontana_fec::{Esi, IdDecoder, ObjectLayout, Plan, Progress, Work};
@@ -74,7 +74,8 @@ impl Error for JobError {
 /// Work that a sender asks for.
 #[derive(Debug)]
 pub enum SendJob {
-    /// Make encoding symbols ready to send. Ends with [`SendDone::Prepared`] or [`SendDone::Failed`].
+    /// Make encoding symbols ready to send. Ends with [`SendDone::Prepared`] or
+    /// [`SendDone::Failed`].
     Prepare {
         /// Names the batch from now on.
         batch: BatchId,
@@ -188,8 +189,8 @@ pub enum Opening {
         /// Its geometry.
         layout: ObjectLayout,
     },
-    /// One fragment of a stream. Its slot is free again when it is committed, which is when its bytes
-    /// were delivered: after those of all fragments before it.
+    /// One fragment of a stream. Its slot is free again when it is committed, which is when its
+    /// bytes were delivered: after those of all fragments before it.
     Fragment {
         /// Its number; [`StreamIndex::toi`](fontana_wire::StreamIndex::toi) is its object.
         number: u32,

@@ -13,8 +13,8 @@ pub(crate) struct ChannelLoss {
 }
 
 impl ChannelLoss {
-    /// Packets are numbered as their congestion control does it: in 32 bits, or in 16 below what else
-    /// it has to say. What was counted otherwise is forgotten.
+    /// Packets are numbered as their congestion control does it: in 32 bits, or in 16 below what
+    /// else it has to say. What was counted otherwise is forgotten.
     pub(crate) fn number_by(&mut self, control: &CongestionControl) {
         let spare_bits = match control {
             CongestionControl::FixedRate | CongestionControl::FixedLayers(_) => 0,

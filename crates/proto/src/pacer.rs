@@ -50,8 +50,8 @@ impl Pacer {
 
     /// When a sender that found the bucket empty should look again: when a quarter of it is full,
     /// so that packets leave in trains rather than one by one. The other three quarters are for
-    /// waking up late, by 1.5 ms: what runs over is lost. Where a packet is more than a quarter of the
-    /// bucket, when it fits: no sooner, or the sender would look again and again.
+    /// waking up late, by 1.5 ms: what runs over is lost. Where a packet is more than a quarter of
+    /// the bucket, when it fits: no sooner, or the sender would look again and again.
     pub fn next_wake(&self) -> Instant {
         self.full_at + self.refused.max(self.burst / 4) - self.burst
     }

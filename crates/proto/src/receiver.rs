@@ -138,8 +138,8 @@ impl Receiver {
         stats
     }
 
-    /// Of each channel, from channel 0 on, how many packets of the wanted sessions were sent while it was
-    /// joined, and how many of them were lost.
+    /// Of each channel, from channel 0 on, how many packets of the wanted sessions were sent while
+    /// it was joined, and how many of them were lost.
     pub fn channel_loss(&self) -> Vec<(u64, u64)> {
         let mut channels = Vec::new();
         for feed in self.feeds.values().filter(|feed| feed.is_wanted(self.chosen.is_some())) {
@@ -170,8 +170,8 @@ impl Receiver {
         self.download.symbols_wanted()
     }
 
-    /// Uses the plans that receivers of the same content share, instead of making its own. To be told
-    /// before anything is received.
+    /// Uses the plans that receivers of the same content share, instead of making its own. To be
+    /// told before anything is received.
     pub fn share_plans(&mut self, plans: Arc<PlanCache>) {
         self.download.share_plans(plans);
     }
@@ -181,7 +181,8 @@ impl Receiver {
         self.download.progress(toi)
     }
 
-    /// Accepts a session that was [offered](ReceiverEvent::Offered). False if it is not on offer any more.
+    /// Accepts a session that was [offered](ReceiverEvent::Offered). False if it is not on offer
+    /// any more.
     pub fn accept(&mut self, session: SessionKey) -> bool {
         let Some(feed) = self.feeds.get(&session).filter(|_| self.chosen.is_none()) else {
             return false;
@@ -327,7 +328,8 @@ impl Receiver {
         }
     }
 
-    /// Tells of a newer version than any that was heard of since the choice, if it is the publisher's.
+    /// Tells of a newer version than any that was heard of since the choice, if it is the
+    /// publisher's.
     fn tell_if_newer(&mut self, session: SessionKey, version: u64) {
         if self.config.expectation.publisher.is_some() && self.newest_version < version {
             self.newest_version = version;

@@ -15,7 +15,8 @@ use world::{
     Content, PACKET_BYTES, SenderDriver, Setup, datagram, receiver_config, sender, source,
 };
 
-/// What is sent in 400 ms, in one slab: a session, and another one of other content under the same TSI.
+/// What is sent in 400 ms, in one slab: a session, and another one of other content under the same
+/// TSI.
 struct Traffic {
     slab: Vec<u8>,
     datagrams: Vec<Datagram>,
@@ -57,8 +58,8 @@ fn controls() -> Vec<Option<CongestionControl>> {
     ]
 }
 
-/// All outputs of a receiver that gets these datagrams in batches of these sizes, at one moment: from
-/// the beginning, or after its objects were opened.
+/// All outputs of a receiver that gets these datagrams in batches of these sizes, at one moment:
+/// from the beginning, or after its objects were opened.
 fn outputs(
     Traffic { slab, datagrams }: &Traffic,
     is_open: bool,
@@ -137,7 +138,8 @@ proptest! {
     }
 }
 
-/// What batches are compared by: objects are opened, channels joined, symbols placed, blocks solved.
+/// What batches are compared by: objects are opened, channels joined, symbols placed, blocks
+/// solved.
 #[test]
 fn the_compared_outputs_are_of_every_kind() {
     for control in controls() {

@@ -168,7 +168,8 @@ fn every_symbol_is_distinct_whatever_the_levels_with_four_mirrors_and_restarts_o
             break;
         }
         if millis == 700 {
-            // A mirror starts again and does not know what it has sent; a receiver keeps its symbols.
+            // A mirror starts again and does not know what it has sent; a receiver keeps its
+            // symbols.
             mirrors[0] = start(&content, &setup(50, false));
             mirrors[0].starts_at = now;
             let dead = receivers.remove(0);
@@ -444,8 +445,8 @@ fn sessions_under_every_congestion_control_complete_at_who_follows_their_head() 
     }
 }
 
-/// WEBRC's slots do not wait for a sender that was held up: then its channels ask for other symbols than
-/// were foreseen.
+/// WEBRC's slots do not wait for a sender that was held up: then its channels ask for other symbols
+/// than were foreseen.
 #[test]
 fn a_sender_that_was_held_up_goes_on_with_what_is_ready() {
     const PACKETS_PER_SECOND: u32 = 4_000;

@@ -1,5 +1,5 @@
-//! Sessions of Tornado and LT objects in virtual time: what is different where a block takes more than
-//! `k` symbols, and nobody knows beforehand how many.
+//! Sessions of Tornado and LT objects in virtual time: what is different where a block takes more
+//! than `k` symbols, and nobody knows beforehand how many.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/world.rs"]
@@ -102,10 +102,11 @@ fn blocks_wait_for_memory_and_those_that_can_never_have_it_are_refused() {
     assert!(none.events.iter().any(refused));
 }
 
-/// Of ten symbols for each source symbol, two mirrors that begin anywhere have on average three in a hundred
-/// in common by the time that they have sent half of what a receiver takes: `1 + 0.53 * 0.53 / 10 / 1.06`.
-/// Two that begin at the same place have all. With other seeds a pair may begin close together and have
-/// much in common in one of the two blocks; with these none does.
+/// Of ten symbols for each source symbol, two mirrors that begin anywhere have on average three in
+/// a hundred in common by the time that they have sent half of what a receiver takes:
+/// `1 + 0.53 * 0.53 / 10 / 1.06`. Two that begin at the same place have all. With other seeds a
+/// pair may begin close together and have much in common in one of the two blocks; with these none
+/// does.
 #[test]
 fn mirrors_of_a_code_with_an_end_begin_at_different_places() {
     let scheme = |blocks: u8, k: u32| {

@@ -35,8 +35,9 @@ fn main() {
         }
         other => panic!("{other}: star or tree"),
     };
-    // A receiver that loses the first head keeps what it hears until the second one: without this, as
-    // many packets as there are in the object, and that is what it would take most of the memory for.
+    // A receiver that loses the first head keeps what it hears until the second one: without this,
+    // as many packets as there are in the object, and that is what it would take most of the memory
+    // for.
     let scene = Scene {
         watched: false,
         manifest_is_known: true,

@@ -113,7 +113,8 @@ impl HostEvent for ReceiverEvent {
     }
 }
 
-/// One of two kinds, of hosts or of what they report: so a run can hold both and be asked about each.
+/// One of two kinds, of hosts or of what they report: so a run can hold both and be asked about
+/// each.
 #[derive(Clone, Debug)]
 pub enum Either<A, B> {
     /// The one.

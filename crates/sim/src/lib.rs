@@ -6,13 +6,15 @@
 //! ```
 //!
 //! A [`Simulation`] carries the hosts' datagrams over a [`Topology`] of [`Link`]s, along
-//! source-rooted multicast trees whose hops are grafted and pruned with their own delays. Symbols are
-//! ids: their bytes are charged on every link and exist nowhere, so a hundred thousand receivers fit
-//! into a machine. A run is a function of its configuration and its seed, and stops at the first
+//! source-rooted multicast trees whose hops are grafted and pruned with their own delays. Symbols
+//! are ids: their bytes are charged on every link and exist nowhere, so a hundred thousand
+//! receivers fit into a machine. A run is a function of its configuration and its seed, and stops
+//! at the first
 //! [`Violation`] of what must hold in every run. Which protocol the hosts speak is not known here,
 //! nor do their endpoints know that they are simulated.
 //!
-//! The parts are of use by themselves: a [`Link`] or a [`Loss`] model in a relay between real hosts.
+//! The parts are of use by themselves: a [`Link`] or a [`Loss`] model in a relay between real
+//! hosts.
 
 mod chance;
 mod host;

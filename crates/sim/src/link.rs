@@ -1,7 +1,7 @@
 //! One direction of a link: a queue, a transmitter, a wire.
 //!
-//! A link is a value without a clock: [`Link::offer`] is told the time and answers what becomes of a
-//! packet. A simulation schedules the answer; a relay between real hosts waits for it.
+//! A link is a value without a clock: [`Link::offer`] is told the time and answers what becomes of
+//! a packet. A simulation schedules the answer; a relay between real hosts waits for it.
 //!
 //! ```
 //! use fontana_proto::{Instant, SplitMix64};
@@ -42,7 +42,8 @@ pub struct LinkConfig {
     pub mark_from: Option<QueueLength>,
     /// Of the wire, for every packet.
     pub delay: Duration,
-    /// Mean of an exponentially distributed delay on top. Packets do not overtake each other for it.
+    /// Mean of an exponentially distributed delay on top. Packets do not overtake each other for
+    /// it.
     pub jitter: Duration,
     /// What the wire loses.
     pub loss: LossModel,

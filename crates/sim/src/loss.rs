@@ -25,7 +25,8 @@ pub enum LossModel {
         /// Of a packet in the bad state; 1 in the simplest model.
         bad_loss: Probability,
     },
-    /// A packet after every `period - 1` that pass: numbers `first`, `first + period`, ... from 0 on.
+    /// A packet after every `period - 1` that pass: numbers `first`, `first + period`, ... from 0
+    /// on.
     Periodic {
         /// From one lost packet to the next; 0 loses none.
         period: u32,
@@ -43,10 +44,10 @@ impl LossModel {
     }
 
     /// The two-state Markov model by its packet error rate and its mean number of consecutive
-    /// losses, as in the comparison of reliable multicast protocols (seed paper 002): a lost packet is
-    /// followed by a lost one with probability `1 - 1/b`, one that passed by one that passes with
-    /// `(1 - p - p/b) / (1 - p)`. Bursts are at least `p / (1 - p)` long: shorter ones do not add up to
-    /// so many losses.
+    /// losses, as in the comparison of reliable multicast protocols (seed paper 002): a lost packet
+    /// is followed by a lost one with probability `1 - 1/b`, one that passed by one that passes
+    /// with `(1 - p - p/b) / (1 - p)`. Bursts are at least `p / (1 - p)` long: shorter ones do not
+    /// add up to so many losses.
     pub fn markov(error_rate: f64, mean_burst: f64) -> Self {
         if error_rate <= 0.0 || error_rate.is_nan() {
             return Self::None;

@@ -1,12 +1,14 @@
-//! A host that takes time for what it does: one processor, and before it a socket buffer of finite size.
+//! A host that takes time for what it does: one processor, and before it a socket buffer of finite
+//! size.
 //!
-//! A [`Machine`] is an endpoint around an endpoint. What it is made of does one thing after the other, each to
-//! its end: datagrams, jobs, timers. Datagrams that come meanwhile wait in the socket buffer, and those
-//! that find it full are lost. Where decoding and receiving share a processor, that is how the one
-//! disturbs the other (Roca, Mordelet, INRIA RR-4411, section 6.4.3).
+//! A [`Machine`] is an endpoint around an endpoint. What it is made of does one thing after the
+//! other, each to its end: datagrams, jobs, timers. Datagrams that come meanwhile wait in the
+//! socket buffer, and those that find it full are lost. Where decoding and receiving share a
+//! processor, that is how the one disturbs the other (Roca, Mordelet, INRIA RR-4411, section
+//! 6.4.3).
 //!
-//! The endpoint inside hears of everything when the processor comes to it. Its driver carries jobs out at once;
-//! their outcomes are held back for as long as the work takes.
+//! The endpoint inside hears of everything when the processor comes to it. Its driver carries jobs
+//! out at once; their outcomes are held back for as long as the work takes.
 
 use fontana_proto::{Datagram, DatagramBatch, Endpoint, Instant, Output, ReceiveJob, SymbolBytes};
 use std::collections::VecDeque;
@@ -258,7 +260,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Places every datagram, and recovers a block with three repair symbols for each that begins with 1.
+    /// Places every datagram, and recovers a block with three repair symbols for each that begins
+    /// with 1.
     #[derive(Debug, Default)]
     struct Recorder {
         heard: Vec<(u64, u8, u64)>,

@@ -2,10 +2,10 @@
 //! grafted and pruned with a delay of its own.
 //!
 //! A node wants a group if its own host has joined it or if some node below it wants it. When that
-//! begins, its hop is *grafted* after [`LinkConfig::graft`](crate::LinkConfig::graft); when it ends,
-//! the hop is *pruned* after [`LinkConfig::prune`](crate::LinkConfig::prune), unless the wish has
-//! come back: what a querier's last-member interval does (RFC 3376, section 6.4). Of a hop that is
-//! grafted again while something is still under way on it from before, that is lost.
+//! begins, its hop is *grafted* after [`LinkConfig::graft`](crate::LinkConfig::graft); when it
+//! ends, the hop is *pruned* after [`LinkConfig::prune`](crate::LinkConfig::prune), unless the wish
+//! has come back: what a querier's last-member interval does (RFC 3376, section 6.4). Of a hop that
+//! is grafted again while something is still under way on it from before, that is lost.
 
 use crate::topology::{Edge, LinkId, NodeId, PathTree};
 use fontana_proto::{ChannelId, Instant};

@@ -5,7 +5,8 @@ use crate::packet::Packet;
 use crate::topology::{LinkId, NodeId};
 use fontana_proto::Instant;
 
-/// Observes a run of hosts that report `Event`s, in the run's order. It overrides what it wants to see.
+/// Observes a run of hosts that report `Event`s, in the run's order. It overrides what it wants to
+/// see.
 pub trait Observer<Event> {
     /// A host has sent a datagram.
     fn on_transmit(&mut self, _now: Instant, _node: NodeId, _packet: &Packet) {}

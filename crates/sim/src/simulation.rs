@@ -57,8 +57,9 @@ pub struct SimulationStats {
 
 /// Hosts on a network, in virtual time.
 ///
-/// `H` are the hosts ([`Either`](crate::Either) where there are two kinds), `O` observes them. A run is
-/// a function of both and the seed: its [`digest`](Self::digest) says whether two were the same.
+/// `H` are the hosts ([`Either`](crate::Either) where there are two kinds), `O` observes them. A
+/// run is a function of both and the seed: its [`digest`](Self::digest) says whether two were the
+/// same.
 #[derive(Debug)]
 pub struct Simulation<H: Host, O = ()> {
     config: SimulationConfig,

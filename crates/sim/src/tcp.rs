@@ -1,10 +1,11 @@
 //! Models of TCP, as cross traffic: an endless transfer of numbered segments.
 //!
 //! Slow start, fast retransmit and recovery (RFC 5681), selective acknowledgements (RFC 2018) and a
-//! pipe (RFC 6675), retransmission timer (RFC 6298), and the windows of Reno and CUBIC ([`window`]).
-//! A segment counts as lost when three that were sent after it have arrived, be it the first time it was
-//! sent or not: counted in the order of sending, as RACK does in time (RFC 8985). Windows are in
-//! segments, every segment is acknowledged, and nothing is ever short of data.
+//! pipe (RFC 6675), retransmission timer (RFC 6298), and the windows of Reno and CUBIC
+//! ([`window`]). A segment counts as lost when three that were sent after it have arrived, be it
+//! the first time it was sent or not: counted in the order of sending, as RACK does in time (RFC
+//! 8985). Windows are in segments, every segment is acknowledged, and nothing is ever short of
+//! data.
 
 use fontana_proto::Instant;
 use std::collections::VecDeque;
@@ -101,7 +102,8 @@ impl TcpReceiver {
     }
 }
 
-/// The sending end. After each `on_*`, [`poll_transmit`](Self::poll_transmit) until there is nothing.
+/// The sending end. After each `on_*`, [`poll_transmit`](Self::poll_transmit) until there is
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct TcpSender {
     config: TcpConfig,

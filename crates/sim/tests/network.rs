@@ -1,5 +1,5 @@
-//! What a run does with endpoints that only serve to look at it: when groups are grafted and pruned,
-//! what is counted, and that what may not happen is noticed.
+//! What a run does with endpoints that only serve to look at it: when groups are grafted and
+//! pruned, what is counted, and that what may not happen is noticed.
 #![allow(clippy::unwrap_used)]
 
 use fontana_proto::{

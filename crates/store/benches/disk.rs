@@ -1,5 +1,6 @@
-//! What the disk costs beside the code: each line is a time per block and its ratio to the same work
-//! done in memory (or, for writing, to a plain write of the same bytes), measured in the same run.
+//! What the disk costs beside the code: each line is a time per block and its ratio to the same
+//! work done in memory (or, for writing, to a plain write of the same bytes), measured in the same
+//! run.
 //!
 //! `cargo bench -p fontana-store`. The files fit the page cache, so this measures system calls and
 //! copies, not a medium. `TMPDIR` chooses the file system.

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 /// Bytes that are read or written at once. A system call costs about as much as copying a few
-/// kilobytes; beyond a quarter of a megabyte nothing more is gained and second-level caches overflow.
+/// kilobytes; beyond a quarter of a megabyte nothing more is gained and second-level caches
+/// overflow.
 pub(crate) const CHUNK: usize = 256 << 10;
 
 /// Bytes that may be skipped over and still be worth reading: less than a system call costs.

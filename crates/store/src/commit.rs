@@ -16,8 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// More files than this that are settled together are first synced with everything else on their file
-/// system: then none of them waits for a journal commit of the file system of its own (milliseconds).
+/// More files than this that are settled together are first synced with everything else on their
+/// file system: then none of them waits for a journal commit of the file system of its own
+/// (milliseconds).
 const MANY_FILES: usize = 64;
 
 impl Staging {

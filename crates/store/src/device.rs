@@ -28,9 +28,9 @@ impl Device {
     /// there. Nothing is changed yet.
     ///
     /// # Errors
-    /// [`StagingError::InUse`] if the device is mounted, or in use otherwise; [`StagingError::Exists`]
-    /// if the file is there and `overwrite` is not set; [`StagingError::NotWritable`] for anything
-    /// else that has the name; [`StagingError::System`].
+    /// [`StagingError::InUse`] if the device is mounted, or in use otherwise;
+    /// [`StagingError::Exists`] if the file is there and `overwrite` is not set;
+    /// [`StagingError::NotWritable`] for anything else that has the name; [`StagingError::System`].
     pub fn open(path: impl Into<PathBuf>, overwrite: bool) -> Result<Self, StagingError> {
         let path = path.into();
         let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
@@ -40,7 +40,8 @@ impl Device {
             Err(errno) => return Err(failed(&path, "examine")(errno)),
         };
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
-        // On a block device O_EXCL means: not while it is mounted, or anybody else has said the same.
+        // On a block device O_EXCL means: not while it is mounted, or anybody else has said the
+        // same.
         let flags = match there.as_ref().map(kind) {
             None => flags | OFlags::CREATE | OFlags::EXCL,
             Some(FileType::BlockDevice) => flags | OFlags::EXCL,
@@ -159,8 +160,8 @@ impl Device {
         Ok(())
     }
 
-    /// Waits until the medium has everything, and forgets it: what is read afterwards comes from the
-    /// medium, where the system lets go of it.
+    /// Waits until the medium has everything, and forgets it: what is read afterwards comes from
+    /// the medium, where the system lets go of it.
     ///
     /// # Errors
     /// [`StagingError::System`].

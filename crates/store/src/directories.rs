@@ -1,6 +1,6 @@
-//! The directories of a received tree: made when the first file needs them, for this user alone, and
-//! given their modes and times at the end, the deepest first, because everything that is put into a
-//! directory changes its time and a mode may forbid it.
+//! The directories of a received tree: made when the first file needs them, for this user alone,
+//! and given their modes and times at the end, the deepest first, because everything that is put
+//! into a directory changes its time and a mode may forbid it.
 //!
 //! A directory that was there before is entered and otherwise left as it was, unless files may be
 //! replaced too.

@@ -43,8 +43,8 @@ impl Entered {
                 Err(errno) => return Err(failed(&path(), "open")(errno)),
             };
             let stat = rustix::fs::fstat(&directory).map_err(failed(&path(), "examine"))?;
-            // Also just after creating it: in a directory that others may write to, it may have been
-            // exchanged since.
+            // Also just after creating it: in a directory that others may write to, it may have
+            // been exchanged since.
             if stat.st_uid != rustix::process::geteuid().as_raw() {
                 return Err(StagingError::NotOurs { path: path() });
             }

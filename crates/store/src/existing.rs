@@ -38,8 +38,8 @@ pub struct Correction {
 const CHUNK: usize = 64 << 10;
 
 impl TargetDirectory {
-    /// Opens the regular file of `length` bytes that has the name; `None` if nothing, something else
-    /// or a file of another length has it.
+    /// Opens the regular file of `length` bytes that has the name; `None` if nothing, something
+    /// else or a file of another length has it.
     ///
     /// # Errors
     /// [`StagingError::NotADirectory`] if a link or file is in the way, [`StagingError::System`] if

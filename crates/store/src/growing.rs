@@ -12,8 +12,8 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Grows in a staging directory of its own until it is [committed](Self::commit); dropped before, it
-/// leaves nothing behind.
+/// Grows in a staging directory of its own until it is [committed](Self::commit); dropped before,
+/// it leaves nothing behind.
 #[derive(Debug)]
 pub struct GrowingFile {
     staging: Staging,

@@ -2,14 +2,14 @@
 //! goes on with the symbols it had.
 //!
 //! A note is written after the bytes that it speaks of. Processes die without losing what they
-//! wrote, so after a kill every note is true. After a power failure bytes may be missing that a note
-//! speaks of. So a life of the receiver begins with a mark of the machine's run (its boot id), and
-//! now and then the bytes are synced and a mark says up to where the journal's notes are true
-//! whatever happens ([`Staging::sync`](crate::Staging::sync)). In another run of the machine, of the
-//! notes behind that place only those are believed that do not speak of bytes, or whose writer had
-//! synced them by itself: before files are given their names. Should a note be wrong all the same
-//! (a disk that was pulled), the block's hash finds that, and the block is received again: a journal
-//! can cost time but never a wrong byte.
+//! wrote, so after a kill every note is true. After a power failure bytes may be missing that a
+//! note speaks of. So a life of the receiver begins with a mark of the machine's run (its boot id),
+//! and now and then the bytes are synced and a mark says up to where the journal's notes are true
+//! whatever happens ([`Staging::sync`](crate::Staging::sync)). In another run of the machine, of
+//! the notes behind that place only those are believed that do not speak of bytes, or whose writer
+//! had synced them by itself: before files are given their names. Should a note be wrong all the
+//! same (a disk that was pulled), the block's hash finds that, and the block is received again: a
+//! journal can cost time but never a wrong byte.
 //!
 //! ```text
 //! "FONTJNL" and the format version, 2

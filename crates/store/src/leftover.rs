@@ -64,8 +64,8 @@ impl TargetDirectory {
     /// The staging directories of this user in the target directory, by tag.
     ///
     /// # Errors
-    /// [`StagingError::System`] if the directory cannot be listed. A staging directory that vanishes
-    /// meanwhile or cannot be looked into is left out.
+    /// [`StagingError::System`] if the directory cannot be listed. A staging directory that
+    /// vanishes meanwhile or cannot be looked into is left out.
     pub fn leftovers(&self) -> Result<Vec<Leftover>, StagingError> {
         let list = || failed(self.path(), "list");
         let mut leftovers = Vec::new();

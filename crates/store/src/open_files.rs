@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Descriptors that one cache keeps by default. Small against the usual limit of 1 024 for a process
-/// (`RLIMIT_NOFILE`), which sockets and other sessions share; more than the files that the blocks in
-/// work usually touch.
+/// Descriptors that one cache keeps by default. Small against the usual limit of 1 024 for a
+/// process (`RLIMIT_NOFILE`), which sockets and other sessions share; more than the files that the
+/// blocks in work usually touch.
 pub(crate) const DEFAULT_OPEN_FILES: usize = 64;
 
 /// Open descriptors by key; the one used longest ago is closed first.

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 /// Widths are multiples of this, and no pass is narrower unless the symbol is: a cache line, below
-/// which reading and the code's vector kernels waste more than memory is saved. At the largest block
-/// of RFC 6330 (about 57 000 intermediate symbols) such a pass takes 3.7 MB.
+/// which reading and the code's vector kernels waste more than memory is saved. At the largest
+/// block of RFC 6330 (about 57 000 intermediate symbols) such a pass takes 3.7 MB.
 pub(crate) const COLUMN_UNIT: usize = 64;
 
 /// Cuts the columns of `symbol_size`-byte symbols into passes of about equal width. `memory` says
@@ -21,7 +21,8 @@ pub(crate) fn column_passes(
     let widest = if memory(symbol_size) <= budget {
         symbol_size
     } else {
-        // The number of units that fit, by bisection: `few` fits (or is the least), `many` does not.
+        // The number of units that fit, by bisection: `few` fits (or is the least), `many` does
+        // not.
         let (mut few, mut many) = (1, symbol_size.div_ceil(COLUMN_UNIT).max(2));
         while many - few > 1 {
             let middle = few + (many - few) / 2;

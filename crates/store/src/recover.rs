@@ -13,10 +13,10 @@ impl StagedObject {
     /// Executes `plan` and writes the lost source symbols to their places. `where_is` says where
     /// each of the plan's inputs was put.
     ///
-    /// Takes at most `budget` bytes for the recovery ([`Plan::recovery_memory`]; several passes over
-    /// ranges of columns where the whole symbols do not fit, none narrower than 64 bytes) and less
-    /// than a megabyte for buffers. Does nothing if nothing was lost. Nothing is verified: hash the
-    /// block afterwards.
+    /// Takes at most `budget` bytes for the recovery ([`Plan::recovery_memory`]; several passes
+    /// over ranges of columns where the whole symbols do not fit, none narrower than 64 bytes) and
+    /// less than a megabyte for buffers. Does nothing if nothing was lost. Nothing is verified:
+    /// hash the block afterwards.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block, the plan is for another length or a

@@ -20,8 +20,8 @@
 //!
 //! A path is known to the receivers by its last component, and a directory brings everything in it:
 //! regular files, directories (empty ones too) and symbolic links, which are never followed. Names
-//! are raw bytes, and hidden ones are no exception. What cannot be sent (devices, pipes, sockets) is
-//! refused, not passed over: nobody should find out at the other end that something is missing.
+//! are raw bytes, and hidden ones are no exception. What cannot be sent (devices, pipes, sockets)
+//! is refused, not passed over: nobody should find out at the other end that something is missing.
 //!
 //! Patterns are those of `.gitignore`, by the crate `ignore`; they are relative to each directory
 //! that was named, and a path that was named itself is sent whatever they say.

@@ -1,10 +1,10 @@
 //! The private directory in which files grow until they are verified.
 //!
 //! It lies inside the target directory, so that a rename never crosses file systems, is readable by
-//! its owner alone, and is reached by descriptor only: once open, nobody can lead a write elsewhere.
-//! Files in it have numbers for names (data files `0`, `1`, ..., spools of repair symbols
-//! `0.repair`, ...), whatever the sender calls them. A lock keeps a second receiver out. What a
-//! failed receiver leaves there is kept.
+//! its owner alone, and is reached by descriptor only: once open, nobody can lead a write
+//! elsewhere. Files in it have numbers for names (data files `0`, `1`, ..., spools of repair
+//! symbols `0.repair`, ...), whatever the sender calls them. A lock keeps a second receiver out.
+//! What a failed receiver leaves there is kept.
 
 use crate::attributes::FileAttributes;
 use crate::device::Device;
@@ -47,9 +47,9 @@ const LEAST_RESERVED: u64 = 1 << 20;
 pub struct StagingOptions {
     /// Replace files that exist.
     pub overwrite: bool,
-    /// Reserve the whole of a file of a megabyte or more when it is added, so that a full disk shows
-    /// itself before an hour of receiving and not after. Where the file system cannot, nothing
-    /// happens.
+    /// Reserve the whole of a file of a megabyte or more when it is added, so that a full disk
+    /// shows itself before an hour of receiving and not after. Where the file system cannot,
+    /// nothing happens.
     pub reserve: bool,
     /// Most descriptors kept open (at least 1), beside two for the directory itself.
     pub open_files: usize,
@@ -482,9 +482,9 @@ impl Staging {
         Ok(())
     }
 
-    /// Opens a file that an earlier receiver left, if it is there; otherwise there is nothing of the
-    /// name any more. If its length is wrong, it is corrected: [`reconcile`](Self::reconcile) has
-    /// seen to it that nothing is believed of what it lacks.
+    /// Opens a file that an earlier receiver left, if it is there; otherwise there is nothing of
+    /// the name any more. If its length is wrong, it is corrected: [`reconcile`](Self::reconcile)
+    /// has seen to it that nothing is believed of what it lacks.
     fn take_over(&self, file: &StagedFile) -> Result<bool, StagingError> {
         let name = file.staged_name();
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -48,10 +48,10 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Reserves blocks for `length` bytes of a file from `offset` on. A file system that cannot (NFS before
-/// 4.2, FAT) is left alone: there, a full disk shows itself while writing. So it is on tmpfs, but for
-/// what is too much from the beginning: to reserve memory it clears every page of it, which for a file
-/// of gigabytes takes seconds in which nothing can be received.
+/// Reserves blocks for `length` bytes of a file from `offset` on. A file system that cannot (NFS
+/// before 4.2, FAT) is left alone: there, a full disk shows itself while writing. So it is on
+/// tmpfs, but for what is too much from the beginning: to reserve memory it clears every page of
+/// it, which for a file of gigabytes takes seconds in which nothing can be received.
 pub(crate) fn reserve(file: impl AsFd, offset: u64, length: u64) -> Result<()> {
     if length == 0 {
         return Ok(()); // which fallocate would refuse

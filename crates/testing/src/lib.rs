@@ -52,8 +52,8 @@ pub fn write_noise(to: &mut impl Write, length: u64, seed: u64) -> io::Result<()
 }
 
 /// Makes a staging directory's journal one of another run of the machine, which is what a machine
-/// finds that was switched off. Its first group, after the eight bytes of the format, holds the name
-/// of the run that it was begun in alone (`crates/store/src/journal.rs`).
+/// finds that was switched off. Its first group, after the eight bytes of the format, holds the
+/// name of the run that it was begun in alone (`crates/store/src/journal.rs`).
 ///
 /// # Panics
 /// If the journal ends before.
@@ -63,8 +63,8 @@ pub fn written_before_a_restart(journal: &mut [u8]) {
     journal[12..16].copy_from_slice(&crc);
 }
 
-/// Says on the terminal, past the test harness, which keeps what passing tests print to itself, that a
-/// test could not do its work.
+/// Says on the terminal, past the test harness, which keeps what passing tests print to itself,
+/// that a test could not do its work.
 ///
 /// # Panics
 /// Where skipping is not acceptable: `CI=true`.

@@ -4,8 +4,8 @@
 //! fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&channels=N|&groups=GROUP{,GROUP}]
 //! ```
 //! `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits. A session
-//! of several channels gives their number (on consecutive groups) or the groups of channels 1, 2, ...
-//! `docs/wire.md` has the exact grammar.
+//! of several channels gives their number (on consecutive groups) or the groups of channels 1, 2,
+//! ... `docs/wire.md` has the exact grammar.
 //!
 //! ```
 //! use fontana_wire::{Ticket, Tsi};

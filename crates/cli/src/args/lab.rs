@@ -55,10 +55,11 @@ pub(crate) struct LabRunArguments {
     pub(crate) quick: bool,
     /// Run what the papers ran on real hosts between hosts of this machine, over real sockets
     ///
-    /// Hosts are network namespaces, with a relay before each receiver. In real time: minutes, and figures
-    /// that follow from the machine and what else it does. Takes Linux, iproute2 and root, or instead of
-    /// root: unshare --map-root-user --net fontana lab run ID --real. Not every experiment has a real
-    /// form; `fontana lab list` marks those that have. All means all of these.
+    /// Hosts are network namespaces, with a relay before each receiver. In real time: minutes, and
+    /// figures that follow from the machine and what else it does. Takes Linux, iproute2 and root,
+    /// or instead of root: unshare --map-root-user --net fontana lab run ID --real. Not every
+    /// experiment has a real form; `fontana lab list` marks those that have. All means all of
+    /// these.
     #[arg(long, conflicts_with = "case")]
     pub(crate) real: bool,
     /// Write a page, figures, and rows as CSV to this directory
@@ -92,8 +93,8 @@ pub(crate) struct LabMergeArguments {
 
 /// Run the protocol in random simulated worlds, and check what must hold in all of them
 ///
-/// Each seed draws a network with losses, faults and churn, the content and how it is sent. Uses all
-/// processors; a run follows from its seed alone.
+/// Each seed draws a network with losses, faults and churn, the content and how it is sent. Uses
+/// all processors; a run follows from its seed alone.
 #[derive(Debug, Args)]
 pub(crate) struct LabSwarmArguments {
     /// How many runs
@@ -109,9 +110,10 @@ pub(crate) struct LabSwarmArguments {
 /// A link of the simulator between two interfaces, for runs on real hosts
 ///
 /// Takes every frame that comes to one interface and sends it out of the other one, when and if the
-/// link says that it arrives: the same link in both directions. Frames that keep the network together
-/// (ARP, IGMP, neighbor and listener discovery) are only delayed. Needs root, and the two interfaces
-/// for itself: best in a network namespace. Ends when it is interrupted, and says what it did.
+/// link says that it arrives: the same link in both directions. Frames that keep the network
+/// together (ARP, IGMP, neighbor and listener discovery) are only delayed. Needs root, and the two
+/// interfaces for itself: best in a network namespace. Ends when it is interrupted, and says what
+/// it did.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana lab relay --between near far --delay 50ms

@@ -29,8 +29,8 @@ pub(crate) struct SendArguments {
     ///
     /// Receivers see the last component of each path, so it must be different for all. A directory
     /// is sent with all that is in it: files with their holes, directories, symbolic links (never
-    /// followed), modes and times. Owners, extended attributes, set-user-id bits and which files are
-    /// hard links to each other are not kept; devices, pipes and sockets are refused.
+    /// followed), modes and times. Owners, extended attributes, set-user-id bits and which files
+    /// are hard links to each other are not kept; devices, pipes and sockets are refused.
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
     /// Name that receivers know the file by, instead of its own
@@ -58,8 +58,8 @@ pub(crate) struct SendArguments {
     pub(crate) repair: u32,
     /// Of the files in a directory, send only those that match GLOB; may be repeated
     ///
-    /// Patterns are those of .gitignore, relative to each directory that is sent: '*.jpg', 'docs/**',
-    /// '/top-level'. What is named itself is sent in any case.
+    /// Patterns are those of .gitignore, relative to each directory that is sent: '*.jpg',
+    /// 'docs/**', '/top-level'. What is named itself is sent in any case.
     #[arg(long, value_name = "GLOB")]
     pub(crate) include: Vec<String>,
     /// Of what is in a directory, leave out what matches GLOB; may be repeated
@@ -70,8 +70,8 @@ pub(crate) struct SendArguments {
     /// Multicast group, broadcast address, or hosts that get a copy each
     ///
     /// The default is in the range for one organization (RFC 2365), where nobody has to ask for an
-    /// address. The port may be left out: 7701. Several hosts share the rate. Several groups are the
-    /// channels of a layered session.
+    /// address. The port may be left out: 7701. Several hosts share the rate. Several groups are
+    /// the channels of a layered session.
     #[arg(
         long,
         value_name = "GROUP:PORT[,HOST:PORT...]",
@@ -88,14 +88,15 @@ pub(crate) struct SendArguments {
     pub(crate) rate: u64,
     /// Serve receivers of different speed, each at the rate that its network has to spare
     ///
-    /// A session in layers, on many groups from that of --to on; receivers join those they can take.
-    /// What decides is webrc unless --congestion-control says otherwise.
+    /// A session in layers, on many groups from that of --to on; receivers join those they can
+    /// take. What decides is webrc unless --congestion-control says otherwise.
     #[arg(long)]
     pub(crate) layered: bool,
     /// Layers of rates that stay the same: N channels, on as many groups from that of --to on
     ///
     /// Each layer doubles what the layers below it have together (1, 1, 2, 4, ...), all have the
-    /// rate; a receiver takes as many as it can. Other rates: --layers. Other groups: list them in --to.
+    /// rate; a receiver takes as many as it can. Other rates: --layers. Other groups: list them in
+    /// --to.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) channels: Option<u8>,
     /// Rates of the layers, the lowest first: 1M,1M,2M
@@ -105,10 +106,11 @@ pub(crate) struct SendArguments {
     pub(crate) layers: Vec<u64>,
     /// What decides how much of the rate a receiver takes
     ///
-    /// webrc (RFC 3738), rlc and flid-sl: what its network has to spare, fair to other traffic, found
-    /// by joining and leaving; webrc has channels of its own, as many as the rate takes, and webrc-fast
-    /// ten times as fast waves. fixed: whoever runs it (recv --max-rate, --max-layers). none: there are
-    /// no layers. By default webrc with --layered, fixed with --channels or --layers, and none else.
+    /// webrc (RFC 3738), rlc and flid-sl: what its network has to spare, fair to other traffic,
+    /// found by joining and leaving; webrc has channels of its own, as many as the rate takes, and
+    /// webrc-fast ten times as fast waves. fixed: whoever runs it (recv --max-rate, --max-layers).
+    /// none: there are no layers. By default webrc with --layered, fixed with --channels or
+    /// --layers, and none else.
     #[arg(long, value_name = "SCHEME", value_enum)]
     pub(crate) congestion_control: Option<CongestionScheme>,
     /// Routers that packets may pass, plus one
@@ -119,8 +121,8 @@ pub(crate) struct SendArguments {
     pub(crate) ttl: u8,
     /// All networks that the packets can reach are yours, and have room for the rate
     ///
-    /// A session without congestion control yields to nobody. It leaves this network (--ttl) only if
-    /// this is said (RFC 8085, section 4.1).
+    /// A session without congestion control yields to nobody. It leaves this network (--ttl) only
+    /// if this is said (RFC 8085, section 4.1).
     #[arg(long)]
     pub(crate) controlled_network: bool,
     /// Number of the session
@@ -148,9 +150,9 @@ pub(crate) struct SendArguments {
     pub(crate) sequential: Option<u32>,
     /// What to be good at
     ///
-    /// space has shorter blocks, and three quarters of each come together, so that receivers have few
-    /// under way; it takes some more symbols. cpu is a matter of receivers (recv --profile), who should be
-    /// told the same in any case.
+    /// space has shorter blocks, and three quarters of each come together, so that receivers have
+    /// few under way; it takes some more symbols. cpu is a matter of receivers (recv --profile),
+    /// who should be told the same in any case.
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed,
           conflicts_with = "sequential")]
     pub(crate) profile: ProfileArgument,
@@ -161,28 +163,29 @@ pub(crate) struct SendArguments {
     pub(crate) flute: bool,
     /// FCAST (RFC 6968), for other programs: objects that describe themselves
     ///
-    /// Long files are cut into slices, each an object with its own name, place in the file and SHA-256;
-    /// nobody needs a table. Nothing of our own, and no signature.
+    /// Long files are cut into slices, each an object with its own name, place in the file and
+    /// SHA-256; nobody needs a table. Nothing of our own, and no signature.
     #[arg(long, conflicts_with_all = ["flute", "sign", "content_version", "manifest", "mirror", "watch"])]
     pub(crate) fcast: bool,
     /// With --fcast: most bytes of a file in one object: 64K, 16M
     ///
-    /// By default about a block (--block-symbols): 13 MB. Shorter ones are ready sooner and cost more
-    /// symbols, and a header each, of some 210 bytes and the name.
+    /// By default about a block (--block-symbols): 13 MB. Shorter ones are ready sooner and cost
+    /// more symbols, and a header each, of some 210 bytes and the name.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "fcast")]
     pub(crate) slice: Option<u64>,
     /// Code to protect the symbols with
     ///
     /// raptorq (RFC 6330) makes as many different symbols as anybody wants; rs (Reed-Solomon, RFC
-    /// 5510) makes 255 for a block of 128 and repeats them; tornado makes two for each source symbol
-    /// (--stretch) and repeats them; lt is a fountain that is decoded fast and takes some per cent more symbols;
-    /// lt-strict takes hardly more, and longer; none repeats the source symbols.
+    /// 5510) makes 255 for a block of 128 and repeats them; tornado makes two for each source
+    /// symbol (--stretch) and repeats them; lt is a fountain that is decoded fast and takes some
+    /// per cent more symbols; lt-strict takes hardly more, and longer; none repeats the source
+    /// symbols.
     #[arg(long, value_name = "CODE", value_enum, default_value_t = Fec::Raptorq)]
     pub(crate) fec: Fec,
     /// With --fec tornado: so many symbols for each source symbol before they are repeated, 2 to 10
     ///
-    /// By default 2, which is enough for a receiver that misses up to 40 % and for one sender. With N
-    /// a receiver may miss up to about 1 - 1.1 / N of them, and several senders repeat each other
+    /// By default 2, which is enough for a receiver that misses up to 40 % and for one sender. With
+    /// N a receiver may miss up to about 1 - 1.1 / N of them, and several senders repeat each other
     /// less; it takes more symbols to decode, and both sides more memory: see docs/tuning.md.
     #[arg(long, value_name = "N")]
     pub(crate) stretch: Option<u8>,
@@ -205,10 +208,10 @@ pub(crate) struct SendArguments {
     pub(crate) sign: Option<PathBuf>,
     /// Send the directories as they change: a new version whenever they have come to rest
     ///
-    /// Needs --sign: receivers follow the key (fontana recv --watch). The ticket names the key and no
-    /// manifest, and stays valid; so does the session's number, which follows from the key. The old
-    /// version is sent until the new one is ready. Several such senders with one key need different
-    /// --tsi. See docs/watch.md.
+    /// Needs --sign: receivers follow the key (fontana recv --watch). The ticket names the key and
+    /// no manifest, and stays valid; so does the session's number, which follows from the key. The
+    /// old version is sent until the new one is ready. Several such senders with one key need
+    /// different --tsi. See docs/watch.md.
     #[arg(long, conflicts_with_all = ["flute", "manifest", "mirror", "dry_run", "content_version"])]
     pub(crate) watch: bool,
     /// With --watch: how long nothing may have changed before a version is made
@@ -230,8 +233,8 @@ pub(crate) struct SendArguments {
     ///
     /// The first sender writes FILE. One that finds it (after a restart, or on another host with a
     /// copy of it) sends repair symbols of the same objects, whatever its own defaults: what
-    /// receivers hear of all of them adds up, and one ticket is for all. The files must be the same;
-    /// those whose size and time agree are not read again.
+    /// receivers hear of all of them adds up, and one ticket is for all. The files must be the
+    /// same; those whose size and time agree are not read again.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "flute")]
     pub(crate) manifest: Option<PathBuf>,
     /// Read and hash all files again, also those whose size and time agree with the manifest
@@ -239,8 +242,8 @@ pub(crate) struct SendArguments {
     pub(crate) rehash: bool,
     /// Send repair symbols only: another sender sends the source symbols
     ///
-    /// For mirrors of the same content: what receivers hear of all senders adds up. With --manifest,
-    /// FILE must be there: a copy of the first sender's.
+    /// For mirrors of the same content: what receivers hear of all senders adds up. With
+    /// --manifest, FILE must be there: a copy of the first sender's.
     #[arg(long, alias = "no-source")]
     pub(crate) mirror: bool,
     /// Say what would be sent, and send nothing; with --json every file, directory and link

@@ -12,7 +12,8 @@ use std::fmt::Write;
 
 const FROZEN: &str = include_str!("frozen.txt");
 
-/// One line for each event: the command, the event's name, and what `E` serializes. The values come from the page, which has an example of each variant.
+/// One line for each event: the command, the event's name, and what `E` serializes. The values come
+/// from the page, which has an example of each variant.
 fn fields<E: Serialize + DeserializeOwned>(heading: &str, into: &mut String) {
     for example in examples(heading) {
         let event: E = serde_json::from_str(example).expect(example);

@@ -7,8 +7,8 @@ use fontana::wire::{ChannelGroups, MAX_CHANNELS};
 use fontana::{Layering, LayeringScheme, Outcome, Reach};
 use std::collections::BTreeSet;
 
-/// What `--to` and `--channels` mean: one group and those after it, or a list of groups; a broadcast
-/// address; or hosts.
+/// What `--to` and `--channels` mean: one group and those after it, or a list of groups; a
+/// broadcast address; or hosts.
 pub(super) fn reach(arguments: &SendArguments) -> Result<Reach, Failure> {
     let usage = |message: &str, hint: &str| {
         Err(Failure::new(Outcome::Usage, message.to_owned(), hint.to_owned()))

@@ -1,5 +1,5 @@
-//! The file of `fontana send --manifest`: a manifest as it travels, for other lives and mirrors of a
-//! sender.
+//! The file of `fontana send --manifest`: a manifest as it travels, for other lives and mirrors of
+//! a sender.
 
 use crate::failure::Failure;
 use fontana::Outcome;

@@ -17,8 +17,9 @@ fn a_file_larger_than_memory_stays_within_memory() {
     transfer_within(&scene, &[1], &file, "--rate 400M", "--memory 128M", 192);
 }
 
-/// Issue: 6 GiB of holes and random parts at 1 Gbit/s, receivers on tmpfs: `VmHWM` under 512 MiB with
-/// `--memory 256M`; holes stay holes. Takes 9 GB of memory for the two targets and the source's pages.
+/// Issue: 6 GiB of holes and random parts at 1 Gbit/s, receivers on tmpfs: `VmHWM` under 512 MiB
+/// with `--memory 256M`; holes stay holes. Takes 9 GB of memory for the two targets and the
+/// source's pages.
 /// `cargo test --release -p fontana-cli --test namespaces -- --ignored --nocapture six_gib`
 #[test]
 #[ignore = "takes a minute, 3 GB of disk and 9 GB of memory"]

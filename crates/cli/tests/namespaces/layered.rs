@@ -90,7 +90,8 @@ fn each_at_its_own_rate(length: u64) {
     session.end();
 }
 
-/// Groups that follow each other and a list of them, from any source and from one, of both IP versions.
+/// Groups that follow each other and a list of them, from any source and from one, of both IP
+/// versions.
 #[test]
 fn layers_are_on_any_kind_of_groups() {
     let Some(scene) = Scene::new(2) else { return };
@@ -116,8 +117,8 @@ fn layers_are_on_any_kind_of_groups() {
 }
 
 /// The receivers find their rates by themselves, and leave all channels in the end: nothing of the
-/// session crosses their links any more, although it goes on. How soon they leave depends on how busy
-/// the host is: [`endless`] judges that.
+/// session crosses their links any more, although it goes on. How soon they leave depends on how
+/// busy the host is: [`endless`] judges that.
 #[test]
 fn with_webrc_receivers_find_their_rates_and_get_the_file() {
     let Some(scene) = Scene::new(5) else { return };

@@ -14,7 +14,8 @@ fn mirrors_add_up_whoever_of_them_is_started_again() {
     assert!(mirrored.inefficiency < 1.03);
 }
 
-/// The same, smaller, with a fountain that takes some more symbols, and by chance (`docs/codes.md`).
+/// The same, smaller, with a fountain that takes some more symbols, and by chance
+/// (`docs/codes.md`).
 #[test]
 fn so_do_mirrors_of_lt_blocks() {
     let Some(mirrored) = mirrored("--fec lt", 12 << 20) else { return };
@@ -23,10 +24,10 @@ fn so_do_mirrors_of_lt_blocks() {
     assert!(mirrored.inefficiency < 1.25);
 }
 
-/// Mirrors of a code with an end repeat each other, on average the less the longer the stretch; but all go
-/// through one order, and lives that happen to begin near each other repeat each other for most of the
-/// time (`docs/tuning.md`). That they begin at different places is seen in `proto/tests/sparse.rs`; here the file
-/// is the file.
+/// Mirrors of a code with an end repeat each other, on average the less the longer the stretch; but
+/// all go through one order, and lives that happen to begin near each other repeat each other for
+/// most of the time (`docs/tuning.md`). That they begin at different places is seen in
+/// `proto/tests/sparse.rs`; here the file is the file.
 #[test]
 fn mirrors_of_tornado_blocks_repeat_each_other_and_complete() {
     let Some(mirrored) = mirrored("--fec tornado --stretch 10", 12 << 20) else { return };

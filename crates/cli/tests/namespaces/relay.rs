@@ -150,8 +150,8 @@ fn a_relay_without_the_rights_of_root_is_6_and_says_what_to_do() {
 }
 
 /// One layered session and one TCP CUBIC flow share 20 Mbit/s with 20 ms of delay each way. As in
-/// `fo.fair`, both have two minutes to settle; then two are measured. Neither has twice as much as the
-/// other; on a machine whose processors are taken away now and then that may be missed
+/// `fo.fair`, both have two minutes to settle; then two are measured. Neither has twice as much as
+/// the other; on a machine whose processors are taken away now and then that may be missed
 /// (docs/congestion.md has the readings). As root, with iperf3:
 /// `cargo test --release -p fontana-cli --test namespaces -- --ignored --nocapture fairness`.
 #[test]

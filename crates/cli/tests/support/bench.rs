@@ -124,7 +124,8 @@ END"
         ));
     }
 
-    /// Marks what comes to a host for IPv4 groups as having met congestion (RFC 3168), as a router does.
+    /// Marks what comes to a host for IPv4 groups as having met congestion (RFC 3168), as a router
+    /// does.
     pub fn mark(&self, host: usize) {
         let host = self.host(host);
         sh(&format!(
@@ -144,8 +145,8 @@ END"
         self.counters(host, "loss input")
     }
 
-    /// Counts what comes to a host for each of these IPv4 groups, joined or not: all that its port of
-    /// the switch has sent.
+    /// Counts what comes to a host for each of these IPv4 groups, joined or not: all that its port
+    /// of the switch has sent.
     pub fn count_groups(&self, host: usize, groups: &[String]) {
         let host = self.host(host);
         let rules: String = groups
@@ -232,8 +233,8 @@ END"
         list[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
     }
 
-    /// Gives a host's link a rate, as a token bucket with a queue of 100 ms. What the bucket holds is
-    /// queue, too: two packets, or the 4 ms of a timer's tick.
+    /// Gives a host's link a rate, as a token bucket with a queue of 100 ms. What the bucket holds
+    /// is queue, too: two packets, or the 4 ms of a timer's tick.
     pub fn shape(&self, host: usize, megabits: f64) {
         let burst = (megabits * 1e6 / 8.0 * 0.004).max(3_100.0);
         sh(&format!(
@@ -242,12 +243,12 @@ END"
         ));
     }
 
-    /// Puts `fontana lab relay` with these options between the switch and a host: direction 0 is to the
-    /// host. It relays once this returns, until it is interrupted; later relays take its place.
+    /// Puts `fontana lab relay` with these options between the switch and a host: direction 0 is to
+    /// the host. It relays once this returns, until it is interrupted; later relays take its place.
     pub fn relay(&self, host: usize, options: &str) -> Program {
         let (switch, between) = (self.switch(), self.between(host));
-        // The port of the switch becomes the relay's, and the switch gets a new one. Without IPv6 the
-        // namespace in the middle says nothing of its own.
+        // The port of the switch becomes the relay's, and the switch gets a new one. Without IPv6
+        // the namespace in the middle says nothing of its own.
         sh(&format!(
             "ip netns pids {between} >/dev/null 2>&1 && exit 0;
              ip netns add {between};

@@ -101,8 +101,8 @@ impl Program {
     }
 }
 
-/// `VmHWM` of a process, in bytes; 0 when it is over. `ip netns exec` replaces itself by the program,
-/// so the child's numbers are the program's.
+/// `VmHWM` of a process, in bytes; 0 when it is over. `ip netns exec` replaces itself by the
+/// program, so the child's numbers are the program's.
 fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM"));

@@ -31,7 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The same for a whole reception; its own `--timeout` ends it earlier.
 const RECEPTION: Duration = Duration::from_secs(240);
 
-/// The tests take turns whatever the number of test threads: they share two cores and compare rates.
+/// The tests take turns whatever the number of test threads: they share two cores and compare
+/// rates.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Hosts on a bridge and a directory that they share; both go when it is dropped.

@@ -207,8 +207,8 @@ fn columns_of(rows: u64) -> [u8; 8] {
     bits.to_le_bytes()
 }
 
-/// The products of a bit matrix with 0, 1, ... 15, then with 0, 16, ... 240, eight octets to a word,
-/// the first one lowest.
+/// The products of a bit matrix with 0, 1, ... 15, then with 0, 16, ... 240, eight octets to a
+/// word, the first one lowest.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn products_of(rows: u64) -> [u64; 4] {
     /// Which of eight numbers have bit 0, 1, 2.
@@ -219,8 +219,8 @@ fn products_of(rows: u64) -> [u64; 4] {
     [low, low ^ each[3], high, high ^ each[7]]
 }
 
-/// For each constant the products with 0, 1, ... 15, then with 0, 16, ... 240: for look-up in halves
-/// of a byte.
+/// For each constant the products with 0, 1, ... 15, then with 0, 16, ... 240: for look-up in
+/// halves of a byte.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static PRODUCTS: [[u8; 32]; 256] = {
     let mut products = [[0; 32]; 256];
@@ -239,8 +239,8 @@ static PRODUCTS: [[u8; 32]; 256] = {
 
 /// For each constant the matrix of its multiplication, for GFNI. The instruction for products
 /// (`gf2p8mulb`) is tied to another polynomial than the RFC's, so the one for bit matrices
-/// (`gf2p8affineqb`) is used: multiplication by a constant is linear in the bits. Byte `7 - i` selects
-/// the input bits whose sum is output bit `i`.
+/// (`gf2p8affineqb`) is used: multiplication by a constant is linear in the bits. Byte `7 - i`
+/// selects the input bits whose sum is output bit `i`.
 static MATRICES: [u64; 256] = {
     let mut matrices = [0; 256];
     let mut c = 0;

@@ -13,6 +13,6 @@ impl Line {
 }
 
 /// Widest stripe, in lines: each width is a kernel of its own, with a row held in registers. Of 128
-/// to 320 bytes the widest is fastest, or as fast, from 1000 to 50 000 rows; the full 1280 bytes of a
-/// symbol are two to three times slower.
+/// to 320 bytes the widest is fastest, or as fast, from 1000 to 50 000 rows; the full 1280 bytes of
+/// a symbol are two to three times slower.
 pub(crate) const MAX_STRIPE_LINES: usize = 5;

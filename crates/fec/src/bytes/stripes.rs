@@ -2,8 +2,8 @@
 //!
 //! A plan touches every row many times, in an order that is as good as random. The rows of a whole
 //! block are larger than the processor's caches, but a vertical stripe of them need not be: here
-//! each stripe is contiguous, so that a plan can be run on one stripe after another, at the speed of
-//! the cache. The columns are independent of each other, which is why this is allowed.
+//! each stripe is contiguous, so that a plan can be run on one stripe after another, at the speed
+//! of the cache. The columns are independent of each other, which is why this is allowed.
 
 pub(crate) mod loading;
 
@@ -84,11 +84,11 @@ impl Stripes {
         self.stripes
     }
 
-    /// True if `rows` of `width` bytes are more than stays in the caches: what is written to one stripe
-    /// is not there any more when all others have been written.
+    /// True if `rows` of `width` bytes are more than stays in the caches: what is written to one
+    /// stripe is not there any more when all others have been written.
     pub(crate) fn is_large(rows: usize, width: usize) -> bool {
-        /// Half of what processors share among a few cores. Measured, at half of it writing past the
-        /// caches is as good as not.
+        /// Half of what processors share among a few cores. Measured, at half of it writing past
+        /// the caches is as good as not.
         const LARGE: usize = 8 << 20;
         rows * width > LARGE
     }

@@ -131,8 +131,8 @@ impl Kernel for RunStripe<'_> {
     }
 }
 
-/// Rows lie all over memory, and those of a block larger than the caches are worth fetching this many
-/// sums before their turn: a sum takes some tens of nanoseconds, memory about a hundred.
+/// Rows lie all over memory, and those of a block larger than the caches are worth fetching this
+/// many sums before their turn: a sum takes some tens of nanoseconds, memory about a hundred.
 const AHEAD: usize = 4;
 /// Of a long sum the processor itself fetches the rest ahead.
 const MOST_AHEAD: usize = 16;

@@ -5,9 +5,9 @@
 //!
 //! Packets with ESIs below `m` are those of the group themselves; the vector of every other ESI
 //! follows from it and a seed, so that it need not travel. BMTP counts modulo 257, which has one
-//! value more than an octet; here it is GF(256). A random vector is useless to a receiver that lacks
-//! one packet with probability 1/256, and `m` random vectors are dependent with probability 1/255 at
-//! most.
+//! value more than an octet; here it is GF(256). A random vector is useless to a receiver that
+//! lacks one packet with probability 1/256, and `m` random vectors are dependent with probability
+//! 1/255 at most.
 //!
 //! | | |
 //! |---|---|

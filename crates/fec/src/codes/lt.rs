@@ -6,8 +6,8 @@
 //! sender has no use for the numbers below `k`, which name the source symbols themselves, but a
 //! decoder takes them.
 //!
-//! Which sums are likely is said by integers ([`LtCode`]), so that two machines agree to the bit; how
-//! they were chosen is the sender's business. To count how many symbols it takes:
+//! Which sums are likely is said by integers ([`LtCode`]), so that two machines agree to the bit;
+//! how they were chosen is the sender's business. To count how many symbols it takes:
 //!
 //! ```
 //! use fontana_fec::{Esi, codes::lt::LtCode, study::lt::Peeler};
@@ -145,8 +145,8 @@ impl Code for Lt {
         Box::new(LtDecoder::new(self.code, source_symbols))
     }
 
-    /// Cheap to make, so it is not shared: what is large about an LT code is its rows, which are not
-    /// kept.
+    /// Cheap to make, so it is not shared: what is large about an LT code is its rows, which are
+    /// not kept.
     fn source_plan(&self, source_symbols: u32, _cache: Option<&PlanCache>) -> Arc<Plan> {
         Arc::new(Recovery::of_source(self.code, source_symbols))
     }

@@ -2,11 +2,11 @@
 //! probability 0.99, and each one more makes a failure a hundred times rarer.
 //!
 //! Every encoding symbol is a sum of a few of the block's `L` intermediate symbols (`tuple`). The
-//! intermediate symbols are the solution of a linear system: the available symbols, and `S` sparse and
-//! `H` dense constraints. The decoder solves it on ids (`matrix`, `peeling`, `dense` with `hdpc`,
-//! joined in `planner`). The solution is a `program`, which `execute` runs on bytes. If only a few
-//! symbols are lost, a `direct` plan is shorter: it starts from what all blocks of a length share
-//! (`full`), by way of `transpose`.
+//! intermediate symbols are the solution of a linear system: the available symbols, and `S` sparse
+//! and `H` dense constraints. The decoder solves it on ids (`matrix`, `peeling`, `dense` with
+//! `hdpc`, joined in `planner`). The solution is a `program`, which `execute` runs on bytes. If
+//! only a few symbols are lost, a `direct` plan is shorter: it starts from what all blocks of a
+//! length share (`full`), by way of `transpose`.
 //!
 //! | | |
 //! |---|---|
@@ -174,8 +174,8 @@ fn full_program(params: &Params) -> Program {
     program_of(params, params.k_prime, &inputs)
 }
 
-/// The program of a block of which encoding symbols `inputs`, ascending, are at hand: those are known
-/// to suffice.
+/// The program of a block of which encoding symbols `inputs`, ascending, are at hand: those are
+/// known to suffice.
 fn program_of(params: &Params, source_symbols: u32, inputs: &[Esi]) -> Program {
     let (source, repair) = inputs.split_at(inputs.partition_point(|esi| esi.0 < source_symbols));
     let isis: Vec<u32> = (source.iter().map(|esi| esi.0))

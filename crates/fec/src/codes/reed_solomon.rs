@@ -1,8 +1,8 @@
 //! Reed-Solomon codes over GF(256) and GF(65 536): any `k` encoding symbols of a block recover it.
 //!
-//! A block's `k` symbols are values of a polynomial `P` of degree below `k`, one polynomial for each
-//! byte position, and every encoding symbol `p` is one more value: `c_p = g_p P(z_p)`, where the
-//! points `z_p` differ and the `g_p` are not zero. Two families are here:
+//! A block's `k` symbols are values of a polynomial `P` of degree below `k`, one polynomial for
+//! each byte position, and every encoding symbol `p` is one more value: `c_p = g_p P(z_p)`, where
+//! the points `z_p` differ and the `g_p` are not zero. Two families are here:
 //!
 //! * that of RFC 5510, as deployed codecs have it: `z` is 0, 1, `alpha`, `alpha^2`, ... in the
 //!   order of ESIs, and every `g` is 1. (The text of the RFC says 1, `alpha`, ...; see
@@ -20,10 +20,10 @@
 //!
 //! over all `r` in `R` but `p`. `R` is the source symbols without the lost ones `L`, and as many
 //! repair symbols `Q`: the product over it is that over the source symbols, times the product over
-//! `Q`, by the product over `L`. The first of these does not depend on what was lost, and for Cauchy
-//! matrices `g_p` cancels it. What is left is `(k + l) 2 l` multiplications for `l` lost symbols, and
-//! no matrix is ever inverted. On bytes, each lost symbol costs `k` multiplications, as each repair
-//! symbol did.
+//! `Q`, by the product over `L`. The first of these does not depend on what was lost, and for
+//! Cauchy matrices `g_p` cancels it. What is left is `(k + l) 2 l` multiplications for `l` lost
+//! symbols, and no matrix is ever inverted. On bytes, each lost symbol costs `k` multiplications,
+//! as each repair symbol did.
 //!
 //! | | |
 //! |---|---|
@@ -186,13 +186,14 @@ pub enum ReedSolomonCode {
     SmallBlock,
     /// Cauchy matrices over GF(2^8), FEC Encoding ID 129, FEC Instance ID 1: Fontana's own.
     Cauchy,
-    /// Cauchy matrices over GF(2^16), FEC Encoding ID 129, FEC Instance ID 2: Fontana's own. Symbols
-    /// have an even number of bytes; `l` lost symbols cost `k l` multiplications for each position,
-    /// so above about `l = 1000` other codes are better.
+    /// Cauchy matrices over GF(2^16), FEC Encoding ID 129, FEC Instance ID 2: Fontana's own.
+    /// Symbols have an even number of bytes; `l` lost symbols cost `k l` multiplications for each
+    /// position, so above about `l = 1000` other codes are better.
     Cauchy16,
 }
 
-/// Most encoding symbols of a block over GF(256): RFC 5510 has 255, and the Cauchy code keeps to it.
+/// Most encoding symbols of a block over GF(256): RFC 5510 has 255, and the Cauchy code keeps to
+/// it.
 const MAX_ENCODING_SYMBOLS: u32 = 255;
 
 /// Elements of the field that are not 0.
@@ -236,7 +237,8 @@ impl ReedSolomonCode {
         }
     }
 
-    /// The plan that replaces source symbols `lost`, ascending, by as many repair symbols, ascending.
+    /// The plan that replaces source symbols `lost`, ascending, by as many repair symbols,
+    /// ascending.
     fn plan(self, source_symbols: u32, lost: Vec<u32>, repair: &[u32]) -> Plan {
         let received = (0..source_symbols).filter(|esi| lost.binary_search(esi).is_err());
         let inputs = received.chain(repair.iter().copied()).map(Esi).collect();
@@ -271,10 +273,10 @@ impl ReedSolomonCode {
         }
     }
 
-    /// The matrix that makes the encoding symbols `targets` of what is at hand, column by column: in
-    /// column `j` are the factors of source symbol `j`, or, if that is `lost[i]`, of repair symbol
-    /// `repair[i]`. No target is at hand, and all ESIs are below [`MAX_ENCODING_SYMBOLS`]. For the
-    /// codes over GF(256); the one over GF(2^16) has no such matrix.
+    /// The matrix that makes the encoding symbols `targets` of what is at hand, column by column:
+    /// in column `j` are the factors of source symbol `j`, or, if that is `lost[i]`, of repair
+    /// symbol `repair[i]`. No target is at hand, and all ESIs are below [`MAX_ENCODING_SYMBOLS`].
+    /// For the codes over GF(256); the one over GF(2^16) has no such matrix.
     fn interpolation(
         self,
         source_symbols: u32,

@@ -2,8 +2,8 @@
 //! Multicast", section V): systematic, every symbol a sum of a few others, recovered one from
 //! another by *peeling*. About 1.05 `k` symbols recover a block of `k`.
 //!
-//! [`TornadoCode::Z`] of 16 000 symbols is the paper's Tornado Z, edge counts and all; the rule that
-//! scales it to other lengths and stretch factors is that of `Graph`.
+//! [`TornadoCode::Z`] of 16 000 symbols is the paper's Tornado Z, edge counts and all; the rule
+//! that scales it to other lengths and stretch factors is that of `Graph`.
 //!
 //! To count how many symbols it takes, no bytes are needed:
 //!

@@ -1,5 +1,5 @@
-//! The fields GF(2^w), w from 2 to 16, by tables of logarithms: for planning. Polynomials over GF(2)
-//! modulo the primitive polynomial that RFC 5510 lists for w, so that `alpha` is 2.
+//! The fields GF(2^w), w from 2 to 16, by tables of logarithms: for planning. Polynomials over
+//! GF(2) modulo the primitive polynomial that RFC 5510 lists for w, so that `alpha` is 2.
 
 /// Primitive polynomials for w = 2 ... 16, bit i for x^i (RFC 5510).
 const POLYNOMIALS: [u32; 15] = [

@@ -1,5 +1,5 @@
-//! The field GF(2^16): polynomials over GF(2) modulo x^16 + x^12 + x^3 + x + 1, which RFC 5510 lists, so
-//! that `alpha` is 2. Elements are written with their upper octet first.
+//! The field GF(2^16): polynomials over GF(2) modulo x^16 + x^12 + x^3 + x + 1, which RFC 5510
+//! lists, so that `alpha` is 2. Elements are written with their upper octet first.
 
 use crate::field::binary_field::BinaryField;
 use std::sync::OnceLock;
@@ -46,9 +46,9 @@ impl Field {
         self.field.alpha_power(exponent)
     }
 
-    /// The bit matrices of multiplication by `constant`: of the upper octet to the upper one, of the
-    /// lower to the upper, of the upper to the lower, and of the lower to the lower, each in the form
-    /// of the kernels: byte `7 - i` selects the input bits whose sum is output bit `i`.
+    /// The bit matrices of multiplication by `constant`: of the upper octet to the upper one, of
+    /// the lower to the upper, of the upper to the lower, and of the lower to the lower, each in
+    /// the form of the kernels: byte `7 - i` selects the input bits whose sum is output bit `i`.
     pub(crate) fn matrices(&self, constant: u16) -> [u64; 4] {
         let [upper, lower] = constant.to_be_bytes();
         let (upper, lower) = (self.matrices[0][upper as usize], self.matrices[1][lower as usize]);
@@ -59,8 +59,8 @@ impl Field {
     /// `p`, divided by the same product over `divisors`.
     ///
     /// A sum of logarithms of `p ^ q` over `q` is a convolution over exclusive or, which Walsh and
-    /// Hadamard's transform makes a product. Modulo 65 535 the transform is its own inverse, because
-    /// 65 536 is 1.
+    /// Hadamard's transform makes a product. Modulo 65 535 the transform is its own inverse,
+    /// because 65 536 is 1.
     pub(crate) fn log_products(&self, factors: &[u32], divisors: &[u32]) -> Vec<u32> {
         let mut sums = vec![0; SIZE];
         for (points, count) in [(factors, 1), (divisors, ORDER - 1)] {

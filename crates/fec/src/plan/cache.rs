@@ -4,9 +4,9 @@ use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What blocks of equal length share, plans of full blocks above all, which encoders need: the blocks
-/// of an object have at most two lengths, and the work of planning is that of some hundred symbols at
-/// least.
+/// What blocks of equal length share, plans of full blocks above all, which encoders need: the
+/// blocks of an object have at most two lengths, and the work of planning is that of some hundred
+/// symbols at least.
 ///
 /// Holds a limited number of entries and forgets the one that was used least recently. Threads that
 /// ask for the same one at once wait for one of them to make it.
@@ -37,9 +37,9 @@ struct Entry {
 }
 
 impl PlanCache {
-    /// An empty cache for `limit` different block lengths, at least one. A plan takes about 80 bytes
-    /// per source symbol, with Tornado codes 100 for each unit of the stretch factor: 4.5 MB for the
-    /// longest blocks of RaptorQ, and as it is used a megabyte more.
+    /// An empty cache for `limit` different block lengths, at least one. A plan takes about 80
+    /// bytes per source symbol, with Tornado codes 100 for each unit of the stretch factor: 4.5 MB
+    /// for the longest blocks of RaptorQ, and as it is used a megabyte more.
     pub fn new(limit: usize) -> Self {
         Self { limit: limit.max(1), cached: Mutex::default() }
     }

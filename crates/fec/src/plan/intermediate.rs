@@ -6,8 +6,8 @@ use crate::bytes::stripes::{Scratch, Stripes};
 use crate::ids::Esi;
 use std::sync::Arc;
 
-/// The intermediate symbols of a block, or some columns of them: every encoding symbol can be made of
-/// them, whether it was received, lost or never sent before.
+/// The intermediate symbols of a block, or some columns of them: every encoding symbol can be made
+/// of them, whether it was received, lost or never sent before.
 pub struct Intermediate {
     pub(super) plan: Arc<Plan>,
     pub(super) instructions: InstructionSet,
@@ -36,8 +36,8 @@ impl Intermediate {
         self.write_symbols(&[esi], out);
     }
 
-    /// Writes many encoding symbols, one after the other, into `out`. Faster than one by one where the
-    /// block is larger than the processor's caches.
+    /// Writes many encoding symbols, one after the other, into `out`. Faster than one by one where
+    /// the block is larger than the processor's caches.
     ///
     /// # Panics
     /// If `out` is not `esis.len() * width` bytes long.

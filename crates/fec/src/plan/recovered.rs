@@ -26,8 +26,8 @@ impl Recovered {
         self.width
     }
 
-    /// Writes some of the lost symbols, by their indices in [`Plan::lost`], one after the other into
-    /// `out`.
+    /// Writes some of the lost symbols, by their indices in [`Plan::lost`], one after the other
+    /// into `out`.
     ///
     /// # Panics
     /// If not so many were lost, or `out` is not `lost.len() * width` bytes long.

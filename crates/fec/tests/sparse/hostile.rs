@@ -65,7 +65,8 @@ fn blocks_end_where_the_code_ends() {
     }
 }
 
-/// Every symbol is the sum of the same few heavy ones: peeling never starts, and the decoder says so.
+/// Every symbol is the sum of the same few heavy ones: peeling never starts, and the decoder says
+/// so.
 #[test]
 fn symbols_that_are_all_heavy_lead_nowhere_at_a_bounded_cost() {
     let k = 2_000;

@@ -89,8 +89,8 @@ fn lt_strict(k: u32, trials: usize) -> Inefficiencies {
     Inefficiencies::new(k, (0..trials).map(|_| trial()).collect())
 }
 
-/// "A Digital Fountain Approach to Asynchronous Reliable Multicast", section V-C: mean 1.054, nine in
-/// ten below 1.064. The paper's decoder uses checks from right to left only.
+/// "A Digital Fountain Approach to Asynchronous Reliable Multicast", section V-C: mean 1.054, nine
+/// in ten below 1.064. The paper's decoder uses checks from right to left only.
 #[test]
 fn tornado_z_takes_as_many_symbols_as_the_paper_says() {
     let found = tornado(TornadoCode::Z, 16_000, Peeling::OneDirectional, 400);

@@ -1,7 +1,7 @@
 //! Files as objects that describe themselves (RFC 6968): long files are cut into slices, and every
-//! slice, or file, is an object of a header and its bytes, independent of all others. Cutting at the
-//! length of a source block costs nothing: a receiver has the slice when it has the block, and need
-//! not hold more of a file until it can use it.
+//! slice, or file, is an object of a header and its bytes, independent of all others. Cutting at
+//! the length of a source block costs nothing: a receiver has the slice when it has the block, and
+//! need not hold more of a file until it can use it.
 
 use super::{Content, ContentObject, ContentOptions, in_parallel, label, tree, unsuitable};
 use crate::error::{Error, SetupError};
@@ -40,8 +40,8 @@ struct Examined {
 }
 
 impl Content {
-    /// Examines files, in slices of at most `slice_bytes`, or about a source block if that is not said:
-    /// every byte is read twice. Of directories, only the files are sent.
+    /// Examines files, in slices of at most `slice_bytes`, or about a source block if that is not
+    /// said: every byte is read twice. Of directories, only the files are sent.
     pub(crate) fn compound(
         options: &ContentOptions<'_>,
         slice_bytes: Option<u64>,

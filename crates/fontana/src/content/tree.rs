@@ -15,7 +15,8 @@ pub(super) struct Scanned {
     pub(super) sources: SourceFiles,
     /// The regular files, ascending by index.
     pub(super) files: Vec<(RelativePath, FileIndex)>,
-    /// Directories and symbolic links; none for plain FLUTE and FCAST, which have no words for them.
+    /// Directories and symbolic links; none for plain FLUTE and FCAST, which have no words for
+    /// them.
     pub(super) others: Vec<Entry>,
 }
 

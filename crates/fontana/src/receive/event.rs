@@ -72,8 +72,8 @@ pub enum ReceiveEvent<'a> {
         /// The session.
         session: SessionKey,
     },
-    /// A file of a plain FLUTE session was found, or, in an FCAST session, the first slice of one, or all
-    /// of it, has arrived.
+    /// A file of a plain FLUTE session was found, or, in an FCAST session, the first slice of one,
+    /// or all of it, has arrived.
     FileFound {
         /// Its object, or that of the slice.
         toi: Toi,
@@ -103,8 +103,8 @@ pub enum ReceiveEvent<'a> {
         /// Bytes of UDP payload that arrived per second since the level changed last.
         received_bytes_per_second: u64,
     },
-    /// A channel of the session could not be joined: the session continues without it. Reported once
-    /// for each channel.
+    /// A channel of the session could not be joined: the session continues without it. Reported
+    /// once for each channel.
     ChannelRefused {
         /// The channel.
         channel: u8,

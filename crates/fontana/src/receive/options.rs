@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Datagrams that the receiver drops on purpose: a lossy path for demonstrations and tests. The same
-/// seed drops the same datagrams.
+/// Datagrams that the receiver drops on purpose: a lossy path for demonstrations and tests. The
+/// same seed drops the same datagrams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedLoss {
     /// Share of the datagrams, 0 to 1.
@@ -24,8 +24,8 @@ pub struct SimulatedLoss {
 /// What to receive, and where to. Every option has a safe default.
 #[derive(Clone, Debug)]
 pub struct ReceiveOptions {
-    /// Where to listen: at the first address. Without a ticket, its channels are the only ones that a
-    /// session of several channels may have.
+    /// Where to listen: at the first address. Without a ticket, its channels are the only ones that
+    /// a session of several channels may have.
     pub reach: Reach,
     /// Which session.
     pub expectation: Expectation,
@@ -41,16 +41,16 @@ pub struct ReceiveOptions {
     /// Replace files that exist.
     pub overwrite: bool,
     /// Do not receive again what the files in the directory hold: found by hashing them block by
-    /// block. Files that are the same stay as they are, but for mode and time; of others, only blocks
-    /// that differ are received. Only with a manifest.
+    /// block. Files that are the same stay as they are, but for mode and time; of others, only
+    /// blocks that differ are received. Only with a manifest.
     pub skip_existing: bool,
-    /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to the
-    /// top of what is sent; none: everything. Only with a manifest.
+    /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to
+    /// the top of what is sent; none: everything. Only with a manifest.
     pub only: Vec<String>,
     /// Most channels of a session that are joined at a time.
     pub max_channels: u8,
-    /// Most bytes per second that are joined, IP and UDP headers included, by the rates of layers that
-    /// the session declares. A session whose slowest layer is faster is refused.
+    /// Most bytes per second that are joined, IP and UDP headers included, by the rates of layers
+    /// that the session declares. A session whose slowest layer is faster is refused.
     pub max_rate_bytes_per_second: Option<u64>,
     /// When to decode.
     pub policy: DecodePolicy,

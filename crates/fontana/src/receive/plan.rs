@@ -2,7 +2,8 @@
 //! created.
 //!
 //! [`Wanted`] says what is selected, [`SavedTree`] what an earlier run left, [`Existing`] what the
-//! target directory holds already. [`TreePlan::compute`] combines them; the target applies the plan.
+//! target directory holds already. [`TreePlan::compute`] combines them; the target applies the
+//! plan.
 
 use crate::error::Error;
 use crate::receive::event::ReceivedPart;

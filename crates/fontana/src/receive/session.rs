@@ -65,9 +65,10 @@ impl ReceiveSession {
         Ok(Self { reception, interface })
     }
 
-    /// As [`open`](Self::open), for a consumer: the verified bytes of a stream, or of the one file of a
-    /// session, are written to `writer` in order. A thread of its own writes, which may block, and
-    /// flushes at the end. The options' directory holds what is not written yet, without a name.
+    /// As [`open`](Self::open), for a consumer: the verified bytes of a stream, or of the one file
+    /// of a session, are written to `writer` in order. A thread of its own writes, which may block,
+    /// and flushes at the end. The options' directory holds what is not written yet, without a
+    /// name.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -78,10 +79,10 @@ impl ReceiveSession {
         Self::open_into(options, ReceiveInto::Writer(Box::new(writer)))
     }
 
-    /// As [`open`](Self::open), for a device, or a file that is written in place. It takes a stream, or
-    /// the one file of a session, each symbol of which is written to its final place at once. Success
-    /// is reported after all of it was read back. The options' directory holds repair symbols, and
-    /// what a later run resumes.
+    /// As [`open`](Self::open), for a device, or a file that is written in place. It takes a
+    /// stream, or the one file of a session, each symbol of which is written to its final place at
+    /// once. Success is reported after all of it was read back. The options' directory holds repair
+    /// symbols, and what a later run resumes.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -16,7 +16,8 @@ pub enum Ended {
     TimeUp,
     /// The caller stopped it.
     Stopped,
-    /// [`Versions::Newer`](crate::Versions::Newer): only versions that are not newer are being sent.
+    /// [`Versions::Newer`](crate::Versions::Newer): only versions that are not newer are being
+    /// sent.
     NothingNew,
     /// [`Versions::Newer`](crate::Versions::Newer): a newer version is being sent than the one that
     /// was being received.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time after which what was received is synced: what a power failure costs at most, beside the
-/// syncing itself. The system would write it after 30 s by itself (`dirty_expire_centisecs`), so not
-/// much is written that would otherwise not be: repair symbols of blocks that end in between.
+/// syncing itself. The system would write it after 30 s by itself (`dirty_expire_centisecs`), so
+/// not much is written that would otherwise not be: repair symbols of blocks that end in between.
 const SYNC_EVERY: Duration = Duration::from_secs(10);
 
 /// Bytes after which it is synced earlier. A second's work for a common disk; the system itself

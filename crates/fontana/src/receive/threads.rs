@@ -129,8 +129,8 @@ impl Threads {
         let _ = self.syncer.send(Arc::clone(staging));
     }
 
-    /// Hands a job to the worker of a block. Blocks of one number share a worker; consecutive ones do
-    /// not.
+    /// Hands a job to the worker of a block. Blocks of one number share a worker; consecutive ones
+    /// do not.
     pub(super) fn hand_to_worker(&mut self, sbn: Sbn, job: WorkerJob, session_packets: u64) {
         if let Some(worker) = self.worker(sbn) {
             worker.push(job, session_packets);
@@ -159,9 +159,9 @@ impl Threads {
         self.workers.get_mut(sbn as usize % count)
     }
 
-    /// Hands over the jobs that are waiting, but to a worker that is behind only in full lists. Then
-    /// its queue has room for some thousand packets, and a disk that is busy for a moment (thousands
-    /// of small files) does not keep the deciding thread from leaving the group.
+    /// Hands over the jobs that are waiting, but to a worker that is behind only in full lists.
+    /// Then its queue has room for some thousand packets, and a disk that is busy for a moment
+    /// (thousands of small files) does not keep the deciding thread from leaving the group.
     pub(super) fn flush(&mut self, session_packets: u64) {
         let is_due = |worker: &&mut WorkerQueue| {
             !worker.waiting.list.is_empty() && worker.jobs.len() < WORKER_QUEUE / 2

@@ -59,8 +59,8 @@ pub(super) fn run_solver(queue: &Receiver<Attempt>, reports: &Sender<WorkerRepor
 #[derive(Default)]
 pub(super) struct WorkerJobs {
     pub(super) list: Vec<WorkerJob>,
-    /// Bytes of the symbols to place, one after the other: copied out of their slabs, which return to
-    /// the receive thread at once, however long the disk takes.
+    /// Bytes of the symbols to place, one after the other: copied out of their slabs, which return
+    /// to the receive thread at once, however long the disk takes.
     pub(super) symbols: Vec<u8>,
     /// Packets of the session that had been received when the list was made.
     pub(super) session_packets: u64,

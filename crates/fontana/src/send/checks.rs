@@ -43,9 +43,9 @@ pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
     .check(options.code.max_block_symbols())
 }
 
-/// Refuses a multicast session that leaves this network, unless it is `harmless`: receivers yield to
-/// other traffic, or the caller says that there is none. Unicast hosts are named one by one, and are
-/// not subject to the hop limit.
+/// Refuses a multicast session that leaves this network, unless it is `harmless`: receivers yield
+/// to other traffic, or the caller says that there is none. Unicast hosts are named one by one, and
+/// are not subject to the hop limit.
 pub(super) fn check_reach(reach: &Reach, harmless: bool) -> Result<(), Error> {
     let Reach { hop_limit, .. } = *reach;
     if hop_limit > 1 && reach.address().ip().is_multicast() && !harmless {

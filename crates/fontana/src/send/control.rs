@@ -77,8 +77,8 @@ pub(super) fn control_objects(
     Ok(control)
 }
 
-/// The parameters of a control object for other programs: a session without RaptorQ has none for its
-/// control objects either, as its receivers may not know it.
+/// The parameters of a control object for other programs: a session without RaptorQ has none for
+/// its control objects either, as its receivers may not know it.
 fn plain_control_oti(code: Code, length: u64, symbol_size: u16) -> Oti {
     match code {
         Code::RaptorQ => geometry::control_oti(length, symbol_size),

@@ -26,7 +26,8 @@ impl Egress {
         Ok(Self { interface, version: IpVersion::of(reach.address().ip()) })
     }
 
-    /// Bytes of a symbol: `wanted`, or as many as fit in a packet beside `extension_bytes` of header extensions.
+    /// Bytes of a symbol: `wanted`, or as many as fit in a packet beside `extension_bytes` of
+    /// header extensions.
     pub(super) fn symbol_size(
         &self,
         wanted: Option<u16>,

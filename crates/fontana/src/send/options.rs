@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// How blocks are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ordering {
-    /// All blocks of all files advance together, as far as [`SendOptions::profile`] has it: join at any
-    /// time, no block is the last.
+    /// All blocks of all files advance together, as far as [`SendOptions::profile`] has it: join at
+    /// any time, no block is the last.
     #[default]
     Even,
     /// One block after the other, each with so many repair symbols per thousand source symbols,
@@ -29,9 +29,10 @@ pub enum Ordering {
 pub struct SendOptions {
     /// Files, and directories with all that is in them. Receivers see the last component of each.
     ///
-    /// All of them are one session and scheduled together: what an application submits to FCAST's tool
-    /// with KEEP_DATA before it says PUSH_DATA (Roca, Mordelet 2002, section 4.2.3). One object after the
-    /// other, as that tool sends what is pushed at once, is [`Ordering::Sequential`].
+    /// All of them are one session and scheduled together: what an application submits to FCAST's
+    /// tool with KEEP_DATA before it says PUSH_DATA (Roca, Mordelet 2002, section 4.2.3). One
+    /// object after the other, as that tool sends what is pushed at once, is
+    /// [`Ordering::Sequential`].
     pub files: Vec<PathBuf>,
     /// What receivers know the file by, instead of its own name: for a single file.
     pub name: Option<Vec<u8>>,
@@ -42,12 +43,12 @@ pub struct SendOptions {
     /// Cap on the bytes per second on the wire, IP and UDP headers included. With several unicast
     /// hosts their copies share it.
     pub rate_bytes_per_second: u64,
-    /// How the rate is shared out to the channels of `reach`. By default a session of several channels
-    /// has layers of doubling rates.
+    /// How the rate is shared out to the channels of `reach`. By default a session of several
+    /// channels has layers of doubling rates.
     pub layering: Option<Layering>,
-    /// All networks that the packets can reach are the operator's, and have room for the rate: without
-    /// congestion control, a session goes beyond this network (`reach.hop_limit`) only if this is said
-    /// (RFC 8085, section 4.1).
+    /// All networks that the packets can reach are the operator's, and have room for the rate:
+    /// without congestion control, a session goes beyond this network (`reach.hop_limit`) only if
+    /// this is said (RFC 8085, section 4.1).
     pub controlled_network: bool,
     /// Transport session identifier; if not given, that of the manifest ([`Tsi::of_manifest`]), and
     /// for plain FLUTE and FCAST one drawn at random.
@@ -56,8 +57,8 @@ pub struct SendOptions {
     pub mode: SendMode,
     /// In which order.
     pub ordering: Ordering,
-    /// What the session is to be good at: the order that [`Ordering::Even`] stands for, and how long
-    /// blocks are. Receivers have a part in it, too: [`Profile::policy`].
+    /// What the session is to be good at: the order that [`Ordering::Even`] stands for, and how
+    /// long blocks are. Receivers have a part in it, too: [`Profile::policy`].
     pub profile: Profile,
     /// With which code.
     pub code: Code,

@@ -8,8 +8,8 @@ use fontana_proto::TransmissionSchedule;
 
 /// What an order that has lists takes for a symbol: a block and a number.
 const LISTED_SYMBOL_BYTES: u64 = 8;
-/// A layer lists as many symbols as there are source symbols. A single channel lists all that the code
-/// has, if that is not more than so many times as many.
+/// A layer lists as many symbols as there are source symbols. A single channel lists all that the
+/// code has, if that is not more than so many times as many.
 const MOST_SEGMENTS: u8 = 4;
 
 /// How a sender lays its symbols out.
@@ -64,9 +64,9 @@ struct Volume {
 }
 
 impl Volume {
-    /// The profile's order, if memory allows for it: blocks take turns in it at every symbol, so that a
-    /// round has to hold a 32nd of everything, and it may take lists. Even progress otherwise, in grains
-    /// of a 32nd of a block.
+    /// The profile's order, if memory allows for it: blocks take turns in it at every symbol, so
+    /// that a round has to hold a 32nd of everything, and it may take lists. Even progress
+    /// otherwise, in grains of a 32nd of a block.
     fn schedule(
         self,
         options: &SendOptions,

@@ -228,8 +228,8 @@ fn ticket_source(options: &SendOptions, source: IpAddr) -> Option<IpAddr> {
     (named && !source.is_unspecified()).then_some(source)
 }
 
-/// What the session says of its channels. Where their number follows from the rate, the groups do too,
-/// unless they were named.
+/// What the session says of its channels. Where their number follows from the rate, the groups do
+/// too, unless they were named.
 fn congestion_control(
     options: &mut SendOptions,
     rate_bytes_per_second: u64,

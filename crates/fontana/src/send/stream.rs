@@ -173,8 +173,9 @@ impl StreamSession {
     ///
     /// # Errors
     /// [`IoError::Send`](crate::IoError::Send) if the network refuses for good,
-    /// [`IoError::Thread`](crate::IoError::Thread) if a thread cannot be started. A reader that fails
-    /// is reported in the summary ([`IoError::Producer`](crate::IoError::Producer)), and to receivers.
+    /// [`IoError::Thread`](crate::IoError::Thread) if a thread cannot be started. A reader that
+    /// fails is reported in the summary ([`IoError::Producer`](crate::IoError::Producer)), and to
+    /// receivers.
     pub fn run(
         self,
         reader: impl Read + Send + 'static,

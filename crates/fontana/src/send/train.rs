@@ -4,9 +4,9 @@ use crate::error::Error;
 use fontana_net::{MtuDrop, SendSocket};
 use fontana_proto::ChannelId;
 
-/// The trains of a session's channels. They leave when they are full, and all together when the sender
-/// has nothing more that may leave now: so a train is never older than the burst that the rate allows,
-/// and channels that take turns packet by packet have trains all the same.
+/// The trains of a session's channels. They leave when they are full, and all together when the
+/// sender has nothing more that may leave now: so a train is never older than the burst that the
+/// rate allows, and channels that take turns packet by packet have trains all the same.
 pub(super) struct Trains {
     socket: SendSocket,
     /// One for each channel that has been sent to: the memory of the others is not needed.
@@ -71,8 +71,8 @@ const TRAIN_SEGMENTS: usize = 64;
 const TRAIN_BYTES: usize = 65_000;
 
 impl Train {
-    /// Whether a datagram of this size has no place any more. All have the size of the first one, but
-    /// the last may be shorter.
+    /// Whether a datagram of this size has no place any more. All have the size of the first one,
+    /// but the last may be shorter.
     fn must_leave_before(&self, size: usize) -> bool {
         self.segments > 0 && (self.bytes.len() + size > TRAIN_BYTES || size > self.segment_size)
     }

@@ -14,9 +14,9 @@
 //! # Ok::<(), fontana::Error>(())
 //! ```
 //!
-//! A thread waits for news (inotify, or a look every few seconds where that is not to be had), until
-//! nothing has changed for [`SendFolder::settle`], and prepares the new version. Meanwhile the old one
-//! is being sent; then the new one takes its place.
+//! A thread waits for news (inotify, or a look every few seconds where that is not to be had),
+//! until nothing has changed for [`SendFolder::settle`], and prepares the new version. Meanwhile
+//! the old one is being sent; then the new one takes its place.
 //!
 //! Versions are milliseconds since 1970, or one more than the last: they increase over restarts
 //! without anything being stored, as long as the clock is not set back.
@@ -68,7 +68,8 @@ pub enum FolderEvent<'a> {
     Progress(&'a SendProgress<'a>),
     /// A version is not sent any more.
     Ended(&'a SendSummary),
-    /// The directory cannot be sent as it is; what was sent before goes on. Told once for each reason.
+    /// The directory cannot be sent as it is; what was sent before goes on. Told once for each
+    /// reason.
     Failed(&'a Error),
 }
 

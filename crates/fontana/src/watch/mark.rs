@@ -2,7 +2,8 @@
 //!
 //! It has the newest version that is complete in the directory, so that an old version is not taken
 //! again, and the names that the publisher's versions have brought, so that a newer version may
-//! replace them. It is the file `.fontana-mark-KEY` of the target directory, `KEY` being the publisher's public key:
+//! replace them. It is the file `.fontana-mark-KEY` of the target directory, `KEY` being the
+//! publisher's public key:
 //!
 //! ```text
 //! "FONTMRK" and the format version, 1

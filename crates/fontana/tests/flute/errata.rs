@@ -1,5 +1,5 @@
-//! What the peer gets wrong, packet by packet and without sockets: the proofs of `docs/errata.md`. A
-//! test that fails here says that the peer has been mended, and what was done about it can go.
+//! What the peer gets wrong, packet by packet and without sockets: the proofs of `docs/errata.md`.
+//! A test that fails here says that the peer has been mended, and what was done about it can go.
 
 use super::fontana_side::{noise, reach};
 use super::peer::{TSI, config, no_code, object, packets, raptorq, sender};

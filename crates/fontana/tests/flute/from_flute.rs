@@ -181,7 +181,8 @@ fn a_packet_that_closes_the_session_closes_nothing() {
             if stop.is_set() {
                 return;
             }
-            // The first packet of all, as senders do to end what they left unfinished, and many more.
+            // The first packet of all, as senders do to end what they left unfinished, and many
+            // more.
             if number % 100 == 0 {
                 sending.send(&sender.read_close_session(now));
             }

@@ -98,7 +98,8 @@ pub(crate) fn raptorq(sub_blocks: u16) -> Oti {
     Oti::new_raptorq(1400, 1000, 200, sub_blocks, 4).unwrap()
 }
 
-/// The peer's configuration: its defaults, but for a table that comes more often than once a second.
+/// The peer's configuration: its defaults, but for a table that comes more often than once a
+/// second.
 pub(crate) fn config() -> flute::sender::Config {
     flute::sender::Config {
         fdt_carousel_mode: CarouselRepeatMode::DelayBetweenTransfers(Duration::from_millis(100)),

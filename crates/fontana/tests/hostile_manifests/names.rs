@@ -44,8 +44,8 @@ pub(crate) fn that_are_none() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Names that other systems, shells or terminals take for something else. Here they are names, and a
-/// file is received under each.
+/// Names that other systems, shells or terminals take for something else. Here they are names, and
+/// a file is received under each.
 pub(crate) fn that_are_harmless_here() -> Vec<Vec<u8>> {
     let dots: &[&[u8]] =
         &[b"...", b"....", b".. ", b" ..", b"..;", b".\xe2\x80\x8b.", b"a..", b"..a"];

@@ -13,8 +13,8 @@ const SOURCE_SYMBOLS: u32 = 16_000;
 /// Packets of 1 KB that 1 Mbit/s are.
 const PACKETS_PER_SECOND: f64 = 125.0;
 
-/// Tornado Z, and an interleaved code of as many blocks as `df.table5` allows: the printed 212 means
-/// 17, of 941 packets.
+/// Tornado Z, and an interleaved code of as many blocks as `df.table5` allows: the printed 212
+/// means 17, of 941 packets.
 const CODES: [Code; 2] = [Code::Tornado, Code::Interleaved(941)];
 const BLOCKS: f64 = 17.0;
 

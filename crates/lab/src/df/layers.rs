@@ -14,8 +14,8 @@ use fontana_wire::{CongestionControl, LayerRates};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A Mbit/s, doubled from level to level. The slowest bottleneck's queue has room for six packets: with one
-/// or two, regular traffic is lost below the bottleneck's rate.
+/// A Mbit/s, doubled from level to level. The slowest bottleneck's queue has room for six packets:
+/// with one or two, regular traffic is lost below the bottleneck's rate.
 const BASE: u32 = 125_000;
 const LAYERS: u8 = 6;
 /// Each bottleneck is half way between two levels.

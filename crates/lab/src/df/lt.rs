@@ -110,8 +110,8 @@ fn coverage(case: &Case) -> Vec<Row> {
     vec![row!["uncovered", K, symbols, measured], row!["expected", K, symbols, uncovered(code, K)]]
 }
 
-/// Expected number of source symbols in none of 1.05 k encoding symbols: `k (1 - m/k)^n`, rows being
-/// independent. At least the probability of failure as long as it is far below 1.
+/// Expected number of source symbols in none of 1.05 k encoding symbols: `k (1 - m/k)^n`, rows
+/// being independent. At least the probability of failure as long as it is far below 1.
 fn uncovered(code: LtCode, k: u32) -> f64 {
     let symbols = (LIMIT * f64::from(k)).floor();
     let share = mean_degree(code, k) / f64::from(k);

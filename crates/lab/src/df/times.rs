@@ -1,9 +1,9 @@
 //! `df.table3` and `df.table4`: how long it takes to encode and to decode.
 //!
 //! The paper's Cauchy code is [`XorCauchy`](xor_cauchy::XorCauchy) over the whole file as
-//! one block. 16 MB would take it a minute a turn, so long files are not coded with it: their time is
-//! that of a block of 250 packets, taken in the same turns as the times of the others, by the counted
-//! exclusive-ors of either. That favors it, if anything: the short block is in the caches.
+//! one block. 16 MB would take it a minute a turn, so long files are not coded with it: their time
+//! is that of a block of 250 packets, taken in the same turns as the times of the others, by the
+//! counted exclusive-ors of either. That favors it, if anything: the short block is in the caches.
 
 use super::tornado;
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
@@ -32,12 +32,12 @@ const PRINTED: [(u32, [f64; 2], [f64; 2]); 7] = [
 /// 16 MB.
 const LONGEST: u32 = tornado::SOURCE_SYMBOLS;
 
-/// The longest file that is coded with the Cauchy code itself, quick and full: a quarter of a second
-/// of work, and four seconds.
+/// The longest file that is coded with the Cauchy code itself, quick and full: a quarter of a
+/// second of work, and four seconds.
 const LONGEST_TIMED: [u32; 2] = [1000, 4000];
 
-/// The block whose time stands for those of longer ones: some ten milliseconds of work, like what it
-/// is compared with.
+/// The block whose time stands for those of longer ones: some ten milliseconds of work, like what
+/// it is compared with.
 const STAND_IN: u32 = 250;
 
 /// The interleaved file of `df.download`: 17 blocks.

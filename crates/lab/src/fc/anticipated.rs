@@ -12,11 +12,11 @@ use crate::table::{Row, Table, row};
 use fontana_proto::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 use fontana_sim::LossModel;
 
-/// "A large (30MB) file", in objects of one block: with the default fragments of four, 25.6 MB of it
-/// would wait in the buffer, and not 21.8.
+/// "A large (30MB) file", in objects of one block: with the default fragments of four, 25.6 MB of
+/// it would wait in the buffer, and not 21.8.
 const FILE: File = File { bytes: 30_000_000, object_bytes: 16_384, block_symbols: 32 };
-/// Packets per second of the lowest layer: with them, a receiver that goes up to six layers has the file
-/// in the 52 s that follow from the 4.6 Mbit/s of section 6.4.2.
+/// Packets per second of the lowest layer: with them, a receiver that goes up to six layers has the
+/// file in the 52 s that follow from the 4.6 Mbit/s of section 6.4.2.
 const BASE_PACKETS: u32 = 64;
 /// `n_al`.
 const ANTICIPATED_LAYERS: u8 = 5;
@@ -25,7 +25,8 @@ pub(super) const TAKEN: [u8; 4] = [3, 4, 5, 6];
 /// Of table 3: as many as congestion control allows.
 const ANY: u8 = 0;
 
-/// Bytes that the paper's source, at 1 GHz, multiplies in a second: our guess of eight cycles for each.
+/// Bytes that the paper's source, at 1 GHz, multiplies in a second: our guess of eight cycles for
+/// each.
 const ENCODER_BYTES_PER_SECOND: f64 = 125e6;
 
 /// Seconds for which that source computes all FEC symbols before it begins, unless it sends source

@@ -13,14 +13,15 @@ use std::time::Duration;
 
 /// "A 10 MB file, using 6 layers and 3 FEC layers", "with k = 64".
 const FILE: File = File { bytes: 10_000_000, object_bytes: 64 * 512, block_symbols: 64 };
-/// Packets per second of the lowest layer, with which the file is heard in the 231 s that figure 18 has. The
-/// text has "~1.5 Mbps"; on all six layers that would be 12, and 78 s.
+/// Packets per second of the lowest layer, with which the file is heard in the 231 s that figure 18
+/// has. The text has "~1.5 Mbps"; on all six layers that would be 12, and 78 s.
 const BASE_PACKETS: u32 = 4;
 
-/// The Ultra 10, as far as it is known. Of figure 18, 41.5 s lie between the last symbol and the end; they
-/// are what 10 MB in blocks of 64 take, in which seven symbols of ten are not source symbols. A datagram takes
-/// 100 us by our guess. The socket buffer is Solaris's default of the time (Solaris Tunable Parameters
-/// Reference Manual, `udp_recv_hiwat`), and nobody counts what it drops.
+/// The Ultra 10, as far as it is known. Of figure 18, 41.5 s lie between the last symbol and the
+/// end; they are what 10 MB in blocks of 64 take, in which seven symbols of ten are not source
+/// symbols. A datagram takes 100 us by our guess. The socket buffer is Solaris's default of the
+/// time (Solaris Tunable Parameters Reference Manual, `udp_recv_hiwat`), and nobody counts what it
+/// drops.
 const ULTRA_10: MachineConfig = MachineConfig {
     datagram: Duration::from_micros(100),
     lost_symbol: Duration::from_micros(2_900),
@@ -28,8 +29,8 @@ const ULTRA_10: MachineConfig = MachineConfig {
     socket_buffer_bytes: 8_192,
     tells_drops: false,
 };
-/// Beside it, the same host with a kernel that says how many datagrams it has dropped, as ours do; and with a
-/// socket buffer that holds half a second.
+/// Beside it, the same host with a kernel that says how many datagrams it has dropped, as ours do;
+/// and with a socket buffer that holds half a second.
 const HOSTS: [(&str, MachineConfig); 3] = [
     (UNTOLD, ULTRA_10),
     (TOLD, MachineConfig { tells_drops: true, ..ULTRA_10 }),

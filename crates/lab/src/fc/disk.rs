@@ -1,8 +1,8 @@
-//! `fc.disk`: a source whose file is far larger than its memory, and a receiver on a disk with slow random access:
-//! what section 3 leaves to future work.
+//! `fc.disk`: a source whose file is far larger than its memory, and a receiver on a disk with slow
+//! random access: what section 3 leaves to future work.
 //!
-//! The real sender and receiver in the simulator, on ids. What their jobs would read and write is put down, and
-//! how long a disk takes for it follows from two numbers: a seek, and a rate.
+//! The real sender and receiver in the simulator, on ids. What their jobs would read and write is
+//! put down, and how long a disk takes for it follows from two numbers: a seek, and a rate.
 
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
@@ -22,8 +22,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A disk of the time that slow ones are still like: a track away, and half a turn; then everything that
-/// is next to each other.
+/// A disk of the time that slow ones are still like: a track away, and half a turn; then everything
+/// that is next to each other.
 const SEEK_SECONDS: f64 = 0.01;
 const BYTES_PER_SECOND: f64 = 100e6;
 /// What the system keeps of writes before it sorts and writes them: a host of little memory.
@@ -34,8 +34,8 @@ const BLOCKS: u64 = 128;
 const BLOCK_SYMBOLS: u64 = 10_000;
 const FILE: u64 = BLOCKS * BLOCK_SYMBOLS * SYMBOL_BYTES as u64;
 const MEMORY: u64 = 256 << 20;
-/// Symbols of a round: a quarter of what an eighth of the memory leaves (docs/tuning.md). With them a block
-/// is visited for a 32nd of it.
+/// Symbols of a round: a quarter of what an eighth of the memory leaves (docs/tuning.md). With them
+/// a block is visited for a 32nd of it.
 const ROUND_SYMBOLS: u32 = (MEMORY / 8 * 7 / 4 / SYMBOL_BYTES as u64) as u32;
 /// The full rate: the program's default.
 const RATE: u64 = 100_000_000 / 8;
@@ -57,8 +57,8 @@ impl Load {
         self.symbols as f64 * f64::from(SYMBOL_BYTES) / seconds
     }
 
-    /// The head goes on from one symbol to another one, numbered as they lie: what is near passes by under it
-    /// sooner than it could go there.
+    /// The head goes on from one symbol to another one, numbered as they lie: what is near passes
+    /// by under it sooner than it could go there.
     fn go(&mut self, from: u64, to: u64) {
         match to.checked_sub(from).map(|symbols| symbols * u64::from(SYMBOL_BYTES)) {
             Some(between) if between as f64 <= SEEK_SECONDS * BYTES_PER_SECOND => {
@@ -139,8 +139,8 @@ impl Disk {
         }
     }
 
-    /// A block is read to be recovered, with its spool, and once more to be hashed; what was lost of it is
-    /// written.
+    /// A block is read to be recovered, with its spool, and once more to be hashed; what was lost
+    /// of it is written.
     fn recover(&mut self, sbn: u32, spooled: usize) {
         let spooled = spooled as u64;
         self.received.seeks += 3;

@@ -1,10 +1,10 @@
 //! `fc.model`: the two symbol organizations, by the formulas of section 5.
 //!
-//! By organization 1 every layer sends all n symbols of a block in a random order; by organization 2
-//! each of n/k layers sends k of them, and further *cycles* of n/k layers send them again. Without
-//! losses, a block of a receiver of all layers is complete when the recursions (1) and (2) reach k.
-//! Time is counted in symbols that the base layer has sent of the block (t r_0 / b), which makes the
-//! number of blocks drop out.
+//! By organization 1 every layer sends all n symbols of a block in a random order; by organization
+//! 2 each of n/k layers sends k of them, and further *cycles* of n/k layers send them again.
+//! Without losses, a block of a receiver of all layers is complete when the recursions (1) and (2)
+//! reach k. Time is counted in symbols that the base layer has sent of the block (t r_0 / b), which
+//! makes the number of blocks drop out.
 
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Printed};
@@ -49,8 +49,8 @@ fn run(case: &Case) -> Vec<Row> {
     vec![row![stretch, cycles, end1, end2, faster, duplicates(end1), duplicates(end2)]]
 }
 
-/// Symbols that layer `layer` sends while the base layer sends one: each layer as many as all before
-/// it.
+/// Symbols that layer `layer` sends while the base layer sends one: each layer as many as all
+/// before it.
 fn rate(layer: u32) -> f64 {
     2_f64.powi(layer.saturating_sub(1) as i32)
 }

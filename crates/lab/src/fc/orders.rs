@@ -1,6 +1,6 @@
-//! In which order a code of fixed stretch goes over layers to receivers of any number of layers, at any
-//! losses and times of joining: why `speed` is the default profile of `fontana_proto::Profile`. FCAST's figures
-//! have one receiver, from the beginning, at one kind of losses.
+//! In which order a code of fixed stretch goes over layers to receivers of any number of layers, at
+//! any losses and times of joining: why `speed` is the default profile of `fontana_proto::Profile`.
+//! FCAST's figures have one receiver, from the beginning, at one kind of losses.
 
 use super::schemes::{SCHEMES, bursts};
 use super::transfer::receive;
@@ -54,8 +54,8 @@ const ORDERS: [(&str, TransmissionSchedule); 5] = [
     ("m/p_rand(8)/org_2", segments(ObjectOrder::PartlyRandom { one_in: 8 })),
 ];
 
-/// Packets that receivers of one to all layers hear until they are done, over k: of each of them. They
-/// begin at any time within ten seconds.
+/// Packets that receivers of one to all layers hear until they are done, over k: of each of them.
+/// They begin at any time within ten seconds.
 fn etas(scheme: FecScheme, schedule: TransmissionSchedule, loss: f64, seed: u64) -> Vec<f64> {
     let transfer_length = SYMBOLS * u64::from(SYMBOL_BYTES);
     let oti = Oti { transfer_length, symbol_size: SYMBOL_BYTES, scheme };

@@ -44,8 +44,8 @@ pub(super) const OPT_CPU: FcastProfile = FcastProfile {
 pub(super) const PROFILES: [FcastProfile; 3] = [OPT_SPEED, OPT_SPACE, OPT_CPU];
 
 impl FcastProfile {
-    /// A file sent by the profile, organization 2. Its objects are those of the profiles that cut it; a
-    /// single one is as long as the file.
+    /// A file sent by the profile, organization 2. Its objects are those of the profiles that cut
+    /// it; a single one is as long as the file.
     fn session(self, file: File, base_packets: u32, seed: u64) -> Option<Session> {
         let schedule = TransmissionSchedule::Fcast(Fcast {
             organization: SymbolOrganization::Segments,
@@ -75,9 +75,10 @@ impl FcastProfile {
 const FILE: File = File { bytes: 30_000_000, object_bytes: 16_384, block_symbols: 32 };
 const BASE_PACKETS: u32 = 64;
 
-/// A PC of 1 GHz, by our guesses: eight cycles to multiply and add a byte, so 131 microseconds for a lost
-/// symbol of 512 bytes in a block of 32; 200 MB/s to copy a block and sum it up; 20 microseconds for a
-/// datagram. 256 KB of socket buffer, four times Linux's default of the time: it is never full.
+/// A PC of 1 GHz, by our guesses: eight cycles to multiply and add a byte, so 131 microseconds for
+/// a lost symbol of 512 bytes in a block of 32; 200 MB/s to copy a block and sum it up; 20
+/// microseconds for a datagram. 256 KB of socket buffer, four times Linux's default of the time: it
+/// is never full.
 const POWERFUL: MachineConfig = MachineConfig {
     datagram: Duration::from_micros(20),
     lost_symbol: Duration::from_micros(131),

@@ -1,5 +1,6 @@
-//! `fc.fig10` to `fc.fig16` and `fc.fig20` between hosts: the sessions of the simulated experiments, on real
-//! bytes, which are coded, decoded and compared, over groups that receivers join and leave.
+//! `fc.fig10` to `fc.fig16` and `fc.fig20` between hosts: the sessions of the simulated
+//! experiments, on real bytes, which are coded, decoded and compared, over groups that receivers
+//! join and leave.
 
 use super::anticipated::{self, TAKEN};
 use super::profiles::{self, FcastProfile, PROFILES};
@@ -27,7 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// What a reception took.
 #[derive(Clone, Copy, Debug)]
 struct RealReception {
-    /// From the first packet sent until every byte was there and the right one; `NAN` if that never was.
+    /// From the first packet sent until every byte was there and the right one; `NAN` if that never
+    /// was.
     seconds: f64,
     /// Until enough had been heard.
     heard_seconds: f64,
@@ -177,8 +179,8 @@ fn of_few_runs(simulated: &Experiment, names: &[&str], off: f64) -> Vec<Claim> {
     claims_of(simulated).into_iter().map(few).collect()
 }
 
-/// The claims about durations, and how far the simulator is from what happened: of each reception the same
-/// one, of the same seed.
+/// The claims about durations, and how far the simulator is from what happened: of each reception
+/// the same one, of the same seed.
 fn durations(simulated: &Experiment, few_runs_off: f64, simulator_off: f64) -> Vec<Claim> {
     let simulator = Claim::new(
         "simulator",
@@ -260,7 +262,8 @@ figure!(
     FIGURE_15,
     runs,
     with_loss,
-    // Single simulated runs save 6 % more or less of the buffer than on average with p_rand, 3 % with rand.
+    // Single simulated runs save 6 % more or less of the buffer than on average with p_rand, 3 %
+    // with rand.
     |simulated| of_few_runs(simulated, &["p_rand", "rand"], 15.0),
     "The runs of fc.fig13 between hosts."
 );
@@ -285,8 +288,8 @@ pub(crate) const FIGURE_16: Experiment = Experiment {
     ..profiles::FIGURE_16
 };
 
-/// This host takes milliseconds for what took the paper's seconds, so it is not the whole reception that
-/// shows them, but what comes after the last symbol.
+/// This host takes milliseconds for what took the paper's seconds, so it is not the whole reception
+/// that shows them, but what comes after the last symbol.
 fn profile_claims() -> Vec<Claim> {
     let after = |table: &Table, profile: &str| {
         let of = |column| table.numbers(column, &[("profile", profile.into())]);
@@ -377,7 +380,8 @@ mod tests {
         if !hosts::are_possible() {
             return;
         }
-        // However slow this machine is today: nothing here depends on what congestion control makes of it.
+        // However slow this machine is today: nothing here depends on what congestion control makes
+        // of it.
         let session = Session { taken_layers: Some(3), ..session(SymbolOrganization::Segments, 1) };
         let receive =
             |loss, limit| receive(&session, loss, limit).expect("a session").expect("hosts");

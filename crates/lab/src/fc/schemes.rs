@@ -1,4 +1,5 @@
-//! `fc.fig10` to `fc.fig15` and `fc.table2`: the eight ways to send a file of a megabyte (section 6.3).
+//! `fc.fig10` to `fc.fig15` and `fc.table2`: the eight ways to send a file of a megabyte (section
+//! 6.3).
 //!
 //! All of them are read off one sweep without losses and one with; run `i` of a way to send has the
 //! same seed in each.
@@ -22,10 +23,12 @@ const FILE: u64 = 1_042_142;
 const BLOCK_SYMBOLS: u16 = 32;
 /// "Between 48 to 61 objects out of 64": with the default fragments of 64 KB there would be 16.
 const OBJECT: u64 = 16_384;
-/// Packets per second of the lowest layer. The paper says that it was "voluntarily low", and not what it
-/// was. Of 16, 32, 64 and 128 this gives the ratios of table 2 best: the one thing here that was fitted.
+/// Packets per second of the lowest layer. The paper says that it was "voluntarily low", and not
+/// what it was. Of 16, 32, 64 and 128 this gives the ratios of table 2 best: the one thing here
+/// that was fitted.
 const BASE_PACKETS: u32 = 32;
-/// `l` of m/p_rand(l), which the paper does not give; the library has it (MCL 2005, `mcl_sched.cpp`).
+/// `l` of m/p_rand(l), which the paper does not give; the library has it (MCL 2005,
+/// `mcl_sched.cpp`).
 const ONE_IN: u32 = 2;
 
 /// After a packet that arrives, and after one that is lost (section 6.3.2).
@@ -115,7 +118,8 @@ fn cases(scale: Scale) -> u32 {
     SCHEMES.len() as u32 * scale.pick(10, 40)
 }
 
-/// One reception. Its randomness depends on the run alone, so that every figure shows the same ones.
+/// One reception. Its randomness depends on the run alone, so that every figure shows the same
+/// ones.
 fn run_with(loss: LossModel, case: &Case) -> Vec<Row> {
     let (run, scheme) = (case.index / SCHEMES.len() as u32, case.index as usize % SCHEMES.len());
     let Some(scheme) = SCHEMES.get(scheme) else { return Vec::new() };
@@ -135,8 +139,8 @@ fn run_with(loss: LossModel, case: &Case) -> Vec<Row> {
     ]]
 }
 
-/// Several figures show the same run, which is computed once in a process. It follows from what it is
-/// found by, so nobody can tell.
+/// Several figures show the same run, which is computed once in a process. It follows from what it
+/// is found by, so nobody can tell.
 pub(super) fn remembered(scheme: Scheme, loss: LossModel, seed: u64) -> Option<Reception> {
     static RUNS: Mutex<BTreeMap<(&str, bool, u64), Reception>> = Mutex::new(BTreeMap::new());
     let key = (scheme.name, loss != LossModel::None, seed);
@@ -281,8 +285,8 @@ const TABLE_2: [(&str, [f64; 3]); 6] = [
     ("m/rand/org_2", [1.01, 0.74, 1.01]),
 ];
 
-/// How far off table 2 may be: the rates that it was measured at are not known. Of the number, but of
-/// space, which is bounded by 1, in absolute terms.
+/// How far off table 2 may be: the rates that it was measured at are not known. Of the number, but
+/// of space, which is bounded by 1, in absolute terms.
 const DUPLICATES_OFF: f64 = 0.2;
 const SPACE_OFF: f64 = 0.05;
 const DURATION_OFF: f64 = 0.15;

@@ -1,5 +1,5 @@
-//! A file as the paper's tool sends it: in one object or cut into many, Reed-Solomon in blocks of 32,
-//! on six layers under RLC with the constants of the library MCL.
+//! A file as the paper's tool sends it: in one object or cut into many, Reed-Solomon in blocks of
+//! 32, on six layers under RLC with the constants of the library MCL.
 
 use crate::bytes::Originals;
 use crate::session::{HEADER_BYTES, Session};
@@ -34,8 +34,9 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Sent on layers of which the lowest has `base_packets` a second, to receivers that know what will
-    /// come, as FCAST's do from the objects themselves. `None` if it is none that a session could carry.
+    /// Sent on layers of which the lowest has `base_packets` a second, to receivers that know what
+    /// will come, as FCAST's do from the objects themselves. `None` if it is none that a session
+    /// could carry.
     pub(crate) fn session(
         self,
         base_packets: u32,

@@ -1,5 +1,6 @@
-//! `fc.tool`: the file transfer tool (sections 1.2, 4.1, 4.2.3 and 6.1), by the library itself: files go from one
-//! directory to another over the loopback interface, and what passes there is looked at.
+//! `fc.tool`: the file transfer tool (sections 1.2, 4.1, 4.2.3 and 6.1), by the library itself:
+//! files go from one directory to another over the loopback interface, and what passes there is
+//! looked at.
 
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};

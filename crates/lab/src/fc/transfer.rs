@@ -56,8 +56,8 @@ pub(super) fn link(loss: LossModel) -> LinkConfig {
     LinkConfig::wire(LAN_DELAY).with_loss(loss)
 }
 
-/// Sends a session to one receiver whose link loses packets, until it is complete. `first_pass`: symbols
-/// on the list of the lowest layer. `None` if it cannot be run.
+/// Sends a session to one receiver whose link loses packets, until it is complete. `first_pass`:
+/// symbols on the list of the lowest layer. `None` if it cannot be run.
 pub(crate) fn receive(session: &Session, loss: LossModel, first_pass: u64) -> Option<Reception> {
     receive_on(MachineConfig::IDEAL, session, loss, first_pass).map(|found| found.reception)
 }
@@ -113,8 +113,8 @@ fn has_sent(run: &Run, source: NodeId, symbols: u64) -> bool {
     base.is_some_and(|stats| stats.packets - stats.control_packets >= symbols)
 }
 
-/// Runs a receiver's jobs, and counts the bytes that wait for their object to be complete: what the paper calls
-/// the buffer.
+/// Runs a receiver's jobs, and counts the bytes that wait for their object to be complete: what the
+/// paper calls the buffer.
 #[derive(Debug)]
 pub(super) struct Storage<R> {
     pub(super) runner: R,

@@ -28,8 +28,8 @@ pub(crate) struct Churn {
     pub(crate) session: Session,
 }
 
-/// Everybody receives everything; a mirror starts again after 3 s, and a receiver after 2 s with what it
-/// had.
+/// Everybody receives everything; a mirror starts again after 3 s, and a receiver after 2 s with
+/// what it had.
 pub(crate) fn play(seed: u64, network_seed: u64) -> Option<Churn> {
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 4, sub_blocks: 1, alignment: 4 });
     let transfer_length = SOURCE_SYMBOLS * u64::from(SYMBOL_BYTES);

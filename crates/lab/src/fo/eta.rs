@@ -1,5 +1,5 @@
-//! `fo.eta`: what a receiver hears until it is done, whatever the size, the losses, the number of mirrors
-//! and the time at which it joins; and whether anything comes twice, whatever happens.
+//! `fo.eta`: what a receiver hears until it is done, whatever the size, the losses, the number of
+//! mirrors and the time at which it joins; and whether anything comes twice, whatever happens.
 
 use super::churn::{self, Churn};
 use crate::chart::{Axis, Chart, Exhibit, Series};

@@ -1,5 +1,6 @@
-//! `fo.fair`: sessions with congestion control at a bottleneck that they share with TCP, or with each
-//! other; and, to compare, what the TCP that the RFCs of that time are fair to gets beside today's.
+//! `fo.fair`: sessions with congestion control at a bottleneck that they share with TCP, or with
+//! each other; and, to compare, what the TCP that the RFCs of that time are fair to gets beside
+//! today's.
 
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
@@ -28,8 +29,8 @@ const SETTLED: u32 = 120;
 const ENDLESS_SYMBOLS: u32 = 5_000_000;
 
 const CONTROLS: [&str; 4] = ["webrc", "webrc_fast", "rlc", "flid_sl"];
-/// Who shares the bottleneck with one session: what the table calls them, how many other sessions, and
-/// which TCP.
+/// Who shares the bottleneck with one session: what the table calls them, how many other sessions,
+/// and which TCP.
 const RIVALS: [Rival; 3] = [
     Rival { name: "TCP CUBIC", sessions: 0, tcp: &[TcpVariant::Cubic] },
     Rival { name: "TCP Reno", sessions: 0, tcp: &[TcpVariant::Reno] },

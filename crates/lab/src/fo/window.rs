@@ -1,10 +1,11 @@
 //! `fo.window` and `fo.speed`: windowed RaptorQ, a code for objects of any length.
 //!
-//! A code over a whole object needs no more symbols than the object has, whatever is lost; in blocks,
-//! the block that was hit worst decides. But a code over millions of symbols touches all of memory for
-//! each of them. Here the neighbors of a row lie in a window ([`line`]), so that solving is a wave that
-//! moves along the object ([`wave`]) and needs the memory of a few windows ([`recovery`]).
-//! Spatially coupled codes are the idea (Aref, Urbanke: arXiv 1108.0535); the rows are RaptorQ's.
+//! A code over a whole object needs no more symbols than the object has, whatever is lost; in
+//! blocks, the block that was hit worst decides. But a code over millions of symbols touches all of
+//! memory for each of them. Here the neighbors of a row lie in a window ([`line`]), so that solving
+//! is a wave that moves along the object ([`wave`]) and needs the memory of a few windows
+//! ([`recovery`]). Spatially coupled codes are the idea (Aref, Urbanke: arXiv 1108.0535); the rows
+//! are RaptorQ's.
 
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
@@ -29,14 +30,15 @@ mod wave;
 const MOST_OVERHEAD: f64 = 1.006;
 const MOST_LAG: f64 = 3.0;
 
-/// Columns stay active for this many windows behind the reach of the rows. With one window ten times
-/// as many become inactive, with two, twice as many; more do not help.
+/// Columns stay active for this many windows behind the reach of the rows. With one window ten
+/// times as many become inactive, with two, twice as many; more do not help.
 const DELAY_WINDOWS: u32 = 3;
 
 const LOSSES: [f64; 3] = [0.1, 0.5, 0.9];
 const WINDOWS: [u32; 3] = [2000, 4096, 10_000];
 
-/// Lengths of objects, and trials of each, quick and full: a trial of a million takes half a minute.
+/// Lengths of objects, and trials of each, quick and full: a trial of a million takes half a
+/// minute.
 const LENGTHS: [(u32, [u32; 2]); 2] = [(100_000, [3, 20]), (1_000_000, [0, 3])];
 
 /// Symbols of a block of plain RaptorQ to compare with.

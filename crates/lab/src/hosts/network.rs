@@ -5,10 +5,10 @@
 //!               └────── relay ─── receiver
 //! ```
 //!
-//! Each host is a network namespace, and so is the middle, with the switch and the relays. The switch
-//! forwards a group to those who have joined it alone (IGMP snooping, RFC 4541), from the moment when it
-//! hears of it, and not for longer than that: behind each of its ports is one host. The link to a receiver
-//! is the relay's; to the switch, everything passes at once.
+//! Each host is a network namespace, and so is the middle, with the switch and the relays. The
+//! switch forwards a group to those who have joined it alone (IGMP snooping, RFC 4541), from the
+//! moment when it hears of it, and not for longer than that: behind each of its ports is one host.
+//! The link to a receiver is the relay's; to the switch, everything passes at once.
 
 use super::HostsError;
 use crate::relay::{Line, Relay};
@@ -44,9 +44,10 @@ pub(super) struct Switch {
     asks_since: Instant,
 }
 
-/// A bridge of Linux forwards everything to everybody until it has been the querier for as long as answers
-/// may take (the query response interval, RFC 3376, section 8.3); how long that is, it reads when it becomes
-/// the querier. In hundredths of a second: twenty, in which memberships reach the switch, too.
+/// A bridge of Linux forwards everything to everybody until it has been the querier for as long as
+/// answers may take (the query response interval, RFC 3376, section 8.3); how long that is, it
+/// reads when it becomes the querier. In hundredths of a second: twenty, in which memberships reach
+/// the switch, too.
 const SWITCH: &str = "link add switch type bridge mcast_snooping 1 mcast_igmp_version 3 \
                       mcast_query_response_interval 20\n\
                       link set switch type bridge mcast_querier 1\n\
@@ -110,8 +111,8 @@ impl Host {
 /// A namespace that is silent unless somebody in it speaks.
 fn namespace() -> Result<Namespace, HostsError> {
     let namespace = Namespace::new()?;
-    // Interfaces without IPv6 discover no neighbors and no routers. Where this is refused, they do: of
-    // frames that keep the network together there are a few more.
+    // Interfaces without IPv6 discover no neighbors and no routers. Where this is refused, they do:
+    // of frames that keep the network together there are a few more.
     let silence = || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     let _ = namespace.within(silence)?;
     Ok(namespace)
@@ -126,8 +127,8 @@ fn sender_port(host: &Namespace) -> String {
     )
 }
 
-/// Commands that plug a receiver in, with room for a relay between the port and it. One host a port: what
-/// it leaves nobody else can want.
+/// Commands that plug a receiver in, with room for a relay between the port and it. One host a
+/// port: what it leaves nobody else can want.
 fn relayed_port(number: usize, host: &Namespace) -> String {
     let (path, [near, far]) = (host.path(), ends(number));
     format!(

@@ -1,7 +1,7 @@
 //! The paper's formulas, section V-A.1.
 
-/// Equation (2): reception inefficiency with `senders` equal senders at stretch factor `stretch` and
-/// decoding inefficiency `epsilon`.
+/// Equation (2): reception inefficiency with `senders` equal senders at stretch factor `stretch`
+/// and decoding inefficiency `epsilon`.
 pub(crate) fn equal_senders(senders: u32, stretch: f64, epsilon: f64) -> f64 {
     let senders = f64::from(senders);
     senders * stretch * (1.0 - (1.0 - epsilon / stretch).powf(1.0 / senders))

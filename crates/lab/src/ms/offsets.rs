@@ -182,8 +182,8 @@ fn slow(case: &Case) -> Vec<Row> {
         .collect()
 }
 
-/// Packets that a receiver gets until [`NEEDED`] of `encoding_symbols` are distinct, from senders of
-/// these rates that share one order.
+/// Packets that a receiver gets until [`NEEDED`] of `encoding_symbols` are distinct, from senders
+/// of these rates that share one order.
 fn receive(
     enhancement: Enhancement,
     rates: &[u32],

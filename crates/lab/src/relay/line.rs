@@ -4,8 +4,8 @@ use fontana_net::Frame;
 use fontana_proto::{Instant, SplitMix64};
 use fontana_sim::{EventQueue, Fate, Link, LinkConfig, LinkStats, WireFaults};
 
-/// No IP packet is shorter than this (RFC 791, section 3.1), nor is a frame charged less: so the number
-/// of those in a queue of so many bytes has a limit.
+/// No IP packet is shorter than this (RFC 791, section 3.1), nor is a frame charged less: so the
+/// number of those in a queue of so many bytes has a limit.
 const SHORTEST_PACKET: usize = 20;
 
 /// A link with the frames that are on it.
@@ -37,9 +37,9 @@ impl Line {
     /// dropped, and counted.
     pub const ROOM: usize = 64 << 20;
 
-    /// Of a link, without the marks and faults that it may have: for packets that come in the same order it
-    /// loses what it loses in a simulation, which gives it the same random stream. Frames that keep the
-    /// network together only have its delay.
+    /// Of a link, without the marks and faults that it may have: for packets that come in the same
+    /// order it loses what it loses in a simulation, which gives it the same random stream. Frames
+    /// that keep the network together only have its delay.
     pub fn new(link: LinkConfig, random: SplitMix64) -> Self {
         let link = LinkConfig { mark_from: None, faults: WireFaults::default(), ..link };
         Self {

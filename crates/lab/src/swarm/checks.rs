@@ -103,8 +103,8 @@ pub(super) struct Checker {
     complete: BTreeSet<NodeId>,
     /// Whose packets are the session's.
     sources: BTreeSet<NodeId>,
-    /// Packets of the session's content that came to each receiver since the trouble was over and it knew
-    /// what there is to receive, until it had heard enough.
+    /// Packets of the session's content that came to each receiver since the trouble was over and
+    /// it knew what there is to receive, until it had heard enough.
     taken: BTreeMap<NodeId, u64>,
     /// Who has heard enough.
     sated: BTreeSet<NodeId>,

@@ -48,8 +48,8 @@ pub(super) struct Drawn {
     pub(super) routing: Vec<Routing>,
     /// In a line.
     pub(super) what: String,
-    /// Every symbol that a sender sends is one that no one has sent before. FCAST's layers repeat each
-    /// other's segments whatever the code.
+    /// Every symbol that a sender sends is one that no one has sent before. FCAST's layers repeat
+    /// each other's segments whatever the code.
     pub(super) is_fresh: bool,
     /// Some link loses packets at regular intervals.
     is_periodic: bool,
@@ -112,9 +112,9 @@ impl Drawn {
         (drawn.session.sender(0).is_some() && drawn.foreign.sender(0).is_some()).then_some(drawn)
     }
 
-    /// Whether what a receiver needs can be counted in packets: every symbol is a fresh one, and every
-    /// block has its share of them at any time, on every channel. Losses that are periodic, as the turns
-    /// of blocks are, may always hit the same block.
+    /// Whether what a receiver needs can be counted in packets: every symbol is a fresh one, and
+    /// every block has its share of them at any time, on every channel. Losses that are periodic,
+    /// as the turns of blocks are, may always hit the same block.
     pub(super) fn is_thrifty(&self) -> bool {
         let even = matches!(self.session.schedule, TransmissionSchedule::Interleaved { .. });
         self.is_fresh

@@ -135,8 +135,8 @@ impl Batch {
         self.slab.get_mut(self.used..)?.get_mut(..MAX_MESSAGE)
     }
 
-    /// Adds what the receive call wrote to [`Self::room`]: datagrams of one size, the last of which may
-    /// be shorter.
+    /// Adds what the receive call wrote to [`Self::room`]: datagrams of one size, the last of which
+    /// may be shorter.
     pub(super) fn keep(&mut self, channel: u8, meta: &RecvMeta) {
         let size = meta.len.min(self.slab.len() - self.used);
         let from = canonical(meta.addr);

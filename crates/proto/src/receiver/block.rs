@@ -56,8 +56,8 @@ enum State {
     Verified,
 }
 
-/// A decoder that symbols are told to, and what it wants: it is asked once for every symbol, and the block
-/// many times.
+/// A decoder that symbols are told to, and what it wants: it is asked once for every symbol, and
+/// the block many times.
 #[derive(Debug)]
 struct Collecting {
     decoder: Box<dyn IdDecoder>,
@@ -100,8 +100,8 @@ const EMPTY_SLOT: Esi = Esi(u32::MAX);
 /// Symbols kept for a block while its decoder is away: a solver takes milliseconds.
 const MEANWHILE_SYMBOLS: usize = 1024;
 
-/// Slots in the spool of a block of `source_symbols`: as many repair symbols as its decoder has a use
-/// for; a few may be needed in excess, and some may arrive twice while a solver is busy.
+/// Slots in the spool of a block of `source_symbols`: as many repair symbols as its decoder has a
+/// use for; a few may be needed in excess, and some may arrive twice while a solver is busy.
 pub fn repair_slots(scheme: FecScheme, source_symbols: u32) -> u32 {
     scheme
         .block_profile(source_symbols)
@@ -221,8 +221,8 @@ impl Block {
         self.heard += 1;
         let has_enough = self.has_enough();
         match &mut self.state {
-            // It only waits for a solver. Symbols that were spooled before it was known where they go
-            // come all at once, and most of them find it so.
+            // It only waits for a solver. Symbols that were spooled before it was known where they
+            // go come all at once, and most of them find it so.
             _ if has_enough => return (Taken::Late, None),
             State::Collecting(collecting) => match collecting.push(esi) {
                 Ok(Novelty::Fresh) => {}
@@ -327,9 +327,9 @@ impl Block {
         })
     }
 
-    /// Whether enough has been heard of the block: it is solved, or all source symbols are there, or so
-    /// many symbols while the solver is still at work that it will hardly fail. Not to wait for the solver matters at
-    /// high rates, where thousands of packets pass meanwhile.
+    /// Whether enough has been heard of the block: it is solved, or all source symbols are there,
+    /// or so many symbols while the solver is still at work that it will hardly fail. Not to wait
+    /// for the solver matters at high rates, where thousands of packets pass meanwhile.
     #[inline]
     pub(super) fn has_enough(&self) -> bool {
         match self.state {

@@ -1,10 +1,10 @@
 //! Which channels a receiver is joined to.
 //!
-//! It begins on channel 0, where the head and the manifest come by. The head declares the congestion
-//! control of its session; from a head that may be trusted as far as is expected, the control is made
-//! that decides from then on. It sees the packets of that session only: mirrors that send on the same
-//! channels number their packets each for itself, and share the way, so that one of them is enough to
-//! tell how it is.
+//! It begins on channel 0, where the head and the manifest come by. The head declares the
+//! congestion control of its session; from a head that may be trusted as far as is expected, the
+//! control is made that decides from then on. It sees the packets of that session only: mirrors
+//! that send on the same channels number their packets each for itself, and share the way, so that
+//! one of them is enough to tell how it is.
 
 use crate::channel::{ChannelId, ChannelSet};
 use crate::congestion::{
@@ -27,8 +27,9 @@ pub enum Subscription {
     Given(Box<dyn SubscriptionControl>),
 }
 
-/// After so long without a packet of the session whose control is followed, another one that carries the
-/// same takes its place: twice the longest interval between the packets of a base channel of WEBRC.
+/// After so long without a packet of the session whose control is followed, another one that
+/// carries the same takes its place: twice the longest interval between the packets of a base
+/// channel of WEBRC.
 const DESERTED: Duration = Duration::from_secs(3);
 
 /// The channels of a receiver.
@@ -108,7 +109,8 @@ impl Channels {
         }
     }
 
-    /// Hands the decision over. Channel 0 stays, or is joined again: without it no head would be heard.
+    /// Hands the decision over. Channel 0 stays, or is joined again: without it no head would be
+    /// heard.
     fn decide_by(&mut self, control: Box<dyn SubscriptionControl>) {
         self.control = control;
         let upper = self.joined.iter().rev().filter(|&channel| channel != ChannelId::BASE);

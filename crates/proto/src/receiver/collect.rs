@@ -21,8 +21,8 @@ enum Block {
 }
 
 impl Collector {
-    /// `None` if `oti` describes no object or one of more than `max_bytes`, or one with a code that no
-    /// control object needs and whose decoders are expensive.
+    /// `None` if `oti` describes no object or one of more than `max_bytes`, or one with a code that
+    /// no control object needs and whose decoders are expensive.
     /// Memory grows with
     /// what arrives, not with what is promised.
     pub(super) fn new(oti: Oti, max_bytes: u64) -> Option<Self> {

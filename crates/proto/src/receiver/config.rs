@@ -13,9 +13,9 @@ pub enum DecodePolicy {
     #[default]
     Incremental,
     /// Not before enough has been heard of everything and the channels were left, so that decoding
-    /// never competes with receiving: FCAST's `opt_cpu` (Roca, Mordelet 2002, section 6.4). Blocks of
-    /// Tornado and LT are tried as they come, because nobody can tell beforehand what they take, and so
-    /// are the fragments of a stream.
+    /// never competes with receiving: FCAST's `opt_cpu` (Roca, Mordelet 2002, section 6.4). Blocks
+    /// of Tornado and LT are tried as they come, because nobody can tell beforehand what they take,
+    /// and so are the fragments of a stream.
     Deferred,
     /// Not before `margin` symbols beyond `k`.
     Patient {
@@ -85,8 +85,9 @@ pub struct ReceiverLimits {
     /// Blocks being recovered at the same time.
     pub max_recoveries: usize,
     /// Bytes of the decoders of Tornado and LT blocks that have begun
-    /// ([`BlockProfile::decoder_memory`](fontana_fec::BlockProfile::decoder_memory)). Symbols of other blocks
-    /// are dropped until there is room, and objects of which not even one block has room are refused.
+    /// ([`BlockProfile::decoder_memory`](fontana_fec::BlockProfile::decoder_memory)). Symbols of
+    /// other blocks are dropped until there is room, and objects of which not even one block has
+    /// room are refused.
     pub max_decoder_bytes: u64,
     /// Multiplications of octets that a Reed-Solomon block may cost: a stranger's block of 32 000
     /// symbols and as many lost ones would keep a core busy for hours.
@@ -114,8 +115,8 @@ impl Default for ReceiverLimits {
             max_recoveries: 4,
             // 16 blocks of the default length: 200 MB of content at a time.
             max_decoder_bytes: 64 << 20,
-            // A few seconds of a core at worst; 4 900 symbols and as many lost ones of 1 400 bytes, and
-            // every block of RFC 5510.
+            // A few seconds of a core at worst; 4 900 symbols and as many lost ones of 1 400 bytes,
+            // and every block of RFC 5510.
             max_block_products: 1 << 35,
             max_poisonings: 8,
             // 50 µs each: half a per cent of a core.

@@ -103,7 +103,8 @@ impl Download {
         self.objects.contains_key(&toi) || self.refused.contains(&toi)
     }
 
-    /// Decides not to receive an object. At most `limit` of them are remembered: false if it is not.
+    /// Decides not to receive an object. At most `limit` of them are remembered: false if it is
+    /// not.
     pub(super) fn refuse(&mut self, toi: Toi, limit: usize) -> bool {
         self.refused.len() < limit && self.refused.insert(toi)
     }
@@ -412,7 +413,8 @@ impl Download {
         });
     }
 
-    /// An object is done that was no file, but spoke of others. False if it was not being committed.
+    /// An object is done that was no file, but spoke of others. False if it was not being
+    /// committed.
     pub(super) fn on_descriptor_read(&mut self, toi: Toi) -> bool {
         let read = self.change(toi, |object| {
             let read = object.state == ObjectState::Committing;

@@ -1,12 +1,13 @@
 //! FCAST sessions (RFC 6968): objects that describe themselves.
 //!
-//! There is no table. An object is opened when a packet of it says how it is encoded (EXT_FTI); what
-//! it is, its own header tells when it has arrived, and the driver reads that. If it turns out to be
-//! a *carousel instance descriptor*, the driver hands it back ([`Committed::Descriptor`]): the list of
-//! the objects that are being sent. Nobody vouches for any of it.
+//! There is no table. An object is opened when a packet of it says how it is encoded (EXT_FTI);
+//! what it is, its own header tells when it has arrived, and the driver reads that. If it turns out
+//! to be a *carousel instance descriptor*, the driver hands it back ([`Committed::Descriptor`]):
+//! the list of the objects that are being sent. Nobody vouches for any of it.
 //!
 //! A receiver is done when an instance that is complete was read, and everything that it lists has
-//! arrived or was given up. Without such a descriptor, which a sender may leave out, it cannot know.
+//! arrived or was given up. Without such a descriptor, which a sender may leave out, it cannot
+//! know.
 //!
 //! [`Committed::Descriptor`]: crate::Committed::Descriptor
 
@@ -97,7 +98,8 @@ impl Carousel {
 }
 
 impl Receiver {
-    /// A packet of an object; opens it if that has not happened and the packet says how it is encoded.
+    /// A packet of an object; opens it if that has not happened and the packet says how it is
+    /// encoded.
     pub(super) fn on_compound_fti(&mut self, session: SessionKey, toi: Toi, packet: &Packet<'_>) {
         let extensions = packet.header.extensions;
         // What has a table, a head or a manifest is another kind of session.

@@ -37,8 +37,8 @@ pub(super) struct Feed {
     pub(super) tables: Tables,
 }
 
-/// What is heard of each session. There are few, and a packet is nearly always of the one that the packet
-/// before was of: that one is found by one comparison.
+/// What is heard of each session. There are few, and a packet is nearly always of the one that the
+/// packet before was of: that one is found by one comparison.
 #[derive(Debug, Default)]
 pub(super) struct Feeds {
     /// In the order of their keys.
@@ -140,8 +140,8 @@ impl Feed {
         }
     }
 
-    /// Whether it is what is being received or, as long as nothing `is_chosen`, may turn out to be. What
-    /// strangers send in the session's name counts for nothing.
+    /// Whether it is what is being received or, as long as nothing `is_chosen`, may turn out to be.
+    /// What strangers send in the session's name counts for nothing.
     pub(super) fn is_wanted(&self, is_chosen: bool) -> bool {
         if is_chosen { self.state == FeedState::Chosen } else { self.state != FeedState::Refused }
     }

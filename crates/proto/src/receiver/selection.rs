@@ -1,7 +1,8 @@
 //! Receiving a part: objects of the accepted manifest that nobody here wants.
 //!
 //! The driver knows names and the user's wishes, this endpoint knows objects. So the driver chooses
-//! while it makes room ([`ReceiveJob::Open`](crate::ReceiveJob::Open)) and says which objects it has no use for.
+//! while it makes room ([`ReceiveJob::Open`](crate::ReceiveJob::Open)) and says which objects it
+//! has no use for.
 
 use super::Receiver;
 use super::download::{Download, ObjectState};
@@ -10,8 +11,9 @@ use fontana_wire::Toi;
 impl Receiver {
     /// Leaves objects of the accepted manifest out: nothing of them is received, and they count
     /// neither in [`source_symbols`](Self::source_symbols) nor, packet by packet, in what the
-    /// reception inefficiency counts. To be called before [`ReceiveJob::Open`](crate::ReceiveJob::Open) is
-    /// answered; an object that is open already is not left out any more.
+    /// reception inefficiency counts. To be called before
+    /// [`ReceiveJob::Open`](crate::ReceiveJob::Open) is answered; an object that is open already is
+    /// not left out any more.
     pub fn leave_out(&mut self, objects: impl IntoIterator<Item = Toi>) {
         for toi in objects {
             self.download.leave_out(toi);

@@ -1,9 +1,9 @@
-//! Streams on the receiving side: fragments are opened as the index lists them and let go of as they
-//! are handed over, so that as much is held as the window allows, however long the stream is.
+//! Streams on the receiving side: fragments are opened as the index lists them and let go of as
+//! they are handed over, so that as much is held as the window allows, however long the stream is.
 //!
-//! A stream is named by the key that signs its heads and by the instance that sends it: whoever shows
-//! a head of the same two feeds it. Versions only grow, so a head that somebody has kept and repeats
-//! changes nothing.
+//! A stream is named by the key that signs its heads and by the instance that sends it: whoever
+//! shows a head of the same two feeds it. Versions only grow, so a head that somebody has kept and
+//! repeats changes nothing.
 
 use super::collect::Collector;
 use super::feed_state::FeedState;
@@ -82,8 +82,8 @@ impl Stream {
 }
 
 impl Receiver {
-    /// Whether these bytes can be of no use to the stream that is received: its own head of a version
-    /// that it had. Whoever repeats those uses up no checks of signatures.
+    /// Whether these bytes can be of no use to the stream that is received: its own head of a
+    /// version that it had. Whoever repeats those uses up no checks of signatures.
     pub(super) fn is_old_stream_head(&self, symbol: &[u8]) -> bool {
         let claimed = UnverifiedHead::claimed_version(symbol);
         matches!((&self.stream, claimed), (Some(stream), Some(claimed))
@@ -281,8 +281,8 @@ impl Receiver {
         self.settle_stream();
     }
 
-    /// Gives the stream up if a fragment of it was, or is lost; or if its sender has, and what it had
-    /// sent was handed over.
+    /// Gives the stream up if a fragment of it was, or is lost; or if its sender has, and what it
+    /// had sent was handed over.
     pub(super) fn settle_stream(&mut self) {
         let Some(stream) = &self.stream else { return };
         let at = stream.reached();

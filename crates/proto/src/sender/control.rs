@@ -136,20 +136,22 @@ pub(super) struct ControlCarousel {
     uneven_on_base: u32,
 }
 
-/// Of several channels, the slowest receivers hear only channel 0, which may be much slower than the
-/// session. A control object comes by there as a whole in this time, if it has no more than
-/// [`BASE_SYMBOLS`] and that takes no more than one packet in [`BASE_GAP`]; one of its symbols does even
-/// if that takes every second packet. On WEBRC's base channel of one packet a second (RFC 3738) every
-/// second packet is a control packet: a receiver that hears nothing else waits four to six seconds for
-/// the head.
+/// Of several channels, the slowest receivers hear only channel 0, which may be much slower than
+/// the session. A control object comes by there as a whole in this time, if it has no more than
+/// [`BASE_SYMBOLS`] and that takes no more than one packet in [`BASE_GAP`]; one of its symbols does
+/// even if that takes every second packet. On WEBRC's base channel of one packet a second (RFC
+/// 3738) every second packet is a control packet: a receiver that hears nothing else waits four to
+/// six seconds for the head.
 const BASE_PERIOD: Duration = Duration::from_secs(2);
 /// 21 kB: a manifest of a few hundred blocks.
 const BASE_SYMBOLS: u32 = 16;
 /// 13 % of a slow channel is what a quick start may cost.
 const BASE_GAP: u64 = 8;
-/// There, times are up to an eighth shorter, in so many steps: on fast channels, of less than a packet.
+/// There, times are up to an eighth shorter, in so many steps: on fast channels, of less than a
+/// packet.
 const UNEVEN_ON_BASE: u32 = 64;
-/// And one control packet in so many comes a packet later: on the slowest, an eighth is less than that.
+/// And one control packet in so many comes a packet later: on the slowest, an eighth is less than
+/// that.
 const LATER_ON_BASE: u32 = 4;
 
 impl ControlCarousel {
@@ -192,8 +194,8 @@ impl ControlCarousel {
             .map(|(_, index)| index)
     }
 
-    /// The object that channel 0 has been without for longest, if that is too long; `gap` packets of
-    /// content have been sent there since the last control packet.
+    /// The object that channel 0 has been without for longest, if that is too long; `gap` packets
+    /// of content have been sent there since the last control packet.
     pub(super) fn missing_on_base(all: &[Self], now: Instant, gap: u64) -> Option<usize> {
         let is_missing = |carousel: &Self| {
             let period = BASE_PERIOD - BASE_PERIOD / 8 * carousel.uneven_on_base / UNEVEN_ON_BASE;
@@ -247,7 +249,8 @@ impl ControlCarousel {
     /// The packet was sent; it was the channel's number `packets`.
     ///
     /// The next one is not exactly so many later. A full queue drops packets of an even stream in a
-    /// rhythm of its own: one that shares a factor with this one would take every control packet, or none.
+    /// rhythm of its own: one that shares a factor with this one would take every control packet,
+    /// or none.
     pub(super) fn advance(&mut self, now: Instant, channel: ChannelId, packets: u64) {
         self.sent += 1;
         if self.sent >= u64::from(self.object.source_symbols)

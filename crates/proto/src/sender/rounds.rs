@@ -1,13 +1,13 @@
 //! The order of symbols, laid out and prepared ahead of need.
 //!
-//! A *round* is a stretch of the order, prepared as a whole: a batch for each block that occurs in it.
-//! While one round is sent the next is prepared. If what is sent next depends on the channel, a round
-//! holds a queue for each, as long as the clock says that the channel will need it; of the slowest ones
-//! a few symbols are then left when the next round begins. They are held for one more round, and handed
-//! back to the order if they are not gone by then. A clock that goes another way than was foreseen (a
-//! sender woke late, and WEBRC's slots did not wait) asks for symbols of a queue that has none ready: it
-//! is served from another queue then, because on which channel a symbol is sent matters less than that
-//! there is one.
+//! A *round* is a stretch of the order, prepared as a whole: a batch for each block that occurs in
+//! it. While one round is sent the next is prepared. If what is sent next depends on the channel, a
+//! round holds a queue for each, as long as the clock says that the channel will need it; of the
+//! slowest ones a few symbols are then left when the next round begins. They are held for one more
+//! round, and handed back to the order if they are not gone by then. A clock that goes another way
+//! than was foreseen (a sender woke late, and WEBRC's slots did not wait) asks for symbols of a
+//! queue that has none ready: it is served from another queue then, because on which channel a
+//! symbol is sent matters less than that there is one.
 
 use crate::channel::ChannelId;
 use crate::congestion::ChannelClock;
@@ -97,8 +97,9 @@ struct Draft {
     clock: Option<ChannelClock>,
     /// What was there for each queue when the draft began and the clock has not yet come to.
     waiting: Vec<usize>,
-    /// Turns to lay out, at most, and packets of the clock to look at for them: symbols for channels that
-    /// it has left for good are not asked for, and what is there of them must not make rounds longer.
+    /// Turns to lay out, at most, and packets of the clock to look at for them: symbols for
+    /// channels that it has left for good are not asked for, and what is there of them must not
+    /// make rounds longer.
     turns: usize,
     packets: usize,
     queues: Vec<VecDeque<Planned>>,
@@ -272,8 +273,8 @@ impl Rounds {
         is_new
     }
 
-    /// Goes so many steps on with the next round, and asks for its batches if it is whole. False if there
-    /// is nothing to ask for yet, or nothing to lay out.
+    /// Goes so many steps on with the next round, and asks for its batches if it is whole. False if
+    /// there is nothing to ask for yet, or nothing to lay out.
     fn plan(
         &mut self,
         steps: usize,
@@ -296,8 +297,8 @@ impl Rounds {
         false
     }
 
-    /// A draft of symbols for the queues that the clock will ask for when it has taken what is there
-    /// already.
+    /// A draft of symbols for the queues that the clock will ask for when it has taken what is
+    /// there already.
     fn begin(&mut self, clock: Option<&ChannelClock>, out: &mut VecDeque<SenderOutput>) -> Draft {
         if self.rounds.len() >= MAX_ROUNDS {
             self.hand_back(out);

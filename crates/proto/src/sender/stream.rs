@@ -1,13 +1,13 @@
 //! The sending endpoint of a stream: fragments go out as they come, once, with repair symbols.
 //!
-//! A fragment is one object of one source block (`docs/wire.md`, section 11). Its source symbols are
-//! sent one after the other; its repair symbols follow spread over a while, between those of the
-//! fragments after it, so that a burst of loss hits no fragment alone. Then it is gone: a stream
-//! is not a carousel. The index says which fragments are on the air. It is sent, with its head, before
-//! the first symbol of a fragment and many times after.
+//! A fragment is one object of one source block (`docs/wire.md`, section 11). Its source symbols
+//! are sent one after the other; its repair symbols follow spread over a while, between those of
+//! the fragments after it, so that a burst of loss hits no fragment alone. Then it is gone: a
+//! stream is not a carousel. The index says which fragments are on the air. It is sent, with its
+//! head, before the first symbol of a fragment and many times after.
 //!
-//! Nothing is taken that there is no room for: [`StreamSender::wants_fragment`] is what holds a fast
-//! producer back.
+//! Nothing is taken that there is no room for: [`StreamSender::wants_fragment`] is what holds a
+//! fast producer back.
 
 use super::control::{ControlCarousel, ControlObject};
 use super::outlet::{DataPacket, Outlet};
@@ -221,8 +221,9 @@ impl StreamSender {
         Some(number)
     }
 
-    /// Nothing follows: the stream is whole, or broken off. [`SenderEvent::Finished`] comes when all that
-    /// was taken has been sent, and the index has lingered for receivers that lose packets.
+    /// Nothing follows: the stream is whole, or broken off. [`SenderEvent::Finished`] comes when
+    /// all that was taken has been sent, and the index has lingered for receivers that lose
+    /// packets.
     pub fn finish(&mut self, whole: bool) {
         if self.state == StreamState::Open {
             self.state = if whole { StreamState::Ended } else { StreamState::Broken };

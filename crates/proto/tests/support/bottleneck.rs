@@ -1,6 +1,6 @@
-//! The least network in which congestion control does something: one sender, drop-tail queues with a
-//! rate and a delay, receivers behind them whose joins and leaves take time. Packets carry nothing
-//! but their congestion control information.
+//! The least network in which congestion control does something: one sender, drop-tail queues with
+//! a rate and a delay, receivers behind them whose joins and leaves take time. Packets carry
+//! nothing but their congestion control information.
 
 use fontana_proto::{
     ChannelClock, ChannelId, FirstChannel, Instant, Membership, PacketSeen, SplitMix64,

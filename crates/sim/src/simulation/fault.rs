@@ -12,7 +12,8 @@ use std::time::Duration;
 /// [`WireFaults`](crate::WireFaults).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The host receives and sends nothing any more; its network notices that it wants nothing any more.
+    /// The host receives and sends nothing any more; its network notices that it wants nothing any
+    /// more.
     Crash(NodeId),
     /// The link passes nothing.
     Cut(LinkId),

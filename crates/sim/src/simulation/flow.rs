@@ -67,8 +67,8 @@ pub(super) enum Segment {
 
 impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// Has `traffic` flow from one node to another, on the shortest ways there and back, from
-    /// `starts_at` until `stops_at`. `None` if there is no way, or none is needed; or if a window of TCP
-    /// would be there and back at once, and so time stand still.
+    /// `starts_at` until `stops_at`. `None` if there is no way, or none is needed; or if a window
+    /// of TCP would be there and back at once, and so time stand still.
     pub fn add_flow(
         &mut self,
         (from, to): (NodeId, NodeId),

@@ -49,8 +49,8 @@ impl Rooted {
         Self::tree(&[1, leaves], &[trunk.into(), access.into()])
     }
 
-    /// A tree whose nodes have `fan_out[d]` children each at depth `d`, over links like `links[d]`, or
-    /// like the last of them.
+    /// A tree whose nodes have `fan_out[d]` children each at depth `d`, over links like `links[d]`,
+    /// or like the last of them.
     pub fn tree(fan_out: &[u32], links: &[Arc<LinkConfig>]) -> Self {
         let mut topology = Topology::new();
         let source = topology.add_node();
@@ -107,8 +107,8 @@ pub struct TransitStubLinks {
 }
 
 impl TransitStubLinks {
-    /// The classes of seed paper 002, section 4: 100 Mbit/s and 1 ms, 45 Mbit/s and 15 ms, 155 Mbit/s
-    /// and 8 ms, 155 Mbit/s and 80 ms, with exponential delays of 20 % on top.
+    /// The classes of seed paper 002, section 4: 100 Mbit/s and 1 ms, 45 Mbit/s and 15 ms, 155
+    /// Mbit/s and 8 ms, 155 Mbit/s and 80 ms, with exponential delays of 20 % on top.
     pub fn paper() -> Self {
         let class = |megabits: u64, milliseconds| LinkConfig {
             rate_bytes_per_second: Some(megabits * 125_000),
@@ -161,9 +161,9 @@ const TRANSIT_EDGES: u32 = 600;
 const STUB_EDGES: u32 = 420;
 
 impl TransitStub {
-    /// A network of the shape, whose links within domains are drawn from `random`. Every two transit
-    /// domains are linked, by one router of each that is drawn; so is every stub domain with its
-    /// transit router.
+    /// A network of the shape, whose links within domains are drawn from `random`. Every two
+    /// transit domains are linked, by one router of each that is drawn; so is every stub domain
+    /// with its transit router.
     pub fn new(shape: TransitStubShape, links: TransitStubLinks, random: &mut SplitMix64) -> Self {
         let mut topology = Topology::new();
         let [stub, access, core, transit] =
@@ -199,8 +199,8 @@ impl TransitStub {
     }
 }
 
-/// Links any two of `nodes` with a probability, and makes sure that they are all connected: each but
-/// the first is linked with one of those before it that is drawn.
+/// Links any two of `nodes` with a probability, and makes sure that they are all connected: each
+/// but the first is linked with one of those before it that is drawn.
 fn connect_at_random(
     topology: &mut Topology,
     nodes: &[NodeId],

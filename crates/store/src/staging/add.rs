@@ -1,5 +1,5 @@
-//! Adding files to a staging directory: by name, before anything of them is received. Names that are
-//! taken are refused here, so that nobody receives for an hour what has no place.
+//! Adding files to a staging directory: by name, before anything of them is received. Names that
+//! are taken are refused here, so that nobody receives for an hour what has no place.
 
 use super::{Key, LEAST_RESERVED, StagedFile, State};
 use crate::attributes::FileAttributes;
@@ -112,8 +112,8 @@ impl Staging {
         }
     }
 
-    /// Adds the first `length` bytes of a device as a file: what is received is written to their places
-    /// there, and nothing but spools to the staging directory.
+    /// Adds the first `length` bytes of a device as a file: what is received is written to their
+    /// places there, and nothing but spools to the staging directory.
     ///
     /// # Errors
     /// None today: the device is open.
@@ -122,9 +122,9 @@ impl Staging {
         self.append(NewFile { device, ..NewFile::default() }, length, State::Staged)
     }
 
-    /// Adds a file that nobody wants, of an object that is wanted for another file's sake: its bytes
-    /// are kept as long as the staging directory is, and it is never committed. A later life that
-    /// wants it finds it.
+    /// Adds a file that nobody wants, of an object that is wanted for another file's sake: its
+    /// bytes are kept as long as the staging directory is, and it is never committed. A later life
+    /// that wants it finds it.
     ///
     /// # Errors
     /// [`StagingError::DiskFull`], [`StagingError::System`].

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// More dirty files than this are synced with everything else on their file system: each one alone
-/// is a journal commit of the file system (milliseconds), and there are no more descriptors at hand.
+/// is a journal commit of the file system (milliseconds), and there are no more descriptors at
+/// hand.
 const MANY: usize = DEFAULT_OPEN_FILES;
 
 /// What was written since it was last synced.
@@ -97,8 +98,8 @@ impl Staging {
         self.unsynced.bytes.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything that was noted before is on the medium, and writes down that it is: no
-    /// power failure from now on takes it away. May take seconds; writers do not wait meanwhile.
+    /// Waits until everything that was noted before is on the medium, and writes down that it is:
+    /// no power failure from now on takes it away. May take seconds; writers do not wait meanwhile.
     ///
     /// # Errors
     /// [`StagingError::System`] if the medium did not take something. It is not asked again: who

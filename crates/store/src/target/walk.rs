@@ -2,8 +2,8 @@
 //!
 //! A name that was harmless when it was checked may lead elsewhere a moment later, when somebody
 //! who may write to the directory puts a symbolic link in the place of one of its components. So no
-//! path is ever resolved from the root of the file system: the walk starts at the held descriptor of
-//! the target directory, and the kernel refuses every symbolic link on the way.
+//! path is ever resolved from the root of the file system: the walk starts at the held descriptor
+//! of the target directory, and the kernel refuses every symbolic link on the way.
 
 use crate::sys;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,7 +1,7 @@
 //! What a machine that was switched off finds in the staging directory.
 //!
-//! The disk after a power failure: files as they were when they were last synced, a journal of which
-//! any beginning has reached the medium, and another run of the machine.
+//! The disk after a power failure: files as they were when they were last synced, a journal of
+//! which any beginning has reached the medium, and another run of the machine.
 
 use crate::fixtures::{name, names_in, raptorq, whole_file};
 use fontana_fec::{Esi, ObjectLayout, Sbn};

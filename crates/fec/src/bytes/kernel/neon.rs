@@ -1,5 +1,5 @@
-//! NEON, which every 64-bit ARM has: four registers to a lane; products by table look-up in halves of
-//! a byte (`tbl`).
+//! NEON, which every 64-bit ARM has: four registers to a lane; products by table look-up in halves
+//! of a byte (`tbl`).
 
 use super::{Lane, PRODUCTS, plain::Plain, products_of};
 use crate::bytes::line::LINE;

@@ -67,7 +67,8 @@ impl<'a, C: Copy> Coefficients<'a, C> {
 pub(crate) trait Outputs {
     /// How many there are.
     fn count(&self) -> usize;
-    /// `M` lanes of output `row`, from lane `lane * M` on. Always inlined, as all that runs on lanes.
+    /// `M` lanes of output `row`, from lane `lane * M` on. Always inlined, as all that runs on
+    /// lanes.
     fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M>;
     /// Replaces what [`load`](Self::load) reads.
     fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>);

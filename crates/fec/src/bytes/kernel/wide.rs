@@ -1,10 +1,11 @@
 //! Sums of products with factors from GF(2^16).
 //!
-//! A row of elements lies in two rows of octets, its *planes*: first the upper octets of all elements,
-//! then the lower ones. Multiplication by a constant is linear in the sixteen bits of an element, so
-//! it is four matrices of 8 x 8 bits that make two planes of two planes: the product of matrices that
-//! [`multiply`] computes anyway, with bit matrices in place of octets. They would be 32 bytes or more
-//! for each factor, so they are made of the factors for some inputs and outputs at a time.
+//! A row of elements lies in two rows of octets, its *planes*: first the upper octets of all
+//! elements, then the lower ones. Multiplication by a constant is linear in the sixteen bits of an
+//! element, so it is four matrices of 8 x 8 bits that make two planes of two planes: the product of
+//! matrices that
+//! [`multiply`] computes anyway, with bit matrices in place of octets. They would be 32 bytes or
+//! more for each factor, so they are made of the factors for some inputs and outputs at a time.
 
 use super::product::{Coefficient, Rows, multiply};
 use super::{Before, Coefficients, Lane, LaneKernel};
@@ -24,8 +25,8 @@ pub(crate) const WIDE_ROW: usize = LANES * LINE;
 const INPUTS: usize = 64;
 const OUTPUTS: usize = 16;
 
-/// Replaces each row of elements in `outputs` by a sum of products of those in `inputs`. Both are in
-/// stripes of [`WIDE_ROW`] bytes, and equally wide.
+/// Replaces each row of elements in `outputs` by a sum of products of those in `inputs`. Both are
+/// in stripes of [`WIDE_ROW`] bytes, and equally wide.
 pub(crate) struct MultiplyWide<'a, F> {
     pub(crate) field: &'a Field,
     /// Of an output and an input.

@@ -1,9 +1,9 @@
 //! Symbols on their way into stripes.
 //!
-//! A symbol comes in one piece and goes into as many places as there are stripes. What that costs is
-//! waiting for memory, on both sides, and only so many loads and stores are in flight at a time. So
-//! a few symbols are collected, or where they lie is, and then copied all at once: what is read next
-//! is known, and what is written does not go through the caches if it would not stay there.
+//! A symbol comes in one piece and goes into as many places as there are stripes. What that costs
+//! is waiting for memory, on both sides, and only so many loads and stores are in flight at a time.
+//! So a few symbols are collected, or where they lie is, and then copied all at once: what is read
+//! next is known, and what is written does not go through the caches if it would not stay there.
 
 use super::Stripes;
 use crate::bytes::kernel::{InstructionSet, Lane, LaneKernel};
@@ -11,9 +11,10 @@ use crate::bytes::line::{LINE, Line};
 use crate::ids::Esi;
 use std::convert::Infallible;
 
-/// Symbols of `width` bytes that are collected: 16 of 1 280 bytes leave a third of a first-level cache
-/// (32 KB at least) to what they are copied from, and those of one stripe are four times as many.
-/// Measured, with 16 of those, fetched two ahead, decoding a large block by stripe takes a tenth longer.
+/// Symbols of `width` bytes that are collected: 16 of 1 280 bytes leave a third of a first-level
+/// cache (32 KB at least) to what they are copied from, and those of one stripe are four times as
+/// many. Measured, with 16 of those, fetched two ahead, decoding a large block by stripe takes a
+/// tenth longer.
 fn at_once(width: usize) -> usize {
     (16 * 1280 / width.max(1)).clamp(16, 64)
 }
@@ -39,8 +40,8 @@ pub trait SymbolSource<'s> {
     /// The symbol cannot be read.
     fn read(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), Self::Error>;
 
-    /// Symbol `esi` where it lies, which saves the time to copy it; zeros are added if it is too short.
-    /// `None` if it has to be [`read`](Self::read).
+    /// Symbol `esi` where it lies, which saves the time to copy it; zeros are added if it is too
+    /// short. `None` if it has to be [`read`](Self::read).
     fn lend(&self, _esi: Esi) -> Option<&'s [u8]> {
         None
     }

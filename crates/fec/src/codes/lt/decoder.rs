@@ -23,14 +23,14 @@ pub(super) struct LtDecoder {
     plan: Option<Arc<Plan>>,
 }
 
-/// Symbols that are kept. Peeling needs twice as many as the block has once in ten thousand blocks of
-/// a thousand; short blocks need more, of which there is no memory to save.
+/// Symbols that are kept. Peeling needs twice as many as the block has once in ten thousand blocks
+/// of a thousand; short blocks need more, of which there is no memory to save.
 pub(super) const fn symbols_kept(source_symbols: u32) -> u32 {
     3 * source_symbols + 1024
 }
 
-/// Terms that are kept for each source symbol, and for a thousand more. No good code has half as many
-/// on average; a hostile one may have a million.
+/// Terms that are kept for each source symbol, and for a thousand more. No good code has half as
+/// many on average; a hostile one may have a million.
 const MAX_MEAN_TERMS: usize = 64;
 
 impl LtCode {
@@ -82,8 +82,8 @@ impl LtDecoder {
         self.peeler.source_symbols()
     }
 
-    /// Lets the peeler see all symbols, the lightest first: when it comes to a heavy one most of its
-    /// terms are known, and cost nothing any more. False if the budget did not last.
+    /// Lets the peeler see all symbols, the lightest first: when it comes to a heavy one most of
+    /// its terms are known, and cost nothing any more. False if the budget did not last.
     fn peel(&mut self, budget: &mut u64) -> bool {
         let max_links = MAX_MEAN_TERMS * (self.source_symbols() as usize + 1024);
         let rows = self.peeler.rows();

@@ -5,8 +5,8 @@ use crate::limits::BlockLengthError;
 
 /// The distribution of degrees of an [`LtCode`] for blocks of one length.
 ///
-/// Weights are integers in units of 2^-48, cut off, and so are the thresholds that follow from them:
-/// a degree is the least `d` whose threshold is above a random 32-bit number.
+/// Weights are integers in units of 2^-48, cut off, and so are the thresholds that follow from
+/// them: a degree is the least `d` whose threshold is above a random 32-bit number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Degrees {
     /// The threshold of degree `i + 1`; the last one is 2^32.
@@ -17,8 +17,8 @@ pub struct Degrees {
     mean: u64,
 }
 
-/// Upper bits of a number that [`Degrees::first`] knows: with so many, hardly more than one threshold
-/// is looked at.
+/// Upper bits of a number that [`Degrees::first`] knows: with so many, hardly more than one
+/// threshold is looked at.
 const FIRST_BITS: u32 = 12;
 
 impl Degrees {
@@ -81,7 +81,8 @@ impl Degrees {
         self.mean
     }
 
-    /// For each degree from 1 on, the number below which random numbers stand for it or a smaller one.
+    /// For each degree from 1 on, the number below which random numbers stand for it or a smaller
+    /// one.
     pub fn thresholds(&self) -> &[u64] {
         &self.thresholds
     }

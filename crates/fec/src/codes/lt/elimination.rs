@@ -1,5 +1,5 @@
-//! What peeling leaves: elimination with inactive symbols (as in RFC 6330, section 5.4.2, without its
-//! constraints).
+//! What peeling leaves: elimination with inactive symbols (as in RFC 6330, section 5.4.2, without
+//! its constraints).
 //!
 //! Peeling goes on if a few symbols are declared *inactive*, known in name only; then every other
 //! symbol (a *pivot*) is the sum of one encoding symbol, pivots before it and inactive symbols. The
@@ -42,8 +42,9 @@ pub(super) enum Eliminated {
     OutOfBudget,
 }
 
-/// A budget for [`eliminate`]. With exactly `k` honest symbols there are 3 to 5 times the root of `k`
-/// inactive ones, with 1.05 `k` a dozen; a long block of just `k` symbols is not worth what it costs.
+/// A budget for [`eliminate`]. With exactly `k` honest symbols there are 3 to 5 times the root of
+/// `k` inactive ones, with 1.05 `k` a dozen; a long block of just `k` symbols is not worth what it
+/// costs.
 pub(super) fn work(source_symbols: u32) -> u64 {
     /// About a second.
     const AT_MOST: u64 = 500_000_000;
@@ -152,7 +153,8 @@ struct Active {
     sum: u32,
 }
 
-/// Rows of more active columns than this are not kept in order: there is nearly always a lighter one.
+/// Rows of more active columns than this are not kept in order: there is nearly always a lighter
+/// one.
 const LIGHT: usize = 16;
 
 impl Order {

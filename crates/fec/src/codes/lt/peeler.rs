@@ -9,8 +9,8 @@ use crate::limits::BlockLengthError;
 #[derive(Clone, Debug)]
 pub struct Peeler {
     rows: Rows,
-    /// For each source symbol, the first link of the waiting rows that it is part of; [`KNOWN`] once
-    /// it is recovered.
+    /// For each source symbol, the first link of the waiting rows that it is part of; [`KNOWN`]
+    /// once it is recovered.
     waiting: Vec<u32>,
     links: Vec<Link>,
     /// The rows that wait for more than one symbol, or did.
@@ -84,8 +84,8 @@ impl Peeler {
         self.steps.clear();
     }
 
-    /// Notes that encoding symbol `esi` is at hand, and what follows from it. Returns how many source
-    /// symbols are known.
+    /// Notes that encoding symbol `esi` is at hand, and what follows from it. Returns how many
+    /// source symbols are known.
     pub fn push(&mut self, esi: Esi) -> usize {
         self.insert(esi);
         self.advance(&mut { u64::MAX });
@@ -134,8 +134,8 @@ impl Peeler {
         self.esis.iter().copied().zip(missing).filter(|&(_, missing)| missing > 0)
     }
 
-    /// Notes that encoding symbol `esi` is at hand, without looking what follows from it. Returns the
-    /// number of its terms.
+    /// Notes that encoding symbol `esi` is at hand, without looking what follows from it. Returns
+    /// the number of its terms.
     pub(super) fn insert(&mut self, esi: Esi) -> usize {
         let row = self.sums.len() as u32;
         let (start, mut sum, mut missing) = (self.links.len(), 0, 0);

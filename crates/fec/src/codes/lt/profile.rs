@@ -4,8 +4,8 @@
 
 use super::{LtCode, Profile};
 
-/// `c` and `delta` of the robust soliton distribution. They trade the mean degree against the number
-/// of symbols needed; with these a block of 10 000 takes 1.04 `k` symbols on average.
+/// `c` and `delta` of the robust soliton distribution. They trade the mean degree against the
+/// number of symbols needed; with these a block of 10 000 takes 1.04 `k` symbols on average.
 const C: f64 = 0.03;
 const DELTA: f64 = 0.5;
 
@@ -19,10 +19,10 @@ impl LtCode {
         Self::from_reals(Profile::Fast, seed, spike, ripple, weight)
     }
 
-    /// The code for blocks of about `source_symbols` whose receivers also eliminate: as the fast one,
-    /// with so much weight on heavy symbols that the chance that a source symbol is in none of 1.05
-    /// `k` encoding symbols, times `k`, is below 5 * 10^-9. The mean degree is 25 for a thousand
-    /// symbols and 31 for a million.
+    /// The code for blocks of about `source_symbols` whose receivers also eliminate: as the fast
+    /// one, with so much weight on heavy symbols that the chance that a source symbol is in none of
+    /// 1.05 `k` encoding symbols, times `k`, is below 5 * 10^-9. The mean degree is 25 for a
+    /// thousand symbols and 31 for a million.
     pub fn strict(source_symbols: u32, seed: u64) -> Self {
         let (k, ripple) = ripple(source_symbols);
         let spike = (STRICT_SPIKE * k / ripple).round().clamp(2.0, (k / 2.0).max(2.0));
@@ -57,8 +57,8 @@ impl LtCode {
     }
 }
 
-/// The spike of strict codes, in units of that of fast ones. Larger ones leave more light symbols to
-/// peel with; smaller ones are cheaper to read.
+/// The spike of strict codes, in units of that of fast ones. Larger ones leave more light symbols
+/// to peel with; smaller ones are cheaper to read.
 const STRICT_SPIKE: f64 = 2.0;
 
 /// `k`, and the size of the ripple `R = c ln(k / delta) sqrt(k)`.

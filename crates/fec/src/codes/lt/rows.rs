@@ -59,8 +59,8 @@ impl Rows {
         self.degrees.degree(SplitMix64::member(self.seed, esi.0).next_u32())
     }
 
-    /// The source symbols that encoding symbol `esi` is the sum of, distinct, in the order they were
-    /// drawn.
+    /// The source symbols that encoding symbol `esi` is the sum of, distinct, in the order they
+    /// were drawn.
     #[inline]
     pub fn row(&mut self, esi: Esi) -> &[u32] {
         self.row.clear();

@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 /// Repair symbols are kept while fewer than `K + SURPLUS` symbols are at hand. Of random symbols a
-/// dozen more than `K` are never needed (each makes a failure a hundred times rarer); some more save
-/// the work of the HDPC rows. Where ids chosen by an adversary do not suffice, each failed attempt
-/// makes room for what was lacking and another surplus, up to `2 K + SURPLUS`. Source symbols, which
-/// suffice in the end whatever else there is, are always kept: so there are never more than
-/// `3 K + SURPLUS`.
+/// dozen more than `K` are never needed (each makes a failure a hundred times rarer); some more
+/// save the work of the HDPC rows. Where ids chosen by an adversary do not suffice, each failed
+/// attempt makes room for what was lacking and another surplus, up to `2 K + SURPLUS`. Source
+/// symbols, which suffice in the end whatever else there is, are always kept: so there are never
+/// more than `3 K + SURPLUS`.
 const SURPLUS: usize = 64;
 
 /// Ids of the symbols at hand. Sets, not lists: a plan depends on which symbols arrived, not on

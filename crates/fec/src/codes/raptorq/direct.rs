@@ -53,8 +53,8 @@ pub(super) fn is_faster(instructions: InstructionSet, lost: usize) -> bool {
 pub(super) fn work(params: &Params, lost: usize) -> Work {
     /// Rows that a program reads for each column.
     const READS: u64 = 20;
-    /// What counts for a line of 64 octets: the instruction sets for which this pays for more than a
-    /// few losses work on half of one at least.
+    /// What counts for a line of 64 octets: the instruction sets for which this pays for more than
+    /// a few losses work on half of one at least.
     const UNITS: u64 = 2;
     // It is asked of any number of losses: their square is more than a `usize` of 32 bits holds.
     let (lines, lost) = (lost.div_ceil(LINE) as u64, lost as u64);
@@ -62,8 +62,8 @@ pub(super) fn work(params: &Params, lost: usize) -> Work {
 }
 
 impl DirectPlan {
-    /// The plan for source symbols `lost`, all others being at hand, by the repair symbols `repair`,
-    /// one for each. None if these repair symbols do not suffice.
+    /// The plan for source symbols `lost`, all others being at hand, by the repair symbols
+    /// `repair`, one for each. None if these repair symbols do not suffice.
     pub(crate) fn new(
         instructions: InstructionSet,
         full: &FullBlock,
@@ -139,8 +139,8 @@ impl DirectPlan {
     }
 }
 
-/// The inverse of a matrix of `count` rows and columns, [`MOST_LOST`] at most, that has `octet(row, column)`,
-/// column by column. None if there is none.
+/// The inverse of a matrix of `count` rows and columns, [`MOST_LOST`] at most, that has
+/// `octet(row, column)`, column by column. None if there is none.
 fn inverse(
     instructions: InstructionSet,
     count: usize,

@@ -15,9 +15,9 @@ pub(crate) struct FullBlock {
     rows: Mutex<BTreeMap<u32, Arc<[u8]>>>,
 }
 
-/// Blocks of one length mostly lack a few symbols each and take the first repair symbols for them, so that
-/// the same rows are wanted again and again. This is 18 of the longest block, and a thousand of one with as
-/// many symbols.
+/// Blocks of one length mostly lack a few symbols each and take the first repair symbols for them,
+/// so that the same rows are wanted again and again. This is 18 of the longest block, and a
+/// thousand of one with as many symbols.
 const KEPT_OCTETS: usize = 1 << 20;
 
 impl FullBlock {
@@ -34,9 +34,9 @@ impl FullBlock {
         self.program.get_or_init(|| Arc::new(full_program(&self.params)))
     }
 
-    /// Rows of the code's generator matrix: how the encoding symbols with internal symbol ids `isis`, at
-    /// most as many as a row of a stripe has bytes, are combined of source and padding symbols, with one
-    /// octet for each of these.
+    /// Rows of the code's generator matrix: how the encoding symbols with internal symbol ids
+    /// `isis`, at most as many as a row of a stripe has bytes, are combined of source and padding
+    /// symbols, with one octet for each of these.
     pub(super) fn rows(&self, instructions: InstructionSet, isis: &[u32]) -> Vec<Arc<[u8]>> {
         // Not held while rows are computed: who wants the same ones meanwhile computes them, too.
         let kept = || self.rows.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,11 @@
 //! The HDPC rows of the matrix: dense, over GF(256), and never written out (RFC 6330, section
 //! 5.3.3.3).
 //!
-//! Left of the identity, column `j` of the HDPC matrix is `alpha` times column `j + 1`, plus 1 in two
-//! pseudo-random rows; the last column is 1, `alpha`, `alpha^2`, ... So a running sum
-//! `sum = alpha * sum + v[j]`, added to the two rows of each `j`, multiplies a vector `v` by the whole
-//! matrix. The executor does that to symbols, the planner to the pivots' dependence on inactive
-//! columns, one byte to a coefficient.
+//! Left of the identity, column `j` of the HDPC matrix is `alpha` times column `j + 1`, plus 1 in
+//! two pseudo-random rows; the last column is 1, `alpha`, `alpha^2`, ... So a running sum
+//! `sum = alpha * sum + v[j]`, added to the two rows of each `j`, multiplies a vector `v` by the
+//! whole matrix. The executor does that to symbols, the planner to the pivots' dependence on
+//! inactive columns, one byte to a coefficient.
 
 use super::params::Params;
 use super::tuple::rand;
@@ -54,8 +54,8 @@ pub(super) fn multiply<V: Lane, const N: usize>(
     }
 }
 
-/// [`multiply`] backwards, for some columns: adds what the rows `products` contribute to the columns
-/// of `slots`, each in the row of `vector` that its slot says.
+/// [`multiply`] backwards, for some columns: adds what the rows `products` contribute to the
+/// columns of `slots`, each in the row of `vector` that its slot says.
 #[inline(always)]
 pub(super) fn multiply_transposed<V: Lane, const N: usize>(
     pairs: &[[u8; 2]],

@@ -1,5 +1,5 @@
-//! The sparse rows of the code's matrix (RFC 6330, section 5.3.3.4.2): `S` LDPC rows, then a row for
-//! each symbol at hand. The `H` dense rows are never written out.
+//! The sparse rows of the code's matrix (RFC 6330, section 5.3.3.4.2): `S` LDPC rows, then a row
+//! for each symbol at hand. The `H` dense rows are never written out.
 
 use super::params::Params;
 use super::tuple::Tuple;
@@ -46,8 +46,8 @@ impl Matrix {
         }
         rows.push(Row { start: terms.len() as u32, lt: 0, sum: 0 });
 
-        // Counted with the columns from `W` on, which nobody asks for: to ask each term whether it is
-        // one of them takes longer, because no processor can tell beforehand.
+        // Counted with the columns from `W` on, which nobody asks for: to ask each term whether it
+        // is one of them takes longer, because no processor can tell beforehand.
         let mut column_starts = vec![0; params.l as usize + 1];
         for &column in &terms {
             column_starts[column as usize + 1] += 1;

@@ -1,9 +1,10 @@
 //! Inactivation: an order in which the sparse rows can be solved one after the other, given a few
 //! *inactive* columns (RFC 6330, section 5.4.2.2, with cheaper rules of choice).
 //!
-//! A row with one active column left is a *pivot*: it solves that column, which is thereby gone from
-//! all other rows. When there is no such row, a column of a lightest row is declared inactive, which
-//! takes it out of all rows too. Permanently inactive columns, from `W` on, never were active.
+//! A row with one active column left is a *pivot*: it solves that column, which is thereby gone
+//! from all other rows. When there is no such row, a column of a lightest row is declared inactive,
+//! which takes it out of all rows too. Permanently inactive columns, from `W` on, never were
+//! active.
 
 use super::matrix::Matrix;
 use super::params::Params;
@@ -46,9 +47,9 @@ struct Row {
     sum: u32,
 }
 
-/// Rows by degree. A row is entered when it reaches a degree, which happens once for each, and stays
-/// when it reaches the next: an entry counts if the row still has that degree. Rows of degree 0 are
-/// not kept.
+/// Rows by degree. A row is entered when it reaches a degree, which happens once for each, and
+/// stays when it reaches the next: an entry counts if the row still has that degree. Rows of degree
+/// 0 are not kept.
 struct Buckets {
     entries: Vec<u32>,
     /// For each degree, the part of `entries` in use.

@@ -56,8 +56,8 @@ struct Pivot {
 }
 
 impl Pivots {
-    /// The pivots that solve certain columns, by these rows of a matrix. Each row's columns are solved
-    /// by pivots before it or inactive, but for its own.
+    /// The pivots that solve certain columns, by these rows of a matrix. Each row's columns are
+    /// solved by pivots before it or inactive, but for its own.
     pub(super) fn new<'m>(
         rows: impl Iterator<Item = (u32, &'m [u32])> + Clone,
         is_pivot: impl Fn(u32) -> bool,
@@ -95,8 +95,8 @@ impl Pivots {
         self.columns.len()
     }
 
-    /// For each pivot its column, the pivots before it in its row, and all other columns of the row:
-    /// those pivots first, then the inactive ones; slots instead of columns after
+    /// For each pivot its column, the pivots before it in its row, and all other columns of the
+    /// row: those pivots first, then the inactive ones; slots instead of columns after
     /// [`look_up`](Self::look_up).
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, &[u32], &[u32])> {
         PivotIter { pivots: self.pivots.iter(), columns: &self.columns }

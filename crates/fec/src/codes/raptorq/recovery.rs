@@ -142,7 +142,8 @@ mod tests {
         out
     }
 
-    /// A direct plan for `lost` symbols in the middle of `k`, with the first repair symbols that do.
+    /// A direct plan for `lost` symbols in the middle of `k`, with the first repair symbols that
+    /// do.
     fn direct(instructions: InstructionSet, k: u32, lost: u32) -> Arc<Plan> {
         let full = FullBlock::new(Params::covering(k));
         let lost: Vec<Esi> = ((k - lost) / 2..(k + lost) / 2).map(Esi).collect();

@@ -1,11 +1,11 @@
-//! A program backwards: not what symbols the inputs give, but what each input contributes to certain
-//! symbols.
+//! A program backwards: not what symbols the inputs give, but what each input contributes to
+//! certain symbols.
 //!
 //! Encoding symbols are linear in the inputs of a block's program: `symbols = E * P * inputs`, `E`
-//! being their rows of the code's matrix and `P` the program. Their coefficients `E * P` are, column
-//! by column, `P` transposed times `E` transposed, and a straight-line program is transposed by
-//! running its steps in reverse, each turned around: what was added to a row is now added from it.
-//! It works on rows of one octet for each of the symbols, so that the coefficients of a hundred
+//! being their rows of the code's matrix and `P` the program. Their coefficients `E * P` are,
+//! column by column, `P` transposed times `E` transposed, and a straight-line program is transposed
+//! by running its steps in reverse, each turned around: what was added to a row is now added from
+//! it. It works on rows of one octet for each of the symbols, so that the coefficients of a hundred
 //! symbols cost no more than a block of symbols that have 128 bytes.
 
 use super::hdpc;
@@ -16,9 +16,9 @@ use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
 use std::sync::Arc;
 
 impl Program {
-    /// How the encoding symbols with internal symbol ids `isis`, at most as many as a row of a stripe
-    /// has bytes, are combined of this program's inputs: a row for each input, in order, with one
-    /// octet for each of the symbols.
+    /// How the encoding symbols with internal symbol ids `isis`, at most as many as a row of a
+    /// stripe has bytes, are combined of this program's inputs: a row for each input, in order,
+    /// with one octet for each of the symbols.
     pub(super) fn coefficients(&self, instructions: InstructionSet, isis: &[u32]) -> OctetRows {
         let mut rows = OctetRows::new(self.params.l as usize, isis.len());
         for (at, &isi) in isis.iter().enumerate() {
@@ -92,8 +92,8 @@ impl Kernel for RunTransposed<'_> {
             *row = [Line::ZERO; N];
         }
 
-        // Step 7: a slot holds what its intermediate symbol contributes; after its pivot's turn, what
-        // its input does.
+        // Step 7: a slot holds what its intermediate symbol contributes; after its pivot's turn,
+        // what its input does.
         for (slot, _, terms) in program.pivots.iter().rev() {
             Row::<V, N>::load(&slots[slot]).add_to_all(slots, terms);
         }

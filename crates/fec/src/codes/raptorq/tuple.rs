@@ -80,7 +80,8 @@ fn step(at: u32, by: u32, modulus: u32) -> u32 {
     if sum >= modulus { sum - modulus } else { sum }
 }
 
-/// Indices of the intermediate symbols that encoding symbol `x` (an internal symbol id) is the sum of.
+/// Indices of the intermediate symbols that encoding symbol `x` (an internal symbol id) is the sum
+/// of.
 pub(super) fn neighbors(params: &Params, x: u32) -> impl Iterator<Item = u32> {
     let tuple = Tuple::new(params, x);
     tuple.lt(params).chain(tuple.pi(params))

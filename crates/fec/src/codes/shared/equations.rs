@@ -1,5 +1,5 @@
-//! Binary linear equations, packed 64 columns to a word, and what solving them may cost: the dense end
-//! of every elimination here.
+//! Binary linear equations, packed 64 columns to a word, and what solving them may cost: the dense
+//! end of every elimination here.
 
 /// Why elimination ended early.
 pub(crate) enum Stop {

@@ -32,8 +32,8 @@ pub(crate) trait Generator: Send + Sync + 'static {
 }
 
 impl<G: Generator> Linear<G> {
-    /// The plan that reads `inputs`: all source symbols but `replaced`, and as many others, which are
-    /// in their rows. `recovery` has the factors of the replaced symbols.
+    /// The plan that reads `inputs`: all source symbols but `replaced`, and as many others, which
+    /// are in their rows. `recovery` has the factors of the replaced symbols.
     pub(crate) fn plan(
         generator: G,
         source_symbols: u32,

@@ -1,8 +1,8 @@
 //! The Cauchy code over GF(2^16) on bytes.
 //!
-//! The matrix of factors is never there as a whole: it would be `k l` elements, 2 GB for the longest
-//! blocks. A factor follows from the points and the weights of one symbol at hand and one wanted
-//! (`reed_solomon`), with two look-ups of a logarithm and one of a power.
+//! The matrix of factors is never there as a whole: it would be `k l` elements, 2 GB for the
+//! longest blocks. A factor follows from the points and the weights of one symbol at hand and one
+//! wanted (`reed_solomon`), with two look-ups of a logarithm and one of a power.
 
 use crate::bytes::kernel::{InstructionSet, MultiplyWide, WIDE_ROW};
 use crate::bytes::stripes::loading::LoadError;

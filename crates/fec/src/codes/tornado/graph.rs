@@ -7,16 +7,17 @@ use crate::codes::shared::splitmix::{SplitMix64, shuffle};
 /// The layers of a block and the edges between them.
 ///
 /// Encoding symbols are numbered layer by layer: `k` source symbols, then the first checks, each a
-/// sum of source symbols, then the last checks, each a sum of first checks. With stretch factor `c`:
+/// sum of source symbols, then the last checks, each a sum of first checks. With stretch factor
+/// `c`:
 ///
 /// - The first graph has about `k (c-1)/c` checks.
 ///   - *G1* leads to all but a fiftieth of them. The degrees of source symbols have a heavy tail:
 ///     the share of degree `i` is `(D+1) / (D i (i-1))` for `i` from 2 to `D+1`, `D = 200`; each
 ///     edge ends anywhere. `D` is less for blocks of under 5 000: `k / 25`, and at least 20.
 ///   - *G2* leads to that fiftieth: each source symbol has two edges, evenly spread.
-/// - The second graph is between the first checks and all the others, `c - 1` times as many. Degrees
-///   on the left are about `6 c`, so that six edges lead to checks that are at hand, and on the
-///   right as the paper's linear program found them.
+/// - The second graph is between the first checks and all the others, `c - 1` times as many.
+///   Degrees on the left are about `6 c`, so that six edges lead to checks that are at hand, and on
+///   the right as the paper's linear program found them.
 ///
 /// For `k = 16 000` and `c = 2` these are the printed 7 840 + 160 and 8 000 checks, and 94 516 +
 /// 32 000 + 96 000 edges. Everything is computed in integers.
@@ -109,7 +110,8 @@ impl Graph {
         self.terms.list(index as usize)
     }
 
-    /// For each check, how many symbols its terms and itself are, and the exclusive or of their ESIs.
+    /// For each check, how many symbols its terms and itself are, and the exclusive or of their
+    /// ESIs.
     pub(super) fn checks(&self) -> impl Iterator<Item = (u32, u32)> {
         let count = |(terms, &sum): (&[u32], &u32)| (terms.len() as u32 + 1, sum);
         self.terms.iter().zip(&self.sums).map(count)
@@ -138,8 +140,8 @@ fn permutation(start: u32, count: u32, random: &mut SplitMix64) -> Vec<u32> {
     items
 }
 
-/// Degrees of `k` nodes, ascending, with a truncated heavy tail: the shares of degrees up to `i` add
-/// up to `(D+1)(i-1) / (D i)`, and node `j` stands for the middle of its `k`-th, `(2j+1) / 2k`.
+/// Degrees of `k` nodes, ascending, with a truncated heavy tail: the shares of degrees up to `i`
+/// add up to `(D+1)(i-1) / (D i)`, and node `j` stands for the middle of its `k`-th, `(2j+1) / 2k`.
 /// Short blocks have a shorter tail: their few checks cannot tell such heavy nodes apart.
 fn heavy_tail_degrees(k: u32) -> impl Iterator<Item = u32> {
     let (d, k) = (u64::from((k / 25).clamp(20, 200)), u64::from(k));
@@ -203,9 +205,9 @@ fn scatter(
     }
 }
 
-/// Deals `degree` edges of each of `nodes`, in random order, to checks of these degrees. An edge that
-/// repeats another changes places with some other one; where that does not help, because a check
-/// has about as many edges as there are nodes, the two cancel each other out.
+/// Deals `degree` edges of each of `nodes`, in random order, to checks of these degrees. An edge
+/// that repeats another changes places with some other one; where that does not help, because a
+/// check has about as many edges as there are nodes, the two cancel each other out.
 fn deal(
     nodes: &[u32],
     degree: u32,

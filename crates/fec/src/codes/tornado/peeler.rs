@@ -75,8 +75,8 @@ impl Peeler {
         self.steps.clear();
     }
 
-    /// Notes that encoding symbol `esi` is at hand, and what follows from it. Returns how many source
-    /// symbols are known.
+    /// Notes that encoding symbol `esi` is at hand, and what follows from it. Returns how many
+    /// source symbols are known.
     ///
     /// # Errors
     /// [`EsiError`] if the block has no such symbol; nothing has changed then.

@@ -109,7 +109,8 @@ impl Recovery {
         (Self { graph, program, input_rows, first_rows, rows: rows as usize }, inputs)
     }
 
-    /// The rows that each of these encoding symbols is the sum of; none for those that do not exist.
+    /// The rows that each of these encoding symbols is the sum of; none for those that do not
+    /// exist.
     fn sums(&self, esis: &[Esi]) -> Lists {
         let k = self.graph.source_symbols();
         let mut sums = Lists::with_capacity(esis.len(), esis.len() * TYPICAL_TERMS);

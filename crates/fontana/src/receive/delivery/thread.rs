@@ -1,7 +1,7 @@
 //! The thread that writes verified bytes to a sink, in their order, at the sink's pace.
 //!
-//! Pieces are handed over in any order. Their numbers, which count up from 0, say which is next. The
-//! receiver never waits for a consumer that has stopped reading: only this thread does.
+//! Pieces are handed over in any order. Their numbers, which count up from 0, say which is next.
+//! The receiver never waits for a consumer that has stopped reading: only this thread does.
 
 use super::sink::Sink;
 use crate::error::{Error, IoError};

@@ -83,7 +83,8 @@ impl Existing {
         self.same.contains(&index)
     }
 
-    /// Objects whose files need not be received: of a group of objects that share files, all or none.
+    /// Objects whose files need not be received: of a group of objects that share files, all or
+    /// none.
     pub(super) fn complete_objects(
         &self,
         tree: &ManifestTree<'_>,

@@ -102,8 +102,8 @@ impl DeviceTarget {
         let Some(opened) = file.objects.iter().find(|opened| opened.toi == toi) else {
             return Ok(());
         };
-        // Without the spool the only notes that are true are those of complete blocks: the disk must
-        // have these first.
+        // Without the spool the only notes that are true are those of complete blocks: the disk
+        // must have these first.
         file.staging.sync()?;
         Ok(opened.object.staged.remove_spool()?)
     }
@@ -120,8 +120,8 @@ impl DeviceTarget {
         verified
     }
 
-    /// Syncs what a later run resumes. If that fails, a power failure costs what came since the last
-    /// time.
+    /// Syncs what a later run resumes. If that fails, a power failure costs what came since the
+    /// last time.
     pub(super) fn sync(&self) {
         let _ = self.file.as_ref().map(|file| file.staging.sync());
     }

@@ -1,4 +1,5 @@
-//! What a sender says of a file's bytes, and whether it is true. Nobody signs it: it finds accidents.
+//! What a sender says of a file's bytes, and whether it is true. Nobody signs it: it finds
+//! accidents.
 
 use md5::{Digest, Md5};
 use sha1::Sha1;

@@ -1,8 +1,8 @@
 //! Objects of an FCAST session (RFC 6968).
 //!
-//! An object's header, which says what it is, is read when all of the object has arrived. Until then
-//! the object has neither a name nor a place, and is received into a scratch file. Its data are
-//! copied from there to the file, which gets its name when it is complete.
+//! An object's header, which says what it is, is read when all of the object has arrived. Until
+//! then the object has neither a name nor a place, and is received into a scratch file. Its data
+//! are copied from there to the file, which gets its name when it is complete.
 
 use super::content::{
     FileWriter, ObjectReader, content_encoding, decode, max_decoded, undecodable,

@@ -1,6 +1,6 @@
-//! Scratch files for bytes that are delivered in order (to a consumer; of a stream also to a file or
-//! a device). Nothing here gets a name, and no later run resumes it, as it does not have the bytes
-//! that were delivered.
+//! Scratch files for bytes that are delivered in order (to a consumer; of a stream also to a file
+//! or a device). Nothing here gets a name, and no later run resumes it, as it does not have the
+//! bytes that were delivered.
 
 use crate::error::{Error, TransferError};
 use crate::receive::object::{OpenObject, Opened, OpenedObject, stage};

@@ -55,8 +55,8 @@ impl SlicedFile {
         Self { name, index, length, count, placed: BTreeMap::new() }
     }
 
-    /// Bytes that are free for a slice, up to the next one or the end; `None` if it is there, or its
-    /// place is taken.
+    /// Bytes that are free for a slice, up to the next one or the end; `None` if it is there, or
+    /// its place is taken.
     pub(super) fn room_for(&self, slice: &Slice) -> Option<u64> {
         if self.placed.contains_key(&slice.index) {
             return None;

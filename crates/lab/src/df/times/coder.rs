@@ -169,8 +169,8 @@ impl Fountain {
         self.name
     }
 
-    /// Receives in random order, source and repair symbols by turns, until it is enough: `k` symbols,
-    /// and then in groups of half a percent.
+    /// Receives in random order, source and repair symbols by turns, until it is enough: `k`
+    /// symbols, and then in groups of half a percent.
     fn receive(&mut self, random: &mut SplitMix64) {
         let k = self.encoding.source_symbols();
         let mut repair = self.repair_esis.clone();

@@ -3,17 +3,18 @@
 //! paper compares Tornado codes with, in one block and interleaved over many.
 //!
 //! An element `e` of GF(2^w) stands for a w by w matrix of bits, whose column `c` is `e alpha^c`. A
-//! symbol is cut into `w` equal parts, and part `r` of a repair symbol is the sum of those parts `c` of
-//! the source symbols for which row `r` of the element's matrix has a one in column `c`. The elements
-//! are a Cauchy matrix's: `1 / (x + y)`, with `x = i` for repair symbol `i` and `y = m + j` for source
-//! symbol `j`, of `m` repair symbols in all. The symbols are not those of the octet-wise Cauchy code:
-//! there the bits of an element are the bits of an octet, here they are in different parts.
+//! symbol is cut into `w` equal parts, and part `r` of a repair symbol is the sum of those parts
+//! `c` of the source symbols for which row `r` of the element's matrix has a one in column `c`. The
+//! elements are a Cauchy matrix's: `1 / (x + y)`, with `x = i` for repair symbol `i` and
+//! `y = m + j` for source symbol `j`, of `m` repair symbols in all. The symbols are not those of
+//! the octet-wise Cauchy code: there the bits of an element are the bits of an octet, here they are
+//! in different parts.
 //!
-//! Work is counted in exclusive ors of *parts*; `w` of them are one of whole symbols. Per element it
-//! is `w^2 / 2` on average, so `k` source and `m` repair symbols cost about `k m w / 2` symbols.
+//! Work is counted in exclusive ors of *parts*; `w` of them are one of whole symbols. Per element
+//! it is `w^2 / 2` on average, so `k` source and `m` repair symbols cost about `k m w / 2` symbols.
 //!
-//! Fontana sends with [`ReedSolomon`](fontana_fec::codes::reed_solomon::ReedSolomon), which is dozens of
-//! times faster.
+//! Fontana sends with [`ReedSolomon`](fontana_fec::codes::reed_solomon::ReedSolomon), which is
+//! dozens of times faster.
 
 use fontana_fec::study::BinaryField;
 
@@ -215,8 +216,8 @@ impl XorProduct<'_> {
             for (&input, from) in self.inputs.iter().zip(inputs.chunks_exact(width)) {
                 let columns = columns(&self.code.field, self.element(output, input));
                 for (mut column, from) in columns.zip(from.chunks_exact(part)) {
-                    // From one to the next: asking each bit is a branch that is wrong half the time,
-                    // which costs more than the exclusive or.
+                    // From one to the next: asking each bit is a branch that is wrong half the
+                    // time, which costs more than the exclusive or.
                     while column != 0 {
                         let r = column.trailing_zeros() as usize;
                         column &= column - 1;

@@ -1,11 +1,12 @@
 //! The code: intermediate symbols on a line, and which of them each row is the sum of.
 //!
 //! Degrees are those of RFC 6330, and so is the division of labor: most intermediate symbols are
-//! drawn by that distribution (*LT columns*), a few are in as many rows as a dense row's (*permanent*
-//! columns, inactive from the start), and a few are the sums of others (*constraints*). What differs
-//! is that a row's neighbors lie in a window of the line, around a *place*. Places are spread evenly,
-//! and a window's far end is so far beyond its place that x rows determine about the first x columns:
-//! the beginning of the line can be solved while its end has not been sent.
+//! drawn by that distribution (*LT columns*), a few are in as many rows as a dense row's
+//! (*permanent* columns, inactive from the start), and a few are the sums of others
+//! (*constraints*). What differs is that a row's neighbors lie in a window of the line, around a
+//! *place*. Places are spread evenly, and a window's far end is so far beyond its place that x rows
+//! determine about the first x columns: the beginning of the line can be solved while its end has
+//! not been sent.
 
 use fontana_fec::study::DEGREE_BOUNDS;
 use fontana_proto::SplitMix64;
@@ -15,8 +16,8 @@ use std::ops::Range;
 const NARROWEST: u32 = 64;
 
 /// Windows are narrower near both ends: as wide as the line before them is long, and by one column
-/// less for each `TAPER` columns that are missing from their width behind them. If they were as wide
-/// everywhere, the last columns would be in few rows, and half a window of rows beyond the end
+/// less for each `TAPER` columns that are missing from their width behind them. If they were as
+/// wide everywhere, the last columns would be in few rows, and half a window of rows beyond the end
 /// would have to make up for it.
 const TAPER: u32 = 4;
 
@@ -28,8 +29,9 @@ const TAPER: u32 = 4;
 const AHEAD: (u32, u32) = (42, 100);
 
 /// Constraints that a source symbol is in. One in a hundred symbols is in no row; two of those in
-/// the same constraints cannot be told apart. Of the some hundred constraints of a window RFC 6330's
-/// three are the same too often: it has dense rows against that, which a line of windows cannot have.
+/// the same constraints cannot be told apart. Of the some hundred constraints of a window RFC
+/// 6330's three are the same too often: it has dense rows against that, which a line of windows
+/// cannot have.
 const CONSTRAINTS_OF_EACH: usize = 4;
 
 /// The least constraints to choose from, near the ends.

@@ -1,8 +1,8 @@
 //! The same on bytes: rows of symbols in an arena that is as long as the wave, not as the object.
 //!
 //! Each value of the [`Wave`] has a slot while it is needed. Steps are written down as a program of
-//! sums; now and then it is run, in narrow stripes, and what has been released is read out. Slots are
-//! given back only then: a step that is written down may still read them.
+//! sums; now and then it is run, in narrow stripes, and what has been released is read out. Slots
+//! are given back only then: a step that is written down may still read them.
 
 use super::line::Line;
 use super::matrix::Matrix;

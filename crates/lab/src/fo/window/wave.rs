@@ -1,12 +1,13 @@
 //! Elimination that moves along the line: on ids, in the order in which rows could arrive.
 //!
-//! Rows are admitted by reach. A row with one active column left is a *pivot*: it is that column, in
-//! terms of columns before it and of *inactive* ones. Columns that are a certain *delay* behind the
-//! reach must not stay active: when nothing is left to peel, one is declared inactive, as in RFC
-//! 6330, section 5.4.2.2. A row without active columns is an *equation* in the inactive columns.
-//! Equations are in echelon form, the youngest inactive column leading; as soon as the oldest ones all
-//! lead an equation, they are known, and the pivots that depend on no younger ones are *released*: the
-//! line can be read up to there. So the work, and what is kept in mind, is that of a few windows.
+//! Rows are admitted by reach. A row with one active column left is a *pivot*: it is that column,
+//! in terms of columns before it and of *inactive* ones. Columns that are a certain *delay* behind
+//! the reach must not stay active: when nothing is left to peel, one is declared inactive, as in
+//! RFC 6330, section 5.4.2.2. A row without active columns is an *equation* in the inactive
+//! columns. Equations are in echelon form, the youngest inactive column leading; as soon as the
+//! oldest ones all lead an equation, they are known, and the pivots that depend on no younger ones
+//! are *released*: the line can be read up to there. So the work, and what is kept in mind, is that
+//! of a few windows.
 
 use super::bits::{Bits, Sum};
 use super::line::Line;

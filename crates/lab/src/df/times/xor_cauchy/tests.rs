@@ -5,7 +5,8 @@
 use super::{XorCauchy, XorCauchyError};
 use fontana_proto::SplitMix64;
 
-/// Repair symbols and the ones of their matrices, computed by a slow program written for that purpose.
+/// Repair symbols and the ones of their matrices, computed by a slow program written for that
+/// purpose.
 const VECTORS: &str = include_str!("vectors.txt");
 
 #[test]
@@ -75,8 +76,8 @@ fn any_repair_symbols_stand_in_for_any_lost_ones() {
     }
 }
 
-/// Digital Fountain paper, section IV: k (n - k) A / 2 with symbols of A = 16 bits. The elements of a
-/// Cauchy matrix are not quite random.
+/// Digital Fountain paper, section IV: k (n - k) A / 2 with symbols of A = 16 bits. The elements of
+/// a Cauchy matrix are not quite random.
 #[test]
 fn an_element_costs_half_of_its_bits_in_symbols() {
     let code = XorCauchy::new(500, 500, 16).unwrap();
