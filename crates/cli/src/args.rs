@@ -13,9 +13,9 @@ use crate::units::{parse_duration, parse_rate, parse_share, parse_size};
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use fontana::Profile;
 use fontana::net::InterfaceSelector;
 use fontana::wire::{PublicKey, Ticket};
-use fontana::{MetadataMode, Profile};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,8 +81,8 @@ pub(crate) struct Talk {
 
 impl ReceiveArguments {
     /// Which kind of session is received.
-    pub(crate) fn metadata(&self) -> MetadataMode {
-        metadata(self.flute, self.fcast)
+    pub(crate) fn format(&self) -> SessionFormat {
+        session_format(self.flute, self.fcast)
     }
 }
 
@@ -107,11 +107,19 @@ impl From<ProfileArgument> for Profile {
     }
 }
 
-fn metadata(flute: bool, fcast: bool) -> MetadataMode {
+/// The format of a session, without what belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionFormat {
+    Fontana,
+    Flute,
+    Fcast,
+}
+
+fn session_format(flute: bool, fcast: bool) -> SessionFormat {
     match (flute, fcast) {
-        (true, _) => MetadataMode::Flute,
-        (_, true) => MetadataMode::Fcast,
-        _ => MetadataMode::Manifest,
+        (true, _) => SessionFormat::Flute,
+        (_, true) => SessionFormat::Fcast,
+        _ => SessionFormat::Fontana,
     }
 }
 
@@ -408,6 +416,7 @@ pub(crate) struct ManArguments {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use fontana::ReceiverBuilder;
 
     #[test]
     fn the_definitions_are_consistent() {
@@ -418,24 +427,23 @@ mod tests {
     fn documented_defaults_are_those_of_the_library() {
         let send = Arguments::parse_from(["fontana", "send", "f"]);
         let Command::Send(send) = send.command else { panic!("not send") };
-        let options = fontana::SendOptions::new(Vec::new());
-        assert_eq!(send.rate / 8, options.rate_bytes_per_second);
-        assert_eq!(send.ttl, options.reach.hop_limit);
-        assert_eq!(send.memory.memory, options.memory as u64);
-        assert_eq!(send.content_version, options.manifest_version);
-        assert_eq!(Profile::from(send.profile), options.profile);
-        assert_eq!(send.repair, fontana::StreamOptions::new("").repair_permille);
+        assert_eq!(send.rate, fontana::Rate::DEFAULT.as_bits_per_second());
+        assert_eq!(send.ttl, fontana::Addressing::default().hop_limit);
+        assert_eq!(send.memory.memory, fontana::DEFAULT_MEMORY as u64);
+        assert_eq!(send.content_version, fontana::FontanaFormat::default().version);
+        assert_eq!(Profile::from(send.profile), Profile::default());
+        assert_eq!(send.repair, fontana::StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE);
         assert_eq!(send.to, [fontana::DEFAULT_GROUP.to_string()]);
         let receive = Arguments::parse_from(["fontana", "recv"]);
         let Command::Recv(receive) = receive.command else { panic!("not recv") };
-        let options = fontana::ReceiveOptions::new(".");
         assert_eq!(receive.silence, None);
-        assert_eq!(Profile::from(receive.profile).policy(), options.policy);
-        assert_eq!(options.give_up_after_silence, Some(Duration::from_secs(60)));
-        assert_eq!(receive.memory.memory, options.memory as u64);
-        assert_eq!(receive.max_size, options.max_bytes);
-        assert_eq!(receive.window, options.window);
-        assert_eq!(receive.receive_buffer, options.receive_buffer as u64);
+        assert_eq!(Profile::from(receive.profile).policy(), ReceiverBuilder::DEFAULT_POLICY);
+        assert_eq!(ReceiverBuilder::DEFAULT_SILENCE, Duration::from_secs(60));
+        assert_eq!(receive.memory.memory, fontana::DEFAULT_MEMORY as u64);
+        assert_eq!(receive.max_size, ReceiverBuilder::DEFAULT_MAX_BYTES);
+        assert_eq!(receive.window, fontana::FontanaReception::default().stream_window);
+        let buffer = fontana::net::receiver::DEFAULT_RECEIVE_BUFFER;
+        assert_eq!(receive.receive_buffer, buffer as u64);
         assert_eq!(receive.group, fontana::DEFAULT_GROUP.to_string());
     }
 

@@ -13,7 +13,7 @@
 use crate::events::{self, Notice};
 use crate::exit;
 use crate::failure::Failure;
-use fontana::Stop;
+use fontana::CancellationToken;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use std::cell::Cell;
@@ -29,13 +29,18 @@ pub(crate) struct Console {
     /// Standard output was closed; nobody reads any more.
     closed: Cell<bool>,
     bars: MultiProgress,
-    stop: Stop,
+    stop: CancellationToken,
 }
 
 impl Console {
     /// `stop` is set when standard output is closed: a session whose reader has gone has no
     /// purpose. `carries_data`: standard output is for what is received.
-    pub(crate) fn new(json: bool, quiet: bool, carries_data: bool, stop: &Stop) -> Self {
+    pub(crate) fn new(
+        json: bool,
+        quiet: bool,
+        carries_data: bool,
+        stop: &CancellationToken,
+    ) -> Self {
         let terminals = io::stderr().is_terminal() && (carries_data || io::stdout().is_terminal());
         let target = if terminals && !json && !quiet {
             // Ten frames per second are smooth, and slow terminals keep up.
@@ -139,7 +144,7 @@ impl Console {
         };
         if let Err(error) = self.bars.suspend(write) {
             self.closed.set(true);
-            self.stop.set();
+            self.stop.cancel();
             if error.kind() != io::ErrorKind::BrokenPipe {
                 self.err(&paragraph("error", "31", &format!("standard output: {error}"), ""));
             }

@@ -9,8 +9,7 @@ use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Rate, Time};
 use fontana::net::ThreadError;
 use fontana::net::thread::spawn_scoped;
-use fontana::wire::Ticket;
-use fontana::{Outcome, SendOptions, SendSession, SendSummary, Stop};
+use fontana::{CancellationToken, Outcome, PreparedSender, SendEvent, SendReport, Sender};
 use path::Way;
 use receiver::{Part, PartResult, RECEIVERS, Stage};
 use std::fs::File;
@@ -39,7 +38,7 @@ const MEMORY: usize = 64 << 20;
 pub(crate) fn run(
     arguments: &DemoArguments,
     console: &Console,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     stop_on_signals(stop)?;
     let way = Way::find(arguments.path)?;
@@ -52,21 +51,22 @@ pub(crate) fn run(
     write_noise(&file, arguments.size).map_err(|error| no_room(&file, &error))?;
 
     let copies = way.sender.to.len() as u64;
-    let session = SendSession::prepare(SendOptions {
-        reach: way.sender.clone(),
+    let enough = CancellationToken::new();
+    let session = Sender::builder([&file])
+        .addressing(way.sender.clone())
         // Copies share the rate: this leaves each receiver the same.
-        rate_bytes_per_second: RATE_BITS_PER_SECOND / 8 * copies,
-        memory: MEMORY,
-        workers: 1,
-        ..SendOptions::new(vec![file.clone()])
-    })?;
+        .rate(fontana::Rate::bits_per_second(RATE_BITS_PER_SECOND * copies))
+        .memory(MEMORY)
+        .workers(1)
+        .cancellation_token(&enough)
+        .prepare()?;
     console.note(format_args!(
         "pouring {} of noise at {} to five receivers on this machine",
         Bytes(arguments.size),
         Rate(RATE_BITS_PER_SECOND as f64),
     ));
-    let one_copy = report::one_copy(&session);
-    let (sent, outcomes) = pour(session, &way, &file, console, stop)?;
+    let one_copy = report::one_copy(session.description());
+    let (sent, outcomes) = pour(session, &enough, &way, &file, console, stop)?;
     let wire_bytes = sent.stats.wire_bytes * copies;
     let result = conclude(&outcomes, stop);
     for (part, outcome) in RECEIVERS.iter().zip(&outcomes) {
@@ -105,8 +105,8 @@ pub(crate) fn run(
     Ok(result)
 }
 
-fn conclude(results: &[PartResult], stop: &Stop) -> Outcome {
-    let start = if stop.is_set() { Outcome::Interrupted } else { Outcome::Complete };
+fn conclude(results: &[PartResult], stop: &CancellationToken) -> Outcome {
+    let start = if stop.is_cancelled() { Outcome::Interrupted } else { Outcome::Complete };
     results.iter().fold(start, |outcome, result| match &result.failure {
         Some(failure) => outcome.worst(failure.outcome),
         None if result.is_exact => outcome,
@@ -116,31 +116,31 @@ fn conclude(results: &[PartResult], stop: &Stop) -> Outcome {
 
 /// Sends until every receiver has ended.
 fn pour(
-    session: SendSession,
+    session: PreparedSender,
+    enough: &CancellationToken,
     way: &Way,
     file: &Path,
     console: &Console,
-    stop: &Stop,
-) -> Result<(SendSummary, Vec<PartResult>), Failure> {
-    let ticket: Ticket = session.ticket().clone();
-    let enough = Stop::new();
+    stop: &CancellationToken,
+) -> Result<(SendReport, Vec<PartResult>), Failure> {
+    let description = session.description().clone();
     let stage = Stage {
-        ticket,
+        ticket: description.ticket,
         file,
-        source_symbols: session.source_symbols(),
+        source_symbols: description.source_symbols,
         symbols_sent: AtomicU64::new(0),
         began: OnceLock::new(),
         stop,
     };
     std::thread::scope(|scope| {
         // If a thread cannot be started, those that run are stopped.
-        let give_up = |_: &ThreadError| stop.set();
+        let give_up = |_: &ThreadError| stop.cancel();
         let mut receivers = Vec::new();
         let (joining, ready) = channel();
-        for (part, reach) in RECEIVERS.iter().zip(&way.receivers) {
+        for (part, addressing) in RECEIVERS.iter().zip(&way.receivers) {
             let (stage, bar) = (&stage, receiver::bar(console, part));
             let joining = part.is_early().then(|| joining.clone());
-            let play = move || receiver::play(part, reach, stage, bar, joining);
+            let play = move || receiver::play(part, addressing, stage, bar, joining);
             receivers.push(spawn_scoped(scope, part.name, play).inspect_err(give_up)?);
         }
         drop(joining);
@@ -148,14 +148,18 @@ fn pour(
         let _ = ready.recv();
         let send = || {
             stage.begin();
-            let sent = session.run(&enough, &mut |progress| {
-                let stats = &progress.stats;
-                let symbols = stats.source_symbols + stats.repair_symbols;
-                stage.symbols_sent.store(symbols, Ordering::Relaxed);
+            let sent = session.start().and_then(|sender| {
+                for event in sender.events() {
+                    if let SendEvent::Progress(progress) = event {
+                        let symbols = progress.stats.source_symbols + progress.stats.repair_symbols;
+                        stage.symbols_sent.store(symbols, Ordering::Relaxed);
+                    }
+                }
+                sender.join()
             });
             if sent.is_err() {
                 // Nothing will come any more.
-                stop.set();
+                stop.cancel();
             }
             sent
         };
@@ -163,7 +167,7 @@ fn pour(
         let lost = || Failure::new(Outcome::Io, "a thread of the demonstration died", "");
         let outcomes: Result<Vec<_>, _> =
             receivers.into_iter().map(|receiver| receiver.join().map_err(|_| lost())).collect();
-        enough.set();
+        enough.cancel();
         let sent = sender.join().map_err(|_| lost())??;
         Ok((sent, outcomes?))
     })

@@ -13,7 +13,7 @@ use crate::exit;
 use crate::failure::Failure;
 use fontana::wire::{Manifest, Printable, PublicKey, StreamIndex, Toi};
 use fontana::{
-    Interrupted, Offer, Outcome, ReceiveProgress, ReceiveSummary, Rejection, SendProgress,
+    Interrupted, Offer, Outcome, ReceiveProgress, ReceiveReport, Rejection, SendProgress,
     SenderStats, SessionKey, Verified, net::doctor,
 };
 use serde::Serialize;
@@ -126,7 +126,7 @@ impl Sent {
 }
 
 impl SendEvent {
-    pub(crate) fn progress(progress: &SendProgress<'_>, copies: u64) -> Self {
+    pub(crate) fn progress(progress: &SendProgress, copies: u64) -> Self {
         Self::Progress {
             seconds: seconds(progress.elapsed),
             passes: passes(&progress.stats, progress.source_symbols),
@@ -422,7 +422,7 @@ impl ReceiveEvent {
         }
     }
 
-    pub(crate) fn summary(summary: &ReceiveSummary) -> Self {
+    pub(crate) fn summary(summary: &ReceiveReport) -> Self {
         Self::Summary {
             verdict: verdict(summary.outcome).into(),
             code: exit::code(summary.outcome),

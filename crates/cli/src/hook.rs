@@ -6,7 +6,7 @@
 //! stays ours. It is waited for, for as long as it takes.
 
 use crate::failure::Failure;
-use fontana::{Outcome, ReceiveSummary, SessionKey, wire::Manifest};
+use fontana::{Outcome, ReceiveReport, SessionKey, wire::Manifest};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -58,7 +58,7 @@ impl<'a> Hook<'a> {
     /// A failure with exit code 5 if it cannot be started or does not succeed.
     pub(crate) fn run(
         &self,
-        summary: &ReceiveSummary,
+        summary: &ReceiveReport,
         described: &Described,
     ) -> Result<(), Failure> {
         let (hash, version) = summary.manifest.unzip();

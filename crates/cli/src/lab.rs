@@ -10,7 +10,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::progress;
 use fontana::net::{FrameError, NamespaceError};
-use fontana::{Outcome, Stop};
+use fontana::{CancellationToken, Outcome};
 use fontana_lab::registry::{self, Real, RealError};
 use fontana_lab::{
     Experiment, Finding, HostsError, MergeError, Plan, Printed, Scale, Slice, digest, judge, merge,
@@ -27,7 +27,7 @@ const COMMIT: &str = match option_env!("FONTANA_COMMIT") {
 pub(crate) fn run(
     arguments: &LabArguments,
     console: &Console,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     match &arguments.command {
         LabCommand::List(_) => Ok(list(console)),

@@ -28,13 +28,13 @@ use args::{Arguments, Command, Talk};
 use clap::Parser;
 use console::Console;
 use failure::Failure;
-use fontana::{Outcome, Stop};
+use fontana::{CancellationToken, Outcome};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let Talk { json, quiet } = command.talk();
     let console = Console::new(json, quiet, command.writes_data(), &stop);
     let outcome = run(&command, &console, &stop).unwrap_or_else(|failure| {
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     exit::status(outcome)
 }
 
-fn run(command: &Command, console: &Console, stop: &Stop) -> Result<Outcome, Failure> {
+fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result<Outcome, Failure> {
     match command {
         Command::Send(arguments) => send::run(arguments, console, stop),
         Command::Recv(arguments) => recv::run(arguments, console, stop),

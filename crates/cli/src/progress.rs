@@ -79,7 +79,7 @@ impl SendBar {
         Self { bar: console.bar(bar(symbols, template)), rate: Meter::default() }
     }
 
-    pub(crate) fn show(&mut self, progress: &SendProgress<'_>) {
+    pub(crate) fn show(&mut self, progress: &SendProgress) {
         let stats = &progress.stats;
         self.rate.push(progress.elapsed, stats.wire_bytes);
         let passes = passes(stats, progress.source_symbols);

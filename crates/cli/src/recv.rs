@@ -1,7 +1,7 @@
 //! `fontana recv`.
 
 use crate::address;
-use crate::args::ReceiveArguments;
+use crate::args::{ReceiveArguments, SessionFormat};
 use crate::console::Console;
 use crate::events::{self, Content, ReceiveEvent as Line};
 use crate::failure::Failure;
@@ -12,15 +12,18 @@ use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
 use choose::Chooser;
 use explain::Circumstances;
-use fontana::net::{InterfaceSelector, Interfaces};
+use fontana::net::{BufferShortfall, InterfaceSelector, Interfaces};
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
-    Acceptance, DecodePolicy, MetadataMode, Outcome, Profile, Reach, ReceiveEvent, ReceiveOptions,
-    ReceiveSession, ReceiveSummary, SimulatedLoss, Stop, Versions,
+    Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, Outcome, Profile,
+    Rate, ReceiveEvent, ReceiveFormat, ReceiveReport, Receiver, ReceiverBuilder, SessionKey,
+    SimulatedLoss, Versions,
 };
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 mod choose;
 mod destination;
@@ -30,27 +33,28 @@ mod follow;
 pub(crate) fn run(
     arguments: &ReceiveArguments,
     console: &Console,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let options = options(arguments)?;
+    let setup = Setup::of(arguments)?;
     if arguments.watch {
-        return follow::run(arguments, options, console, stop);
+        return follow::run(arguments, setup, console, stop);
     }
-    let asks = options.acceptance == Acceptance::Ask && !arguments.list;
+    let Setup { address, asks, .. } = setup;
+    let asks = asks && !arguments.list;
     if asks && (console.is_json() || !io::stdin().is_terminal() || !io::stderr().is_terminal()) {
         let message = "which session? There is no terminal to ask on";
         let hint = "give the ticket that the sender printed: fontana recv 'fontana://...'\n\
                        or take the first session that is heard: fontana recv -y";
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
-    let address = options.reach.address();
-    let session = destination::open(arguments, options, console)?;
+    let prepared = destination::open(arguments, setup, console, stop)?;
     stop_on_signals(stop)?;
-    let place = begin(&session, arguments, address, console);
+    let place =
+        begin(prepared.interface(), prepared.buffer_shortfall(), arguments, address, console);
     let mut watch = Watch {
         console,
         stop,
-        chooser: asks.then(|| Chooser::new(session.handle())).transpose()?,
+        chooser: asks.then(Chooser::new).transpose()?,
         bar: None,
         gate: OncePerSecond::default(),
         files: 0,
@@ -61,36 +65,43 @@ pub(crate) fn run(
         described: Described::default(),
         hook: Hook::new(&arguments.exec, &arguments.output),
     };
-    let summary = session.run(stop, &mut |event| watch.observe(&event));
+    let receiver = prepared.start()?;
+    for event in receiver.events() {
+        if let Some(session) = watch.observe(&event) {
+            receiver.accept(session);
+        }
+    }
+    let report = receiver.join();
     if let Some(bar) = &watch.bar {
         bar.clear();
     }
     let circumstances = Circumstances::new(place, address, arguments, watch.offers_told > 0);
-    let summary = summary?;
+    let report = report?;
     if arguments.list && !watch.lists {
         return Ok(Outcome::Complete);
     }
-    Ok(watch.conclude(&summary, &circumstances))
+    Ok(watch.conclude(&report, &circumstances))
 }
 
 /// Says where it listens. Returns that place, for people.
 fn begin(
-    session: &ReceiveSession,
+    interface: &str,
+    shortfall: Option<&BufferShortfall>,
     arguments: &ReceiveArguments,
     address: SocketAddr,
     console: &Console,
 ) -> String {
-    let place = format!("{address} ({})", session.interface());
+    let place = format!("{address} ({interface})");
     console.event(&Line::Session {
         group: address.to_string(),
-        interface: session.interface().to_owned(),
+        interface: interface.to_owned(),
         directory: Printable(
             arguments.to.as_ref().unwrap_or(&arguments.output).as_os_str().as_encoded_bytes(),
         )
         .to_string(),
         ticket: arguments.ticket.as_ref().map(Ticket::to_string),
     });
-    if let Some(shortfall) = session.buffer_shortfall() {
+    if let Some(shortfall) = shortfall {
         let (got, asked) = (Bytes(shortfall.got as u64), Bytes(shortfall.asked as u64));
         let message = format!("the receive buffer has {got} of {asked}: fast senders overrun it");
         console.warning(&message, &format!("as root: {}", shortfall.remedy));
@@ -100,69 +111,113 @@ fn begin(
 }
 
 /// What the arguments mean.
-fn options(arguments: &ReceiveArguments) -> Result<ReceiveOptions, Failure> {
-    let directory = match (&arguments.to, &arguments.staging) {
-        (None, _) => arguments.output.clone(),
-        (Some(_), Some(staging)) => staging.clone(),
-        (Some(_), None) => std::env::temp_dir(),
-    };
-    let mut options = match &arguments.ticket {
-        Some(ticket) => ReceiveOptions::from_ticket(ticket, directory),
-        None => ReceiveOptions {
-            reach: Reach {
-                // As many as whoever sends says, on the groups after this one.
-                channels: ChannelGroups::Consecutive(MAX_CHANNELS),
-                ..Reach::to(address::parse(&arguments.group)?)
-            },
-            ..ReceiveOptions::new(directory)
+struct Setup {
+    receiver: ReceiverBuilder,
+    /// Where it listens.
+    address: SocketAddr,
+    /// Where files go, or what is not complete.
+    directory: PathBuf,
+    /// The session is chosen by a person, from those on offer.
+    asks: bool,
+}
+
+impl Setup {
+    fn of(arguments: &ReceiveArguments) -> Result<Self, Failure> {
+        let directory = match (&arguments.to, &arguments.staging) {
+            (None, _) => arguments.output.clone(),
+            (Some(_), Some(staging)) => staging.clone(),
+            (Some(_), None) => std::env::temp_dir(),
+        };
+        let addressing = addressing(arguments)?;
+        let address = addressing.address();
+        let (format, asks) = format(arguments)?;
+        let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
+        let mut receiver = match &arguments.ticket {
+            Some(ticket) => Receiver::from_ticket(ticket),
+            None => Receiver::builder(),
+        }
+        .addressing(addressing)
+        .format(format)
+        .into_dir(directory.clone())
+        .overwrite(arguments.overwrite)
+        .policy(match arguments.patient {
+            Some(margin) => DecodePolicy::Patient { margin },
+            None => Profile::from(arguments.profile).policy(),
+        })
+        .memory(to_size(arguments.memory.memory))
+        .receive_buffer(to_size(arguments.receive_buffer))
+        .max_bytes(arguments.max_size)
+        .timeout(arguments.timeout)
+        .simulated_loss(
+            arguments
+                .simulate_loss
+                .map(|probability| SimulatedLoss { probability, seed: arguments.seed }),
+        );
+        if let Some(layers) = arguments.max_layers {
+            receiver = receiver.max_channels(layers);
+        }
+        if let Some(rate) = arguments.max_rate {
+            receiver = receiver.max_rate(Rate::bits_per_second(rate));
+        }
+        if let Some(silence) = arguments.silence {
+            receiver = receiver.give_up_after_silence((!silence.is_zero()).then_some(silence));
+        }
+        if arguments.watch && arguments.ticket.as_ref().is_some_and(|t| t.manifest.is_some()) {
+            // The ticket of one version: its number follows from its content.
+            receiver = receiver.tsi(None);
+        }
+        Ok(Self { receiver, address, directory, asks })
+    }
+}
+
+/// Where to listen.
+fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
+    let mut addressing = match &arguments.ticket {
+        Some(ticket) => Addressing::of_ticket(ticket),
+        None => Addressing {
+            // As many as the sender says, on the groups after this one.
+            channels: ChannelGroups::Consecutive(MAX_CHANNELS),
+            ..Addressing::to(address::parse(&arguments.group)?)
         },
     };
-    let publisher = &mut options.expectation.publisher;
-    match (&publisher, arguments.key) {
+    let named = arguments.interface.interface.clone();
+    addressing.interface = named.or_else(|| own_interface(arguments.ticket.as_ref()?));
+    Ok(addressing)
+}
+
+/// Which kind of session, and what of it; and whether a person chooses it.
+fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure> {
+    let ticket = arguments.ticket.as_ref();
+    let mut fontana = ticket.map_or_else(FontanaReception::default, FontanaReception::from_ticket);
+    match (&fontana.publisher, arguments.key) {
         (Some(named), Some(key)) if *named != key => {
             let message = format!("the ticket's key is {named}, and --key is another one");
             return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
         }
-        _ => *publisher = publisher.or(arguments.key),
+        _ => fontana.publisher = fontana.publisher.or(arguments.key),
     }
-    let named = arguments.interface.interface.clone();
-    options.reach.interface = named.or_else(|| own_interface(arguments.ticket.as_ref()?));
     // There is nothing to choose by: plain FLUTE and FCAST sessions say too little about
     // themselves.
-    let takes_first = arguments.ticket.is_some()
+    let takes_first = ticket.is_some()
         || arguments.key.is_some()
         || arguments.yes
-        || arguments.metadata() != MetadataMode::Manifest
+        || arguments.format() != SessionFormat::Fontana
         || arguments.watch;
     let takes_first = takes_first && !arguments.list;
-    let to_size = |size| usize::try_from(size).unwrap_or(usize::MAX);
-    Ok(ReceiveOptions {
-        acceptance: if takes_first { Acceptance::Automatic } else { Acceptance::Ask },
-        metadata: arguments.metadata(),
-        overwrite: arguments.overwrite,
-        only: arguments.only.clone(),
-        skip_existing: arguments.skip_existing,
-        policy: match arguments.patient {
-            Some(margin) => DecodePolicy::Patient { margin },
-            None => Profile::from(arguments.profile).policy(),
-        },
-        memory: to_size(arguments.memory.memory),
-        receive_buffer: to_size(arguments.receive_buffer),
-        max_bytes: arguments.max_size,
-        window: arguments.window,
-        max_channels: arguments.max_layers.unwrap_or(options.max_channels),
-        max_rate_bytes_per_second: arguments.max_rate.map(|rate| rate / 8),
-        timeout: arguments.timeout,
-        give_up_after_silence: match arguments.silence {
-            Some(silence) => (!silence.is_zero()).then_some(silence),
-            None => options.give_up_after_silence,
-        },
-        versions: if arguments.any_version { Versions::Any } else { Versions::default() },
-        simulated_loss: arguments
-            .simulate_loss
-            .map(|probability| SimulatedLoss { probability, seed: arguments.seed }),
-        ..options
-    })
+    fontana.acceptance = if takes_first { Acceptance::Automatic } else { Acceptance::Ask };
+    fontana.only = arguments.only.clone();
+    fontana.skip_existing = arguments.skip_existing;
+    fontana.stream_window = arguments.window;
+    fontana.versions = if arguments.any_version { Versions::Any } else { Versions::default() };
+    if arguments.watch {
+        fontana.manifest = None;
+    }
+    let format = match arguments.format() {
+        SessionFormat::Fontana => ReceiveFormat::Fontana(fontana),
+        SessionFormat::Flute => ReceiveFormat::Flute,
+        SessionFormat::Fcast => ReceiveFormat::Fcast,
+    };
+    Ok((format, !takes_first))
 }
 
 /// The interface that a sender on this same host uses. Without it `send -i lo` would print a
@@ -180,7 +235,7 @@ const MAX_OFFERS: usize = 256;
 /// Watches a receiver at work.
 struct Watch<'a> {
     console: &'a Console,
-    stop: &'a Stop,
+    stop: &'a CancellationToken,
     /// Present until a session was chosen.
     chooser: Option<Chooser>,
     bar: Option<ReceiveBar>,
@@ -199,7 +254,19 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    fn observe(&mut self, event: &ReceiveEvent<'_>) {
+    /// Shows what happened. Returns the session that a person has chosen.
+    fn observe(&mut self, event: &ReceiveEvent) -> Option<SessionKey> {
+        self.show(event);
+        match self.chooser.as_mut()?.poll(self.console) {
+            ControlFlow::Continue(chosen) => chosen,
+            ControlFlow::Break(()) => {
+                self.stop.cancel();
+                None
+            }
+        }
+    }
+
+    fn show(&mut self, event: &ReceiveEvent) {
         let console = self.console;
         match event {
             ReceiveEvent::Offered(offer) => {
@@ -215,7 +282,7 @@ impl Watch<'_> {
                 if std::mem::take(&mut self.lists) {
                     console.result(format_args!("{}", Printable(offer.manifest.label())));
                     listing::show(&offer.manifest, console, Line::Entry);
-                    self.stop.set();
+                    self.stop.cancel();
                 }
                 if let Some(chooser) = &mut self.chooser {
                     chooser.offer(offer, console);
@@ -263,7 +330,7 @@ impl Watch<'_> {
                 if std::mem::take(&mut self.lists) {
                     // A stream has no list of names.
                     console.result(format_args!("{}  a stream", Printable(index.name.as_bytes())));
-                    self.stop.set();
+                    self.stop.cancel();
                 }
                 if let Some(chooser) = &mut self.chooser {
                     chooser.offer_stream(*session, index, console);
@@ -322,7 +389,7 @@ impl Watch<'_> {
                 });
             }
             ReceiveEvent::ChannelRefused { channel, error } => {
-                let failure = Failure::from(*error);
+                let failure = Failure::from(&**error);
                 let message = format!("channel {channel} cannot be joined: {}", failure.message);
                 console.warning(&message, "it goes on more slowly without");
                 console.event(&Line::ChannelRefused { channel: *channel, reason: failure.message });
@@ -332,7 +399,7 @@ impl Watch<'_> {
             }
             ReceiveEvent::ObjectDone(report) => console.event(&Line::object_done(report)),
             ReceiveEvent::ObjectFailed { toi, names, error } => {
-                let failure = explain::object(names, *error);
+                let failure = explain::object(names, error.as_deref());
                 console.event(&Line::object_failed(*toi, names, &failure));
                 self.tell(&failure);
             }
@@ -344,9 +411,7 @@ impl Watch<'_> {
                     bar.show(progress);
                 }
             }
-        }
-        if self.chooser.as_mut().is_some_and(|chooser| chooser.poll(console).is_break()) {
-            self.stop.set();
+            _ => {}
         }
     }
 
@@ -366,7 +431,7 @@ impl Watch<'_> {
         }
     }
 
-    fn conclude(&mut self, summary: &ReceiveSummary, circumstances: &Circumstances) -> Outcome {
+    fn conclude(&mut self, summary: &ReceiveReport, circumstances: &Circumstances) -> Outcome {
         // A consumer may have had enough: that is no error.
         let hung_up = summary.delivery.is_some_and(|delivery| delivery.closed);
         for error in &summary.failures {
@@ -389,7 +454,7 @@ impl Watch<'_> {
     }
 
     /// Runs the hook, if there is one and everything is complete. Whether it succeeded.
-    fn run_hook(&mut self, summary: &ReceiveSummary) -> Outcome {
+    fn run_hook(&mut self, summary: &ReceiveReport) -> Outcome {
         let Some(hook) = self.hook.as_ref().filter(|_| summary.outcome == Outcome::Complete) else {
             return Outcome::Complete;
         };

@@ -1,6 +1,6 @@
 //! `fontana send`.
 
-use crate::args::{Fec, SendArguments};
+use crate::args::{Fec, SendArguments, SessionFormat};
 use crate::console::Console;
 use crate::events::{SendEvent, Sent, passes, seconds, verdict};
 use crate::exit;
@@ -8,14 +8,15 @@ use crate::failure::Failure;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Rate, Time};
-use fontana::net::IpVersion;
+use fontana::net::{IpVersion, MtuDrop};
 use fontana::wire::{SecretKey, Ticket, Tsi};
 use fontana::{
-    Code, Filter, MetadataMode, Ordering, Outcome, Reach, SendMode, SendOptions, SendProgress,
-    SendSession, SendSummary, Stop, TornadoCode,
+    Addressing, CancellationToken, Code, Error, FcastFormat, Filter, FontanaFormat, Format,
+    Ordering, Outcome, SendEvent as Event, SendMode, SendProgress, SendReport, Sender,
+    SenderBuilder, SessionDescription, SetupError, TornadoCode,
 };
 use standard_input::Input;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 mod channels;
@@ -28,100 +29,147 @@ mod stream;
 pub(crate) fn run(
     arguments: &SendArguments,
     console: &Console,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let mut options = options(arguments, console)?;
+    let plan = Plan::of(arguments, console)?;
+    let name = arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec());
     // The copy is deleted when it is dropped.
-    let _copy = match standard_input::of(arguments)? {
-        Input::Files => None,
-        Input::Stream => return stream::run(arguments, options, console, stop),
-        Input::Copy(directory) => Some(standard_input::copy(directory, &mut options, console)?),
+    let (files, name, _copy) = match standard_input::of(arguments)? {
+        Input::Files => (arguments.files.clone(), name, None),
+        Input::Stream => return stream::run(arguments, plan, name, console, stop),
+        Input::Copy(directory) => {
+            let copy = standard_input::copy(directory, console)?;
+            (vec![copy.path()], name.or_else(|| Some(standard_input::NAME.into())), Some(copy))
+        }
     };
-    let outline = Outline::of(arguments, &options)?;
-    if arguments.watch {
-        return folder::run(arguments, options, &outline, console, stop);
+    let outline = Outline::of(arguments, &plan.addressing)?;
+    let mut sender = plan.sender(arguments, files).cancellation_token(stop);
+    if let Some(name) = name {
+        sender = sender.name(name);
     }
-    let is_new = options.manifest.is_none();
+    if arguments.watch {
+        if plan.format.signer.is_none() {
+            return Err(Error::from(SetupError::NoSigner).into());
+        }
+        return folder::run(arguments, sender, &outline, console, stop);
+    }
     // Hashing a large file takes a while. Nothing is to be tidied then: a signal just ends it.
-    let session = SendSession::prepare(options)?;
+    let prepared = sender.prepare()?;
+    let session = prepared.description().clone();
+    let is_new = plan.format.manifest.is_none();
     if let Some(path) = arguments.manifest.as_deref().filter(|_| is_new && !arguments.dry_run) {
-        manifest_file::write(path, session.manifest())?;
+        manifest_file::write(path, &session.manifest)?;
     }
     if !is_new {
         console.note("going on with the manifest: repair symbols of the objects that it describes");
     }
-    outline.announce(&session, session.ticket(), arguments, console);
+    outline.announce(&session, &session.ticket, arguments, console);
     if arguments.dry_run {
         return Ok(Outcome::Complete);
     }
     stop_on_signals(stop)?;
     let symbols = arguments.push.map(|repair| {
-        let source = session.source_symbols();
+        let source = session.source_symbols;
         source.saturating_add(source.saturating_mul(repair.into()).div_ceil(1000))
     });
     let mut watch = Watch {
         console,
         stop,
         duration: arguments.duration,
-        copies: outline.reach.to.len() as u64,
-        objects: session.manifest().objects().len(),
+        copies: outline.addressing.to.len() as u64,
+        objects: session.manifest.objects().len(),
         bar: SendBar::new(console, symbols),
         gate: OncePerSecond::default(),
         failures_told: 0,
-        mtu_warning: MtuWarning::default(),
         time_is_up: false,
     };
-    let source_symbols = session.source_symbols();
-    let summary = session.run(stop, &mut |progress| watch.observe(progress));
+    let sender = prepared.start()?;
+    for event in sender.events() {
+        watch.observe(&event);
+    }
+    let report = sender.join();
     watch.bar.clear();
-    Ok(watch.conclude(&summary?, source_symbols))
+    Ok(watch.conclude(&report?, session.source_symbols))
 }
 
-/// What the arguments mean.
-fn options(arguments: &SendArguments, console: &Console) -> Result<SendOptions, Failure> {
-    let reach = channels::reach(arguments)?;
-    if arguments.mirror && arguments.fec == Fec::None {
-        let message = "--mirror with --fec none: there would be nothing to send";
-        return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
+/// What the arguments mean, the files apart.
+struct Plan {
+    addressing: Addressing,
+    code: Code,
+    /// What a session of ours is to be, whatever the format.
+    format: FontanaFormat,
+}
+
+impl Plan {
+    fn of(arguments: &SendArguments, console: &Console) -> Result<Self, Failure> {
+        let addressing = channels::addressing(arguments)?;
+        if arguments.mirror && arguments.fec == Fec::None {
+            let message = "--mirror with --fec none: there would be nothing to send";
+            return Err(Failure::new(Outcome::Usage, message, "leave one of them out"));
+        }
+        let manifest =
+            arguments.manifest.as_deref().map(manifest_file::read).transpose()?.flatten();
+        if let (true, None, Some(path)) = (arguments.mirror, &manifest, &arguments.manifest) {
+            let message = format!("there is no manifest {path:?} to mirror");
+            return Err(Failure::new(Outcome::Usage, message, "copy it from the first sender"));
+        }
+        let mut format = FontanaFormat::default();
+        format.signer =
+            arguments.sign.as_deref().map(|path| read_key(path, console)).transpose()?;
+        format.version = arguments.content_version;
+        format.manifest = manifest;
+        format.rehash = arguments.rehash;
+        format.layering = channels::layering(arguments)?;
+        if arguments.format() != SessionFormat::Fontana && format.layering.is_some() {
+            let what = "a plain FLUTE or FCAST session";
+            return Err(Error::from(SetupError::OneChannelOnly(what)).into());
+        }
+        Ok(Self { addressing, code: code(arguments)?, format })
     }
-    let manifest = arguments.manifest.as_deref().map(manifest_file::read).transpose()?.flatten();
-    if let (true, None, Some(path)) = (arguments.mirror, &manifest, &arguments.manifest) {
-        let message = format!("there is no manifest {path:?} to mirror");
-        return Err(Failure::new(Outcome::Usage, message, "copy it from the first sender"));
+
+    fn sender(&self, arguments: &SendArguments, files: Vec<PathBuf>) -> SenderBuilder {
+        let filter =
+            Filter { include: arguments.include.clone(), exclude: arguments.exclude.clone() };
+        Sender::builder(files)
+            .addressing(self.addressing.clone())
+            .format(self.format(arguments))
+            .controlled_network(arguments.controlled_network)
+            .rate(fontana::Rate::bits_per_second(arguments.rate))
+            .tsi(arguments.tsi.map(Tsi))
+            .mode(match arguments.push {
+                Some(repair_permille) => SendMode::Push { repair_permille },
+                None => SendMode::OnDemand,
+            })
+            .ordering(match arguments.sequential {
+                Some(repair_permille) => Ordering::Sequential { repair_permille },
+                None => Ordering::Even,
+            })
+            .profile(arguments.profile.into())
+            .code(self.code)
+            .block_symbols(arguments.block_symbols)
+            .symbol_size(arguments.symbol_size)
+            // The earlier run that wrote the manifest has sent them.
+            .source_pass(!arguments.mirror && self.format.manifest.is_none())
+            .mirrored(arguments.mirror || arguments.manifest.is_some())
+            .filter(filter)
+            .memory(memory(arguments))
     }
-    let signer = arguments.sign.as_deref().map(|path| read_key(path, console)).transpose()?;
-    Ok(SendOptions {
-        reach,
-        layering: channels::layering(arguments)?,
-        controlled_network: arguments.controlled_network,
-        rate_bytes_per_second: arguments.rate / 8,
-        tsi: arguments.tsi.map(Tsi),
-        mode: match arguments.push {
-            Some(repair_permille) => SendMode::Push { repair_permille },
-            None => SendMode::OnDemand,
-        },
-        ordering: match arguments.sequential {
-            Some(repair_permille) => Ordering::Sequential { repair_permille },
-            None => Ordering::Even,
-        },
-        profile: arguments.profile.into(),
-        code: code(arguments)?,
-        block_symbols: arguments.block_symbols,
-        symbol_size: arguments.symbol_size,
-        metadata: arguments.metadata(),
-        slice_bytes: arguments.slice,
-        // The life of the sender that wrote the manifest has sent them.
-        source_pass: !arguments.mirror && manifest.is_none(),
-        manifest,
-        rehash: arguments.rehash,
-        mirrored: arguments.mirror || arguments.manifest.is_some(),
-        filter: Filter { include: arguments.include.clone(), exclude: arguments.exclude.clone() },
-        signer,
-        manifest_version: arguments.content_version,
-        memory: usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX),
-        name: arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec()),
-        ..SendOptions::new(arguments.files.clone())
-    })
+
+    fn format(&self, arguments: &SendArguments) -> Format {
+        match arguments.format() {
+            SessionFormat::Fontana => Format::Fontana(self.format.clone()),
+            SessionFormat::Flute => Format::Flute,
+            SessionFormat::Fcast => {
+                let mut fcast = FcastFormat::default();
+                fcast.slice_bytes = arguments.slice;
+                Format::Fcast(fcast)
+            }
+        }
+    }
+}
+
+fn memory(arguments: &SendArguments) -> usize {
+    usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX)
 }
 
 /// The code that was asked for.
@@ -173,29 +221,29 @@ fn read_key(path: &Path, console: &Console) -> Result<SecretKey, Failure> {
 
 /// What is told before anything is sent.
 struct Outline {
-    reach: Reach,
+    addressing: Addressing,
     interface: String,
     rate_bits_per_second: u64,
 }
 
 impl Outline {
-    fn of(arguments: &SendArguments, options: &SendOptions) -> Result<Self, Failure> {
+    fn of(arguments: &SendArguments, addressing: &Addressing) -> Result<Self, Failure> {
         Ok(Self {
-            interface: options.reach.interface()?.name,
-            reach: options.reach.clone(),
+            interface: addressing.interface()?.name,
+            addressing: addressing.clone(),
             rate_bits_per_second: arguments.rate,
         })
     }
 
     fn announce(
         &self,
-        session: &SendSession,
+        session: &SessionDescription,
         ticket: &Ticket,
         arguments: &SendArguments,
         console: &Console,
     ) {
-        let manifest = session.manifest();
-        let to: Vec<_> = self.reach.to.iter().map(ToString::to_string).collect();
+        let manifest = &session.manifest;
+        let to: Vec<_> = self.addressing.to.iter().map(ToString::to_string).collect();
         let tickets: Vec<_> = self.tickets(ticket).iter().map(Ticket::to_string).collect();
         let files = manifest.files().count() as u64;
         let symbol_size = manifest.objects().first().map_or(0, |object| object.oti.symbol_size);
@@ -204,15 +252,15 @@ impl Outline {
             tickets: tickets.clone(),
             to: to.clone(),
             interface: self.interface.clone(),
-            tsi: session.ticket().tsi.0,
-            manifest: session.manifest_hash().map(|hash| hash.to_string()),
+            tsi: session.ticket.tsi.0,
+            manifest: session.manifest_hash.map(|hash| hash.to_string()),
             version: manifest.version(),
             files,
             directories: listing::directories(manifest),
             links: listing::links(manifest),
             bytes: manifest.content_length(),
             objects: manifest.objects().len() as u64,
-            source_symbols: session.source_symbols(),
+            source_symbols: session.source_symbols,
             symbol_size,
             rate_bits_per_second: self.rate_bits_per_second,
             dry_run: arguments.dry_run,
@@ -233,11 +281,11 @@ impl Outline {
             listing::show(manifest, console, SendEvent::Entry);
             console.result(format_args!(
                 "  {} of {symbol_size} bytes in {}; one pass takes {}",
-                Count(session.source_symbols(), "source symbol"),
+                Count(session.source_symbols, "source symbol"),
                 Count(manifest.objects().len() as u64, "object"),
-                Time(self.pass(session.source_symbols(), symbol_size)),
+                Time(self.pass(session.source_symbols, symbol_size)),
             ));
-            if arguments.metadata() != MetadataMode::Manifest && arguments.tsi.is_none() {
+            if arguments.format() != SessionFormat::Fontana && arguments.tsi.is_none() {
                 console
                     .result("  the session number is drawn anew at every start; fix it: --tsi N");
             }
@@ -247,15 +295,15 @@ impl Outline {
                 (None, Some(_)) => "for a while",
                 (None, None) => "until Ctrl-C",
             };
-            if let Some(lost) = listing::not_kept(manifest, arguments.metadata()) {
+            if let Some(lost) = listing::not_kept(manifest, arguments.format()) {
                 console.note(lost);
             }
             console.note(format_args!("sending {what}, {end}; receive with"));
         }
-        let mode = match arguments.metadata() {
-            MetadataMode::Manifest => "",
-            MetadataMode::Flute => "--flute ",
-            MetadataMode::Fcast => "--fcast ",
+        let mode = match arguments.format() {
+            SessionFormat::Fontana => "",
+            SessionFormat::Flute => "--flute ",
+            SessionFormat::Fcast => "--fcast ",
         };
         for ticket in tickets {
             console.result(format_args!("fontana recv {mode}'{ticket}'"));
@@ -269,14 +317,14 @@ impl Outline {
             port: to.port(),
             ..ticket.clone()
         };
-        self.reach.to.iter().map(for_one).collect()
+        self.addressing.to.iter().map(for_one).collect()
     }
 
     /// How long the content takes once, control packets (under 1 %) not counted.
     fn pass(&self, source_symbols: u64, symbol_size: u16) -> Duration {
-        let version = IpVersion::of(self.reach.address().ip());
+        let version = IpVersion::of(self.addressing.address().ip());
         let packet = PACKET_HEADER + version.header_size() as u64 + u64::from(symbol_size);
-        let copies = self.reach.to.len() as u64;
+        let copies = self.addressing.to.len() as u64;
         let bits = (source_symbols * packet * copies * 8) as f64;
         Duration::from_secs_f64(bits / self.rate_bits_per_second.max(1) as f64)
     }
@@ -289,29 +337,16 @@ fn warn_of_lost(lost: u64, console: &Console) {
     }
 }
 
-/// Warns once in each period in which packets do not fit the MTU any more.
-#[derive(Debug, Default)]
-struct MtuWarning {
-    drops_told: u64,
-}
-
-impl MtuWarning {
-    fn observe(&mut self, progress: &SendProgress<'_>, console: &Console) {
-        let Some(drop) = progress.mtu_drop.filter(|drop| drop.number > self.drops_told) else {
-            return;
-        };
-        self.drops_told = drop.number;
-        let of_interface =
-            drop.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
-        let message = format!(
-            "the MTU{of_interface} was lowered: packets of {} bytes do not fit, and are lost",
-            drop.payload_size,
-        );
-        console.warning(
-            &message,
-            "raise it again, and they are sent; or send smaller packets (--symbol-size)",
-        );
-    }
+fn warn_of_mtu(drop: &MtuDrop, console: &Console) {
+    let of_interface = drop.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
+    let message = format!(
+        "the MTU{of_interface} was lowered: packets of {} bytes do not fit, and are lost",
+        drop.payload_size,
+    );
+    console.warning(
+        &message,
+        "raise it again, and they are sent; or send smaller packets (--symbol-size)",
+    );
 }
 
 /// LCT header and payload id of a packet of content (`docs/wire.md`, section 1).
@@ -320,40 +355,47 @@ pub(crate) const PACKET_HEADER: u64 = 20;
 /// Watches a sender at work.
 struct Watch<'a> {
     console: &'a Console,
-    stop: &'a Stop,
+    stop: &'a CancellationToken,
     duration: Option<Duration>,
     copies: u64,
     objects: usize,
     bar: SendBar,
     gate: OncePerSecond,
     failures_told: usize,
-    mtu_warning: MtuWarning,
     time_is_up: bool,
 }
 
 impl Watch<'_> {
-    fn observe(&mut self, progress: &SendProgress<'_>) {
-        for error in progress.failures.iter().skip(self.failures_told) {
-            let mut failure = Failure::from(&**error);
-            if progress.failures.len() < self.objects {
-                failure.hint.push_str("\nthe other files go on");
+    fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Failed(error) => {
+                self.failures_told += 1;
+                let mut failure = Failure::from(&**error);
+                if self.failures_told < self.objects {
+                    failure.hint.push_str("\nthe other files go on");
+                }
+                self.console.failure(&failure);
             }
-            self.console.failure(&failure);
+            Event::MtuDropped(drop) => warn_of_mtu(drop, self.console),
+            Event::Progress(progress) => self.show(progress),
+            _ => {}
         }
-        self.failures_told = progress.failures.len();
-        self.mtu_warning.observe(progress, self.console);
+    }
+
+    fn show(&mut self, progress: &SendProgress) {
         if self.gate.passes(progress.elapsed) {
             self.console.event(&SendEvent::progress(progress, self.copies));
         }
         self.bar.show(progress);
-        if self.duration.is_some_and(|duration| progress.elapsed >= duration) && !self.stop.is_set()
+        if self.duration.is_some_and(|duration| progress.elapsed >= duration)
+            && !self.stop.is_cancelled()
         {
             self.time_is_up = true;
-            self.stop.set();
+            self.stop.cancel();
         }
     }
 
-    fn conclude(&self, summary: &SendSummary, source_symbols: u64) -> Outcome {
+    fn conclude(&self, summary: &SendReport, source_symbols: u64) -> Outcome {
         let result = match summary.outcome {
             // The time that was asked for has passed.
             Outcome::Interrupted if self.time_is_up => Outcome::Complete,

@@ -3,12 +3,12 @@
 use crate::exit;
 use crate::failure::Failure;
 use fontana::net::thread::spawn;
-use fontana::{Outcome, Stop};
+use fontana::{CancellationToken, Outcome};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Sets `stop` at the first SIGINT, SIGTERM or SIGHUP; exits at the second.
-pub(crate) fn stop_on_signals(stop: &Stop) -> Result<(), Failure> {
+pub(crate) fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(Outcome::Io, format!("cannot listen for signals: {error}"), "")
     };
@@ -16,11 +16,11 @@ pub(crate) fn stop_on_signals(stop: &Stop) -> Result<(), Failure> {
     let stop = stop.clone();
     let listen = move || {
         for _ in signals.forever() {
-            if stop.is_set() {
+            if stop.is_cancelled() {
                 // A session that is asked twice may hang on a disk or a lock: nothing is tidied.
                 signal_hook::low_level::exit(exit::code(Outcome::Interrupted).into());
             }
-            stop.set();
+            stop.cancel();
         }
     };
     spawn("signals", listen)?;

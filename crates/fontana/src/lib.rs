@@ -1,55 +1,104 @@
-//! A digital fountain: hands bulk data to any number of receivers at once, over multicast,
-//! broadcast or one-way links, with nothing flowing back.
+//! A digital fountain: bulk data for any number of receivers at once, over multicast, broadcast or
+//! one-way links, without feedback. A [`Sender`] sends encoding symbols of its files to a group. A
+//! [`Receiver`] may join at any time and lose packets; it has the exact files when it has received
+//! about as many bytes as they are long. Each runs on threads of its own, emits events, and ends
+//! with a report.
 //!
-//! A [`SendSession`] pours encoding symbols of its files onto a group for as long as anybody wants
-//! them. A [`ReceiveSession`] joins when it likes, loses what it loses, and has the exact files
-//! once it has heard about as many bytes as they are long. Both run on the calling thread, tell
-//! an observer what happens, and end with a [`Outcome`].
+//! ```
+//! use fontana::{Addressing, Outcome, Rate, Receiver, Sender};
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let (file, downloads) = (directory.path().join("image.raw"), directory.path().join("downloads"));
+//! std::fs::write(&file, "an image").unwrap();
+//! let mut here = Addressing::to("239.255.77.2:7702".parse().unwrap());
+//! here.interface = Some("127.0.0.1".parse().unwrap());
+//!
+//! let sender = Sender::builder([&file]).addressing(here.clone()).rate(Rate::mbit(10)).start()?;
+//! let ticket = &sender.description().ticket;
+//! let receiver = Receiver::from_ticket(ticket).addressing(here).into_dir(&downloads).start()?;
+//! assert_eq!(receiver.join()?.outcome, Outcome::Complete);
+//! sender.stop();
+//! assert_eq!(sender.join()?.outcome, Outcome::Interrupted);
+//! assert_eq!(std::fs::read(downloads.join("image.raw")).unwrap(), b"an image");
+//! # Ok::<(), fontana::Error>(())
+//! ```
+//!
+//! | for | see |
+//! |---|---|
+//! | sending files and directories | [`Sender`], [`Format`], [`Layering`], [`Code`] |
+//! | receiving into a directory, a pipe or a device | [`Receiver`], [`ReceiveFormat`], [`Device`] |
+//! | sending a stream while it is made | [`StreamSender`]; reading it first: [`StdinCopy`] |
+//! | sending a directory as it changes | [`Publisher`] |
+//! | receiving every version of a publisher | [`Follower`], [`Versions`] |
+//! | what happens | [`Events`], [`SendEvent`], [`ReceiveEvent`], [`FollowEvent`], [`PublishEvent`] |
+//! | how it ended | [`Outcome`], [`SendReport`], [`ReceiveReport`] |
+//! | what went wrong | [`Error`], [`ErrorKind`] |
+//! | where packets go, and how fast | [`Addressing`], [`Rate`] |
+//! | ending a session | [`CancellationToken`] |
+//! | what interrupted receivers have left | [`interrupted`], [`discard`] |
+//! | packets, tickets and manifests | [`wire`] |
+//! | interfaces, sockets, and whether multicast works on this host | [`net`] |
 //!
 //! The protocol itself is in `fontana-proto`, without input or output; this crate joins it to
-//! sockets (`fontana-net`) and disks (`fontana-store`), and owns threads, buffers and budgets.
+//! sockets (`fontana-net`) and disks (`fontana-store`), and owns threads, buffers and memory
+//! budgets. The example `custom_driver` runs the protocol without this crate.
 
+mod addressing;
+mod cancellation;
 mod content;
 mod error;
+mod event;
+mod follower;
+mod format;
 mod geometry;
+mod kept_mark;
 mod layers;
 mod memory;
 mod outcome;
-mod reach;
+mod publisher;
+mod rate;
 mod receive;
+mod receiver;
+mod report;
 mod resume;
 mod send;
+mod sender;
+mod session;
 mod stdin_copy;
-mod stop;
+mod stream;
 mod system;
 mod versions;
-mod watch;
 
+pub use addressing::{Addressing, DEFAULT_GROUP};
+pub use cancellation::CancellationToken;
 pub use error::{Error, ErrorKind, IoError, LayerError, SetupError, TransferError};
+pub use event::{
+    ObjectReport, ReceiveEvent, ReceiveProgress, ReceivedPart, SendEvent, SendProgress,
+};
+pub use follower::{FollowEvent, FollowReport, Follower, FollowerBuilder};
 pub use fontana_fec::codes::tornado::{StretchError, TornadoCode};
 pub use fontana_net as net;
 pub use fontana_proto::{
-    Acceptance, DecodePolicy, Expectation, MetadataMode, Offer, Profile, ReceiverStats, Rejection,
-    SendMode, SenderStats, SessionKey, StreamBreak, Verified,
+    Acceptance, DecodePolicy, Offer, Profile, ReceiverStats, Rejection, SendMode, SenderStats,
+    SessionKey, StreamBreak, Verified,
 };
 pub use fontana_store::{Device, Filter};
 pub use fontana_wire as wire;
+pub use format::{FcastFormat, FontanaFormat, FontanaReception, Format, ReceiveFormat};
 pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use layers::{Layering, LayeringScheme};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};
 pub use outcome::Outcome;
-pub use reach::{DEFAULT_GROUP, Reach};
-pub use receive::{
-    Delivery, Ended, ObjectReport, ReceiveEvent, ReceiveHandle, ReceiveOptions, ReceiveProgress,
-    ReceiveSession, ReceiveSummary, ReceivedPart, SILENCE, SimulatedLoss,
-};
+pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
+pub use rate::Rate;
+pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss};
+pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
+pub use report::{Delivery, Ended, ReceiveReport, SendReport};
 pub use resume::{Interrupted, discard, interrupted};
-pub use send::{
-    Ordering, SendOptions, SendProgress, SendSession, SendSummary, StreamOptions, StreamSession,
-};
+pub use send::{Ordering, PreparedSender, PreparedStream, SessionDescription};
+pub use sender::{Sender, SenderBuilder};
+pub use session::Events;
 pub use stdin_copy::StdinCopy;
-pub use stop::Stop;
+pub use stream::{StreamSender, StreamSenderBuilder};
 pub use system::generate_key;
 pub use versions::Versions;
-pub use watch::{FolderEvent, FolderSummary, SendFolder, lasting_ticket, send_folder};
-pub use watch::{ReceiveWatch, WatchEvent, WatchSummary, watch};

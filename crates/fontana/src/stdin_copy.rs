@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 /// All bytes of a reader, in a file without a name. The file is deleted when this value is dropped.
 ///
 /// ```no_run
-/// use fontana::{SendOptions, SendSession, StdinCopy};
+/// use fontana::{Sender, StdinCopy};
 ///
 /// let copy = StdinCopy::read(&mut std::io::stdin(), "/var/tmp")?;
-/// let options = SendOptions { name: Some(b"dump".to_vec()), ..SendOptions::new(vec![copy.path()]) };
-/// let session = SendSession::prepare(options)?;
+/// let sender = Sender::builder([copy.path()]).name("dump").start()?;
 /// # Ok::<(), fontana::Error>(())
 /// ```
 #[derive(Debug)]

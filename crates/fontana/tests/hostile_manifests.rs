@@ -8,7 +8,7 @@ use fontana::wire::{
     HeaderFields, InstanceId, Manifest, Metadata, ObjectRef, RelativePath, SessionHead,
     SymlinkEntry, Ticket, Toi, Tsi, emit_payload_id, manifest_hash,
 };
-use fontana::{Outcome, Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, Rejection, Stop};
+use fontana::{CancellationToken, Outcome, ReceiveReport, Receiver, Rejection};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{Esi, FecScheme, Oti, Sbn};
 use std::ffi::OsStr;
@@ -86,11 +86,11 @@ fn packets(tsi: Tsi, manifest: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Receives what is described by `manifest`, which is all that is sent.
-fn receive(manifest: &[u8], into: &Path) -> ReceiveSummary {
+fn receive(manifest: &[u8], into: &Path) -> ReceiveReport {
     receive_packets(packets(TSI, manifest), Some(manifest_hash(manifest)), into)
 }
 
-fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> ReceiveSummary {
+fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> ReceiveReport {
     // A port that is free for the moment.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let here = SocketAddr::from(([127, 0, 0, 1], port));
@@ -103,33 +103,34 @@ fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> Re
         manifest: hash,
         channels: ChannelGroups::default(),
     };
-    let mut options = ReceiveOptions::from_ticket(&ticket, into);
-    options.reach = Reach::to(here);
-    options.reach.interface = Some("127.0.0.1".parse().unwrap());
-    // Without a hash any session will do, the first one that is right.
-    options.expectation.tsi = hash.map(|_| TSI);
-    options.timeout = Some(Duration::from_secs(20));
-    let session = ReceiveSession::open(options).unwrap();
-    let stop = Stop::new();
+    let receiver = Receiver::from_ticket(&ticket)
+        .into_dir(into)
+        .interface(Some("127.0.0.1".parse().unwrap()))
+        // Without a hash any session will do, the first one that is right.
+        .tsi(hash.map(|_| TSI))
+        .timeout(Some(Duration::from_secs(20)))
+        .start()
+        .unwrap();
+    let stop = CancellationToken::new();
     let stopped = stop.clone();
     let sending = std::thread::spawn(move || {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        while !stopped.is_set() {
+        while !stopped.is_cancelled() {
             for train in packets.chunks(32) {
                 for packet in train {
                     // Refused while nobody listens.
                     let _ = socket.send_to(packet, here);
                 }
                 std::thread::sleep(Duration::from_millis(1));
-                if stopped.is_set() {
+                if stopped.is_cancelled() {
                     return;
                 }
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     });
-    let summary = session.run(&Stop::new(), &mut |_| {}).unwrap();
-    stop.set();
+    let summary = receiver.join().unwrap();
+    stop.cancel();
     sending.join().unwrap();
     summary
 }

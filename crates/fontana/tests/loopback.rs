@@ -4,81 +4,71 @@
 use fontana::net::{Batch, Interfaces, ReceiveConfig, ReceiveSocket};
 use fontana::wire::{Cci, ChannelGroups, Packet, Ticket, WebrcCci};
 use fontana::{
-    Code, Layering, LayeringScheme, Outcome, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession,
-    ReceiveSummary, SendOptions, SendProgress, SendSession, SendSummary, SimulatedLoss, Stop,
+    Addressing, Code, FontanaFormat, Format, Layering, LayeringScheme, Outcome, Rate, ReceiveEvent,
+    ReceiveReport, Receiver, ReceiverBuilder, SendEvent, SendReport, Sender, SimulatedLoss,
     TornadoCode, Verified,
 };
 use fontana_testing::noise;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A group and port that no other test of this process uses.
-fn reach(test: u8) -> Reach {
+fn addressing(test: u8) -> Addressing {
     let group = Ipv4Addr::new(239, 255, 91, test);
     let port = 20_000 + (std::process::id() % 20_000) as u16;
-    let mut reach = Reach::to(SocketAddr::from((group, port)));
-    reach.interface = Some("127.0.0.1".parse().unwrap());
-    reach
+    let mut addressing = Addressing::to(SocketAddr::from((group, port)));
+    addressing.interface = Some("127.0.0.1".parse().unwrap());
+    addressing
 }
 
-fn sender(options: SendOptions) -> (Ticket, Stop, JoinHandle<SendSummary>) {
-    let session = SendSession::prepare(options).unwrap();
-    let (ticket, stop) = (session.ticket().clone(), Stop::new());
-    let stopped = stop.clone();
-    let thread = std::thread::spawn(move || session.run(&stopped, &mut |_| {}).unwrap());
-    (ticket, stop, thread)
-}
-
-fn receive(options: ReceiveOptions) -> ReceiveSummary {
-    let session = ReceiveSession::open(options).unwrap();
-    session.run(&Stop::new(), &mut |_| {}).unwrap()
+fn receive(options: ReceiverBuilder) -> ReceiveReport {
+    options.start().unwrap().join().unwrap()
 }
 
 /// Receives until it is complete or has so many symbols more, however busy the machine is; with
 /// those that it went on with.
-fn receive_more(symbols: u64, options: ReceiveOptions) -> (ReceiveSummary, Option<u64>) {
-    let session = ReceiveSession::open(options).unwrap();
-    let stop = Stop::new();
+fn receive_more(symbols: u64, options: ReceiverBuilder) -> (ReceiveReport, Option<u64>) {
+    let receiver = options.start().unwrap();
     let mut resumed = None;
-    let summary = session.run(&stop, &mut |event| match event {
-        ReceiveEvent::Resumed { symbols, .. } => resumed = Some(symbols),
-        ReceiveEvent::Progress(progress) if progress.stats.fresh >= symbols => stop.set(),
-        _ => {}
-    });
-    (summary.unwrap(), resumed)
+    for event in receiver.events() {
+        match event {
+            ReceiveEvent::Resumed { symbols, .. } => resumed = Some(symbols),
+            ReceiveEvent::Progress(progress) if progress.stats.fresh >= symbols => receiver.stop(),
+            _ => {}
+        }
+    }
+    (receiver.join().unwrap(), resumed)
 }
 
-fn options(ticket: &Ticket, reach: &Reach, directory: &Path) -> ReceiveOptions {
-    let mut options = ReceiveOptions::from_ticket(ticket, directory);
-    options.reach = reach.clone();
-    options.timeout = Some(Duration::from_secs(60));
-    options
+fn options(ticket: &Ticket, addressing: &Addressing, directory: &Path) -> ReceiverBuilder {
+    let options = Receiver::from_ticket(ticket).into_dir(directory);
+    let options = options.addressing(addressing.clone());
+    options.timeout(Some(Duration::from_secs(60)))
 }
 
 #[test]
 fn several_files_arrive_bit_exact_at_clean_and_lossy_receivers() {
     let sizes = [0, 1, 1343, 1344, 1345, 700_000, 30_000_000];
-    files_arrive(reach(1), Code::RaptorQ, &sizes);
+    files_arrive(addressing(1), Code::RaptorQ, &sizes);
 }
 
 /// Two cycles for the receiver that loses most: a block has 255 symbols for 128.
 #[test]
 fn reed_solomon_blocks_arrive_at_clean_and_lossy_receivers() {
-    files_arrive(reach(4), Code::ReedSolomon, &[1, 1345, 5_000_000]);
+    files_arrive(addressing(4), Code::ReedSolomon, &[1, 1345, 5_000_000]);
 }
 
 /// Two blocks of 7 813 symbols, and files that are too short for these codes.
 #[test]
 fn tornado_and_lt_blocks_arrive_at_clean_and_lossy_receivers() {
     let sizes = [1, 1345, 20_000_000];
-    files_arrive(reach(5), Code::Tornado(TornadoCode::Z), &sizes);
-    files_arrive(reach(6), Code::Lt, &sizes);
-    files_arrive(reach(7), Code::LtStrict, &sizes);
+    files_arrive(addressing(5), Code::Tornado(TornadoCode::Z), &sizes);
+    files_arrive(addressing(6), Code::Lt, &sizes);
+    files_arrive(addressing(7), Code::LtStrict, &sizes);
 }
 
-fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
+fn files_arrive(addressing: Addressing, code: Code, sizes: &[usize]) {
     let directory = tempfile::tempdir().unwrap();
     let mut files = Vec::new();
     for (number, &size) in sizes.iter().enumerate() {
@@ -86,18 +76,19 @@ fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
         std::fs::write(&path, noise(size, number as u64)).unwrap();
         files.push(path);
     }
-    let mut send = SendOptions::new(files.clone());
-    send.reach = reach.clone();
-    send.code = code;
-    send.rate_bytes_per_second = 40_000_000;
-    let (ticket, stop, thread) = sender(send);
+    let send = Sender::builder(files.clone())
+        .addressing(addressing.clone())
+        .code(code)
+        .rate(Rate::bytes_per_second(40_000_000));
+    let sender = send.start().unwrap();
+    let ticket = &sender.description().ticket;
     let receivers: Vec<_> = [0.0, 0.1, 0.4]
         .into_iter()
         .enumerate()
         .map(|(number, probability)| {
             let into = directory.path().join(format!("receiver {number}"));
-            let mut options = options(&ticket, &reach, &into);
-            options.simulated_loss = Some(SimulatedLoss { probability, seed: 7 });
+            let options = options(ticket, &addressing, &into)
+                .simulated_loss(Some(SimulatedLoss { probability, seed: 7 }));
             (into, std::thread::spawn(move || receive(options)))
         })
         .collect();
@@ -112,8 +103,8 @@ fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
         }
         assert_eq!(std::fs::read_dir(&into).unwrap().count(), files.len(), "nothing else is left");
     }
-    stop.set();
-    let summary = thread.join().unwrap();
+    sender.stop();
+    let summary = sender.join().unwrap();
     println!("{summary:?}");
     assert_eq!(summary.outcome, Outcome::Interrupted);
 }
@@ -121,30 +112,35 @@ fn files_arrive(reach: Reach, code: Code, sizes: &[usize]) {
 /// What comes on each group of a session, to anybody who joins it: the congestion control
 /// information of every packet, as a number. `channels`: how many groups, or 1 if they follow from
 /// the scheme.
-fn heard_on_each_group(scheme: LayeringScheme, channels: u8) -> (Vec<Vec<u32>>, SendSummary) {
+fn heard_on_each_group(scheme: LayeringScheme, channels: u8) -> (Vec<Vec<u32>>, SendReport) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("image");
     std::fs::write(&file, noise(3_000_000, 4)).unwrap();
-    let mut send = SendOptions::new(vec![file]);
-    send.reach = Reach { channels: ChannelGroups::Consecutive(channels), ..reach(100) };
-    send.layering = Some(Layering::new(scheme));
+    let send = Sender::builder(vec![file]).addressing(Addressing {
+        channels: ChannelGroups::Consecutive(channels),
+        ..addressing(100)
+    });
+    let mut format = FontanaFormat::default();
+    format.layering = Some(Layering::new(scheme));
     // A small receive buffer holds all of it.
-    send.rate_bytes_per_second = 400_000;
-    let session = SendSession::prepare(send).unwrap();
-    let ticket = session.ticket();
+    let send = send.format(Format::Fontana(format)).rate(Rate::bytes_per_second(400_000));
+    let session = send.prepare().unwrap();
+    let ticket = session.description().ticket.clone();
     let interfaces = Interfaces::list().unwrap();
     let listen = |group| {
         let loopback = interfaces.loopback().unwrap();
         ReceiveSocket::open(&ReceiveConfig::multicast(group, ticket.port, loopback)).unwrap()
     };
     let mut taps: Vec<_> = ticket.channels.groups(ticket.group).map(listen).collect();
-    let stop = Stop::new();
-    let mut is_time = |progress: &SendProgress<'_>| {
-        if progress.elapsed > Duration::from_millis(600) {
-            stop.set();
+    let sender = session.start().unwrap();
+    for event in sender.events() {
+        if let SendEvent::Progress(progress) = event
+            && progress.elapsed > Duration::from_millis(600)
+        {
+            sender.stop();
         }
-    };
-    let summary = session.run(&stop, &mut is_time).unwrap();
+    }
+    let summary = sender.join().unwrap();
     let hear = |tap: &mut ReceiveSocket| {
         let (mut batch, mut heard) = (Batch::default(), Vec::new());
         while tap.recv_batch(Duration::from_millis(20), &mut batch).unwrap() > 0 {
@@ -191,18 +187,19 @@ fn a_longer_stretch_serves_who_loses_most_without_repetition() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("image");
     std::fs::write(&file, noise(10_000_000, 3)).unwrap();
-    let reach = reach(8);
-    let mut send = SendOptions::new(vec![file.clone()]);
-    send.reach = reach.clone();
-    send.code = Code::Tornado(TornadoCode::new(4, 0).unwrap());
-    send.rate_bytes_per_second = 20_000_000;
-    let (ticket, stop, sending) = sender(send);
+    let addressing = addressing(8);
+    let send = Sender::builder(vec![file.clone()])
+        .addressing(addressing.clone())
+        .code(Code::Tornado(TornadoCode::new(4, 0).unwrap()))
+        .rate(Rate::bytes_per_second(20_000_000));
+    let sender = send.start().unwrap();
+    let ticket = &sender.description().ticket;
     let into = directory.path().join("received");
-    let mut options = options(&ticket, &reach, &into);
-    options.simulated_loss = Some(SimulatedLoss { probability: 0.65, seed: 1 });
+    let options = options(ticket, &addressing, &into)
+        .simulated_loss(Some(SimulatedLoss { probability: 0.65, seed: 1 }));
     let summary = receive(options);
-    stop.set();
-    sending.join().unwrap();
+    sender.stop();
+    sender.join().unwrap();
     println!("{summary:?}");
     assert_eq!(summary.outcome, Outcome::Complete);
     assert_eq!(summary.progress.stats.duplicates, 0);
@@ -211,42 +208,43 @@ fn a_longer_stretch_serves_who_loses_most_without_repetition() {
 
 #[test]
 fn a_receiver_that_is_stopped_goes_on_where_it_was() {
-    stopped_receivers_go_on(reach(2), Code::RaptorQ, 1.06);
+    stopped_receivers_go_on(addressing(2), Code::RaptorQ, 1.06);
 }
 
 /// These take a little more symbols, and by chance: see `docs/codes.md`.
 #[test]
 fn so_does_one_of_tornado_blocks() {
-    stopped_receivers_go_on(reach(9), Code::Tornado(TornadoCode::Z), 1.15);
+    stopped_receivers_go_on(addressing(9), Code::Tornado(TornadoCode::Z), 1.15);
 }
 
 #[test]
 fn so_does_one_of_lt_blocks() {
-    stopped_receivers_go_on(reach(10), Code::Lt, 1.25);
-    stopped_receivers_go_on(reach(11), Code::LtStrict, 1.06);
+    stopped_receivers_go_on(addressing(10), Code::Lt, 1.25);
+    stopped_receivers_go_on(addressing(11), Code::LtStrict, 1.06);
 }
 
-fn stopped_receivers_go_on(reach: Reach, code: Code, most_inefficiency: f64) {
+fn stopped_receivers_go_on(addressing: Addressing, code: Code, most_inefficiency: f64) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("image");
     std::fs::write(&file, noise(20_000_000, 1)).unwrap();
-    let mut send = SendOptions::new(vec![file.clone()]);
-    send.reach = reach.clone();
-    send.code = code;
-    send.rate_bytes_per_second = 10_000_000;
-    let (ticket, stop_sender, sending) = sender(send);
+    let send = Sender::builder(vec![file.clone()])
+        .addressing(addressing.clone())
+        .code(code)
+        .rate(Rate::bytes_per_second(10_000_000));
+    let sender = send.start().unwrap();
+    let ticket = &sender.description().ticket;
     let into = directory.path().join("received");
     let mut lives = Vec::new();
     let mut resumed = Vec::new();
     for (seed, symbols) in [(1, 2_000), (2, 2_000), (3, u64::MAX)] {
-        let mut options = options(&ticket, &reach, &into);
-        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed });
+        let options = options(ticket, &addressing, &into)
+            .simulated_loss(Some(SimulatedLoss { probability: 0.2, seed }));
         let (summary, symbols) = receive_more(symbols, options);
         lives.push(summary);
         resumed.extend(symbols);
     }
-    stop_sender.set();
-    sending.join().unwrap();
+    sender.stop();
+    sender.join().unwrap();
     println!("{resumed:?}");
     assert_eq!(lives[0].outcome, Outcome::Interrupted);
     assert_eq!(lives[1].outcome, Outcome::Interrupted);
@@ -268,15 +266,16 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("image");
     std::fs::write(&file, noise(20_000_000, 2)).unwrap();
-    let reach = reach(3);
-    let mut send = SendOptions::new(vec![file.clone()]);
-    send.reach = reach.clone();
-    send.rate_bytes_per_second = 10_000_000;
-    let (ticket, stop_sender, sending) = sender(send);
+    let addressing = addressing(3);
+    let send = Sender::builder(vec![file.clone()])
+        .addressing(addressing.clone())
+        .rate(Rate::bytes_per_second(10_000_000));
+    let sender = send.start().unwrap();
+    let ticket = &sender.description().ticket;
     let into = directory.path().join("received");
     let life = |symbols| {
-        let mut options = options(&ticket, &reach, &into);
-        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed: 1 });
+        let options = options(ticket, &addressing, &into)
+            .simulated_loss(Some(SimulatedLoss { probability: 0.2, seed: 1 }));
         receive_more(symbols, options)
     };
     // From the last source symbols to the first repair symbols.
@@ -305,8 +304,8 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     std::fs::write(journal, on_medium).unwrap();
 
     let (third, resumed_again) = life(u64::MAX);
-    stop_sender.set();
-    sending.join().unwrap();
+    sender.stop();
+    sender.join().unwrap();
     println!("{resumed:?} {resumed_again:?} {third:?}");
     assert_eq!(third.outcome, Outcome::Complete);
     assert!(resumed.unwrap() > 1_000);
@@ -323,15 +322,17 @@ fn symbols_that_a_truncated_file_has_lost_are_received_again() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("image");
     std::fs::write(&file, noise(20_000_000, 4)).unwrap();
-    let reach = reach(12);
-    let mut send = SendOptions::new(vec![file.clone()]);
-    send.reach = reach.clone();
-    send.rate_bytes_per_second = 10_000_000;
-    let (ticket, stop_sender, sending) = sender(send);
+    let addressing = addressing(12);
+    let sender = Sender::builder([&file])
+        .addressing(addressing.clone())
+        .rate(Rate::bytes_per_second(10_000_000))
+        .start()
+        .unwrap();
+    let ticket = &sender.description().ticket;
     let into = directory.path().join("received");
     let run = |symbols| {
-        let mut options = options(&ticket, &reach, &into);
-        options.simulated_loss = Some(SimulatedLoss { probability: 0.2, seed: 1 });
+        let options = options(ticket, &addressing, &into)
+            .simulated_loss(Some(SimulatedLoss { probability: 0.2, seed: 1 }));
         receive_more(symbols, options)
     };
     // With a fifth lost, that takes more packets than there are source symbols: repair symbols are
@@ -344,8 +345,8 @@ fn symbols_that_a_truncated_file_has_lost_are_received_again() {
         staged.set_len(staged.metadata().unwrap().len() * percent / 100).unwrap();
     }
     let (second, resumed) = run(u64::MAX);
-    stop_sender.set();
-    sending.join().unwrap();
+    sender.stop();
+    sender.join().unwrap();
     println!("{} {resumed:?}", first.progress.stats.fresh);
     assert_eq!(second.outcome, Outcome::Complete);
     assert!(resumed.unwrap_or(0) < first.progress.stats.fresh);

@@ -2,14 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 use fontana::{
-    ErrorKind, Outcome, Reach, ReceiveOptions, ReceiveSession, ReceiveSummary, SendSummary,
-    SimulatedLoss, Stop, StreamOptions, StreamSession, Verified, wire::Ticket,
+    Addressing, ErrorKind, FontanaReception, Outcome, PreparedStream, Rate, ReceiveFormat,
+    Receiver, ReceiverBuilder, SimulatedLoss, StreamSender, Verified, wire::Ticket,
 };
 use std::io::{self, Cursor, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Source symbols of a fragment here, of 1 024 bytes each.
@@ -17,12 +15,12 @@ const K: u32 = 200;
 const FRAGMENT: usize = 200 * 1024;
 
 /// A group and port that no other test of this process uses.
-fn reach(test: u8) -> Reach {
+fn addressing(test: u8) -> Addressing {
     let group = Ipv4Addr::new(239, 255, 93, test);
     let port = 20_000 + (std::process::id() % 20_000) as u16;
-    let mut reach = Reach::to(SocketAddr::from((group, port)));
-    reach.interface = Some("127.0.0.1".parse().unwrap());
-    reach
+    let mut addressing = Addressing::to(SocketAddr::from((group, port)));
+    addressing.interface = Some("127.0.0.1".parse().unwrap());
+    addressing
 }
 
 fn noise(bytes: usize) -> Vec<u8> {
@@ -48,59 +46,41 @@ impl Write for Kept {
     }
 }
 
-fn prepare(reach: &Reach) -> StreamSession {
-    StreamSession::prepare(StreamOptions {
-        reach: reach.clone(),
-        rate_bytes_per_second: 20_000_000,
-        block_symbols: K,
-        symbol_size: Some(1024),
-        announce: Duration::from_millis(400),
-        ..StreamOptions::new("dump")
-    })
-    .unwrap()
+fn prepare(addressing: &Addressing) -> PreparedStream {
+    StreamSender::builder("dump")
+        .addressing(addressing.clone())
+        .rate(Rate::bytes_per_second(20_000_000))
+        .block_symbols(K)
+        .symbol_size(Some(1024))
+        .announce(Duration::from_millis(400))
+        .prepare()
+        .unwrap()
 }
 
-fn send(
-    session: StreamSession,
-    reader: impl Read + Send + 'static,
-) -> (Stop, JoinHandle<SendSummary>) {
-    let stop = Stop::new();
-    let stopped = stop.clone();
-    let thread = std::thread::spawn(move || session.run(reader, &stopped, &mut |_| {}).unwrap());
-    (stop, thread)
-}
-
-fn options(ticket: &Ticket, reach: &Reach, directory: &Path) -> ReceiveOptions {
-    let mut options = ReceiveOptions::from_ticket(ticket, directory);
-    options.reach = reach.clone();
-    options.timeout = Some(Duration::from_secs(40));
-    options
-}
-
-fn receive_into(
-    options: ReceiveOptions,
-    writer: impl Write + Send + 'static,
-) -> JoinHandle<ReceiveSummary> {
-    let session = ReceiveSession::open_writer(options, writer).unwrap();
-    std::thread::spawn(move || session.run(&Stop::new(), &mut |_| {}).unwrap())
+fn options(ticket: &Ticket, addressing: &Addressing) -> ReceiverBuilder {
+    Receiver::from_ticket(ticket)
+        .addressing(addressing.clone())
+        .timeout(Some(Duration::from_secs(40)))
 }
 
 #[test]
 fn streams_of_every_length_reach_programs_and_directories() {
     let directory = tempfile::tempdir().unwrap();
     for (test, length) in (1..).zip([0, 1, FRAGMENT, FRAGMENT + 1, 12_000_000]) {
-        let (bytes, reach) = (noise(length), reach(test));
-        let session = prepare(&reach);
+        let (bytes, addressing) = (noise(length), addressing(test));
+        let session = prepare(&addressing);
         let ticket = session.ticket().clone();
         let kept = Kept::default();
         let staging = directory.path().join("staging");
-        let mut lossy = options(&ticket, &reach, &staging);
-        lossy.simulated_loss = Some(SimulatedLoss { probability: 0.05, seed: 3 });
-        let piped = receive_into(lossy, kept.clone());
+        let options = || options(&ticket, &addressing);
+        let piped = options()
+            .simulated_loss(Some(SimulatedLoss { probability: 0.05, seed: 3 }))
+            .into_pipe(kept.clone(), &staging)
+            .start()
+            .unwrap();
         let into = directory.path().join(format!("into {length}"));
-        let filed = ReceiveSession::open(options(&ticket, &reach, &into)).unwrap();
-        let filed = std::thread::spawn(move || filed.run(&Stop::new(), &mut |_| {}).unwrap());
-        let (_, sending) = send(session, Cursor::new(bytes.clone()));
+        let filed = options().into_dir(&into).start().unwrap();
+        let sending = session.start(Cursor::new(bytes.clone())).unwrap();
         for receiver in [piped, filed] {
             let summary = receiver.join().unwrap();
             assert_eq!(summary.outcome, Outcome::Complete, "{summary:?}");
@@ -141,12 +121,14 @@ impl Read for Slow {
 fn a_producer_that_is_slow_or_fails_is_sent_as_far_as_it_came() {
     for (test, end) in [(11, None), (12, Some(io::ErrorKind::InvalidData))] {
         let directory = tempfile::tempdir().unwrap();
-        let reach = reach(test);
-        let session = prepare(&reach);
+        let addressing = addressing(test);
+        let session = prepare(&addressing);
         let kept = Kept::default();
-        let receiving =
-            receive_into(options(session.ticket(), &reach, directory.path()), kept.clone());
-        let (_, sending) = send(session, Slow { left: 12, end });
+        let receiving = options(session.ticket(), &addressing)
+            .into_pipe(kept.clone(), directory.path())
+            .start()
+            .unwrap();
+        let sending = session.start(Slow { left: 12, end }).unwrap();
         let (sent, received) = (sending.join().unwrap(), receiving.join().unwrap());
         assert_eq!(*kept.0.lock().unwrap(), [11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
         match end {
@@ -196,17 +178,19 @@ impl Write for Limited {
 #[test]
 fn a_consumer_that_closes_or_stalls_ends_its_own_receiver_only() {
     let directory = tempfile::tempdir().unwrap();
-    let (bytes, reach) = (noise(6_000_000), reach(21));
-    let session = prepare(&reach);
+    let (bytes, addressing) = (noise(6_000_000), addressing(21));
+    let session = prepare(&addressing);
     let ticket = session.ticket().clone();
-    let options = || options(&ticket, &reach, directory.path());
+    let options = || options(&ticket, &addressing);
+    let limited = |closes| Limited { left: 300_000, closes };
     let kept = Kept::default();
-    let good = receive_into(options(), kept.clone());
-    let closing = receive_into(options(), Limited { left: 300_000, closes: true });
-    let mut small = options();
-    small.window = 10 * FRAGMENT as u64;
-    let stalled = receive_into(small, Limited { left: 300_000, closes: false });
-    let (_, sending) = send(session, Cursor::new(bytes.clone()));
+    let good = options().into_pipe(kept.clone(), directory.path()).start().unwrap();
+    let closing = options().into_pipe(limited(true), directory.path()).start().unwrap();
+    let mut small = FontanaReception::from_ticket(&ticket);
+    small.stream_window = 10 * FRAGMENT as u64;
+    let small = options().format(ReceiveFormat::Fontana(small));
+    let stalled = small.into_pipe(limited(false), directory.path()).start().unwrap();
+    let sending = session.start(Cursor::new(bytes.clone())).unwrap();
 
     let summary = closing.join().unwrap();
     assert_eq!(summary.outcome, Outcome::Interrupted, "{summary:?}");
@@ -226,12 +210,15 @@ fn a_consumer_that_closes_or_stalls_ends_its_own_receiver_only() {
 #[test]
 fn receivers_are_told_that_a_sender_was_stopped() {
     let directory = tempfile::tempdir().unwrap();
-    let reach = reach(31);
-    let session = prepare(&reach);
-    let receiving = receive_into(options(session.ticket(), &reach, directory.path()), io::sink());
-    let (stop, sending) = send(session, io::repeat(1));
+    let addressing = addressing(31);
+    let session = prepare(&addressing);
+    let receiving = options(session.ticket(), &addressing)
+        .into_pipe(io::sink(), directory.path())
+        .start()
+        .unwrap();
+    let sending = session.start(io::repeat(1)).unwrap();
     std::thread::sleep(Duration::from_millis(900));
-    stop.set();
+    sending.stop();
     assert_eq!(sending.join().unwrap().outcome, Outcome::Interrupted);
     let summary = receiving.join().unwrap();
     assert_eq!(summary.outcome, Outcome::Incomplete, "{summary:?}");

@@ -3,8 +3,8 @@
 
 use fontana::wire::{Entry, Manifest, Segment, Ticket};
 use fontana::{
-    Filter, Outcome, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
-    SendOptions, SendSession, SendSummary, SimulatedLoss, Stop,
+    Addressing, Filter, FontanaReception, Outcome, Rate, ReceiveEvent, ReceiveFormat,
+    ReceiveReport, Receiver, ReceiverBuilder, Sender, SenderBuilder, SimulatedLoss,
 };
 use fontana_testing::noise;
 use std::collections::BTreeMap;
@@ -15,7 +15,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[path = "trees/folder.rs"]
@@ -31,67 +30,73 @@ mod watching;
 static TURN: Mutex<()> = Mutex::new(());
 
 /// A group and port that no other test of this process uses.
-fn reach(test: u8) -> Reach {
+fn addressing(test: u8) -> Addressing {
     let group = Ipv4Addr::new(239, 255, 92, test);
     let port = 20_000 + (std::process::id() % 20_000) as u16;
-    let mut reach = Reach::to(SocketAddr::from((group, port)));
-    reach.interface = Some("127.0.0.1".parse().unwrap());
-    reach
+    let mut addressing = Addressing::to(SocketAddr::from((group, port)));
+    addressing.interface = Some("127.0.0.1".parse().unwrap());
+    addressing
 }
 
 struct Sending {
     ticket: Ticket,
     manifest: Manifest,
-    stop: Stop,
-    thread: JoinHandle<SendSummary>,
+    sender: Sender,
 }
 
 impl Sending {
-    fn start(options: SendOptions) -> Self {
-        let session = SendSession::prepare(options).unwrap();
-        let (ticket, manifest) = (session.ticket().clone(), session.manifest().clone());
-        let stop = Stop::new();
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || session.run(&stopped, &mut |_| {}).unwrap());
-        Self { ticket, manifest, stop, thread }
+    fn start(options: SenderBuilder) -> Self {
+        let sender = options.start().unwrap();
+        let description = sender.description();
+        let (ticket, manifest) = (description.ticket.clone(), description.manifest.clone());
+        Self { ticket, manifest, sender }
     }
 
     fn end(self) {
-        self.stop.set();
-        assert_eq!(self.thread.join().unwrap().outcome, Outcome::Interrupted);
+        self.sender.stop();
+        assert_eq!(self.sender.join().unwrap().outcome, Outcome::Interrupted);
     }
 }
 
-fn send_options(paths: Vec<PathBuf>, reach: &Reach) -> SendOptions {
-    let mut options = SendOptions::new(paths);
-    options.reach = reach.clone();
-    options.rate_bytes_per_second = 8_000_000;
-    options
+fn send_options(paths: Vec<PathBuf>, addressing: &Addressing) -> SenderBuilder {
+    Sender::builder(paths).addressing(addressing.clone()).rate(Rate::bytes_per_second(8_000_000))
 }
 
-fn receive_options(ticket: &Ticket, reach: &Reach, into: &Path) -> ReceiveOptions {
-    let mut options = ReceiveOptions::from_ticket(ticket, into);
-    options.reach = reach.clone();
-    options.timeout = Some(Duration::from_secs(60));
-    options
+fn receive_options(ticket: &Ticket, addressing: &Addressing, into: &Path) -> ReceiverBuilder {
+    Receiver::from_ticket(ticket)
+        .into_dir(into)
+        .addressing(addressing.clone())
+        .timeout(Some(Duration::from_secs(60)))
 }
 
-fn receive(options: ReceiveOptions) -> ReceiveSummary {
+/// Receives, and shows every event to `observe`, which says when to stop.
+fn receive_until(
+    options: ReceiverBuilder,
+    mut observe: impl FnMut(ReceiveEvent) -> bool,
+) -> ReceiveReport {
+    let receiver = options.start().unwrap();
+    for event in receiver.events() {
+        if observe(event) {
+            receiver.stop();
+        }
+    }
+    receiver.join().unwrap()
+}
+
+fn receive(options: ReceiverBuilder) -> ReceiveReport {
     receive_what_is_missing(options).0
 }
 
 /// And how many source symbols had to be received. That many *were* received at least: how many
 /// more arrive before it is known what is there already depends on the machine.
-fn receive_what_is_missing(options: ReceiveOptions) -> (ReceiveSummary, u64) {
+fn receive_what_is_missing(options: ReceiverBuilder) -> (ReceiveReport, u64) {
     let mut kept = 0;
-    let session = ReceiveSession::open(options).unwrap();
-    let summary = session
-        .run(&Stop::new(), &mut |event| {
-            if let ReceiveEvent::Resumed { symbols, .. } = event {
-                kept = symbols;
-            }
-        })
-        .unwrap();
+    let summary = receive_until(options, |event| {
+        if let ReceiveEvent::Resumed { symbols, .. } = event {
+            kept = symbols;
+        }
+        false
+    });
     let missing = summary.progress.source_symbols - kept;
     (summary, missing)
 }
@@ -177,15 +182,16 @@ fn two_thousand_small_files_cost_no_more_than_one_of_their_size() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("tree");
     plant(&root, 2000);
-    let reach = reach(1);
-    let mut options = send_options(vec![root.clone()], &reach);
-    // At higher rates it is the making of the files that is measured, on a machine that is busy.
-    options.rate_bytes_per_second = 3_000_000;
+    let addressing = addressing(1);
+    let options = send_options(vec![root.clone()], &addressing)
+        // At higher rates it is the making of the files that is measured, on a machine that is
+        // busy.
+        .rate(Rate::bytes_per_second(3_000_000));
     let sending = Sending::start(options);
     assert_eq!(sending.manifest.objects().len(), 1, "all in one bundle");
     let into = directory.path().join("into");
-    let mut options = receive_options(&sending.ticket, &reach, &into);
-    options.simulated_loss = Some(SimulatedLoss { probability: 0.1, seed: 3 });
+    let options = receive_options(&sending.ticket, &addressing, &into)
+        .simulated_loss(Some(SimulatedLoss { probability: 0.1, seed: 3 }));
     let summary = receive(options);
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     // Until enough was heard of the bundle, and all that describes it. What comes in between that
@@ -215,17 +221,17 @@ fn small_and_large_files_of_several_trees_arrive_together() {
     fs::write(two.join("left.tmp"), "not sent").unwrap();
     let single = directory.path().join("single");
     fs::write(&single, "s").unwrap();
-    let reach = reach(2);
-    let mut options = send_options(vec![one.clone(), two.clone(), single.clone()], &reach);
-    options.filter = Filter { exclude: vec!["*.tmp".into()], ..Filter::default() };
-    // A block of 1 344 000 bytes: three million bytes are a large file.
-    options.block_symbols = 1_000;
+    let addressing = addressing(2);
+    let options = send_options(vec![one.clone(), two.clone(), single.clone()], &addressing)
+        .filter(Filter { exclude: vec!["*.tmp".into()], ..Filter::default() })
+        // A block of 1 344 000 bytes: three million bytes are a large file.
+        .block_symbols(1_000);
     let sending = Sending::start(options);
     assert_eq!(sending.manifest.objects().len(), 2);
     assert_eq!(sending.manifest.label(), "one and 2 more");
     let into = directory.path().join("into");
-    let mut options = receive_options(&sending.ticket, &reach, &into);
-    options.simulated_loss = Some(SimulatedLoss { probability: 0.3, seed: 5 });
+    let options = receive_options(&sending.ticket, &addressing, &into)
+        .simulated_loss(Some(SimulatedLoss { probability: 0.3, seed: 5 }));
     let summary = receive(options);
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert!(look(&one) == look(&into.join("one")));
@@ -250,8 +256,8 @@ fn holes_are_not_sent_and_stay_holes() {
     drop(open);
     let zeros = directory.path().join("zeros");
     fs::File::create(&zeros).unwrap().set_len(1 << 30).unwrap();
-    let reach = reach(3);
-    let sending = Sending::start(send_options(vec![file.clone(), zeros], &reach));
+    let addressing = addressing(3);
+    let sending = Sending::start(send_options(vec![file.clone(), zeros], &addressing));
     let sent: u64 = sending.manifest.transfer_length();
     assert!(sent < 2 << 20, "{sent}");
     let holes = |entry: &Entry| match entry {
@@ -262,8 +268,8 @@ fn holes_are_not_sent_and_stay_holes() {
     };
     assert_eq!(sending.manifest.entries().iter().map(holes).sum::<usize>(), 3);
     let into = directory.path().join("into");
-    let mut options = receive_options(&sending.ticket, &reach, &into);
-    options.simulated_loss = Some(SimulatedLoss { probability: 0.1, seed: 4 });
+    let options = receive_options(&sending.ticket, &addressing, &into)
+        .simulated_loss(Some(SimulatedLoss { probability: 0.1, seed: 4 }));
     let summary = receive(options);
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     let received = fs::File::open(into.join("disk.raw")).unwrap();
@@ -288,14 +294,13 @@ fn a_link_in_the_target_that_leads_outside_is_refused_before_anything_is_receive
     plant(&root, 20);
     let outside = directory.path().join("outside");
     fs::create_dir(&outside).unwrap();
-    let reach = reach(4);
-    let sending = Sending::start(send_options(vec![root], &reach));
+    let addressing = addressing(4);
+    let sending = Sending::start(send_options(vec![root], &addressing));
     for (number, place) in ["tree", "tree/d0", "tree/nothing/in"].into_iter().enumerate() {
         let into = directory.path().join(format!("into {number}"));
         fs::create_dir_all(into.join(place).parent().unwrap()).unwrap();
         symlink(&outside, into.join(place)).unwrap();
-        let mut options = receive_options(&sending.ticket, &reach, &into);
-        options.overwrite = number == 1;
+        let options = receive_options(&sending.ticket, &addressing, &into).overwrite(number == 1);
         let summary = receive(options);
         assert_eq!(summary.outcome, Outcome::Refused, "{place}");
         let error = summary.failures[0].to_string();
@@ -315,15 +320,15 @@ fn a_tree_that_is_there_already_is_refused_and_with_overwriting_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("tree");
     plant(&root, 40);
-    let reach = reach(5);
-    let sending = Sending::start(send_options(vec![root.clone()], &reach));
+    let addressing = addressing(5);
+    let sending = Sending::start(send_options(vec![root.clone()], &addressing));
     let into = directory.path().join("into");
-    let options = receive_options(&sending.ticket, &reach, &into);
+    let options = receive_options(&sending.ticket, &addressing, &into);
     assert_eq!(receive(options.clone()).outcome, Outcome::Complete);
     assert_eq!(receive(options.clone()).outcome, Outcome::Refused);
     fs::write(into.join("tree/d1/e1/file 1"), "changed").unwrap();
     fs::write(into.join("tree/mine"), "mine").unwrap();
-    let summary = receive(ReceiveOptions { overwrite: true, ..options });
+    let summary = receive(options.overwrite(true));
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(fs::read(into.join("tree/mine")).unwrap(), b"mine", "what is not sent stays");
     fs::remove_file(into.join("tree/mine")).unwrap();
@@ -375,9 +380,9 @@ fn a_commit_that_stopped_half_way_is_finished_without_receiving_anything_again()
         fs::create_dir_all(&place).unwrap();
         fs::write(place.join(format!("{number}")), noise(3_000, number as u64)).unwrap();
     }
-    let reach = reach(6);
-    let sending = Sending::start(send_options(vec![root.clone()], &reach));
-    let options = receive_options(&sending.ticket, &reach, &into);
+    let addressing = addressing(6);
+    let sending = Sending::start(send_options(vec![root.clone()], &addressing));
+    let options = receive_options(&sending.ticket, &addressing, &into);
     let summary = receive(options.clone());
     assert_eq!(summary.outcome, Outcome::Io, "{:?}", summary.failures);
     let there = look(&into.join("tree")).len();

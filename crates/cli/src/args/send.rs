@@ -1,9 +1,10 @@
 //! `fontana send`.
 
-use super::{InterfaceArgument, MemoryArgument, ProfileArgument, Talk, metadata};
+use super::{
+    InterfaceArgument, MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format,
+};
 use crate::units::{parse_duration, parse_permille, parse_rate, parse_size};
 use clap::{Args, ValueEnum, ValueHint};
-use fontana::MetadataMode;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -254,9 +255,9 @@ pub(crate) struct SendArguments {
 }
 
 impl SendArguments {
-    /// How receivers learn what is sent.
-    pub(crate) fn metadata(&self) -> MetadataMode {
-        metadata(self.flute, self.fcast)
+    /// The format of the session.
+    pub(crate) fn format(&self) -> SessionFormat {
+        session_format(self.flute, self.fcast)
     }
 }
 

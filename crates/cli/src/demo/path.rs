@@ -5,16 +5,16 @@ use super::RECEIVERS;
 use crate::args::DemoPath;
 use crate::failure::Failure;
 use fontana::net::{Interface, Interfaces, IpVersion, doctor};
-use fontana::{Outcome, Reach};
+use fontana::{Addressing, Outcome};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 /// A way that works.
 pub(super) struct Way {
     pub(super) name: &'static str,
-    pub(super) sender: Reach,
+    pub(super) sender: Addressing,
     /// Where each receiver listens.
-    pub(super) receivers: Vec<Reach>,
+    pub(super) receivers: Vec<Addressing>,
     /// Ways that do not work here.
     failed: &'static [&'static str],
 }
@@ -50,11 +50,11 @@ impl Way {
         failed: &'static [&'static str],
     ) -> std::io::Result<Self> {
         let [port] = free_ports()?;
-        let mut reach = Reach::to(SocketAddr::from((address, port)));
-        reach.interface =
+        let mut addressing = Addressing::to(SocketAddr::from((address, port)));
+        addressing.interface =
             Some(fontana::net::InterfaceSelector::Address(Ipv4Addr::LOCALHOST.into()));
-        let receivers = vec![reach.clone(); RECEIVERS.len()];
-        Ok(Self { name, sender: reach, receivers, failed })
+        let receivers = vec![addressing.clone(); RECEIVERS.len()];
+        Ok(Self { name, sender: addressing, receivers, failed })
     }
 
     /// Each receiver has a port of its own: a unicast datagram goes to one socket.
@@ -63,8 +63,8 @@ impl Way {
         let hosts = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         Ok(Self {
             name: "unicast",
-            sender: Reach { to: hosts.to_vec(), ..Reach::default() },
-            receivers: hosts.map(Reach::to).to_vec(),
+            sender: Addressing { to: hosts.to_vec(), ..Addressing::default() },
+            receivers: hosts.map(Addressing::to).to_vec(),
             failed: &["multicast", "broadcast"],
         })
     }

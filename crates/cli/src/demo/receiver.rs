@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::progress::ReceiveBar;
 use fontana::wire::Ticket;
 use fontana::{
-    Error, Outcome, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary,
-    SimulatedLoss, Stop, Verified,
+    Addressing, CancellationToken, Error, Outcome, PreparedReceiver, ReceiveEvent, ReceiveReport,
+    Receiver, SimulatedLoss, Verified,
 };
 use std::convert::Infallible;
 use std::fs::File;
@@ -63,7 +63,7 @@ pub(super) struct Stage<'a> {
     pub(super) source_symbols: u64,
     pub(super) symbols_sent: AtomicU64,
     pub(super) began: OnceLock<Instant>,
-    pub(super) stop: &'a Stop,
+    pub(super) stop: &'a CancellationToken,
 }
 
 impl Stage<'_> {
@@ -115,7 +115,7 @@ impl PartResult {
         self.lives > 1
     }
 
-    fn add(&mut self, life: &ReceiveSummary) {
+    fn add(&mut self, life: &ReceiveReport) {
         let (progress, stats) = (&life.progress, &life.progress.stats);
         self.lives += 1;
         // A life that goes on with what another one has left counts that one's packets as well.
@@ -141,13 +141,13 @@ pub(super) type Joining = Option<Sender<Infallible>>;
 /// Plays one part from joining to the end.
 pub(super) fn play(
     part: &Part,
-    reach: &Reach,
+    addressing: &Addressing,
     stage: &Stage<'_>,
     mut bar: ReceiveBar,
     joining: Joining,
 ) -> PartResult {
     let mut outcome = PartResult::default();
-    let result = try_play(part, reach, stage, &mut bar, joining, &mut outcome);
+    let result = try_play(part, addressing, stage, &mut bar, joining, &mut outcome);
     bar.end(match &result {
         Ok(()) if outcome.is_exact => "verified, equal to what was sent",
         _ => "failed",
@@ -158,17 +158,17 @@ pub(super) fn play(
 
 fn try_play(
     part: &Part,
-    reach: &Reach,
+    addressing: &Addressing,
     stage: &Stage<'_>,
     bar: &mut ReceiveBar,
     joining: Joining,
     outcome: &mut PartResult,
 ) -> Result<(), Failure> {
     let directory = stage.file.with_file_name(part.name);
-    let open = || open(part, reach, stage, &directory);
+    let open = || open(part, addressing, stage, &directory);
     if part.plan == Plan::Late {
         let half = stage.source_symbols / 2;
-        while stage.symbols_sent.load(Ordering::Relaxed) < half && !stage.stop.is_set() {
+        while stage.symbols_sent.load(Ordering::Relaxed) < half && !stage.stop.is_cancelled() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -177,7 +177,7 @@ fn try_play(
     drop(joining);
     let stop_at = (part.plan == Plan::Stopped).then_some(stage.source_symbols / 2);
     let mut life = listen(session?, stage, bar, stop_at, outcome)?;
-    if stop_at.is_some() && life.outcome == Outcome::Interrupted && !stage.stop.is_set() {
+    if stop_at.is_some() && life.outcome == Outcome::Interrupted && !stage.stop.is_cancelled() {
         bar.say("stopped; starts again in a moment");
         std::thread::sleep(PAUSE);
         life = listen(open()?, stage, bar, None, outcome)?;
@@ -195,46 +195,51 @@ fn try_play(
 
 fn open(
     part: &Part,
-    reach: &Reach,
+    addressing: &Addressing,
     stage: &Stage<'_>,
     directory: &Path,
-) -> Result<ReceiveSession, Error> {
-    ReceiveSession::open(ReceiveOptions {
-        reach: reach.clone(),
-        memory: MEMORY,
-        workers: 1,
-        timeout: Some(DEADLINE.saturating_sub(stage.elapsed())),
-        simulated_loss: (part.loss > 0.0)
-            .then_some(SimulatedLoss { probability: part.loss, seed: 1 }),
-        ..ReceiveOptions::from_ticket(&stage.ticket, directory)
-    })
+) -> Result<PreparedReceiver, Error> {
+    Receiver::from_ticket(&stage.ticket)
+        .addressing(addressing.clone())
+        .into_dir(directory)
+        .memory(MEMORY)
+        .workers(1)
+        .timeout(Some(DEADLINE.saturating_sub(stage.elapsed())))
+        .simulated_loss(
+            (part.loss > 0.0).then_some(SimulatedLoss { probability: part.loss, seed: 1 }),
+        )
+        .prepare()
 }
 
 /// One life: until it is complete, or has `stop_at` symbols.
 fn listen(
-    session: ReceiveSession,
+    session: PreparedReceiver,
     stage: &Stage<'_>,
     bar: &mut ReceiveBar,
     stop_at: Option<u64>,
     outcome: &mut PartResult,
-) -> Result<ReceiveSummary, Error> {
-    let stop = Stop::new();
-    let life = session.run(&stop, &mut |event| match event {
-        ReceiveEvent::Resumed { .. } => outcome.resumed = true,
-        ReceiveEvent::Progress(progress) => {
-            let have = progress.source_symbols.saturating_sub(progress.symbols_wanted);
-            if stage.stop.is_set() || stop_at.is_some_and(|enough| have >= enough.max(1)) {
-                stop.set();
+) -> Result<ReceiveReport, Error> {
+    let receiver = session.start()?;
+    for event in receiver.events() {
+        match event {
+            ReceiveEvent::Resumed { .. } => outcome.resumed = true,
+            ReceiveEvent::Progress(progress) => {
+                let have = progress.source_symbols.saturating_sub(progress.symbols_wanted);
+                let is_enough = stop_at.is_some_and(|enough| have >= enough.max(1));
+                if stage.stop.is_cancelled() || is_enough {
+                    receiver.stop();
+                }
+                bar.show(&progress);
             }
-            bar.show(progress);
+            _ => {}
         }
-        _ => {}
-    })?;
+    }
+    let life = receiver.join()?;
     outcome.add(&life);
     Ok(life)
 }
 
-fn why(life: &ReceiveSummary) -> Failure {
+fn why(life: &ReceiveReport) -> Failure {
     match life.failures.first() {
         Some(error) => Failure::from(&**error),
         None => {

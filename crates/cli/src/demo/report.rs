@@ -4,14 +4,14 @@ use super::receiver::{Part, PartResult, RECEIVERS};
 use crate::events::{DemoEvent, rounded, seconds, verified};
 use crate::send::PACKET_HEADER;
 use crate::units::Percent;
-use fontana::{SendSession, Verified};
+use fontana::{SessionDescription, Verified};
 use std::fmt::Write;
 
 /// Bytes on the wire that one lossless copy of the content takes, without any table of contents.
-pub(super) fn one_copy(session: &SendSession) -> u64 {
-    let symbol = session.manifest().objects().first().map_or(0, |object| object.oti.symbol_size);
+pub(super) fn one_copy(session: &SessionDescription) -> u64 {
+    let symbol = session.manifest.objects().first().map_or(0, |object| object.oti.symbol_size);
     let headers = PACKET_HEADER + fontana::net::IpVersion::V4.header_size() as u64;
-    session.source_symbols() * (u64::from(symbol) + headers)
+    session.source_symbols * (u64::from(symbol) + headers)
 }
 
 /// Bytes on the wire if each receiver got its own copy and every lost packet were sent again until

@@ -7,13 +7,13 @@ use crate::failure::Failure;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Time};
 use fontana::net::{FrameError, Interface, Interfaces};
-use fontana::{Error, Outcome, Stop};
+use fontana::{CancellationToken, Error, Outcome};
 use fontana_lab::relay::{Bottleneck, DirectionStats, Line, LossModel, Relay, RelayConfig};
 
 pub(crate) fn run(
     arguments: &LabRelayArguments,
     console: &Console,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     let interfaces = Interfaces::list()
         .map_err(|error| Failure::new(Outcome::Io, format!("list interfaces: {error}"), ""))?;
@@ -31,7 +31,7 @@ pub(crate) fn run(
     stop_on_signals(stop)?;
     console.event(&began(arguments, [a, b]));
     console.note(format_args!("relaying between {} and {} until interrupted", a.name, b.name));
-    let ended = relay.run(|| stop.is_set());
+    let ended = relay.run(|| stop.is_cancelled());
     let [there, back] = relay.stats();
     report(&a.name, &b.name, &there, console);
     report(&b.name, &a.name, &back, console);

@@ -5,14 +5,13 @@ use crate::units::{Bytes, Count};
 use fontana::net::ThreadError;
 use fontana::net::thread::spawn;
 use fontana::wire::{Printable, StreamIndex};
-use fontana::{Offer, ReceiveHandle, SessionKey};
+use fontana::{Offer, SessionKey};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 /// Asks a person which of the sessions on offer to receive.
 pub(super) struct Chooser {
-    handle: ReceiveHandle,
     offers: Vec<SessionKey>,
     lines: Receiver<String>,
 }
@@ -41,7 +40,7 @@ impl Answer {
 }
 
 impl Chooser {
-    pub(super) fn new(handle: ReceiveHandle) -> Result<Self, ThreadError> {
+    pub(super) fn new() -> Result<Self, ThreadError> {
         let (sender, lines) = channel();
         // Waits for a line for as long as the program lives; nothing else can be done with a read.
         spawn("answers", move || {
@@ -51,7 +50,7 @@ impl Chooser {
                 }
             }
         })?;
-        Ok(Self { handle, offers: Vec::new(), lines })
+        Ok(Self { offers: Vec::new(), lines })
     }
 
     /// Adds a session to the list, or says what became of one that is on it.
@@ -92,18 +91,17 @@ impl Chooser {
         }
     }
 
-    /// Looks for an answer. Breaks when the person wants no session.
-    pub(super) fn poll(&mut self, console: &Console) -> ControlFlow<()> {
+    /// Looks for an answer: the session that was chosen, if one was. Breaks when the person wants
+    /// none.
+    pub(super) fn poll(&mut self, console: &Console) -> ControlFlow<(), Option<SessionKey>> {
         let line = match self.lines.try_recv() {
             Ok(line) => line,
-            Err(TryRecvError::Empty) => return ControlFlow::Continue(()),
+            Err(TryRecvError::Empty) => return ControlFlow::Continue(None),
             Err(TryRecvError::Disconnected) => return ControlFlow::Break(()),
         };
         match Answer::of(&line, self.offers.len()) {
             Answer::Take(index) => {
-                if let Some(session) = self.offers.get(index) {
-                    self.handle.accept(*session);
-                }
+                return ControlFlow::Continue(self.offers.get(index).copied());
             }
             Answer::Quit => return ControlFlow::Break(()),
             Answer::Unclear if self.offers.is_empty() => console.note("nothing has been heard yet"),
@@ -111,7 +109,7 @@ impl Chooser {
                 console.note(format_args!("a number from 1 to {}, or q", self.offers.len()));
             }
         }
-        ControlFlow::Continue(())
+        ControlFlow::Continue(None)
     }
 }
 

@@ -1,33 +1,38 @@
 //! `recv --to`: standard output, or a device, which has to be confirmed.
 
+use super::Setup;
 use crate::args::ReceiveArguments;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::units::Bytes;
-use fontana::{Device, Error, Outcome, ReceiveOptions, ReceiveSession};
+use fontana::{CancellationToken, Device, Error, Outcome, PreparedReceiver};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// A session that goes where the arguments say.
+/// A receiver into what the arguments say, ended by `stop`.
 pub(super) fn open(
     arguments: &ReceiveArguments,
-    options: ReceiveOptions,
+    setup: Setup,
     console: &Console,
-) -> Result<ReceiveSession, Failure> {
-    match arguments.to.as_deref() {
-        None => Ok(ReceiveSession::open(options)?),
-        Some(path) if path == Path::new("-") => standard_output(options),
+    stop: &CancellationToken,
+) -> Result<PreparedReceiver, Failure> {
+    let receiver = setup.receiver.cancellation_token(stop);
+    Ok(match arguments.to.as_deref() {
+        None => receiver.prepare()?,
+        Some(path) if path == Path::new("-") => {
+            receiver.into_pipe(standard_output()?, setup.directory).prepare()?
+        }
         Some(path) => {
             let device = Device::open(path, arguments.overwrite).map_err(Error::from)?;
             confirm(&device, arguments.yes, console)?;
-            Ok(ReceiveSession::open_device(options, device)?)
+            receiver.into_device(device, setup.directory).prepare()?
         }
-    }
+    })
 }
 
-fn standard_output(options: ReceiveOptions) -> Result<ReceiveSession, Failure> {
+fn standard_output() -> Result<File, Failure> {
     if io::stdout().is_terminal() {
         let hint = "pipe it into a program: fontana recv --to - | tar x\nor into a file: > FILE";
         return Err(Failure::new(Outcome::Usage, "standard output is this terminal", hint));
@@ -37,7 +42,7 @@ fn standard_output(options: ReceiveOptions) -> Result<ReceiveSession, Failure> {
         .as_fd()
         .try_clone_to_owned()
         .map_err(|error| Failure::new(Outcome::Io, format!("standard output: {error}"), ""))?;
-    Ok(ReceiveSession::open_writer(options, File::from(output))?)
+    Ok(File::from(output))
 }
 
 /// Asks before a device loses what is on it. A file that may be overwritten was named so.

@@ -1,10 +1,10 @@
 //! Why a reception did not succeed, and what to do about it, in words.
 
-use crate::args::ReceiveArguments;
+use crate::args::{ReceiveArguments, SessionFormat};
 use crate::failure::Failure;
 use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
-use fontana::{Error, MetadataMode, Outcome, ReceiveSummary, Rejection, Verified};
+use fontana::{Error, Outcome, ReceiveReport, Rejection, Verified};
 use std::net::SocketAddr;
 
 /// What the words depend on besides the outcome.
@@ -14,7 +14,7 @@ pub(super) struct Circumstances {
     pub(super) group: SocketAddr,
     pub(super) is_group: bool,
     pub(super) max_size: u64,
-    pub(super) metadata: MetadataMode,
+    pub(super) format: SessionFormat,
     /// Sessions were on offer.
     pub(super) offered: bool,
 }
@@ -54,13 +54,13 @@ impl Circumstances {
             is_group: group.ip().is_multicast(),
             group,
             max_size: arguments.max_size,
-            metadata: arguments.metadata(),
+            format: arguments.format(),
             offered,
         }
     }
 
     /// Why nothing was completed when no single error says so.
-    pub(super) fn explain(&self, summary: &ReceiveSummary) -> Failure {
+    pub(super) fn explain(&self, summary: &ReceiveReport) -> Failure {
         let (message, hint) = match summary.outcome {
             Outcome::Authentication => self.authentication(summary),
             Outcome::Refused => (
@@ -85,7 +85,7 @@ impl Circumstances {
     }
 
     /// What the next run can build on.
-    fn going_on(&self, summary: &ReceiveSummary) -> String {
+    fn going_on(&self, summary: &ReceiveReport) -> String {
         if let Some(delivery) = summary.delivery {
             let bytes = Bytes(delivery.bytes);
             return format!(
@@ -101,7 +101,7 @@ impl Circumstances {
         .to_owned()
     }
 
-    fn where_it_stood(&self, how: &str, summary: &ReceiveSummary) -> String {
+    fn where_it_stood(&self, how: &str, summary: &ReceiveReport) -> String {
         let progress = &summary.progress;
         let after = Time(progress.elapsed);
         if summary.verified.is_none() {
@@ -116,7 +116,7 @@ impl Circumstances {
         )
     }
 
-    fn authentication(&self, summary: &ReceiveSummary) -> (String, String) {
+    fn authentication(&self, summary: &ReceiveReport) -> (String, String) {
         let heard = Count(summary.progress.stats.foreign, "packet");
         let was = |reason| summary.rejections.iter().any(|(_, other)| *other == reason);
         if was(Rejection::WrongKey) {
@@ -143,7 +143,7 @@ impl Circumstances {
         (message, format!("{heard} arrived; ask the publisher for a new one"))
     }
 
-    fn nothing_heard(&self, summary: &ReceiveSummary) -> (String, String) {
+    fn nothing_heard(&self, summary: &ReceiveReport) -> (String, String) {
         let Self { place, group, .. } = self;
         let stats = &summary.progress.stats;
         let after = Time(whole_seconds(summary.progress.elapsed));
@@ -172,12 +172,12 @@ impl Circumstances {
             return (message, "choose sooner, or take the first one: fontana recv -y".into());
         }
         let heard = Count(stats.session_packets, "packet");
-        let other_kind = match self.metadata {
-            MetadataMode::Manifest => {
+        let other_kind = match self.format {
+            SessionFormat::Fontana => {
                 "with --flute or --fcast if the sender is plain FLUTE or FCAST"
             }
-            MetadataMode::Flute => "without --flute if the sender is not plain FLUTE",
-            MetadataMode::Fcast => "without --fcast if the sender is not FCAST",
+            SessionFormat::Flute => "without --flute if the sender is not plain FLUTE",
+            SessionFormat::Fcast => "without --fcast if the sender is not FCAST",
         };
         let hint = format!("{heard}{malformed} arrived; wait longer, or receive {other_kind}");
         (format!("no table of contents heard on {place} for {after}"), hint)

@@ -1,7 +1,7 @@
 //! `fontana recv --watch`: one version after the other.
 
 use super::explain::Circumstances;
-use super::{Watch, begin};
+use super::{Setup, Watch, begin};
 use crate::args::ReceiveArguments;
 use crate::console::Console;
 use crate::events::{ReceiveEvent as Line, rounded, seconds};
@@ -10,25 +10,22 @@ use crate::failure::Failure;
 use crate::hook::{Described, Hook};
 use crate::progress::OncePerSecond;
 use crate::signal::stop_on_signals;
-use fontana::{Ended, Outcome, ReceiveOptions, ReceiveSummary, ReceiveWatch, Stop, WatchEvent};
+use fontana::{CancellationToken, Ended, FollowEvent, Follower, Outcome, ReceiveReport};
 use std::collections::BTreeSet;
 
 pub(super) fn run(
     arguments: &ReceiveArguments,
-    mut receive: ReceiveOptions,
+    setup: Setup,
     console: &Console,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    if receive.expectation.manifest.take().is_some() {
-        // The ticket of one version: its number follows from its content.
-        receive.expectation.tsi = None;
-    }
-    let address = receive.reach.address();
-    let silence = receive.give_up_after_silence.filter(|_| arguments.silence.is_some());
-    let mut options = ReceiveWatch::new(receive);
-    options.receive.give_up_after_silence = silence;
-    options.look_every = arguments.look_every;
-    options.count = arguments.count;
+    let address = setup.address;
+    let follower = Follower::builder(setup.receiver.cancellation_token(stop))
+        .give_up_after_silence(arguments.silence.filter(|silence| !silence.is_zero()))
+        .look_every(arguments.look_every)
+        .count(arguments.count)
+        // What the hook is run for stays as it is until the hook has ended.
+        .wait_after_version(true);
     stop_on_signals(stop)?;
     let mut place = None;
     let mut watch = Watch {
@@ -47,23 +44,32 @@ pub(super) fn run(
     };
     // What the hook made of the last version that was taken.
     let mut content = Outcome::Complete;
-    let summary = fontana::watch(&options, stop, &mut |event| match event {
-        WatchEvent::Joined(session) => {
-            place.get_or_insert_with(|| begin(session, arguments, address, console));
-            // Sessions' clocks begin anew.
-            watch.gate = OncePerSecond::default();
+    let follower = follower.start()?;
+    for event in follower.events() {
+        match event {
+            FollowEvent::Joined { interface, buffer_shortfall } => {
+                let shortfall = buffer_shortfall.as_ref();
+                place.get_or_insert_with(|| {
+                    begin(&interface, shortfall, arguments, address, console)
+                });
+                // Sessions' clocks begin again.
+                watch.gate = OncePerSecond::default();
+            }
+            FollowEvent::Receiving(event) => _ = watch.observe(&event),
+            FollowEvent::Taken(report) => {
+                watch.taken(&report);
+                content = watch.run_hook(&report);
+                follower.proceed();
+            }
+            FollowEvent::GivenUp(report) => watch.given_up(&report),
+            FollowEvent::Waiting => {
+                console.event(&Line::Waiting {});
+                console.note("nothing newer is being sent; looking again from time to time");
+            }
+            _ => {}
         }
-        WatchEvent::Receiving(event) => watch.observe(&event),
-        WatchEvent::Taken(summary) => {
-            watch.taken(summary);
-            content = watch.run_hook(summary);
-        }
-        WatchEvent::GivenUp(summary) => watch.given_up(summary),
-        WatchEvent::Waiting => {
-            console.event(&Line::Waiting {});
-            console.note("nothing newer is being sent; looking again from time to time");
-        }
-    });
+    }
+    let summary = follower.join();
     watch.clear();
     let summary = summary?;
     let last = &summary.last;
@@ -91,7 +97,7 @@ impl Watch<'_> {
         self.offers_told = 0;
     }
 
-    fn taken(&mut self, summary: &ReceiveSummary) {
+    fn taken(&mut self, summary: &ReceiveReport) {
         let files = self.files;
         self.clear();
         if let Some((hash, version)) = summary.manifest {
@@ -107,7 +113,7 @@ impl Watch<'_> {
         }
     }
 
-    fn given_up(&mut self, summary: &ReceiveSummary) {
+    fn given_up(&mut self, summary: &ReceiveReport) {
         for error in &summary.failures {
             self.tell(&Failure::from(&**error));
         }

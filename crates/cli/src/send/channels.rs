@@ -4,12 +4,12 @@ use crate::address;
 use crate::args::{CongestionScheme, SendArguments};
 use crate::failure::Failure;
 use fontana::wire::{ChannelGroups, MAX_CHANNELS};
-use fontana::{Layering, LayeringScheme, Outcome, Reach};
+use fontana::{Addressing, Layering, LayeringScheme, Outcome};
 use std::collections::BTreeSet;
 
 /// What `--to` and `--channels` mean: one group and those after it, or a list of groups; a
 /// broadcast address; or hosts.
-pub(super) fn reach(arguments: &SendArguments) -> Result<Reach, Failure> {
+pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failure> {
     let usage = |message: &str, hint: &str| {
         Err(Failure::new(Outcome::Usage, message.to_owned(), hint.to_owned()))
     };
@@ -21,10 +21,10 @@ pub(super) fn reach(arguments: &SendArguments) -> Result<Reach, Failure> {
             "name groups only, for the channels of one session, or only hosts: each host gets its own copy",
         );
     }
-    let reach = Reach {
+    let addressing = Addressing {
         interface: arguments.interface.interface.clone(),
         hop_limit: arguments.ttl,
-        ..Reach::default()
+        ..Addressing::default()
     };
     let listed = arguments.layers.len().max(1);
     let count = match (arguments.channels, u8::try_from(listed)) {
@@ -33,7 +33,7 @@ pub(super) fn reach(arguments: &SendArguments) -> Result<Reach, Failure> {
         _ => return usage("a session has at most 64 channels", "list fewer layers"),
     };
     let Some((first, others)) = to.split_first().filter(|_| groups > 1) else {
-        return Ok(Reach { to, channels: ChannelGroups::Consecutive(count), ..reach });
+        return Ok(Addressing { to, channels: ChannelGroups::Consecutive(count), ..addressing });
     };
     if groups > usize::from(MAX_CHANNELS) {
         return usage("a session has at most 64 channels", "list fewer groups");
@@ -49,7 +49,7 @@ pub(super) fn reach(arguments: &SendArguments) -> Result<Reach, Failure> {
         return usage("a group of --to appears twice", "each channel needs its own");
     }
     let channels = ChannelGroups::Listed(others.iter().map(|to| to.ip()).collect());
-    Ok(Reach { to: vec![*first], channels, ..reach })
+    Ok(Addressing { to: vec![*first], channels, ..addressing })
 }
 
 /// What `--layered`, `--layers` and `--congestion-control` mean.

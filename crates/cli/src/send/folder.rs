@@ -1,82 +1,76 @@
 //! `fontana send --watch`: directories as they change.
 
-use super::{MtuWarning, Outline, Watch};
+use super::{Outline, Watch};
 use crate::args::SendArguments;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
-use fontana::{
-    Error, FolderEvent, Outcome, SendFolder, SendOptions, SetupError, Stop, lasting_ticket,
-    send_folder,
-};
+use fontana::{CancellationToken, Outcome, PublishEvent, Publisher, SenderBuilder};
 use std::time::Instant;
 
 pub(super) fn run(
     arguments: &SendArguments,
-    send: SendOptions,
+    sender: SenderBuilder,
     outline: &Outline,
     console: &Console,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    if send.signer.is_none() {
-        return Err(Error::from(SetupError::NoSigner).into());
-    }
-    let options =
-        SendFolder { settle: arguments.settle, poll: arguments.poll, ..SendFolder::new(send) };
+    let publisher = Publisher::builder(sender).settle(arguments.settle).poll(arguments.poll);
     stop_on_signals(stop)?;
     let started = Instant::now();
     let (mut watch, mut source_symbols, mut announced) = (None::<Watch<'_>>, 0, false);
     let mut time_is_up = false;
-    let summary = send_folder(&options, stop, &mut |event| {
+    let publisher = publisher.start()?;
+    for event in publisher.events() {
         match event {
-            FolderEvent::Polling { reason, every } => {
+            PublishEvent::Polling { reason, every } => {
                 let message = format!("the system does not tell of changes: {reason}");
                 let hint = format!("they are looked for every {} s", every.as_secs());
                 console.warning(&message, &hint);
             }
-            FolderEvent::Version(session) => {
-                let ticket = lasting_ticket(session);
+            PublishEvent::Version(session) => {
+                let ticket = session.lasting_ticket();
                 if announced && !console.is_json() {
-                    let files = super::listing::counts(session.manifest());
+                    let files = super::listing::counts(&session.manifest);
                     console.note(format_args!("a new version: {files}"));
                 } else {
-                    outline.announce(session, &ticket, arguments, console);
+                    outline.announce(&session, &ticket, arguments, console);
                 }
                 announced = true;
-                source_symbols = session.source_symbols();
+                source_symbols = session.source_symbols;
                 watch = Some(Watch {
                     console,
                     stop,
                     duration: None,
-                    copies: outline.reach.to.len() as u64,
-                    objects: session.manifest().objects().len(),
+                    copies: outline.addressing.to.len() as u64,
+                    objects: session.manifest.objects().len(),
                     bar: SendBar::new(console, None),
                     gate: OncePerSecond::default(),
                     failures_told: 0,
-                    mtu_warning: MtuWarning::default(),
                     time_is_up: false,
                 });
             }
-            FolderEvent::Progress(progress) => {
+            PublishEvent::Sending(event) => {
                 if let Some(watch) = &mut watch {
-                    watch.observe(progress);
+                    watch.observe(&event);
                 }
             }
-            FolderEvent::Ended(sent) => {
+            PublishEvent::Ended(sent) => {
                 if let Some(watch) = watch.take() {
                     watch.bar.clear();
-                    watch.conclude(sent, source_symbols);
+                    watch.conclude(&sent, source_symbols);
                 }
             }
-            FolderEvent::Failed(error) => console.failure(&Failure::from(error)),
+            PublishEvent::Failed(error) => console.failure(&Failure::from(&*error)),
+            _ => {}
         }
         if arguments.duration.is_some_and(|duration| started.elapsed() >= duration) {
             time_is_up = true;
-            stop.set();
+            stop.cancel();
         }
-    })?;
-    Ok(match summary.outcome {
+    }
+    Ok(match publisher.join()?.outcome {
         Outcome::Interrupted if time_is_up => Outcome::Complete,
         other => other,
     })

@@ -1,9 +1,9 @@
 //! What is sent, for people: counts, and a list for `--dry-run`.
 
+use crate::args::SessionFormat;
 use crate::console::Console;
 use crate::events::Named;
 use crate::units::{Bytes, Count};
-use fontana::MetadataMode;
 use fontana::wire::{Entry, Manifest, Printable};
 use serde::Serialize;
 
@@ -69,9 +69,9 @@ pub(crate) fn show<E: Serialize>(
 }
 
 /// What receivers will not see; told where somebody might expect it.
-pub(super) fn not_kept(manifest: &Manifest, mode: MetadataMode) -> Option<&'static str> {
+pub(super) fn not_kept(manifest: &Manifest, mode: SessionFormat) -> Option<&'static str> {
     let is_below = |entry: &Entry| entry.path().components().nth(1).is_some();
-    let is_plain = mode != MetadataMode::Manifest;
+    let is_plain = mode != SessionFormat::Fontana;
     if is_plain && manifest.entries().iter().any(is_below) {
         Some("directories, links, modes and times are not kept: other programs get the files only")
     } else if directories(manifest) > 0 {

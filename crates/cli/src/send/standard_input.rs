@@ -4,7 +4,7 @@ use crate::args::SendArguments;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::units::Bytes;
-use fontana::{Outcome, SendOptions, StdinCopy};
+use fontana::{Outcome, StdinCopy};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -51,15 +51,9 @@ pub(super) fn of(arguments: &SendArguments) -> Result<Input, Failure> {
     })
 }
 
-/// Reads standard input to its end, and sets the options to send the result.
-pub(super) fn copy(
-    directory: PathBuf,
-    options: &mut SendOptions,
-    console: &Console,
-) -> Result<StdinCopy, Failure> {
+/// Reads standard input to its end.
+pub(super) fn copy(directory: PathBuf, console: &Console) -> Result<StdinCopy, Failure> {
     let copy = StdinCopy::read(&mut io::stdin().lock(), directory)?;
     console.note(format_args!("read {} from standard input", Bytes(copy.length())));
-    options.files = vec![copy.path()];
-    options.name.get_or_insert_with(|| NAME.into());
     Ok(copy)
 }

@@ -1,6 +1,6 @@
 //! `fontana send -` without `--spool`: a stream, sent while it is made.
 
-use super::{Outline, standard_input};
+use super::{Outline, Plan, memory, standard_input, warn_of_mtu};
 use crate::args::{Fec, ProfileArgument, SendArguments};
 use crate::console::Console;
 use crate::events::{SendEvent, Sent, seconds, verdict};
@@ -9,54 +9,56 @@ use crate::failure::Failure;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Rate, Time};
-use fontana::wire::{Printable, PublicKey, Ticket};
-use fontana::{
-    Outcome, SendOptions, SendProgress, SendSummary, Stop, StreamOptions, StreamSession,
-};
+use fontana::wire::{Printable, PublicKey, Ticket, Tsi};
+use fontana::{CancellationToken, Outcome, SendEvent as Event, SendReport, StreamSender};
 use std::io;
 
 /// Sends standard input as it comes.
 pub(super) fn run(
     arguments: &SendArguments,
-    options: SendOptions,
+    plan: Plan,
+    name: Option<Vec<u8>>,
     console: &Console,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     refuse_what_needs_the_end(arguments)?;
-    let outline = Outline::of(arguments, &options)?;
-    let copies = outline.reach.to.len() as u64;
-    let name = options.name.unwrap_or_else(|| standard_input::NAME.into());
-    let session = StreamSession::prepare(StreamOptions {
-        reach: options.reach,
-        rate_bytes_per_second: options.rate_bytes_per_second,
-        controlled_network: options.controlled_network,
-        tsi: options.tsi,
-        block_symbols: options.block_symbols,
-        symbol_size: options.symbol_size,
-        repair_permille: arguments.repair,
-        announce: arguments.wait.unwrap_or_default(),
-        signer: options.signer,
-        memory: options.memory,
-        ..StreamOptions::new(name.clone())
-    })?;
-    announce(&outline, session.ticket(), arguments, &name, console);
+    let outline = Outline::of(arguments, &plan.addressing)?;
+    let copies = outline.addressing.to.len() as u64;
+    let name = name.unwrap_or_else(|| standard_input::NAME.into());
+    let prepared = StreamSender::builder(name.clone())
+        .addressing(plan.addressing)
+        .rate(fontana::Rate::bits_per_second(arguments.rate))
+        .controlled_network(arguments.controlled_network)
+        .tsi(arguments.tsi.map(Tsi))
+        .block_symbols(arguments.block_symbols)
+        .symbol_size(arguments.symbol_size)
+        .repair_permille(arguments.repair)
+        .announce(arguments.wait.unwrap_or_default())
+        .signer(plan.format.signer)
+        .memory(memory(arguments))
+        .cancellation_token(stop)
+        .prepare()?;
+    announce(&outline, prepared.ticket(), arguments, &name, console);
     stop_on_signals(stop)?;
     let mut bar = SendBar::new(console, None);
     let mut gate = OncePerSecond::default();
-    let (mut told, mut mtu_warning) = (0, super::MtuWarning::default());
-    let summary = session.run(io::stdin(), stop, &mut |progress: &SendProgress<'_>| {
-        for error in progress.failures.iter().skip(told) {
-            console.failure(&Failure::from(&**error));
+    let sender = prepared.start(io::stdin())?;
+    for event in sender.events() {
+        match event {
+            Event::Failed(error) => console.failure(&Failure::from(&*error)),
+            Event::MtuDropped(drop) => warn_of_mtu(&drop, console),
+            Event::Progress(progress) => {
+                if gate.passes(progress.elapsed) {
+                    console.event(&SendEvent::progress(&progress, copies));
+                }
+                bar.show(&progress);
+            }
+            _ => {}
         }
-        told = progress.failures.len();
-        mtu_warning.observe(progress, console);
-        if gate.passes(progress.elapsed) {
-            console.event(&SendEvent::progress(progress, copies));
-        }
-        bar.show(progress);
-    });
+    }
+    let report = sender.join();
     bar.clear();
-    Ok(conclude(&summary?, copies, console))
+    Ok(conclude(&report?, copies, console))
 }
 
 /// Options for what is there as a whole before it is sent.
@@ -92,7 +94,7 @@ fn announce(
     name: &[u8],
     console: &Console,
 ) {
-    let to: Vec<_> = outline.reach.to.iter().map(ToString::to_string).collect();
+    let to: Vec<_> = outline.addressing.to.iter().map(ToString::to_string).collect();
     let tickets: Vec<_> = outline.tickets(ticket).iter().map(Ticket::to_string).collect();
     let wait = arguments.wait.unwrap_or_default();
     console.event(&SendEvent::Stream {
@@ -123,7 +125,7 @@ fn announce(
     }
 }
 
-fn conclude(summary: &SendSummary, copies: u64, console: &Console) -> Outcome {
+fn conclude(summary: &SendReport, copies: u64, console: &Console) -> Outcome {
     let sent = Sent::new(&summary.stats, summary.lost, copies);
     console.say_or_note(
         summary.outcome == Outcome::Interrupted,

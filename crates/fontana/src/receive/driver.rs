@@ -2,23 +2,23 @@
 //! decode, and one brings files to their names.
 
 use super::delivery::{DeliveryReport, OrderedDelivery};
-use super::event::{ReceiveEvent, ReceiveProgress};
-use super::handle::{Command, ReceiveHandle};
+use super::handle::{Command, Commands};
 use super::into::ReceiveInto;
 use super::object::{OpenObject, OpenedObject};
 use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
 use super::outcome::{Over, Results};
 use super::staging_root::StagingRoot;
-use super::summary::ReceiveSummary;
 use super::target::{Target, TargetReport, TargetSetup};
 use super::threads::{Reports, Threads, WorkerShare, report_channels};
 use super::worker::{Attempt, WorkerJob, WorkerReport};
+use crate::addressing::Listening;
+use crate::cancellation::CancellationToken;
 use crate::error::Error;
-use crate::reach::Listening;
+use crate::event::{ReceiveEvent, ReceiveProgress};
+use crate::kept_mark::KeptMark;
+use crate::report::ReceiveReport;
 use crate::resume::known_manifest;
-use crate::stop::Stop;
 use crate::versions::Versions;
-use crate::watch::kept_mark::KeptMark;
 use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
 use fontana_fec::Sbn;
 use fontana_net::rx_thread::LocalLoss;
@@ -56,7 +56,7 @@ pub(super) struct Reception {
     pub(super) selection: Selection,
     /// What the directory remembers of the publisher.
     pub(super) mark: Option<KeptMark>,
-    pub(super) handle: ReceiveHandle,
+    pub(super) handle: Commands,
     pub(super) commands: ChannelReceiver<Command>,
     pub(super) into: ReceiveInto,
 }
@@ -64,9 +64,9 @@ pub(super) struct Reception {
 /// Receives until the reception is over.
 pub(super) fn run(
     reception: Reception,
-    stop: &Stop,
-    observe: &mut dyn FnMut(ReceiveEvent<'_>),
-) -> Result<ReceiveSummary, Error> {
+    stop: &CancellationToken,
+    observe: &mut dyn FnMut(ReceiveEvent),
+) -> Result<ReceiveReport, Error> {
     let (shares, limits) = (reception.options.shares(), reception.options.limits());
     let Reception {
         options,
@@ -86,7 +86,7 @@ pub(super) fn run(
             .map_err(Error::system("start the receive thread"))?;
 
     let (senders, reports) = report_channels();
-    let abandoned = Stop::new();
+    let abandoned = CancellationToken::new();
     let staging = StagingOptions { overwrite: options.overwrite, ..StagingOptions::default() };
     let root = StagingRoot { directory, options: staging };
     let mut target = Target::new(TargetSetup {
@@ -122,7 +122,7 @@ pub(super) fn run(
             observe,
         };
         let over = driver.run(stop, &rx, &reports, &commands, &options);
-        abandoned.set();
+        abandoned.cancel();
         // Until now the channel of commands must not be closed.
         drop(handle);
         over.map(|over| driver.summary(over))
@@ -159,7 +159,7 @@ fn receiver(
         },
         Subscription::Declared(SubscriptionLimits {
             // Those that the ticket has groups for.
-            max_channels: options.max_channels.min(options.reach.channels.count()),
+            max_channels: options.max_channels.min(options.addressing.channels.count()),
             max_bytes_per_second: options.max_rate_bytes_per_second.unwrap_or(u64::MAX),
             ..SubscriptionLimits::default()
         }),
@@ -187,7 +187,7 @@ struct Driver<'a, 'b> {
     losing: Option<Losing>,
     delivery: OrderedDelivery,
     outcome: Results,
-    observe: &'a mut (dyn FnMut(ReceiveEvent<'_>) + 'b),
+    observe: &'a mut (dyn FnMut(ReceiveEvent) + 'b),
 }
 
 /// The datagrams that are lost on purpose.
@@ -223,7 +223,7 @@ impl Losing {
 impl Driver<'_, '_> {
     fn run(
         &mut self,
-        stop: &Stop,
+        stop: &CancellationToken,
         rx: &ReceiveThread,
         reports: &Reports,
         commands: &ChannelReceiver<Command>,
@@ -239,7 +239,7 @@ impl Driver<'_, '_> {
             if elapsed >= last_observed + OBSERVE_EVERY {
                 last_observed = elapsed;
                 let progress = self.progress();
-                (self.observe)(ReceiveEvent::Progress(&progress));
+                (self.observe)(ReceiveEvent::Progress(progress));
             }
             let heard = self.receiver.stats().session_packets;
             if heard != last_heard.0 {
@@ -251,7 +251,7 @@ impl Driver<'_, '_> {
             });
             let over = if let Some(over) = self.outcome.over {
                 Some(over)
-            } else if stop.is_set() {
+            } else if stop.is_cancelled() {
                 Some(Over::Interrupted)
             } else if silent || options.timeout.is_some_and(|timeout| elapsed >= timeout) {
                 Some(Over::TimeUp)
@@ -262,7 +262,7 @@ impl Driver<'_, '_> {
             };
             if let Some(over) = over {
                 let progress = self.progress();
-                (self.observe)(ReceiveEvent::Progress(&progress));
+                (self.observe)(ReceiveEvent::Progress(progress));
                 return Ok(over);
             }
             let due = self.receiver.poll_timeout();
@@ -345,7 +345,7 @@ impl Driver<'_, '_> {
             Ok(()) => _ = self.joined.insert(channel),
             Err(error) if channel == 0 => return Err(error),
             Err(error) if self.refused.insert(channel) => {
-                (self.observe)(ReceiveEvent::ChannelRefused { channel, error: &error });
+                (self.observe)(ReceiveEvent::ChannelRefused { channel, error: Arc::new(error) });
             }
             _ => {}
         }
@@ -426,7 +426,6 @@ impl Driver<'_, '_> {
                 return (self.observe)(ReceiveEvent::Compared { bytes, of });
             }
             TargetReport::Found { toi, name, bytes } => {
-                let name = name.as_str();
                 return (self.observe)(ReceiveEvent::FileFound { toi, name, bytes });
             }
             TargetReport::Opened { scope, opened } => {
@@ -499,7 +498,7 @@ impl Driver<'_, '_> {
         }
     }
 
-    fn summary(self, over: Over) -> ReceiveSummary {
+    fn summary(self, over: Over) -> ReceiveReport {
         let progress = self.progress();
         self.outcome.summary(over, progress, self.delivery.end())
     }

@@ -8,22 +8,20 @@ pub(super) enum Command {
     Accept(SessionKey),
 }
 
-/// A handle to a running session, for other threads.
+/// Gives commands to a running session, from other threads.
 #[derive(Clone, Debug)]
-pub struct ReceiveHandle {
-    commands: Sender<Command>,
-}
+pub(crate) struct Commands(Sender<Command>);
 
-/// The handle of a session, and the commands that arrive by it.
-pub(super) fn command_channel() -> (ReceiveHandle, Receiver<Command>) {
+/// Both ends of a session's commands.
+pub(super) fn command_channel() -> (Commands, Receiver<Command>) {
     let (commands, receiver) = unbounded();
-    (ReceiveHandle { commands }, receiver)
+    (Commands(commands), receiver)
 }
 
-impl ReceiveHandle {
+impl Commands {
     /// Accepts a session that was offered.
-    pub fn accept(&self, session: SessionKey) {
+    pub(crate) fn accept(&self, session: SessionKey) {
         // A session that has ended accepts nothing.
-        let _ = self.commands.send(Command::Accept(session));
+        let _ = self.0.send(Command::Accept(session));
     }
 }

@@ -1,6 +1,6 @@
 //! Objects that received symbols are written to.
 
-use super::event::ReceivedPart;
+use crate::event::ReceivedPart;
 use fontana_fec::ObjectLayout;
 use fontana_proto::{Saved, repair_slots};
 use fontana_store::{Extents, Note, StagedObject, Staging, StagingError};

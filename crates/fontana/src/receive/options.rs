@@ -1,13 +1,13 @@
 //! What to receive, where to, and within which limits.
 
+use crate::addressing::Addressing;
 use crate::memory;
 use crate::memory::ReceiverMemory;
-use crate::reach::Reach;
+
 use crate::versions::Versions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
-use fontana_wire::{MAX_CHANNELS, ManifestLimits, Ticket};
-use std::net::SocketAddr;
+use fontana_wire::{MAX_CHANNELS, ManifestLimits};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,53 +23,53 @@ pub struct SimulatedLoss {
 
 /// What to receive, and where to. Every option has a safe default.
 #[derive(Clone, Debug)]
-pub struct ReceiveOptions {
+pub(crate) struct ReceiveOptions {
     /// Where to listen: at the first address. Without a ticket, its channels are the only ones that
     /// a session of several channels may have.
-    pub reach: Reach,
+    pub(crate) addressing: Addressing,
     /// Which session.
-    pub expectation: Expectation,
+    pub(crate) expectation: Expectation,
     /// Whether to take the first session that meets the expectation, or to ask.
-    pub acceptance: Acceptance,
+    pub(crate) acceptance: Acceptance,
     /// Which versions of a publisher, where the expectation names one.
-    pub versions: Versions,
+    pub(crate) versions: Versions,
     /// Which kind of session to receive. The files of plain FLUTE (RFC 6726) and FCAST (RFC 6968)
     /// sessions are not authenticated.
-    pub metadata: MetadataMode,
+    pub(crate) metadata: MetadataMode,
     /// Where files go.
-    pub directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// Replace files that exist.
-    pub overwrite: bool,
+    pub(crate) overwrite: bool,
     /// Do not receive again what the files in the directory hold: found by hashing them block by
     /// block. Files that are the same stay as they are, but for mode and time; of others, only
     /// blocks that differ are received. Only with a manifest.
-    pub skip_existing: bool,
+    pub(crate) skip_existing: bool,
     /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to
     /// the top of what is sent; none: everything. Only with a manifest.
-    pub only: Vec<String>,
+    pub(crate) only: Vec<String>,
     /// Most channels of a session that are joined at a time.
-    pub max_channels: u8,
+    pub(crate) max_channels: u8,
     /// Most bytes per second that are joined, IP and UDP headers included, by the rates of layers
     /// that the session declares. A session whose slowest layer is faster is refused.
-    pub max_rate_bytes_per_second: Option<u64>,
+    pub(crate) max_rate_bytes_per_second: Option<u64>,
     /// When to decode.
-    pub policy: DecodePolicy,
+    pub(crate) policy: DecodePolicy,
     /// Memory to use, in bytes, whatever the size of the files.
-    pub memory: usize,
+    pub(crate) memory: usize,
     /// Threads that decode and write.
-    pub workers: usize,
+    pub(crate) workers: usize,
     /// Bytes of kernel receive buffer to ask for.
-    pub receive_buffer: usize,
+    pub(crate) receive_buffer: usize,
     /// Most bytes to accept in one session.
-    pub max_bytes: u64,
+    pub(crate) max_bytes: u64,
     /// Give up if the reception is not complete after this time.
-    pub timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// Give up after receiving nothing of the session for this time.
-    pub give_up_after_silence: Option<Duration>,
+    pub(crate) give_up_after_silence: Option<Duration>,
     /// Bytes of a stream that may wait for its consumer on the disk, those being received included.
-    pub window: u64,
+    pub(crate) window: u64,
     /// Drop datagrams on purpose.
-    pub simulated_loss: Option<SimulatedLoss>,
+    pub(crate) simulated_loss: Option<SimulatedLoss>,
 }
 
 /// Time after which silence is reported, and the groups are joined again.
@@ -78,9 +78,9 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 impl ReceiveOptions {
     /// Receives into `directory` with the defaults: the default group, any session, the first one
     /// that comes.
-    pub fn new(directory: impl Into<PathBuf>) -> Self {
+    pub(crate) fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
-            reach: Reach::default(),
+            addressing: Addressing::default(),
             expectation: Expectation::default(),
             acceptance: Acceptance::Automatic,
             versions: Versions::default(),
@@ -95,29 +95,11 @@ impl ReceiveOptions {
             memory: memory::DEFAULT_MEMORY,
             workers: crate::system::default_workers(),
             receive_buffer: DEFAULT_RECEIVE_BUFFER,
-            max_bytes: 1 << 45,
+            max_bytes: u64::MAX,
             timeout: None,
-            give_up_after_silence: Some(Duration::from_secs(60)),
+            give_up_after_silence: None,
             window: ReceiverLimits::default().max_stream_window_bytes,
             simulated_loss: None,
-        }
-    }
-
-    /// Receives what a ticket says into `directory`.
-    pub fn from_ticket(ticket: &Ticket, directory: impl Into<PathBuf>) -> Self {
-        Self {
-            reach: Reach {
-                channels: ticket.channels.clone(),
-                ..Reach::to(SocketAddr::new(ticket.group, ticket.port))
-            },
-            expectation: Expectation {
-                tsi: Some(ticket.tsi),
-                sources: ticket.sources.clone(),
-                manifest: ticket.manifest,
-                publisher: ticket.key,
-                newer_than: None,
-            },
-            ..Self::new(directory)
         }
     }
 

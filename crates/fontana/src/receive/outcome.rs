@@ -1,11 +1,11 @@
 //! How a reception ends: what was received, what failed, and the outcome that follows.
 
-use super::event::{ObjectReport, ReceiveProgress};
-use super::summary::{Delivery, Ended, ReceiveSummary};
 use crate::error::{Error, TransferError};
+use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
+use crate::report::{Delivery, Ended, ReceiveReport};
 use fontana_proto::{Rejection, Scope, SessionKey, StreamBreak, Verified};
-use fontana_wire::Hash;
+use fontana_wire::{Hash, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,13 +42,19 @@ pub(super) struct Results {
 }
 
 impl Results {
+    /// Why an object failed: its own failure, or the session's.
+    pub(super) fn failure(&self, toi: Toi) -> Option<Arc<Error>> {
+        let of = |scope| self.failures.get(&scope);
+        of(Scope::Object(toi)).or_else(|| of(Scope::Session)).cloned()
+    }
+
     /// What is told in the end.
     pub(super) fn summary(
         self,
         over: Over,
         progress: ReceiveProgress,
         delivered: Option<u64>,
-    ) -> ReceiveSummary {
+    ) -> ReceiveReport {
         let closed = over == Over::ConsumerGone;
         let delivery = delivered.map(|bytes| Delivery { bytes, closed });
         let Results {
@@ -88,7 +94,7 @@ impl Results {
             Over::NothingNew => Ended::NothingNew,
             Over::Superseded => Ended::Superseded,
         };
-        ReceiveSummary {
+        ReceiveReport {
             outcome,
             ended,
             manifest,

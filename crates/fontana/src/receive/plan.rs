@@ -6,7 +6,7 @@
 //! plan.
 
 use crate::error::Error;
-use crate::receive::event::ReceivedPart;
+use crate::event::ReceivedPart;
 use entries::{TreeEntry, attributes, objects_of};
 use fontana_fec::ObjectLayout;
 use fontana_proto::ControlError;

@@ -1,15 +1,15 @@
 //! A receiver that has joined its group.
 
 use super::driver::{self, Reception};
-use super::event::ReceiveEvent;
-use super::handle::{ReceiveHandle, command_channel};
+use super::handle::{Commands, command_channel};
 use super::into::ReceiveInto;
 use super::options::ReceiveOptions;
-use super::summary::ReceiveSummary;
+use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
+use crate::event::ReceiveEvent;
+use crate::kept_mark::KeptMark;
 use crate::memory;
-use crate::stop::Stop;
-use crate::watch::kept_mark::KeptMark;
+use crate::report::ReceiveReport;
 use fontana_net::{BufferShortfall, ReceiveSocket};
 use fontana_proto::MetadataMode;
 use fontana_store::{Device, Selection, TargetDirectory};
@@ -17,21 +17,23 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// A receiver that has joined its group.
-pub struct ReceiveSession {
+pub struct PreparedReceiver {
     reception: Reception,
+    token: CancellationToken,
     interface: String,
 }
 
-impl ReceiveSession {
-    /// Opens the target directory and the socket, and joins the group.
-    ///
-    /// # Errors
-    /// [`Error`]. Then nothing has changed, except that the target directory may have been created.
-    pub fn open(options: ReceiveOptions) -> Result<Self, Error> {
-        Self::open_into(options, ReceiveInto::Directory)
+impl PreparedReceiver {
+    /// Opens the target directory and the socket, and joins the group. `token` ends the reception.
+    pub(crate) fn open(options: ReceiveOptions, token: CancellationToken) -> Result<Self, Error> {
+        Self::open_into(options, ReceiveInto::Directory, token)
     }
 
-    fn open_into(mut options: ReceiveOptions, into: ReceiveInto) -> Result<Self, Error> {
+    fn open_into(
+        mut options: ReceiveOptions,
+        into: ReceiveInto,
+        token: CancellationToken,
+    ) -> Result<Self, Error> {
         if options.memory < memory::MIN_MEMORY {
             return Err(SetupError::Range {
                 what: "the memory in bytes",
@@ -47,8 +49,8 @@ impl ReceiveSession {
         let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
         options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
         let sources = &options.expectation.sources;
-        let listening = options.reach.for_receiving(sources, options.receive_buffer)?;
-        let interface = options.reach.interface()?.name;
+        let listening = options.addressing.for_receiving(sources, options.receive_buffer)?;
+        let interface = options.addressing.interface()?.name;
         let sockets = ReceiveSocket::open_all(listening.base())?;
         let (handle, commands) = command_channel();
         let reception = Reception {
@@ -62,39 +64,35 @@ impl ReceiveSession {
             commands,
             into,
         };
-        Ok(Self { reception, interface })
+        Ok(Self { reception, token, interface })
     }
 
-    /// As [`open`](Self::open), for a consumer: the verified bytes of a stream, or of the one file
-    /// of a session, are written to `writer` in order. A thread of its own writes, which may block,
-    /// and flushes at the end. The options' directory holds what is not written yet, without a
-    /// name.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_writer(
+    /// As [`open`](Self::open), for a consumer.
+    pub(crate) fn open_writer(
         options: ReceiveOptions,
-        writer: impl Write + Send + 'static,
+        writer: Box<dyn Write + Send>,
+        token: CancellationToken,
     ) -> Result<Self, Error> {
-        Self::open_into(options, ReceiveInto::Writer(Box::new(writer)))
+        Self::open_into(options, ReceiveInto::Writer(writer), token)
     }
 
-    /// As [`open`](Self::open), for a device, or a file that is written in place. It takes a
-    /// stream, or the one file of a session, each symbol of which is written to its final place at
-    /// once. Success is reported after all of it was read back. The options' directory holds repair
-    /// symbols, and what a later run resumes.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_device(options: ReceiveOptions, device: Device) -> Result<Self, Error> {
+    /// As [`open`](Self::open), for a device, or a file that is written in place.
+    pub(crate) fn open_device(
+        options: ReceiveOptions,
+        device: Device,
+        token: CancellationToken,
+    ) -> Result<Self, Error> {
         // Other sessions name files, and do not authenticate their bytes.
         let options = ReceiveOptions { metadata: MetadataMode::Manifest, ..options };
-        Self::open_into(options, ReceiveInto::Device(device))
+        Self::open_into(options, ReceiveInto::Device(device), token)
     }
 
-    /// A handle that accepts sessions while [`run`](Self::run) occupies this thread.
-    pub fn handle(&self) -> ReceiveHandle {
+    pub(crate) fn commands(&self) -> Commands {
         self.reception.handle.clone()
+    }
+
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.token.clone()
     }
 
     /// Name of the interface that is listened on.
@@ -107,16 +105,13 @@ impl ReceiveSession {
         self.reception.sockets.first()?.buffer_shortfall()
     }
 
-    /// Receives until everything is on disk, nothing more can be done, the time is up, or `stop` is
-    /// set.
-    ///
-    /// # Errors
-    /// [`Error`] if the network or the system fails; the summary lists objects that failed.
-    pub fn run(
+    /// Receives on this thread until everything is on disk, nothing more can be done, the time is
+    /// up, or `token` is cancelled.
+    pub(crate) fn run(
         self,
-        stop: &Stop,
-        observe: &mut dyn FnMut(ReceiveEvent<'_>),
-    ) -> Result<ReceiveSummary, Error> {
-        driver::run(self.reception, stop, observe)
+        token: &CancellationToken,
+        observe: &mut dyn FnMut(ReceiveEvent),
+    ) -> Result<ReceiveReport, Error> {
+        driver::run(self.reception, token, observe)
     }
 }

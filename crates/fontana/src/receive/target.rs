@@ -8,9 +8,9 @@ use super::into::ReceiveInto;
 use super::object::Opened;
 use super::options::ReceiveOptions;
 use super::staging_root::StagingRoot;
+use crate::cancellation::CancellationToken;
 use crate::error::Error;
-use crate::stop::Stop;
-use crate::watch::kept_mark::KeptMark;
+use crate::kept_mark::KeptMark;
 use crossbeam_channel::{Receiver, Sender};
 use device::DeviceTarget;
 use fcast::FcastTarget;
@@ -58,7 +58,7 @@ pub(super) struct TargetSetup<'a> {
     /// What the directory remembers of the publisher.
     pub(super) mark: Option<KeptMark>,
     /// Set when the reception is over: the comparison of existing files ends early.
-    pub(super) abandoned: Stop,
+    pub(super) abandoned: CancellationToken,
     pub(super) reports: Sender<TargetReport>,
 }
 

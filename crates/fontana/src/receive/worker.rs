@@ -214,11 +214,11 @@ fn recover(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cancellation::CancellationToken;
     use crate::receive::into::ReceiveInto;
     use crate::receive::options::ReceiveOptions;
     use crate::receive::staging_root::StagingRoot;
     use crate::receive::target::{Target, TargetReport, TargetSetup};
-    use crate::stop::Stop;
     use crossbeam_channel::unbounded;
     use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_fec::{FecScheme, ObjectLayout, Oti, PlanCache, Sbn};
@@ -263,7 +263,7 @@ mod tests {
             into: &ReceiveInto::Directory,
             selection: Selection::new(&[]).unwrap(),
             mark: None,
-            abandoned: Stop::new(),
+            abandoned: CancellationToken::new(),
             reports: reports.clone(),
         });
         jobs.send(ReceiveJob::Open(Opening::Manifest(Arc::new(manifest)))).unwrap();

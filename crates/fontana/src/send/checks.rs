@@ -2,12 +2,12 @@
 
 use super::egress::{FDT_EXTENSION_BYTES, FTI_BYTES};
 use super::options::SendOptions;
+use crate::addressing::Addressing;
 use crate::error::{Error, SetupError};
+use crate::format::{FcastFormat, Format};
 use crate::geometry;
 use crate::memory;
-use crate::reach::Reach;
 use fontana_fec::EncodingId;
-use fontana_proto::MetadataMode;
 use fontana_wire::{CongestionControl, SessionHead, Tsi};
 
 /// Shortest slice of a file: its header has a quarter of that already.
@@ -18,23 +18,23 @@ pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
     if options.files.is_empty() {
         return Err(SetupError::NothingToSend.into());
     }
-    if options.metadata != MetadataMode::Manifest
-        && options.code.encoding_id() == EncodingId::EXPANDABLE
-    {
+    if options.format.fontana().is_none() && options.code.encoding_id() == EncodingId::EXPANDABLE {
         return Err(SetupError::CodeOfOurOwn.into());
     }
-    let yields = options.layering.as_ref().is_some_and(|l| l.scheme.is_controlled());
-    check_reach(&options.reach, options.controlled_network || yields)?;
-    if options.slice_bytes.is_some_and(|bytes| bytes < MIN_SLICE) {
+    let yields = options.layering().is_some_and(|layering| layering.scheme.is_controlled());
+    check_addressing(&options.addressing, options.controlled_network || yields)?;
+    if let Format::Fcast(FcastFormat { slice_bytes: Some(bytes) }) = options.format
+        && bytes < MIN_SLICE
+    {
         return Err(SetupError::Range {
             what: "the length of a slice in bytes",
-            actual: options.slice_bytes.unwrap_or_default(),
+            actual: bytes,
             allowed: "at least 1024",
         }
         .into());
     }
     Numbers {
-        rate_bytes_per_second: options.rate_bytes_per_second,
+        rate_bytes_per_second: options.rate.as_bytes_per_second(),
         tsi: options.tsi,
         memory: options.memory,
         symbol_size: options.symbol_size,
@@ -46,9 +46,9 @@ pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
 /// Refuses a multicast session that leaves this network, unless it is `harmless`: receivers yield
 /// to other traffic, or the caller says that there is none. Unicast hosts are named one by one, and
 /// are not subject to the hop limit.
-pub(super) fn check_reach(reach: &Reach, harmless: bool) -> Result<(), Error> {
-    let Reach { hop_limit, .. } = *reach;
-    if hop_limit > 1 && reach.address().ip().is_multicast() && !harmless {
+pub(super) fn check_addressing(addressing: &Addressing, harmless: bool) -> Result<(), Error> {
+    let Addressing { hop_limit, .. } = *addressing;
+    if hop_limit > 1 && addressing.address().ip().is_multicast() && !harmless {
         return Err(SetupError::UncontrolledNetwork { hop_limit }.into());
     }
     Ok(())

@@ -4,9 +4,10 @@ use super::egress::{FDT_EXTENSION_BYTES, FTI_BYTES};
 use super::options::SendOptions;
 use crate::content::Content;
 use crate::error::Error;
+use crate::format::Format;
 use crate::geometry::{self, Code};
 use fontana_fec::Oti;
-use fontana_proto::{ControlObject, MetadataMode};
+use fontana_proto::ControlObject;
 use fontana_wire::{
     CongestionControl, ContentKind, FdtExtension, Hash, InstanceId, ObjectRef, SessionHead, Toi,
 };
@@ -28,20 +29,20 @@ pub(super) fn control_objects(
 ) -> Result<Vec<ControlObject>, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut control = Vec::new();
-    if options.metadata == MetadataMode::Fcast {
+    if matches!(options.format, Format::Fcast(_)) {
         let (toi, descriptor) = content.carousel();
         // Packets of content have EXT_FTI, too.
         let oti = plain_control_oti(options.code, descriptor.len() as u64, symbol_size);
         control.push(ControlObject::new(toi, oti, &descriptor, None, 1)?);
         return Ok(control);
     }
-    let is_plain = options.metadata == MetadataMode::Flute;
+    let is_plain = matches!(options.format, Format::Flute);
     let size = symbol_size - FTI_BYTES;
     let manifest_oti = geometry::control_oti(manifest.len() as u64, size);
     if !is_plain {
         let head = SessionHead {
             instance: InstanceId(crate::system::random_bytes()?),
-            manifest_version: options.manifest_version,
+            manifest_version: options.version(),
             kind: ContentKind::Manifest,
             manifest: ObjectRef {
                 toi: Toi::MANIFEST.0 as u32,
@@ -49,10 +50,10 @@ pub(super) fn control_objects(
                 hash: manifest_hash,
             },
             expires_unix_seconds: None,
-            rate_bytes_per_second: NonZeroU64::new(options.rate_bytes_per_second),
+            rate_bytes_per_second: NonZeroU64::new(options.rate.as_bytes_per_second()),
             congestion_control: congestion_control.clone(),
         };
-        let mut bytes = head.emit(options.signer.as_ref());
+        let mut bytes = head.emit(options.signer());
         bytes.resize(usize::from(size), 0);
         let oti = geometry::control_oti(bytes.len() as u64, size);
         control.push(ControlObject::new(Toi::HEAD, oti, &bytes, None, 2)?);

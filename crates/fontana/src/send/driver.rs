@@ -1,11 +1,13 @@
 //! Drives a [`Sender`](fontana_proto::Sender): workers read and encode ahead of need, one thread
 //! keeps the pace and waits for nobody.
 
-use super::progress::{SendProgress, SendSummary};
+use super::observe::Told;
 use super::train::Trains;
+use crate::cancellation::CancellationToken;
 use crate::error::Error;
+use crate::event::{SendEvent, SendProgress};
 use crate::outcome::Outcome;
-use crate::stop::Stop;
+use crate::report::SendReport;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender as ChannelSender, unbounded};
 use fontana_fec::Esi;
 use fontana_net::thread::spawn_scoped;
@@ -50,12 +52,12 @@ pub(super) struct Transmission {
     pub(super) worker_bytes: usize,
 }
 
-/// Sends until everything was sent, or `stop` is set.
+/// Sends until everything was sent, or `stop` is cancelled.
 pub(super) fn run(
     transmission: Transmission,
-    stop: &Stop,
-    observe: &mut dyn FnMut(&SendProgress<'_>),
-) -> Result<SendSummary, Error> {
+    stop: &CancellationToken,
+    observe: &mut dyn FnMut(SendEvent),
+) -> Result<SendReport, Error> {
     let Transmission { socket, mut sender, source_symbols, encoders, workers, worker_bytes } =
         transmission;
     let (tasks, queue) = unbounded::<Task>();
@@ -79,7 +81,7 @@ pub(super) fn run(
             failures: Vec::new(),
             ended: false,
         };
-        let mut last_observed = Duration::ZERO;
+        let (mut last_observed, mut told) = (Duration::ZERO, Told::default());
         let mut header = Vec::with_capacity(2048);
         loop {
             let now = driver.now();
@@ -89,16 +91,16 @@ pub(super) fn run(
             }
             driver.trains.leave()?;
             let elapsed = Duration::from_nanos(now.as_nanos());
-            let over = driver.ended || stop.is_set();
+            let over = driver.ended || stop.is_cancelled();
             if over || elapsed >= last_observed + OBSERVE_EVERY {
                 last_observed = elapsed;
-                let (lost, failures) = (driver.trains.lost, &driver.failures[..]);
-                let (stats, mtu_drop) = (sender.stats(), driver.trains.mtu_drop());
-                observe(&SendProgress { elapsed, stats, source_symbols, lost, mtu_drop, failures });
+                let (lost, stats) = (driver.trains.lost, sender.stats());
+                let progress = SendProgress { elapsed, stats, source_symbols, lost };
+                told.tell(&driver.failures, &driver.trains, progress, observe);
             }
             if over {
-                let interrupted = stop.is_set() && !driver.ended;
-                return Ok(driver.summary(interrupted, elapsed, sender.stats()));
+                let interrupted = stop.is_cancelled() && !driver.ended;
+                return Ok(driver.report(interrupted, elapsed, sender.stats()));
             }
             let due = sender.poll_timeout();
             let patience = due
@@ -210,15 +212,15 @@ impl Driver {
         }
     }
 
-    fn summary(
+    fn report(
         self,
         interrupted: bool,
         elapsed: Duration,
         stats: fontana_proto::SenderStats,
-    ) -> SendSummary {
+    ) -> SendReport {
         let start = if interrupted { Outcome::Interrupted } else { Outcome::Complete };
         let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
-        SendSummary { outcome, elapsed, stats, lost: self.trains.lost, failures: self.failures }
+        SendReport { outcome, elapsed, stats, lost: self.trains.lost, failures: self.failures }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Where packets leave this host, and how large they are.
 
+use crate::addressing::Addressing;
 use crate::error::Error;
 use crate::geometry::Code;
-use crate::reach::Reach;
+
 use fontana_net::{ChannelAddress, Interface, IpVersion, SendConfig, SendSocket};
 
 /// Bytes of our packets' LCT header, with 32-bit TSI and TOI; the FEC payload id follows.
@@ -21,9 +22,9 @@ pub(super) struct Egress {
 }
 
 impl Egress {
-    pub(super) fn of(reach: &Reach) -> Result<Self, Error> {
-        let interface = reach.interface()?;
-        Ok(Self { interface, version: IpVersion::of(reach.address().ip()) })
+    pub(super) fn of(addressing: &Addressing) -> Result<Self, Error> {
+        let interface = addressing.interface()?;
+        Ok(Self { interface, version: IpVersion::of(addressing.address().ip()) })
     }
 
     /// Bytes of a symbol: `wanted`, or as many as fit in a packet beside `extension_bytes` of
@@ -54,12 +55,12 @@ impl Egress {
         symbol_size.saturating_add(headers as u16)
     }
 
-    pub(super) fn socket(&self, reach: &Reach) -> Result<SendSocket, Error> {
-        let destinations = reach.destinations(&self.interface)?;
+    pub(super) fn socket(&self, addressing: &Addressing) -> Result<SendSocket, Error> {
+        let destinations = addressing.destinations(&self.interface)?;
         let config = match &destinations[..] {
             [ChannelAddress::Unicast(hosts)] => SendConfig::unicast(vec![hosts.clone()]),
             _ => SendConfig::new(&self.interface, destinations),
         };
-        Ok(SendSocket::new(&SendConfig { hop_limit: reach.hop_limit, ..config })?)
+        Ok(SendSocket::new(&SendConfig { hop_limit: addressing.hop_limit, ..config })?)
     }
 }

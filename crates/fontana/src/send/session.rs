@@ -6,13 +6,16 @@ use super::driver::{self, Transmission};
 use super::egress::{Egress, FTI_BYTES};
 use super::options::SendOptions;
 use super::order::Layout;
-use super::progress::{SendProgress, SendSummary};
+use crate::cancellation::CancellationToken;
 use crate::content::{Content, ContentOptions};
 use crate::error::{Error, SetupError};
+use crate::event::SendEvent;
+use crate::format::{FontanaFormat, Format};
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory::SenderMemory;
-use crate::stop::Stop;
-use fontana_proto::{ChannelClock, Instant, MetadataMode, SendObject, Sender, SenderConfig};
+use crate::report::SendReport;
+use fontana_proto as proto;
+use fontana_proto::{ChannelClock, Instant, SendObject, SenderConfig};
 use fontana_store::{Allowance, ObjectEncoder};
 use fontana_wire::{ChannelGroups, CongestionControl, Hash, Manifest, SecretKey, Ticket, Toi, Tsi};
 use std::collections::BTreeMap;
@@ -20,35 +23,53 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A session that is ready to be sent: files examined and hashed, socket open.
-pub struct SendSession {
-    ticket: Ticket,
-    content: Content,
-    /// `None` for plain FLUTE and FCAST.
-    manifest_hash: Option<Hash>,
+pub struct PreparedSender {
+    description: Arc<SessionDescription>,
+    token: CancellationToken,
     transmission: Transmission,
 }
 
-impl SendSession {
-    /// Examines and hashes the files, opens the socket, and lays out the session.
-    ///
-    /// # Errors
-    /// [`Error`]; nothing has been sent then.
-    pub fn prepare(mut options: SendOptions) -> Result<Self, Error> {
-        if let Some(manifest) = &options.manifest {
-            options.manifest_version = manifest.version();
+/// What a session sends, and how receivers find it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SessionDescription {
+    /// What a receiver needs to know.
+    pub ticket: Ticket,
+    /// What is sent.
+    pub manifest: Manifest,
+    /// Hash of the manifest; `None` for plain FLUTE and FCAST, which have none.
+    pub manifest_hash: Option<Hash>,
+    /// Source symbols of the whole content: as many symbols make one pass.
+    pub source_symbols: u64,
+}
+
+impl SessionDescription {
+    /// The ticket without the manifest: it stays valid for all versions of a publisher.
+    pub fn lasting_ticket(&self) -> Ticket {
+        Ticket { manifest: None, ..self.ticket.clone() }
+    }
+}
+
+impl PreparedSender {
+    /// Examines and hashes the files, opens the socket, and lays out the session. `token` ends it.
+    pub(crate) fn prepare(
+        mut options: SendOptions,
+        token: CancellationToken,
+    ) -> Result<Self, Error> {
+        if let Some(manifest) = options.manifest() {
             // All its objects have symbols of one size; a manifest of empty files has none.
             let object = manifest.objects().first();
             options.symbol_size = object.map(|object| object.oti.symbol_size);
         }
         check(&options)?;
-        let egress = Egress::of(&options.reach)?;
-        let is_plain = options.metadata != MetadataMode::Manifest;
-        let fti_in_packets = options.metadata == MetadataMode::Fcast;
+        let egress = Egress::of(&options.addressing)?;
+        let is_plain = options.format.fontana().is_none();
+        let fti_in_packets = matches!(options.format, Format::Fcast(_));
         let extension_bytes = if fti_in_packets { FTI_BYTES } else { 0 };
         let symbol_size = egress.symbol_size(options.symbol_size, options.code, extension_bytes)?;
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         let rate_bytes_per_second =
-            options.rate_bytes_per_second / options.reach.copies().max(1) as u64;
+            options.rate.as_bytes_per_second() / options.addressing.copies().max(1) as u64;
         let packet_bytes = egress.packet_bytes(symbol_size, options.code);
         let congestion_control =
             congestion_control(&mut options, rate_bytes_per_second, packet_bytes)?;
@@ -56,7 +77,7 @@ impl SendSession {
         let channels = clock(&congestion_control, rate_bytes_per_second, packet_bytes, seed)?;
         let content = examine(&options, symbol_size)?;
         let version = egress.version;
-        let socket = egress.socket(&options.reach)?;
+        let socket = egress.socket(&options.addressing)?;
         let manifest = content.manifest.emit();
         let manifest_hash = fontana_wire::manifest_hash(&manifest);
         let control = control_objects(
@@ -74,12 +95,12 @@ impl SendSession {
         });
         let ticket = Ticket {
             sources: ticket_source(&options, socket.local_address().ip()).into_iter().collect(),
-            group: options.reach.ticket_address().ip(),
-            port: options.reach.ticket_address().port(),
+            group: options.addressing.ticket_address().ip(),
+            port: options.addressing.ticket_address().port(),
             tsi,
-            key: options.signer.as_ref().map(SecretKey::public_key),
+            key: options.signer().map(SecretKey::public_key),
             manifest: (!is_plain).then_some(manifest_hash),
-            channels: options.reach.channels.clone(),
+            channels: options.addressing.channels.clone(),
         };
         let shares = SenderMemory::of(options.memory, options.workers);
         let layout = Layout::of(
@@ -89,7 +110,7 @@ impl SendSession {
             congestion_control.channel_count(),
             &shares,
         );
-        let sender = Sender::new(SenderConfig {
+        let sender = proto::Sender::new(SenderConfig {
             tsi,
             objects: content
                 .objects
@@ -120,41 +141,36 @@ impl SendSession {
             worker_bytes: shares.worker_bytes,
         };
         let manifest_hash = (!is_plain).then_some(manifest_hash);
-        Ok(Self { ticket, manifest_hash, content, transmission })
+        let description = SessionDescription {
+            ticket,
+            manifest: content.manifest,
+            manifest_hash,
+            source_symbols: transmission.source_symbols,
+        };
+        Ok(Self { description: Arc::new(description), token, transmission })
     }
 
-    /// The ticket for receivers.
-    pub fn ticket(&self) -> &Ticket {
-        &self.ticket
+    /// What is sent, and how receivers find it.
+    pub fn description(&self) -> &SessionDescription {
+        &self.description
     }
 
-    /// What is sent.
-    pub fn manifest(&self) -> &Manifest {
-        &self.content.manifest
+    pub(crate) fn shared_description(&self) -> &Arc<SessionDescription> {
+        &self.description
     }
 
-    /// Hash of the manifest; `None` for plain FLUTE and FCAST, which have none.
-    pub fn manifest_hash(&self) -> Option<Hash> {
-        self.manifest_hash
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.token.clone()
     }
 
-    /// Source symbols of the whole content: as many symbols make one pass.
-    pub fn source_symbols(&self) -> u64 {
-        self.transmission.source_symbols
-    }
-
-    /// Sends until everything has been sent, nothing is left to send, or `stop` is set. `observe`
-    /// is called a few times a second.
-    ///
-    /// # Errors
-    /// [`IoError::Send`](crate::IoError::Send) if the network refuses for good. A file that changes
-    /// is no error: it is given up, and the summary tells.
-    pub fn run(
+    /// Sends on this thread until everything has been sent, nothing is left to send, or `token` is
+    /// cancelled.
+    pub(crate) fn run(
         self,
-        stop: &Stop,
-        observe: &mut dyn FnMut(&SendProgress<'_>),
-    ) -> Result<SendSummary, Error> {
-        driver::run(self.transmission, stop, observe)
+        token: &CancellationToken,
+        observe: &mut dyn FnMut(SendEvent),
+    ) -> Result<SendReport, Error> {
+        driver::run(self.transmission, token, observe)
     }
 }
 
@@ -170,16 +186,16 @@ fn examine(options: &SendOptions, symbol_size: u16) -> Result<Content, Error> {
             .profile
             .max_block_symbols()
             .map_or(options.block_symbols, |most| most.min(options.block_symbols)),
-        version: options.manifest_version,
-        plain: options.metadata != MetadataMode::Manifest,
+        version: options.version(),
+        plain: options.format.fontana().is_none(),
         workers: options.workers,
     };
-    match &options.manifest {
-        _ if options.metadata == MetadataMode::Fcast => {
-            Content::compound(&content_options, options.slice_bytes)
+    match &options.format {
+        Format::Fcast(fcast) => Content::compound(&content_options, fcast.slice_bytes),
+        Format::Fontana(FontanaFormat { manifest: Some(manifest), rehash, .. }) => {
+            Content::of_manifest(&content_options, manifest, *rehash)
         }
-        Some(manifest) => Content::of_manifest(&content_options, manifest, options.rehash),
-        None => Content::examine(&content_options),
+        Format::Fontana(_) | Format::Flute => Content::examine(&content_options),
     }
 }
 
@@ -223,7 +239,7 @@ fn source_symbols(content: &Content) -> u64 {
 /// source-specific group has to name one (RFC 4607), and on the loopback interface the source says
 /// where receivers listen.
 fn ticket_source(options: &SendOptions, source: IpAddr) -> Option<IpAddr> {
-    let group = options.reach.ticket_address().ip();
+    let group = options.addressing.ticket_address().ip();
     let named = !options.mirrored || source.is_loopback() || fontana_net::is_source_specific(group);
     (named && !source.is_unspecified()).then_some(source)
 }
@@ -235,18 +251,18 @@ fn congestion_control(
     rate_bytes_per_second: u64,
     packet_bytes: u16,
 ) -> Result<CongestionControl, Error> {
-    let groups = options.reach.channels.count();
-    let layering = match &options.layering {
+    let groups = options.addressing.channels.count();
+    let layering = match options.layering() {
         None if groups == 1 => return Ok(CongestionControl::FixedRate),
-        None => &Layering::new(LayeringScheme::Fixed),
-        Some(layering) => layering,
+        None => Layering::new(LayeringScheme::Fixed),
+        Some(layering) => layering.clone(),
     };
-    if options.metadata != MetadataMode::Manifest {
+    if options.format.fontana().is_none() {
         return Err(SetupError::OneChannelOnly("a plain FLUTE or FCAST session").into());
     }
     let control = layering.congestion_control(groups, rate_bytes_per_second, packet_bytes)?;
     let channels = control.channel_count();
-    match &mut options.reach.channels {
+    match &mut options.addressing.channels {
         ChannelGroups::Consecutive(count) if *count == 1 => *count = channels,
         _ if groups == channels => {}
         _ => return Err(SetupError::Groups { groups, channels }.into()),
@@ -257,13 +273,13 @@ fn congestion_control(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reach::Reach;
+    use crate::addressing::Addressing;
 
     #[test]
     fn a_ticket_for_mirrors_names_a_source_only_where_it_has_to() {
         let named = |group: &str, mirrored, source: &str| {
             let mut options = SendOptions::new(Vec::new());
-            options.reach = Reach::to(group.parse().unwrap());
+            options.addressing = Addressing::to(group.parse().unwrap());
             options.mirrored = mirrored;
             ticket_source(&options, source.parse().unwrap()).is_some()
         };

@@ -1,24 +1,17 @@
-//! Sending a stream: bytes of a reader, while they are made.
-//!
-//! ```no_run
-//! use fontana::{Outcome, Stop, StreamOptions, StreamSession};
-//!
-//! let session = StreamSession::prepare(StreamOptions::new("dump"))?;
-//! println!("fontana recv '{}' --to -", session.ticket());
-//! let summary = session.run(std::io::stdin(), &Stop::new(), &mut |_progress| {})?;
-//! assert_eq!(summary.outcome, Outcome::Complete);
-//! # Ok::<(), fontana::Error>(())
-//! ```
+//! A stream that is laid out and sent: [`StreamSender`](crate::stream::StreamSender) is its face.
 
-use super::checks::{Numbers, check_reach};
+use super::checks::{Numbers, check_addressing};
 use super::egress::{Egress, FTI_BYTES};
-use super::progress::{SendProgress, SendSummary};
+use super::observe::Told;
 use super::train::Trains;
+use crate::addressing::Addressing;
+use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
+use crate::event::{SendEvent, SendProgress};
 use crate::geometry::Code;
 use crate::outcome::Outcome;
-use crate::reach::Reach;
-use crate::stop::Stop;
+use crate::rate::Rate;
+use crate::report::SendReport;
 use crate::{geometry, memory};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use cut::{Cutter, Prepared};
@@ -36,48 +29,35 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod cut;
 
-/// What to send a stream as. Everything has a safe default.
+/// What to send a stream as: [`StreamSenderBuilder`](crate::stream::StreamSenderBuilder) says what
+/// each field is.
 #[derive(Debug)]
-pub struct StreamOptions {
-    /// What receivers call the file that they make of it: one component.
-    pub name: Vec<u8>,
-    /// Where to.
-    pub reach: Reach,
-    /// Cap on the bytes per second on the wire, IP and UDP headers included.
-    pub rate_bytes_per_second: u64,
-    /// As [`SendOptions::controlled_network`](crate::SendOptions::controlled_network).
-    pub controlled_network: bool,
-    /// Transport session identifier; drawn at random if not given.
-    pub tsi: Option<Tsi>,
-    /// Source symbols per fragment, at most.
-    pub block_symbols: u32,
-    /// Bytes per symbol; from the interface's MTU if not given.
-    pub symbol_size: Option<u16>,
-    /// Repair symbols per thousand source symbols: nothing is sent a second time.
-    pub repair_permille: u32,
-    /// For how long the stream is announced before it begins, so that receivers can be started.
-    pub announce: Duration,
-    /// Signs the stream; if not given, a key that is made for it.
-    pub signer: Option<SecretKey>,
-    /// Memory to use, in bytes.
-    pub memory: usize,
-    /// Seed of everything random that need not be secret; from the system if not given.
-    pub seed: Option<u64>,
+pub(crate) struct StreamOptions {
+    pub(crate) name: Vec<u8>,
+    pub(crate) addressing: Addressing,
+    pub(crate) rate_bytes_per_second: u64,
+    pub(crate) controlled_network: bool,
+    pub(crate) tsi: Option<Tsi>,
+    pub(crate) block_symbols: u32,
+    pub(crate) symbol_size: Option<u16>,
+    pub(crate) repair_permille: u32,
+    pub(crate) announce: Duration,
+    pub(crate) signer: Option<SecretKey>,
+    pub(crate) memory: usize,
+    pub(crate) seed: Option<u64>,
 }
 
 impl StreamOptions {
-    /// Sends a stream of this name with the defaults of [`SendOptions`](crate::SendOptions), and a
-    /// tenth of repair symbols.
-    pub fn new(name: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn new(name: impl Into<Vec<u8>>) -> Self {
         Self {
             name: name.into(),
-            reach: Reach::default(),
-            rate_bytes_per_second: 100_000_000 / 8,
+            addressing: Addressing::default(),
+            rate_bytes_per_second: Rate::DEFAULT.as_bytes_per_second(),
             controlled_network: false,
             tsi: None,
             block_symbols: geometry::DEFAULT_BLOCK_SYMBOLS,
             symbol_size: None,
-            repair_permille: 100,
+            repair_permille: 0,
             announce: Duration::ZERO,
             signer: None,
             memory: memory::DEFAULT_MEMORY,
@@ -87,8 +67,9 @@ impl StreamOptions {
 }
 
 /// A stream that is ready to be sent: socket open, nothing read.
-pub struct StreamSession {
+pub struct PreparedStream {
     ticket: Ticket,
+    token: CancellationToken,
     socket: SendSocket,
     sender: StreamSender,
     cutter: Cutter,
@@ -102,12 +83,9 @@ const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// fragment has two, so a stream would have to be started within a second of the last one.
 const VERSIONS_PER_SECOND: u64 = 1 << 24;
 
-impl StreamSession {
-    /// Opens the socket and makes a key if none was given.
-    ///
-    /// # Errors
-    /// [`Error`]; nothing has been sent then.
-    pub fn prepare(options: StreamOptions) -> Result<Self, Error> {
+impl PreparedStream {
+    /// Opens the socket and makes a key if none was given. `token` ends it.
+    pub(crate) fn prepare(options: StreamOptions, token: CancellationToken) -> Result<Self, Error> {
         let numbers = Numbers {
             rate_bytes_per_second: options.rate_bytes_per_second,
             tsi: options.tsi,
@@ -116,21 +94,21 @@ impl StreamSession {
             block_symbols: options.block_symbols,
         };
         numbers.check(raptorq::MAX_SOURCE_SYMBOLS)?;
-        check_reach(&options.reach, options.controlled_network)?;
-        if options.reach.channels.count() > 1 {
+        check_addressing(&options.addressing, options.controlled_network)?;
+        if options.addressing.channels.count() > 1 {
             return Err(SetupError::OneChannelOnly("a stream").into());
         }
         let name = single_component(&options.name)?;
-        let egress = Egress::of(&options.reach)?;
+        let egress = Egress::of(&options.addressing)?;
         let symbol_size = egress.symbol_size(options.symbol_size, Code::RaptorQ, 0)?;
         let version = egress.version;
-        let socket = egress.socket(&options.reach)?;
+        let socket = egress.socket(&options.addressing)?;
         let signer = options.signer.map_or_else(crate::system::generate_key, Ok)?;
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         // 0 is not a TSI in ALC (RFC 5775, section 2.1).
         let tsi = options.tsi.unwrap_or(Tsi(u64::from(seed as u32).max(1)));
         let source = socket.local_address().ip();
-        let address = options.reach.ticket_address();
+        let address = options.addressing.ticket_address();
         let ticket = Ticket {
             sources: Some(source).filter(|source| !source.is_unspecified()).into_iter().collect(),
             group: address.ip(),
@@ -154,13 +132,13 @@ impl StreamSession {
             max_symbols,
             repair_permille: options.repair_permille,
             rate_bytes_per_second: options.rate_bytes_per_second
-                / options.reach.copies().max(1) as u64,
+                / options.addressing.copies().max(1) as u64,
             packet_overhead: version.header_size() as u32,
             announce: options.announce,
             seed,
         })?;
         let cutter = Cutter { symbol_size, max_symbols, repair_permille: options.repair_permille };
-        Ok(Self { ticket, socket, sender, cutter })
+        Ok(Self { ticket, token, socket, sender, cutter })
     }
 
     /// What a receiver needs to know.
@@ -168,20 +146,17 @@ impl StreamSession {
         &self.ticket
     }
 
-    /// Sends what `reader` gives until it ends, or `stop` says so. Only as much is read as there is
-    /// room for; the reader has a thread of its own, which a read that never returns keeps.
-    ///
-    /// # Errors
-    /// [`IoError::Send`](crate::IoError::Send) if the network refuses for good,
-    /// [`IoError::Thread`](crate::IoError::Thread) if a thread cannot be started. A reader that
-    /// fails is reported in the summary ([`IoError::Producer`](crate::IoError::Producer)), and to
-    /// receivers.
-    pub fn run(
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.token.clone()
+    }
+
+    /// Sends what `reader` gives until it ends, or `token` is cancelled.
+    pub(crate) fn run(
         self,
         reader: impl Read + Send + 'static,
-        stop: &Stop,
-        observe: &mut dyn FnMut(&SendProgress<'_>),
-    ) -> Result<SendSummary, Error> {
+        token: &CancellationToken,
+        observe: &mut dyn FnMut(SendEvent),
+    ) -> Result<SendReport, Error> {
         let symbol_size = usize::from(self.cutter.symbol_size);
         let fragments = self.cutter.spawn(reader)?;
         let mut driver = Driver {
@@ -195,7 +170,7 @@ impl StreamSession {
             interrupted: false,
             ended: false,
         };
-        let mut last_observed = Duration::ZERO;
+        let (mut last_observed, mut told) = (Duration::ZERO, Told::default());
         loop {
             driver.send()?;
             let elapsed = Duration::from_nanos(driver.clock.now_nanos());
@@ -203,13 +178,13 @@ impl StreamSession {
                 last_observed = elapsed;
                 let stats = driver.sender.stats();
                 let (source_symbols, lost) = (stats.source_symbols, driver.trains.lost);
-                let (failures, mtu_drop) = (&driver.failures[..], driver.trains.mtu_drop());
-                observe(&SendProgress { elapsed, stats, source_symbols, lost, mtu_drop, failures });
+                let progress = SendProgress { elapsed, stats, source_symbols, lost };
+                told.tell(&driver.failures, &driver.trains, progress, observe);
             }
             if driver.ended {
-                return Ok(driver.summary(elapsed));
+                return Ok(driver.report(elapsed));
             }
-            if stop.is_set() {
+            if token.is_cancelled() {
                 driver.interrupt();
             }
             driver.wait();
@@ -322,10 +297,10 @@ impl Driver {
         }
     }
 
-    fn summary(self, elapsed: Duration) -> SendSummary {
+    fn report(self, elapsed: Duration) -> SendReport {
         let start = if self.interrupted { Outcome::Interrupted } else { Outcome::Complete };
         let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
         let stats = self.sender.stats();
-        SendSummary { outcome, elapsed, stats, lost: self.trains.lost, failures: self.failures }
+        SendReport { outcome, elapsed, stats, lost: self.trains.lost, failures: self.failures }
     }
 }

@@ -1,7 +1,7 @@
 //! What the peer gets wrong, packet by packet and without sockets: the proofs of `docs/errata.md`.
 //! A test that fails here says that the peer has been mended, and what was done about it can go.
 
-use super::fontana_side::{noise, reach};
+use super::fontana_side::{addressing, noise};
 use super::peer::{TSI, config, no_code, object, packets, raptorq, sender};
 use flute::core::{Oti, UDPEndpoint, lct::Cenc};
 use flute::receiver::{Receiver, writer::ObjectWriterBufferBuilder};
@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 /// The packets of the table, and those of one pass over a file.
 fn session(bytes: &[u8], oti: &Oti) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-    let mut sender = sender(&reach(), oti, &config());
+    let mut sender = sender(&addressing(), oti, &config());
     sender.add_object(0, object("file", bytes, TransferConfig::default())).unwrap();
     sender.publish(SystemTime::now()).unwrap();
     let is_table =
@@ -45,7 +45,7 @@ fn an_empty_file_whose_geometry_comes_before_its_name_never_arrives() {
 
 #[test]
 fn an_empty_file_is_described_as_one_of_no_blocks() {
-    let mut sender = sender(&reach(), &raptorq(1), &config());
+    let mut sender = sender(&addressing(), &raptorq(1), &config());
     sender.add_object(0, object("empty", &[], TransferConfig::default())).unwrap();
     let table = String::from_utf8(sender.fdt_xml_data(SystemTime::now()).unwrap()).unwrap();
     // Z = 0, N = 1, Al = 4.

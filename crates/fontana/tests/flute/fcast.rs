@@ -2,29 +2,43 @@
 //! nobody should.
 
 use super::fontana_side::{
-    Files, FontanaReceiver, FontanaSender, MIB, Received, air, assert_same, files_of, noise, reach,
-    text, write,
+    Files, FontanaReceiver, FontanaSender, MIB, Received, addressing, air, assert_same, files_of,
+    noise, text, write,
 };
 use super::handmade::Session;
 use fontana::wire::{
     CarouselInstance, CompoundHeader, CompoundMetadata, ContentEncoding, Equivalence,
     FdtContentEncoding, InternetChecksum, Slice, Toi,
 };
-use fontana::{Code, MetadataMode, Outcome, ReceiveOptions, SendOptions, SimulatedLoss, Verified};
+use fontana::{
+    Code, FcastFormat, Format, Outcome, ReceiveFormat, ReceiverBuilder, SenderBuilder,
+    SimulatedLoss, Verified,
+};
 use sha1::Digest;
 use std::time::Duration;
 
-fn transfer(files: &Files, loss: f64, change: impl FnOnce(&mut SendOptions)) -> Received {
+/// The format, with slices of so many bytes.
+fn fcast(slice_bytes: Option<u64>) -> Format {
+    let mut format = FcastFormat::default();
+    format.slice_bytes = slice_bytes;
+    Format::Fcast(format)
+}
+
+fn transfer(
+    files: &Files,
+    loss: f64,
+    change: impl FnOnce(SenderBuilder) -> SenderBuilder,
+) -> Received {
     let _air = air();
     let directory = tempfile::tempdir().unwrap();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, |options| {
-        options.metadata = MetadataMode::Fcast;
-        options.simulated_loss = Some(SimulatedLoss { probability: loss, seed: 1 });
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| {
+        options
+            .format(ReceiveFormat::Fcast)
+            .simulated_loss(Some(SimulatedLoss { probability: loss, seed: 1 }))
     });
-    let _sender = FontanaSender::start(&reach, write(files, directory.path()), |options| {
-        options.metadata = MetadataMode::Fcast;
-        change(options);
+    let _sender = FontanaSender::start(&addressing, write(files, directory.path()), |options| {
+        change(options.format(fcast(None)))
     });
     receiver.run()
 }
@@ -41,9 +55,8 @@ fn a_lossy_receiver_completes_with_any_code_whole_and_in_slices() {
     let files = files_of(&[0, 1, 3 * MIB]);
     for code in [Code::None, Code::ReedSolomon, Code::RaptorQ] {
         for slice_bytes in [None, Some(64 << 10)] {
-            let received = transfer(&files, 0.1, |options| {
-                (options.code, options.slice_bytes) = (code, slice_bytes);
-            });
+            let received =
+                transfer(&files, 0.1, |options| options.code(code).format(fcast(slice_bytes)));
             assert_complete(&received, &files);
         }
     }
@@ -56,13 +69,13 @@ fn a_tree_arrives_with_its_directories_and_empty_files() {
         names.map(|name| (name.to_owned(), name.repeat(500).into_bytes())).into();
     files.insert("tree/empty".to_owned(), Vec::new());
     files.extend((0..200).map(|n| (format!("tree/many/{n}"), vec![n as u8; n % 3])));
-    assert_complete(&transfer(&files, 0.1, |_| {}), &files);
+    assert_complete(&transfer(&files, 0.1, |options| options), &files);
 }
 
 #[test]
 fn every_slice_of_a_file_is_an_object_of_its_own() {
     let files = Files::from([("file".to_owned(), noise(100_001, 1))]);
-    let received = transfer(&files, 0.0, |options| options.slice_bytes = Some(10_000));
+    let received = transfer(&files, 0.0, |options| options.format(fcast(Some(10_000))));
     assert_complete(&received, &files);
     let names: Vec<_> = received.summary.objects.iter().map(|object| &object.names).collect();
     assert_eq!(names, vec![&vec!["file".to_owned()]; 11]);
@@ -70,14 +83,12 @@ fn every_slice_of_a_file_is_an_object_of_its_own() {
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-fn receive(session: Session, change: impl FnOnce(&mut ReceiveOptions)) -> Received {
+fn receive(session: Session, change: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Received {
     let _air = air();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, |options| {
-        options.metadata = MetadataMode::Fcast;
-        change(options);
-    });
-    let _sender = session.repeat(&reach);
+    let addressing = addressing();
+    let receiver =
+        FontanaReceiver::join(&addressing, |options| change(options.format(ReceiveFormat::Fcast)));
+    let _sender = session.repeat(&addressing);
     receiver.run()
 }
 
@@ -116,7 +127,7 @@ fn beside_an_honest_file(bytes: &[u8]) -> Session {
 /// What became of an object beside an honest file.
 #[track_caller]
 fn assert_arrives(bytes: &[u8], name: &str, content: &[u8]) {
-    let received = receive(beside_an_honest_file(bytes), |_| {});
+    let received = receive(beside_an_honest_file(bytes), |options| options);
     let mut files = honest_files();
     files.insert(name.to_owned(), content.to_vec());
     assert_complete(&received, &files);
@@ -125,7 +136,7 @@ fn assert_arrives(bytes: &[u8], name: &str, content: &[u8]) {
 /// The object is refused, for the reason given, and the honest file is there.
 #[track_caller]
 fn assert_refused(bytes: &[u8], outcome: Outcome, reason: &str) {
-    let received = receive(beside_an_honest_file(bytes), |_| {});
+    let received = receive(beside_an_honest_file(bytes), |options| options);
     assert_only_honest(&received, outcome, reason);
 }
 
@@ -235,7 +246,8 @@ fn names_that_lead_elsewhere_are_refused() {
 
 #[test]
 fn of_two_objects_of_the_same_name_the_first_that_is_whole_has_it() {
-    let received = receive(beside_an_honest_file(&object(named("honest"), b"bytes")), |_| {});
+    let received =
+        receive(beside_an_honest_file(&object(named("honest"), b"bytes")), |options| options);
     assert_eq!(received.summary.outcome, Outcome::Refused, "{:?}", received.summary);
     assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
     // Which one that is depends on when the receiver came.
@@ -247,11 +259,11 @@ fn of_two_objects_of_the_same_name_the_first_that_is_whole_has_it() {
 #[test]
 fn a_file_that_exists_is_left_alone() {
     let _air = air();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, |o| o.metadata = MetadataMode::Fcast);
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |o| o.format(ReceiveFormat::Fcast));
     std::fs::write(receiver.target().join("mine"), "precious").unwrap();
     let session = beside_an_honest_file(&object(named("mine"), b"bytes"));
-    let _sender = session.repeat(&reach);
+    let _sender = session.repeat(&addressing);
     let received = receiver.run();
     assert_eq!(received.summary.outcome, Outcome::Refused);
     assert_eq!(received.files["mine"], b"precious");
@@ -278,7 +290,7 @@ fn slices_of_any_length_come_in_any_order() {
         slice(0, 0, &bytes[..1]),
         slice(1, 1, &bytes[1..2_500]),
     ]);
-    let received = receive(session, |_| {});
+    let received = receive(session, |options| options);
     let mut files = honest_files();
     files.insert("sliced".to_owned(), bytes);
     assert_complete(&received, &files);
@@ -288,7 +300,7 @@ fn slices_of_any_length_come_in_any_order() {
 fn a_file_without_all_its_slices_is_reported_with_what_is_missing() {
     let bytes = noise(3_000, 1);
     let session = slices(&[slice(1, 1_000, &bytes[1_000..2_000])]);
-    let received = receive(session, |_| {});
+    let received = receive(session, |options| options);
     assert_only_honest(&received, Outcome::Incomplete, "\"sliced\" lacks 2 of its 3 slices: 0, 2");
 }
 
@@ -308,7 +320,7 @@ fn slices_that_contradict_each_other_make_no_file() {
         ),
     ];
     for (objects, reason) in cases {
-        let received = receive(slices(&objects), |_| {});
+        let received = receive(slices(&objects), |options| options);
         assert_only_honest(&received, Outcome::VerificationFailed, reason);
     }
     let lengthless = CompoundMetadata {
@@ -317,7 +329,8 @@ fn slices_that_contradict_each_other_make_no_file() {
     };
     let longer = CompoundMetadata { content_length: Some(3_001), ..lengthless.clone() };
     for (metadata, reason) in [(lengthless, "how long"), (longer, "different things")] {
-        let received = receive(slices(&[slice(0, 0, b""), object(metadata, b"")]), |_| {});
+        let received =
+            receive(slices(&[slice(0, 0, b""), object(metadata, b"")]), |options| options);
         assert_only_honest(&received, Outcome::VerificationFailed, reason);
     }
 }
@@ -326,10 +339,10 @@ fn slices_that_contradict_each_other_make_no_file() {
 fn a_session_cannot_promise_more_than_is_accepted() {
     let session = || slices(&[slice(0, 0, b"")]);
     let most = 5_500 + 3_000 + 500;
-    let received = receive(session(), |options| options.max_bytes = 2_999);
+    let received = receive(session(), |options| options.max_bytes(2_999));
     assert!(received.summary.failures.iter().any(|e| e.to_string().contains("bytes")));
     assert_same(&received.files, &Files::new());
-    let received = receive(session(), |options| options.max_bytes = most);
+    let received = receive(session(), |options| options.max_bytes(most));
     assert_only_honest(&received, Outcome::Incomplete, "lacks 2 of its 3 slices: 1-2");
 }
 
@@ -339,7 +352,7 @@ fn without_a_complete_descriptor_a_receiver_cannot_know_that_it_has_everything()
     let none = honest_session();
     let listing_more = honest_session().file_with_fti(9, &all_up_to(2).emit());
     for session in [none, honest_session().file_with_fti(9, &incomplete.emit()), listing_more] {
-        let received = receive(session, |options| options.timeout = Some(PATIENCE));
+        let received = receive(session, |options| options.timeout(Some(PATIENCE)));
         assert_eq!(received.summary.outcome, Outcome::Incomplete, "{:?}", received.summary);
         // What has arrived has its name all the same.
         assert_same(&received.files, &honest_files());
@@ -353,7 +366,7 @@ fn an_object_that_a_complete_descriptor_does_not_list_is_not_waited_for() {
     let session = stray
         .file_with_fti(1, &object(named("honest"), &honest()))
         .file_with_fti(9, &all_up_to(1).emit());
-    assert_complete(&receive(session, |_| {}), &honest_files());
+    assert_complete(&receive(session, |options| options), &honest_files());
 }
 
 #[test]
@@ -370,7 +383,7 @@ fn a_newer_descriptor_counts_and_an_older_one_does_not() {
         .wait(Duration::from_millis(200))
         .file_with_fti(22, &descriptor(6, 1));
     // Several workers read descriptors in any order, and a complete one ends the session's news.
-    assert_complete(&receive(session, |options| options.workers = 1), &honest_files());
+    assert_complete(&receive(session, |options| options.workers(1)), &honest_files());
 }
 
 #[test]
@@ -391,7 +404,7 @@ fn an_object_with_a_new_number_goes_on_where_the_old_one_was() {
             .file_with_fti(9, &renumbered.emit())
             .wait(Duration::from_millis(200))
             .file_with_fti(5, &file);
-        assert_complete(&receive(session, |_| {}), &honest_files());
+        assert_complete(&receive(session, |options| options), &honest_files());
     }
 }
 
@@ -403,22 +416,25 @@ fn a_descriptor_that_is_none_fails_and_the_next_one_is_taken() {
         .file_with_fti(8, &nonsense)
         .wait(Duration::from_millis(200))
         .file_with_fti(9, &all_up_to(1).emit());
-    assert_only_honest(&receive(session, |_| {}), Outcome::VerificationFailed, "element");
+    assert_only_honest(
+        &receive(session, |options| options),
+        Outcome::VerificationFailed,
+        "element",
+    );
 }
 
 #[test]
 fn sessions_with_tables_are_not_taken_for_fcast() {
     let directory = tempfile::tempdir().unwrap();
     let paths = write(&honest_files(), directory.path());
-    for metadata in [MetadataMode::Manifest, MetadataMode::Flute] {
+    for format in [Format::default(), Format::Flute] {
         let _air = air();
-        let reach = reach();
-        let receiver = FontanaReceiver::join(&reach, |options| {
-            options.metadata = MetadataMode::Fcast;
-            options.timeout = Some(Duration::from_secs(1));
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| {
+            options.format(ReceiveFormat::Fcast).timeout(Some(Duration::from_secs(1)))
         });
         let paths = paths.clone();
-        let _sender = FontanaSender::start(&reach, paths, |o| o.metadata = metadata);
+        let _sender = FontanaSender::start(&addressing, paths, |o| o.format(format));
         let received = receiver.run();
         assert_eq!(received.summary.outcome, Outcome::NothingHeard, "{:?}", received.summary);
         assert_same(&received.files, &Files::new());

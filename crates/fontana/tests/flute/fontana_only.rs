@@ -1,18 +1,23 @@
 //! Plain FLUTE between two Fontanas: also where the peer would not go.
 
 use super::fontana_side::{
-    Files, FontanaReceiver, FontanaSender, MIB, Received, air, assert_same, files_of, reach, write,
+    Files, FontanaReceiver, FontanaSender, MIB, Received, addressing, air, assert_same, files_of,
+    write,
 };
-use fontana::{Code, MetadataMode, Ordering, Outcome, SendOptions, SimulatedLoss};
+use fontana::{Code, Format, Ordering, Outcome, SenderBuilder, SimulatedLoss};
 
-fn transfer(files: &Files, loss: f64, change: impl FnOnce(&mut SendOptions)) -> Received {
+fn transfer(
+    files: &Files,
+    loss: f64,
+    change: impl FnOnce(SenderBuilder) -> SenderBuilder,
+) -> Received {
     let _air = air();
     let directory = tempfile::tempdir().unwrap();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, |options| {
-        options.simulated_loss = Some(SimulatedLoss { probability: loss, seed: 1 });
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| {
+        options.simulated_loss(Some(SimulatedLoss { probability: loss, seed: 1 }))
     });
-    let _sender = FontanaSender::start(&reach, write(files, directory.path()), change);
+    let _sender = FontanaSender::start(&addressing, write(files, directory.path()), change);
     receiver.run()
 }
 
@@ -28,8 +33,7 @@ fn a_lossy_receiver_completes_with_either_code_in_either_order() {
     for code in [Code::None, Code::ReedSolomon, Code::RaptorQ] {
         for ordering in [Ordering::Even, Ordering::Sequential { repair_permille: 200 }] {
             let received = transfer(&files, 0.1, |options| {
-                (options.code, options.ordering) = (code, ordering);
-                options.block_symbols = 500;
+                options.code(code).ordering(ordering).block_symbols(500)
             });
             assert_complete(&received, &files);
         }
@@ -39,21 +43,18 @@ fn a_lossy_receiver_completes_with_either_code_in_either_order() {
 #[test]
 fn more_files_than_a_packet_can_name_arrive_with_empty_ones_among_them() {
     let files = (0..300).map(|n| (format!("file {n}"), vec![n as u8; n % 3])).collect();
-    assert_complete(&transfer(&files, 0.1, |_| {}), &files);
+    assert_complete(&transfer(&files, 0.1, |options| options), &files);
 }
 
 #[test]
 fn a_tree_arrives_with_its_directories() {
     let names = ["tree/a/b/c", "tree/a/d", "tree/e", "beside"];
     let files = names.map(|name| (name.to_owned(), name.repeat(500).into_bytes())).into();
-    assert_complete(&transfer(&files, 0.1, |_| {}), &files);
+    assert_complete(&transfer(&files, 0.1, |options| options), &files);
 }
 
 #[test]
 fn a_plain_receiver_takes_the_files_of_a_session_with_a_manifest() {
     let files = files_of(&[1, MIB]);
-    assert_complete(
-        &transfer(&files, 0.1, |options| options.metadata = MetadataMode::Manifest),
-        &files,
-    );
+    assert_complete(&transfer(&files, 0.1, |options| options.format(Format::default())), &files);
 }

@@ -1,8 +1,8 @@
 //! Fontana's ends of a transfer, and what both directions share.
 
 use fontana::{
-    MetadataMode, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession, ReceiveSummary, SendOptions,
-    SendSession, SendSummary, Stop,
+    Addressing, Format, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat, ReceiveReport,
+    Receiver, ReceiverBuilder, Sender, SenderBuilder,
 };
 pub(crate) use fontana_testing::noise;
 use std::collections::BTreeMap;
@@ -10,7 +10,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) const MIB: usize = 1 << 20;
@@ -26,13 +25,13 @@ pub(crate) fn air() -> MutexGuard<'static, ()> {
 }
 
 /// A group and port that no other test of this machine uses.
-pub(crate) fn reach() -> Reach {
+pub(crate) fn addressing() -> Addressing {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let group = Ipv4Addr::new(239, 255, 92, NEXT.fetch_add(1, Ordering::Relaxed));
     let port = 20_000 + (std::process::id() % 20_000) as u16;
-    let mut reach = Reach::to(SocketAddr::from((group, port)));
-    reach.interface = Some("127.0.0.1".parse().unwrap());
-    reach
+    let mut addressing = Addressing::to(SocketAddr::from((group, port)));
+    addressing.interface = Some("127.0.0.1".parse().unwrap());
+    addressing
 }
 
 /// Bytes that can be compressed well.
@@ -113,42 +112,36 @@ pub(crate) fn assert_same(actual: &Files, expected: &Files) {
 }
 
 /// A sender of plain FLUTE that runs until it is told to stop.
-pub(crate) struct FontanaSender {
-    stop: Stop,
-    thread: Option<JoinHandle<SendSummary>>,
-}
+pub(crate) struct FontanaSender(Option<Sender>);
 
 impl FontanaSender {
     pub(crate) fn start(
-        reach: &Reach,
+        addressing: &Addressing,
         files: Vec<PathBuf>,
-        change: impl FnOnce(&mut SendOptions),
+        change: impl FnOnce(SenderBuilder) -> SenderBuilder,
     ) -> Self {
-        let mut options = SendOptions::new(files);
-        options.reach = reach.clone();
-        options.metadata = MetadataMode::Flute;
-        options.rate_bytes_per_second = RATE_BYTES_PER_SECOND;
-        options.seed = Some(1);
-        options.tsi = Some(fontana::wire::Tsi(super::peer::TSI));
-        change(&mut options);
-        let session = SendSession::prepare(options).unwrap();
-        let stop = Stop::new();
-        let stopped = stop.clone();
-        let thread = std::thread::spawn(move || session.run(&stopped, &mut |_| {}).unwrap());
-        Self { stop, thread: Some(thread) }
+        let options = Sender::builder(files)
+            .addressing(addressing.clone())
+            .format(Format::Flute)
+            .rate(Rate::bytes_per_second(RATE_BYTES_PER_SECOND))
+            .seed(1)
+            .tsi(Some(fontana::wire::Tsi(super::peer::TSI)));
+        Self(Some(change(options).start().unwrap()))
     }
 }
 
 impl Drop for FontanaSender {
     fn drop(&mut self) {
-        self.stop.set();
-        let _ = self.thread.take().map(JoinHandle::join);
+        if let Some(sender) = self.0.take() {
+            sender.stop();
+            sender.join().unwrap();
+        }
     }
 }
 
 /// What became of a reception.
 pub(crate) struct Received {
-    pub(crate) summary: ReceiveSummary,
+    pub(crate) summary: ReceiveReport,
     /// What is in the target directory afterwards.
     pub(crate) files: Files,
     /// Names of objects that were given up.
@@ -158,19 +151,22 @@ pub(crate) struct Received {
 
 /// A receiver of plain FLUTE that has joined its group.
 pub(crate) struct FontanaReceiver {
-    session: ReceiveSession,
+    receiver: PreparedReceiver,
     target: tempfile::TempDir,
 }
 
 impl FontanaReceiver {
-    pub(crate) fn join(reach: &Reach, change: impl FnOnce(&mut ReceiveOptions)) -> Self {
+    pub(crate) fn join(
+        addressing: &Addressing,
+        change: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder,
+    ) -> Self {
         let target = tempfile::tempdir().unwrap();
-        let mut options = ReceiveOptions::new(target.path());
-        options.reach = reach.clone();
-        options.metadata = MetadataMode::Flute;
-        options.timeout = Some(Duration::from_secs(60));
-        change(&mut options);
-        Self { session: ReceiveSession::open(options).unwrap(), target }
+        let options = Receiver::builder()
+            .into_dir(target.path())
+            .addressing(addressing.clone())
+            .format(ReceiveFormat::Flute)
+            .timeout(Some(Duration::from_secs(60)));
+        Self { receiver: change(options).prepare().unwrap(), target }
     }
 
     pub(crate) fn target(&self) -> &Path {
@@ -179,13 +175,14 @@ impl FontanaReceiver {
 
     /// Receives until it is over.
     pub(crate) fn run(self) -> Received {
+        let receiver = self.receiver.start().unwrap();
         let mut failed = Vec::new();
-        let mut observe = |event: ReceiveEvent<'_>| {
+        for event in receiver.events() {
             if let ReceiveEvent::ObjectFailed { names, .. } = event {
-                failed.extend_from_slice(names);
+                failed.extend(names);
             }
-        };
-        let summary = self.session.run(&Stop::new(), &mut observe).unwrap();
+        }
+        let summary = receiver.join().unwrap();
         let files = read(self.target.path());
         Received { summary, files, failed, _target: self.target }
     }

@@ -1,8 +1,8 @@
 //! The peer sends, Fontana receives.
 
 use super::fontana_side::{
-    Files, FontanaReceiver, Losing, MIB, Received, SIZES, air, assert_same, files_of, noise, reach,
-    text,
+    Files, FontanaReceiver, Losing, MIB, Received, SIZES, addressing, air, assert_same, files_of,
+    noise, text,
 };
 use super::peer::{
     Background, Sending, carousel, config, no_code, object, packets, raptorq, reed_solomon, send,
@@ -17,9 +17,9 @@ use std::time::{Duration, SystemTime};
 /// Sends files from the peer to Fontana, which listens first.
 fn transfer(files: &Files, oti: &Oti, config: &Config, cenc: Cenc, losing: Losing) -> Received {
     let _air = air();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, |_| {});
-    let _sender = send(&reach, sender_of(&reach, files, oti, config, cenc), losing);
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| options);
+    let _sender = send(&addressing, sender_of(&addressing, files, oti, config, cenc), losing);
     receiver.run()
 }
 
@@ -146,8 +146,8 @@ fn packets_that_come_before_the_table_are_not_lost() {
     let files = files_of(&[0, 1, MIB]);
     for oti in [no_code(), raptorq(1)] {
         let _air = air();
-        let reach = reach();
-        let mut sender = sender(&reach, &oti, &config());
+        let addressing = addressing();
+        let mut sender = sender(&addressing, &oti, &config());
         for (name, bytes) in &files {
             sender.add_object(0, object(name, bytes, TransferConfig::default())).unwrap();
         }
@@ -157,8 +157,8 @@ fn packets_that_come_before_the_table_are_not_lost() {
         };
         let (table, content): (Vec<_>, Vec<_>) = packets(sender).into_iter().partition(is_table);
         assert!(!table.is_empty() && content.len() > MIB / 1424);
-        let receiver = FontanaReceiver::join(&reach, |_| {});
-        let mut sending = Sending::to(&reach);
+        let receiver = FontanaReceiver::join(&addressing, |options| options);
+        let mut sending = Sending::to(&addressing);
         // Once: what were forgotten would not come again.
         let _sender = Background::run(move |_| {
             content.iter().chain(&table).for_each(|packet| sending.send(packet));
@@ -171,14 +171,14 @@ fn packets_that_come_before_the_table_are_not_lost() {
 fn a_packet_that_closes_the_session_closes_nothing() {
     let files = files_of(&[1, MIB]);
     let _air = air();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, |_| {});
-    let mut sender = sender_of(&reach, &files, &no_code(), &config(), Cenc::Null);
-    let mut sending = Sending::to(&reach);
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| options);
+    let mut sender = sender_of(&addressing, &files, &no_code(), &config(), Cenc::Null);
+    let mut sending = Sending::to(&addressing);
     let _sender = Background::run(move |stop| {
         for number in 0.. {
             let now = SystemTime::now();
-            if stop.is_set() {
+            if stop.is_cancelled() {
                 return;
             }
             // The first packet of all, as senders do to end what they left unfinished, and many
@@ -199,9 +199,9 @@ fn a_packet_that_closes_the_session_closes_nothing() {
 fn a_second_table_adds_files_while_the_first_ones_are_on_their_way() {
     let files = files_of(&[100, 3 * MIB]);
     let _air = air();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, |_| {});
-    let mut sender = sender(&reach, &no_code(), &config());
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| options);
+    let mut sender = sender(&addressing, &no_code(), &config());
     let mut files_to_add = files.clone().into_iter().rev();
     let mut add = move |sender: &mut flute::sender::Sender| {
         if let Some((name, bytes)) = files_to_add.next() {
@@ -210,10 +210,10 @@ fn a_second_table_adds_files_while_the_first_ones_are_on_their_way() {
         }
     };
     add(&mut sender);
-    let mut sending = Sending::to(&reach);
+    let mut sending = Sending::to(&addressing);
     let _sender = Background::run(move |stop| {
         for number in 0.. {
-            if stop.is_set() {
+            if stop.is_cancelled() {
                 return;
             }
             if number == 500 {
@@ -232,14 +232,14 @@ fn a_second_table_adds_files_while_the_first_ones_are_on_their_way() {
 fn a_file_whose_code_is_not_known_is_refused_and_the_one_beside_it_arrives() {
     let files = files_of(&[100_000]);
     let _air = air();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, |_| {});
-    let mut sender = sender_of(&reach, &files, &no_code(), &config(), Cenc::Null);
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| options);
+    let mut sender = sender_of(&addressing, &files, &no_code(), &config(), Cenc::Null);
     let oti = Oti::new_raptor(1400, 60, 4, 1, 4).unwrap();
     let transfer = TransferConfig { oti: Some(oti), ..carousel(Cenc::Null) };
     sender.add_object(0, object("with Raptor", &noise(100_000, 1), transfer)).unwrap();
     sender.publish(SystemTime::now()).unwrap();
-    let _sender = send(&reach, sender, Losing::permille(0));
+    let _sender = send(&addressing, sender, Losing::permille(0));
     let received = receiver.run();
     assert_eq!(received.summary.outcome, Outcome::Refused);
     assert_same(&received.files, &files);
@@ -254,14 +254,14 @@ fn a_file_whose_md5_is_wrong_is_not_put_under_its_name() {
     let files = files_of(&[100_000]);
     for cenc in [Cenc::Null, Cenc::Gzip] {
         let _air = air();
-        let reach = reach();
-        let receiver = FontanaReceiver::join(&reach, |_| {});
-        let mut sender = sender_of(&reach, &files, &no_code(), &config(), Cenc::Null);
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| options);
+        let mut sender = sender_of(&addressing, &files, &no_code(), &config(), Cenc::Null);
         let mut wrong = object("wrong", &noise(50_000, 1), carousel(cenc));
         wrong.md5 = object("other", &noise(50_000, 2), carousel(cenc)).md5;
         sender.add_object(0, wrong).unwrap();
         sender.publish(SystemTime::now()).unwrap();
-        let _sender = send(&reach, sender, Losing::permille(0));
+        let _sender = send(&addressing, sender, Losing::permille(0));
         let received = receiver.run();
         assert_eq!(received.summary.outcome, Outcome::VerificationFailed);
         assert_same(&received.files, &files);

@@ -1,7 +1,7 @@
 //! Sessions packet by packet, for what no honest sender sends.
 
 use super::peer::{Background, Sending, TSI};
-use fontana::Reach;
+use fontana::Addressing;
 use fontana::wire::{
     ContentEncoding, Fdt, FdtExtension, FdtFile, HeaderFields, NtpSeconds, Toi, Tsi,
     emit_payload_id,
@@ -117,10 +117,10 @@ impl Session {
     }
 
     /// Sends it all, again and again.
-    pub(crate) fn repeat(self, reach: &Reach) -> Background {
-        let mut sending = Sending::to(reach);
+    pub(crate) fn repeat(self, addressing: &Addressing) -> Background {
+        let mut sending = Sending::to(addressing);
         Background::run(move |stop| {
-            while !stop.is_set() {
+            while !stop.is_cancelled() {
                 for step in &self.steps {
                     match step {
                         Step::Send(packet) => sending.send(packet),

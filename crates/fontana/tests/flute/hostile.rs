@@ -1,10 +1,10 @@
 //! Sessions that nobody should send, from a sender that is made by hand. Beside each of them an
 //! honest file arrives.
 
-use super::fontana_side::{Files, FontanaReceiver, Received, air, assert_same, noise, reach};
+use super::fontana_side::{Files, FontanaReceiver, Received, addressing, air, assert_same, noise};
 use super::handmade::{Session, described, oti, table, without_oti};
 use fontana::wire::{ContentEncoding, FdtContentEncoding, FdtFile, Toi};
-use fontana::{Outcome, ReceiveOptions, Rejection};
+use fontana::{Outcome, ReceiverBuilder, Rejection};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
@@ -28,11 +28,11 @@ fn beside_an_honest_file(file: FdtFile, bytes: &[u8]) -> Session {
     Session::default().table([file, honest_file]).file(toi, bytes).file(HONEST, &honest())
 }
 
-fn receive(session: Session, change: impl FnOnce(&mut ReceiveOptions)) -> Received {
+fn receive(session: Session, change: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Received {
     let _air = air();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, change);
-    let _sender = session.repeat(&reach);
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, change);
+    let _sender = session.repeat(&addressing);
     receiver.run()
 }
 
@@ -50,7 +50,7 @@ fn assert_refused(received: &Received, outcome: Outcome, reason: &str) {
 fn an_honest_session_made_by_hand_arrives() {
     let bytes = noise(3_000, 1);
     let session = beside_an_honest_file(described(1, "other", &bytes), &bytes);
-    let received = receive(session, |_| {});
+    let received = receive(session, |options| options);
     assert_eq!(received.summary.outcome, Outcome::Complete);
     let mut files = honest_files();
     files.insert("other".to_owned(), bytes);
@@ -73,7 +73,7 @@ fn transmission_information_in_packets_alone_is_enough_before_and_after_the_tabl
     for (toi, bytes) in files(3..5) {
         session = session.file_with_fti(toi, &bytes);
     }
-    let received = receive(session, |_| {});
+    let received = receive(session, |options| options);
     assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
     assert_same(&received.files, &files(1..5).map(|(toi, bytes)| (name(toi), bytes)).collect());
 }
@@ -86,7 +86,7 @@ fn a_file_of_unknown_geometry_is_waited_for_when_all_others_are_there() {
         .file(HONEST, &honest())
         .wait(Duration::from_millis(300))
         .file_with_fti(1, &bytes);
-    let received = receive(session, |_| {});
+    let received = receive(session, |options| options);
     assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
     let mut files = honest_files();
     files.insert("other".to_owned(), bytes);
@@ -126,7 +126,7 @@ fn names_that_lead_elsewhere_are_refused() {
         "%ff",
     ] {
         let session = beside_an_honest_file(described(1, location, &bytes), &bytes);
-        let received = receive(session, |_| {});
+        let received = receive(session, |options| options);
         assert_eq!(
             received.summary.outcome,
             Outcome::Refused,
@@ -145,7 +145,7 @@ fn an_absolute_name_stays_in_the_target() {
     let absolute = format!("{}/x", outside.path().display());
     for location in [absolute.clone(), format!("file://{absolute}")] {
         let session = beside_an_honest_file(described(1, &location, &bytes), &bytes);
-        let received = receive(session, |_| {});
+        let received = receive(session, |options| options);
         assert_eq!(
             received.summary.outcome,
             Outcome::Complete,
@@ -165,11 +165,11 @@ fn a_link_in_the_target_is_never_a_way_out_of_it() {
     let bytes = noise(2_000, 1);
     for overwrite in [false, true] {
         let _air = air();
-        let reach = reach();
-        let receiver = FontanaReceiver::join(&reach, |options| options.overwrite = overwrite);
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| options.overwrite(overwrite));
         std::os::unix::fs::symlink(outside.path(), receiver.target().join("way")).unwrap();
         let session = beside_an_honest_file(described(1, "way/out/x", &bytes), &bytes);
-        let _sender = session.repeat(&reach);
+        let _sender = session.repeat(&addressing);
         let received = receiver.run();
         assert_eq!(received.summary.outcome, Outcome::Refused, "{:?}", received.summary);
         assert_same(&received.files, &honest_files());
@@ -184,11 +184,10 @@ fn a_directory_that_is_there_keeps_its_mode_and_a_new_one_has_the_usual_one() {
     // Complete, and with a file that never comes.
     for outcome in [Outcome::Complete, Outcome::Incomplete] {
         let _air = air();
-        let reach = reach();
-        let receiver = FontanaReceiver::join(&reach, |options| {
-            options.overwrite = true;
-            options.timeout =
-                Some(Duration::from_secs(if outcome == Outcome::Complete { 60 } else { 3 }));
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| {
+            let seconds = if outcome == Outcome::Complete { 60 } else { 3 };
+            options.overwrite(true).timeout(Some(Duration::from_secs(seconds)))
         });
         let target = receiver.target().to_owned();
         let (private, usual) = (target.join("private"), target.join("usual"));
@@ -199,7 +198,7 @@ fn a_directory_that_is_there_keeps_its_mode_and_a_new_one_has_the_usual_one() {
             (outcome == Outcome::Incomplete).then(|| described(7, "private/never/y", &bytes));
         let table = [described(1, "private/new/x", &bytes)].into_iter().chain(missing);
         let session = Session::default().table(table).file(1, &bytes);
-        let _sender = session.repeat(&reach);
+        let _sender = session.repeat(&addressing);
         let received = receiver.run();
         assert_eq!(received.summary.outcome, outcome, "{:?}", received.summary);
         assert_eq!(received.files["private/new/x"], bytes);
@@ -215,7 +214,7 @@ fn two_files_with_one_name_are_not_mixed() {
         .table([described(1, "a/name", &first), described(2, "/a//./name", &second)])
         .file(1, &first)
         .file(2, &second);
-    let received = receive(session, |_| {});
+    let received = receive(session, |options| options);
     assert_eq!(received.summary.outcome, Outcome::Refused);
     assert_same(&received.files, &Files::from([("a/name".to_owned(), first)]));
 }
@@ -228,7 +227,7 @@ fn nothing_lies_below_a_file_and_no_file_takes_the_place_of_a_directory() {
             .table([described(1, one, &first), described(2, other, &second)])
             .file(2, &second)
             .file(1, &first);
-        let received = receive(session, |_| {});
+        let received = receive(session, |options| options);
         assert_eq!(received.summary.outcome, Outcome::Refused);
         assert_same(&received.files, &Files::from([(one.to_owned(), first.clone())]));
     }
@@ -238,11 +237,11 @@ fn nothing_lies_below_a_file_and_no_file_takes_the_place_of_a_directory() {
 fn a_file_that_exists_is_left_alone() {
     let bytes = noise(2_000, 1);
     let _air = air();
-    let reach = reach();
-    let receiver = FontanaReceiver::join(&reach, |_| {});
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| options);
     std::fs::write(receiver.target().join("mine"), "precious").unwrap();
     let session = beside_an_honest_file(described(1, "mine", &bytes), &bytes);
-    let _sender = session.repeat(&reach);
+    let _sender = session.repeat(&addressing);
     let received = receiver.run();
     assert_eq!(received.summary.outcome, Outcome::Refused);
     let mut files = honest_files();
@@ -255,7 +254,7 @@ fn a_content_encoding_that_is_not_known_is_refused_by_name() {
     let bytes = noise(2_000, 1);
     let encoding = FdtContentEncoding::Unknown("br".to_owned());
     let file = FdtFile { content_encoding: Some(encoding), ..described(1, "other", &bytes) };
-    let received = receive(beside_an_honest_file(file, &bytes), |_| {});
+    let received = receive(beside_an_honest_file(file, &bytes), |options| options);
     assert_refused(&received, Outcome::Refused, "content encoding \"br\"");
 }
 
@@ -272,7 +271,7 @@ fn data_that_cannot_be_decompressed_fails_verification() {
             content_length: length,
             ..described(1, "other", &bytes)
         };
-        let received = receive(beside_an_honest_file(file, &bytes), |_| {});
+        let received = receive(beside_an_honest_file(file, &bytes), |options| options);
         assert_refused(&received, Outcome::VerificationFailed, encoding.name());
     }
 }
@@ -286,7 +285,7 @@ fn a_length_that_no_object_could_hold_is_refused_before_room_is_made_for_it() {
             content_length: Some(1 << 60),
             ..described(1, "other", &bytes)
         };
-        let received = receive(beside_an_honest_file(file, &bytes), |_| {});
+        let received = receive(beside_an_honest_file(file, &bytes), |options| options);
         assert_refused(&received, Outcome::VerificationFailed, "more than its object can hold");
     }
 }
@@ -295,7 +294,7 @@ fn a_length_that_no_object_could_hold_is_refused_before_room_is_made_for_it() {
 fn a_file_shorter_or_longer_than_the_table_says_fails_verification() {
     let bytes = noise(2_000, 1);
     let shorter = FdtFile { content_length: Some(1_999), ..described(1, "other", &bytes) };
-    let received = receive(beside_an_honest_file(shorter, &bytes), |_| {});
+    let received = receive(beside_an_honest_file(shorter, &bytes), |options| options);
     assert_refused(&received, Outcome::VerificationFailed, "length");
 }
 
@@ -304,7 +303,7 @@ fn object_numbers_that_fontana_keeps_for_itself_are_refused_aloud() {
     let bytes = noise(2_000, 1);
     for toi in [Toi::HEAD, Toi::MANIFEST] {
         let session = beside_an_honest_file(described(toi.0, "other", &bytes), &bytes);
-        assert_refused(&receive(session, |_| {}), Outcome::Refused, "TOI");
+        assert_refused(&receive(session, |options| options), Outcome::Refused, "TOI");
     }
 }
 
@@ -320,7 +319,7 @@ fn geometry_that_makes_no_sense_is_refused() {
         Oti { transfer_length: 1 << 60, ..oti(2_000) },
     ] {
         let file = FdtFile { oti: Some(nonsense), ..described(1, "other", &bytes) };
-        let received = receive(beside_an_honest_file(file, &bytes), |_| {});
+        let received = receive(beside_an_honest_file(file, &bytes), |options| options);
         assert_refused(&received, Outcome::Refused, "makes no sense");
     }
 }
@@ -335,10 +334,10 @@ fn a_session_cannot_ask_for_more_than_is_accepted() {
         Session::default().table(files).file(HONEST, &honest()).file(1, &bytes)
     };
     let received =
-        receive(session(described(1, "other", &bytes)), |options| options.max_bytes = most);
+        receive(session(described(1, "other", &bytes)), |options| options.max_bytes(most));
     assert_refused(&received, Outcome::Refused, "more bytes than are accepted");
     let received =
-        receive(session(described(1, "other", &bytes)), |options| options.max_bytes = most + 1);
+        receive(session(described(1, "other", &bytes)), |options| options.max_bytes(most + 1));
     assert_eq!(received.summary.outcome, Outcome::Complete);
 
     // As many blocks as can be numbered, five times over.
@@ -351,7 +350,7 @@ fn a_session_cannot_ask_for_more_than_is_accepted() {
     };
     let files = [honest_file.clone()].into_iter().chain((1..=4).map(file));
     let session = Session::default().table(files).file(HONEST, &honest());
-    let received = receive(session, |options| options.timeout = Some(Duration::from_secs(2)));
+    let received = receive(session, |options| options.timeout(Some(Duration::from_secs(2))));
     assert!(received.summary.failures[0].to_string().contains("more source blocks"));
     assert_same(&received.files, &honest_files());
 }
@@ -365,11 +364,10 @@ fn a_table_that_is_none_is_told_and_the_next_one_is_taken() {
             if with_good_one { session.table_instance(2, &table(files), None) } else { session };
         session.file(HONEST, &honest())
     };
-    let received = receive(session(true), |_| {});
+    let received = receive(session(true), |options| options);
     assert_eq!(received.summary.outcome, Outcome::Complete);
     assert_same(&received.files, &honest_files());
-    let received =
-        receive(session(false), |options| options.timeout = Some(Duration::from_secs(1)));
+    let received = receive(session(false), |options| options.timeout(Some(Duration::from_secs(1))));
     assert_eq!(received.summary.outcome, Outcome::VerificationFailed);
     assert!(matches!(received.summary.rejections[..], [(_, Rejection::BadManifest)]));
     assert_same(&received.files, &Files::new());
@@ -384,7 +382,7 @@ fn a_table_compressed_beyond_reason_is_not_decompressed() {
     let session = Session::default()
         .table_instance(1, &compressed.unwrap(), Some(ContentEncoding::Gzip))
         .file(HONEST, &honest());
-    let received = receive(session, |options| options.timeout = Some(Duration::from_secs(1)));
+    let received = receive(session, |options| options.timeout(Some(Duration::from_secs(1))));
     assert_eq!(received.summary.outcome, Outcome::VerificationFailed);
 }
 
@@ -395,7 +393,7 @@ fn a_sender_that_began_again_with_the_same_number_for_another_table_is_understoo
     let mut session = Session::default().table_instance(1, &long, None);
     session = session.first_packet();
     let session = session.table([described(HONEST, "honest", &honest())]).file(HONEST, &honest());
-    let received = receive(session, |_| {});
+    let received = receive(session, |options| options);
     assert_eq!(received.summary.outcome, Outcome::Complete);
     assert_same(&received.files, &honest_files());
 }
@@ -403,7 +401,7 @@ fn a_sender_that_began_again_with_the_same_number_for_another_table_is_understoo
 #[test]
 fn a_receiver_that_hears_only_the_table_says_that_it_is_incomplete() {
     let session = Session::default().table([described(HONEST, "honest", &honest())]);
-    let received = receive(session, |options| options.timeout = Some(Duration::from_secs(1)));
+    let received = receive(session, |options| options.timeout(Some(Duration::from_secs(1))));
     assert_eq!(received.summary.outcome, Outcome::Incomplete);
     assert_same(&received.files, &Files::new());
 }

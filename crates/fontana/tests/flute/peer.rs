@@ -4,7 +4,7 @@ use super::fontana_side::{Files, Losing, RATE_BYTES_PER_SECOND};
 use flute::core::{Oti, UDPEndpoint, lct::Cenc};
 use flute::receiver::{self, Receiver, writer::ObjectWriterBufferBuilder};
 use flute::sender::{CarouselRepeatMode, ObjectDesc, Sender, TransferConfig};
-use fontana::{Reach, Stop, wire};
+use fontana::{Addressing, CancellationToken, wire};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::rc::Rc;
@@ -16,15 +16,15 @@ pub(crate) const TSI: u64 = 0x1234;
 /// How long the peer may take for one session.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn group(reach: &Reach) -> SocketAddrV4 {
-    match reach.address() {
+fn group(addressing: &Addressing) -> SocketAddrV4 {
+    match addressing.address() {
         SocketAddr::V4(address) => address,
         SocketAddr::V6(_) => unreachable!("the tests use IPv4"),
     }
 }
 
-fn endpoint(reach: &Reach) -> UDPEndpoint {
-    let group = group(reach);
+fn endpoint(addressing: &Addressing) -> UDPEndpoint {
+    let group = group(addressing);
     UDPEndpoint::new(None, group.ip().to_string(), group.port())
 }
 
@@ -37,11 +37,11 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    pub(crate) fn to(reach: &Reach) -> Self {
+    pub(crate) fn to(addressing: &Addressing) -> Self {
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
         socket.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
         socket.set_multicast_loop_v4(true).unwrap();
-        Self { socket, to: group(reach).into(), started: Instant::now(), bytes: 0 }
+        Self { socket, to: group(addressing).into(), started: Instant::now(), bytes: 0 }
     }
 
     /// Sends a packet when the rate allows it.
@@ -59,13 +59,13 @@ impl Sending {
 
 /// A thread that sends until it is told to stop.
 pub(crate) struct Background {
-    stop: Stop,
+    stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Background {
-    pub(crate) fn run(work: impl FnOnce(&Stop) + Send + 'static) -> Self {
-        let stop = Stop::new();
+    pub(crate) fn run(work: impl FnOnce(&CancellationToken) + Send + 'static) -> Self {
+        let stop = CancellationToken::new();
         let stopped = stop.clone();
         Self { stop, thread: Some(std::thread::spawn(move || work(&stopped))) }
     }
@@ -73,7 +73,7 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        self.stop.set();
+        self.stop.cancel();
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -108,8 +108,8 @@ pub(crate) fn config() -> flute::sender::Config {
 }
 
 /// A sender with nothing to send.
-pub(crate) fn sender(reach: &Reach, oti: &Oti, config: &flute::sender::Config) -> Sender {
-    Sender::new(endpoint(reach), TSI, oti, config)
+pub(crate) fn sender(addressing: &Addressing, oti: &Oti, config: &flute::sender::Config) -> Sender {
+    Sender::new(endpoint(addressing), TSI, oti, config)
 }
 
 /// Repeats a file for ever.
@@ -130,13 +130,13 @@ pub(crate) fn object(name: &str, bytes: &[u8], transfer: TransferConfig) -> Box<
 
 /// A sender that repeats files for ever.
 pub(crate) fn sender_of(
-    reach: &Reach,
+    addressing: &Addressing,
     files: &Files,
     oti: &Oti,
     config: &flute::sender::Config,
     cenc: Cenc,
 ) -> Sender {
-    let mut sender = sender(reach, oti, config);
+    let mut sender = sender(addressing, oti, config);
     for (name, bytes) in files {
         sender.add_object(0, object(name, bytes, carousel(cenc))).unwrap();
     }
@@ -145,10 +145,10 @@ pub(crate) fn sender_of(
 }
 
 /// Sends what the peer gives, some of it in vain.
-pub(crate) fn send(reach: &Reach, mut sender: Sender, mut losing: Losing) -> Background {
-    let mut sending = Sending::to(reach);
+pub(crate) fn send(addressing: &Addressing, mut sender: Sender, mut losing: Losing) -> Background {
+    let mut sending = Sending::to(addressing);
     Background::run(move |stop| {
-        while !stop.is_set() {
+        while !stop.is_cancelled() {
             match sender.read(SystemTime::now()) {
                 Some(_) if losing.loses_one() => {}
                 Some(packet) => sending.send(&packet),
@@ -174,18 +174,18 @@ pub(crate) enum Outcome {
 /// A socket that has joined, for the peer's receiver.
 pub(crate) struct Listening {
     socket: Socket,
-    reach: Reach,
+    addressing: Addressing,
 }
 
 impl Listening {
-    pub(crate) fn join(reach: &Reach) -> Self {
-        let group = group(reach);
+    pub(crate) fn join(addressing: &Addressing) -> Self {
+        let group = group(addressing);
         let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP)).unwrap();
         socket.set_recv_buffer_size(8 << 20).unwrap();
         socket.bind(&group.into()).unwrap();
         socket.join_multicast_v4(group.ip(), &Ipv4Addr::LOCALHOST).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        Self { socket, reach: reach.clone() }
+        Self { socket, addressing: addressing.clone() }
     }
 
     /// Receives until so many files are complete, or one has failed. The peer checks MD5.
@@ -196,7 +196,8 @@ impl Listening {
         mut losing: Losing,
     ) -> Vec<(String, Outcome)> {
         let writer = Rc::new(ObjectWriterBufferBuilder::new(true));
-        let mut peer = Receiver::new(&endpoint(&self.reach), TSI, writer.clone(), Some(config));
+        let mut peer =
+            Receiver::new(&endpoint(&self.addressing), TSI, writer.clone(), Some(config));
         let started = Instant::now();
         let mut datagram = [0; 2048];
         let socket = std::net::UdpSocket::from(self.socket);

@@ -1,10 +1,10 @@
 //! Fontana sends, the peer receives.
 
 use super::fontana_side::{
-    FontanaSender, Losing, MIB, SIZES, air, assert_same, files_of, noise, reach, write,
+    FontanaSender, Losing, MIB, SIZES, addressing, air, assert_same, files_of, noise, write,
 };
 use super::peer::{Listening, Outcome, complete, with_a_large_cache};
-use fontana::{Code, MetadataMode, Ordering, SendOptions};
+use fontana::{Code, Format, Ordering, SenderBuilder};
 use std::time::Duration;
 
 /// For receivers that write blocks in order, without more repair symbols than loss on the way to
@@ -13,27 +13,23 @@ const SEQUENTIAL: Ordering = Ordering::Sequential { repair_permille: 20 };
 
 /// Sends files of all sizes to the peer, which starts to listen first.
 fn every_size_arrives(
-    change: impl FnOnce(&mut SendOptions),
+    change: impl FnOnce(SenderBuilder) -> SenderBuilder,
     config: flute::receiver::Config,
     losing: Losing,
 ) {
     let _air = air();
     let directory = tempfile::tempdir().unwrap();
     let files = files_of(&SIZES);
-    let reach = reach();
-    let listening = Listening::join(&reach);
-    let _sender = FontanaSender::start(&reach, write(&files, directory.path()), change);
+    let addressing = addressing();
+    let listening = Listening::join(&addressing);
+    let _sender = FontanaSender::start(&addressing, write(&files, directory.path()), change);
     assert_same(&complete(listening.receive(files.len(), config, losing)), &files);
 }
 
 /// Blocks of 1 000 symbols are 1.3 MB: seven of them wait in a cache of 10 MB for one that is not
 /// complete.
-fn small_blocks_in_order(code: Code) -> impl FnOnce(&mut SendOptions) {
-    move |options| {
-        options.code = code;
-        options.ordering = SEQUENTIAL;
-        options.block_symbols = 1000;
-    }
+fn small_blocks_in_order(code: Code) -> impl FnOnce(SenderBuilder) -> SenderBuilder {
+    move |options| options.code(code).ordering(SEQUENTIAL).block_symbols(1000)
 }
 
 #[test]
@@ -50,12 +46,12 @@ fn a_peer_with_its_defaults_takes_raptorq_in_small_blocks() {
 
 #[test]
 fn a_peer_with_a_large_cache_takes_files_without_a_code_as_fontana_sends_them() {
-    every_size_arrives(|o| o.code = Code::None, with_a_large_cache(), Losing::permille(0));
+    every_size_arrives(|o| o.code(Code::None), with_a_large_cache(), Losing::permille(0));
 }
 
 #[test]
 fn a_peer_with_a_large_cache_takes_raptorq_as_fontana_sends_it() {
-    every_size_arrives(|_| {}, with_a_large_cache(), Losing::permille(0));
+    every_size_arrives(|options| options, with_a_large_cache(), Losing::permille(0));
 }
 
 #[test]
@@ -66,12 +62,10 @@ fn a_peer_with_its_defaults_takes_a_block_of_10_mib_and_not_one_symbol_more() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("block");
         std::fs::write(&path, noise(symbols * SYMBOL, 1)).unwrap();
-        let reach = reach();
-        let listening = Listening::join(&reach);
-        let _sender = FontanaSender::start(&reach, vec![path], |options| {
-            options.ordering = SEQUENTIAL;
-            options.block_symbols = 56_403;
-            options.symbol_size = Some(SYMBOL as u16);
+        let addressing = addressing();
+        let listening = Listening::join(&addressing);
+        let _sender = FontanaSender::start(&addressing, vec![path], |options| {
+            options.ordering(SEQUENTIAL).block_symbols(56_403).symbol_size(Some(SYMBOL as u16))
         });
         let config = flute::receiver::Config::default();
         let outcomes = listening.receive(1, config, Losing::permille(0));
@@ -85,49 +79,47 @@ fn a_peer_with_its_defaults_takes_a_block_of_10_mib_and_not_one_symbol_more() {
 /// Sends to a peer that loses one datagram in ten.
 fn lossy_peer_completes(
     bytes: usize,
-    change: impl FnOnce(&mut SendOptions),
+    change: impl FnOnce(SenderBuilder) -> SenderBuilder,
     config: flute::receiver::Config,
 ) {
     let _air = air();
     let directory = tempfile::tempdir().unwrap();
     let files = files_of(&[1, bytes]);
-    let reach = reach();
-    let listening = Listening::join(&reach);
-    let _sender = FontanaSender::start(&reach, write(&files, directory.path()), change);
+    let addressing = addressing();
+    let listening = Listening::join(&addressing);
+    let _sender = FontanaSender::start(&addressing, write(&files, directory.path()), change);
     let outcomes = listening.receive(files.len(), config, Losing::permille(100));
     assert_same(&complete(outcomes), &files);
 }
 
 #[test]
 fn a_peer_that_loses_a_tenth_completes_with_raptorq() {
-    lossy_peer_completes(16 * MIB, |_| {}, with_a_large_cache());
+    lossy_peer_completes(16 * MIB, |options| options, with_a_large_cache());
 }
 
 #[test]
 fn a_peer_with_its_defaults_that_loses_a_tenth_completes_with_repair_symbols_behind_each_block() {
-    let send = |options: &mut SendOptions| {
-        options.ordering = Ordering::Sequential { repair_permille: 200 };
-        options.block_symbols = 1000;
+    let send = |options: SenderBuilder| {
+        options.ordering(Ordering::Sequential { repair_permille: 200 }).block_symbols(1000)
     };
     lossy_peer_completes(16 * MIB, send, flute::receiver::Config::default());
 }
 
 #[test]
 fn a_peer_that_loses_a_tenth_completes_without_a_code_when_the_carousel_comes_round() {
-    let send = |options: &mut SendOptions| options.code = Code::None;
+    let send = |options: SenderBuilder| options.code(Code::None);
     lossy_peer_completes(MIB, send, flute::receiver::Config::default());
 }
 
 #[test]
 fn a_peer_that_loses_a_tenth_completes_with_reed_solomon() {
-    lossy_peer_completes(4 * MIB, |o| o.code = Code::ReedSolomon, with_a_large_cache());
+    lossy_peer_completes(4 * MIB, |o| o.code(Code::ReedSolomon), with_a_large_cache());
 }
 
 #[test]
 fn a_peer_with_its_defaults_takes_reed_solomon_block_by_block() {
-    let send = |options: &mut SendOptions| {
-        options.code = Code::ReedSolomon;
-        options.ordering = Ordering::Sequential { repair_permille: 250 };
+    let send = |options: SenderBuilder| {
+        options.code(Code::ReedSolomon).ordering(Ordering::Sequential { repair_permille: 250 })
     };
     lossy_peer_completes(16 * MIB, send, flute::receiver::Config::default());
 }
@@ -137,11 +129,12 @@ fn a_peer_that_joins_late_completes_without_the_first_pass() {
     let _air = air();
     let directory = tempfile::tempdir().unwrap();
     let files = files_of(&[0, 1, 4 * MIB]);
-    let reach = reach();
-    let _sender = FontanaSender::start(&reach, write(&files, directory.path()), |_| {});
+    let addressing = addressing();
+    let _sender =
+        FontanaSender::start(&addressing, write(&files, directory.path()), |options| options);
     // More than a pass at 20 MB/s.
     std::thread::sleep(Duration::from_millis(400));
-    let listening = Listening::join(&reach);
+    let listening = Listening::join(&addressing);
     let outcomes = listening.receive(files.len(), with_a_large_cache(), Losing::permille(0));
     assert_same(&complete(outcomes), &files);
 }
@@ -152,10 +145,10 @@ fn a_session_of_nothing_but_an_empty_file_arrives_with_either_code() {
         let _air = air();
         let directory = tempfile::tempdir().unwrap();
         let files = files_of(&[0]);
-        let reach = reach();
-        let listening = Listening::join(&reach);
+        let addressing = addressing();
+        let listening = Listening::join(&addressing);
         let paths = write(&files, directory.path());
-        let _sender = FontanaSender::start(&reach, paths, |options| options.code = code);
+        let _sender = FontanaSender::start(&addressing, paths, |options| options.code(code));
         let config = flute::receiver::Config::default();
         let outcomes = listening.receive(files.len(), config, Losing::permille(0));
         assert_same(&complete(outcomes), &files);
@@ -168,9 +161,10 @@ fn names_that_are_no_uris_arrive_as_they_are() {
     let directory = tempfile::tempdir().unwrap();
     let names = ["100% <a&b> \"c\" #1?", "grüße.txt", "..hidden"];
     let files = names.into_iter().map(|name| (name.to_owned(), noise(100, 1))).collect();
-    let reach = reach();
-    let listening = Listening::join(&reach);
-    let _sender = FontanaSender::start(&reach, write(&files, directory.path()), |_| {});
+    let addressing = addressing();
+    let listening = Listening::join(&addressing);
+    let _sender =
+        FontanaSender::start(&addressing, write(&files, directory.path()), |options| options);
     let config = flute::receiver::Config::default();
     let outcomes = listening.receive(files.len(), config, Losing::permille(0));
     assert_same(&complete(outcomes), &files);
@@ -182,10 +176,10 @@ fn a_session_of_a_hundred_files_needs_a_table_of_several_packets() {
         let _air = air();
         let directory = tempfile::tempdir().unwrap();
         let files = (0..100).map(|n| (format!("file {n:03}"), noise(n * 37, n as u64))).collect();
-        let reach = reach();
-        let listening = Listening::join(&reach);
+        let addressing = addressing();
+        let listening = Listening::join(&addressing);
         let paths = write(&files, directory.path());
-        let _sender = FontanaSender::start(&reach, paths, |options| options.code = code);
+        let _sender = FontanaSender::start(&addressing, paths, |options| options.code(code));
         let config = flute::receiver::Config::default();
         let outcomes = listening.receive(files.len(), config, Losing::permille(100));
         assert_same(&complete(outcomes), &files);
@@ -197,10 +191,10 @@ fn a_peer_takes_what_is_a_single_object_of_a_session_with_a_manifest() {
     let _air = air();
     let directory = tempfile::tempdir().unwrap();
     let files = files_of(&[1, MIB]);
-    let reach = reach();
-    let listening = Listening::join(&reach);
-    let _sender = FontanaSender::start(&reach, write(&files, directory.path()), |options| {
-        options.metadata = MetadataMode::Manifest;
+    let addressing = addressing();
+    let listening = Listening::join(&addressing);
+    let _sender = FontanaSender::start(&addressing, write(&files, directory.path()), |options| {
+        options.format(Format::default())
     });
     let config = flute::receiver::Config::default();
     // Head, manifest and the numbers in the packets are nothing to it.

@@ -24,14 +24,17 @@ fn plant_parts(root: &Path) {
 }
 
 /// In blocks of 0.7 MB, so that the large files are objects of their own.
-fn send_parts(root: &Path, reach: &Reach) -> Sending {
-    let mut options = send_options(vec![root.to_owned()], reach);
-    options.block_symbols = 500;
+fn send_parts(root: &Path, addressing: &Addressing) -> Sending {
+    let mut options = send_options(vec![root.to_owned()], addressing);
+    options = options.block_symbols(500);
     Sending::start(options)
 }
 
-fn only(patterns: &[&str], options: ReceiveOptions) -> ReceiveOptions {
-    ReceiveOptions { only: patterns.iter().map(|&pattern| pattern.to_owned()).collect(), ..options }
+/// Receives what matches.
+fn only(patterns: &[&str], ticket: &Ticket, options: ReceiverBuilder) -> ReceiverBuilder {
+    let mut reception = FontanaReception::from_ticket(ticket);
+    reception.only = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+    options.format(ReceiveFormat::Fontana(reception))
 }
 
 fn names(root: &Path) -> Vec<PathBuf> {
@@ -44,21 +47,19 @@ fn only_what_matches_is_received_with_the_directories_that_it_needs() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("tree");
     plant_parts(&root);
-    let reach = reach(20);
-    let sending = send_parts(&root, &reach);
+    let addressing = addressing(20);
+    let sending = send_parts(&root, &addressing);
     let into = directory.path().join("into");
-    let options = receive_options(&sending.ticket, &reach, &into);
+    let options = receive_options(&sending.ticket, &addressing, &into);
     let mut part = ReceivedPart::default();
-    let session = ReceiveSession::open(only(&["*.jpg"], options)).unwrap();
-    let summary = session
-        .run(&Stop::new(), &mut |event| {
-            if let ReceiveEvent::Selected(selected) = event {
-                part = selected;
-            }
-        })
-        .unwrap();
+    let summary = receive_until(only(&["*.jpg"], &sending.ticket, options), |event| {
+        if let ReceiveEvent::Selected(selected) = event {
+            part = selected;
+        }
+        false
+    });
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
-    assert_eq!(part, ReceivedPart { files: 21, bytes: 60_000, objects: 1 });
+    assert_eq!((part.files, part.bytes, part.objects), (21, 60_000, 1));
     let is_in = |name: &Path| name.starts_with("pictures");
     let mut expected = look(&root);
     expected.retain(|name, _| is_in(name));
@@ -79,28 +80,25 @@ fn a_part_that_was_interrupted_is_gone_on_with_by_another_choice() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("tree");
     plant_parts(&root);
-    let reach = reach(21);
-    let sending = send_parts(&root, &reach);
+    let addressing = addressing(21);
+    let sending = send_parts(&root, &addressing);
     let into = directory.path().join("into");
-    let options = receive_options(&sending.ticket, &reach, &into);
+    let options = receive_options(&sending.ticket, &addressing, &into);
     // The bundle is complete first; then it is stopped.
-    let stop = Stop::new();
-    let first = only(&["*.jpg", "/tree/one.raw"], options.clone());
-    let summary = ReceiveSession::open(first)
-        .unwrap()
-        .run(&stop, &mut |event| {
-            if let ReceiveEvent::ObjectDone(report) = event
-                && report.names.iter().any(|name| name.ends_with(".jpg"))
-            {
-                assert!(report.names.iter().all(|name| !name.ends_with(".txt")), "{report:?}");
-                stop.set();
-            }
-        })
-        .unwrap();
+    let first = only(&["*.jpg", "/tree/one.raw"], &sending.ticket, options.clone());
+    let summary = receive_until(first, |event| {
+        let ReceiveEvent::ObjectDone(report) = event else { return false };
+        let is_bundle = report.names.iter().any(|name| name.ends_with(".jpg"));
+        assert!(
+            !is_bundle || report.names.iter().all(|name| !name.ends_with(".txt")),
+            "{report:?}"
+        );
+        is_bundle
+    });
     assert_eq!(summary.outcome, Outcome::Interrupted, "{summary:?}");
     assert!(into.join("tree/pictures/0.jpg").exists() && !into.join("tree/0.txt").exists());
     // The notes came with the pictures: they are there without being received again.
-    let summary = receive(only(&["*.txt"], options.clone()));
+    let summary = receive(only(&["*.txt"], &sending.ticket, options.clone()));
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(summary.progress.stats.fresh, 0, "{:?}", summary.progress.stats);
     for number in 0..20 {
@@ -119,16 +117,16 @@ fn a_choice_of_nothing_is_refused_with_names() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("tree");
     plant_parts(&root);
-    let reach = reach(22);
-    let sending = send_parts(&root, &reach);
+    let addressing = addressing(22);
+    let sending = send_parts(&root, &addressing);
     let into = directory.path().join("into");
-    let options = receive_options(&sending.ticket, &reach, &into);
-    let summary = receive(only(&["*.png"], options.clone()));
+    let options = receive_options(&sending.ticket, &addressing, &into);
+    let summary = receive(only(&["*.png"], &sending.ticket, options.clone()));
     assert_eq!(summary.outcome, Outcome::Usage, "{summary:?}");
     let error = summary.failures[0].to_string();
     assert!(error.contains("tree/0.txt") && error.contains(" and 43 more"), "{error}");
     assert_eq!(fs::read_dir(&into).unwrap().count(), 0);
-    let wrong = ReceiveSession::open(only(&["["], options)).err().unwrap();
+    let wrong = only(&["["], &sending.ticket, options).prepare().err().unwrap();
     assert!(wrong.kind() == ErrorKind::Pattern && wrong.outcome() == Outcome::Usage, "{wrong}");
     sending.end();
 }

@@ -5,9 +5,9 @@ use super::*;
 /// Blocks of the files below: at most 500 symbols of 1 344 bytes, 497 in the image.
 const BLOCK_SYMBOLS: u64 = 500;
 
-fn send_blocks(root: &Path, reach: &Reach) -> Sending {
-    let mut options = send_options(vec![root.to_owned()], reach);
-    options.block_symbols = BLOCK_SYMBOLS as u32;
+fn send_blocks(root: &Path, addressing: &Addressing) -> Sending {
+    let mut options = send_options(vec![root.to_owned()], addressing);
+    options = options.block_symbols(BLOCK_SYMBOLS as u32);
     Sending::start(options)
 }
 
@@ -27,8 +27,10 @@ fn plant_images(root: &Path) {
     set_time(root, 900_000_000, 5);
 }
 
-fn skipping(options: &ReceiveOptions, overwrite: bool) -> ReceiveOptions {
-    ReceiveOptions { skip_existing: true, overwrite, ..options.clone() }
+fn skipping(sending: &Sending, options: &ReceiverBuilder, overwrite: bool) -> ReceiverBuilder {
+    let mut reception = FontanaReception::from_ticket(&sending.ticket);
+    reception.skip_existing = true;
+    options.clone().overwrite(overwrite).format(ReceiveFormat::Fontana(reception))
 }
 
 #[test]
@@ -37,10 +39,10 @@ fn a_tree_that_is_all_there_costs_no_symbol_and_its_files_are_not_touched() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("tree");
     plant_images(&root);
-    let reach = reach(30);
-    let sending = send_blocks(&root, &reach);
+    let addressing = addressing(30);
+    let sending = send_blocks(&root, &addressing);
     let into = directory.path().join("into");
-    let options = receive_options(&sending.ticket, &reach, &into);
+    let options = receive_options(&sending.ticket, &addressing, &into);
     assert_eq!(receive(options.clone()).outcome, Outcome::Complete);
     let inode = || fs::metadata(into.join("tree/image")).unwrap().ino();
     let before = inode();
@@ -48,14 +50,12 @@ fn a_tree_that_is_all_there_costs_no_symbol_and_its_files_are_not_touched() {
     set_mode(&into.join("tree/image"), 0o600);
     set_time(&into.join("tree/image"), 1, 1);
     let mut compared = (0, 0);
-    let session = ReceiveSession::open(skipping(&options, false)).unwrap();
-    let summary = session
-        .run(&Stop::new(), &mut |event| {
-            if let ReceiveEvent::Compared { bytes, of } = event {
-                compared = (bytes, of);
-            }
-        })
-        .unwrap();
+    let summary = receive_until(skipping(&sending, &options, false), |event| {
+        if let ReceiveEvent::Compared { bytes, of } = event {
+            compared = (bytes, of);
+        }
+        false
+    });
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(summary.progress.stats.fresh, 0, "{:?}", summary.progress.stats);
     assert_eq!(inode(), before, "it is the same file");
@@ -75,10 +75,10 @@ fn a_changed_block_costs_its_symbols_and_a_changed_hole_its_file() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("tree");
     plant_images(&root);
-    let reach = reach(31);
-    let sending = send_blocks(&root, &reach);
+    let addressing = addressing(31);
+    let sending = send_blocks(&root, &addressing);
     let into = directory.path().join("into");
-    let options = receive_options(&sending.ticket, &reach, &into);
+    let options = receive_options(&sending.ticket, &addressing, &into);
     assert_eq!(receive(options.clone()).outcome, Outcome::Complete);
     let image = into.join("tree/image");
     let change = |at: u64| {
@@ -93,17 +93,17 @@ fn a_changed_block_costs_its_symbols_and_a_changed_hole_its_file() {
     };
 
     change(1_000_000);
-    let refused = receive(skipping(&options, false));
+    let refused = receive(skipping(&sending, &options, false));
     assert_eq!(refused.outcome, Outcome::Refused, "{:?}", refused.failures);
     assert_eq!(refused.progress.stats.fresh, 0, "before anything was received");
-    let (summary, missing) = receive_what_is_missing(skipping(&options, true));
+    let (summary, missing) = receive_what_is_missing(skipping(&sending, &options, true));
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(missing, 497, "one block");
     agrees("tree/image");
 
     // In the hole there are no blocks: all of them agree, and the file does not.
     change(2_500_000);
-    let summary = receive(skipping(&options, true));
+    let summary = receive(skipping(&sending, &options, true));
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(summary.progress.stats.fresh, 0);
     agrees("tree/image");
@@ -113,7 +113,7 @@ fn a_changed_block_costs_its_symbols_and_a_changed_hole_its_file() {
     fs::write(into.join("tree/04.txt"), "other").unwrap();
     let inode = || fs::metadata(into.join("tree/image")).unwrap().ino();
     let before = inode();
-    let (summary, missing) = receive_what_is_missing(skipping(&options, true));
+    let (summary, missing) = receive_what_is_missing(skipping(&sending, &options, true));
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(missing, 30, "forty thousand bytes");
     ["tree/03.txt", "tree/04.txt", "tree/05.txt"].into_iter().for_each(agrees);
@@ -127,26 +127,21 @@ fn what_was_copied_is_kept_over_an_interruption_and_verified_again() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("tree");
     plant_images(&root);
-    let reach = reach(32);
-    let sending = send_blocks(&root, &reach);
+    let addressing = addressing(32);
+    let sending = send_blocks(&root, &addressing);
     let into = directory.path().join("into");
-    let options = receive_options(&sending.ticket, &reach, &into);
+    let options = receive_options(&sending.ticket, &addressing, &into);
     fs::create_dir_all(into.join("tree")).unwrap();
     // Half of the image is right, and then it is taken away.
     let mut half = fs::read(root.join("image")).unwrap();
     half[2_000_000..].fill(1);
     fs::write(into.join("tree/image"), half).unwrap();
     let mut resumed = 0;
-    let stop = Stop::new();
-    let session = ReceiveSession::open(skipping(&options, true)).unwrap();
-    let summary = session
-        .run(&stop, &mut |event| {
-            if let ReceiveEvent::Resumed { symbols, .. } = event {
-                resumed = symbols;
-                stop.set();
-            }
-        })
-        .unwrap();
+    let summary = receive_until(skipping(&sending, &options, true), |event| {
+        let ReceiveEvent::Resumed { symbols, .. } = event else { return false };
+        resumed = symbols;
+        true
+    });
     assert_eq!(summary.outcome, Outcome::Interrupted, "{summary:?}");
     assert!((2 * 497..=3 * 497).contains(&resumed), "{resumed}");
     fs::remove_file(into.join("tree/image")).unwrap();

@@ -2,47 +2,58 @@
 
 use super::*;
 use fontana::wire::{PublicKey, SecretKey, Tsi};
-use fontana::{Ended, ReceiveWatch, Rejection, Versions, WatchEvent, WatchSummary, watch};
+use fontana::{
+    Ended, FollowEvent, FollowReport, Follower, FontanaFormat, Format, Rejection, Versions,
+};
 
 fn key() -> SecretKey {
     SecretKey::from_seed(&[9; 32])
 }
 
 /// Sends a tree as a version of the publisher, under one session number.
-fn publish(root: &Path, reach: &Reach, version: u64) -> Sending {
-    let mut options = send_options(vec![root.to_owned()], reach);
-    options.block_symbols = 500;
-    options.signer = Some(key());
-    options.manifest_version = version;
-    options.tsi = Some(Tsi(77));
+fn publish(root: &Path, addressing: &Addressing, version: u64) -> Sending {
+    let mut format = FontanaFormat::default();
+    (format.signer, format.version) = (Some(key()), version);
+    let options = send_options(vec![root.to_owned()], addressing)
+        .block_symbols(500)
+        .format(Format::Fontana(format))
+        .tsi(Some(Tsi(77)));
     Sending::start(options)
 }
 
-fn follow_options(sending: &Sending, reach: &Reach, into: &Path) -> ReceiveOptions {
-    let mut options = receive_options(&sending.ticket, reach, into);
-    options.expectation.manifest = None;
-    options
+/// Receives what the publisher has signed, of these versions.
+fn of_publisher(versions: Versions) -> ReceiveFormat {
+    let mut reception = FontanaReception::default();
+    (reception.publisher, reception.versions) = (Some(key().public_key()), versions);
+    ReceiveFormat::Fontana(reception)
 }
 
-fn follow(receive: ReceiveOptions, count: u64) -> (WatchSummary, Vec<String>) {
-    let mut options = ReceiveWatch::new(receive);
-    (options.look_every, options.count) = (Duration::from_millis(100), Some(count));
+fn follow_options(sending: &Sending, addressing: &Addressing, into: &Path) -> ReceiverBuilder {
+    receive_options(&sending.ticket, addressing, into).format(of_publisher(Versions::default()))
+}
+
+fn follow(receive: ReceiverBuilder, count: u64) -> (FollowReport, Vec<String>) {
+    let follower = Follower::builder(receive)
+        .look_every(Duration::from_millis(100))
+        .count(Some(count))
+        .start()
+        .unwrap();
     let mut told = Vec::new();
-    let summary = watch(&options, &Stop::new(), &mut |event| {
+    for event in follower.events() {
         told.push(match event {
-            WatchEvent::Taken(summary) => format!("taken {}", summary.manifest.unwrap().1),
-            WatchEvent::GivenUp(summary) => format!("given up {:?}", summary.ended),
-            WatchEvent::Waiting => "waiting".into(),
-            WatchEvent::Receiving(ReceiveEvent::Rejected { reason, .. }) => {
+            FollowEvent::Taken(summary) => format!("taken {}", summary.manifest.unwrap().1),
+            FollowEvent::GivenUp(summary) => format!("given up {:?}", summary.ended),
+            FollowEvent::Waiting => "waiting".into(),
+            FollowEvent::Receiving(ReceiveEvent::Rejected { reason, .. }) => {
                 format!("rejected {reason:?}")
             }
-            WatchEvent::Receiving(ReceiveEvent::Resumed { symbols, source_symbols }) => {
+            FollowEvent::Receiving(ReceiveEvent::Resumed { symbols, source_symbols }) => {
                 format!("missing {}", source_symbols - symbols)
             }
-            _ => return,
+            _ => continue,
         });
-    });
-    (summary.unwrap(), told)
+    }
+    (follower.join().unwrap(), told)
 }
 
 fn mark_path(into: &Path, key: &PublicKey) -> PathBuf {
@@ -62,10 +73,10 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     fs::write(new.join("added"), "added").unwrap();
     let file = fs::OpenOptions::new().write(true).open(new.join("image")).unwrap();
     file.write_all_at(b"changed", 1_000_000).unwrap();
-    let (reach, into) = (reach(40), directory.path().join("into"));
+    let (addressing, into) = (addressing(40), directory.path().join("into"));
 
-    let sending = publish(&old, &reach, 1);
-    let options = follow_options(&sending, &reach, &into);
+    let sending = publish(&old, &addressing, 1);
+    let options = follow_options(&sending, &addressing, &into);
     // While it waits for the third version, the second takes over; then the first comes back.
     let follower = std::thread::spawn({
         let options = options.clone();
@@ -83,7 +94,7 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     appears("gone");
     std::thread::sleep(Duration::from_millis(1_500)); // it looks again, and finds nothing new
     sending.end();
-    let sending = publish(&new, &reach, 2);
+    let sending = publish(&new, &addressing, 2);
     let (summary, told) = follower.join().unwrap();
     sending.end();
     assert_eq!((summary.outcome, summary.taken), (Outcome::Complete, 2), "{told:?}");
@@ -95,8 +106,8 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     assert_eq!(fs::read_dir(&into).unwrap().count(), 2, "the tree and the mark");
 
     // Somebody sends the first version again, rightly signed.
-    let sending = publish(&old, &reach, 1);
-    let timed = ReceiveOptions { timeout: Some(Duration::from_millis(1_600)), ..options.clone() };
+    let sending = publish(&old, &addressing, 1);
+    let timed = options.clone().timeout(Some(Duration::from_millis(1_600)));
     let (summary, told) = follow(timed.clone(), 1);
     assert_eq!((summary.outcome, summary.taken), (Outcome::Complete, 0), "nothing newer is there");
     assert_eq!(told, ["rejected OldVersion", "waiting"]);
@@ -104,7 +115,7 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     assert_eq!(refused.outcome, Outcome::Authentication);
     assert!(refused.rejections.iter().all(|(_, reason)| *reason == Rejection::OldVersion));
     assert_eq!(fs::read(into.join("tree/added")).unwrap(), b"added");
-    let any = ReceiveOptions { versions: Versions::Any, overwrite: true, ..options };
+    let any = options.overwrite(true).format(of_publisher(Versions::Any));
     assert_eq!(receive(any).outcome, Outcome::Complete, "whoever insists");
     // That lowers no mark; and a mark that is torn is not passed over.
     assert_eq!(receive(timed.clone()).outcome, Outcome::Authentication);
@@ -112,8 +123,7 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     let bytes = fs::read(&mark).unwrap();
     fs::write(&mark, &bytes[..bytes.len() - 1]).unwrap();
     for versions in [Versions::NotOlder, Versions::Newer] {
-        let error =
-            ReceiveSession::open(ReceiveOptions { versions, ..timed.clone() }).err().unwrap();
+        let error = timed.clone().format(of_publisher(versions)).prepare().err().unwrap();
         assert_eq!(error.outcome(), Outcome::Authentication, "{error}");
         assert!(error.to_string().contains("which versions are old is not known"), "{error}");
     }
@@ -127,12 +137,12 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
     let root = directory.path().join("tree");
     fs::create_dir_all(&root).unwrap();
     fs::write(root.join("mine"), "theirs").unwrap();
-    let (reach, into) = (reach(41), directory.path().join("into"));
+    let (addressing, into) = (addressing(41), directory.path().join("into"));
     fs::create_dir_all(into.join("tree")).unwrap();
     fs::write(into.join("tree/mine"), "mine").unwrap();
-    let sending = publish(&root, &reach, 5);
-    let mut options = follow_options(&sending, &reach, &into);
-    options.timeout = Some(Duration::from_millis(2_500));
+    let sending = publish(&root, &addressing, 5);
+    let options = follow_options(&sending, &addressing, &into);
+    let options = options.timeout(Some(Duration::from_millis(2_500)));
     let (summary, told) = follow(options.clone(), 1);
     assert_eq!((summary.outcome, summary.taken), (Outcome::Refused, 0), "{told:?}");
     assert_eq!(told, ["given up Done", "rejected OldVersion", "waiting"], "not again and again");
@@ -146,12 +156,9 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
     assert!(!into.join("tree/mine").exists());
     fs::remove_dir(mark.with_extension("new")).unwrap();
     assert_eq!(follow(options.clone(), 1).0.taken, 1);
-    let no_key = ReceiveOptions {
-        versions: Versions::Newer,
-        expectation: fontana::Expectation { publisher: None, ..options.expectation.clone() },
-        ..options
-    };
-    let error = ReceiveSession::open(no_key).err().unwrap();
+    let mut no_key = FontanaReception::default();
+    no_key.versions = Versions::Newer;
+    let error = options.format(ReceiveFormat::Fontana(no_key)).prepare().err().unwrap();
     assert_eq!(error.outcome(), Outcome::Usage);
     sending.end();
 }
@@ -165,13 +172,13 @@ fn a_version_that_is_superseded_is_left_for_the_newer_one() {
         fs::create_dir_all(root).unwrap();
         fs::write(root.join("image"), noise(bytes, 1)).unwrap();
     }
-    let (reach, into) = (reach(42), directory.path().join("into"));
-    let sending = publish(&old, &reach, 1);
-    let options = follow_options(&sending, &reach, &into);
+    let (addressing, into) = (addressing(42), directory.path().join("into"));
+    let sending = publish(&old, &addressing, 1);
+    let options = follow_options(&sending, &addressing, &into);
     let follower = std::thread::spawn(move || follow(options, 1));
     std::thread::sleep(Duration::from_millis(700));
     sending.end();
-    let sending = publish(&new, &reach, 2);
+    let sending = publish(&new, &addressing, 2);
     let (summary, told) = follower.join().unwrap();
     sending.end();
     assert_eq!(told, [format!("given up {:?}", Ended::Superseded), "taken 2".into()]);

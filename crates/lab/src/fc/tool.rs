@@ -7,8 +7,8 @@ use crate::experiment::{Case, Experiment, Kind};
 use crate::loopback;
 use crate::table::{Row, Table, row};
 use fontana::{
-    Code, MetadataMode, Ordering, Outcome, Reach, ReceiveEvent, ReceiveOptions, ReceiveSession,
-    SendMode, SendOptions, SendSession, SimulatedLoss, Stop,
+    Addressing, CancellationToken, Code, FcastFormat, Format, Ordering, Outcome, Rate,
+    ReceiveEvent, ReceiveFormat, Receiver, SendMode, Sender, SimulatedLoss,
 };
 use fontana_net::{Batch, ReceiveConfig, ReceiveSocket};
 use fontana_wire::Packet;
@@ -96,51 +96,52 @@ impl Transfer {
         let listening = |port| ReceiveConfig::multicast(GROUP, port, &loopback);
         // A port that nobody has: the system's choice.
         let mut tap = ReceiveSocket::open(&listening(0))?;
-        let reach = Reach {
+        let addressing = Addressing {
             interface: Some("127.0.0.1".parse()?),
-            ..Reach::to(SocketAddr::new(GROUP, tap.port()))
+            ..Addressing::to(SocketAddr::new(GROUP, tap.port()))
         };
-        let sender = SendSession::prepare(SendOptions {
-            reach: reach.clone(),
-            rate_bytes_per_second: RATE_BYTES_PER_SECOND,
-            mode: self.mode,
-            ordering: self.ordering,
-            code: Code::ReedSolomon,
-            block_symbols: BLOCK_SYMBOLS,
-            symbol_size: Some(SYMBOL),
-            metadata: MetadataMode::Fcast,
-            slice_bytes: Some(FRAGMENT),
-            seed: Some(case.seed),
-            ..SendOptions::new(roots)
-        })?;
+        let mut format = FcastFormat::default();
+        format.slice_bytes = Some(FRAGMENT);
+        let sender = Sender::builder(roots)
+            .addressing(addressing.clone())
+            .rate(Rate::bytes_per_second(RATE_BYTES_PER_SECOND))
+            .mode(self.mode)
+            .ordering(self.ordering)
+            .code(Code::ReedSolomon)
+            .block_symbols(BLOCK_SYMBOLS)
+            .symbol_size(Some(SYMBOL))
+            .format(Format::Fcast(format))
+            .seed(case.seed)
+            .prepare()?;
         let receiver = || {
-            ReceiveSession::open(ReceiveOptions {
-                reach: reach.clone(),
-                metadata: MetadataMode::Fcast,
-                timeout: Some(PATIENCE),
-                simulated_loss: Some(SimulatedLoss { probability: self.loss, seed: case.seed }),
-                ..ReceiveOptions::new(there.path())
-            })
+            Receiver::builder()
+                .addressing(addressing.clone())
+                .format(ReceiveFormat::Fcast)
+                .into_dir(there.path())
+                .timeout(Some(PATIENCE))
+                .simulated_loss(Some(SimulatedLoss { probability: self.loss, seed: case.seed }))
+                .start()
         };
         let early = if self.joins_after.is_zero() { Some(receiver()?) } else { None };
-        let (stop, hush) = (Stop::new(), Stop::new());
-        let (sent, received, heard) = std::thread::scope(|scope| {
+        let hush = CancellationToken::new();
+        let (sent, received, heard) = std::thread::scope(|scope| -> Result<_, fontana::Error> {
             let tapping = scope.spawn(|| Heard::listen(&mut tap, &hush));
-            let sending = scope.spawn(|| sender.run(&stop, &mut |_| {}));
-            std::thread::sleep(self.joins_after);
-            let received = early.map_or_else(receiver, Ok).and_then(receive);
-            // A sender in push mode ends by itself.
-            if self.mode == SendMode::OnDemand || received.is_err() {
-                stop.set();
-            }
-            let sent = sending.join();
-            hush.set();
-            (sent, received, tapping.join())
-        });
+            let sent = sender.start().map(|sender| {
+                std::thread::sleep(self.joins_after);
+                let received = early.map_or_else(receiver, Ok).and_then(receive);
+                // A sender in push mode ends by itself.
+                if self.mode == SendMode::OnDemand || received.is_err() {
+                    sender.stop();
+                }
+                (sender.join(), received)
+            });
+            hush.cancel();
+            sent.map(|(sent, received)| (sent, received, tapping.join()))
+        })?;
         let panicked = |_| "a thread of a transfer has panicked";
-        let (sent, heard) = (sent.map_err(panicked)??, heard.map_err(panicked)??);
-        let Received { verdict, objects, early } = received?;
-        let exact = verdict == Outcome::Complete && is_same(here.path(), there.path())?;
+        let (sent, heard) = (sent?, heard.map_err(panicked)??);
+        let Received { outcome, objects, early } = received?;
+        let exact = outcome == Outcome::Complete && is_same(here.path(), there.path())?;
         Ok(row![
             self.name,
             u32::from(exact),
@@ -156,23 +157,25 @@ impl Transfer {
 
 /// What a receiver told.
 struct Received {
-    verdict: Outcome,
+    outcome: Outcome,
     objects: u32,
     /// Objects that were on the disk before the last symbol had been heard.
     early: u32,
 }
 
-fn receive(session: ReceiveSession) -> Result<Received, fontana::Error> {
-    let (mut objects, mut early, mut heard_enough) = (0, 0, false);
-    let summary = session.run(&Stop::new(), &mut |event| match event {
-        ReceiveEvent::HeardEnough => heard_enough = true,
-        ReceiveEvent::ObjectDone(_) => {
-            objects += 1;
-            early += u32::from(!heard_enough);
+fn receive(receiver: Receiver) -> Result<Received, fontana::Error> {
+    let (mut objects, mut early, mut reception_complete) = (0, 0, false);
+    for event in receiver.events() {
+        match event {
+            ReceiveEvent::HeardEnough => reception_complete = true,
+            ReceiveEvent::ObjectDone(_) => {
+                objects += 1;
+                early += u32::from(!reception_complete);
+            }
+            _ => {}
         }
-        _ => {}
-    })?;
-    Ok(Received { verdict: summary.outcome, objects, early })
+    }
+    Ok(Received { outcome: receiver.join()?.outcome, objects, early })
 }
 
 /// What a third party sees of a session.
@@ -186,9 +189,9 @@ struct Heard {
 }
 
 impl Heard {
-    fn listen(socket: &mut ReceiveSocket, hush: &Stop) -> std::io::Result<Self> {
+    fn listen(socket: &mut ReceiveSocket, hush: &CancellationToken) -> std::io::Result<Self> {
         let (mut heard, mut batch, mut last) = (Self::default(), Batch::default(), None);
-        while !hush.is_set() {
+        while !hush.is_cancelled() {
             socket.recv_batch(Duration::from_millis(20), &mut batch)?;
             for (_, payload) in batch.iter() {
                 heard.packets += 1;

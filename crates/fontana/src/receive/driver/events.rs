@@ -1,8 +1,8 @@
 //! What the protocol says: remembered for the summary, and told to the application.
 
 use super::Driver;
-use crate::error::{Error, TransferError};
-use crate::receive::event::{ObjectReport, ReceiveEvent};
+use crate::error::TransferError;
+use crate::event::{ObjectReport, ReceiveEvent};
 use crate::receive::options::SILENCE;
 use crate::receive::outcome::Over;
 use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, SessionKey, Verified};
@@ -14,7 +14,7 @@ impl Driver<'_, '_> {
     pub(super) fn on_event(&mut self, event: ReceiverEvent) {
         let elapsed = self.elapsed();
         match event {
-            ReceiverEvent::Offered(offer) => (self.observe)(ReceiveEvent::Offered(&offer)),
+            ReceiverEvent::Offered(offer) => (self.observe)(ReceiveEvent::Offered(offer)),
             ReceiverEvent::Rejected { session, reason } => self.on_rejected(session, reason),
             ReceiverEvent::Superseded { .. } => {
                 if self.follows {
@@ -25,16 +25,14 @@ impl Driver<'_, '_> {
                 self.old_version_heard = None;
                 self.outcome.manifest = Some((hash, manifest.version()));
                 self.outcome.accepted = Some(verified);
-                let manifest = &*manifest;
-                self.delivery.begin_file(manifest);
+                self.delivery.begin_file(&manifest);
                 (self.observe)(ReceiveEvent::Accepted { session, manifest, hash, verified });
             }
             ReceiverEvent::StreamOffered { session, index } => {
-                (self.observe)(ReceiveEvent::StreamOffered { session, index: &index });
+                (self.observe)(ReceiveEvent::StreamOffered { session, index });
             }
             ReceiverEvent::StreamAccepted { session, index, key, verified } => {
                 self.begin_stream(&index, verified);
-                let index = &*index;
                 (self.observe)(ReceiveEvent::StreamAccepted { session, index, key, verified });
             }
             ReceiverEvent::FragmentDone { range, .. } => {
@@ -54,8 +52,8 @@ impl Driver<'_, '_> {
             }
             ReceiverEvent::FileFound { toi, content_location, transfer_length } => {
                 self.outcome.accepted = Some(Verified::None);
-                let name = content_location.as_str();
-                (self.observe)(ReceiveEvent::FileFound { toi, name, bytes: transfer_length });
+                let (name, bytes) = (content_location, transfer_length);
+                (self.observe)(ReceiveEvent::FileFound { toi, name, bytes });
             }
             ReceiverEvent::FileRefused { toi, content_location, reason } => {
                 self.on_file_refused(toi, content_location, reason.to_string());
@@ -69,19 +67,19 @@ impl Driver<'_, '_> {
             ReceiverEvent::ReceptionComplete => (self.observe)(ReceiveEvent::HeardEnough),
             ReceiverEvent::ObjectDone { toi, verified } => {
                 let report = self.object_report(toi, verified, elapsed);
-                (self.observe)(ReceiveEvent::ObjectDone(&report));
+                (self.observe)(ReceiveEvent::ObjectDone(report.clone()));
                 self.outcome.bytes += report.bytes;
                 self.outcome.objects.push(report);
             }
             ReceiverEvent::ObjectFailed { toi, failure } => {
-                let error = match &failure {
+                let error = match failure {
                     ObjectFailure::Corrupt => {
                         self.outcome.poisoned = true;
                         None
                     }
-                    ObjectFailure::Job(error) => error.downcast_ref::<Error>(),
+                    ObjectFailure::Job(_) => self.outcome.failure(toi),
                 };
-                let names = self.objects.get(&toi).map_or(&[][..], |object| object.names());
+                let names = self.objects.get(&toi).map_or_else(Vec::new, |o| o.names().to_vec());
                 (self.observe)(ReceiveEvent::ObjectFailed { toi, names, error });
             }
             ReceiverEvent::Complete => self.outcome.over = Some(Over::Complete),
@@ -112,12 +110,11 @@ impl Driver<'_, '_> {
     }
 
     fn on_file_refused(&mut self, toi: Toi, name: String, what: String) {
-        let names = [Printable(name.as_bytes()).to_string()];
-        let error = TransferError::Unsupported { name, what }.into();
+        let names = vec![Printable(name.as_bytes()).to_string()];
+        let error = Arc::new(TransferError::Unsupported { name, what }.into());
         let failures = &mut self.outcome.failures;
-        let error = failures.entry(Scope::Object(toi)).or_insert(Arc::new(error));
-        let error = Some(&**error);
-        (self.observe)(ReceiveEvent::ObjectFailed { toi, names: &names, error });
+        let error = Some(Arc::clone(failures.entry(Scope::Object(toi)).or_insert(error)));
+        (self.observe)(ReceiveEvent::ObjectFailed { toi, names, error });
     }
 
     fn object_report(&self, toi: Toi, verified: Verified, elapsed: Duration) -> ObjectReport {

@@ -6,8 +6,8 @@ use super::entries::ManifestTree;
 use super::existing::{Compared, Existing};
 use super::pieces::{Piece, PieceReader, Pieces, Reading};
 use super::wanted::Wanted;
+use crate::cancellation::CancellationToken;
 use crate::error::Error;
-use crate::stop::Stop;
 use fontana_fec::Sbn;
 use fontana_net::ThreadError;
 use fontana_net::thread::spawn_scoped;
@@ -36,7 +36,7 @@ pub(in crate::receive) struct Survey<'a> {
     pub(in crate::receive) directory: &'a TargetDirectory,
     pub(in crate::receive) workers: usize,
     /// Set when the reception is over: the comparison ends early.
-    pub(in crate::receive) abandoned: &'a Stop,
+    pub(in crate::receive) abandoned: &'a CancellationToken,
     pub(in crate::receive) report: &'a mut dyn FnMut(SurveyProgress),
 }
 
@@ -114,7 +114,7 @@ impl Survey<'_> {
         let work = |on_block: &mut dyn FnMut(u64)| -> Result<(), Error> {
             let mut reader = PieceReader::new(directory, tree);
             while let Some(comparison) = comparisons.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if abandoned.is_set() {
+                if abandoned.is_cancelled() {
                     break;
                 }
                 if comparison.hash(&mut reader, abandoned)? == Some(comparison.hash) {
@@ -160,12 +160,12 @@ impl Comparison<'_> {
     fn hash(
         &self,
         reader: &mut PieceReader<'_>,
-        abandoned: &Stop,
+        abandoned: &CancellationToken,
     ) -> Result<Option<Hash>, StagingError> {
         let mut hasher = BlockHasher::new();
         let whole = reader.read(&self.range, self.pieces, &mut |_, bytes| {
             hasher.update(bytes);
-            Ok(if abandoned.is_set() { Reading::Stop } else { Reading::Continue })
+            Ok(if abandoned.is_cancelled() { Reading::Stop } else { Reading::Continue })
         })?;
         Ok(whole.then(|| hasher.finalize()))
     }

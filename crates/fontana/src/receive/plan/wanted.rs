@@ -3,7 +3,7 @@
 use super::entries::objects_of;
 use super::groups::{GroupId, Groups};
 use crate::error::{Error, TransferError};
-use crate::receive::event::ReceivedPart;
+use crate::event::ReceivedPart;
 use fontana_store::Selection;
 use fontana_wire::{Entry, FileEntry, Manifest, Printable, Toi};
 use std::collections::BTreeSet;

@@ -1,7 +1,9 @@
 //! The entries of a manifest in a directory: refused before anything is received, or made room for,
 //! with what an earlier run left of them.
 
+use crate::cancellation::CancellationToken;
 use crate::error::Error;
+use crate::kept_mark::KeptMark;
 use crate::receive::object::{OpenObject, Opened, OpenedObject, stage};
 use crate::receive::plan::{
     BlockSource, EntryAction, Existing, GroupId, ManifestTree, PlannedEntry, PlannedObject,
@@ -10,8 +12,6 @@ use crate::receive::plan::{
 use crate::receive::saved;
 use crate::receive::staging_root::StagingRoot;
 use crate::receive::target::report::TargetReport;
-use crate::stop::Stop;
-use crate::watch::kept_mark::KeptMark;
 use crossbeam_channel::Sender;
 use fontana_store::{
     Correction, FileIndex, Kept, KeptBlock, Note, Selection, Staging, StagingError,
@@ -27,7 +27,7 @@ pub(in crate::receive) struct TreeTarget {
     /// What the directory remembers of the publisher.
     mark: Option<KeptMark>,
     /// Set when the reception is over.
-    abandoned: Stop,
+    abandoned: CancellationToken,
     reports: Sender<TargetReport>,
     open: Option<OpenTree>,
 }
@@ -73,7 +73,7 @@ impl TreeTarget {
         root: StagingRoot,
         options: TreeOptions,
         mark: Option<KeptMark>,
-        abandoned: Stop,
+        abandoned: CancellationToken,
         reports: Sender<TargetReport>,
     ) -> Self {
         Self { root, options, mark, abandoned, reports, open: None }
@@ -315,7 +315,7 @@ mod tests {
         let selection = Selection::new(&[]).unwrap();
         let options = TreeOptions { selection, skip_existing: false, workers: 1 };
         let (reports, _) = crossbeam_channel::unbounded();
-        let mut tree = TreeTarget::new(root, options, None, Stop::new(), reports);
+        let mut tree = TreeTarget::new(root, options, None, CancellationToken::new(), reports);
         let opened = tree.open(&manifest).unwrap();
         (tree, opened)
     }

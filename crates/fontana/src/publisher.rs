@@ -1,61 +1,127 @@
-//! Sending what a directory holds, as it changes: every state of it that has come to rest becomes a
-//! version, under one session number and one key, so that one ticket stays valid.
+//! Sending what a directory holds, as it changes: a new version whenever the directory has not
+//! changed for a while, under one session number and one key, so that one ticket stays valid.
 //!
 //! ```no_run
-//! use fontana::{FolderEvent, SendFolder, SendOptions, Stop, send_folder};
+//! use fontana::{FontanaFormat, Format, PublishEvent, Publisher, Sender};
 //!
-//! let mut send = SendOptions::new(vec!["photos".into()]);
-//! send.signer = Some(fontana::generate_key()?);
-//! send_folder(&SendFolder::new(send), &Stop::new(), &mut |event| {
-//!     if let FolderEvent::Version(session) = event {
-//!         println!("version {}", session.manifest().version());
+//! let mut format = FontanaFormat::default();
+//! format.signer = Some(fontana::generate_key()?);
+//! let sender = Sender::builder(["photos"]).format(Format::Fontana(format));
+//! let publisher = Publisher::builder(sender).start()?;
+//! for event in publisher.events() {
+//!     if let PublishEvent::Version(session) = event {
+//!         println!("version {}: {}", session.manifest.version(), session.lasting_ticket());
 //!     }
-//! })?;
+//! }
 //! # Ok::<(), fontana::Error>(())
 //! ```
 //!
-//! A thread waits for news (inotify, or a look every few seconds where that is not to be had),
-//! until nothing has changed for [`SendFolder::settle`], and prepares the new version. Meanwhile
-//! the old one is being sent; then the new one takes its place.
+//! A thread waits for changes (inotify, or a look every few seconds where that is not available),
+//! until nothing has changed for [`PublisherBuilder::settle`], and prepares the new version.
+//! Meanwhile the old one is being sent; then the new one takes its place.
 //!
 //! Versions are milliseconds since 1970, or one more than the last: they increase over restarts
 //! without anything being stored, as long as the clock is not set back.
 
+use crate::cancellation::CancellationToken;
 use crate::error::{Error, IoError, SetupError};
+use crate::event::SendEvent;
+use crate::format::Format;
 use crate::outcome::Outcome;
-use crate::send::{SendOptions, SendProgress, SendSession, SendSummary};
-use crate::stop::Stop;
+use crate::report::SendReport;
+use crate::send::{PreparedSender, SendOptions, SessionDescription};
+use crate::sender::SenderBuilder;
+use crate::session::{Events, Running};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
 use fontana_net::thread::spawn_scoped;
 use fontana_store::{Found, Identity, Timestamp, Tree};
-use fontana_wire::{SecretKey, Ticket, Tsi};
+use fontana_wire::{SecretKey, Tsi};
 use notify::{RecursiveMode, Watcher};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How a directory is followed.
-#[derive(Clone, Debug)]
-pub struct SendFolder {
-    /// What to send, and how. [`SendOptions::signer`] must be there;
-    /// [`SendOptions::manifest_version`] is set for every version, and
-    /// [`SendOptions::tsi`] follows from the key if it is not given.
-    pub send: SendOptions,
-    /// How long nothing may have changed before a state is sent.
-    pub settle: Duration,
-    /// Look every so often instead of waiting for the system's word.
-    pub poll: Option<Duration>,
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `start`"]
+pub struct PublisherBuilder {
+    sender: SenderBuilder,
+    settle: Duration,
+    poll: Option<Duration>,
 }
 
-impl SendFolder {
-    /// With two seconds to settle: programs that save a file, and those that copy many, write again
-    /// within less.
-    pub fn new(send: SendOptions) -> Self {
-        Self { send, settle: Duration::from_secs(2), poll: None }
+impl PublisherBuilder {
+    /// How long nothing may have changed before a version is made. By default two seconds: programs
+    /// that save a file, and those that copy many, write again within less.
+    pub fn settle(mut self, time: Duration) -> Self {
+        self.settle = time;
+        self
+    }
+
+    /// Look for changes every so often instead of waiting for the system to report them.
+    pub fn poll(mut self, every: Option<Duration>) -> Self {
+        self.poll = every;
+        self
+    }
+
+    /// Sends on threads of its own.
+    ///
+    /// # Errors
+    /// [`SetupError::NoSigner`]; that the files cannot be looked at; or that the system starts no
+    /// thread.
+    pub fn start(self) -> Result<Publisher, Error> {
+        let (mut send, token) = self.sender.into_parts();
+        let signer = send.format.fontana().and_then(|format| format.signer.as_ref());
+        let key = signer.map(SecretKey::public_key).ok_or(SetupError::NoSigner)?;
+        send.tsi = Some(send.tsi.unwrap_or_else(|| Tsi::of_publisher(&key)));
+        let first = Snapshot::take(&send)?;
+        let publish = Publish { send, settle: self.settle, poll: self.poll };
+        let work = move |token: &CancellationToken, tell: &mut dyn FnMut(PublishEvent)| {
+            publish.run(first, token, tell)
+        };
+        let running = Running::spawn("publisher", token, PublishEvent::is_progress, work)?;
+        Ok(Publisher { running })
     }
 }
 
-/// What the sender of a directory tells.
-pub enum FolderEvent<'a> {
-    /// The system does not tell of changes: it is looked for them now and then.
+/// A sender of a directory as it changes. Dropping it stops it.
+#[derive(Debug)]
+pub struct Publisher {
+    running: Running<PublishEvent, PublishReport>,
+}
+
+impl Publisher {
+    /// Sends what `sender` sends, in versions. Its format is ours, with a key to sign with; the
+    /// version is set by the publisher, and the session number follows from the key if it is not
+    /// given.
+    pub fn builder(sender: SenderBuilder) -> PublisherBuilder {
+        PublisherBuilder { sender, settle: Duration::from_secs(2), poll: None }
+    }
+
+    /// What happens, until it ends.
+    pub fn events(&self) -> Events<PublishEvent> {
+        self.running.events()
+    }
+
+    /// Asks it to end.
+    pub fn stop(&self) {
+        self.running.stop();
+    }
+
+    /// Waits until it was stopped.
+    ///
+    /// # Errors
+    /// What [`SenderBuilder::prepare`] fails with if it is for another reason than the state of a
+    /// file, and at the beginning for any.
+    pub fn join(self) -> Result<PublishReport, Error> {
+        self.running.join()
+    }
+}
+
+/// What a publisher tells.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum PublishEvent {
+    /// The system does not report changes: the publisher looks for them now and then.
     Polling {
         /// Why.
         reason: String,
@@ -63,28 +129,30 @@ pub enum FolderEvent<'a> {
         every: Duration,
     },
     /// A version is about to be sent, in the place of the one before.
-    Version(&'a SendSession),
-    /// How the sending of a version stands.
-    Progress(&'a SendProgress<'a>),
+    Version(Arc<SessionDescription>),
+    /// From the sending of a version.
+    Sending(SendEvent),
     /// A version is not sent any more.
-    Ended(&'a SendSummary),
-    /// The directory cannot be sent as it is; what was sent before goes on. Told once for each
+    Ended(SendReport),
+    /// The directory cannot be sent as it is; what was sent before goes on. Emitted once for each
     /// reason.
-    Failed(&'a Error),
+    Failed(Arc<Error>),
+}
+
+impl PublishEvent {
+    fn is_progress(&self) -> bool {
+        matches!(self, Self::Sending(event) if event.is_progress())
+    }
 }
 
 /// How it ended.
-#[derive(Debug)]
-pub struct FolderSummary {
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct PublishReport {
     /// Interrupted, or that a file of the last version changed.
     pub outcome: Outcome,
     /// Versions that were sent.
     pub versions: u64,
-}
-
-/// The ticket of a publisher that outlives every version.
-pub fn lasting_ticket(session: &SendSession) -> Ticket {
-    Ticket { manifest: None, ..session.ticket().clone() }
 }
 
 /// Where there is no word of changes: often enough for people, seldom enough for the disk.
@@ -94,60 +162,59 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(60);
 /// How long a stop request may go unnoticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 
-/// Sends every state of the directory that has come to rest until `stop` says so.
-///
-/// # Errors
-/// [`SetupError::NoSigner`]; what [`SendSession::prepare`] fails with if it is for another reason
-/// than the state of a file, and at the beginning for any.
-pub fn send_folder(
-    options: &SendFolder,
-    stop: &Stop,
-    observe: &mut dyn FnMut(FolderEvent<'_>),
-) -> Result<FolderSummary, Error> {
-    let key =
-        options.send.signer.as_ref().map(SecretKey::public_key).ok_or(SetupError::NoSigner)?;
-    let send = SendOptions {
-        tsi: Some(options.send.tsi.unwrap_or_else(|| Tsi::of_publisher(&key))),
-        ..options.send.clone()
-    };
-    let first = Snapshot::take(&send)?;
-    let (words, news) = bounded(1);
-    let (poll, _watcher) = match options.poll {
-        Some(every) => (every, None),
-        None => match listen(&send, words, &news) {
-            Ok(watcher) => (LOOK_ANYWAY, Some(watcher)),
-            Err(error) => {
-                let (reason, every) = (error.to_string(), POLL_EVERY);
-                observe(FolderEvent::Polling { reason, every });
-                (every, None)
-            }
-        },
-    };
-    let (ready, prepared) = bounded(1);
-    let settle = options.settle;
-    std::thread::scope(|scope| {
-        let ended = Stop::new();
-        let folder = Folder { send, settle, poll, news, ready, ended: ended.clone() };
-        spawn_scoped(scope, "folder", move || folder.run(first))?;
-        let result = send_versions(&prepared, stop, observe);
-        ended.set();
-        drop(prepared);
-        result
-    })
+/// What the thread that sends does.
+struct Publish {
+    send: SendOptions,
+    settle: Duration,
+    poll: Option<Duration>,
+}
+
+impl Publish {
+    fn run(
+        self,
+        first: Snapshot,
+        token: &CancellationToken,
+        tell: &mut dyn FnMut(PublishEvent),
+    ) -> Result<PublishReport, Error> {
+        let Self { send, settle, poll } = self;
+        let (words, news) = bounded(1);
+        let (poll, _watcher) = match poll {
+            Some(every) => (every, None),
+            None => match listen(&send, words, &news) {
+                Ok(watcher) => (LOOK_ANYWAY, Some(watcher)),
+                Err(error) => {
+                    let (reason, every) = (error.to_string(), POLL_EVERY);
+                    tell(PublishEvent::Polling { reason, every });
+                    (every, None)
+                }
+            },
+        };
+        let (ready, prepared) = bounded(1);
+        std::thread::scope(|scope| {
+            let ended = CancellationToken::new();
+            let version = send.format.fontana().map_or(0, |format| format.version);
+            let folder = Folder { send, version, settle, poll, news, ready, ended: ended.clone() };
+            spawn_scoped(scope, "folder", move || folder.run(first))?;
+            let result = send_versions(&prepared, token, tell);
+            ended.cancel();
+            drop(prepared);
+            result
+        })
+    }
 }
 
 /// Sends what is prepared until the next is.
 fn send_versions(
-    prepared: &Receiver<Result<Box<SendSession>, Error>>,
-    stop: &Stop,
-    observe: &mut dyn FnMut(FolderEvent<'_>),
-) -> Result<FolderSummary, Error> {
-    let mut summary = FolderSummary { outcome: Outcome::Interrupted, versions: 0 };
-    while !stop.is_set() {
+    prepared: &Receiver<Result<Box<PreparedSender>, Error>>,
+    token: &CancellationToken,
+    tell: &mut dyn FnMut(PublishEvent),
+) -> Result<PublishReport, Error> {
+    let mut report = PublishReport { outcome: Outcome::Interrupted, versions: 0 };
+    while !token.is_cancelled() {
         let session = match prepared.recv_timeout(STOP_LATENCY) {
             Ok(Ok(session)) => session,
-            Ok(Err(error)) if summary.versions > 0 && is_passing(&error) => {
-                observe(FolderEvent::Failed(&error));
+            Ok(Err(error)) if report.versions > 0 && is_passing(&error) => {
+                tell(PublishEvent::Failed(Arc::new(error)));
                 continue;
             }
             Ok(Err(error)) => return Err(error),
@@ -155,22 +222,22 @@ fn send_versions(
             // The other thread has panicked, and that is told already.
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        observe(FolderEvent::Version(&session));
-        summary.versions += 1;
-        let over = Stop::new();
-        let sent = session.run(&over, &mut |progress| {
-            observe(FolderEvent::Progress(progress));
-            if stop.is_set() || !prepared.is_empty() {
-                over.set();
+        tell(PublishEvent::Version(Arc::clone(session.shared_description())));
+        report.versions += 1;
+        let over = token.child_token();
+        let sent = session.run(&over, &mut |event| {
+            tell(PublishEvent::Sending(event));
+            if !prepared.is_empty() {
+                over.cancel();
             }
         })?;
-        observe(FolderEvent::Ended(&sent));
-        summary.outcome = match sent.outcome {
+        report.outcome = match sent.outcome {
             Outcome::Complete => Outcome::Interrupted,
             other => other,
         };
+        tell(PublishEvent::Ended(sent));
     }
-    Ok(summary)
+    Ok(report)
 }
 
 /// Whether an error is of the files as they are, and may be gone when they are others.
@@ -250,11 +317,13 @@ impl Snapshot {
 /// The thread that prepares versions.
 struct Folder {
     send: SendOptions,
+    /// Of the last version that was made.
+    version: u64,
     settle: Duration,
     poll: Duration,
     news: Receiver<()>,
-    ready: Sender<Result<Box<SendSession>, Error>>,
-    ended: Stop,
+    ready: Sender<Result<Box<PreparedSender>, Error>>,
+    ended: CancellationToken,
 }
 
 impl Folder {
@@ -263,7 +332,7 @@ impl Folder {
         let (mut candidate, mut since) = (first, Instant::now());
         let mut sent: Option<Snapshot> = None;
         let mut told = String::new();
-        while !self.ended.is_set() {
+        while !self.ended.is_cancelled() {
             let now = match Snapshot::take(&self.send) {
                 Ok(now) => now,
                 Err(error) => {
@@ -290,12 +359,15 @@ impl Folder {
     /// Prepares a version, if nothing changes meanwhile. True if that need not be tried again.
     fn prepare(&mut self, snapshot: &Snapshot, told: &mut String) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let version = (now.as_millis() as u64).max(self.send.manifest_version.saturating_add(1));
-        let options = SendOptions { manifest_version: version, ..self.send.clone() };
-        match SendSession::prepare(options) {
+        let version = (now.as_millis() as u64).max(self.version.saturating_add(1));
+        let mut options = self.send.clone();
+        if let Format::Fontana(format) = &mut options.format {
+            format.version = version;
+        }
+        match PreparedSender::prepare(options, CancellationToken::new()) {
             Ok(session) => {
                 if Snapshot::take(&self.send).is_ok_and(|now| now == *snapshot) {
-                    self.send.manifest_version = version;
+                    self.version = version;
                     told.clear();
                     // Nobody waits for it any more when it is over.
                     let _ = self.ready.send(Ok(Box::new(session)));
@@ -337,7 +409,7 @@ impl Folder {
 
     fn pause(&self, limit: Duration, for_news: bool) {
         let since = Instant::now();
-        while since.elapsed() < limit && !self.ended.is_set() {
+        while since.elapsed() < limit && !self.ended.is_cancelled() {
             let step = limit.saturating_sub(since.elapsed()).min(STOP_LATENCY);
             if for_news && self.news.recv_timeout(step) == Ok(()) {
                 return;

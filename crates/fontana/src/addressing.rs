@@ -4,7 +4,7 @@ use crate::error::{Error, SetupError};
 use fontana_net::{
     ChannelAddress, Interface, InterfaceSelector, Interfaces, ReceiveConfig, Reception,
 };
-use fontana_wire::ChannelGroups;
+use fontana_wire::{ChannelGroups, Ticket};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
 /// Group and port where nothing else is said: administratively scoped, this site only (RFC 2365).
@@ -13,7 +13,7 @@ pub const DEFAULT_GROUP: SocketAddr =
 
 /// Where a session's packets go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reach {
+pub struct Addressing {
     /// A multicast group and port; or a broadcast address; or hosts that get a copy each.
     pub to: Vec<SocketAddr>,
     /// The groups of the session's channels, that of channel 0 being the one in `to`. For a
@@ -25,17 +25,23 @@ pub struct Reach {
     pub hop_limit: u8,
 }
 
-impl Default for Reach {
+impl Default for Addressing {
     fn default() -> Self {
         let (to, channels) = (vec![DEFAULT_GROUP], ChannelGroups::default());
         Self { to, channels, interface: None, hop_limit: 1 }
     }
 }
 
-impl Reach {
-    /// The default reach to another group, or to a host.
+impl Addressing {
+    /// The default addressing to another group, or to a host.
     pub fn to(address: SocketAddr) -> Self {
         Self { to: vec![address], ..Self::default() }
+    }
+
+    /// Where a ticket says that the session is.
+    pub fn of_ticket(ticket: &Ticket) -> Self {
+        let address = SocketAddr::new(ticket.group, ticket.port);
+        Self { channels: ticket.channels.clone(), ..Self::to(address) }
     }
 
     /// The group, or the first host.

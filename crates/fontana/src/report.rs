@@ -1,14 +1,32 @@
-//! How a reception ended.
+//! How a session ended.
 
-use super::event::{ObjectReport, ReceiveProgress};
 use crate::error::Error;
+use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
-use fontana_proto::{Rejection, SessionKey, Verified};
+use fontana_proto::{Rejection, SenderStats, SessionKey, Verified};
 use fontana_wire::Hash;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How a sender ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SendReport {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Time since sending began.
+    pub elapsed: Duration,
+    /// Counters of the protocol.
+    pub stats: SenderStats,
+    /// Datagrams that this host could not send, of those counted in `stats`.
+    pub lost: u64,
+    /// Why files were given up.
+    pub failures: Vec<Arc<Error>>,
+}
 
 /// Why a reception ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ended {
     /// Everything is on disk, or given up.
     Done,
@@ -25,8 +43,9 @@ pub enum Ended {
 }
 
 /// How a reception ended.
-#[derive(Debug)]
-pub struct ReceiveSummary {
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ReceiveReport {
     /// The outcome.
     pub outcome: Outcome,
     /// Why it ended.

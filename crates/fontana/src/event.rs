@@ -1,16 +1,52 @@
-//! What a receiver reports while it runs.
+//! What a running session reports to the application.
 
 use crate::error::Error;
-use fontana_proto::{Offer, ReceiverStats, Rejection, SessionKey, Verified};
+use fontana_net::MtuDrop;
+use fontana_proto::{Offer, ReceiverStats, Rejection, SenderStats, SessionKey, Verified};
 use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi};
+use std::sync::Arc;
 use std::time::Duration;
 
+/// What a sender reports while it runs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SendEvent {
+    /// Where it stands, a few times a second.
+    Progress(SendProgress),
+    /// A file was given up, because it changed or cannot be read. The others are sent on.
+    Failed(Arc<Error>),
+    /// Packets do not fit the interface's MTU any more: it was lowered. They are lost until it is
+    /// raised again.
+    MtuDropped(MtuDrop),
+}
+
+impl SendEvent {
+    pub(crate) fn is_progress(&self) -> bool {
+        matches!(self, Self::Progress(_))
+    }
+}
+
+/// Where a sender stands.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct SendProgress {
+    /// Time since sending began.
+    pub elapsed: Duration,
+    /// Counters of the protocol.
+    pub stats: SenderStats,
+    /// Source symbols of the whole content: as many symbols make one pass.
+    pub source_symbols: u64,
+    /// Datagrams that this host could not send, of those counted in `stats`.
+    pub lost: u64,
+}
+
 /// What a receiver reports while it runs.
-#[derive(Debug)]
-pub enum ReceiveEvent<'a> {
-    /// A session is on offer. [`ReceiveHandle::accept`](crate::ReceiveHandle::accept) accepts it,
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ReceiveEvent {
+    /// A session is on offer. [`Receiver::accept`](crate::Receiver::accept) accepts it,
     /// unless the receiver accepts sessions by itself.
-    Offered(&'a Offer),
+    Offered(Offer),
     /// A session on the same group was refused. Reported once for each session and reason.
     Rejected {
         /// The session.
@@ -23,26 +59,26 @@ pub enum ReceiveEvent<'a> {
         /// The session that announced it first.
         session: SessionKey,
         /// What is received.
-        manifest: &'a Manifest,
+        manifest: Arc<Manifest>,
         /// Its hash.
         hash: Hash,
         /// How the files are verified.
         verified: Verified,
     },
-    /// A stream is on offer. [`ReceiveHandle::accept`](crate::ReceiveHandle::accept) accepts it,
+    /// A stream is on offer. [`Receiver::accept`](crate::Receiver::accept) accepts it,
     /// unless the receiver accepts sessions by itself.
     StreamOffered {
         /// The session.
         session: SessionKey,
         /// What is known of it.
-        index: &'a StreamIndex,
+        index: Arc<StreamIndex>,
     },
     /// Reception of a stream has begun.
     StreamAccepted {
         /// The session that announced it first.
         session: SessionKey,
         /// What is known of it.
-        index: &'a StreamIndex,
+        index: Arc<StreamIndex>,
         /// The key that signs it. Without a ticket, that of the first stream that was received:
         /// compare it with what the sender printed.
         key: PublicKey,
@@ -50,10 +86,10 @@ pub enum ReceiveEvent<'a> {
         verified: Verified,
     },
     /// Only a part of what was accepted is received: what was asked for
-    /// ([`ReceiveOptions::only`](crate::ReceiveOptions::only)).
+    /// ([`FontanaReception::only`](crate::FontanaReception::only)).
     Selected(ReceivedPart),
     /// What is there already is being compared with the manifest
-    /// ([`ReceiveOptions::skip_existing`](crate::ReceiveOptions::skip_existing)).
+    /// ([`FontanaReception::skip_existing`](crate::FontanaReception::skip_existing)).
     Compared {
         /// Bytes that were compared.
         bytes: u64,
@@ -78,7 +114,7 @@ pub enum ReceiveEvent<'a> {
         /// Its object, or that of the slice.
         toi: Toi,
         /// Its name, as the sender writes it: any bytes.
-        name: &'a str,
+        name: String,
         /// Bytes: of the object with plain FLUTE, of the file with FCAST.
         bytes: u64,
     },
@@ -109,27 +145,34 @@ pub enum ReceiveEvent<'a> {
         /// The channel.
         channel: u8,
         /// Why.
-        error: &'a Error,
+        error: Arc<Error>,
     },
     /// Reception is complete: the group was left.
     HeardEnough,
     /// An object's files are on disk and verified.
-    ObjectDone(&'a ObjectReport),
+    ObjectDone(ObjectReport),
     /// An object was given up.
     ObjectFailed {
         /// The object.
         toi: Toi,
         /// Its files.
-        names: &'a [String],
+        names: Vec<String>,
         /// Why; `None` if the disk was not the reason.
-        error: Option<&'a Error>,
+        error: Option<Arc<Error>>,
     },
     /// The progress, a few times a second.
-    Progress(&'a ReceiveProgress),
+    Progress(ReceiveProgress),
+}
+
+impl ReceiveEvent {
+    pub(crate) fn is_progress(&self) -> bool {
+        matches!(self, Self::Progress(_))
+    }
 }
 
 /// A part of a session's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReceivedPart {
     /// Its files.
     pub files: u64,
@@ -141,6 +184,7 @@ pub struct ReceivedPart {
 
 /// An object that was received.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ObjectReport {
     /// The object.
     pub toi: Toi,
@@ -162,6 +206,7 @@ pub struct ObjectReport {
 
 /// The progress of a receiver.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct ReceiveProgress {
     /// Time since the start.
     pub elapsed: Duration,

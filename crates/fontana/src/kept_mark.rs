@@ -1,10 +1,12 @@
 //! The high-water mark while a directory is received into.
 
-use super::mark::Mark;
+mod mark;
+
 use crate::error::{Error, SetupError};
 use crate::versions::Versions;
 use fontana_store::TargetDirectory;
 use fontana_wire::PublicKey;
+use mark::Mark;
 use std::collections::BTreeSet;
 
 /// The high-water mark of the publisher that is received, in its directory.

@@ -1,0 +1,326 @@
+//! Following a publisher: a receiver that takes one version after the other.
+//!
+//! ```no_run
+//! use fontana::{FollowEvent, Follower, Receiver};
+//!
+//! let ticket = "fontana://10.0.0.7@239.255.77.1:7701/5?key=...".parse().unwrap();
+//! let receiver = Receiver::from_ticket(&ticket).into_dir("downloads");
+//! let follower = Follower::builder(receiver).start()?;
+//! for event in follower.events() {
+//!     if let FollowEvent::Taken(report) = event {
+//!         println!("version {:?} is there", report.manifest);
+//!     }
+//! }
+//! # Ok::<(), fontana::Error>(())
+//! ```
+//!
+//! Versions count upwards, and a directory has a high-water mark: what is not above it is not
+//! taken, whoever sends it and after any restart.
+//!
+//! While an old version is being sent, the group is left, and joined again for a second every few
+//! seconds: a follower with nothing new to take costs the network and this host a tenth of a
+//! stream. While nothing is sent at all, the group stays joined: what is sent once is not missed.
+
+use crate::cancellation::CancellationToken;
+use crate::error::Error;
+use crate::event::ReceiveEvent;
+use crate::outcome::Outcome;
+use crate::receive::{PreparedReceiver, ReceiveOptions};
+use crate::receiver::ReceiverBuilder;
+use crate::report::{Ended, ReceiveReport};
+use crate::session::{Events, Running};
+use crate::versions::Versions;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use fontana_net::BufferShortfall;
+use fontana_proto::{Rejection, SessionKey};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// How versions are followed.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `start`"]
+pub struct FollowerBuilder {
+    receiver: ReceiverBuilder,
+    look_every: Duration,
+    count: Option<u64>,
+    waits: bool,
+}
+
+impl FollowerBuilder {
+    /// How long the group is left alone while only old versions are being sent. By default ten
+    /// seconds, as a look takes one.
+    pub fn look_every(mut self, pause: Duration) -> Self {
+        self.look_every = pause;
+        self
+    }
+
+    /// Ends after so many versions. By default never.
+    pub fn count(mut self, count: Option<u64>) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// Ends when nothing of a session has arrived for so long. By default never.
+    pub fn give_up_after_silence(mut self, silence: Option<Duration>) -> Self {
+        self.receiver = self.receiver.give_up_after_silence(silence);
+        self
+    }
+
+    /// Whether it waits for [`Follower::proceed`] after each version, so that the files stay as
+    /// they are until the application is done with them. By default it does not.
+    pub fn wait_after_version(mut self, waits: bool) -> Self {
+        self.waits = waits;
+        self
+    }
+
+    /// Follows on threads of its own.
+    ///
+    /// # Errors
+    /// [`SetupError::NoPublisher`](crate::SetupError::NoPublisher) without a key; what
+    /// [`ReceiverBuilder::prepare`] fails with; or that the system starts no thread.
+    pub fn start(self) -> Result<Follower, Error> {
+        let Self { receiver, look_every, count, waits } = self;
+        let (proceed, proceeds) = unbounded();
+        let (receive, token) = receiver.into_parts();
+        let follow = Follow {
+            timeout: receive.timeout,
+            receive: ReceiveOptions { versions: Versions::Newer, skip_existing: true, ..receive },
+            look_every,
+            count,
+            proceeds: waits.then_some(proceeds),
+        };
+        // What is wrong from the beginning is told at once.
+        let first = PreparedReceiver::open(follow.receive.clone(), token.clone())?;
+        let work = move |token: &CancellationToken, tell: &mut dyn FnMut(FollowEvent)| {
+            follow.run(first, token, tell)
+        };
+        let running = Running::spawn("follower", token, FollowEvent::is_progress, work)?;
+        Ok(Follower { running, proceed })
+    }
+}
+
+/// A receiver that takes every newer version of a publisher. Dropping it stops it.
+#[derive(Debug)]
+pub struct Follower {
+    running: Running<FollowEvent, FollowReport>,
+    proceed: Sender<()>,
+}
+
+impl Follower {
+    /// Follows what `receiver` receives, until it is stopped, whatever silence there is.
+    /// [`ReceiverBuilder::timeout`] ends the follower. Versions and existing files are treated as
+    /// [`Versions::Newer`] and
+    /// [`FontanaReception::skip_existing`](crate::FontanaReception::skip_existing) say.
+    pub fn builder(receiver: ReceiverBuilder) -> FollowerBuilder {
+        let receiver = receiver.give_up_after_silence(None);
+        FollowerBuilder { receiver, look_every: Duration::from_secs(10), count: None, waits: false }
+    }
+
+    /// What happens, until it ends.
+    pub fn events(&self) -> Events<FollowEvent> {
+        self.running.events()
+    }
+
+    /// Looks for the next version, with [`FollowerBuilder::wait_after_version`].
+    pub fn proceed(&self) {
+        // A follower that has ended looks for nothing.
+        let _ = self.proceed.send(());
+    }
+
+    /// Asks it to end; what was received is saved.
+    pub fn stop(&self) {
+        self.running.stop();
+    }
+
+    /// Waits until all versions that were asked for are there, the time is up, or it was stopped.
+    ///
+    /// # Errors
+    /// [`Error`] if the network or the system fails.
+    pub fn join(self) -> Result<FollowReport, Error> {
+        self.running.join()
+    }
+}
+
+/// What a follower tells.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum FollowEvent {
+    /// The group was joined, for the first time or to look again.
+    Joined {
+        /// Name of the interface that is listened on.
+        interface: String,
+        /// Set if the kernel gave less receive buffer than asked for.
+        buffer_shortfall: Option<BufferShortfall>,
+    },
+    /// From a reception. What would be repeated at every look is told once.
+    Receiving(ReceiveEvent),
+    /// A version is complete.
+    Taken(ReceiveReport),
+    /// A version was given up: a newer one is being sent, or it failed. One that failed is passed
+    /// over until the follower is started again.
+    GivenUp(ReceiveReport),
+    /// Nothing newer is being sent; the group was left for a while. Told when that begins.
+    Waiting,
+}
+
+impl FollowEvent {
+    fn is_progress(&self) -> bool {
+        matches!(self, Self::Receiving(event) if event.is_progress())
+    }
+}
+
+/// How a follower ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FollowReport {
+    /// The outcome: that of the last version that was taken or failed, if nothing is under way.
+    pub outcome: Outcome,
+    /// Versions that were completed.
+    pub taken: u64,
+    /// The last reception.
+    pub last: ReceiveReport,
+}
+
+/// What the thread does.
+struct Follow {
+    receive: ReceiveOptions,
+    /// Of all receptions together.
+    timeout: Option<Duration>,
+    look_every: Duration,
+    count: Option<u64>,
+    /// What it waits for after a version, if it waits.
+    proceeds: Option<Receiver<()>>,
+}
+
+impl Follow {
+    fn run(
+        self,
+        first: PreparedReceiver,
+        token: &CancellationToken,
+        tell: &mut dyn FnMut(FollowEvent),
+    ) -> Result<FollowReport, Error> {
+        let Self { mut receive, timeout, look_every, count, proceeds } = self;
+        let started = Instant::now();
+        let mut first = Some(first);
+        let mut told = Told::default();
+        let mut taken = 0;
+        // The outcome while nothing is under way.
+        let mut outcome: Option<Outcome> = None;
+        loop {
+            let left = timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
+            receive.timeout = left;
+            let session = match first.take() {
+                Some(session) => session,
+                None => PreparedReceiver::open(receive.clone(), token.clone())?,
+            };
+            tell(FollowEvent::Joined {
+                interface: session.interface().to_owned(),
+                buffer_shortfall: session.buffer_shortfall().cloned(),
+            });
+            let report = session.run(token, &mut |event| {
+                if told.is_worth_telling(&event) {
+                    tell(FollowEvent::Receiving(event));
+                }
+            })?;
+            match (report.ended, report.manifest) {
+                (Ended::Done, Some(_)) if report.outcome == Outcome::Complete => {
+                    taken += 1;
+                    outcome = Some(Outcome::Complete);
+                    tell(FollowEvent::Taken(report.clone()));
+                    if count.is_some_and(|count| taken >= count) {
+                        let outcome = Outcome::Complete;
+                        return Ok(FollowReport { outcome, taken, last: report });
+                    }
+                    if let Some(proceeds) = &proceeds {
+                        wait_for(proceeds, token);
+                    }
+                }
+                (Ended::Done, accepted) => {
+                    outcome = Some(report.outcome);
+                    tell(FollowEvent::GivenUp(report));
+                    let newer_than = &mut receive.expectation.newer_than;
+                    *newer_than = (*newer_than).max(accepted.map(|(_, version)| version));
+                }
+                (Ended::Superseded, accepted) => {
+                    tell(FollowEvent::GivenUp(report));
+                    if let Some((hash, _)) = accepted {
+                        // It is not sent any more; if it is in use after all, it stays.
+                        let _ = crate::resume::discard(&receive.directory, &hash.to_string());
+                    }
+                }
+                (Ended::NothingNew, _) => {
+                    if told.waits() {
+                        tell(FollowEvent::Waiting);
+                    }
+                    // What is there is the newest that is sent.
+                    outcome.get_or_insert(Outcome::Complete);
+                    let (since, pause) = (Instant::now(), look_every);
+                    let pause = left.map_or(pause, |left| left.min(pause));
+                    while since.elapsed() < pause && !token.is_cancelled() {
+                        std::thread::sleep(STOP_LATENCY);
+                    }
+                }
+                (Ended::TimeUp | Ended::Stopped, accepted) => {
+                    let outcome = match (accepted, outcome) {
+                        (None, Some(outcome)) => outcome,
+                        _ => report.outcome,
+                    };
+                    return Ok(FollowReport { outcome, taken, last: report });
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a word, or the end.
+fn wait_for(proceeds: &Receiver<()>, token: &CancellationToken) {
+    while !token.is_cancelled() {
+        match proceeds.recv_timeout(STOP_LATENCY) {
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// How long a stop request may go unnoticed.
+const STOP_LATENCY: Duration = Duration::from_millis(50);
+
+/// Rejections that are remembered, so that each is told once.
+const MAX_REJECTIONS: usize = 256;
+
+/// What was told, and would be again at every look for days.
+#[derive(Default)]
+struct Told {
+    rejections: BTreeSet<(SessionKey, u8)>,
+    silence: bool,
+    waiting: bool,
+    receiving: bool,
+}
+
+impl Told {
+    fn is_worth_telling(&mut self, event: &ReceiveEvent) -> bool {
+        match event {
+            ReceiveEvent::Rejected { session, reason } => {
+                let is_common = *reason == Rejection::OtherManifest;
+                !is_common
+                    && self.rejections.len() < MAX_REJECTIONS
+                    && self.rejections.insert((*session, *reason as u8))
+            }
+            ReceiveEvent::Silence { .. } => !std::mem::replace(&mut self.silence, true),
+            ReceiveEvent::Accepted { .. } => {
+                (self.silence, self.waiting, self.receiving) = (false, false, true);
+                true
+            }
+            ReceiveEvent::Progress(progress) => {
+                self.receiving &= progress.source_symbols > 0;
+                self.receiving
+            }
+            _ => true,
+        }
+    }
+
+    /// Notes that it is waiting. True if that is news.
+    fn waits(&mut self) -> bool {
+        !std::mem::replace(&mut self.waiting, true)
+    }
+}

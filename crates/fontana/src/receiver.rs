@@ -1,0 +1,334 @@
+//! Receiving: packets in, verified files out.
+//!
+//! ```no_run
+//! use fontana::{Outcome, Receiver};
+//!
+//! let ticket = "fontana://10.0.0.7@239.255.77.1:7701/5".parse().unwrap();
+//! let receiver = Receiver::from_ticket(&ticket).into_dir("downloads").start()?;
+//! for event in receiver.events() {
+//!     println!("{event:?}");
+//! }
+//! assert_eq!(receiver.join()?.outcome, Outcome::Complete);
+//! # Ok::<(), fontana::Error>(())
+//! ```
+
+use crate::addressing::Addressing;
+use crate::cancellation::CancellationToken;
+use crate::error::Error;
+use crate::event::ReceiveEvent;
+use crate::format::{FontanaReception, ReceiveFormat};
+use crate::rate::Rate;
+use crate::receive::{Commands, PreparedReceiver, ReceiveOptions, SimulatedLoss};
+use crate::report::ReceiveReport;
+use crate::session::{Events, Running};
+use fontana_net::InterfaceSelector;
+use fontana_proto::{DecodePolicy, MetadataMode, SessionKey};
+use fontana_store::Device;
+use fontana_wire::{Ticket, Tsi};
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to receive, and where to. Everything has a safe default: the default group, the first
+/// session that comes, into the current directory.
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `start`"]
+pub struct ReceiverBuilder {
+    options: ReceiveOptions,
+    token: CancellationToken,
+}
+
+impl Default for ReceiverBuilder {
+    fn default() -> Self {
+        let options = ReceiveOptions {
+            policy: Self::DEFAULT_POLICY,
+            max_bytes: Self::DEFAULT_MAX_BYTES,
+            give_up_after_silence: Some(Self::DEFAULT_SILENCE),
+            ..ReceiveOptions::new(".")
+        };
+        Self { options, token: CancellationToken::new() }
+    }
+}
+
+impl ReceiverBuilder {
+    /// Most bytes that are accepted in one session.
+    pub const DEFAULT_MAX_BYTES: u64 = 1 << 45;
+    /// A receiver gives up when nothing of the session has arrived for so long.
+    pub const DEFAULT_SILENCE: Duration = Duration::from_secs(60);
+    /// When a receiver decodes.
+    pub const DEFAULT_POLICY: DecodePolicy = DecodePolicy::Incremental;
+
+    /// Receives what the ticket says: its group and channels, session, sources, manifest and key.
+    pub fn from_ticket(ticket: &Ticket) -> Self {
+        Self::default()
+            .addressing(Addressing::of_ticket(ticket))
+            .tsi(Some(ticket.tsi))
+            .sources(ticket.sources.clone())
+            .format(ReceiveFormat::Fontana(FontanaReception::from_ticket(ticket)))
+    }
+
+    /// Where to listen. Of several addresses the first one counts. Without a ticket, its channels
+    /// are the only ones that a session may have, if it has several.
+    pub fn addressing(mut self, addressing: Addressing) -> Self {
+        self.options.addressing = addressing;
+        self
+    }
+
+    /// The interface to listen on; chosen by the routing table if not given.
+    pub fn interface(mut self, interface: Option<InterfaceSelector>) -> Self {
+        self.options.addressing.interface = interface;
+        self
+    }
+
+    /// Receive only the session of this transport session identifier.
+    pub fn tsi(mut self, tsi: Option<Tsi>) -> Self {
+        self.options.expectation.tsi = tsi;
+        self
+    }
+
+    /// Receive only from these sources; from any if there are none.
+    pub fn sources(mut self, sources: Vec<IpAddr>) -> Self {
+        self.options.expectation.sources = sources;
+        self
+    }
+
+    /// Which kind of session to receive, and what of it.
+    pub fn format(mut self, format: ReceiveFormat) -> Self {
+        let (metadata, fontana) = match format {
+            ReceiveFormat::Fontana(fontana) => (MetadataMode::Manifest, fontana),
+            ReceiveFormat::Flute => (MetadataMode::Flute, FontanaReception::default()),
+            ReceiveFormat::Fcast => (MetadataMode::Fcast, FontanaReception::default()),
+        };
+        let options = &mut self.options;
+        options.metadata = metadata;
+        options.expectation.manifest = fontana.manifest;
+        options.expectation.publisher = fontana.publisher;
+        options.acceptance = fontana.acceptance;
+        options.versions = fontana.versions;
+        options.skip_existing = fontana.skip_existing;
+        options.only = fontana.only;
+        options.window = fontana.stream_window;
+        self
+    }
+
+    /// Files go into this directory, which is created if it is not there.
+    pub fn into_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.options.directory = directory.into();
+        self
+    }
+
+    /// A stream, or the one file of a session, goes to `writer` in its order, every byte of it
+    /// verified, as soon as it can. `writer` is used on a thread of its own and may take its time;
+    /// it is flushed at the end. `staging` holds what is not written yet, under no name.
+    pub fn into_pipe(
+        mut self,
+        writer: impl Write + Send + 'static,
+        staging: impl Into<PathBuf>,
+    ) -> ReceiverInto {
+        self.options.directory = staging.into();
+        ReceiverInto { builder: self, target: Target::Pipe(Box::new(writer)) }
+    }
+
+    /// A stream, or the one file of a session, goes to a device or to a file that is written in
+    /// place, every symbol to its position at once. Success is reported after all of it was read
+    /// back. `staging` holds repair symbols, and what a receiver that is started again resumes
+    /// with.
+    pub fn into_device(mut self, device: Device, staging: impl Into<PathBuf>) -> ReceiverInto {
+        self.options.directory = staging.into();
+        ReceiverInto { builder: self, target: Target::Device(device) }
+    }
+
+    /// Whether files that exist are replaced.
+    pub fn overwrite(mut self, overwrite: bool) -> Self {
+        self.options.overwrite = overwrite;
+        self
+    }
+
+    /// Most channels of a session to be joined to at a time.
+    pub fn max_channels(mut self, channels: u8) -> Self {
+        self.options.max_channels = channels;
+        self
+    }
+
+    /// Highest rate to join to, by what the session says of its layers. A session that has nothing
+    /// as slow is refused.
+    pub fn max_rate(mut self, rate: Rate) -> Self {
+        self.options.max_rate_bytes_per_second = Some(rate.as_bytes_per_second());
+        self
+    }
+
+    /// When to decode.
+    pub fn policy(mut self, policy: DecodePolicy) -> Self {
+        self.options.policy = policy;
+        self
+    }
+
+    /// Memory to use, in bytes, whatever the size of the files.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.options.memory = bytes;
+        self
+    }
+
+    /// Threads that decode and write.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.options.workers = workers;
+        self
+    }
+
+    /// Bytes of kernel receive buffer to ask for.
+    pub fn receive_buffer(mut self, bytes: usize) -> Self {
+        self.options.receive_buffer = bytes;
+        self
+    }
+
+    /// Most bytes to accept in one session.
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.options.max_bytes = bytes;
+        self
+    }
+
+    /// Give up when it is not complete after so long. By default never.
+    pub fn timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.options.timeout = timeout;
+        self
+    }
+
+    /// Give up when nothing of the session has arrived for so long; `None`: never. By default after
+    /// a minute.
+    pub fn give_up_after_silence(mut self, silence: Option<Duration>) -> Self {
+        self.options.give_up_after_silence = silence;
+        self
+    }
+
+    /// Lose datagrams on purpose.
+    pub fn simulated_loss(mut self, loss: Option<SimulatedLoss>) -> Self {
+        self.options.simulated_loss = loss;
+        self
+    }
+
+    /// Ends the session when `token` is cancelled; [`Receiver::stop`] does not cancel it.
+    pub fn cancellation_token(mut self, token: &CancellationToken) -> Self {
+        self.token = token.clone();
+        self
+    }
+
+    /// Opens the directory and the socket, and joins, without starting a thread.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing was changed then, but that the directory may have been created.
+    pub fn prepare(self) -> Result<PreparedReceiver, Error> {
+        PreparedReceiver::open(self.options, self.token.child_token())
+    }
+
+    /// Prepares, and receives on threads of its own.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare), or that the system starts no thread.
+    pub fn start(self) -> Result<Receiver, Error> {
+        self.prepare()?.start()
+    }
+
+    pub(crate) fn into_parts(self) -> (ReceiveOptions, CancellationToken) {
+        (self.options, self.token.child_token())
+    }
+}
+
+/// A receiver into a pipe or a device.
+#[must_use = "it does nothing until `start`"]
+pub struct ReceiverInto {
+    builder: ReceiverBuilder,
+    target: Target,
+}
+
+enum Target {
+    Pipe(Box<dyn Write + Send>),
+    Device(Device),
+}
+
+impl ReceiverInto {
+    /// Opens the staging directory and the socket, and joins, without starting a thread.
+    ///
+    /// # Errors
+    /// As [`ReceiverBuilder::prepare`].
+    pub fn prepare(self) -> Result<PreparedReceiver, Error> {
+        let (options, token) = self.builder.into_parts();
+        match self.target {
+            Target::Pipe(writer) => PreparedReceiver::open_writer(options, writer, token),
+            Target::Device(device) => PreparedReceiver::open_device(options, device, token),
+        }
+    }
+
+    /// Prepares, and receives on threads of its own.
+    ///
+    /// # Errors
+    /// As [`ReceiverBuilder::start`].
+    pub fn start(self) -> Result<Receiver, Error> {
+        self.prepare()?.start()
+    }
+}
+
+impl FontanaReception {
+    /// The manifest and the publisher of a ticket.
+    pub fn from_ticket(ticket: &Ticket) -> Self {
+        Self { manifest: ticket.manifest, publisher: ticket.key, ..Self::default() }
+    }
+}
+
+impl PreparedReceiver {
+    /// Receives on threads of its own.
+    ///
+    /// # Errors
+    /// [`IoError::Thread`](crate::IoError::Thread) if the system has no thread left.
+    pub fn start(self) -> Result<Receiver, Error> {
+        let (commands, token) = (self.commands(), self.token());
+        let work = move |token: &CancellationToken, tell: &mut dyn FnMut(ReceiveEvent)| {
+            self.run(token, tell)
+        };
+        let running = Running::spawn("receiver", token, ReceiveEvent::is_progress, work)?;
+        Ok(Receiver { running, commands })
+    }
+}
+
+/// A receiver that is running. Dropping it stops it.
+#[derive(Debug)]
+pub struct Receiver {
+    running: Running<ReceiveEvent, ReceiveReport>,
+    commands: Commands,
+}
+
+impl Receiver {
+    /// Receives the first session on the default group.
+    pub fn builder() -> ReceiverBuilder {
+        ReceiverBuilder::default()
+    }
+
+    /// Receives what the ticket says.
+    pub fn from_ticket(ticket: &Ticket) -> ReceiverBuilder {
+        ReceiverBuilder::from_ticket(ticket)
+    }
+
+    /// What happens, until the session ends.
+    pub fn events(&self) -> Events<ReceiveEvent> {
+        self.running.events()
+    }
+
+    /// Accepts a session that was offered.
+    pub fn accept(&self, session: SessionKey) {
+        self.commands.accept(session);
+    }
+
+    /// Asks it to end; what was received is saved.
+    pub fn stop(&self) {
+        self.running.stop();
+    }
+
+    /// Waits until everything is on disk, nothing more can be done, or the time is up. Events that
+    /// were not taken are dropped.
+    ///
+    /// # Errors
+    /// [`Error`] if the network or the system fails; an object that fails is in the report.
+    pub fn join(self) -> Result<ReceiveReport, Error> {
+        self.running.join()
+    }
+}

@@ -1,0 +1,288 @@
+//! A session that runs on a thread of its own: its events, its end and its report.
+
+use crate::cancellation::CancellationToken;
+use crate::error::Error;
+use fontana_net::thread::spawn;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Events that may wait to be taken, besides one about progress. A session that has more to say
+/// waits; sessions of thousands of files have this many in a burst.
+const CAPACITY: usize = 1024;
+
+/// A session and its thread.
+#[derive(Debug)]
+pub(crate) struct Running<E, R> {
+    queue: Arc<Queue<E>>,
+    token: CancellationToken,
+    thread: Option<JoinHandle<Result<R, Error>>>,
+}
+
+impl<E: Send + 'static, R: Send + 'static> Running<E, R> {
+    /// Runs `work` on a thread called `name`. `work` is to end soon after the token is cancelled.
+    /// `is_progress`: which events replace the one before of the same kind.
+    pub(crate) fn spawn(
+        name: &str,
+        token: CancellationToken,
+        is_progress: fn(&E) -> bool,
+        work: impl FnOnce(&CancellationToken, &mut dyn FnMut(E)) -> Result<R, Error> + Send + 'static,
+    ) -> Result<Self, Error> {
+        let queue = Arc::new(Queue::new(is_progress));
+        let (ended, cancelled) = (AtEnd(Arc::clone(&queue)), token.clone());
+        let thread = spawn(name, move || work(&cancelled, &mut |event| ended.0.push(event)))?;
+        Ok(Self { queue, token, thread: Some(thread) })
+    }
+
+    pub(crate) fn events(&self) -> Events<E> {
+        Events { queue: Arc::clone(&self.queue) }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.token.cancel();
+    }
+
+    /// Waits for the end. Events that were not taken are dropped.
+    pub(crate) fn join(mut self) -> Result<R, Error> {
+        self.queue.close();
+        let Some(thread) = self.thread.take() else {
+            return Err(Error::system("join a session")(std::io::Error::other("it was joined")));
+        };
+        // A panic in the thread is a defect of ours, and stays one.
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl<E, R> Drop for Running<E, R> {
+    fn drop(&mut self) {
+        // After `join` it has ended.
+        if self.thread.is_some() {
+            self.token.cancel();
+        }
+        self.queue.close();
+    }
+}
+
+/// Ends the events when the thread ends, however it does.
+struct AtEnd<E>(Arc<Queue<E>>);
+
+impl<E> Drop for AtEnd<E> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The events of a session, in their order. The iterator waits for the next one, and ends with the
+/// session. Several of one session share its events: each goes to one of them.
+///
+/// Events wait for the application: an event about progress is replaced by the next one, others
+/// never are, so a session whose events are not taken comes to a halt after a thousand of them,
+/// until they are taken or the session is joined or dropped.
+///
+/// With the feature `futures` it is a `futures::Stream` as well.
+#[derive(Debug)]
+pub struct Events<E> {
+    queue: Arc<Queue<E>>,
+}
+
+impl<E> Events<E> {
+    /// The next event, if one is waiting.
+    pub fn try_next(&mut self) -> Option<E> {
+        let mut waiting = self.queue.lock();
+        let event = waiting.take();
+        self.queue.has_room.notify_one();
+        event
+    }
+}
+
+impl<E> Iterator for Events<E> {
+    type Item = E;
+
+    fn next(&mut self) -> Option<E> {
+        let mut waiting = self.queue.lock();
+        loop {
+            if let Some(event) = waiting.take() {
+                self.queue.has_room.notify_one();
+                return Some(event);
+            }
+            if waiting.ended {
+                return None;
+            }
+            waiting = self.queue.has_event.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[cfg(feature = "futures")]
+impl<E> futures_core::Stream for Events<E> {
+    type Item = E;
+
+    fn poll_next(
+        self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<E>> {
+        let mut waiting = self.queue.lock();
+        if let Some(event) = waiting.take() {
+            self.queue.has_room.notify_one();
+            return std::task::Poll::Ready(Some(event));
+        }
+        if waiting.ended {
+            return std::task::Poll::Ready(None);
+        }
+        waiting.wakers.push(context.waker().clone());
+        std::task::Poll::Pending
+    }
+}
+
+#[derive(Debug)]
+struct Queue<E> {
+    is_progress: fn(&E) -> bool,
+    waiting: Mutex<Waiting<E>>,
+    has_event: Condvar,
+    has_room: Condvar,
+}
+
+#[derive(Debug)]
+struct Waiting<E> {
+    events: VecDeque<E>,
+    /// The session has ended.
+    ended: bool,
+    /// The application takes no more.
+    closed: bool,
+    #[cfg(feature = "futures")]
+    wakers: Vec<std::task::Waker>,
+}
+
+impl<E> Waiting<E> {
+    fn take(&mut self) -> Option<E> {
+        self.events.pop_front()
+    }
+
+    fn wake(&mut self) {
+        #[cfg(feature = "futures")]
+        self.wakers.drain(..).for_each(std::task::Waker::wake);
+    }
+}
+
+impl<E> Queue<E> {
+    fn new(is_progress: fn(&E) -> bool) -> Self {
+        let waiting = Waiting {
+            events: VecDeque::new(),
+            ended: false,
+            closed: false,
+            #[cfg(feature = "futures")]
+            wakers: Vec::new(),
+        };
+        Self {
+            is_progress,
+            waiting: Mutex::new(waiting),
+            has_event: Condvar::new(),
+            has_room: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<E>> {
+        // Nothing that could panic is done under the lock.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, event: E) {
+        let mut waiting = self.lock();
+        if (self.is_progress)(&event) {
+            waiting.events.retain(|other| !(self.is_progress)(other));
+        } else {
+            while waiting.events.len() > CAPACITY && !waiting.closed {
+                waiting = self.has_room.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        if waiting.closed {
+            return;
+        }
+        waiting.events.push_back(event);
+        waiting.wake();
+        self.has_event.notify_one();
+    }
+
+    fn end(&self) {
+        let mut waiting = self.lock();
+        waiting.ended = true;
+        waiting.wake();
+        self.has_event.notify_all();
+    }
+
+    fn close(&self) {
+        let mut waiting = self.lock();
+        waiting.closed = true;
+        waiting.events.clear();
+        self.has_room.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    /// Progress is negative.
+    fn running(
+        work: impl FnOnce(&CancellationToken, &mut dyn FnMut(i32)) -> Result<u32, Error>
+        + Send
+        + 'static,
+    ) -> Running<i32, u32> {
+        let is_progress = |event: &i32| *event < 0;
+        Running::spawn("test", CancellationToken::new(), is_progress, work).unwrap()
+    }
+
+    #[test]
+    fn progress_is_replaced_and_other_events_are_not() {
+        let (told, wait) = channel();
+        let session = running(move |_, tell| {
+            for event in [1, -1, 2, -2, -3, 3, -4] {
+                tell(event);
+            }
+            told.send(()).unwrap();
+            Ok(7)
+        });
+        wait.recv().unwrap();
+        assert_eq!(session.events().collect::<Vec<_>>(), [1, 2, 3, -4]);
+        assert_eq!(session.join().unwrap(), 7);
+    }
+
+    #[test]
+    fn a_full_queue_waits_and_joining_frees_it() {
+        let many = 10 * CAPACITY as i32;
+        let session = running(move |_, tell| {
+            (0..many).for_each(tell);
+            Ok(0)
+        });
+        assert!(session.events().eq(0..many));
+        session.join().unwrap();
+        // Nobody takes them.
+        let session = running(move |_, tell| {
+            (0..many).for_each(tell);
+            Ok(1)
+        });
+        assert_eq!(session.join().unwrap(), 1);
+    }
+
+    #[test]
+    fn a_session_ends_when_it_is_stopped_or_dropped() {
+        let endless = |told: std::sync::mpsc::Sender<()>| {
+            running(move |cancelled, _| {
+                while !cancelled.is_cancelled() {
+                    std::thread::yield_now();
+                }
+                told.send(()).unwrap();
+                Ok(2)
+            })
+        };
+        let (told, ended) = channel();
+        let session = endless(told.clone());
+        session.stop();
+        assert_eq!(session.events().next(), None);
+        assert_eq!(session.join().unwrap(), 2);
+        ended.recv().unwrap();
+        drop(endless(told));
+        ended.recv().unwrap();
+    }
+}
