@@ -1,10 +1,10 @@
 //! The receiving endpoint: hears sessions, chooses, and collects symbols until it has everything.
 //!
-//! A session that is heard is a *feed*, named by its sender's address and its TSI. Its head says
-//! which manifest it carries; once the manifest has arrived (and was accepted), feeds that carry
-//! the same one add up. Symbols that arrive earlier wait in a spool of fixed size. A plain FLUTE
-//! session has no head: there the file delivery table stands in for the manifest, and in an FCAST
-//! session the objects' own headers.
+//! A session is named by its sender's address and its TSI; `SessionState` is what the receiver
+//! knows of it. Its head names the manifest that it carries. Once a manifest is complete and
+//! accepted, all sessions that carry it add up. Symbols that arrive earlier wait in a buffer of
+//! fixed size. A plain FLUTE session has no head: its file delivery table replaces the manifest. In
+//! an FCAST session, the objects' own headers do.
 //!
 //! Receivers send nothing.
 
@@ -15,46 +15,43 @@ use crate::endpoint::{BlockId, Endpoint, SessionKey};
 use crate::event::{ObjectFailure, Offer, ReceiverEvent, ReceiverOutput, Rejection, Verified};
 use crate::job::{Committed, Opening, ReceiveDone, ReceiveJob, Scope, SymbolBytes};
 use crate::time::Instant;
-use block::Taken;
 use channels::Channels;
-use collect::Collector;
-use download::Download;
+use collector::Collector;
 use fcast::Carousel;
-use feed::{Feed, Feeds, Spooled};
-use feed_state::FeedState;
 use fontana_fec::{EncodingId, Esi, PlanCache, Sbn};
 use fontana_wire::{ContentKind, Hash, Manifest, Packet, Toi, manifest_hash};
+use sessions::{SessionState, Sessions, Spooled};
+use standing::Standing;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use stream::Stream;
+use transfer::{Taken, Transfer};
 
-mod block;
 mod channels;
-mod collect;
+mod collector;
 mod config;
-mod download;
 mod fcast;
-mod feed;
-mod feed_state;
 mod flute;
 mod head;
 mod selection;
+mod sessions;
+mod standing;
 mod stream;
+mod transfer;
 
-pub use block::repair_slots;
 pub use channels::Subscription;
 pub use config::{
     Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverConfig, ReceiverLimits,
     ReceiverStats,
 };
-pub use download::ObjectProgress;
+pub use transfer::{ObjectProgress, repair_slots};
 
 /// Hears sessions and receives one of them.
 #[derive(Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
     channels: Channels,
-    feeds: Feeds,
+    sessions: Sessions,
     /// The manifest that was accepted, or the plain FLUTE or FCAST session that was chosen.
     chosen: Option<Chosen>,
     /// What is known of the stream that was chosen.
@@ -63,7 +60,7 @@ pub struct Receiver {
     carousel: Carousel,
     /// The newest version that was heard of since: the chosen one's, at first.
     newest_version: u64,
-    download: Download,
+    transfer: Transfer,
     phase: Phase,
     spool_bytes: usize,
     rejections: BTreeSet<(SessionKey, u8)>,
@@ -101,16 +98,16 @@ impl Receiver {
     /// A receiver that has not joined anything yet.
     pub fn new(config: ReceiverConfig, subscription: Subscription) -> Self {
         let limits = &config.limits;
-        let download = Download::new(config.policy, limits);
+        let transfer = Transfer::new(config.policy, limits);
         Self {
             config,
             channels: Channels::new(subscription),
-            feeds: Feeds::default(),
+            sessions: Sessions::default(),
             chosen: None,
             stream: None,
             carousel: Carousel::default(),
             newest_version: 0,
-            download,
+            transfer,
             phase: Phase::Listening,
             spool_bytes: 0,
             rejections: BTreeSet::new(),
@@ -126,11 +123,11 @@ impl Receiver {
     /// Counters so far.
     pub fn stats(&self) -> ReceiverStats {
         let mut stats = self.stats;
-        for feed in self.feeds.values().filter(|feed| feed.is_wanted(self.chosen.is_some())) {
-            stats.session_packets += feed.packets.saturating_sub(feed.left_out);
-            stats.left_out += feed.left_out;
-            stats.control_packets += feed.control_packets;
-            for (expected, lost) in feed.loss.channels() {
+        for state in self.sessions.values().filter(|state| state.is_wanted(self.chosen.is_some())) {
+            stats.session_packets += state.packets.saturating_sub(state.left_out);
+            stats.left_out += state.left_out;
+            stats.control_packets += state.control_packets;
+            for (expected, lost) in state.loss.channels() {
                 stats.expected += expected;
                 stats.lost += lost;
             }
@@ -142,8 +139,8 @@ impl Receiver {
     /// it was joined, and how many of them were lost.
     pub fn channel_loss(&self) -> Vec<(u64, u64)> {
         let mut channels = Vec::new();
-        for feed in self.feeds.values().filter(|feed| feed.is_wanted(self.chosen.is_some())) {
-            for (index, (expected, lost)) in feed.loss.channels().enumerate() {
+        for state in self.sessions.values().filter(|state| state.is_wanted(self.chosen.is_some())) {
+            for (index, (expected, lost)) in state.loss.channels().enumerate() {
                 if channels.len() <= index {
                     channels.push((0, 0));
                 }
@@ -162,36 +159,36 @@ impl Receiver {
 
     /// `k`: source symbols of everything that was accepted.
     pub fn source_symbols(&self) -> u64 {
-        self.download.source_symbols()
+        self.transfer.source_symbols()
     }
 
     /// Symbols that are still missing, as far as is known.
     pub fn symbols_wanted(&self) -> u64 {
-        self.download.symbols_wanted()
+        self.transfer.symbols_wanted()
     }
 
     /// Uses the plans that receivers of the same content share, instead of making its own. To be
     /// told before anything is received.
     pub fn share_plans(&mut self, plans: Arc<PlanCache>) {
-        self.download.share_plans(plans);
+        self.transfer.share_plans(plans);
     }
 
     /// How an accepted object is getting on.
     pub fn object_progress(&self, toi: Toi) -> Option<ObjectProgress> {
-        self.download.progress(toi)
+        self.transfer.progress(toi)
     }
 
     /// Accepts a session that was [offered](ReceiverEvent::Offered). False if it is not on offer
     /// any more.
     pub fn accept(&mut self, session: SessionKey) -> bool {
-        let Some(feed) = self.feeds.get(&session).filter(|_| self.chosen.is_none()) else {
+        let Some(state) = self.sessions.get(&session).filter(|_| self.chosen.is_none()) else {
             return false;
         };
-        if let Some(index) = feed.stream.clone() {
+        if let Some(index) = state.stream.clone() {
             self.choose_stream(session, &index);
             return true;
         }
-        match feed.manifest.clone() {
+        match state.manifest.clone() {
             Some((hash, manifest)) => {
                 self.choose(session, hash, manifest);
                 true
@@ -201,10 +198,10 @@ impl Receiver {
     }
 
     fn reject(&mut self, session: SessionKey, reason: Rejection) {
-        if let Some(feed) = self.feeds.get_mut(&session) {
-            feed.state = FeedState::Refused;
-            self.spool_bytes -= feed.spool.iter().map(Spooled::cost).sum::<usize>();
-            feed.spool.clear();
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.standing = Standing::Refused;
+            self.spool_bytes -= state.spool.iter().map(Spooled::cost).sum::<usize>();
+            state.spool.clear();
             self.channels.withdraw(session);
         }
         self.tell_rejection(session, reason);
@@ -218,43 +215,45 @@ impl Receiver {
         }
     }
 
-    /// The feed of a session, if there is room for it.
-    fn feed(&mut self, now: Instant, session: SessionKey) -> Option<&mut Feed> {
-        if self.feeds.len() >= self.config.limits.max_sessions && !self.feeds.contains(&session) {
+    /// The state of a session, if there is room for it.
+    fn state(&mut self, now: Instant, session: SessionKey) -> Option<&mut SessionState> {
+        if self.sessions.len() >= self.config.limits.max_sessions
+            && !self.sessions.contains(&session)
+        {
             // Make room at the cost of the session that matters least and was silent longest.
             let (victim, _) = self
-                .feeds
+                .sessions
                 .iter()
-                .filter(|(_, f)| matches!(f.state, FeedState::Unknown | FeedState::Refused))
+                .filter(|(_, f)| matches!(f.standing, Standing::Unknown | Standing::Refused))
                 .min_by_key(|(_, f)| (f.head.is_some(), f.last_heard))?;
-            if let Some(gone) = self.feeds.remove(&victim) {
+            if let Some(gone) = self.sessions.remove(&victim) {
                 self.channels.withdraw(victim);
                 self.spool_bytes -= gone.spool.iter().map(Spooled::cost).sum::<usize>();
             }
         }
-        self.feeds.begin(now, session);
-        self.feeds.get_mut(&session)
+        self.sessions.begin(now, session);
+        self.sessions.get_mut(&session)
     }
 
     fn on_manifest_symbol(&mut self, session: SessionKey, sbn: Sbn, esi: Esi, symbol: &[u8]) {
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        let (Some(head), Some(collector)) = (feed.head.clone(), &mut feed.collector) else {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let (Some(head), Some(collector)) = (state.head.clone(), &mut state.collector) else {
             return;
         };
         if head.kind == ContentKind::StreamIndex {
             return self.on_index_symbol(session, sbn, esi, symbol);
         }
-        if feed.manifest.is_some() || self.chosen.is_some() {
+        if state.manifest.is_some() || self.chosen.is_some() {
             return;
         }
         let Some(bytes) = collector.push(sbn, esi, symbol) else { return };
         let expected = head.manifest.hash;
         if manifest_hash(&bytes) != expected {
             // A symbol was forged: begin again.
-            feed.collector = Collector::new(collector.oti(), u64::MAX);
+            state.collector = Collector::new(collector.oti(), u64::MAX);
             return;
         }
-        feed.collector = None;
+        state.collector = None;
         match Manifest::parse(&bytes, &self.config.limits.manifest) {
             Ok(manifest) => self.offer(session, expected, Arc::new(manifest)),
             Err(_) => self.reject(session, Rejection::BadManifest),
@@ -263,9 +262,9 @@ impl Receiver {
 
     /// Offers a session whose manifest is there, if it is not too large.
     fn offer(&mut self, session: SessionKey, expected: Hash, manifest: Arc<Manifest>) {
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        let Some(head) = feed.head.clone() else { return };
-        feed.collector = None;
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let Some(head) = state.head.clone() else { return };
+        state.collector = None;
         // What decides which of two is newer must not be two numbers.
         if manifest.version() != head.manifest_version {
             return self.reject(session, Rejection::BadManifest);
@@ -276,8 +275,8 @@ impl Receiver {
         {
             return self.reject(session, Rejection::TooLarge);
         }
-        feed.manifest = Some((expected, Arc::clone(&manifest)));
-        feed.state = FeedState::Offered;
+        state.manifest = Some((expected, Arc::clone(&manifest)));
+        state.standing = Standing::Offered;
         let offer = Offer { session, head, manifest: Arc::clone(&manifest) };
         self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::Offered(offer)));
         if self.config.acceptance == Acceptance::Automatic {
@@ -293,16 +292,17 @@ impl Receiver {
         for object in manifest.objects() {
             if let Ok(layout) = object.oti.layout() {
                 let hashes = object.block_hashes.clone();
-                self.download.insert(Toi::from(object.toi), layout, Some(hashes));
+                self.transfer.insert(Toi::from(object.toi), layout, Some(hashes));
             }
         }
-        let carries = |feed: &Feed| feed.head.as_ref().is_some_and(|h| h.manifest.hash == hash);
+        let carries =
+            |state: &SessionState| state.head.as_ref().is_some_and(|h| h.manifest.hash == hash);
         let mut others = Vec::new();
-        for (key, feed) in self.feeds.iter_mut() {
-            if carries(feed) {
-                feed.state = FeedState::Chosen;
-                feed.collector = None;
-            } else if feed.head.is_some() {
+        for (key, state) in self.sessions.iter_mut() {
+            if carries(state) {
+                state.standing = Standing::Accepted;
+                state.collector = None;
+            } else if state.head.is_some() {
                 others.push(key);
             }
         }
@@ -311,9 +311,9 @@ impl Receiver {
         }
         self.follow(session, true);
         let newest = self
-            .feeds
+            .sessions
             .iter()
-            .filter_map(|(key, feed)| Some((feed.head.as_ref()?.manifest_version, key)));
+            .filter_map(|(key, state)| Some((state.head.as_ref()?.manifest_version, key)));
         let newest = newest.max();
         let opening = Opening::Manifest(Arc::clone(&manifest));
         self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::Accepted {
@@ -354,17 +354,17 @@ impl Receiver {
             MetadataMode::Flute => self.on_file_fti(session, block.toi, packet),
             MetadataMode::Fcast => self.on_compound_fti(session, block.toi, packet),
         }
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        if feed.state == FeedState::Chosen && self.download.is_open(block.toi) {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        if state.standing == Standing::Accepted && self.transfer.is_open(block.toi) {
             // A symbol is the end of its packet.
             let end = datagram.payload.end;
             let bytes = SymbolBytes::InSlab(end - symbol.len() as u32..end);
             let out = &mut self.outputs;
-            let taken = self.download.take(block, esi, encoding_id, symbol.len(), bytes, out);
+            let taken = self.transfer.take(block, esi, encoding_id, symbol.len(), bytes, out);
             // What still comes when enough was heard may be of use, but counts for nothing.
             if self.phase == Phase::Listening {
                 self.stats.count(taken);
-                feed.left_out += u64::from(taken == Taken::LeftOut);
+                state.left_out += u64::from(taken == Taken::LeftOut);
             }
             return;
         }
@@ -379,16 +379,16 @@ impl Receiver {
             self.stats.unspooled += 1;
         } else {
             self.spool_bytes += spooled.cost();
-            feed.spool.push_back(spooled);
+            state.spool.push_back(spooled);
         }
     }
 
     /// Takes out of the spools what can be placed by now.
     fn replay(&mut self) {
-        for feed in self.feeds.values_mut().filter(|f| f.state == FeedState::Chosen) {
+        for state in self.sessions.values_mut().filter(|f| f.standing == Standing::Accepted) {
             let mut waiting = VecDeque::new();
-            for spooled in std::mem::take(&mut feed.spool) {
-                if !self.download.is_open(spooled.block.toi) {
+            for spooled in std::mem::take(&mut state.spool) {
+                if !self.transfer.is_open(spooled.block.toi) {
                     waiting.push_back(spooled);
                     continue;
                 }
@@ -397,11 +397,11 @@ impl Receiver {
                 let length = bytes.len();
                 let bytes = SymbolBytes::Saved(bytes);
                 let out = &mut self.outputs;
-                let taken = self.download.take(block, esi, encoding_id, length, bytes, out);
+                let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
                 self.stats.count(taken);
-                feed.left_out += u64::from(taken == Taken::LeftOut);
+                state.left_out += u64::from(taken == Taken::LeftOut);
             }
-            feed.spool = waiting;
+            state.spool = waiting;
         }
     }
 
@@ -415,21 +415,21 @@ impl Receiver {
             Some(Chosen::Fcast(_)) => self.carousel_is_settled(),
         };
         match self.phase {
-            Phase::Listening if settled && self.download.heard_enough() => {
+            Phase::Listening if settled && self.transfer.heard_enough() => {
                 self.phase = Phase::ReceptionComplete;
                 self.outputs.extend(self.channels.joined().map(ReceiverOutput::Leave));
                 self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::ReceptionComplete));
-                self.download.solve_deferred(&mut self.outputs);
+                self.transfer.solve_deferred(&mut self.outputs);
             }
             // A block turned out wrong after the channels had been left.
-            Phase::ReceptionComplete if !self.download.heard_enough() => {
+            Phase::ReceptionComplete if !self.transfer.heard_enough() => {
                 self.phase = Phase::Listening;
                 self.outputs.extend(self.channels.joined().rev().map(ReceiverOutput::Join));
             }
             _ => {}
         }
-        if self.phase == Phase::ReceptionComplete && self.download.all_settled() {
-            if self.download.all_committed() {
+        if self.phase == Phase::ReceptionComplete && self.transfer.all_settled() {
+            if self.transfer.all_committed() {
                 self.phase = Phase::Finishing;
                 self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Finish));
             } else {
@@ -461,24 +461,24 @@ impl Receiver {
         let (listening, is_chosen) = (self.phase == Phase::Listening, self.chosen.is_some());
         // What still comes of a channel that was left says nothing about what does not.
         let numbered = mode == MetadataMode::Manifest && self.channels.is_joined(datagram.channel);
-        let Some(feed) = self.feed(now, session) else {
+        let Some(state) = self.state(now, session) else {
             self.stats.foreign += 1;
             return;
         };
-        feed.last_heard = now;
-        if feed.state == FeedState::Refused && packet.header.toi != Some(Toi::HEAD) {
+        state.last_heard = now;
+        if state.standing == Standing::Refused && packet.header.toi != Some(Toi::HEAD) {
             self.stats.foreign += 1;
             return;
         }
         if listening {
-            feed.packets += 1;
+            state.packets += 1;
             if numbered {
-                feed.loss.on_sequence(datagram.channel, packet.header.cci.low32());
+                state.loss.on_sequence(datagram.channel, packet.header.cci.low32());
             }
             let is_control = |toi| matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST);
-            feed.control_packets += u64::from(packet.header.toi.is_some_and(is_control));
+            state.control_packets += u64::from(packet.header.toi.is_some_and(is_control));
         }
-        if feed.is_wanted(is_chosen) {
+        if state.is_wanted(is_chosen) {
             (self.last_heard, self.ever_heard) = (now, true);
             let seen = PacketSeen {
                 channel: datagram.channel,
@@ -534,7 +534,7 @@ impl Receiver {
         }
         let output = self.channels.poll_output(now)?;
         if let ReceiverOutput::Join(channel) = output {
-            self.feeds.values_mut().for_each(|feed| feed.loss.on_join(channel));
+            self.sessions.values_mut().for_each(|state| state.loss.on_join(channel));
         }
         Some(output)
     }
@@ -580,31 +580,31 @@ impl Endpoint for Receiver {
         match done {
             ReceiveDone::Opened { scope, saved } => {
                 let opened = match scope {
-                    Scope::Session => self.download.opening(),
+                    Scope::Session => self.transfer.opening(),
                     Scope::Object(toi) => vec![toi],
                 };
                 self.stats.session_packets += saved.session_packets;
-                let symbols = self.download.restore(&saved, verified, out);
+                let symbols = self.transfer.restore(&saved, verified, out);
                 if symbols > 0 {
                     out.push_back(ReceiverOutput::Event(ReceiverEvent::Resumed { symbols }));
                 }
                 for toi in opened {
-                    self.download.on_opened(toi, out);
+                    self.transfer.on_opened(toi, out);
                 }
                 self.replay();
             }
             ReceiveDone::Solved { block, decoder, progress } => {
-                self.download.on_solved(block, decoder, progress, out);
+                self.transfer.on_solved(block, decoder, progress, out);
             }
             ReceiveDone::Recovered { block, hash } => {
-                let is_corrupt = self.download.on_recovered(block, hash, out);
+                let is_corrupt = self.transfer.on_recovered(block, hash, out);
                 self.stats.poisoned_blocks += u64::from(is_corrupt);
             }
             ReceiveDone::Committed(Committed::Content { toi }) if self.stream.is_some() => {
                 self.on_fragment_committed(toi);
             }
             ReceiveDone::Committed(Committed::Content { toi }) => {
-                self.download.on_committed(toi, verified, out);
+                self.transfer.on_committed(toi, verified, out);
             }
             ReceiveDone::Committed(Committed::Descriptor { toi, instance }) => {
                 self.on_carousel_read(toi, instance);
@@ -622,10 +622,10 @@ impl Endpoint for Receiver {
                 out.push_back(ReceiverOutput::Event(ReceiverEvent::GivenUp { error }));
             }
             ReceiveDone::Failed { scope: Scope::Session, error } => {
-                self.download.fail_all(&error, out);
+                self.transfer.fail_all(&error, out);
             }
             ReceiveDone::Failed { scope: Scope::Object(toi), error } => {
-                self.download.fail(toi, ObjectFailure::Job(error), out);
+                self.transfer.fail(toi, ObjectFailure::Job(error), out);
             }
         }
         self.settle_stream();

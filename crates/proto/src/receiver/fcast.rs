@@ -11,9 +11,9 @@
 //!
 //! [`Committed::Descriptor`]: crate::Committed::Descriptor
 
-use super::download::Download;
-use super::feed_state::FeedState;
 use super::flute::Demand;
+use super::standing::Standing;
+use super::transfer::Transfer;
 use super::{Chosen, Receiver};
 use crate::endpoint::SessionKey;
 use crate::event::{ReceiverEvent, ReceiverOutput, Rejection};
@@ -64,7 +64,7 @@ impl Carousel {
     }
 
     /// Takes an instance, unless a newer or a complete one was read before.
-    fn on_instance(&mut self, instance: CarouselInstance, download: &Download) {
+    fn on_instance(&mut self, instance: CarouselInstance, transfer: &Transfer) {
         if self.instance.as_ref().is_some_and(|old| old.is_complete || old.id > instance.id) {
             return;
         }
@@ -77,16 +77,16 @@ impl Carousel {
             .map(|range| {
                 // At most 2^112 numbers are listed, each once.
                 let count = range.end().0.saturating_sub(range.start().0).saturating_add(1);
-                count.saturating_sub(download.count_known(range.clone()) as u128)
+                count.saturating_sub(transfer.count_known(range.clone()) as u128)
             })
             .fold(0, u128::saturating_add);
         self.aliases.clear();
         for equivalence in &instance.equivalences {
             let toi = equivalence.toi;
-            if download.contains(toi) {
+            if transfer.contains(toi) {
                 continue;
             }
-            if download.contains(equivalence.first_toi) {
+            if transfer.contains(equivalence.first_toi) {
                 self.aliases.insert(toi, equivalence.first_toi);
                 self.unheard_of = self.unheard_of.saturating_sub(listed(toi).into());
             } else {
@@ -104,7 +104,7 @@ impl Receiver {
         let extensions = packet.header.extensions;
         // What has a table, a head or a manifest is another kind of session.
         let is_other = extensions.fdt().is_some() || matches!(toi, Toi::HEAD | Toi::MANIFEST);
-        if is_other || self.download.contains(toi) {
+        if is_other || self.transfer.contains(toi) {
             return;
         }
         let Some(content) = extensions.fti() else { return };
@@ -121,8 +121,8 @@ impl Receiver {
             Some(Chosen::Fcast(chosen)) if chosen == session => {}
             Some(_) => return self.reject(session, Rejection::OtherSession),
         }
-        if let Some(feed) = self.feeds.get_mut(&session) {
-            feed.state = FeedState::Chosen;
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.standing = Standing::Accepted;
         }
         if !self.carousel.may_have(toi) {
             return;
@@ -130,12 +130,12 @@ impl Receiver {
         let limits = &self.config.limits;
         match self.carousel.demand.admit(oti, limits) {
             Ok(layout) => {
-                self.download.insert(toi, layout, None);
+                self.transfer.insert(toi, layout, None);
                 let opening = Opening::Compound { session, toi, layout };
                 self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Open(opening)));
             }
             Err(reason) => {
-                if !self.download.refuse(toi, limits.max_files) {
+                if !self.transfer.refuse(toi, limits.max_files) {
                     return;
                 }
                 // What it is called, its header would have told.
@@ -152,15 +152,15 @@ impl Receiver {
 
     /// An object turned out to be a descriptor.
     pub(super) fn on_carousel_read(&mut self, toi: Toi, instance: CarouselInstance) {
-        if !self.download.on_descriptor_read(toi) {
+        if !self.transfer.on_descriptor_read(toi) {
             return;
         }
         self.carousel.descriptors += 1;
-        self.carousel.on_instance(instance, &self.download);
+        self.carousel.on_instance(instance, &self.transfer);
         if let Some(instance) = self.carousel.instance.as_ref().filter(|i| i.is_complete) {
             let renumbered: BTreeSet<_> = self.carousel.aliases.values().collect();
             // What was taken off the carousel before it had arrived, and what strangers have begun.
-            self.download
+            self.transfer
                 .forget_unfinished(|toi| !instance.lists(toi) && !renumbered.contains(&toi));
         }
     }
@@ -181,17 +181,17 @@ mod tests {
     use std::ops::RangeInclusive;
 
     /// A carousel that has heard of these objects, and they.
-    fn heard(tois: &[u128]) -> (Carousel, Download) {
+    fn heard(tois: &[u128]) -> (Carousel, Transfer) {
         let limits = ReceiverLimits::default();
         let mut carousel = Carousel::default();
-        let mut download = Download::new(DecodePolicy::Incremental, &limits);
+        let mut transfer = Transfer::new(DecodePolicy::Incremental, &limits);
         for &toi in tois {
             let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
             let oti = Oti { transfer_length: 1, symbol_size: 1, scheme };
             let layout = carousel.demand.admit(oti, &limits).unwrap();
-            download.insert(Toi(toi), layout, None);
+            transfer.insert(Toi(toi), layout, None);
         }
-        (carousel, download)
+        (carousel, transfer)
     }
 
     fn instance(objects: &[RangeInclusive<u128>]) -> CarouselInstance {
@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn all_that_a_complete_instance_lists_is_waited_for() {
-        let (mut carousel, download) = heard(&[1, 3, 4]);
-        carousel.on_instance(instance(&[1..=3, 5..=5]), &download);
+        let (mut carousel, transfer) = heard(&[1, 3, 4]);
+        carousel.on_instance(instance(&[1..=3, 5..=5]), &transfer);
         assert_eq!(carousel.unheard_of, 2);
         carousel.on_known(Toi(9));
         carousel.on_known(Toi(2));
@@ -219,27 +219,27 @@ mod tests {
 
     #[test]
     fn a_range_of_all_numbers_is_never_complete() {
-        let (mut carousel, download) = heard(&[1, 2]);
-        carousel.on_instance(instance(&[0..=Toi::MAX.0]), &download);
+        let (mut carousel, transfer) = heard(&[1, 2]);
+        carousel.on_instance(instance(&[0..=Toi::MAX.0]), &transfer);
         assert_eq!(carousel.unheard_of, Toi::MAX.0 - 1);
         assert!(!carousel.is_settled());
     }
 
     #[test]
     fn a_session_of_nothing_but_descriptors_is_not_over() {
-        let (mut carousel, download) = heard(&[1]);
+        let (mut carousel, transfer) = heard(&[1]);
         carousel.descriptors = 1;
-        carousel.on_instance(instance(&[]), &download);
+        carousel.on_instance(instance(&[]), &transfer);
         assert!(!carousel.is_settled());
     }
 
     #[test]
     fn an_old_number_stands_for_the_new_one_if_it_was_heard_of() {
-        let (mut carousel, download) = heard(&[1, 7]);
+        let (mut carousel, transfer) = heard(&[1, 7]);
         let equivalences =
             vec![equivalence(5, 1), equivalence(6, 2), equivalence(7, 3), equivalence(8, 1)];
         // Number 8 is listed as itself, too.
-        carousel.on_instance(CarouselInstance { equivalences, ..instance(&[8..=8]) }, &download);
+        carousel.on_instance(CarouselInstance { equivalences, ..instance(&[8..=8]) }, &transfer);
         assert_eq!(carousel.unheard_of, 1, "only number 6, whichever its old number");
         let first = |toi| carousel.first_toi(Toi(toi)).0;
         assert_eq!([5, 6, 7, 8].map(first), [1, 6, 7, 1]);
@@ -249,15 +249,15 @@ mod tests {
 
     #[test]
     fn instances_follow_each_other_by_their_numbers_until_one_is_complete() {
-        let (mut carousel, download) = heard(&[1]);
+        let (mut carousel, transfer) = heard(&[1]);
         let open = |id| CarouselInstance { is_complete: false, id, ..instance(&[1..=2]) };
         let complete = |id| CarouselInstance { id, ..instance(&[1..=1]) };
-        carousel.on_instance(open(Some(3)), &download);
-        carousel.on_instance(complete(Some(2)), &download);
+        carousel.on_instance(open(Some(3)), &transfer);
+        carousel.on_instance(complete(Some(2)), &transfer);
         assert!(!carousel.is_settled());
-        carousel.on_instance(complete(Some(4)), &download);
+        carousel.on_instance(complete(Some(4)), &transfer);
         assert!(carousel.is_settled());
-        carousel.on_instance(open(Some(5)), &download);
+        carousel.on_instance(open(Some(5)), &transfer);
         assert!(carousel.is_settled());
     }
 }

@@ -9,8 +9,8 @@
 //! A receiver is done when it has every file of the tables that it has read. It does not wait for
 //! `Complete`, which few senders ever say.
 
-use super::collect::Collector;
-use super::feed_state::FeedState;
+use super::collector::Collector;
+use super::standing::Standing;
 use super::{Chosen, Receiver, ReceiverLimits};
 use crate::endpoint::SessionKey;
 use crate::event::{FileRefusal, ReceiverEvent, ReceiverOutput, Rejection};
@@ -174,8 +174,8 @@ impl Receiver {
         packet: &Packet<'_>,
         payload: &Payload<'_>,
     ) {
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        match feed.tables.on_symbol(packet, payload, &self.config.limits.fdt) {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        match state.tables.on_symbol(packet, payload, &self.config.limits.fdt) {
             None => {}
             Some(Ok(table)) => self.take_table(session, table),
             // The next one may be better.
@@ -191,8 +191,8 @@ impl Receiver {
             Some(Chosen::Flute(chosen)) if chosen == session => {}
             Some(_) => return self.reject(session, Rejection::OtherSession),
         }
-        if let Some(feed) = self.feeds.get_mut(&session) {
-            feed.state = FeedState::Chosen;
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.standing = Standing::Accepted;
         }
         for file in table.files {
             self.take_file(session, file);
@@ -201,13 +201,13 @@ impl Receiver {
 
     /// EXT_FTI in a packet of a file.
     pub(super) fn on_file_fti(&mut self, session: SessionKey, toi: Toi, packet: &Packet<'_>) {
-        if self.download.contains(toi) {
+        if self.transfer.contains(toi) {
             return;
         }
         let Some(content) = packet.header.extensions.fti() else { return };
         let Ok(oti) = fti::parse(EncodingId(packet.header.codepoint), content) else { return };
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        if let Some(file) = feed.tables.on_fti(toi, oti) {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        if let Some(file) = state.tables.on_fti(toi, oti) {
             self.take_file(session, file);
         }
     }
@@ -215,16 +215,16 @@ impl Receiver {
     /// Opens a file, or refuses it, or waits until enough is known of it.
     fn take_file(&mut self, session: SessionKey, file: FdtFile) {
         let toi = file.toi;
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        let tables = &mut feed.tables;
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let tables = &mut state.tables;
         // What was said of a file first holds (RFC 6726, section 3.4.1: it does not change).
-        if self.download.contains(toi) || tables.waiting.contains_key(&toi) {
+        if self.transfer.contains(toi) || tables.waiting.contains_key(&toi) {
             return;
         }
         let limits = &self.config.limits;
         match tables.admit(&file, limits) {
             Ok(Some(layout)) => {
-                self.download.insert(toi, layout, None);
+                self.transfer.insert(toi, layout, None);
                 self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::FileFound {
                     toi,
                     content_location: file.content_location.clone(),
@@ -245,7 +245,7 @@ impl Receiver {
     fn refuse_file(&mut self, file: FdtFile, reason: FileRefusal) {
         // Every file that is refused is remembered, so that it is told once: as many as may be
         // accepted.
-        if self.download.refuse(file.toi, self.config.limits.max_files) {
+        if self.transfer.refuse(file.toi, self.config.limits.max_files) {
             let (toi, content_location) = (file.toi, file.content_location);
             self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::FileRefused {
                 toi,
@@ -257,9 +257,9 @@ impl Receiver {
 
     /// Whether every file that the tables of a session name has been opened or refused.
     pub(super) fn tables_are_settled(&self, session: SessionKey) -> bool {
-        self.feeds
+        self.sessions
             .get(&session)
-            .is_some_and(|feed| feed.tables.read.is_some() && feed.tables.waiting.is_empty())
+            .is_some_and(|state| state.tables.read.is_some() && state.tables.waiting.is_empty())
     }
 }
 

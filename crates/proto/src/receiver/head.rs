@@ -1,6 +1,6 @@
 //! Session heads: which of them are believed, and what they change.
 
-use super::feed_state::FeedState;
+use super::standing::Standing;
 use super::{Chosen, Expectation, MetadataMode, Receiver};
 use crate::endpoint::SessionKey;
 use crate::event::Rejection;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 impl Receiver {
     /// A symbol of a head.
     pub(super) fn on_head(&mut self, now: Instant, session: SessionKey, symbol: &[u8]) {
-        let Some(feed) = self.feeds.get(&session) else { return };
+        let Some(state) = self.sessions.get(&session) else { return };
         if self.config.metadata != MetadataMode::Manifest
-            || feed.knows_head(symbol)
+            || state.knows_head(symbol)
             || self.is_old_stream_head(symbol)
         {
             return;
@@ -35,9 +35,9 @@ impl Receiver {
             // A forger cannot have an honest session refused: only one that has not shown a good
             // head yet.
             Err(reason) => {
-                let is_new = feed.head.is_none();
-                if let Some(feed) = self.feeds.get_mut(&session) {
-                    feed.refused_head = symbol.to_vec();
+                let is_new = state.head.is_none();
+                if let Some(state) = self.sessions.get_mut(&session) {
+                    state.refused_head = symbol.to_vec();
                 }
                 if is_new {
                     self.reject(session, reason);
@@ -90,16 +90,16 @@ impl Receiver {
         let max_bytes = self.config.limits.manifest.bytes as u64;
         let known = self.config.known_manifest.as_ref().filter(|(known, _)| *known == hash);
         let known = known.map(|(_, manifest)| Arc::clone(manifest));
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        if self.stream.is_some() && feed.state == FeedState::Chosen {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        if self.stream.is_some() && state.standing == Standing::Accepted {
             // Anybody can write a head of a manifest in a stream's name.
             return self.tell_rejection(session, Rejection::OtherManifest);
         }
         let version = head.manifest_version;
-        feed.set_head(symbol, head, max_bytes);
+        state.set_head(symbol, head, max_bytes);
         match self.chosen {
             Some(Chosen::Manifest(chosen, _)) if chosen == hash => {
-                feed.state = FeedState::Chosen;
+                state.standing = Standing::Accepted;
                 self.replay();
             }
             Some(_) => {
@@ -107,11 +107,11 @@ impl Receiver {
                 self.tell_if_newer(session, version);
             }
             // On offer already; its sender has started again.
-            None if feed.manifest.is_some() => {}
+            None if state.manifest.is_some() => {}
             None => match known {
                 Some(manifest) => self.offer(session, hash, manifest),
-                None if feed.collector.is_none() => self.reject(session, Rejection::BadManifest),
-                None => feed.state = FeedState::Unknown,
+                None if state.collector.is_none() => self.reject(session, Rejection::BadManifest),
+                None => state.standing = Standing::Unknown,
             },
         }
         self.follow(session, false);
@@ -120,11 +120,11 @@ impl Receiver {
     /// Lets a session whose head is good declare its congestion control: unless another one has, or
     /// instead of that.
     pub(super) fn follow(&mut self, session: SessionKey, instead: bool) {
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        let Some(head) = feed.head.clone().filter(|_| feed.state != FeedState::Refused) else {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let Some(head) = state.head.clone().filter(|_| state.standing != Standing::Refused) else {
             return;
         };
-        feed.loss.number_by(&head.congestion_control);
+        state.loss.number_by(&head.congestion_control);
         if self.channels.declare(session, &head, instead).is_err() {
             self.reject(session, Rejection::TooFast);
         }

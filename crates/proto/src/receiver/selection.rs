@@ -5,7 +5,7 @@
 //! has no use for.
 
 use super::Receiver;
-use super::download::{Download, ObjectState};
+use super::transfer::{ObjectState, Transfer};
 use fontana_wire::Toi;
 
 impl Receiver {
@@ -16,14 +16,14 @@ impl Receiver {
     /// not left out any more.
     pub fn leave_out(&mut self, objects: impl IntoIterator<Item = Toi>) {
         for toi in objects {
-            self.download.leave_out(toi);
+            self.transfer.leave_out(toi);
         }
     }
 }
 
-impl Download {
+impl Transfer {
     fn leave_out(&mut self, toi: Toi) {
-        let is_opening = |o: &super::download::Object| o.state == ObjectState::Opening;
+        let is_opening = |o: &super::transfer::Object| o.state == ObjectState::Opening;
         if !self.objects.get(&toi).is_some_and(is_opening) {
             return;
         }

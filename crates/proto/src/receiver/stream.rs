@@ -2,11 +2,11 @@
 //! they are handed over, so that as much is held as the window allows, however long the stream is.
 //!
 //! A stream is named by the key that signs its heads and by the instance that sends it: whoever
-//! shows a head of the same two feeds it. Versions only grow, so a head that somebody has kept and
+//! shows a head of the same two sessions it. Versions only grow, so a head that somebody has kept and
 //! repeats changes nothing.
 
-use super::collect::Collector;
-use super::feed_state::FeedState;
+use super::collector::Collector;
+use super::standing::Standing;
 use super::{Chosen, Phase, Receiver};
 use crate::endpoint::SessionKey;
 use crate::event::{ReceiverEvent, ReceiverOutput, Rejection, StreamBreak, Verified};
@@ -113,8 +113,8 @@ impl Receiver {
         head: SessionHead,
         signer: PublicKey,
     ) {
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        let known = feed.head.as_ref().filter(|_| feed.signer == Some(signer));
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let known = state.head.as_ref().filter(|_| state.signer == Some(signer));
         if known.is_some_and(|known| {
             known.instance == head.instance && known.manifest_version >= head.manifest_version
         }) {
@@ -125,12 +125,12 @@ impl Receiver {
                 return self.tell_rejection(session, Rejection::OtherManifest);
             }
             (None, Some(_)) => return self.reject(session, Rejection::OtherManifest),
-            (Some(_), _) => feed.state = FeedState::Chosen,
+            (Some(_), _) => state.standing = Standing::Accepted,
             (None, None) => {}
         }
-        feed.set_head(symbol, head, self.config.limits.manifest.bytes as u64);
-        feed.signer = Some(signer);
-        if feed.collector.is_none() {
+        state.set_head(symbol, head, self.config.limits.manifest.bytes as u64);
+        state.signer = Some(signer);
+        if state.collector.is_none() {
             self.reject(session, Rejection::BadManifest);
         }
     }
@@ -143,17 +143,17 @@ impl Receiver {
         esi: Esi,
         symbol: &[u8],
     ) {
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        let (Some(head), Some(collector)) = (feed.head.clone(), &mut feed.collector) else {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let (Some(head), Some(collector)) = (state.head.clone(), &mut state.collector) else {
             return;
         };
         let Some(bytes) = collector.push(sbn, esi, symbol) else { return };
         if stream_index_hash(&bytes) != head.manifest.hash {
             // A symbol was forged, or is of another version: begin again.
-            feed.collector = Collector::new(collector.oti(), u64::MAX);
+            state.collector = Collector::new(collector.oti(), u64::MAX);
             return;
         }
-        feed.collector = None;
+        state.collector = None;
         match StreamIndex::parse(&bytes) {
             Ok(index) if index.version == head.manifest_version => match self.chosen {
                 Some(Chosen::Stream(_)) => self.take_index(&index),
@@ -165,9 +165,9 @@ impl Receiver {
     }
 
     fn offer_stream(&mut self, session: SessionKey, index: Arc<StreamIndex>) {
-        let Some(feed) = self.feeds.get_mut(&session) else { return };
-        let is_new = feed.stream.replace(Arc::clone(&index)).is_none();
-        feed.state = FeedState::Offered;
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let is_new = state.stream.replace(Arc::clone(&index)).is_none();
+        state.standing = Standing::Offered;
         if is_new {
             let index = Arc::clone(&index);
             self.outputs
@@ -180,20 +180,20 @@ impl Receiver {
 
     /// Begins to receive a stream that is on offer.
     pub(super) fn choose_stream(&mut self, session: SessionKey, index: &Arc<StreamIndex>) {
-        let Some(feed) = self.feeds.get(&session) else { return };
-        let (Some(head), Some(key)) = (feed.head.clone(), feed.signer) else { return };
+        let Some(state) = self.sessions.get(&session) else { return };
+        let (Some(head), Some(key)) = (state.head.clone(), state.signer) else { return };
         let signed = self.config.expectation.publisher.is_some();
         let verified = if signed { Verified::Signed } else { Verified::Digest };
         let window = self.config.limits.max_stream_window_bytes;
         self.stream = Some(Stream::new(key, index, head.instance, window));
         self.chosen = Some(Chosen::Stream(verified));
-        self.download.decode_at_once();
+        self.transfer.decode_at_once();
         let mut others = Vec::new();
-        for (other, feed) in self.feeds.iter_mut() {
-            let instance = feed.head.as_ref().map(|head| head.instance);
-            if feed.signer == Some(key) && instance == Some(head.instance) {
-                feed.state = FeedState::Chosen;
-            } else if feed.head.is_some() {
+        for (other, state) in self.sessions.iter_mut() {
+            let instance = state.head.as_ref().map(|head| head.instance);
+            if state.signer == Some(key) && instance == Some(head.instance) {
+                state.standing = Standing::Accepted;
+            } else if state.head.is_some() {
                 others.push(other);
             }
         }
@@ -239,7 +239,7 @@ impl Receiver {
             }
             let Ok(layout) = index.oti(fragment.length).layout() else { continue };
             let toi = StreamIndex::toi(number);
-            self.download.insert(toi, layout, Some(vec![fragment.hash]));
+            self.transfer.insert(toi, layout, Some(vec![fragment.hash]));
             stream.open.insert(number, range.clone());
             (stream.next, stream.length) = (number + 1, range.end);
             let (slot_length, slot_count) = (stream.slot_length, stream.slot_count);
@@ -260,10 +260,10 @@ impl Receiver {
     /// Forgets spooled symbols that no fragment will want.
     fn drop_useless(&mut self) {
         let Some(stream) = &self.stream else { return };
-        for feed in self.feeds.values_mut() {
-            let before: usize = feed.spool.iter().map(super::Spooled::cost).sum();
-            feed.spool.retain(|spooled| !stream.is_useless(spooled.block.toi));
-            let after: usize = feed.spool.iter().map(super::Spooled::cost).sum();
+        for state in self.sessions.values_mut() {
+            let before: usize = state.spool.iter().map(super::Spooled::cost).sum();
+            state.spool.retain(|spooled| !stream.is_useless(spooled.block.toi));
+            let after: usize = state.spool.iter().map(super::Spooled::cost).sum();
             self.spool_bytes -= before - after;
         }
     }
@@ -275,7 +275,7 @@ impl Receiver {
         else {
             return;
         };
-        self.download.remove(toi);
+        self.transfer.remove(toi);
         self.outputs
             .push_back(ReceiverOutput::Event(ReceiverEvent::FragmentDone { number, range }));
         self.settle_stream();
@@ -287,8 +287,8 @@ impl Receiver {
         let Some(stream) = &self.stream else { return };
         let at = stream.reached();
         let mut gone = stream.open.range(..stream.listed_from);
-        let lost = gone.find(|&(&number, _)| self.download.is_collecting(StreamIndex::toi(number)));
-        if self.download.has_failed() {
+        let lost = gone.find(|&(&number, _)| self.transfer.is_collecting(StreamIndex::toi(number)));
+        if self.transfer.has_failed() {
             self.break_off(at, StreamBreak::Failed);
         } else if let Some((_, range)) = lost {
             let broken = stream.state == StreamState::Broken;

@@ -1,16 +1,21 @@
 //! Everything a receiver has accepted: objects, their blocks, and what is still missing.
 
-use super::block::{Block, Taken};
-use super::collect::symbol_fits;
+use super::collector::symbol_fits;
 use crate::endpoint::BlockId;
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Verified};
 use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved, SymbolBytes};
 use crate::receiver::{DecodePolicy, ReceiverLimits};
+use block::Block;
 use fontana_fec::{EncodingId, Esi, IdDecoder, ObjectLayout, Plan, PlanCache, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+mod block;
+
+pub(super) use block::Taken;
+pub use block::repair_slots;
 
 /// One object on its way.
 #[derive(Debug)]
@@ -48,7 +53,7 @@ pub struct ObjectProgress {
 
 /// The accepted objects of a receiver.
 #[derive(Debug)]
-pub(super) struct Download {
+pub(super) struct Transfer {
     pub(super) objects: BTreeMap<Toi, Object>,
     /// Objects that are not received, whatever is heard of them.
     refused: BTreeSet<Toi>,
@@ -74,7 +79,7 @@ pub(super) struct Download {
 /// takes 6 MB at most, and is made when a block of that length lacks only a few symbols.
 const PLANS: usize = 2;
 
-impl Download {
+impl Transfer {
     pub(super) fn new(policy: DecodePolicy, limits: &ReceiverLimits) -> Self {
         Self {
             objects: BTreeMap::new(),
@@ -503,7 +508,7 @@ impl Download {
     }
 }
 
-/// What a change of a block has changed in the sums of a download.
+/// What a change of a block has changed in the sums of a transfer.
 struct Changed {
     unheard: Step<usize>,
     symbols_wanted: Step<u64>,

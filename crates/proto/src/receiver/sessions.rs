@@ -1,8 +1,8 @@
 //! One session as it is heard: where it stands, and what was kept of it before it was known.
 
-use super::collect::Collector;
-use super::feed_state::FeedState;
+use super::collector::Collector;
 use super::flute::Tables;
+use super::standing::Standing;
 use crate::endpoint::BlockId;
 use crate::endpoint::SessionKey;
 use crate::loss::ChannelLoss;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 /// What a receiver knows of one session on its channels.
 #[derive(Debug)]
-pub(super) struct Feed {
-    pub(super) state: FeedState,
+pub(super) struct SessionState {
+    pub(super) standing: Standing,
     pub(super) loss: ChannelLoss,
     /// Packets until everything had been heard, and those of them that carried control objects.
     pub(super) packets: u64,
@@ -40,66 +40,66 @@ pub(super) struct Feed {
 /// What is heard of each session. There are few, and a packet is nearly always of the one that the
 /// packet before was of: that one is found by one comparison.
 #[derive(Debug, Default)]
-pub(super) struct Feeds {
+pub(super) struct Sessions {
     /// In the order of their keys.
-    feeds: Vec<(SessionKey, Box<Feed>)>,
+    sessions: Vec<(SessionKey, Box<SessionState>)>,
     /// Where one was found last.
     last: usize,
 }
 
-impl Feeds {
+impl Sessions {
     fn position(&self, session: &SessionKey) -> Result<usize, usize> {
-        match self.feeds.get(self.last) {
+        match self.sessions.get(self.last) {
             Some((last, _)) if last == session => Ok(self.last),
-            _ => self.feeds.binary_search_by(|(key, _)| key.cmp(session)),
+            _ => self.sessions.binary_search_by(|(key, _)| key.cmp(session)),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.feeds.len()
+        self.sessions.len()
     }
 
     pub(super) fn contains(&self, session: &SessionKey) -> bool {
         self.position(session).is_ok()
     }
 
-    pub(super) fn get(&self, session: &SessionKey) -> Option<&Feed> {
-        let (_, feed) = self.feeds.get(self.position(session).ok()?)?;
-        Some(feed)
+    pub(super) fn get(&self, session: &SessionKey) -> Option<&SessionState> {
+        let (_, state) = self.sessions.get(self.position(session).ok()?)?;
+        Some(state)
     }
 
-    pub(super) fn get_mut(&mut self, session: &SessionKey) -> Option<&mut Feed> {
+    pub(super) fn get_mut(&mut self, session: &SessionKey) -> Option<&mut SessionState> {
         self.last = self.position(session).ok()?;
-        let (_, feed) = self.feeds.get_mut(self.last)?;
-        Some(feed)
+        let (_, state) = self.sessions.get_mut(self.last)?;
+        Some(state)
     }
 
     /// Begins to hear a session, if that is a new one.
     pub(super) fn begin(&mut self, now: Instant, session: SessionKey) {
         if let Err(at) = self.position(&session) {
-            self.feeds.insert(at, (session, Box::new(Feed::new(now))));
+            self.sessions.insert(at, (session, Box::new(SessionState::new(now))));
         }
     }
 
-    pub(super) fn remove(&mut self, session: &SessionKey) -> Option<Box<Feed>> {
+    pub(super) fn remove(&mut self, session: &SessionKey) -> Option<Box<SessionState>> {
         let at = self.position(session).ok()?;
-        Some(self.feeds.remove(at).1)
+        Some(self.sessions.remove(at).1)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (SessionKey, &Feed)> {
-        self.feeds.iter().map(|(key, feed)| (*key, &**feed))
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SessionKey, &SessionState)> {
+        self.sessions.iter().map(|(key, state)| (*key, &**state))
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (SessionKey, &mut Feed)> {
-        self.feeds.iter_mut().map(|(key, feed)| (*key, &mut **feed))
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (SessionKey, &mut SessionState)> {
+        self.sessions.iter_mut().map(|(key, state)| (*key, &mut **state))
     }
 
-    pub(super) fn values(&self) -> impl Iterator<Item = &Feed> {
-        self.iter().map(|(_, feed)| feed)
+    pub(super) fn values(&self) -> impl Iterator<Item = &SessionState> {
+        self.iter().map(|(_, state)| state)
     }
 
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Feed> {
-        self.iter_mut().map(|(_, feed)| feed)
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut SessionState> {
+        self.iter_mut().map(|(_, state)| state)
     }
 }
 
@@ -119,10 +119,10 @@ impl Spooled {
     }
 }
 
-impl Feed {
+impl SessionState {
     pub(super) fn new(now: Instant) -> Self {
         Self {
-            state: FeedState::Unknown,
+            standing: Standing::Unknown,
             loss: ChannelLoss::default(),
             packets: 0,
             control_packets: 0,
@@ -143,7 +143,11 @@ impl Feed {
     /// Whether it is what is being received or, as long as nothing `is_chosen`, may turn out to be.
     /// What strangers send in the session's name counts for nothing.
     pub(super) fn is_wanted(&self, is_chosen: bool) -> bool {
-        if is_chosen { self.state == FeedState::Chosen } else { self.state != FeedState::Refused }
+        if is_chosen {
+            self.standing == Standing::Accepted
+        } else {
+            self.standing != Standing::Refused
+        }
     }
 
     /// Whether these bytes are the head that was taken or refused last.

@@ -2,13 +2,13 @@
 
 /// What a receiver wants of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FeedState {
+pub(super) enum Standing {
     /// It is not known yet what it carries.
     Unknown,
     /// Its manifest is known; the application has not accepted it yet.
     Offered,
     /// It carries what is being received.
-    Chosen,
+    Accepted,
     /// It carries something else.
     Refused,
 }

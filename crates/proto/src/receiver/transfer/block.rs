@@ -78,7 +78,7 @@ impl Collecting {
 
 /// What became of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(in crate::receiver) enum Taken {
     /// It was fresh and has been placed.
     Fresh,
     /// It was heard before.
