@@ -167,16 +167,6 @@ fn sparse_blocks(code: Code, total: u64, block_symbols: u32) -> (u32, u32) {
     (max_source_block_length, total.div_ceil(blocks) as u32)
 }
 
-/// The parameters of a control object: one block, and no code where one packet holds it.
-pub(crate) fn control_oti(length: u64, symbol_size: u16) -> Oti {
-    let scheme = if length <= u64::from(symbol_size) {
-        FecScheme::NoCode(NoCode { max_source_block_length: 1 })
-    } else {
-        FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: ALIGNMENT })
-    };
-    Oti { transfer_length: length, symbol_size, scheme }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

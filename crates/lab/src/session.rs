@@ -1,18 +1,18 @@
 //! Sessions of the real sender and receivers, without bytes: what experiments put on simulated
 //! networks.
 
-use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
-    Acceptance, ChannelClock, ControlObject, DecodePolicy, Expectation, FixedChannels, Instant,
-    MetadataMode, Receiver, ReceiverConfig, ReceiverLimits, SendMode, SendObject, Sender,
-    SenderConfig, Subscription, SubscriptionLimits, TransmissionSchedule,
+    Acceptance, Announcement, AnnouncementIntervals, ChannelClock, ControlObject, DecodePolicy,
+    Expectation, FixedChannels, Instant, MetadataMode, Receiver, ReceiverConfig, ReceiverLimits,
+    SendMode, SendObject, Sender, SenderConfig, Subscription, SubscriptionLimits,
+    TransmissionSchedule,
 };
 use fontana_sim::{IdContent, IdRunner, RateCap};
 use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
-    ManifestObject, Metadata, ObjectRef, RelativePath, SessionHead, Toi, Tsi, manifest_hash,
+    ManifestObject, Metadata, RelativePath, Tsi, manifest_hash,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -160,22 +160,17 @@ impl Session {
 
     /// Control objects have symbols of the content's size, or as long as a head takes.
     fn control_bytes(&self) -> u16 {
-        let needed = self.head(0, 0).emit(None).len() as u16;
+        let needed = self.announcement(0, &self.manifest.emit()).head(0).emit(None).len() as u16;
         // RaptorQ's alignment.
         needed.next_multiple_of(4).max(self.symbol_bytes() / 4 * 4)
     }
 
-    fn head(&self, instance: u128, control_bytes: u16) -> SessionHead {
-        let manifest = self.manifest.emit();
-        SessionHead {
+    fn announcement<'a>(&self, instance: u128, manifest: &'a [u8]) -> Announcement<'a> {
+        Announcement {
             instance: InstanceId(instance.to_le_bytes()),
-            manifest_version: self.manifest.version(),
+            version: self.manifest.version(),
             kind: ContentKind::Manifest,
-            manifest: ObjectRef {
-                toi: Toi::MANIFEST.0 as u32,
-                oti: control_oti(manifest.len(), control_bytes),
-                hash: manifest_hash(&manifest),
-            },
+            body: manifest,
             expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(self.rate_bytes_per_second),
             congestion_control: self.congestion.clone(),
@@ -183,17 +178,12 @@ impl Session {
     }
 
     fn control_objects(&self, number: u64) -> Option<Vec<ControlObject>> {
-        let size = self.control_bytes();
-        // Every life of a sender is another instance.
-        let mut head = self.head(self.seed.wrapping_add(number).into(), size).emit(None);
-        head.resize(size.into(), 0);
-        let object = |toi, bytes: &[u8], every| {
-            ControlObject::new(toi, control_oti(bytes.len(), size), bytes, None, every).ok()
-        };
-        Some(vec![
-            object(Toi::HEAD, &head, self.head_every)?,
-            object(Toi::MANIFEST, &self.manifest.emit(), MANIFEST_EVERY)?,
-        ])
+        let manifest = self.manifest.emit();
+        // Every run of a sender is another instance.
+        let announcement = self.announcement(self.seed.wrapping_add(number).into(), &manifest);
+        let intervals = AnnouncementIntervals { head: self.head_every, body: MANIFEST_EVERY };
+        let objects = announcement.control_objects(self.control_bytes(), None, intervals);
+        objects.ok().map(Vec::from)
     }
 
     /// The `number`th sender of the content, another one for each life; number 0 sends the source
@@ -264,16 +254,6 @@ impl Session {
             max_packet_bytes: self.packet_bytes().into(),
         }
     }
-}
-
-/// A control object of one packet needs no code.
-fn control_oti(length: usize, symbol_size: u16) -> Oti {
-    let scheme = if length <= symbol_size.into() {
-        FecScheme::NoCode(NoCode { max_source_block_length: 1 })
-    } else {
-        FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 })
-    };
-    Oti { transfer_length: length as u64, symbol_size, scheme }
 }
 
 /// Of the control packets' rhythm, as the program has it.

@@ -49,7 +49,8 @@ pub use receiver::{
 pub use run::{Driver, Effect, Finished, JobRunner, Ticket};
 pub use schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 pub use sender::{
-    ChannelStats, ControlError, ControlObject, SendMode, SendObject, Sender, SenderConfig,
-    SenderStats, StreamSender, StreamSenderConfig, repair_symbols,
+    Announcement, AnnouncementIntervals, ChannelStats, ControlError, ControlObject, SendMode,
+    SendObject, Sender, SenderConfig, SenderStats, StreamSender, StreamSenderConfig, control_oti,
+    repair_symbols,
 };
 pub use time::Instant;

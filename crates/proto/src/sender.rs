@@ -29,7 +29,7 @@ mod outlet;
 mod rounds;
 mod stream;
 
-pub use control::{ControlError, ControlObject};
+pub use control::{Announcement, AnnouncementIntervals, ControlError, ControlObject, control_oti};
 pub use stream::{StreamSender, StreamSenderConfig, repair_symbols};
 
 /// An object to send.

@@ -7,10 +7,8 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::geometry::{self, Code};
 use fontana_fec::Oti;
-use fontana_proto::ControlObject;
-use fontana_wire::{
-    CongestionControl, ContentKind, FdtExtension, Hash, InstanceId, ObjectRef, SessionHead, Toi,
-};
+use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
+use fontana_wire::{CongestionControl, ContentKind, FdtExtension, InstanceId, Toi};
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,7 +22,6 @@ pub(super) fn control_objects(
     congestion_control: &CongestionControl,
     content: &Content,
     manifest: &[u8],
-    manifest_hash: Hash,
     symbol_size: u16,
 ) -> Result<Vec<ControlObject>, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -32,42 +29,34 @@ pub(super) fn control_objects(
     if matches!(options.format, Format::Fcast(_)) {
         let (toi, descriptor) = content.carousel();
         // Packets of content have EXT_FTI, too.
-        let oti = plain_control_oti(options.code, descriptor.len() as u64, symbol_size);
+        let oti = plain_control_oti(options.code, descriptor.len(), symbol_size);
         control.push(ControlObject::new(toi, oti, &descriptor, None, 1)?);
         return Ok(control);
     }
     let is_plain = matches!(options.format, Format::Flute);
     let size = symbol_size - FTI_BYTES;
-    let manifest_oti = geometry::control_oti(manifest.len() as u64, size);
     if !is_plain {
-        let head = SessionHead {
+        let announcement = Announcement {
             instance: InstanceId(crate::system::random_bytes()?),
-            manifest_version: options.version(),
+            version: options.version(),
             kind: ContentKind::Manifest,
-            manifest: ObjectRef {
-                toi: Toi::MANIFEST.0 as u32,
-                oti: manifest_oti,
-                hash: manifest_hash,
-            },
+            body: manifest,
             expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(options.rate.as_bytes_per_second()),
             congestion_control: congestion_control.clone(),
         };
-        let mut bytes = head.emit(options.signer());
-        bytes.resize(usize::from(size), 0);
-        let oti = geometry::control_oti(bytes.len() as u64, size);
-        control.push(ControlObject::new(Toi::HEAD, oti, &bytes, None, 2)?);
-        control.push(ControlObject::new(Toi::MANIFEST, manifest_oti, manifest, None, 4)?);
+        let intervals = AnnouncementIntervals { head: 2, body: 4 };
+        control.extend(announcement.control_objects(size, options.signer(), intervals)?);
     }
     let table = content.file_delivery_table(now + FDT_LIFETIME).emit();
-    let (length, size) = (table.len() as u64, size - FDT_EXTENSION_BYTES);
+    let (length, size) = (table.len(), size - FDT_EXTENSION_BYTES);
     let oti = match is_plain {
         true => plain_control_oti(options.code, length, size),
-        false => geometry::control_oti(length, size),
+        false => control_oti(length, size),
     };
     let extension = FdtExtension {
         version: FdtExtension::FLUTE_VERSION,
-        // Another life of a sender with the same TSI has another table (RFC 6726, section 3.4.1).
+        // Another run of a sender with the same TSI has another table (RFC 6726, section 3.4.1).
         instance_id: now.as_secs() as u32 & FdtExtension::MAX_INSTANCE_ID,
     };
     let rhythm = if is_plain { 1 } else { 4 };
@@ -78,11 +67,11 @@ pub(super) fn control_objects(
     Ok(control)
 }
 
-/// The parameters of a control object for other programs: a session without RaptorQ has none for
-/// its control objects either, as its receivers may not know it.
-fn plain_control_oti(code: Code, length: u64, symbol_size: u16) -> Oti {
+/// The parameters of a control object for other programs. Receivers of a session without RaptorQ may
+/// not know that code, so its control objects have none.
+fn plain_control_oti(code: Code, length: usize, symbol_size: u16) -> Oti {
     match code {
-        Code::RaptorQ => geometry::control_oti(length, symbol_size),
-        _ => geometry::object_oti(Code::None, length, symbol_size, 1 << 16),
+        Code::RaptorQ => control_oti(length, symbol_size),
+        _ => geometry::object_oti(Code::None, length as u64, symbol_size, 1 << 16),
     }
 }

@@ -80,14 +80,8 @@ impl PreparedSender {
         let socket = egress.socket(&options.addressing)?;
         let manifest = content.manifest.emit();
         let manifest_hash = fontana_wire::manifest_hash(&manifest);
-        let control = control_objects(
-            &options,
-            &congestion_control,
-            &content,
-            &manifest,
-            manifest_hash,
-            symbol_size,
-        )?;
+        let control =
+            control_objects(&options, &congestion_control, &content, &manifest, symbol_size)?;
         let tsi = options.tsi.unwrap_or_else(|| match is_plain {
             // 0 is not a TSI in ALC (RFC 5775, section 2.1).
             true => Tsi(u64::from(seed as u32).max(1)),

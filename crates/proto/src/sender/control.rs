@@ -4,8 +4,16 @@ use crate::channel::ChannelId;
 use crate::random::SplitMix64;
 use crate::schedule::SymbolStream;
 use crate::time::Instant;
-use fontana_fec::{CodeProfile, Esi, Intermediate, Oti, OtiError, PlanCache, Sbn, Scratch};
-use fontana_wire::{Cci, FdtExtension, HeaderFields, Toi, Tsi, emit_payload_id};
+use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptorq::RaptorQ;
+use fontana_fec::{
+    CodeProfile, Esi, FecScheme, Intermediate, Oti, OtiError, PlanCache, Sbn, Scratch,
+};
+use fontana_wire::{
+    Cci, CongestionControl, ContentKind, FdtExtension, HeaderFields, InstanceId, ObjectRef,
+    SecretKey, SessionHead, Toi, Tsi, emit_payload_id, manifest_hash, stream_index_hash,
+};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -109,6 +117,86 @@ impl ControlObject {
 impl std::fmt::Debug for ControlObject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ControlObject").field("toi", &self.toi).field("oti", &self.oti).finish()
+    }
+}
+
+/// The parameters of a control object that only Fontana reads: one block, and no code if one symbol
+/// holds it.
+pub fn control_oti(length: usize, symbol_size: u16) -> Oti {
+    let scheme = if length <= usize::from(symbol_size) {
+        FecScheme::NoCode(NoCode { max_source_block_length: 1 })
+    } else {
+        FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 })
+    };
+    Oti { transfer_length: length as u64, symbol_size, scheme }
+}
+
+/// What the head of a session says, and the manifest or stream index that it names.
+#[derive(Clone, Debug)]
+pub struct Announcement<'a> {
+    /// This run of the sender.
+    pub instance: InstanceId,
+    /// Version of the manifest or of the index.
+    pub version: u64,
+    /// Which of the two `body` is.
+    pub kind: ContentKind,
+    /// The manifest or the index, as it is sent.
+    pub body: &'a [u8],
+    /// Time at which the head expires, in unix seconds; `None`: never.
+    pub expires_unix_seconds: Option<NonZeroU64>,
+    /// The cap on all channels together; `None`: not said.
+    pub rate_bytes_per_second: Option<NonZeroU64>,
+    /// How receivers choose channels.
+    pub congestion_control: CongestionControl,
+}
+
+/// Control intervals from one symbol of the head, and of the manifest or index, to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnnouncementIntervals {
+    /// Of the head.
+    pub head: u32,
+    /// Of what it names.
+    pub body: u32,
+}
+
+impl Announcement<'_> {
+    /// The head, if control objects have symbols of this size.
+    pub fn head(&self, symbol_size: u16) -> SessionHead {
+        let hash = match self.kind {
+            ContentKind::Manifest => manifest_hash(self.body),
+            ContentKind::StreamIndex => stream_index_hash(self.body),
+        };
+        let oti = control_oti(self.body.len(), symbol_size);
+        SessionHead {
+            instance: self.instance,
+            manifest_version: self.version,
+            kind: self.kind,
+            manifest: ObjectRef { toi: Toi::MANIFEST.0 as u32, oti, hash },
+            expires_unix_seconds: self.expires_unix_seconds,
+            rate_bytes_per_second: self.rate_bytes_per_second,
+            congestion_control: self.congestion_control.clone(),
+        }
+    }
+
+    /// The head, padded to one symbol, and what it names.
+    ///
+    /// # Errors
+    /// [`ControlError`] if the symbol size is one that no symbol can have, or the head is longer.
+    pub fn control_objects(
+        &self,
+        symbol_size: u16,
+        signer: Option<&SecretKey>,
+        intervals: AnnouncementIntervals,
+    ) -> Result<[ControlObject; 2], ControlError> {
+        let mut head = self.head(symbol_size).emit(signer);
+        head.resize(usize::from(symbol_size), 0);
+        let object = |toi, bytes: &[u8], intervals| {
+            ControlObject::new(toi, control_oti(bytes.len(), symbol_size), bytes, None, intervals)
+        };
+        Ok([
+            object(Toi::HEAD, &head, intervals.head)?,
+            object(Toi::MANIFEST, self.body, intervals.body)?,
+        ])
     }
 }
 

@@ -9,7 +9,7 @@
 //! Nothing is taken that there is no room for: [`StreamSender::wants_fragment`] is what holds a
 //! fast producer back.
 
-use super::control::{ControlCarousel, ControlObject};
+use super::control::{Announcement, AnnouncementIntervals, ControlCarousel};
 use super::outlet::{DataPacket, Outlet};
 use super::{SenderStats, control::ControlError};
 use crate::channel::ChannelId;
@@ -19,12 +19,10 @@ use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{SendDone, SendJob};
 use crate::random::SplitMix64;
 use crate::time::Instant;
-use fontana_fec::codes::no_code::NoCode;
-use fontana_fec::codes::raptorq::RaptorQ;
-use fontana_fec::{EncodingId, Esi, FecScheme, Oti, Sbn};
+use fontana_fec::{EncodingId, Esi, Sbn};
 use fontana_wire::{
-    CongestionControl, ContentKind, Fragment, Hash, InstanceId, ObjectRef, RelativePath, SecretKey,
-    SessionHead, StreamIndex, StreamState, Toi, Tsi, stream_index_hash,
+    CongestionControl, ContentKind, Fragment, Hash, InstanceId, RelativePath, SecretKey,
+    StreamIndex, StreamState, Toi, Tsi,
 };
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -89,6 +87,8 @@ const GRACE: Duration = Duration::from_millis(250);
 /// 50 ms.
 const CONTROL_INTERVAL: u64 = 128;
 const CONTROL_PERIOD: Duration = Duration::from_millis(25);
+/// Head and index in turn.
+const INTERVALS: AnnouncementIntervals = AnnouncementIntervals { head: 2, body: 2 };
 /// On slow links, they take no more than one packet in so many.
 const LEAST_CONTROL_PACKETS: u32 = 8;
 /// How often head and index are repeated after the end: twenty times each.
@@ -266,37 +266,19 @@ impl StreamSender {
     fn control_objects(&self) -> Result<Vec<ControlCarousel>, ControlError> {
         let index = self.index().emit();
         let size = self.config.control_symbol_size;
-        let oti = |length: usize| {
-            let scheme = match length <= usize::from(size) {
-                true => FecScheme::NoCode(NoCode { max_source_block_length: 1 }),
-                false => {
-                    FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 })
-                }
-            };
-            Oti { transfer_length: length as u64, symbol_size: size, scheme }
-        };
-        let index_oti = oti(index.len());
-        let head = SessionHead {
+        let announcement = Announcement {
             instance: self.config.instance,
-            manifest_version: self.version,
+            version: self.version,
             kind: ContentKind::StreamIndex,
-            manifest: ObjectRef {
-                toi: Toi::MANIFEST.0 as u32,
-                oti: index_oti,
-                hash: stream_index_hash(&index),
-            },
+            body: &index,
             expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(self.config.rate_bytes_per_second),
             congestion_control: CongestionControl::FixedRate,
         };
-        let mut bytes = head.emit(Some(&self.config.signer));
-        bytes.resize(usize::from(size), 0);
+        let signer = Some(&self.config.signer);
+        let objects = announcement.control_objects(size, signer, INTERVALS)?;
         // Another order of repair symbols for each version: symbols of two indexes never mix.
         let mut random = SplitMix64::new(self.config.seed, self.version);
-        let objects = [
-            ControlObject::new(Toi::HEAD, oti(bytes.len()), &bytes, None, 2)?,
-            ControlObject::new(Toi::MANIFEST, index_oti, &index, None, 2)?,
-        ];
         let carousel = |object| ControlCarousel::new(object, CONTROL_INTERVAL, 1, &mut random);
         Ok(objects.into_iter().map(carousel).collect())
     }

@@ -2,22 +2,21 @@
 //! once, on bytes in memory. The endpoints are the real ones.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
-use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::simple::decode_block;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::{
-    Acceptance, BatchId, BlockId, Category, ChannelClock, ChannelId, Committed, ControlObject,
-    Datagram, DatagramBatch, DecodePolicy, Destination, Ecn, Endpoint, Expectation, Instant,
-    JobError, MetadataMode, Opening, Output, ReceiveDone, ReceiveJob, Receiver, ReceiverConfig,
-    ReceiverEvent, ReceiverLimits, Saved, SavedBlock, Scope, SendDone, SendJob, SendMode,
-    SendObject, Sender, SenderConfig, SenderEvent, SplitMix64, Subscription, SubscriptionControl,
-    SubscriptionLimits, SymbolBytes, TransmissionSchedule,
+    Acceptance, Announcement, AnnouncementIntervals, BatchId, BlockId, Category, ChannelClock,
+    ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy, Destination, Ecn, Endpoint,
+    Expectation, Instant, JobError, MetadataMode, Opening, Output, ReceiveDone, ReceiveJob,
+    Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits, Saved, SavedBlock, Scope, SendDone,
+    SendJob, SendMode, SendObject, Sender, SenderConfig, SenderEvent, SplitMix64, Subscription,
+    SubscriptionControl, SubscriptionLimits, SymbolBytes, TransmissionSchedule,
 };
 use fontana_wire::{
     BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates,
-    Manifest, ManifestObject, Metadata, ObjectRef, RelativePath, SecretKey, SessionHead,
-    StreamIndex, Toi, Tsi, manifest_hash,
+    Manifest, ManifestObject, Metadata, RelativePath, SecretKey, StreamIndex, Toi, Tsi,
+    manifest_hash,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -187,39 +186,17 @@ impl Setup {
 }
 
 pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> Sender {
-    let symbol_size = CONTROL_T;
-    let oti = |length: usize, symbol_size| {
-        let scheme = if length <= usize::from(symbol_size) {
-            FecScheme::NoCode(NoCode { max_source_block_length: 1 })
-        } else {
-            FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 })
-        };
-        Oti { transfer_length: length as u64, symbol_size, scheme }
-    };
-    let manifest = content.manifest_bytes.as_slice();
-    let manifest_oti = oti(manifest.len(), symbol_size);
-    let head = SessionHead {
+    let announcement = Announcement {
         instance: InstanceId([setup.seed as u8; 16]),
-        manifest_version: content.manifest.version(),
+        version: content.manifest.version(),
         kind: ContentKind::Manifest,
-        manifest: ObjectRef {
-            toi: Toi::MANIFEST.0 as u32,
-            oti: manifest_oti,
-            hash: content.hash(),
-        },
+        body: &content.manifest_bytes,
         expires_unix_seconds: NonZeroU64::new(setup.expires),
         rate_bytes_per_second: NonZeroU64::new(setup.rate),
         congestion_control: setup.congestion(),
     };
-    let mut bytes = head.emit(signer);
-    bytes.resize(usize::from(symbol_size), 0);
-    let mut control = Vec::new();
-    if setup.head {
-        let head_oti = oti(bytes.len(), symbol_size);
-        control.push(ControlObject::new(Toi::HEAD, head_oti, &bytes, None, 2).unwrap());
-        let manifest = ControlObject::new(Toi::MANIFEST, manifest_oti, manifest, None, 4);
-        control.push(manifest.unwrap());
-    }
+    let intervals = AnnouncementIntervals { head: 2, body: 4 };
+    let control = announcement.control_objects(CONTROL_T, signer, intervals).unwrap();
     Sender::new(SenderConfig {
         tsi: setup.tsi,
         objects: content
@@ -231,7 +208,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
                 source_pass: setup.source_pass,
             })
             .collect(),
-        control,
+        control: if setup.head { control.into() } else { Vec::new() },
         mode: setup.mode,
         schedule: setup.schedule,
         rate_bytes_per_second: setup.rate,

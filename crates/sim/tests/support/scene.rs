@@ -1,13 +1,13 @@
 //! A session of the real sender and receivers, on ids.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
-use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
-    Acceptance, ChannelClock, ControlObject, DecodePolicy, Driver, Expectation, Instant,
-    MetadataMode, Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits, SendMode, SendObject,
-    Sender, SenderConfig, SenderEvent, Subscription, SubscriptionLimits, TransmissionSchedule,
+    Acceptance, Announcement, AnnouncementIntervals, ChannelClock, DecodePolicy, Driver,
+    Expectation, Instant, MetadataMode, Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits,
+    SendMode, SendObject, Sender, SenderConfig, SenderEvent, Subscription, SubscriptionLimits,
+    TransmissionSchedule,
 };
 use fontana_sim::{
     Either, HostConfig, IdContent, IdRunner, NodeId, Observer, RateCap, Simulation,
@@ -15,7 +15,7 @@ use fontana_sim::{
 };
 use fontana_wire::{
     CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates, Manifest,
-    ManifestObject, Metadata, ObjectRef, RelativePath, SessionHead, Toi, Tsi, manifest_hash,
+    ManifestObject, Metadata, RelativePath, Tsi, manifest_hash,
 };
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -94,29 +94,17 @@ impl Scene {
     /// symbols.
     pub fn sender(&self, number: u64) -> Sender {
         let manifest = self.manifest.emit();
-        let no_code = |length: usize| Oti {
-            transfer_length: length as u64,
-            symbol_size: CONTROL_SYMBOL,
-            scheme: FecScheme::NoCode(NoCode { max_source_block_length: 64 }),
-        };
-        let head = SessionHead {
+        let announcement = Announcement {
             instance: InstanceId([number as u8; 16]),
-            manifest_version: 1,
+            version: 1,
             kind: ContentKind::Manifest,
-            manifest: ObjectRef {
-                toi: Toi::MANIFEST.0 as u32,
-                oti: no_code(manifest.len()),
-                hash: manifest_hash(&manifest),
-            },
+            body: &manifest,
             expires_unix_seconds: None,
             rate_bytes_per_second: NonZeroU64::new(self.rate),
             congestion_control: self.congestion.clone(),
         };
-        let mut head = head.emit(None);
-        head.resize(CONTROL_SYMBOL.into(), 0);
-        let control = |toi, bytes: &[u8], intervals| {
-            ControlObject::new(toi, no_code(bytes.len()), bytes, None, intervals).unwrap()
-        };
+        let intervals = AnnouncementIntervals { head: 1, body: 4 };
+        let control = announcement.control_objects(CONTROL_SYMBOL, None, intervals).unwrap();
         let clock = || {
             let packet = SYMBOL + HEADERS as u16;
             let start = Instant::ZERO + LISTENERS_FIRST;
@@ -130,7 +118,7 @@ impl Scene {
         Sender::new(SenderConfig {
             tsi: TSI,
             objects: objects.collect(),
-            control: vec![control(Toi::HEAD, &head, 1), control(Toi::MANIFEST, &manifest, 4)],
+            control: control.into(),
             mode: SendMode::OnDemand,
             schedule: TransmissionSchedule::EVEN,
             channels: (self.congestion != CongestionControl::FixedRate).then(clock),
