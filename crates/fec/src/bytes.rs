@@ -1,4 +1,4 @@
-//! Work on bytes: symbols in stripes, the SIMD kernels, and programs of sums.
+//! Operations on bytes: stripes of symbols, SIMD kernels, and programs of sums.
 
 pub(crate) mod kernel;
 pub(crate) mod line;

@@ -1,4 +1,4 @@
-//! What every code offers.
+//! The trait that every code implements, and the facts it gives.
 
 use crate::decode::{IdDecoder, Work};
 use crate::ids::EncodingId;
@@ -7,11 +7,10 @@ use crate::parameters::SchemeParameters;
 use crate::plan::{Plan, PlanCache};
 use std::sync::Arc;
 
-/// A FEC scheme with its parameters: implemented on each code's page.
+/// A FEC scheme with its parameters. Each code implements it on its page.
 ///
-/// Wherever a method takes `source_symbols`, the caller has checked that they are 1 to
-/// [`CodeProfile::max_source_symbols`]; for other numbers a profile says something, but a decoder
-/// or a plan may panic.
+/// Callers check that `source_symbols` is 1 to [`CodeProfile::max_source_symbols`]. For other
+/// numbers a profile is meaningless, and a decoder or a plan may panic.
 pub(crate) trait Code {
     /// What is the same for all blocks.
     fn profile(&self) -> CodeProfile;
@@ -19,14 +18,16 @@ pub(crate) trait Code {
     /// What depends on the length of a block.
     fn block_profile(&self, source_symbols: u32) -> BlockProfile;
 
-    /// How objects are cut into blocks, if the parameters make sense with symbols of `symbol_size`
-    /// bytes.
+    /// How objects are partitioned into blocks.
+    ///
+    /// # Errors
+    /// The parameters are invalid, or do not fit symbols of `symbol_size` bytes.
     fn limits(&self, symbol_size: u16) -> Result<ObjectLimits, OtiError>;
 
-    /// An empty decoder. `cache` holds what blocks of a length share.
+    /// An empty decoder. `cache` stores what blocks of equal length share.
     fn decoder(&self, source_symbols: u32, cache: Option<&PlanCache>) -> Box<dyn IdDecoder>;
 
-    /// The plan of a block whose source symbols are all available: an encoder's.
+    /// The plan of a block whose source symbols are all available, for encoders.
     fn source_plan(&self, source_symbols: u32, cache: Option<&PlanCache>) -> Arc<Plan>;
 
     /// The parameters as protocols carry them.
@@ -40,11 +41,11 @@ pub struct CodeProfile {
     pub name: &'static str,
     /// The FEC Encoding ID registered for the scheme (RFC 5052, section 9).
     pub encoding_id: EncodingId,
-    /// True if source symbols are worth sending: they are encoding symbols like any other. Decoders
-    /// take them from every code, but the other symbols of an LT code are made to do without.
+    /// True if senders should send source symbols. Decoders accept them from every code, but an LT
+    /// code is designed for receivers without them.
     pub is_systematic: bool,
-    /// True if a block has more encoding symbols than any sender will ever send, so that a sender
-    /// never needs to repeat one.
+    /// True if a block has more encoding symbols than a sender ever sends, so that it never repeats
+    /// one.
     pub is_rateless: bool,
     /// True if any `k` encoding symbols of a block recover it.
     pub is_mds: bool,
@@ -56,33 +57,33 @@ pub struct CodeProfile {
     pub omits_padding: bool,
     /// Most source symbols of a block.
     pub max_source_symbols: u32,
-    /// Symbols beyond `k` with which a block hardly ever fails, one that arrived twice included.
-    /// `None` if only the decoder can tell: how many a block needs varies by per cents.
+    /// Symbols beyond `k`, one duplicate included, with which decoding almost never fails. `None`
+    /// if the number varies by per cents between blocks, so that only the decoder can tell.
     pub sure_surplus: Option<u32>,
 }
 
 /// The facts about a code's blocks of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockProfile {
-    /// `n`: encoding symbols of the block; their ESIs are `0..n`. Of a Reed-Solomon block that is
+    /// `n`: encoding symbols of the block; their ESIs are `0..n`. For a Reed-Solomon block that is
     /// shorter than the longest one, senders make fewer: see `symbols_per_cycle`.
     pub encoding_symbols: u32,
-    /// Encoding symbols that a sender makes before it repeats them, from ESI 0 on: all of them, but
-    /// of a Reed-Solomon block that is shorter than the longest one only its share,
+    /// Encoding symbols that a sender makes before it repeats them, from ESI 0 on. It equals
+    /// `encoding_symbols`, except for a Reed-Solomon block that is shorter than the longest one:
     /// `floor(k max_n / B)` (RFC 5510).
     pub symbols_per_cycle: u32,
-    /// Most symbols other than source symbols that a decoder has a use for.
+    /// Most symbols other than source symbols that a decoder uses.
     pub max_repair_symbols: u32,
-    /// Bytes that a decoder takes before it has its plan: what the symbols of an honest sender make
-    /// it grow to; numbers that a hostile sender chose make it at most four times as much. `None`
-    /// for codes whose decoders only note which symbols are available.
+    /// Bytes that a decoder allocates before it has its plan, with the symbols of an honest sender.
+    /// Ids chosen by a hostile sender take at most four times as much. `None` for codes whose
+    /// decoders only record which symbols are available.
     pub decoder_memory: Option<u64>,
-    /// A budget for [`IdDecoder::solve`] that symbols chosen by an honest sender practically never
-    /// exhaust, and that still ends a hostile choice soon: four to ten times the usual work, well
+    /// A budget for [`IdDecoder::solve`]: four to ten times the usual work. The symbols of an
+    /// honest sender practically never exhaust it, and it ends a hostile choice of ids in well
     /// under a second for the longest block of most codes, and about a second for a million symbols
     /// of LT.
     pub work: Work,
-    /// Multiplications that the worst loss costs for each byte of a symbol, where that may be more
-    /// than a receiver can afford; 0 for the codes whose cost `work` bounds.
+    /// Multiplications per byte of a symbol for the worst loss, if they may be more than a receiver
+    /// can afford; 0 for the codes whose cost `work` bounds.
     pub products: u64,
 }

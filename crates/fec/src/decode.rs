@@ -4,26 +4,24 @@ use crate::ids::Esi;
 use crate::plan::Plan;
 use std::sync::Arc;
 
-/// Finds out, from the ids of the symbols that arrived, whether and how a source block can be
-/// recovered. It never sees a byte of them.
+/// Finds out from the ids of received symbols whether and how a source block can be recovered. It
+/// never accesses their bytes.
 pub trait IdDecoder: Send {
-    /// Notes that encoding symbol `esi` is at hand. Costs at most a search in a balanced tree.
+    /// Adds encoding symbol `esi`. Costs at most a search in a balanced tree.
     ///
     /// # Errors
-    /// [`EsiError`] if the code has no such symbol; nothing has changed then.
+    /// [`EsiError`] if the code has no such symbol; the state is unchanged.
     fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError>;
 
-    /// Fresh symbols still needed before [`solve`](Self::solve) could succeed; at 0 it is worth
-    /// trying.
+    /// Fresh symbols that are needed before [`solve`](Self::solve) can succeed. At 0, `solve` is
+    /// worth trying.
     fn symbols_wanted(&self) -> u32;
 
-    /// Tries to find a plan that recovers the block, spending at most about `budget`.
+    /// Searches for a plan that recovers the block, spending at most about `budget`.
     ///
-    /// Trying again is always allowed; elimination then starts over, while peeling goes on. So
-    /// after
-    /// [`Progress::OutOfBudget`] let the budget or the number of symbols grow by a factor. A block
-    /// that was solved is solved in the same way again: who is short of memory need not keep the
-    /// plan.
+    /// It may be called again: elimination starts over, peeling continues. So after
+    /// [`Progress::OutOfBudget`] increase the budget or the number of symbols by a factor. A solved
+    /// block gives the same plan again, so a caller that is short of memory can drop the plan.
     fn solve(&mut self, budget: Work) -> Progress;
 }
 
@@ -36,16 +34,16 @@ impl std::fmt::Debug for dyn IdDecoder {
 /// Whether a pushed symbol added anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Novelty {
-    /// New and kept: its bytes may be an input of the plan.
+    /// New and stored: its bytes may be an input of the plan.
     Fresh,
-    /// Of no use: seen before, or the decoder has all it will ever want. Its bytes can be dropped.
+    /// Not used: already pushed, or the decoder needs no more. The caller can drop its bytes.
     Duplicate,
 }
 
-/// Computing effort. One unit is one step of the planner on ids: one non-zero of the code's sparse
-/// matrix visited, or one 64-bit word of its dense part combined with another. A core does
-/// several hundred million a second. Memory is bounded by the same number: a planner allocates at
-/// most 16 bytes for each unit it has spent, beside what is proportional to the block.
+/// Computing effort. One unit is one step of the planner on ids: it visits one non-zero of the
+/// code's sparse matrix, or combines one 64-bit word of its dense part with another. A core does
+/// several hundred million a second. The same number bounds memory: a planner allocates at most 16
+/// bytes for each unit it has spent, beside what is proportional to the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Work(pub u64);
 
@@ -54,15 +52,14 @@ impl Work {
     pub const UNBOUNDED: Self = Self(u64::MAX);
 }
 
-/// What [`IdDecoder::solve`] came to.
+/// The result of [`IdDecoder::solve`].
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// The block can be recovered, in this way.
+    /// The block can be recovered by this plan.
     Solved(Arc<Plan>),
     /// The symbols do not determine the block: at least this many more are needed.
     Wanting(u32),
-    /// The budget was spent first. More symbols make the work easier as a rule; so does a larger
-    /// budget.
+    /// The budget was exhausted first. More symbols usually reduce the work.
     OutOfBudget,
 }
 
@@ -70,7 +67,7 @@ pub enum Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("encoding symbol {esi} of a block that has {encoding_symbols}", esi = .esi.0)]
 pub struct EsiError {
-    /// What was asked for.
+    /// The requested identifier.
     pub esi: Esi,
     /// `n`: encoding symbols of the block, numbered from 0.
     pub encoding_symbols: u32,

@@ -1,4 +1,4 @@
-//! Finite fields: GF(2^8), GF(2^16), and those of the laboratory's exclusive-or codes.
+//! Finite fields: GF(2^8), GF(2^16), and those of the XOR codes that `fontana-lab` compares.
 
 pub(crate) mod binary_field;
 pub(crate) mod gf256;

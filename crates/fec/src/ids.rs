@@ -1,6 +1,6 @@
-//! Names of codes, source blocks and encoding symbols.
+//! Identifiers of FEC schemes, source blocks and encoding symbols.
 
-/// FEC Encoding ID: names a FEC scheme, and with it the formats of its parameters and of its
+/// FEC Encoding ID: identifies a FEC scheme, and with it the formats of its parameters and of its
 /// payload ids (RFC 5052, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EncodingId(pub u8);
@@ -12,10 +12,10 @@ impl EncodingId {
     pub const RFC_5510: Self = Self(5);
     /// RaptorQ (RFC 6330).
     pub const RAPTORQ: Self = Self(6);
-    /// Small Block, Large Block and Expandable FEC Codes (RFC 5445, section 4): a FEC Instance ID
-    /// tells them apart.
+    /// Small Block, Large Block and Expandable FEC Codes (RFC 5445, section 4), distinguished by a
+    /// FEC Instance ID.
     pub const EXPANDABLE: Self = Self(128);
-    /// Small Block Systematic FEC Codes (RFC 5445, section 5): a FEC Instance ID tells them apart.
+    /// Small Block Systematic FEC Codes (RFC 5445, section 5), distinguished by a FEC Instance ID.
     pub const SMALL_BLOCK: Self = Self(129);
 }
 
@@ -25,10 +25,11 @@ impl std::fmt::Display for EncodingId {
     }
 }
 
-/// Encoding symbol identifier: names one encoding symbol of a source block (RFC 5052, section 2).
+/// Encoding symbol identifier: identifies an encoding symbol of a source block (RFC 5052, section
+/// 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Esi(pub u32);
 
-/// Source block number: names one source block of an object (RFC 5052, section 2).
+/// Source block number: identifies a source block of an object (RFC 5052, section 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sbn(pub u32);

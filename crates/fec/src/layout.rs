@@ -1,7 +1,7 @@
-//! Where the symbols of an object lie: source blocks, sub-blocks and byte ranges.
+//! The position of symbols in an object: source blocks, sub-blocks and byte ranges.
 //!
-//! Partitioning follows RFC 5052, section 9.1, and RFC 6330, section 4.4.1.2 for RaptorQ; for the
-//! source blocks the two give the same answer.
+//! Partitioning follows RFC 5052, section 9.1, and for RaptorQ RFC 6330, section 4.4.1.2. For
+//! source blocks both give the same result.
 
 use crate::code::BlockProfile;
 use crate::ids::{EncodingId, Esi, Sbn};
@@ -9,7 +9,7 @@ use crate::limits::{Interleaving, OtiError, Partition};
 use crate::oti::Oti;
 use std::ops::Range;
 
-/// The geometry of one object, from an [`Oti`] that has been checked.
+/// The geometry of one object, from a checked [`Oti`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectLayout {
     oti: Oti,
@@ -25,17 +25,17 @@ pub struct ObjectLayout {
     large_blocks: u32,
 }
 
-/// What is asked of a block for every packet, so that no packet asks the code's page.
+/// Facts about a block that every packet needs, stored to avoid a call to the code's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BlockLength {
     source_symbols: u32,
     encoding_symbols: u32,
 }
 
-/// A run of bytes that a source symbol and the object have in common.
+/// A range of bytes that a source symbol and the object have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolPiece {
-    /// Bytes of the object; may be shorter than `in_symbol` at the end of the object, where the
+    /// Bytes of the object. May be shorter than `in_symbol` at the end of the object, where the
     /// rest of the symbol is zero padding.
     pub in_object: Range<u64>,
     /// Bytes of the symbol.
@@ -46,7 +46,7 @@ impl Oti {
     /// Checks the parameters and returns the geometry of the object.
     ///
     /// # Errors
-    /// [`OtiError`] if no sender could have meant these numbers.
+    /// [`OtiError`] if the parameters are invalid.
     pub fn layout(&self) -> Result<ObjectLayout, OtiError> {
         ObjectLayout::new(*self)
     }
@@ -60,7 +60,7 @@ impl ObjectLayout {
         let limits = oti.scheme.limits(oti.symbol_size)?;
         let total = oti.transfer_length.div_ceil(u64::from(oti.symbol_size));
         let (blocks, block_limit) = match limits.partition {
-            // An empty object has no blocks, whatever its sender says.
+            // An empty object has no blocks, whatever its OTI says.
             Partition::BlockCount(blocks) => (if total == 0 { 0 } else { blocks.into() }, total),
             Partition::BlockLength { max_source_block_length, max_blocks } => {
                 (total.div_ceil(max_source_block_length.into()), max_blocks.into())
@@ -98,7 +98,7 @@ impl ObjectLayout {
         })
     }
 
-    /// What this geometry was computed from.
+    /// The OTI that this geometry was computed from.
     pub fn oti(&self) -> Oti {
         self.oti
     }
@@ -164,9 +164,9 @@ impl ObjectLayout {
         Some(start..(start + k * t).min(self.oti.transfer_length))
     }
 
-    /// Where the bytes of source symbol `esi` of block `sbn` lie in the object: one piece for each
-    /// sub-block, in the symbol's order. Bytes of the symbol that no piece covers are zero.
-    /// Empty if there is no such source symbol.
+    /// The byte ranges of source symbol `esi` of block `sbn` in the object: one piece for each
+    /// sub-block, in the symbol's order. Bytes of the symbol that no piece covers are zero. Empty
+    /// if there is no such source symbol.
     pub fn symbol_pieces(&self, sbn: Sbn, esi: Esi) -> impl Iterator<Item = SymbolPiece> + use<> {
         let k = self.source_symbols(sbn).filter(|&k| esi.0 < k).unwrap_or(0);
         let Interleaving { sub_blocks, alignment } = match k {

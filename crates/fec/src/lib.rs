@@ -1,12 +1,11 @@
-//! Erasure codes: a source block in, encoding symbols out, and back.
+//! Erasure codes: they encode source blocks into encoding symbols, and recover lost symbols.
 //!
-//! A code works in two steps. On *ids* it finds out whether the symbols that arrived suffice and
-//! how to combine them: an [`IdDecoder`] takes ESIs and answers with a [`Plan`]. On *bytes* the
-//! plan is then executed, over as many columns at a time as the caller has memory for. An encoder
-//! is the plan of a block whose source symbols are all available. Two ends that hold the same
-//! [`Oti`] give every symbol the same name. Nothing here reads a clock, starts a thread or draws a
-//! random number, and nothing that a peer sends can make it panic.
-//!
+//! Decoding has two steps. On *ids*, an [`IdDecoder`] takes the ESIs of received symbols, and
+//! returns a [`Plan`] if they suffice. On *bytes*, the plan is executed, over as many columns at a
+//! time as the caller has memory for. An encoder executes the plan of a block whose source symbols
+//! are all available. A sender and a receiver with the same [`Oti`] compute the same symbol for
+//! each ESI. The crate reads no clock, starts no thread and uses no ambient randomness. No input
+//! from the network makes it panic.
 //! ```
 //! use fontana_fec::codes::raptorq::RaptorQ;
 //! use fontana_fec::simple::{BlockDecoder, encode};
@@ -33,12 +32,12 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`simple`] | one block in memory |
+//! | module | contents |
 //! | [`codes`] | a page for each code: [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
-//! | `scheme`, `code` | [`FecScheme`], the list of codes, and what every code offers |
-//! | `ids`, `oti`, `layout`, `parameters` | names of symbols, and the geometry of objects |
-//! | `decode`, `plan` | [`IdDecoder`], [`Plan`], [`PlanCache`] |
-//! | `study` | the inner parts of codes, for experiments (feature `study`) |
+//! | [`simple`] | encoding and decoding of one block in memory |
+//! | [`codes`] | a page for each code: [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
+//! | `scheme`, `code` | [`FecScheme`], the list of codes, and the trait that every code implements |
+//! | `ids`, `oti`, `layout`, `parameters` | identifiers of symbols, and the geometry of objects |
 //! | `bytes`, `field` | stripes of symbols, SIMD kernels, finite fields |
 
 // What only `study` shows is not used without it.

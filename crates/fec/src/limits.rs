@@ -1,6 +1,6 @@
-//! What a code allows of an object and its blocks, and why a description of one is refused.
+//! Limits of a code on objects and blocks, and errors for OTIs that exceed them.
 
-/// How an object is cut into source blocks, and what the code allows.
+/// How an object is partitioned into source blocks, and the code's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectLimits {
     pub(crate) partition: Partition,
@@ -12,12 +12,12 @@ pub(crate) struct ObjectLimits {
     pub(crate) interleaving: Interleaving,
 }
 
-/// What decides about the number of source blocks.
+/// The parameter that determines the number of source blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Partition {
-    /// There are so many.
+    /// The number of blocks is given.
     BlockCount(u32),
-    /// Blocks have at most so many source symbols.
+    /// The largest number of source symbols of a block is given.
     BlockLength {
         /// `B`.
         max_source_block_length: u32,
@@ -29,18 +29,18 @@ pub(crate) enum Partition {
 /// The sub-blocks of a source block (RFC 6330, section 4.4.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interleaving {
-    /// `N`: parts of a source symbol that do not lie beside each other in the object.
+    /// `N`: parts of a source symbol that are not contiguous in the object.
     pub(crate) sub_blocks: u16,
-    /// `Al`: bytes that are never torn apart.
+    /// `Al`: unit of bytes that stay together.
     pub(crate) alignment: u8,
 }
 
 impl Interleaving {
-    /// Source symbols lie in the object as they are.
+    /// Source symbols are contiguous in the object.
     pub(crate) const NONE: Self = Self { sub_blocks: 1, alignment: 1 };
 }
 
-/// Transfer lengths have 48 bits in EXT_FTI.
+/// Longest object: transfer lengths have 48 bits in EXT_FTI.
 pub const MAX_TRANSFER_LENGTH: u64 = (1 << 48) - 1;
 
 /// Checks `B`, the maximum source block length.
@@ -51,26 +51,26 @@ pub(crate) fn check_block_length_limit(max_source_block_length: u32) -> Result<u
     }
 }
 
-/// Why an [`Oti`](crate::Oti) describes no object.
+/// Why an [`Oti`](crate::Oti) is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OtiError {
     /// A symbol must have at least one byte.
     #[error("symbols of 0 bytes")]
     SymbolSize,
-    /// A parameter that divides something is zero.
+    /// A parameter that is used as a divisor is zero.
     #[error("{0} is 0")]
     Zero(&'static str),
-    /// RaptorQ's symbols must be a whole number of alignment units, and sub-symbols at least one;
-    /// those of Reed-Solomon over GF(2^16) a whole number of elements.
+    /// RaptorQ's symbols must be a whole number of alignment units, and sub-symbols at least one.
+    /// Those of Reed-Solomon over GF(2^16) must be a whole number of elements.
     #[error(
         "{symbol_size}-byte symbols cannot hold {sub_blocks} sub-symbols aligned to {alignment}"
     )]
     Alignment {
         /// Bytes in a symbol.
         symbol_size: u16,
-        /// Sub-blocks asked for.
+        /// Sub-blocks per source block.
         sub_blocks: u16,
-        /// Alignment asked for.
+        /// Alignment, in bytes.
         alignment: u8,
     },
     /// A source block would have more symbols than the code allows.
@@ -84,34 +84,34 @@ pub enum OtiError {
     /// A block would have more encoding symbols than the code has.
     #[error("blocks of {actual} encoding symbols, the code has {limit}")]
     EncodingSymbols {
-        /// How many are described.
+        /// Encoding symbols of a block.
         actual: u16,
         /// The code's limit.
         limit: u16,
     },
-    /// More source blocks than there are block numbers, or more than there are symbols.
+    /// More source blocks than there are block numbers, or than there are symbols.
     #[error("{actual} source blocks, at most {limit} are possible")]
     BlockCount {
-        /// Blocks described.
+        /// Source blocks of the object.
         actual: u64,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
     },
-    /// Longer than the 48 bits (40 for RaptorQ) that carry it.
+    /// Longer than the 48 bits (40 for RaptorQ) of the transfer length allow.
     #[error("an object of {actual} bytes, the code allows {limit}")]
     TransferLength {
-        /// Bytes described.
+        /// Bytes of the object.
         actual: u64,
         /// The code's limit.
         limit: u64,
     },
 }
 
-/// A number of source symbols that the code cannot make a block of.
+/// A number of source symbols that no block of the code has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a source block of {actual} symbols, the code takes 1 to {limit}")]
 pub struct BlockLengthError {
-    /// What was asked for.
+    /// The requested number.
     pub actual: u32,
     /// The longest block of the code.
     pub limit: u32,

@@ -1,14 +1,14 @@
-//! The parameters of a FEC scheme as protocols carry them, whatever the code.
+//! The parameters of a FEC scheme in the form that protocols carry, independent of the code.
 
 use crate::ids::EncodingId;
 
-/// The FEC Object Transmission Information that belongs to the code (RFC 5052, section 5): what a
-/// FEC Encoding ID's formats have fields for. It is plain data that may have come from the network.
+/// The part of the FEC Object Transmission Information that belongs to the code (RFC 5052, section
+/// 5), with the fields of all FEC Encoding IDs. It may come from the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemeParameters {
-    /// The FEC Encoding ID, which says what else there is.
+    /// The FEC Encoding ID, which determines the other fields.
     pub encoding_id: EncodingId,
-    /// The FEC Instance ID, of the FEC Encoding IDs from 128 on.
+    /// The FEC Instance ID, for FEC Encoding IDs from 128 on.
     pub instance_id: Option<u16>,
     /// `B`: most source symbols of a block.
     pub max_source_block_length: Option<u32>,
@@ -19,7 +19,7 @@ pub struct SchemeParameters {
 }
 
 impl SchemeParameters {
-    /// Those of a FEC scheme without parameters.
+    /// Parameters of a FEC scheme that has none of its own.
     pub const fn new(encoding_id: EncodingId, instance_id: Option<u16>) -> Self {
         Self {
             encoding_id,
@@ -30,7 +30,7 @@ impl SchemeParameters {
         }
     }
 
-    /// `B`, in the type that the code has for it.
+    /// `B`, in the integer type of the code.
     pub(crate) fn block_length<T: TryFrom<u32>>(&self) -> Result<T, CodeError> {
         let name = "the maximum source block length";
         let length = self.max_source_block_length.and_then(|length| length.try_into().ok());
@@ -43,17 +43,17 @@ impl SchemeParameters {
         self.max_encoding_symbols.ok_or(CodeError::Parameter(name))
     }
 
-    /// The scheme-specific information, of `N` bytes.
+    /// The scheme-specific information, which must be `N` bytes.
     pub(crate) fn information<const N: usize>(&self) -> Result<&[u8; N], CodeError> {
         let name = "the scheme-specific information";
         self.information.bytes().try_into().map_err(|_| CodeError::Parameter(name))
     }
 }
 
-/// Most bytes of scheme-specific information: LT has 21.
+/// Most bytes of scheme-specific information. LT, the longest, has 21.
 const MAX_INFORMATION_SIZE: usize = 24;
 
-/// Scheme-specific information: bytes that only the code understands.
+/// Scheme-specific information: bytes that only the code interprets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Information {
     bytes: [u8; MAX_INFORMATION_SIZE],
@@ -61,10 +61,10 @@ pub struct Information {
 }
 
 impl Information {
-    /// None.
+    /// No bytes.
     pub const EMPTY: Self = Self { bytes: [0; MAX_INFORMATION_SIZE], size: 0 };
 
-    /// A copy of `bytes`; `None` if they are more than any code has.
+    /// A copy of `bytes`; `None` if they are longer than those of any code.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut this = Self::EMPTY;
         this.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -72,7 +72,7 @@ impl Information {
         Some(this)
     }
 
-    /// Appends bytes, which have room.
+    /// Appends bytes, which must fit.
     pub(crate) fn with<const N: usize>(mut self, bytes: [u8; N]) -> Self {
         let at = usize::from(self.size);
         self.bytes[at..at + N].copy_from_slice(&bytes);
@@ -86,18 +86,18 @@ impl Information {
     }
 }
 
-/// Under which FEC Encoding ID and FEC Instance IDs parameters of one form travel.
+/// The FEC Encoding ID and the FEC Instance IDs under which parameters of one form are sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
     pub(crate) encoding_id: EncodingId,
-    /// `None` if the FEC Encoding ID has none.
+    /// `None` if the FEC Encoding ID has no FEC Instance IDs.
     pub(crate) instance_ids: Option<&'static [u16]>,
     /// Bytes of scheme-specific information.
     pub(crate) information_size: usize,
 }
 
 impl Format {
-    /// Whether these ids name it.
+    /// True if these ids have this format.
     pub(crate) fn is_of(&self, encoding_id: EncodingId, instance_id: Option<u16>) -> bool {
         self.encoding_id == encoding_id
             && match (self.instance_ids, instance_id) {
@@ -108,18 +108,18 @@ impl Format {
     }
 }
 
-/// A FEC scheme that is none of this crate's.
+/// Why parameters match no code of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodeError {
-    /// No scheme has this FEC Encoding ID.
+    /// No supported scheme has this FEC Encoding ID.
     #[error("FEC Encoding ID {0} is not supported")]
     EncodingId(u8),
-    /// No code has this FEC Instance ID under this FEC Encoding ID.
+    /// No supported code has this FEC Instance ID under this FEC Encoding ID.
     #[error("FEC Instance ID {instance_id} of FEC Encoding ID {encoding_id} is not supported")]
     InstanceId {
         /// 128 or 129.
         encoding_id: u8,
-        /// What was asked for.
+        /// The unsupported FEC Instance ID.
         instance_id: u16,
     },
     /// No Tornado code has this stretch factor.
@@ -133,10 +133,10 @@ pub enum CodeError {
     Parameter(&'static str),
 }
 
-/// A stretch factor that the rule for Tornado's graphs does not cover.
+/// A stretch factor outside the limits of Tornado codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a Tornado code that stretches a block by {actual}, it is 2 to 10")]
 pub struct StretchError {
-    /// What was asked for.
+    /// The requested stretch factor.
     pub actual: u8,
 }

@@ -22,26 +22,26 @@ pub use recovered::Recovered;
 /// How to compute a source block's lost symbols, or all its intermediate symbols, from certain
 /// encoding symbols: a straight-line program, made on ids alone.
 ///
-/// It is immutable, does not depend on the size of symbols, and one plan serves any number of
-/// blocks of which the same symbols are available. [`recover`](Self::recover) is what a receiver
-/// calls,
-/// [`execute`](Self::execute) what a sender calls. Both take
+/// A plan is immutable and does not depend on the size of symbols. It serves all blocks of which
+/// the same symbols are available. A receiver calls [`recover`](Self::recover), a sender
+/// [`execute`](Self::execute). Both take
 ///
 /// * `width`: the bytes of a symbol, or of a slice of it. The codes are linear in every byte
-///   position, so a caller short of memory can make several passes over parts of the symbols. Of
+///   position, so a caller that is short of memory can make several passes over parts of the
+///   symbols. For
 ///   [`ReedSolomonCode::Cauchy16`](crate::codes::reed_solomon::ReedSolomonCode::Cauchy16) two bytes
 ///   are one position, so there the slice starts and ends at an even byte.
-/// * `source`: where the bytes of the [`inputs`](Self::inputs) come from, each of which is asked
-///   for once, in order. It is a closure that reads a symbol, or [`Lent`](crate::Lent) symbols that
-///   are in memory.
-/// * `scratch`: memory that another block has left, which saves the time to allocate and to clear
-///   it. It is gone after an error.
+/// * `source`: the bytes of the [`inputs`](Self::inputs), each of which is requested once, in
+///   order. It is a closure that reads a symbol, or [`Lent`](crate::Lent) symbols that are in
+///   memory.
+/// * `scratch`: memory of an earlier block, which saves the time to allocate and to clear it. It is
+///   dropped after an error.
 pub struct Plan {
     ids: PlanIds,
     program: Box<dyn Program>,
 }
 
-/// The symbols that a plan is about.
+/// The symbols that a plan reads and computes.
 pub(crate) struct PlanIds {
     /// `k`.
     pub(crate) source_symbols: u32,
@@ -52,14 +52,14 @@ pub(crate) struct PlanIds {
 }
 
 impl PlanIds {
-    /// Those of a block whose source symbols are all available.
+    /// The ids of a block whose source symbols are all available.
     pub(crate) fn of_source(source_symbols: u32) -> Self {
         let inputs = (0..source_symbols).map(Esi).collect();
         Self { source_symbols, inputs, lost: Vec::new() }
     }
 }
 
-/// What a plan does on bytes: implemented on each code's page.
+/// The operations of a plan on bytes. Each code implements it on its page.
 pub(crate) trait Program: Send + Sync {
     /// Bytes that `execute` allocates for symbols of `width` bytes.
     fn memory(&self, ids: &PlanIds, width: usize) -> usize;
@@ -67,8 +67,8 @@ pub(crate) trait Program: Send + Sync {
     /// Computes the intermediate symbols.
     fn execute(&self, ids: &PlanIds, run: Run<'_>) -> Result<Stripes, LoadError>;
 
-    /// Writes encoding symbols of `width` bytes, made of intermediate symbols, one after the other
-    /// into `out`; zeros for those that the code does not have.
+    /// Writes encoding symbols of `width` bytes, computed from intermediate symbols, one after
+    /// another into `out`; zeros for symbols that the code does not have.
     fn write_symbols(&self, ids: &PlanIds, symbols: Rows<'_>, esis: &[Esi], out: &mut [u8]);
 
     /// Bytes that `recover` allocates for symbols of `width` bytes.
@@ -76,19 +76,19 @@ pub(crate) trait Program: Send + Sync {
         self.memory(ids, width)
     }
 
-    /// Computes what the lost symbols are made of: the intermediate symbols if there is no shorter
-    /// way.
+    /// Computes what `write_lost` needs: the intermediate symbols, or fewer if the code has a
+    /// shorter computation.
     fn recover(&self, ids: &PlanIds, run: Run<'_>) -> Result<Stripes, LoadError> {
         self.execute(ids, run)
     }
 
-    /// Writes lost symbols, made of what `recover` computed, one after the other into `out`.
+    /// Writes lost symbols, computed from the result of `recover`, one after another into `out`.
     fn write_lost(&self, ids: &PlanIds, symbols: Rows<'_>, lost: Range<usize>, out: &mut [u8]) {
         self.write_symbols(ids, symbols, &ids.lost[lost], out);
     }
 }
 
-/// What a program runs with.
+/// The inputs of a run of a program.
 pub(crate) struct Run<'r> {
     pub(crate) instructions: InstructionSet,
     pub(crate) width: usize,
@@ -97,8 +97,8 @@ pub(crate) struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// `rows` rows into which the symbols with these ESIs were loaded, each into the row beside it,
-    /// and zeros where there is none.
+    /// `rows` rows, with each symbol of these ESIs loaded into the row beside it, and zeros where
+    /// there is no ESI.
     pub(crate) fn load(
         self,
         rows: usize,
@@ -110,7 +110,7 @@ impl Run<'_> {
     }
 }
 
-/// What a program has computed.
+/// The result of a program.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'r> {
     pub(crate) instructions: InstructionSet,
@@ -119,7 +119,7 @@ pub(crate) struct Rows<'r> {
     pub(crate) symbols: &'r Stripes,
 }
 
-/// Bytes of `rows` rows and, of one stripe, `scratch_rows` more, for symbols of `width` bytes of
+/// Bytes of `rows` rows and of `scratch_rows` more of one stripe, for symbols of `width` bytes of
 /// which `inputs` are loaded.
 pub(crate) fn memory(rows: usize, scratch_rows: usize, inputs: usize, width: usize) -> usize {
     let lines = width.div_ceil(LINE);
@@ -137,25 +137,25 @@ impl Plan {
         self.ids.source_symbols
     }
 
-    /// The encoding symbols that the plan reads, ascending: some of those that were pushed.
+    /// The encoding symbols that the plan reads, ascending. All of them were pushed.
     pub fn inputs(&self) -> &[Esi] {
         &self.ids.inputs
     }
 
-    /// The source symbols that were not received, ascending: what a receiver has to write. If there
+    /// The source symbols that were not received, ascending: a receiver has to write them. If there
     /// are none, a receiver has nothing to execute.
     pub fn lost(&self) -> &[Esi] {
         &self.ids.lost
     }
 
     /// Bytes that [`execute`](Self::execute) allocates for symbols of `width` bytes, and that the
-    /// [`Intermediate`] it returns keeps. If the expensive part of the plan is not made yet, this
-    /// makes it first.
+    /// [`Intermediate`] it returns keeps. If the expensive part of the plan has not been made yet,
+    /// this makes it first.
     pub fn memory(&self, width: usize) -> usize {
         self.program.memory(&self.ids, width)
     }
 
-    /// Computes the intermediate symbols, of which every encoding symbol can be made.
+    /// Computes the intermediate symbols, from which every encoding symbol can be made.
     ///
     /// # Errors
     /// The first error of `source`.
@@ -188,9 +188,8 @@ impl Plan {
         self.program.recovery_memory(&self.ids, width)
     }
 
-    /// Computes the [`lost`](Self::lost) symbols: what a receiver wants. That may be far cheaper
-    /// than
-    /// [`execute`](Self::execute), and may take less memory.
+    /// Computes the [`lost`](Self::lost) symbols, for a receiver. This may take far less time than
+    /// [`execute`](Self::execute), and less memory.
     ///
     /// # Errors
     /// The first error of `source`.

@@ -16,7 +16,7 @@ use crate::parameters::{CodeError, Format, SchemeParameters};
 use crate::plan::{Plan, PlanCache};
 use std::sync::Arc;
 
-/// Which code an object is sent with, and the parameters that belong to that code.
+/// The code of an object, and the parameters of that code.
 ///
 /// The set is closed: it is the list of codes that this workspace supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ pub enum FecScheme {
 
 type Parser = fn(&SchemeParameters) -> Result<FecScheme, CodeError>;
 
-/// How each code is named in protocols, and read from there.
+/// The ids of each code in protocols, and its parser.
 const PARSERS: [(Format, Parser); 6] = [
     (no_code::FORMAT, |p| NoCode::parse(p).map(FecScheme::NoCode)),
     (raptorq::FORMAT, |p| RaptorQ::parse(p).map(FecScheme::RaptorQ)),
@@ -46,7 +46,7 @@ const PARSERS: [(Format, Parser); 6] = [
 ];
 
 impl FecScheme {
-    /// The code's page. This is the only match over the codes.
+    /// The implementation of the code. This is the only match over the codes.
     fn code(&self) -> &dyn Code {
         match self {
             Self::NoCode(code) => code,
@@ -62,7 +62,7 @@ impl FecScheme {
         self.code().profile()
     }
 
-    /// The facts about blocks of `source_symbols`, be there such blocks or not.
+    /// The facts about blocks of `source_symbols`, even if the code has no such blocks.
     pub fn block_profile(&self, source_symbols: u32) -> BlockProfile {
         self.code().block_profile(source_symbols)
     }
@@ -71,8 +71,8 @@ impl FecScheme {
         self.code().limits(symbol_size)
     }
 
-    /// An empty decoder for a block of `source_symbols`. Where there are many blocks,
-    /// [`PlanCache::decoder`] saves work.
+    /// An empty decoder for a block of `source_symbols`. For many blocks [`PlanCache::decoder`] is
+    /// faster.
     ///
     /// # Errors
     /// [`BlockLengthError`] if the code has no such block.
@@ -81,10 +81,10 @@ impl FecScheme {
         Ok(self.code().decoder(source_symbols, None))
     }
 
-    /// The plan of a block of `source_symbols` that are all available: an encoder's.
+    /// The plan of a block of `source_symbols` that are all available, for encoders.
     ///
-    /// What is expensive about it is done when it is executed first; [`PlanCache::source_plan`]
-    /// shares that among blocks.
+    /// The expensive part is computed at the first execution. [`PlanCache::source_plan`] shares it
+    /// among blocks.
     ///
     /// # Errors
     /// [`BlockLengthError`] if the code has no such block.
@@ -103,8 +103,8 @@ impl FecScheme {
         self.code().parameters()
     }
 
-    /// The inverse of [`parameters`](Self::parameters). The numbers are what a peer says:
-    /// [`Oti::layout`](crate::Oti::layout) tells whether they make sense.
+    /// The inverse of [`parameters`](Self::parameters). The numbers come from a peer:
+    /// [`Oti::layout`](crate::Oti::layout) checks them.
     ///
     /// # Errors
     /// [`CodeError`] if no code of this crate has such parameters.
@@ -152,8 +152,8 @@ impl PlanCache {
         Ok(scheme.code().source_plan(source_symbols, Some(self)))
     }
 
-    /// An empty decoder for a block of `source_symbols`, which uses the plan of the full block
-    /// where that is the faster way, and shares it.
+    /// An empty decoder for a block of `source_symbols`, which uses and shares the plan of the full
+    /// block if that is faster.
     ///
     /// # Errors
     /// [`BlockLengthError`] if the code has no such block.

@@ -13,26 +13,26 @@ use crate::scheme::FecScheme;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Reason why there is no such block.
+/// Why a block does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
-    /// The parameters of the code do not fit each other or the size of the symbols.
+    /// The parameters of the code do not fit each other or the symbol size.
     #[error(transparent)]
     Parameters(#[from] OtiError),
-    /// The code has no blocks of so many symbols.
+    /// The code has no blocks of this many symbols.
     #[error(transparent)]
     Length(#[from] BlockLengthError),
 }
 
-/// Reason why a symbol is refused.
+/// Why a symbol is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SymbolError {
-    /// The symbol has another size than those of the block.
+    /// The size differs from that of the block's symbols.
     #[error("symbol has {actual} bytes, the block's symbols have {expected}")]
     Size {
         /// Bytes of a symbol of the block.
         expected: usize,
-        /// Bytes of this one.
+        /// Bytes of the rejected symbol.
         actual: usize,
     },
     /// The block has no such symbol.
@@ -40,12 +40,12 @@ pub enum SymbolError {
     Esi(#[from] EsiError),
 }
 
-/// A symbol that a plan needs and that is not available.
+/// A symbol that a plan needs is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("encoding symbol {esi} is needed and not available", esi = .0.0)]
 pub struct MissingSymbol(pub Esi);
 
-/// Encodes a block: any encoding symbol can be made of the result. Zeros are added to the last
+/// Encodes a block. Any encoding symbol can be made of the result. Zeros are added to the last
 /// source symbol if it is short.
 ///
 /// # Errors
@@ -76,7 +76,7 @@ fn geometry(
     Ok((length.div_ceil(size).try_into().unwrap_or(u32::MAX), size))
 }
 
-/// Decodes one block. Memory grows with the symbols that are pushed.
+/// A decoder of one block in memory. It stores the pushed symbols.
 #[derive(Debug)]
 pub struct BlockDecoder {
     decoder: Box<dyn IdDecoder>,
@@ -84,13 +84,13 @@ pub struct BlockDecoder {
     /// Bytes of the block.
     length: usize,
     symbol_size: usize,
-    /// Symbols that were of use.
+    /// Symbols that the decoder uses.
     symbols: BTreeMap<Esi, Vec<u8>>,
     is_complete: bool,
 }
 
 impl BlockDecoder {
-    /// A decoder for a block of `length` bytes, of which no symbol has arrived.
+    /// A decoder for a block of `length` bytes, without symbols.
     ///
     /// # Errors
     /// [`BlockError`] if the code has no such block.
@@ -106,14 +106,14 @@ impl BlockDecoder {
         })
     }
 
-    /// Takes an encoding symbol, and returns the block once it is complete; `None` before and
-    /// after. An attempt to decode spends at most the budget of the code ([`BlockProfile::work`]);
-    /// if that does not suffice, another attempt follows with the next symbol.
+    /// Takes an encoding symbol, and returns the block once, when it is complete. An attempt to
+    /// decode spends at most the budget of the code ([`BlockProfile::work`]); if that does not
+    /// suffice, another attempt follows with the next symbol.
     ///
     /// [`BlockProfile::work`]: crate::BlockProfile::work
     ///
     /// # Errors
-    /// [`SymbolError`] if the block has no such symbol; nothing has changed then.
+    /// [`SymbolError`] if the block has no such symbol; the state is unchanged.
     pub fn push(&mut self, esi: Esi, symbol: &[u8]) -> Result<Option<Vec<u8>>, SymbolError> {
         if symbol.len() != self.symbol_size {
             let (expected, actual) = (self.symbol_size, symbol.len());
@@ -138,12 +138,12 @@ impl BlockDecoder {
     }
 }
 
-/// The source symbols of a block, one after the other, from symbols in memory: `symbol` returns
-/// those that are available, and zeros are added to short ones.
+/// The source symbols of a block, one after another, from symbols in memory. `symbol` returns those
+/// that are available; zeros are added to short ones.
 ///
 /// # Errors
-/// [`MissingSymbol`] if one that `plan` needs is not available, or a source symbol that the plan
-/// does not recover.
+/// [`MissingSymbol`] if a symbol that `plan` needs, or a source symbol that it does not recover, is
+/// not available.
 pub fn decode_block<'s>(
     plan: &Arc<Plan>,
     symbol_size: usize,
@@ -191,7 +191,7 @@ mod tests {
         FecScheme::ReedSolomon(ReedSolomon { code, max_source_block_length, max_encoding_symbols })
     }
 
-    /// Two bytes less than whole symbols.
+    /// A block that ends two bytes before the end of its last symbol.
     fn block() -> Vec<u8> {
         (0..K * u32::from(SIZE) - 2).map(|at| (at * 7 + at / 50) as u8).collect()
     }

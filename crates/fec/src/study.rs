@@ -1,4 +1,4 @@
-//! What only experiments and tests use: the inner parts of codes (feature `study`).
+//! Inner parts of codes, for experiments and tests only (feature `study`).
 
 pub use crate::bytes::stripes::Stripes;
 pub use crate::bytes::xor_program::XorProgram;

@@ -226,7 +226,7 @@ proptest! {
         prop_assert_eq!(end, oti.transfer_length);
     }
 
-    /// Whatever a packet says: an answer, not a panic.
+    /// Any parameters of a packet give an answer, not a panic.
     #[test]
     fn hostile_parameters_are_answered(
         f in prop_oneof![any::<u64>(), 0..1_u64 << 48, 0..1000_u64],

@@ -1,9 +1,9 @@
-//! The arithmetic on symbols' bytes, for the instruction sets that matter.
+//! Arithmetic on the bytes of symbols, for each supported instruction set.
 //!
-//! Work on bytes is written once, as a [`Kernel`] over a [`Lane`] of 64 bytes and a const number of
-//! lanes per row; [`InstructionSet::dispatch`] runs it with the best lane that the processor has.
-//! The plain lane is the reference that the others are tested against, and what every other
-//! processor gets: its loops are simple enough for a compiler to vectorise (SSE2).
+//! Each operation is written once, as a [`Kernel`] over a [`Lane`] of 64 bytes and a const number
+//! of lanes per row. [`InstructionSet::dispatch`] runs it with the best lane that the processor
+//! supports. The plain lane is the reference in the tests of the others, and the fallback for all
+//! other processors. Its loops are simple enough for a compiler to vectorise (SSE2).
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "vector instructions")]
@@ -26,13 +26,13 @@ use crate::field::gf256::mul;
 
 /// 64 bytes in registers, as elements of GF(256).
 pub(crate) trait Lane: Copy {
-    /// A constant of GF(256), made ready for [`times`](Self::times).
+    /// A constant of GF(256) in the form that [`times`](Self::times) multiplies by.
     type Factor: Copy;
-    /// Made ready to be multiplied by several factors.
+    /// A lane in the form that is multiplied by several factors.
     type Operand: Copy;
-    /// A bit matrix as it lies in memory until it is a [`Factor`](Self::Factor).
+    /// A bit matrix in memory, before it is converted into a [`Factor`](Self::Factor).
     type Matrix: Copy;
-    /// Lanes of sums that there are registers for, beside what is being added: see [`product`].
+    /// Lanes of sums that fit the registers, beside the operands: see [`product`].
     const ACCUMULATORS: usize;
 
     fn zero() -> Self;
@@ -42,14 +42,14 @@ pub(crate) trait Lane: Copy {
     fn store(self, to: &mut [u8; LINE]);
     /// `self + a`.
     fn xor(self, a: Self) -> Self;
-    /// `self + a + b`: one instruction where there is ternary logic.
+    /// `self + a + b`: one instruction if the processor has ternary logic.
     fn xor3(self, a: Self, b: Self) -> Self;
     /// `self * alpha`.
     fn double(self) -> Self;
     fn factor(constant: u8) -> Self::Factor;
-    /// A matrix of 8 x 8 bits, in the form that [`MATRICES`] has.
+    /// A matrix of 8 x 8 bits, in the form of [`MATRICES`].
     fn matrix(rows: u64) -> Self::Matrix;
-    /// The product with a matrix instead of a constant.
+    /// The factor that multiplies by a matrix instead of a constant.
     fn matrix_factor(matrix: Self::Matrix) -> Self::Factor;
     /// `self * factor`.
     #[inline(always)]
@@ -59,10 +59,10 @@ pub(crate) trait Lane: Copy {
     fn operand(self) -> Self::Operand;
     /// `operand * factor`.
     fn product(operand: Self::Operand, factor: Self::Factor) -> Self;
-    /// Says that `line` will be needed soon.
+    /// Prefetches `line` into the caches.
     fn prefetch(line: &[u8; LINE]);
-    /// Stores past the caches. A [`fence`](Self::fence) has to follow before another thread may see
-    /// that this one is done.
+    /// Stores past the caches. The caller must call [`fence`](Self::fence) before another thread
+    /// reads the result.
     #[inline(always)]
     fn stream(self, to: &mut Line) {
         self.store(&mut to.0);
@@ -72,18 +72,18 @@ pub(crate) trait Lane: Copy {
     fn fence() {}
 }
 
-/// A piece of work on rows of `N` lanes. Implementations of `run`, and what they call, are
-/// `#[inline(always)]`: that is how they come to be compiled for the lane's instruction set.
+/// An operation on rows of `N` lanes. Implementations of `run`, and what they call, are
+/// `#[inline(always)]`, so that they are compiled for the lane's instruction set.
 pub(crate) trait Kernel {
     fn run<V: Lane, const N: usize>(self);
 }
 
-/// A piece of work on lanes. What is said of [`Kernel`] holds here too.
+/// An operation on lanes. Inlining is required as for [`Kernel`].
 pub(crate) trait LaneKernel {
     fn run<V: Lane>(self);
 }
 
-/// An instruction set that this processor has: the others cannot be named.
+/// An instruction set that this processor has. Values for other sets cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InstructionSet(Set);
 
@@ -105,7 +105,7 @@ enum Set {
 }
 
 impl InstructionSet {
-    /// All that this processor has, best first; the plain one is always there.
+    /// The sets that this processor has, best first. The plain one is always included.
     pub(crate) fn available() -> impl Iterator<Item = Self> {
         [
             #[cfg(target_arch = "x86_64")]
@@ -127,8 +127,8 @@ impl InstructionSet {
         Self::available().next().unwrap_or(Self(Set::Plain))
     }
 
-    /// How many multiplications of a product take as long as it takes to add eight rows that are
-    /// not in the first cache: measured, rounded down.
+    /// Products of two lanes that take as long as the addition of eight rows that are not in the
+    /// first-level cache. Measured, rounded down.
     pub(crate) fn products_per_sum_of_8(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -137,7 +137,7 @@ impl InstructionSet {
             Set::Avx2Gfni => 14,
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => 4,
-            // By its instructions, not measured.
+            // Estimated from its instructions, not measured.
             #[cfg(target_arch = "aarch64")]
             Set::Neon => 4,
             Set::Plain => 0,
@@ -154,7 +154,7 @@ impl InstructionSet {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "vector instructions")]
-            // SAFETY: an `InstructionSet` is made by `available` only, which asked the processor.
+            // SAFETY: only `available` makes an `InstructionSet`, after it asked the processor.
             Set::Avx512 => unsafe { avx512::run(kernel) },
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "vector instructions")]
@@ -164,7 +164,8 @@ impl InstructionSet {
             #[allow(unsafe_code, reason = "vector instructions")]
             // SAFETY: as above.
             Set::Avx2 => unsafe { avx2::run(kernel) },
-            // Every processor of this architecture has it, so it needs no function of its own.
+            // Every processor of this architecture has NEON, so no function with a target feature
+            // is needed.
             #[cfg(target_arch = "aarch64")]
             Set::Neon => kernel.run::<neon::Neon>(),
             Set::Plain => kernel.run::<plain::Plain>(),
@@ -172,7 +173,7 @@ impl InstructionSet {
     }
 }
 
-/// A kernel on rows of a number of lanes that is known at run time only.
+/// A kernel on rows of a number of lanes that is known only at run time.
 struct OnRows<K> {
     lanes: usize,
     kernel: K,
@@ -196,7 +197,7 @@ impl<K: Kernel> LaneKernel for OnRows<K> {
 
 /// The columns of a bit matrix, input bit 0 first, from its form in [`MATRICES`].
 fn columns_of(rows: u64) -> [u8; 8] {
-    // Output bit i in byte i, then transposed by exchanging ever larger squares.
+    // Output bit i in byte i, then transposed by exchanging squares of increasing size.
     let mut bits = rows.swap_bytes();
     for (distance, mask) in
         [(7, 0x00AA_00AA_00AA_00AA), (14, 0x0000_CCCC_0000_CCCC), (28, 0x0000_0000_F0F0_F0F0)]
@@ -207,8 +208,8 @@ fn columns_of(rows: u64) -> [u8; 8] {
     bits.to_le_bytes()
 }
 
-/// The products of a bit matrix with 0, 1, ... 15, then with 0, 16, ... 240, eight octets to a
-/// word, the first one lowest.
+/// The products of a bit matrix with 0, 1, ... 15, then with 0, 16, ... 240. A word holds eight
+/// octets, the first one lowest.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn products_of(rows: u64) -> [u64; 4] {
     /// Which of eight numbers have bit 0, 1, 2.
@@ -219,8 +220,8 @@ fn products_of(rows: u64) -> [u64; 4] {
     [low, low ^ each[3], high, high ^ each[7]]
 }
 
-/// For each constant the products with 0, 1, ... 15, then with 0, 16, ... 240: for look-up in
-/// halves of a byte.
+/// For each constant, the products with 0, 1, ... 15, then with 0, 16, ... 240: for table look-up
+/// by half bytes.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static PRODUCTS: [[u8; 32]; 256] = {
     let mut products = [[0; 32]; 256];
@@ -237,9 +238,9 @@ static PRODUCTS: [[u8; 32]; 256] = {
     products
 };
 
-/// For each constant the matrix of its multiplication, for GFNI. The instruction for products
-/// (`gf2p8mulb`) is tied to another polynomial than the RFC's, so the one for bit matrices
-/// (`gf2p8affineqb`) is used: multiplication by a constant is linear in the bits. Byte `7 - i`
+/// For each constant, the matrix of its multiplication, for GFNI. The instruction for products
+/// (`gf2p8mulb`) uses another polynomial than RFC 6330. Multiplication by a constant is linear in
+/// the bits, so the instruction for bit matrices (`gf2p8affineqb`) serves instead. Byte `7 - i`
 /// selects the input bits whose sum is output bit `i`.
 static MATRICES: [u64; 256] = {
     let mut matrices = [0; 256];
@@ -261,7 +262,7 @@ static MATRICES: [u64; 256] = {
     matrices
 };
 
-/// `N` lanes: a row of a stripe, in registers.
+/// `N` lanes in registers: a row of a stripe.
 #[derive(Clone, Copy)]
 pub(crate) struct Row<V, const N: usize>([V; N]);
 
@@ -287,13 +288,13 @@ impl<V: Lane, const N: usize> Row<V, N> {
         }
     }
 
-    /// Says that `row` will be needed soon.
+    /// Prefetches `row` into the caches.
     #[inline(always)]
     pub(crate) fn prefetch(row: &[Line; N]) {
         row.iter().for_each(|line| V::prefetch(&line.0));
     }
 
-    /// Loads bytes of no alignment, which may end before the row does.
+    /// Loads unaligned bytes; the rest of the row is zero if they are fewer.
     #[inline(always)]
     pub(crate) fn load_bytes(from: &[u8]) -> Self {
         let mut row = Self::zero();
@@ -309,7 +310,7 @@ impl<V: Lane, const N: usize> Row<V, N> {
         row
     }
 
-    /// Stores into bytes of no alignment, which may end before the row does.
+    /// Stores into unaligned bytes, which may be fewer than the row's.
     #[inline(always)]
     pub(crate) fn store_bytes(self, to: &mut [u8]) {
         if to.len() == N * LINE {
@@ -392,7 +393,7 @@ mod tests {
     use super::*;
     use crate::field::gf256::mul;
 
-    /// Bytes that repeat with no power of two, zeros and 255 among them.
+    /// Bytes without a period that is a power of two, zeros and 255 among them.
     fn line(seed: usize) -> Line {
         let mut line = Line::ZERO;
         for (i, byte) in line.0.iter_mut().enumerate() {
@@ -401,11 +402,11 @@ mod tests {
         line
     }
 
-    /// Each bit different from its neighbours in some word.
+    /// In each lane, adjacent bits differ in some word.
     const BITS: [u64; MAX_STRIPE_LINES] =
         [0x8040_2010_0804_0201, 0, u64::MAX, 0x0123_4567_89AB_CDEF, 1];
 
-    /// A sum with every operation of a row in it, to be stored in `out`.
+    /// A sum that uses every operation of a row, and is stored in `out`.
     struct Everything<'a> {
         rows: &'a [Line],
         factor: u8,
@@ -428,7 +429,7 @@ mod tests {
         }
     }
 
-    /// What [`Everything`] says, octet by octet.
+    /// The result of [`Everything`], octet by octet.
     fn everything(rows: &[Line], lanes: usize, factor: u8, at: usize) -> u8 {
         let row = |row: usize| rows[row * lanes + at / LINE].0[at % LINE];
         let sum = row(0) ^ row(1) ^ row(2) ^ row(3);

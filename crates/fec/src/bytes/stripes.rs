@@ -1,16 +1,16 @@
-//! Rows of bytes in vertical stripes: the memory a plan works on.
+//! Rows of bytes in vertical stripes: the memory that a plan works on.
 //!
-//! A plan touches every row many times, in an order that is as good as random. The rows of a whole
-//! block are larger than the processor's caches, but a vertical stripe of them need not be: here
-//! each stripe is contiguous, so that a plan can be run on one stripe after another, at the speed
-//! of the cache. The columns are independent of each other, which is why this is allowed.
+//! A plan reads and writes every row many times, in an almost random order. The rows of a block are
+//! larger than the processor's caches, but a vertical stripe of them can fit. The columns are
+//! independent of each other. Each stripe is contiguous here, so a plan runs on one stripe after
+//! another, at the speed of the cache.
 
 pub(crate) mod loading;
 
 use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
 use std::ops::Range;
 
-/// Memory that has served one block and can serve another: see
+/// Memory of an earlier block, for use by the next one: see
 /// [`Intermediate::into_scratch`](crate::Intermediate::into_scratch).
 #[derive(Default)]
 pub struct Scratch {
@@ -25,26 +25,26 @@ impl std::fmt::Debug for Scratch {
     }
 }
 
-/// `rows` rows of `width` bytes, stripe by stripe: what an `XorProgram` runs on.
+/// `rows` rows of `width` bytes, stripe by stripe, on which an `XorProgram` runs.
 pub struct Stripes {
     rows: usize,
     width: usize,
     stripes: usize,
-    /// Lines of the last stripes; the first `wide` ones have one more. Kept, because a division for
-    /// each row and stripe is what copying small blocks in would mostly be.
+    /// Lines of the last stripes; the first `wide` ones have one more. Stored, because a division
+    /// for each row and stripe would dominate the time to copy small blocks.
     narrow: usize,
     wide: usize,
     scratch: Scratch,
 }
 
 impl Stripes {
-    /// `rows` rows of whatever was in `scratch`. Stripes are as few as possible and as equal as
-    /// possible.
+    /// `rows` rows with the previous contents of `scratch`. Stripes are as few as possible and as
+    /// equal as possible.
     pub fn new(scratch: Scratch, rows: usize, width: usize) -> Self {
         Self::narrow(scratch, rows, width, MAX_STRIPE_LINES)
     }
 
-    /// [`new`](Self::new) in stripes of at most `stripe_lines` lines, itself at most
+    /// [`new`](Self::new) with stripes of at most `stripe_lines` lines, which is at most
     /// [`MAX_STRIPE_LINES`].
     pub(crate) fn narrow(
         mut scratch: Scratch,
@@ -55,7 +55,7 @@ impl Stripes {
         let lines = width.div_ceil(LINE);
         let stripes = lines.div_ceil(stripe_lines);
         if scratch.lines.capacity() < rows * lines {
-            // Not by growing, which would copy.
+            // Growing the vector would copy its contents.
             scratch.lines = Vec::new();
             scratch.lines.reserve_exact(rows * lines);
         }
@@ -69,7 +69,7 @@ impl Stripes {
         self.scratch
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -79,16 +79,16 @@ impl Stripes {
         self.width
     }
 
-    /// How many stripes there are.
+    /// The number of stripes.
     pub(crate) fn count(&self) -> usize {
         self.stripes
     }
 
-    /// True if `rows` of `width` bytes are more than stays in the caches: what is written to one
-    /// stripe is not there any more when all others have been written.
+    /// True if `rows` of `width` bytes exceed the caches: a stripe is evicted before all others are
+    /// written.
     pub(crate) fn is_large(rows: usize, width: usize) -> bool {
-        /// Half of what processors share among a few cores. Measured, at half of it writing past
-        /// the caches is as good as not.
+        /// Half of the cache that a few cores share. Measured, at half of it stores past the caches
+        /// are as fast as ordinary ones.
         const LARGE: usize = 8 << 20;
         rows * width > LARGE
     }
@@ -110,7 +110,7 @@ impl Stripes {
         columns.start * LINE..(columns.end * LINE).min(self.width)
     }
 
-    /// Where the rows of stripe `index` are.
+    /// The lines of stripe `index`.
     fn range(&self, index: usize) -> Range<usize> {
         let columns = self.columns(index);
         self.rows * columns.start..self.rows * columns.end

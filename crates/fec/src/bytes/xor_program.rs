@@ -1,14 +1,14 @@
 //! Programs of sums, for the codes that need no multiplication.
 //!
-//! A program works on the rows of a block (*slots*) and, if it likes, on as many *scratch* rows,
-//! which exist for one stripe at a time. Each step replaces a row by a sum of rows.
+//! A program works on the rows of a block (*slots*) and optionally on *scratch* rows, which exist
+//! for one stripe at a time. Each step replaces a row by a sum of rows.
 
 use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
 use crate::bytes::line::{LINE, Line};
 use crate::bytes::stripes::Stripes;
 use crate::codes::shared::csr::Lists;
 
-/// A straight line of steps `row = sum of rows`.
+/// A straight-line program of steps `row = sum of rows`.
 #[derive(Debug, Default)]
 pub struct XorProgram {
     steps: Vec<Step>,
@@ -16,33 +16,34 @@ pub struct XorProgram {
     scratch_rows: usize,
 }
 
-/// One step: its terms follow those of the step before.
+/// One step. Its terms follow those of the previous step.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     row: u32,
     is_scratch: bool,
-    /// Slots among the terms; the others are scratch rows.
+    /// Slots among the terms; the other terms are scratch rows.
     slots: u32,
     terms: u32,
 }
 
 impl XorProgram {
-    /// An empty program with room for some steps of so many terms in all.
+    /// An empty program with room for `steps` steps of `terms` terms in all.
     pub fn with_capacity(steps: usize, terms: usize) -> Self {
         Self { steps: Vec::with_capacity(steps), terms: Vec::with_capacity(terms), scratch_rows: 0 }
     }
 
-    /// Rows of one stripe that are needed beside the slots.
+    /// Scratch rows that the program uses.
     pub(crate) fn scratch_rows(&self) -> usize {
         self.scratch_rows
     }
 
-    /// Slot `slot` becomes the sum of these slots; itself, if it is one of them, as it was.
+    /// Replaces slot `slot` by the sum of these slots. If it is among them, its previous value
+    /// counts.
     pub fn set_slot(&mut self, slot: u32, slots: impl IntoIterator<Item = u32>) {
         self.push(slot, false, slots, []);
     }
 
-    /// Slot `slot` becomes the sum of these slots and scratch rows.
+    /// Replaces slot `slot` by the sum of these slots and scratch rows.
     pub(crate) fn set_slot_with(
         &mut self,
         slot: u32,
@@ -52,7 +53,7 @@ impl XorProgram {
         self.push(slot, false, slots, scratch);
     }
 
-    /// Scratch row `row` becomes the sum of these slots and scratch rows.
+    /// Replaces scratch row `row` by the sum of these slots and scratch rows.
     pub(crate) fn set_scratch(
         &mut self,
         row: u32,
@@ -78,14 +79,14 @@ impl XorProgram {
         self.steps.push(Step { row, is_scratch, slots, terms });
     }
 
-    /// Takes all steps out, and keeps the room.
+    /// Removes all steps, and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.steps.clear();
         self.terms.clear();
         self.scratch_rows = 0;
     }
 
-    /// Runs on the rows of `symbols`, in place, with the best instructions that the processor has.
+    /// Runs on the rows of `symbols`, in place, with the best instruction set of the processor.
     ///
     /// # Panics
     /// If a step names a row that `symbols` does not have.
@@ -131,13 +132,14 @@ impl Kernel for RunStripe<'_> {
     }
 }
 
-/// Rows lie all over memory, and those of a block larger than the caches are worth fetching this
-/// many sums before their turn: a sum takes some tens of nanoseconds, memory about a hundred.
+/// Steps between a fetch and its sum. Rows are scattered, and those of a block larger than the
+/// caches are worth fetching: a sum takes some tens of nanoseconds, a memory access about a
+/// hundred.
 const AHEAD: usize = 4;
-/// Of a long sum the processor itself fetches the rest ahead.
+/// Slots of a step that are fetched. The processor itself prefetches the rest of a long sum.
 const MOST_AHEAD: usize = 16;
 
-/// The slots of the steps that come a little later.
+/// The slots of the steps to fetch.
 struct Ahead<'a> {
     steps: std::slice::Iter<'a, Step>,
     terms: &'a [u32],
@@ -150,7 +152,7 @@ impl<'a> Ahead<'a> {
         Self { steps: after.iter(), terms: &program.terms[skipped..] }
     }
 
-    /// Some of the slots of the next step.
+    /// The slots of the next step to fetch.
     #[inline(always)]
     fn next_slots(&mut self) -> &'a [u32] {
         let Some(step) = self.steps.next() else { return &[] };
@@ -160,8 +162,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Writes sums of rows, each a list of rows, into symbols that lie one after the
-/// other in `out`.
+/// Writes sums of rows, each a list of rows, one after another into `out`.
 pub(crate) fn write_sums(
     instructions: InstructionSet,
     symbols: &Stripes,

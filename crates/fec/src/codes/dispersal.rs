@@ -1,13 +1,13 @@
 //! Information dispersal (Rabin, "Efficient dispersal of information for security, load balancing,
-//! and fault tolerance", Journal of the ACM 36, 1989) with random vectors, as BMTP repairs losses:
-//! each packet is the sum of the group's `m` packets with random factors, and any `m` packets whose
+//! and fault tolerance", Journal of the ACM 36, 1989) with random vectors, as BMTP repairs losses.
+//! Each packet is the sum of the group's `m` packets with random factors. Any `m` packets whose
 //! vectors of factors are independent recover the group.
 //!
-//! Packets with ESIs below `m` are those of the group themselves; the vector of every other ESI
-//! follows from it and a seed, so that it need not travel. BMTP counts modulo 257, which has one
-//! value more than an octet; here it is GF(256). A random vector is useless to a receiver that
-//! lacks one packet with probability 1/256, and `m` random vectors are dependent with probability
-//! 1/255 at most.
+//! ESIs below `m` are the packets of the group. The vector of every other ESI follows from the ESI
+//! and a seed, so packets do not carry it. BMTP computes modulo 257, which has one value more than
+//! an octet; this code uses GF(256). With probability 1/256 a random vector is useless to a
+//! receiver that lacks one packet. With probability 1/255 at most, `m` random vectors are
+//! dependent.
 //!
 //! | | |
 //! |---|---|
@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// byte position.
 pub const MAX_SOURCE_SYMBOLS: u32 = 255;
 
-/// Groups of `m` packets.
+/// The dispersal code of groups of `m` packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispersal {
     source_symbols: u32,
@@ -36,7 +36,7 @@ pub struct Dispersal {
 }
 
 impl Dispersal {
-    /// `source_symbols` is `m`; BMTP uses 5.
+    /// A code of groups of `source_symbols` packets, `m`; BMTP uses 5.
     ///
     /// # Errors
     /// [`BlockLengthError`] unless `m` is 1 to [`MAX_SOURCE_SYMBOLS`].
@@ -50,8 +50,8 @@ impl Dispersal {
         self.source_symbols
     }
 
-    /// The factors of packet `esi`: octets of the stream of this ESI, four to a draw, the lowest
-    /// first.
+    /// The factors of packet `esi`: octets of the random stream of this ESI, four to a draw, the
+    /// lowest first.
     pub fn vector(&self, esi: Esi) -> Vec<u8> {
         let m = self.source_symbols as usize;
         let mut vector = Vec::with_capacity(m + 3);
@@ -68,13 +68,13 @@ impl Dispersal {
         vector
     }
 
-    /// The plan of a group that is all at hand: an encoder's.
+    /// The plan of a group whose packets are all available, for encoders.
     pub fn source_plan(&self) -> Plan {
         let inputs = (0..self.source_symbols).map(Esi).collect();
         Linear::plan(*self, self.source_symbols, inputs, Vec::new(), Vec::new())
     }
 
-    /// An empty decoder. [`Novelty::Fresh`] says that the vector is independent of those before.
+    /// An empty decoder. [`Novelty::Fresh`] means that the vector is independent of earlier ones.
     pub fn decoder(&self) -> DispersalDecoder {
         DispersalDecoder { code: *self, basis: Vec::new(), at_hand: BTreeMap::new() }
     }
@@ -88,21 +88,21 @@ impl Generator for Dispersal {
     }
 }
 
-/// Which packets of a group are available, and whether their vectors suffice: by elimination, a
-/// vector at a time.
+/// Records which packets of a group are available, and finds by elimination whether their vectors
+/// suffice.
 pub struct DispersalDecoder {
     code: Dispersal,
-    /// Independent vectors, reduced: each has a one in its leading column, where all others have a
-    /// zero.
+    /// Independent vectors, reduced: each has a one in its leading column, and the others a zero
+    /// there.
     basis: Vec<Reduced>,
-    /// The packets at hand, and the number of each in the order of arrival.
+    /// The available packets, and the number of each in the order of arrival.
     at_hand: BTreeMap<u32, usize>,
 }
 
 struct Reduced {
     leading: usize,
     vector: Vec<u8>,
-    /// The factors of the packets at hand, in the order of arrival, that sum up to it.
+    /// The factors with which the available packets, in the order of arrival, sum up to it.
     origin: Vec<u8>,
 }
 
@@ -112,7 +112,7 @@ fn add_product(to: &mut [u8], factor: u8, from: &[u8]) {
 }
 
 impl IdDecoder for DispersalDecoder {
-    /// Costs `m^2` multiplications.
+    /// Takes `m^2` multiplications.
     fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
         if esi.0 == u32::MAX {
             return Err(EsiError { esi, encoding_symbols: u32::MAX });
@@ -148,18 +148,18 @@ impl IdDecoder for DispersalDecoder {
         self.code.source_symbols - self.basis.len() as u32
     }
 
-    /// Never needs a budget: the work was done by `push`.
+    /// Ignores the budget: `push` has done the work.
     fn solve(&mut self, _budget: Work) -> Progress {
         match self.symbols_wanted() {
             0 => {}
             wanted => return Progress::Wanting(wanted),
         }
-        // The basis is the unit vectors by now: row `leading` of the inverse is its origin.
+        // The basis consists of unit vectors now: row `leading` of the inverse is its origin.
         let m = self.code.source_symbols;
         let lost: Vec<u32> = (0..m).filter(|esi| !self.at_hand.contains_key(esi)).collect();
         let mut rows: Vec<&Reduced> = self.basis.iter().collect();
         rows.sort_by_key(|row| row.leading);
-        // The inputs' rows: source symbols in their own, the others in those of the lost ones.
+        // The inputs' rows: source symbols in their own, the others in those of lost symbols.
         let mut numbers: Vec<usize> = vec![0; m as usize];
         let mut free = lost.iter();
         for (&esi, &number) in &self.at_hand {

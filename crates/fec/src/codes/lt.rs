@@ -1,13 +1,12 @@
 //! LT codes (Luby, "LT codes", FOCS 2002; "A Digital Fountain Approach to Asynchronous Reliable
-//! Multicast", section V): every encoding symbol is the sum of a random set of source symbols, so
-//! that there is no end of them.
+//! Multicast", section V). Every encoding symbol is the sum of a random set of source symbols, so
+//! their number is unlimited.
 //!
-//! Encoding symbol `k + i` is the sum that `Rows` draws for it. The code is not systematic: a
-//! sender has no use for the numbers below `k`, which name the source symbols themselves, but a
-//! decoder takes them.
+//! Encoding symbol `k + i` is the sum that `Rows` draws for it. The code is not systematic: senders
+//! do not use the numbers below `k`, which name the source symbols, but a decoder accepts them.
 //!
-//! Which sums are likely is said by integers ([`LtCode`]), so that two machines agree to the bit;
-//! how they were chosen is the sender's business. To count how many symbols it takes:
+//! Integers ([`LtCode`]) give the distribution of sums, so two hosts agree to the bit. The sender
+//! chooses them. To count how many symbols a block takes:
 //!
 //! ```
 //! use fontana_fec::{Esi, codes::lt::LtCode, study::lt::Peeler};
@@ -56,7 +55,7 @@ use recovery::Recovery;
 use rows::Rows;
 use std::sync::Arc;
 
-/// LT: a fountain of which no symbol is a source symbol.
+/// LT: a rateless code whose encoding symbols are all sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lt {
     /// `B`: most source symbols in a block.
@@ -65,17 +64,17 @@ pub struct Lt {
     pub code: LtCode,
 }
 
-/// Longest block. Beyond a million symbols, each touches the processor's caches about twenty times
-/// in vain; the memory of a decoder is some 200 MB there.
+/// Longest block. Beyond a million symbols, each one causes about twenty cache misses; a decoder
+/// takes about 200 MB there.
 pub const MAX_SOURCE_SYMBOLS: u32 = 1 << 20;
 /// Most blocks of an object. Block numbers have 32 bits (RFC 5445, section 4), but a receiver keeps
-/// something of every block.
+/// some state for every block.
 pub const MAX_BLOCKS: u32 = 1 << 16;
-/// Encoding symbols of a block: one less than there are numbers, so that the count has 32 bits too.
+/// Encoding symbols of a block: one less than there are ESIs, so that the count has 32 bits too.
 const ENCODING_SYMBOLS: u32 = u32::MAX;
 
-/// Profile in 8 bits (0 fast, 1 strict), seed in 64, spike, ripple and spike weight in 32 each:
-/// Fontana's own.
+/// Profile in 8 bits (0 fast, 1 strict), seed in 64, spike, ripple and spike weight in 32 each: a
+/// format of Fontana.
 pub(crate) const FORMAT: Format = Format {
     encoding_id: EncodingId::EXPANDABLE,
     instance_ids: Some(&[INSTANCE_ID]),
@@ -145,8 +144,8 @@ impl Code for Lt {
         Box::new(LtDecoder::new(self.code, source_symbols))
     }
 
-    /// Cheap to make, so it is not shared: what is large about an LT code is its rows, which are
-    /// not kept.
+    /// A source plan is small, so it is not shared. The rows of an LT code are large, but they are
+    /// not stored.
     fn source_plan(&self, source_symbols: u32, _cache: Option<&PlanCache>) -> Arc<Plan> {
         Arc::new(Recovery::of_source(self.code, source_symbols))
     }
@@ -171,31 +170,31 @@ impl Code for Lt {
     }
 }
 
-/// Which LT code: the numbers that both ends must agree on. Any numbers make a code, if perhaps a
-/// bad one: the good ones come from [`LtCode::fast`] and [`LtCode::strict`].
+/// The numbers of an LT code on which both ends must agree. Any numbers make a code, but maybe an
+/// inefficient one: [`LtCode::fast`] and [`LtCode::strict`] give efficient ones.
 ///
-/// The weight of degree `d`, before all are scaled to add up to 1, is that of a robust soliton
-/// distribution: `1/k + R/k` for 1, `1/(d(d-1)) + R/(dk)` up to the *spike* `M`, and
-/// `1/(M(M-1)) + 1/M + spike_weight` there; no symbol is the sum of more than `M`.
+/// The weight of degree `d`, before normalisation, is that of a robust soliton distribution:
+/// `1/k + R/k` for 1, `1/(d(d-1)) + R/(dk)` up to the *spike* `M`, and
+/// `1/(M(M-1)) + 1/M + spike_weight` at `M`. No symbol is the sum of more than `M`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LtCode {
     /// How receivers decode.
     pub profile: Profile,
-    /// What the sums are drawn from.
+    /// Seed of the random sums.
     pub seed: u64,
-    /// `M`: the largest degree. 0 counts as 1, and a block of fewer symbols has fewer.
+    /// `M`: the largest degree. 0 counts as 1. A block of fewer symbols has a smaller one.
     pub spike: u32,
     /// `R`, about the number of symbols that are recovered and not yet used while a receiver
-    /// decodes: in units of 2^-16.
+    /// decodes, in units of 2^-16.
     pub ripple: u32,
-    /// What is added to the weight of `M`: in units of 2^-32.
+    /// The extra weight of `M`, in units of 2^-32.
     pub spike_weight: u32,
 }
 
-/// What a code was made for, and so how receivers decode it.
+/// The purpose of a code, which decides how receivers decode it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Profile {
-    /// By peeling alone: the fastest, at the price of some more symbols.
+    /// By peeling alone: fastest, but needs a few more symbols.
     Fast,
     /// By peeling and elimination: as soon as the symbols determine the block.
     Strict,

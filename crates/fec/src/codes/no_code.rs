@@ -1,5 +1,5 @@
-//! Compact No-Code (RFC 5445, section 3): the encoding symbols are the source symbols, and a block
-//! is complete when every one of them has arrived.
+//! Compact No-Code (RFC 5445, section 3). The encoding symbols are the source symbols; a block is
+//! complete when all of them have arrived.
 //!
 //! | | |
 //! |---|---|
@@ -62,7 +62,7 @@ impl Code for NoCode {
             symbols_per_cycle: source_symbols,
             max_repair_symbols: source_symbols,
             decoder_memory: None,
-            // Nothing is ever computed.
+            // No symbol is ever computed.
             work: Work(source_symbols.into()),
             products: 0,
         }
@@ -94,7 +94,7 @@ impl Code for NoCode {
     }
 }
 
-/// The intermediate symbols are the source symbols.
+/// The program of a code whose intermediate symbols are the source symbols.
 struct Copied;
 
 impl Program for Copied {
@@ -122,7 +122,7 @@ pub(crate) struct NoCodeDecoder {
 }
 
 impl NoCodeDecoder {
-    /// `source_symbols` is within the code's limit.
+    /// `source_symbols` must be within the code's limit.
     pub(crate) fn new(source_symbols: u32) -> Self {
         Self { seen: vec![false; source_symbols as usize], missing: source_symbols }
     }

@@ -1,12 +1,12 @@
-//! RaptorQ (RFC 6330): a systematic fountain. Any `K` encoding symbols of a block recover it with
-//! probability 0.99, and each one more makes a failure a hundred times rarer.
+//! RaptorQ (RFC 6330): a systematic rateless code. Any `K` encoding symbols of a block recover it
+//! with probability 0.99. Each additional symbol makes a failure a hundred times rarer.
 //!
 //! Every encoding symbol is a sum of a few of the block's `L` intermediate symbols (`tuple`). The
-//! intermediate symbols are the solution of a linear system: the available symbols, and `S` sparse
-//! and `H` dense constraints. The decoder solves it on ids (`matrix`, `peeling`, `dense` with
-//! `hdpc`, joined in `planner`). The solution is a `program`, which `execute` runs on bytes. If
-//! only a few symbols are lost, a `direct` plan is shorter: it starts from what all blocks of a
-//! length share (`full`), by way of `transpose`.
+//! intermediate symbols solve a linear system of the available symbols, and `S` sparse and `H`
+//! dense constraints. The decoder solves it on ids (`matrix`, `peeling`, `dense` with `hdpc`,
+//! joined in `planner`). The solution is a `program`, which `execute` runs on bytes. If only a few
+//! symbols are lost, a `direct` plan is shorter: it uses what all blocks of equal length share
+//! (`full`), by way of `transpose`.
 //!
 //! | | |
 //! |---|---|
@@ -45,13 +45,13 @@ use program::Program;
 use recovery::Recovery;
 use std::sync::{Arc, OnceLock};
 
-/// RaptorQ: a fountain, 2^24 symbols to a block.
+/// RaptorQ: a rateless code with 2^24 symbols per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RaptorQ {
-    /// `Z`: blocks the object is cut into.
+    /// `Z`: blocks that the object is partitioned into.
     pub source_blocks: u8,
-    /// `N`: sub-blocks that each source block is cut into; with more than one, the bytes of a
-    /// symbol are not contiguous in the object.
+    /// `N`: sub-blocks that each source block is partitioned into. With more than one, the bytes of
+    /// a symbol are not contiguous in the object.
     pub sub_blocks: u16,
     /// `Al`: alignment of symbols and sub-symbols, in bytes.
     pub alignment: u8,
@@ -70,13 +70,13 @@ pub(crate) const FORMAT: Format =
     Format { encoding_id: EncodingId::RAPTORQ, instance_ids: None, information_size: 4 };
 
 impl RaptorQ {
-    /// Scheme-specific information (RFC 6330, section 3.3.3).
+    /// Parses the scheme-specific information (RFC 6330, section 3.3.3).
     pub(crate) fn parse(parameters: &SchemeParameters) -> Result<Self, CodeError> {
         let &[source_blocks, n0, n1, alignment] = parameters.information()?;
         Ok(Self { source_blocks, sub_blocks: u16::from_be_bytes([n0, n1]), alignment })
     }
 
-    /// What all blocks of this length share.
+    /// The state that all blocks of this length share.
     fn full(source_symbols: u32, cache: Option<&PlanCache>) -> Arc<FullBlock> {
         let params = Params::covering(source_symbols);
         let make = || Arc::new(FullBlock::new(params));
@@ -96,7 +96,7 @@ impl Code for RaptorQ {
             mixes_cycle: false,
             omits_padding: false,
             max_source_symbols: MAX_SOURCE_SYMBOLS,
-            // With two, a block fails less than once in 10^6 times (RFC 6330, section 1).
+            // With two more, decoding fails less than once in 10^6 times (RFC 6330, section 1).
             sure_surplus: Some(3),
         }
     }
@@ -153,8 +153,8 @@ impl Code for RaptorQ {
     }
 }
 
-/// The internal symbol id of encoding symbol `esi`: between the source symbols and the repair
-/// symbols lie the padding symbols, which have no ESI (RFC 6330, section 5.3.1).
+/// The internal symbol id of encoding symbol `esi`. Padding symbols, which have no ESI, lie between
+/// the source symbols and the repair symbols (RFC 6330, section 5.3.1).
 fn isi_of(params: &Params, source_symbols: u32, esi: Esi) -> u32 {
     if esi.0 < source_symbols { esi.0 } else { esi.0.wrapping_add(params.k_prime - source_symbols) }
 }
@@ -168,14 +168,13 @@ fn esi_of(params: &Params, source_symbols: u32, isi: u32) -> Option<Esi> {
     }
 }
 
-/// The program of a block whose source symbols are all at hand.
+/// The program of a block whose source symbols are all available.
 fn full_program(params: &Params) -> Program {
     let inputs: Vec<Esi> = (0..params.k_prime).map(Esi).collect();
     program_of(params, params.k_prime, &inputs)
 }
 
-/// The program of a block of which encoding symbols `inputs`, ascending, are at hand: those are
-/// known to suffice.
+/// The program of a block with encoding symbols `inputs`, ascending, which are known to suffice.
 fn program_of(params: &Params, source_symbols: u32, inputs: &[Esi]) -> Program {
     let (source, repair) = inputs.split_at(inputs.partition_point(|esi| esi.0 < source_symbols));
     let isis: Vec<u32> = (source.iter().map(|esi| esi.0))
@@ -184,8 +183,8 @@ fn program_of(params: &Params, source_symbols: u32, inputs: &[Esi]) -> Program {
         .collect();
     match planner::plan(params, &isis, Work::UNBOUNDED) {
         Planned::Solved(program) => *program,
-        // Of a full block: the systematic indices were chosen for this (RFC 6330, section 5.6), and
-        // a test tries all. Of others: a direct plan has been found.
+        // For a full block the systematic indices guarantee it (RFC 6330, section 5.6), and a test
+        // tries all. For others a direct plan exists.
         _ => unreachable!("the matrix of K' = {} is singular", params.k_prime),
     }
 }

@@ -1,29 +1,28 @@
 //! Reed-Solomon codes over GF(256) and GF(65 536): any `k` encoding symbols of a block recover it.
 //!
 //! A block's `k` symbols are values of a polynomial `P` of degree below `k`, one polynomial for
-//! each byte position, and every encoding symbol `p` is one more value: `c_p = g_p P(z_p)`, where
-//! the points `z_p` differ and the `g_p` are not zero. Two families are here:
+//! each byte position. Every encoding symbol `p` is one more value: `c_p = g_p P(z_p)`, where the
+//! points `z_p` differ and the `g_p` are not zero. This module has two families:
 //!
-//! * that of RFC 5510, as deployed codecs have it: `z` is 0, 1, `alpha`, `alpha^2`, ... in the
-//!   order of ESIs, and every `g` is 1. (The text of the RFC says 1, `alpha`, ...; see
-//!   `docs/errata.md`.)
+//! * RFC 5510, as deployed codecs implement it: `z` is 0, 1, `alpha`, `alpha^2`, ... in the order
+//!   of ESIs, and every `g` is 1. (The text of the RFC says 1, `alpha`, ...; see `docs/errata.md`.)
 //! * Cauchy matrices: repair symbol `x` is the sum of `c_y / (x + y)` over the source symbols `y`,
 //!   the point of a symbol being its ESI. It has this form with
 //!   `g_y = 1 / product of (y - y')` over the other source symbols `y'`, and
 //!   `g_x = 1 / product of (x - y)` over all of them.
 //!
-//! So encoding and decoding are one thing, Lagrange's interpolation. From the symbols `R` at hand,
+//! So encoding and decoding are both Lagrange interpolation. From the available symbols `R`,
 //!
 //! ```text
 //!   c_t = sum over r in R of  w_t / (w_r (z_t - z_r)) c_r,     w_p = g_p product of (z_p - z_r)
 //! ```
 //!
 //! over all `r` in `R` but `p`. `R` is the source symbols without the lost ones `L`, and as many
-//! repair symbols `Q`: the product over it is that over the source symbols, times the product over
-//! `Q`, by the product over `L`. The first of these does not depend on what was lost, and for
-//! Cauchy matrices `g_p` cancels it. What is left is `(k + l) 2 l` multiplications for `l` lost
-//! symbols, and no matrix is ever inverted. On bytes, each lost symbol costs `k` multiplications,
-//! as each repair symbol did.
+//! repair symbols `Q`. The product over `R` is that over the source symbols, times the product over
+//! `Q`, divided by the product over `L`. The first of these does not depend on the losses, and for
+//! Cauchy matrices `g_p` cancels it. What remains is `(k + l) 2 l` multiplications for `l` lost
+//! symbols, and no matrix is inverted. On bytes, each lost symbol costs `k` multiplications, like
+//! each repair symbol.
 //!
 //! | | |
 //! |---|---|
@@ -49,10 +48,10 @@ use decoder::ReedSolomonDecoder;
 use repair::RepairFactors;
 use std::sync::Arc;
 
-/// Reed-Solomon: any `k` encoding symbols of a block recover it, and there are not many more.
+/// Reed-Solomon: any `k` encoding symbols of a block recover it. Their number is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReedSolomon {
-    /// Which of them.
+    /// The code.
     pub code: ReedSolomonCode,
     /// `B`: most source symbols in a block.
     pub max_source_block_length: u16,
@@ -60,11 +59,11 @@ pub struct ReedSolomon {
     pub max_encoding_symbols: u16,
 }
 
-/// Most blocks of an object: block numbers have 24 bits beside RFC 5510's 8 for symbols, and 32 in
+/// Most blocks of an object. Block numbers have 24 bits beside RFC 5510's 8 for symbols, and 32 in
 /// FEC Encoding ID 129 (RFC 5445, section 5.2.1), of which 24 are used.
 pub const MAX_BLOCKS: u32 = 1 << 24;
 
-/// RFC 5510, section 8.
+/// The format of RFC 5510, section 8.
 pub(crate) const RFC_5510_FORMAT: Format =
     Format { encoding_id: EncodingId::RFC_5510, instance_ids: None, information_size: 0 };
 /// The instances of [`ReedSolomonCode::instance_id`].
@@ -138,7 +137,7 @@ impl Code for ReedSolomon {
         if actual > limit {
             return Err(OtiError::EncodingSymbols { actual, limit });
         }
-        // Also if the object is too short for such a block: the field may have 8 bits.
+        // Checked even if the object is too short for such a block: the field may have 8 bits.
         if self.max_source_block_length > self.max_encoding_symbols {
             return Err(OtiError::BlockLength {
                 actual: self.max_source_block_length.into(),
@@ -177,23 +176,23 @@ impl Code for ReedSolomon {
     }
 }
 
-/// Which Reed-Solomon code, and under which name it travels.
+/// A Reed-Solomon code, and its ids in protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReedSolomonCode {
     /// RFC 5510 over GF(2^8), FEC Encoding ID 5.
     Rfc5510,
     /// The same symbols under FEC Encoding ID 129, FEC Instance ID 0 (section 7).
     SmallBlock,
-    /// Cauchy matrices over GF(2^8), FEC Encoding ID 129, FEC Instance ID 1: Fontana's own.
+    /// Cauchy matrices over GF(2^8), FEC Encoding ID 129, FEC Instance ID 1: a code of Fontana.
     Cauchy,
-    /// Cauchy matrices over GF(2^16), FEC Encoding ID 129, FEC Instance ID 2: Fontana's own.
-    /// Symbols have an even number of bytes; `l` lost symbols cost `k l` multiplications for each
+    /// Cauchy matrices over GF(2^16), FEC Encoding ID 129, FEC Instance ID 2: a code of Fontana.
+    /// Symbols have an even number of bytes. `l` lost symbols cost `k l` multiplications for each
     /// position, so above about `l = 1000` other codes are better.
     Cauchy16,
 }
 
-/// Most encoding symbols of a block over GF(256): RFC 5510 has 255, and the Cauchy code keeps to
-/// it.
+/// Most encoding symbols of a block over GF(256): 255 in RFC 5510. The Cauchy code has the same
+/// limit.
 const MAX_ENCODING_SYMBOLS: u32 = 255;
 
 /// Elements of the field that are not 0.
@@ -204,12 +203,12 @@ impl ReedSolomonCode {
     pub const fn max_encoding_symbols(self) -> u16 {
         match self {
             Self::Rfc5510 | Self::SmallBlock | Self::Cauchy => MAX_ENCODING_SYMBOLS as u16,
-            // The field has one point more, which the 16 bits of `max_n` cannot say.
+            // The field has one point more, which the 16 bits of `max_n` cannot express.
             Self::Cauchy16 => u16::MAX,
         }
     }
 
-    /// What the number of bytes of a symbol is a multiple of.
+    /// The number of bytes of a symbol is a multiple of this.
     pub const fn symbol_alignment(self) -> u8 {
         match self {
             Self::Rfc5510 | Self::SmallBlock | Self::Cauchy => 1,
@@ -273,10 +272,10 @@ impl ReedSolomonCode {
         }
     }
 
-    /// The matrix that makes the encoding symbols `targets` of what is at hand, column by column:
-    /// in column `j` are the factors of source symbol `j`, or, if that is `lost[i]`, of repair
-    /// symbol `repair[i]`. No target is at hand, and all ESIs are below [`MAX_ENCODING_SYMBOLS`].
-    /// For the codes over GF(256); the one over GF(2^16) has no such matrix.
+    /// The matrix that computes the encoding symbols `targets` from the available ones, column by
+    /// column. Column `j` has the factors of source symbol `j`, or, if that is `lost[i]`, of repair
+    /// symbol `repair[i]`. No target is available, and all ESIs are below [`MAX_ENCODING_SYMBOLS`].
+    /// For the codes over GF(256); the one over GF(2^16) stores no such matrix.
     fn interpolation(
         self,
         source_symbols: u32,
@@ -289,7 +288,7 @@ impl ReedSolomonCode {
         let (lost_points, repair_points) = (points(lost), points(repair));
         let log_weight = |esi: u32| {
             let point = self.point(esi);
-            // A symbol is no factor of its own product: the logarithm of 0 counts as 0.
+            // A symbol is not a factor of its own product: the logarithm of 0 counts as 0.
             let product = |points: &[u8]| points.iter().map(|&z| log(point ^ z)).sum::<u32>();
             let weight = self.source_weight(source_symbols, esi);
             let quotient = ORDER * lost.len() as u32 - product(&lost_points);
@@ -313,12 +312,12 @@ impl ReedSolomonCode {
     }
 }
 
-/// 0, then the powers of `alpha`: Rizzo's order.
+/// 0, then the powers of `alpha`: the order of Rizzo's codec.
 const fn rfc5510_point(esi: u32) -> u8 {
     if esi == 0 { 0 } else { alpha_power(esi as usize - 1) }
 }
 
-/// For each number of source symbols, for each encoding symbol: the logarithm of the product of its
+/// For each number of source symbols and each encoding symbol, the logarithm of the product of its
 /// distances to the (other) source symbols.
 static RFC5510_WEIGHTS: [[u8; 256]; 256] = {
     let mut weights = [[0; 256]; 256];
@@ -351,8 +350,8 @@ mod tests {
         }
     }
 
-    /// The generator of RFC 5510 by elimination: `V(k,k)^-1 V(k,n)`, on the points
-    /// that are in use.
+    /// The generator of RFC 5510 by elimination: `V(k,k)^-1 V(k,n)`, on the points of deployed
+    /// codecs.
     #[test]
     fn the_code_of_rfc_5510_is_that_of_a_vandermonde_matrix() {
         let power = |z: u8, i: u32| (0..i).fold(1, |product, _| mul(product, z));

@@ -1,5 +1,5 @@
-//! What several codes share: sparse and dense equations, lists of rows, dense linear codes on
-//! bytes, and the generator behind our own codes.
+//! Parts that several codes share: sparse and dense equations, lists of rows, dense linear codes on
+//! bytes, and the random generator of Fontana's own codes.
 
 pub(crate) mod csr;
 pub(crate) mod equations;

@@ -1,11 +1,12 @@
 //! Tornado codes (Byers, Luby, Mitzenmacher, "A Digital Fountain Approach to Asynchronous Reliable
-//! Multicast", section V): systematic, every symbol a sum of a few others, recovered one from
-//! another by *peeling*. About 1.05 `k` symbols recover a block of `k`.
+//! Multicast", section V): systematic codes in which every check symbol is a sum of a few other
+//! symbols. Decoding recovers one symbol from another by *peeling*. About 1.05 `k` symbols recover
+//! a block of `k`.
 //!
-//! [`TornadoCode::Z`] of 16 000 symbols is the paper's Tornado Z, edge counts and all; the rule
-//! that scales it to other lengths and stretch factors is that of `Graph`.
+//! [`TornadoCode::Z`] of 16 000 symbols is the paper's Tornado Z with the same edge counts. `Graph`
+//! has the rule that scales it to other lengths and stretch factors.
 //!
-//! To count how many symbols it takes, no bytes are needed:
+//! Counting how many symbols a block takes needs no bytes:
 //!
 //! ```
 //! use fontana_fec::{Esi, codes::tornado::TornadoCode, study::tornado::{Peeler, Peeling}};
@@ -64,10 +65,10 @@ pub struct Tornado {
 /// Longest block: four times the paper's longest, and a graph of 13 million edges at stretch 10.
 pub const MAX_SOURCE_SYMBOLS: u32 = 64_000;
 /// Most blocks of an object. Block numbers have 32 bits (RFC 5445, section 4), but a receiver keeps
-/// something of every block: with long blocks so many make 4 TB.
+/// some state for every block. With long blocks this limit allows 4 TB.
 pub const MAX_BLOCKS: u32 = 1 << 16;
 
-/// Stretch factor in 8 bits and seed in 64: Fontana's own.
+/// Stretch factor in 8 bits and seed in 64: a format of Fontana.
 pub(crate) const FORMAT: Format = Format {
     encoding_id: EncodingId::EXPANDABLE,
     instance_ids: Some(&[INSTANCE_ID]),
@@ -141,8 +142,8 @@ impl Code for Tornado {
     }
 }
 
-/// Which Tornado code: the stretch factor and the seed of the random graphs. Two ends that hold the
-/// same one, and agree on `k`, have the same graph.
+/// A Tornado code: the stretch factor and the seed of the random graphs. Two ends with the same
+/// code and `k` have the same graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TornadoCode {
     stretch_factor: u8,
@@ -150,14 +151,14 @@ pub struct TornadoCode {
 }
 
 impl TornadoCode {
-    /// The paper's: twice as many encoding symbols as source symbols.
+    /// The paper's Tornado Z: twice as many encoding symbols as source symbols.
     pub const Z: Self = Self { stretch_factor: 2, seed: 0 };
 
     /// The code with `stretch_factor` times as many encoding symbols as source symbols.
     ///
     /// # Errors
-    /// [`StretchError`] if that is not 2 to 10. Beyond, the checks of a block are so many that
-    /// decoding costs more than with a code without a stretch factor.
+    /// [`StretchError`] if that is not 2 to 10. Beyond 10, a block has so many checks that decoding
+    /// costs more than with a code without a stretch factor.
     pub const fn new(stretch_factor: u8, seed: u64) -> Result<Self, StretchError> {
         match stretch_factor {
             2..=10 => Ok(Self { stretch_factor, seed }),
@@ -170,13 +171,13 @@ impl TornadoCode {
         self.stretch_factor
     }
 
-    /// What the graphs are drawn from.
+    /// Seed of the graphs.
     pub const fn seed(self) -> u64 {
         self.seed
     }
 
-    /// The graph of blocks of `source_symbols`. It is large and takes a while to draw: all who use
-    /// the same one at the same time share it.
+    /// The graph of blocks of `source_symbols`. It is large and slow to draw, so concurrent users
+    /// of the same graph share it.
     ///
     /// # Errors
     /// [`BlockLengthError`] if that is not 1 to 64 000.
@@ -185,17 +186,17 @@ impl TornadoCode {
         Ok(self.shared_graph(source_symbols))
     }
 
-    /// `source_symbols` is within the code's limits.
+    /// `source_symbols` must be within the code's limits.
     fn shared_graph(self, source_symbols: u32) -> Arc<Graph> {
         type InUse = BTreeMap<(TornadoCode, u32), Weak<Graph>>;
-        // As many entries as there are graphs in somebody's hands, and one more.
+        // One entry for each graph in use, and one more.
         static IN_USE: Mutex<InUse> = Mutex::new(BTreeMap::new());
         let in_use = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (self, source_symbols);
         if let Some(graph) = in_use().get(&key).and_then(Weak::upgrade) {
             return graph;
         }
-        // Drawn outside the lock: who asks for another graph need not wait.
+        // Drawn outside the lock, so that a thread that needs another graph does not wait.
         let drawn = Arc::new(Graph::new(self, source_symbols));
         let mut in_use = in_use();
         if let Some(graph) = in_use.get(&key).and_then(Weak::upgrade) {
@@ -210,7 +211,7 @@ impl TornadoCode {
     fn decoder_memory(self, source_symbols: u32) -> u64 {
         /// An edge of the graph: from both ends, and once more while it is drawn.
         const EDGE: u64 = 16;
-        /// What is noted of an encoding symbol.
+        /// State of an encoding symbol.
         const SYMBOL: u64 = 32;
         let n = u64::from(source_symbols) * u64::from(self.stretch_factor);
         EDGE * self.work(source_symbols).0 + SYMBOL * n
@@ -218,8 +219,8 @@ impl TornadoCode {
 
     /// A bound of the work to decode a block: each edge is used once.
     fn work(self, source_symbols: u32) -> Work {
-        /// Edges of G1 and G2 for each source symbol, and of the second graph for each of those and
-        /// of the stretch factor: more than there are.
+        /// Upper bounds: edges of G1 and G2 for each source symbol; edges of the second graph for
+        /// each source symbol and unit of the stretch factor.
         const EDGES: (u64, u64) = (8, 6);
         let (k, c) = (u64::from(source_symbols), u64::from(self.stretch_factor));
         Work(k * (EDGES.0 + c + EDGES.1 * c) + 1_000)

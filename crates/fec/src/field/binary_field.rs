@@ -1,5 +1,6 @@
-//! The fields GF(2^w), w from 2 to 16, by tables of logarithms: for planning. Polynomials over
-//! GF(2) modulo the primitive polynomial that RFC 5510 lists for w, so that `alpha` is 2.
+//! The fields GF(2^w), w from 2 to 16, by tables of logarithms, for planning. Elements are
+//! polynomials over GF(2) modulo the primitive polynomial that RFC 5510 lists for w, so `alpha` is
+//! 2.
 
 /// Primitive polynomials for w = 2 ... 16, bit i for x^i (RFC 5510).
 const POLYNOMIALS: [u32; 15] = [
@@ -10,14 +11,14 @@ const POLYNOMIALS: [u32; 15] = [
 /// Tables of one field: 256 KB for w = 16.
 pub struct BinaryField {
     bits: u32,
-    /// Logarithms; 0 for 0, which has none.
+    /// Logarithms; 0 for 0, which has no logarithm.
     log: Vec<u16>,
-    /// Powers of `alpha`, twice over so that a sum of two logarithms needs no reduction.
+    /// Powers of `alpha`, stored twice so that a sum of two logarithms needs no reduction.
     exp: Vec<u16>,
 }
 
 impl BinaryField {
-    /// `None` for `bits` that are not 2 to 16.
+    /// The field of 2^`bits` elements; `None` unless `bits` is 2 to 16.
     pub fn new(bits: u32) -> Option<Self> {
         let polynomial = *POLYNOMIALS.get(bits.checked_sub(2)? as usize)?;
         Some(Self::modulo(bits, polynomial))

@@ -1,7 +1,7 @@
-//! The field GF(256) of RFC 6330, section 5.7: polynomials over GF(2) modulo
-//! x^8 + x^4 + x^3 + x^2 + 1, so that `alpha` is 2. Addition is exclusive or.
+//! The field GF(256) of RFC 6330, section 5.7: polynomials over GF(2) modulo x^8 + x^4 + x^3 + x^2
+//! + 1, so `alpha` is 2. Addition is exclusive or.
 //!
-//! One octet at a time, for planning. Symbols are multiplied by the kernels.
+//! These functions take one octet at a time, for planning. The kernels multiply symbols.
 
 /// The reduction polynomial without its leading term.
 pub(crate) const REDUCTION: u8 = 0x1D;
@@ -11,7 +11,7 @@ pub(crate) const fn double(a: u8) -> u8 {
     (a << 1) ^ if a & 0x80 != 0 { REDUCTION } else { 0 }
 }
 
-/// Powers of `alpha`, twice over so that a sum of two logarithms needs no reduction: `OCT_EXP` of
+/// Powers of `alpha`, stored twice so that a sum of two logarithms needs no reduction: `OCT_EXP` of
 /// RFC 6330, section 5.7.3.
 const EXP: [u8; 510] = {
     let mut exp = [0; 510];
@@ -24,7 +24,7 @@ const EXP: [u8; 510] = {
     exp
 };
 
-/// Logarithms to the base `alpha`; that of 0 does not exist, and is never used.
+/// Logarithms to the base `alpha`; 0 has none, and its entry is never used.
 const LOG: [u8; 256] = {
     let mut log = [0; 256];
     let mut i = 0;
@@ -48,7 +48,7 @@ pub(crate) const fn inverse(a: u8) -> u8 {
     EXP[255 - LOG[a as usize] as usize]
 }
 
-/// The logarithm of `a` to the base `alpha`; 0 for 0, which has none.
+/// The logarithm of `a` to the base `alpha`; 0 for 0, which has no logarithm.
 pub(crate) const fn log(a: u8) -> u32 {
     LOG[a as usize] as u32
 }

@@ -1,5 +1,5 @@
 //! The field GF(2^16): polynomials over GF(2) modulo x^16 + x^12 + x^3 + x + 1, which RFC 5510
-//! lists, so that `alpha` is 2. Elements are written with their upper octet first.
+//! lists, so `alpha` is 2. Elements are stored with their upper octet first.
 
 use crate::field::binary_field::BinaryField;
 use std::sync::OnceLock;
@@ -7,22 +7,22 @@ use std::sync::OnceLock;
 /// Elements that are not 0.
 pub(crate) const ORDER: u32 = 65_535;
 
-/// How many elements there are.
+/// The number of elements.
 const SIZE: usize = 1 << 16;
 
 /// Steps of [`Field::log_products`]: two transforms of all elements.
 pub(crate) const LOG_PRODUCTS_WORK: u64 = 2 * 16 * SIZE as u64;
 
-/// Tables, half a megabyte: see [`field`].
+/// Tables of the field, half a megabyte: see [`field`].
 pub(crate) struct Field {
     field: BinaryField,
-    /// The bit matrices of each upper and each lower octet: those of a constant are sums of both.
+    /// The bit matrices of each upper and each lower octet. Those of a constant are sums of both.
     matrices: [Vec<[u64; 4]>; 2],
-    /// The transform of the logarithms, once somebody asks for it.
+    /// The transform of the logarithms, made at the first use.
     transformed_logs: OnceLock<Vec<u32>>,
 }
 
-/// The field; its tables are made when first asked for.
+/// The field. Its tables are made at the first call.
 pub(crate) fn field() -> &'static Field {
     static FIELD: OnceLock<Field> = OnceLock::new();
     FIELD.get_or_init(Field::new)
@@ -36,7 +36,7 @@ impl Field {
         Self { field, matrices, transformed_logs: OnceLock::new() }
     }
 
-    /// The logarithm of `a` to the base `alpha`; 0 for 0, which has none.
+    /// The logarithm of `a` to the base `alpha`; 0 for 0, which has no logarithm.
     pub(crate) fn log(&self, a: u16) -> u32 {
         self.field.log(a)
     }
@@ -46,21 +46,22 @@ impl Field {
         self.field.alpha_power(exponent)
     }
 
-    /// The bit matrices of multiplication by `constant`: of the upper octet to the upper one, of
-    /// the lower to the upper, of the upper to the lower, and of the lower to the lower, each in
-    /// the form of the kernels: byte `7 - i` selects the input bits whose sum is output bit `i`.
+    /// The bit matrices of multiplication by `constant`: from the upper octet to the upper one,
+    /// from the lower to the upper, from the upper to the lower, and from the lower to the lower.
+    /// Each has the form of the kernels: byte `7 - i` selects the input bits whose sum is output
+    /// bit `i`.
     pub(crate) fn matrices(&self, constant: u16) -> [u64; 4] {
         let [upper, lower] = constant.to_be_bytes();
         let (upper, lower) = (self.matrices[0][upper as usize], self.matrices[1][lower as usize]);
         std::array::from_fn(|i| upper[i] ^ lower[i])
     }
 
-    /// For every element `p` the logarithm of the product of `p - q` over all `q` of `factors` but
+    /// For every element `p`, the logarithm of the product of `p - q` over all `q` of `factors` but
     /// `p`, divided by the same product over `divisors`.
     ///
-    /// A sum of logarithms of `p ^ q` over `q` is a convolution over exclusive or, which Walsh and
-    /// Hadamard's transform makes a product. Modulo 65 535 the transform is its own inverse,
-    /// because 65 536 is 1.
+    /// A sum of logarithms of `p ^ q` over `q` is a convolution over exclusive or, which the
+    /// Walsh-Hadamard transform turns into a product. Modulo 65 535 the transform is its own
+    /// inverse, because 65 536 is 1.
     pub(crate) fn log_products(&self, factors: &[u32], divisors: &[u32]) -> Vec<u32> {
         let mut sums = vec![0; SIZE];
         for (points, count) in [(factors, 1), (divisors, ORDER - 1)] {
@@ -84,7 +85,7 @@ impl Field {
     }
 }
 
-/// Column by column, by the definition.
+/// Computes the matrices column by column, by the definition.
 fn matrices(field: &BinaryField, constant: u16) -> [u64; 4] {
     let mut matrices = [0; 4];
     let mut product = constant;
@@ -99,7 +100,7 @@ fn matrices(field: &BinaryField, constant: u16) -> [u64; 4] {
     matrices
 }
 
-/// Walsh and Hadamard's transform modulo [`ORDER`], of [`SIZE`] numbers below it.
+/// The Walsh-Hadamard transform modulo [`ORDER`], of [`SIZE`] numbers below it.
 fn transform(values: &mut [u32]) {
     let reduced = |value: u32| if value >= ORDER { value - ORDER } else { value };
     let mut half = 1;

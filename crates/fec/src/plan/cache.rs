@@ -1,21 +1,21 @@
-//! What blocks of one length share.
+//! A cache of what blocks of one length share.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What blocks of equal length share, plans of full blocks above all, which encoders need: the
-/// blocks of an object have at most two lengths, and the work of planning is that of some hundred
-/// symbols at least.
+/// A cache of what blocks of equal length share, mainly plans of full blocks for encoders. The
+/// blocks of an object have at most two lengths, and planning costs as much as some hundred symbols
+/// at least.
 ///
-/// Holds a limited number of entries and forgets the one that was used least recently. Threads that
-/// ask for the same one at once wait for one of them to make it.
+/// The number of entries is limited; the one used least recently is evicted. Threads that request
+/// the same missing entry wait for one of them to make it.
 pub struct PlanCache {
     limit: usize,
     cached: Mutex<Cached>,
 }
 
-/// Names what is shared.
+/// The key of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     /// The code's name.
@@ -38,13 +38,13 @@ struct Entry {
 
 impl PlanCache {
     /// An empty cache for `limit` different block lengths, at least one. A plan takes about 80
-    /// bytes per source symbol, with Tornado codes 100 for each unit of the stretch factor: 4.5 MB
-    /// for the longest blocks of RaptorQ, and as it is used a megabyte more.
+    /// bytes per source symbol; with Tornado codes 100 for each unit of the stretch factor. For the
+    /// longest blocks of RaptorQ this is 4.5 MB, and a megabyte more after use.
     pub fn new(limit: usize) -> Self {
         Self { limit: limit.max(1), cached: Mutex::default() }
     }
 
-    /// What `key` names, made if it is not there: outside the lock.
+    /// The entry of `key`, made outside the lock if it does not exist.
     pub(crate) fn shared<T: Send + Sync + 'static>(
         &self,
         key: Key,
@@ -56,7 +56,7 @@ impl PlanCache {
         }
     }
 
-    /// Where what `key` names is, or will be.
+    /// The slot of `key`, which may be empty.
     fn slot<T: Send + Sync + 'static>(&self, key: Key) -> Arc<dyn Any + Send + Sync> {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         cached.clock += 1;

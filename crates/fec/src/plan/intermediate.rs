@@ -1,4 +1,4 @@
-//! Intermediate symbols, and what is made of them.
+//! Intermediate symbols, and the encoding symbols made of them.
 
 use super::{Plan, Rows};
 use crate::bytes::kernel::InstructionSet;
@@ -6,8 +6,8 @@ use crate::bytes::stripes::{Scratch, Stripes};
 use crate::ids::Esi;
 use std::sync::Arc;
 
-/// The intermediate symbols of a block, or some columns of them: every encoding symbol can be made
-/// of them, whether it was received, lost or never sent before.
+/// The intermediate symbols of a block, or some columns of them. Every encoding symbol can be made
+/// of them.
 pub struct Intermediate {
     pub(super) plan: Arc<Plan>,
     pub(super) instructions: InstructionSet,
@@ -17,7 +17,7 @@ pub struct Intermediate {
 }
 
 impl Intermediate {
-    /// The plan that they were computed by.
+    /// The plan that computed them.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
@@ -36,8 +36,8 @@ impl Intermediate {
         self.write_symbols(&[esi], out);
     }
 
-    /// Writes many encoding symbols, one after the other, into `out`. Faster than one by one where
-    /// the block is larger than the processor's caches.
+    /// Writes many encoding symbols, one after another, into `out`. Faster than one call per symbol
+    /// if the block is larger than the processor's caches.
     ///
     /// # Panics
     /// If `out` is not `esis.len() * width` bytes long.
@@ -48,7 +48,7 @@ impl Intermediate {
         self.plan.program.write_symbols(&self.plan.ids, rows, esis, out);
     }
 
-    /// The memory, for the next block.
+    /// Returns the memory, for the next block.
     pub fn into_scratch(self) -> Scratch {
         self.symbols.into_scratch()
     }

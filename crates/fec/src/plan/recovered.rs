@@ -1,4 +1,4 @@
-//! The symbols that were lost, and nothing else.
+//! The recovered symbols of a block.
 
 use super::{Plan, Rows};
 use crate::bytes::kernel::InstructionSet;
@@ -16,7 +16,7 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// The plan that they were computed by.
+    /// The plan that computed them.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
@@ -26,11 +26,11 @@ impl Recovered {
         self.width
     }
 
-    /// Writes some of the lost symbols, by their indices in [`Plan::lost`], one after the other
-    /// into `out`.
+    /// Writes some of the lost symbols, by their indices in [`Plan::lost`], one after another into
+    /// `out`.
     ///
     /// # Panics
-    /// If not so many were lost, or `out` is not `lost.len() * width` bytes long.
+    /// If fewer were lost, or `out` is not `lost.len() * width` bytes long.
     pub fn write_symbols(&self, lost: Range<usize>, out: &mut [u8]) {
         let (instructions, width) = (self.instructions, self.width);
         assert!(lost.end <= self.plan.lost().len(), "{lost:?} of {}", self.plan.lost().len());
@@ -39,7 +39,7 @@ impl Recovered {
         self.plan.program.write_lost(&self.plan.ids, rows, lost, out);
     }
 
-    /// The memory, for the next block.
+    /// Returns the memory, for the next block.
     pub fn into_scratch(self) -> Scratch {
         self.symbols.into_scratch()
     }

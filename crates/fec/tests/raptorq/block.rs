@@ -1,4 +1,4 @@
-//! A source block and what tests do with it.
+//! A source block, and helpers to encode and decode it.
 
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Intermediate, Plan, Progress, Scratch, Work};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(crate) const RAPTORQ: FecScheme =
     FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
 
-/// SplitMix64: the tests' own numbers, the same on every run.
+/// SplitMix64: random numbers of the tests, the same on every run.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -87,7 +87,7 @@ pub(crate) fn symbol(encoder: &Intermediate, esi: Esi) -> Vec<u8> {
     out
 }
 
-/// The plan that symbols `esis` of a block of `k` give, with the default budget.
+/// The result of decoding a block of `k` from symbols `esis`, with the default budget.
 pub(crate) fn solve(k: u32, esis: impl IntoIterator<Item = Esi>) -> Progress {
     let mut decoder = RAPTORQ.decoder(k).unwrap();
     for esi in esis {

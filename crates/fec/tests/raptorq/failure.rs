@@ -1,11 +1,11 @@
 //! How often random symbols fail to determine a block. The design promises at most 1 in 100 with as
-//! many symbols as the block has, and a hundred times less with each one more.
+//! many symbols as the block has, and a hundred times fewer with each additional one.
 
 use crate::block::{RAPTORQ, Random};
 use fontana_fec::{Esi, Progress, Work};
 
-/// Failures in `trials` of decoding a block of `k` from `k + extra` random symbols. The symbols are
-/// repair symbols only: that is the hardest mix.
+/// Failures in `trials` of decoding a block of `k` from `k + extra` random repair symbols. Repair
+/// symbols alone are the hardest mix.
 fn failures(k: u32, extra: u32, trials: u32) -> u32 {
     let mut random = Random(u64::from(k) << 32 | u64::from(extra));
     let mut failures = 0;
@@ -25,7 +25,7 @@ fn failures(k: u32, extra: u32, trials: u32) -> u32 {
     failures
 }
 
-/// The bounds are what a true rate of 1e-2, 1e-4 and 1e-6 exceeds in one of 10^5 runs or fewer.
+/// A true rate of 1e-2, 1e-4 and 1e-6 exceeds the bounds in one of 10^5 runs or fewer.
 #[test]
 fn each_symbol_beyond_k_makes_failures_a_hundred_times_rarer() {
     for k in [10, 26, 60] {

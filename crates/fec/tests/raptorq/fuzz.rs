@@ -7,8 +7,8 @@ use fontana_fec::{Esi, Novelty, Progress};
 /// Longest block tried: the reference is cubic.
 const MAX_SOURCE_SYMBOLS: u32 = 24;
 
-/// Decodes whatever `(k, ids)` describe and compares with the reference; ids are small, anywhere in
-/// the 24-bit range or beyond it.
+/// Decodes the block that `(k, ids)` describe and compares with the reference. Ids are small,
+/// anywhere in the 24-bit range, or beyond it.
 fn decode(k: u8, ids: &[u32]) {
     let k = u32::from(k) % MAX_SOURCE_SYMBOLS + 1;
     let mut decoder = RAPTORQ.decoder(k).unwrap();
@@ -24,7 +24,7 @@ fn decode(k: u8, ids: &[u32]) {
                 assert!(!kept.contains(&id), "{id} is not fresh");
                 kept.push(id);
             }
-            // There are never so many that the decoder keeps no more.
+            // There are never so many that the decoder stops storing them.
             Ok(Novelty::Duplicate) => assert!(kept.contains(&id), "{id} is no duplicate"),
             Err(_) => assert!(id >= 1 << 24, "{id} exists"),
         }
@@ -59,7 +59,8 @@ fn decoder() {
         .for_each(|(k, ids)| decode(*k, ids));
 }
 
-/// As the harness, with about as many symbols as it takes, so that success and failure both occur.
+/// Like the harness, with about as many symbols as a block needs, so that success and failure both
+/// occur.
 #[test]
 fn decoder_at_the_edge() {
     let mut random = crate::block::Random(7);

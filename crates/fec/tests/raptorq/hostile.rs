@@ -1,4 +1,4 @@
-//! What an adversary may push.
+//! Symbols that an attacker may push.
 
 use crate::block::{Block, RAPTORQ, Random, execute, solve, symbol};
 use fontana_fec::{Esi, EsiError, IdDecoder, Novelty, Progress, Work};
@@ -111,7 +111,7 @@ fn a_budget_that_is_too_small_can_be_raised() {
         match decoder.solve(Work(budget)) {
             Progress::OutOfBudget => attempts += 1,
             Progress::Solved(plan) => {
-                // The default leaves room.
+                // The default budget has a margin.
                 assert!(attempts > 10 && budget < enough / 2, "{budget} of {enough}");
                 assert_eq!(plan.lost().len(), k as usize);
                 return;
@@ -122,7 +122,8 @@ fn a_budget_that_is_too_small_can_be_raised() {
     panic!("no budget was enough");
 }
 
-/// A set that is known to be dependent stays unsolved, says so, and is completed by fresh symbols.
+/// A set that is known to be dependent stays unsolved, is reported so, and is completed by fresh
+/// symbols.
 #[test]
 fn dependent_symbols_are_recognised_and_completed() {
     let k = 10;

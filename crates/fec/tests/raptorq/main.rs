@@ -1,5 +1,5 @@
-//! RaptorQ from outside: what the RFC says, what the other implementation does, what an adversary
-//! may try, and how often decoding fails.
+//! RaptorQ through the public interface: the RFC, comparison with another implementation, attacks,
+//! and the rate of decoding failures.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

@@ -1,4 +1,5 @@
-//! Equal to the crate `raptorq`, an implementation of RFC 6330 by others, in both directions.
+//! Equality with the crate `raptorq`, an independent implementation of RFC 6330, in both
+//! directions.
 
 use crate::block::{Block, RAPTORQ, Random, execute, solve_at_last, symbol};
 use fontana_fec::Esi;
@@ -12,8 +13,8 @@ fn config(block: &Block) -> ObjectTransmissionInformation {
     ObjectTransmissionInformation::new(block.bytes.len() as u64, block.width as u16, 1, 1, 1)
 }
 
-/// ESIs of a block of `k` of which a share of the source symbols is lost, and repair symbols from
-/// all over the range take their place: `k + extra` in all.
+/// ESIs of a block of `k` of which a share of the source symbols is lost and replaced by repair
+/// symbols from all over the range: `k + extra` in all.
 fn reception(k: u32, loss: f64, extra: u32, seed: u64) -> Vec<Esi> {
     let mut random = Random(seed);
     let lost = |random: &mut Random| f64::from(random.below(1 << 20)) < loss * f64::from(1 << 20);
@@ -31,7 +32,7 @@ fn reception(k: u32, loss: f64, extra: u32, seed: u64) -> Vec<Esi> {
     esis
 }
 
-/// Any block that a test has time for, with a loss from none to all.
+/// Blocks that are short enough for a test, with a loss from none to all.
 fn cases() -> impl Strategy<Value = (u32, usize, f64, u32, u64)> {
     let k = prop_oneof![1..30_u32, 1..300_u32, 1..1500_u32];
     let width = prop_oneof![1..70_usize, 1..700_usize];

@@ -1,11 +1,11 @@
-//! Recovering what was lost, by whatever way the decoder chooses.
+//! Recovery of lost symbols, by whichever plan the decoder chooses.
 
 use crate::block::{Block, RAPTORQ, Random, symbol};
 use fontana_fec::{Esi, PlanCache, Progress, Scratch};
 use std::convert::Infallible;
 
 /// Pushes all of a block but `lost` random source symbols, and random repair symbols until it is
-/// solved; then recovers what is lost.
+/// solved; then recovers the lost ones.
 fn lose_and_recover(plans: &PlanCache, block: &Block, lost: u32, random: &mut Random) {
     let (k, width) = (block.k, block.width);
     let encoder = block.encoder();
@@ -37,7 +37,7 @@ fn lose_and_recover(plans: &PlanCache, block: &Block, lost: u32, random: &mut Ra
     };
     let Ok(recovered) = plan.recover(width, load, Scratch::default());
     assert_eq!(read, plan.inputs());
-    assert!(read.is_sorted(), "one walk through what is at hand");
+    assert!(read.is_sorted(), "inputs are read in order");
     let mut out = vec![0; lost as usize * width];
     recovered.write_symbols(0..lost as usize, &mut out);
     for (&esi, out) in plan.lost().iter().zip(out.chunks(width)) {
@@ -48,7 +48,7 @@ fn lose_and_recover(plans: &PlanCache, block: &Block, lost: u32, random: &mut Ra
 #[test]
 fn any_number_of_losses_is_recovered() {
     let (mut random, plans) = (Random(11), PlanCache::new(8));
-    // The limits of the direct way, of any instruction set, are among these.
+    // These include the limits of the direct plan, for all instruction sets.
     for (k, losses) in [
         (1, &[0, 1][..]),
         (10, &[1, 3, 10]),

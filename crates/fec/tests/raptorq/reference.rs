@@ -1,9 +1,9 @@
-//! RFC 6330 done slowly: the matrix written out octet by octet as section 5.3.3 says it, and its
-//! rank by Gaussian elimination. Shares no code and no table with the crate.
+//! A slow reference of RFC 6330: the matrix octet by octet as in section 5.3.3, and its rank by
+//! Gaussian elimination. Shares no code and no table with the crate.
 
 use std::sync::LazyLock;
 
-/// A row of RFC 6330, table 2, with what follows from it.
+/// A row of RFC 6330, table 2, and the numbers that follow from it.
 #[derive(Clone, Copy)]
 struct Sizes {
     k_prime: u32,

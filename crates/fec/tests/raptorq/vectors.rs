@@ -1,4 +1,4 @@
-//! Equal to the vectors in `tests/data/vectors_raptorq.txt`, byte by byte.
+//! Equality with the vectors in `tests/data/vectors_raptorq.txt`, byte by byte.
 
 use crate::block::{Block, execute, solve_at_last, symbol};
 use fontana_fec::codes::raptorq::RaptorQ;
@@ -11,7 +11,7 @@ fn unhex(text: &str) -> Vec<u8> {
     text.as_bytes().as_chunks().0.iter().map(|&[a, b]| digit(a) << 4 | digit(b)).collect()
 }
 
-/// Lines of the vectors as words, comments left out.
+/// Lines of the vectors as words, without comments.
 fn lines() -> impl Iterator<Item = Vec<&'static str>> {
     VECTORS
         .lines()
@@ -41,7 +41,7 @@ fn blocks_encode_to_the_published_symbols() {
     assert_eq!(checked, 81);
 }
 
-/// The source symbols of block `sbn`, as the layout cuts them out of the object.
+/// The source symbols of block `sbn` of the object, by the layout.
 fn cut(layout: &ObjectLayout, sbn: Sbn, object: &[u8]) -> Block {
     let width = usize::from(layout.oti().symbol_size);
     let k = layout.source_symbols(sbn).unwrap();
@@ -107,8 +107,8 @@ fn published_repair_symbols_alone_decode_to_the_block() {
 }
 
 /// The systematic indices are chosen so that a block's own source symbols always determine its
-/// intermediate symbols (RFC 6330, section 5.6). The program relies on it: here it is tried for
-/// each of the 477 sizes.
+/// intermediate symbols (RFC 6330, section 5.6). The program relies on it; this test tries each of
+/// the 477 sizes.
 #[test]
 fn every_size_of_the_table_encodes_systematically() {
     let table = include_str!("../data/rfc6330_systematic.csv");
@@ -116,7 +116,7 @@ fn every_size_of_the_table_encodes_systematically() {
     for line in table.lines().skip(1) {
         let k_prime: u32 = line.split(',').next().unwrap().parse().unwrap();
         let plan = PlanCache::new(1).source_plan(crate::block::RAPTORQ, k_prime).unwrap();
-        // One byte per symbol shows it, at both ends of the table and all over the small sizes.
+        // One byte per symbol suffices, at both ends of the table and for all small sizes.
         if k_prime <= 600 || k_prime == 56_403 {
             let block = Block::random(k_prime, 1, k_prime.into());
             let encoder = execute(&plan, 1, |esi, out| out.copy_from_slice(block.symbol(esi)));

@@ -1,4 +1,5 @@
-//! The Cauchy code over GF(2^16): by its definition, against elimination, and at both ends.
+//! The Cauchy code over GF(2^16): by its definition, against elimination, and at both ends of its
+//! limits.
 
 use crate::block::{Block, Random, execute, symbol};
 use crate::with_limits;
@@ -64,7 +65,7 @@ fn solved(k: u32, esis: impl IntoIterator<Item = u32>) -> Arc<Plan> {
     plan
 }
 
-/// Decodes a random block from `esis`, which are `k` different ones at least.
+/// Decodes a random block from `esis`, of which at least `k` are different.
 fn decode(k: u32, width: usize, esis: impl IntoIterator<Item = u32>) {
     let block = Block::random(k, width, k.into());
     let encoder = encoder(&block);
@@ -74,7 +75,7 @@ fn decode(k: u32, width: usize, esis: impl IntoIterator<Item = u32>) {
     let mut sent = sent.chunks(width);
     let decoded = execute(&plan, width, |_, out| out.copy_from_slice(sent.next().unwrap()));
     block.assert_recovered(&decoded);
-    // It serves as an encoder, too.
+    // The decoded block also works as an encoder.
     assert_eq!(symbol(&decoded, Esi(N - 1)), symbol(&encoder, Esi(N - 1)));
 }
 
@@ -86,7 +87,7 @@ fn symbols_are_those_of_a_cauchy_matrix() {
         for esi in [0, k - 1, k, k + 1, 255, 256, 257, 40_000, N - 1] {
             assert_eq!(symbol(&encoder, Esi(esi)), defined(&block, esi), "{esi} of {k}");
         }
-        // More at once than are encoded at a time, in any order, and twice.
+        // More symbols than are encoded at a time, in any order, and one twice.
         let esis: Vec<Esi> = (0..130).map(|i| Esi((i * 40_503 + 5) % N)).chain([Esi(5)]).collect();
         let mut out = vec![0xAA; esis.len() * width];
         encoder.write_symbols(&esis, &mut out);
@@ -146,7 +147,7 @@ fn a_symbol_is_a_whole_number_of_elements() {
     assert!(layout(1280).is_ok() && layout(2).is_ok());
     let refused = OtiError::Alignment { symbol_size: 1281, sub_blocks: 1, alignment: 2 };
     assert_eq!(layout(1281), Err(refused));
-    // The other codes do not mind.
+    // The other codes allow an odd number of bytes.
     let oti = Oti {
         transfer_length: 1000,
         symbol_size: 1281,
@@ -169,7 +170,7 @@ fn columns_can_be_recovered_range_by_range() {
             assert_eq!(symbol(&part, Esi(esi)), symbol(&encoder, Esi(esi))[range.clone()]);
         }
     }
-    // An odd number of bytes is a mistake of the caller, and no more than that.
+    // An odd number of bytes is an error of the caller, which must not panic.
     let odd = execute(&plan, 3, |_, out| out.fill(1));
     assert_eq!(symbol(&odd, Esi(0)).len(), 3);
 }
@@ -216,7 +217,7 @@ fn whatever_bytes_arrive_the_solution_is_that_of_elimination() {
         let limit = if random.below(2) == 0 { k + 20 } else { N };
         let plan =
             solved(k, std::iter::repeat_with(|| random.below(limit)).take(2_000).chain(0..k));
-        // Not a codeword: any bytes, and what they mean is unique.
+        // Random bytes, not a codeword: the solution is unique.
         let received: Vec<Vec<u8>> = plan.inputs().iter().map(|_| random.bytes(2)).collect();
         let mut each = received.iter();
         let decoded = execute(&plan, 2, |_, out| out.copy_from_slice(each.next().unwrap()));
@@ -231,7 +232,7 @@ fn whatever_bytes_arrive_the_solution_is_that_of_elimination() {
     }
 }
 
-/// FNV-1a of symbols whose values other programs may rely on.
+/// FNV-1a of symbols, so that the code does not change.
 #[test]
 fn symbols_stay_what_they_are() {
     let block = Block::new((0..1_000 * 34_u32).map(|i| (i * i + i / 251) as u8).collect(), 34);

@@ -6,7 +6,7 @@ use fontana_fec::codes::dispersal::Dispersal;
 use fontana_fec::{Esi, IdDecoder, Novelty, Progress, Work};
 use std::sync::Arc;
 
-/// Whether the vectors of `esis` determine a group.
+/// True if the vectors of `esis` determine a group.
 fn determine(code: Dispersal, esis: &[u32]) -> bool {
     let equations = esis.iter().map(|&esi| (code.vector(Esi(esi)), Vec::new())).collect();
     solve(equations, code.source_symbols() as usize).is_some()
@@ -38,7 +38,7 @@ fn packets_whose_vectors_are_independent_recover_the_group() {
         let Progress::Solved(plan) = decoder.solve(Work(0)) else { panic!("the rank is full") };
         assert_eq!(plan.inputs().len(), m as usize);
         assert!(plan.inputs().is_sorted());
-        // Of the group's own packets, those are lost that were not heard, or too late to be of use.
+        // The group's own packets are lost if they were not received, or too late to be used.
         let used = |esi: &Esi| plan.inputs().contains(esi);
         assert!(plan.inputs().iter().all(|esi| heard.contains(&esi.0)));
         assert!(plan.lost().iter().copied().eq((0..m).map(Esi).filter(|esi| !used(esi))));

@@ -1,4 +1,4 @@
-//! Any `k` symbols, in any order, however often; and ids that do not exist.
+//! Any `k` symbols, in any order, with duplicates; and ids that do not exist.
 
 use crate::block::{Block, Random, execute, symbol};
 use crate::{CODES, scheme, with_limits};
@@ -11,7 +11,7 @@ fn encoder(code: ReedSolomonCode, block: &Block) -> Intermediate {
     execute(&plan, block.width, |esi, out| out.copy_from_slice(block.symbol(esi)))
 }
 
-/// Decodes a random block from `esis`, which are `k` different ones at least.
+/// Decodes a random block from `esis`, of which at least `k` are different.
 fn decode(code: ReedSolomonCode, k: u32, width: usize, esis: &[u32]) {
     let block = Block::random(k, width, k.into());
     let encoder = encoder(code, &block);
@@ -34,7 +34,7 @@ fn decode(code: ReedSolomonCode, k: u32, width: usize, esis: &[u32]) {
     assert!(plan.lost().iter().map(|esi| esi.0).eq((0..k).filter(|esi| !kept.contains(esi))));
     let decoded = execute(&plan, width, |esi, out| out.copy_from_slice(&symbol(&encoder, esi)));
     block.assert_recovered(&decoded);
-    // It serves as an encoder, too.
+    // The decoded block also works as an encoder.
     for esi in [k, 200, 254] {
         assert_eq!(symbol(&decoded, Esi(esi)), symbol(&encoder, Esi(esi)), "{esi}");
     }
@@ -71,7 +71,7 @@ fn the_ends_of_the_code_can_be_used() {
         decode(code, 1, 5, &[254]);
         decode(code, 254, 5, &(1..255).collect::<Vec<_>>());
         decode(code, 127, 5, &(128..255).collect::<Vec<_>>());
-        // Nothing but source symbols: there is nothing to compute.
+        // Only source symbols: there is nothing to compute.
         decode(code, 255 - 1, 5, &(0..254).collect::<Vec<_>>());
     }
     let scheme = scheme(ReedSolomonCode::Cauchy);
@@ -95,13 +95,13 @@ fn ids_end_where_the_scheme_says() {
             assert_eq!(decoder.push(Esi(esi)), Err(refused));
         }
         assert!(matches!(decoder.solve(Work::UNBOUNDED), Progress::Wanting(9)));
-        // A block that is shorter than the longest one is sent with the same rate.
+        // A block that is shorter than the longest one is sent with the same code rate.
         let cycle =
             [1, 5, 9, 10].map(|k| with_limits(code, 10, 25).block_profile(k).symbols_per_cycle);
         assert_eq!(cycle, [2, 12, 22, 25]);
-        // More symbols than the code has are none.
+        // The code's limit applies.
         assert_eq!(with_limits(code, 10, 300).block_profile(10).encoding_symbols, 255);
-        // More source symbols in a block than there are symbols.
+        // A source block must not have more symbols than there are encoding symbols.
         assert!(with_limits(code, 30, 20).decoder(21).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! Reed-Solomon codes from outside: published vectors, any erasures in any order, and plain
-//! elimination for comparison.
+//! Reed-Solomon codes through the public interface: published vectors, any erasures in any order,
+//! and comparison with plain elimination.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

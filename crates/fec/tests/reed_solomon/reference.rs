@@ -1,5 +1,5 @@
-//! Decoding done slowly: the generator matrix, as the encoder itself gives it for unit vectors, and
-//! Gauss-Jordan elimination on the rows that arrived.
+//! A slow decoder: the generator matrix, which the encoder gives for unit vectors, and Gauss-Jordan
+//! elimination on the rows that arrived.
 
 use crate::block::{Block, Random, execute, symbol};
 use crate::{CODES, scheme};
@@ -25,8 +25,8 @@ pub(crate) fn generator(scheme: FecScheme, k: u32) -> Intermediate {
     execute(&plan, k as usize, |esi, out| out[esi.0 as usize] = 1)
 }
 
-/// The source symbols, one after the other, from equations `(factors, symbol)`; `None` if they do
-/// not determine them.
+/// The source symbols, one after another, from equations `(factors, symbol)`; `None` if the
+/// equations do not determine them.
 pub(crate) fn solve(mut equations: Vec<(Vec<u8>, Vec<u8>)>, k: usize) -> Option<Vec<u8>> {
     for column in 0..k {
         let pivot = (column..equations.len()).find(|&row| equations[row].0[column] != 0)?;
@@ -63,7 +63,7 @@ fn whatever_bytes_arrive_the_solution_is_that_of_elimination() {
         let Progress::Solved(plan) = decoder.solve(scheme.block_profile(k).work) else {
             panic!("k suffice")
         };
-        // Not a codeword: any bytes, and what they mean is unique.
+        // Random bytes, not a codeword: the solution is unique.
         let received: Vec<(Esi, Vec<u8>)> =
             plan.inputs().iter().map(|&esi| (esi, random.bytes(WIDTH))).collect();
         let of = |esi: Esi| &received.iter().find(|(other, _)| *other == esi).unwrap().1;
@@ -74,7 +74,7 @@ fn whatever_bytes_arrive_the_solution_is_that_of_elimination() {
             received.iter().map(|(esi, bytes)| (symbol(&generator, *esi), bytes.clone()));
         let solution = solve(equations.collect(), k as usize).unwrap();
         Block::new(solution, WIDTH).assert_recovered(&decoded);
-        // And it is a block of which these symbols are encoding symbols.
+        // These symbols are encoding symbols of the decoded block.
         received.iter().for_each(|(esi, bytes)| assert_eq!(&symbol(&decoded, *esi), bytes));
     }
 }

@@ -43,7 +43,8 @@ fn repair_symbols_are_those_of_deployed_codecs() {
     assert_eq!(compared, 2 * 29);
 }
 
-/// Of a Cauchy block of 4 with `c_y = y + 1`: by hand from `1 / (x + y)`, and frozen.
+/// A Cauchy block of 4 symbols with `c_y = y + 1`: computed by hand from `1 / (x + y)`, so that the
+/// code does not change.
 #[test]
 fn cauchy_symbols_stay_what_they_are() {
     let code = with_limits(ReedSolomonCode::Cauchy, 4, 8);

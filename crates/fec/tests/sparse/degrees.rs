@@ -1,11 +1,11 @@
-//! The integers behind LT's rows: from the formula, and frozen.
+//! The integers of LT's degree distribution: by the formula, and fixed values.
 
 use crate::graph::digest;
 use fontana_fec::Esi;
 use fontana_fec::codes::lt::{LtCode, Profile};
 use fontana_fec::study::lt::{Degrees, Rows};
 
-/// What `LtCode::fast(10_000, 1)` is, as integers: so that nothing here depends on logarithms.
+/// `LtCode::fast(10_000, 1)` as integers, so that no test depends on logarithms.
 pub(crate) const FAST_10_000: LtCode = LtCode {
     profile: Profile::Fast,
     seed: 1,
@@ -69,7 +69,7 @@ fn any_numbers_make_a_code() {
     }
 }
 
-/// A change here is a change of the code: no older receiver would understand it.
+/// A change of these values changes the code: older receivers could not decode it.
 #[test]
 fn rows_are_frozen() {
     let degrees = Degrees::new(FAST_10_000, 10_000).unwrap();
@@ -85,8 +85,8 @@ fn rows_are_frozen() {
     assert_eq!(rows.row(Esi(u32::MAX - 1)).len(), rows.degree(Esi(u32::MAX - 1)) as usize);
 }
 
-/// Formulas with logarithms may differ in the last digit from one library to the next: that is why
-/// what comes out of them travels.
+/// Formulas with logarithms may differ in the last digit between math libraries, so senders
+/// transmit their results.
 #[test]
 fn the_profiles_are_those_of_the_documentation() {
     let mean = |code, k| Degrees::new(code, k).unwrap().mean() as f64 / 2_f64.powi(32);
@@ -101,7 +101,7 @@ fn the_profiles_are_those_of_the_documentation() {
         );
         let strict_mean = mean(LtCode::strict(k, 0), k);
         assert!((strict_mean - strict).abs() < 0.1, "{k}: {strict_mean}");
-        // The coverage bound: no source symbol is left out by 1.05 k symbols, nearly.
+        // The coverage bound: almost no source symbol is missing from 1.05 k symbols.
         let uncovered = (1.0 - strict_mean / f64::from(k)).powf((1.05 * f64::from(k)).floor());
         assert!(f64::from(k) * uncovered <= 5.01e-9, "{k}: {:e}", f64::from(k) * uncovered);
     }

@@ -15,7 +15,7 @@ fn scheme(kind: u8, k: u32, seed: u64) -> FecScheme {
     match kind % 6 {
         0 => lt(LtCode::fast(k, seed)),
         1 | 2 => lt(LtCode::strict(k, seed)),
-        // Numbers that no sender means: elimination has more to do.
+        // Unusual numbers, which need more elimination.
         3 => lt(LtCode { profile: Profile::Strict, seed, spike: 3, ripple: 0, spike_weight: 9 }),
         kind => {
             let code = TornadoCode::new(2 + (kind - 4) * 3, seed).unwrap();
@@ -24,7 +24,7 @@ fn scheme(kind: u8, k: u32, seed: u64) -> FecScheme {
     }
 }
 
-/// Decodes whatever the arguments describe, asking for a plan now and then, and compares.
+/// Decodes the block that the arguments describe, solves from time to time, and compares.
 fn decode(kind: u8, k: u8, seed: u8, ids: &[u32]) {
     let k = u32::from(k) % MAX_SOURCE_SYMBOLS + 1;
     let scheme = scheme(kind, k, seed.into());
@@ -44,7 +44,7 @@ fn decode(kind: u8, k: u8, seed: u8, ids: &[u32]) {
                 assert!(!kept.contains(&id), "{id} is not fresh");
                 kept.push(id);
             }
-            // There are never so many that the decoder keeps no more.
+            // There are never so many that the decoder stops storing them.
             Ok(Novelty::Duplicate) => assert!(solved.is_some() || kept.contains(&id), "{id}"),
             Err(error) => assert!(id >= n && error.encoding_symbols == n, "{id} exists"),
         }
@@ -111,7 +111,8 @@ fn decoders() {
         .for_each(|(kind, k, seed, ids)| decode(*kind, *k, *seed, ids));
 }
 
-/// As the harness, with about as many symbols as it takes, so that success and failure both occur.
+/// Like the harness, with about as many symbols as a block needs, so that success and failure both
+/// occur.
 #[test]
 fn decoders_at_the_edge() {
     let mut random = Random(7);

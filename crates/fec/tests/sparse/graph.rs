@@ -1,4 +1,4 @@
-//! The graphs: as printed, and frozen.
+//! The graphs: as printed in the paper, and fixed values.
 
 use fontana_fec::codes::tornado::{StretchError, TornadoCode};
 use fontana_fec::study::tornado::Graph;
@@ -87,7 +87,7 @@ pub(crate) fn digest(numbers: impl IntoIterator<Item = u32>) -> u64 {
     })
 }
 
-/// A change here is a change of the code: no older receiver would understand it.
+/// A change of these values changes the code: older receivers could not decode it.
 #[test]
 fn graphs_are_frozen() {
     const GOLDEN: [(u32, u8, u64, u64); 5] = [

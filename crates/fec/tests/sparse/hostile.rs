@@ -1,4 +1,4 @@
-//! What an adversary may push.
+//! Symbols that an attacker may push.
 
 use crate::degrees::FAST_10_000;
 use fontana_fec::codes::lt::{Lt, LtCode, Profile};
@@ -65,8 +65,8 @@ fn blocks_end_where_the_code_ends() {
     }
 }
 
-/// Every symbol is the sum of the same few heavy ones: peeling never starts, and the decoder says
-/// so.
+/// Every symbol is the sum of the same few symbols of high degree: peeling never starts, and the
+/// decoder reports it.
 #[test]
 fn symbols_that_are_all_heavy_lead_nowhere_at_a_bounded_cost() {
     let k = 2_000;

@@ -1,5 +1,5 @@
-//! Tornado and LT codes from outside: the printed graph, how many symbols it takes, any symbols in
-//! any order against plain elimination, and what an adversary may try.
+//! Tornado and LT codes through the public interface: the printed graph, the number of symbols
+//! needed, any symbols in any order against plain elimination, and attacks.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

@@ -1,5 +1,6 @@
-//! How many symbols it takes. The bounds are those of ten thousand trials and more, with room for
-//! the few that a test has time for; `docs/codes.md` has the long tables and their commands.
+//! The number of symbols that receivers need. The bounds are those of at least ten thousand trials,
+//! with a margin for the few that a test runs; `docs/codes.md` has the long tables and their
+//! commands.
 
 use crate::block::Random;
 use fontana_fec::codes::lt::{Lt, LtCode};

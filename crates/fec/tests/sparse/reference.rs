@@ -1,5 +1,5 @@
-//! Both codes done slowly: every encoding symbol written out in terms of source symbols, and rank
-//! by Gaussian elimination over GF(2). LT's rows are drawn here once more.
+//! A slow reference of both codes: every encoding symbol in terms of source symbols, and rank by
+//! Gaussian elimination over GF(2). LT's rows are drawn by separate code.
 
 use crate::block::Random;
 use fontana_fec::FecScheme;

@@ -1,5 +1,5 @@
-//! AVX2: two registers to a lane; products by table look-up in halves of a byte (`pshufb`), or by
-//! bit matrices where there is GFNI.
+//! AVX2: two registers per lane. Products use table look-up by half bytes (`pshufb`), or bit
+//! matrices if the processor has GFNI.
 
 use super::{Lane, LaneKernel, MATRICES, PRODUCTS, products_of};
 use crate::bytes::line::{LINE, Line};
@@ -30,16 +30,16 @@ pub(super) fn run_gfni(kernel: impl LaneKernel) {
     kernel.run::<Avx2<true>>();
 }
 
-/// 64 bytes. Used inside [`run`] only, or [`run_gfni`] if `GFNI`, which is what makes its
-/// instructions available.
+/// 64 bytes. Used only inside [`run`], or inside [`run_gfni`] if `GFNI`: these functions enable the
+/// instructions.
 #[derive(Clone, Copy)]
 struct Avx2<const GFNI: bool>([__m256i; 2]);
 
 impl<const GFNI: bool> Lane for Avx2<GFNI> {
-    /// Products with the low and with the high half of a byte, the same in both halves of the
-    /// register; or, with GFNI, twice the matrix.
+    /// Products with the low and with the high half of a byte, repeated in both halves of the
+    /// register; with GFNI, the matrix twice.
     type Factor = [__m256i; 2];
-    /// The low halves of the bytes, and the high ones; or, with GFNI, twice the bytes.
+    /// The low halves of the bytes, and the high ones; with GFNI, the bytes twice.
     type Operand = [[__m256i; 2]; 2];
     /// The same products, or the matrix four times, for one register.
     type Matrix = [u64; 4];
@@ -174,7 +174,7 @@ impl<const GFNI: bool> Lane for Avx2<GFNI> {
     fn product([low, high]: Self::Operand, factor: Self::Factor) -> Self {
         let mut product = low;
         for (product, high) in product.iter_mut().zip(high) {
-            // SAFETY: AVX2 is there, and GFNI if it is asked for.
+            // SAFETY: AVX2 is there, and GFNI if `GFNI` is true.
             *product = unsafe {
                 if GFNI {
                     _mm256_gf2p8affine_epi64_epi8::<0>(*product, factor[0])
@@ -191,7 +191,7 @@ impl<const GFNI: bool> Lane for Avx2<GFNI> {
 
     #[inline(always)]
     fn prefetch(line: &[u8; LINE]) {
-        // SAFETY: a hint, which touches no memory.
+        // SAFETY: a hint, which accesses no memory.
         unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast()) }
     }
 

@@ -1,4 +1,4 @@
-//! AVX-512 with GFNI: one register to a lane, ternary logic for sums, and products by bit matrices.
+//! AVX-512 with GFNI: one register per lane, ternary logic for sums, and bit matrices for products.
 //!
 //! See [`MATRICES`] for the products.
 
@@ -23,7 +23,7 @@ pub(super) fn run(kernel: impl LaneKernel) {
     kernel.run::<Avx512>();
 }
 
-/// 64 bytes. Used inside [`run`] only, which is what makes its instructions available.
+/// 64 bytes. Used only inside [`run`], which enables the instructions.
 #[derive(Clone, Copy)]
 struct Avx512(__m512i);
 
@@ -106,7 +106,7 @@ impl Lane for Avx512 {
 
     #[inline(always)]
     fn prefetch(line: &[u8; LINE]) {
-        // SAFETY: a hint, which touches no memory.
+        // SAFETY: a hint, which accesses no memory.
         unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast()) }
     }
 

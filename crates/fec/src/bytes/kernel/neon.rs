@@ -1,5 +1,5 @@
-//! NEON, which every 64-bit ARM has: four registers to a lane; products by table look-up in halves
-//! of a byte (`tbl`).
+//! NEON, which every 64-bit ARM processor has: four registers per lane. Products use table look-up
+//! by half bytes (`tbl`).
 
 use super::{Lane, PRODUCTS, plain::Plain, products_of};
 use crate::bytes::line::LINE;
@@ -21,12 +21,12 @@ impl Lane for Neon {
     /// The same products.
     type Matrix = [u64; 4];
 
-    // 32 registers of a quarter of a lane, where an operand takes eight and a factor two.
+    // Of 32 registers, each a quarter of a lane, an operand takes eight and a factor two.
     const ACCUMULATORS: usize = 4;
 
     #[inline(always)]
     fn zero() -> Self {
-        // SAFETY: every processor of this architecture has NEON; so in all that follows.
+        // SAFETY: every processor of this architecture has NEON. This holds for the whole file.
         unsafe { Self([vdupq_n_u8(0); 4]) }
     }
 

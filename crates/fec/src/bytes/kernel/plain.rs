@@ -38,7 +38,7 @@ impl Lane for Plain {
     fn from_bits(bits: u64) -> Self {
         let mut lane = [0; 8];
         for (word, bits) in lane.iter_mut().zip(bits.to_le_bytes()) {
-            // The byte in every byte, then bit i of byte i, then 1 where that is set.
+            // The byte in every byte, then bit i of byte i, then 1 where that bit is set.
             let bit = (u64::from(bits) * 0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
             let ones = ((bit + 0x7F7F_7F7F_7F7F_7F7F) >> 7) & 0x0101_0101_0101_0101;
             *word = u64::from_ne_bytes(ones.to_le_bytes());

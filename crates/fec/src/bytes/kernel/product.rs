@@ -1,20 +1,20 @@
 //! Matrix times symbols: `outputs[i] = sum over j of coefficients[i][j] * inputs[j]` in GF(256).
 //!
-//! A product of `m` outputs and `n` inputs has `m * n` multiplications for each byte, and done pair
-//! by pair each of them would read and write an output. Here a tile of several outputs stays in
-//! registers while the inputs pass by: what is read is one input for several outputs, and what is
-//! written is nothing until the tile is done. The shape of the tile is the instruction set's
-//! ([`Lane::ACCUMULATORS`]); the sum octet by octet is the reference in the tests.
+//! A product of `m` outputs and `n` inputs takes `m * n` multiplications for each byte. Computed
+//! pair by pair, each multiplication would read and write an output. Here a tile of several outputs
+//! stays in registers while the inputs are read, so an input is read once for several outputs, and
+//! an output is written once per tile. [`Lane::ACCUMULATORS`] gives the shape of the tile. The
+//! reference in the tests sums octet by octet.
 
 use super::{Lane, LaneKernel, Row};
 use crate::bytes::line::{LINE, Line};
 use std::ops::Range;
 
-/// Inputs that pass by at a time: 64 rows of at most 320 bytes and the outputs of a tile fit the
-/// first-level cache (32 KB at least), so all tiles but the first read from there.
+/// Inputs per pass. 64 rows of at most 320 bytes and the outputs of a tile fit the first-level
+/// cache (32 KB at least), so all tiles but the first read from it.
 const INPUT_ROWS: usize = 64;
 
-/// What is multiplied by: an element of GF(256), or a bit matrix.
+/// A coefficient: an element of GF(256), or a bit matrix.
 pub(crate) trait Coefficient<V: Lane>: Copy {
     fn factor(self) -> V::Factor;
 }
@@ -26,12 +26,12 @@ impl<V: Lane> Coefficient<V> for u8 {
     }
 }
 
-/// A matrix, one column after the other: a tile finds its factors for an input in one place.
+/// A matrix, column after column: the factors of a tile for one input are contiguous.
 #[derive(Clone, Copy)]
 pub(crate) struct Coefficients<'a, C = u8> {
     /// Coefficients in a column.
     stride: usize,
-    /// The rows of a column that count, and how many.
+    /// The first row of a column that is used, and the number of rows.
     first: usize,
     rows: usize,
     bytes: &'a [C],
@@ -44,18 +44,18 @@ impl<'a, C: Copy> Coefficients<'a, C> {
         Self { stride: rows, first: 0, rows, bytes }
     }
 
-    /// Some of the rows: none that are not there.
+    /// A part of the rows; rows that do not exist are dropped.
     pub(crate) fn rows(self, rows: Range<usize>) -> Self {
         debug_assert!(rows.end <= self.rows);
         Self { first: self.first + rows.start, rows: rows.len(), ..self }
     }
 
-    /// One column for each input.
+    /// The number of columns: one for each input.
     pub(crate) fn columns(self) -> usize {
         self.bytes.len() / self.stride.max(1)
     }
 
-    /// Of column `j` the rows from `first` on.
+    /// The `G` rows from `first` on of column `j`.
     #[inline(always)]
     fn column<const G: usize>(self, j: usize, first: usize) -> Option<&'a [C; G]> {
         const { assert!(G > 0) };
@@ -63,12 +63,11 @@ impl<'a, C: Copy> Coefficients<'a, C> {
     }
 }
 
-/// Where a product goes.
+/// Where products are written.
 pub(crate) trait Outputs {
-    /// How many there are.
+    /// The number of outputs.
     fn count(&self) -> usize;
-    /// `M` lanes of output `row`, from lane `lane * M` on. Always inlined, as all that runs on
-    /// lanes.
+    /// `M` lanes of output `row`, from lane `lane * M` on. Always inlined, like all code on lanes.
     fn load<V: Lane, const M: usize>(&self, row: usize, lane: usize) -> Row<V, M>;
     /// Replaces what [`load`](Self::load) reads.
     fn store<V: Lane, const M: usize>(&mut self, row: usize, lane: usize, sum: Row<V, M>);
@@ -77,7 +76,7 @@ pub(crate) trait Outputs {
 /// Rows of a stripe, one after the other.
 pub(crate) struct Rows<L> {
     pub(crate) lines: L,
-    /// Of a row.
+    /// Lanes of a row.
     pub(crate) lanes: usize,
 }
 
@@ -108,7 +107,7 @@ impl Outputs for Rows<&mut [Line]> {
     }
 }
 
-/// Some columns of symbols that lie one after the other.
+/// Some columns of symbols that are contiguous in memory.
 pub(crate) struct Symbols<'a> {
     pub(crate) bytes: &'a mut [u8],
     /// Bytes of a symbol.
@@ -118,7 +117,7 @@ pub(crate) struct Symbols<'a> {
 }
 
 impl Symbols<'_> {
-    /// The bytes of `lanes` lanes of a symbol.
+    /// The byte range of `lanes` lanes of a symbol.
     #[inline(always)]
     fn range(&self, row: usize, lane: usize, lanes: usize) -> Range<usize> {
         let start = (self.columns.start + lane * lanes * LINE).min(self.columns.end);
@@ -145,7 +144,7 @@ impl Outputs for Symbols<'_> {
     }
 }
 
-/// What becomes of the outputs' old bytes.
+/// What happens to the previous bytes of the outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     /// The product is added to them.
@@ -156,9 +155,9 @@ pub(crate) enum Before {
 
 /// Multiplies. `coefficients` has one row for each output, and one column for each row of `inputs`,
 /// which has the lanes of the outputs.
+/// which has the lanes of the outputs.
 ///
-/// A number of lanes has a tile of its own only where that pays, because each takes its time to
-/// compile.
+/// Only some numbers of lanes have a tile of their own, because each one costs compile time.
 #[inline(always)]
 pub(crate) fn multiply<V: Lane>(
     coefficients: Coefficients<'_, impl Coefficient<V>>,
@@ -172,7 +171,7 @@ pub(crate) fn multiply<V: Lane>(
         let to = coefficients.columns().min(from + INPUT_ROWS);
         let pass = Pass { coefficients, from, to, inputs: &inputs, before };
         match V::ACCUMULATORS {
-            // Of 32 registers, one to a lane.
+            // 32 registers, one per lane.
             25 => match inputs.lanes {
                 1 => pass.run::<V, 8, 1>(outputs),
                 2 => pass.run::<V, 8, 2>(outputs),
@@ -238,7 +237,7 @@ impl<C: Copy> Pass<'_, C> {
             }
             for j in self.from..self.to {
                 let input = self.operands::<V, M>(j, lane);
-                // There is one for every input and output.
+                // Every input and output has a factor.
                 let Some(factors) = self.coefficients.column::<G>(j, first) else { continue };
                 for (sum, &factor) in sums.iter_mut().zip(factors) {
                     let factor = factor.factor();
@@ -267,9 +266,9 @@ impl<C: Copy> Pass<'_, C> {
 /// [`multiply`] from a stripe to a stripe.
 pub(crate) struct MultiplyRows<'a> {
     pub(crate) coefficients: Coefficients<'a>,
-    /// In a row of either, 1 to [`MAX_STRIPE_LINES`](crate::bytes::stripes::MAX_STRIPE_LINES).
+    /// Lanes of a row of both, 1 to [`MAX_STRIPE_LINES`](crate::bytes::stripes::MAX_STRIPE_LINES).
     pub(crate) lanes: usize,
-    /// One row of lines after the other.
+    /// Row after row.
     pub(crate) inputs: &'a [Line],
     pub(crate) outputs: &'a mut [Line],
     pub(crate) before: Before,
@@ -290,7 +289,7 @@ pub(crate) struct MultiplyOut<'a> {
     pub(crate) coefficients: Coefficients<'a>,
     /// As in [`MultiplyRows`].
     pub(crate) lanes: usize,
-    /// One row of lines after the other.
+    /// Row after row.
     pub(crate) inputs: &'a [Line],
     pub(crate) outputs: Symbols<'a>,
 }
@@ -333,7 +332,7 @@ mod tests {
 
     #[test]
     fn every_instruction_set_agrees_with_octets() {
-        // Both ends of every tile, and of the inputs that pass by at a time.
+        // Both ends of every tile, and of the inputs of a pass.
         let most = 2 * INPUT_ROWS + 1;
         let shapes = (0..18).map(|outputs| (outputs, 3)).chain(
             [0, 1, 2, INPUT_ROWS - 1, INPUT_ROWS, INPUT_ROWS + 1, most].map(|inputs| (7, inputs)),

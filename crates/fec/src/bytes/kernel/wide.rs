@@ -1,11 +1,10 @@
 //! Sums of products with factors from GF(2^16).
 //!
-//! A row of elements lies in two rows of octets, its *planes*: first the upper octets of all
-//! elements, then the lower ones. Multiplication by a constant is linear in the sixteen bits of an
-//! element, so it is four matrices of 8 x 8 bits that make two planes of two planes: the product of
-//! matrices that
-//! [`multiply`] computes anyway, with bit matrices in place of octets. They would be 32 bytes or
-//! more for each factor, so they are made of the factors for some inputs and outputs at a time.
+//! A row of elements is two rows of octets, its *planes*: the upper octets of all elements, then
+//! the lower ones. Multiplication by a constant is linear in the sixteen bits of an element: four
+//! matrices of 8 x 8 bits map two planes to two planes. [`multiply`] computes such products, with
+//! bit matrices instead of octets. The matrices of all factors would take 32 bytes or more for each
+//! factor, so they are made for some inputs and outputs at a time.
 
 use super::product::{Coefficient, Rows, multiply};
 use super::{Before, Coefficients, Lane, LaneKernel};
@@ -13,23 +12,23 @@ use crate::bytes::line::LINE;
 use crate::bytes::stripes::Stripes;
 use crate::field::gf65536::Field;
 
-/// Lanes of a row of a stripe: with few, more outputs fit the registers than with many, and rows
-/// that are no multiple of it are padded.
+/// Lanes of a row of a stripe. With few lanes, more outputs fit the registers. Rows that are not a
+/// multiple of it are padded.
 const LANES: usize = 2;
 
-/// Bytes that a plane is a multiple of, and that its stripes have.
+/// Bytes of a row of a stripe; the size of a plane is a multiple of it.
 pub(crate) const WIDE_ROW: usize = LANES * LINE;
 
-/// Factors of so many inputs and outputs are made at a time: their bit matrices (32 or 128 KB) fit
-/// the second-level cache.
+/// Inputs and outputs whose factors are made at a time: their bit matrices (32 or 128 KB) fit the
+/// second-level cache.
 const INPUTS: usize = 64;
 const OUTPUTS: usize = 16;
 
-/// Replaces each row of elements in `outputs` by a sum of products of those in `inputs`. Both are
-/// in stripes of [`WIDE_ROW`] bytes, and equally wide.
+/// Replaces each row of elements in `outputs` by a sum of products of those in `inputs`. Both have
+/// stripes of [`WIDE_ROW`] bytes, and the same width.
 pub(crate) struct MultiplyWide<'a, F> {
     pub(crate) field: &'a Field,
-    /// Of an output and an input.
+    /// The factor of an output and an input.
     pub(crate) factor: F,
     pub(crate) inputs: &'a Stripes,
     pub(crate) outputs: &'a mut Stripes,
@@ -71,7 +70,7 @@ impl<F: Fn(usize, usize) -> u16> LaneKernel for MultiplyWide<'_, F> {
     }
 }
 
-/// What a lane makes a factor of.
+/// A matrix that a lane converts into a factor.
 struct Matrix<V: Lane>(V::Matrix);
 
 impl<V: Lane> Clone for Matrix<V> {
@@ -96,7 +95,7 @@ mod tests {
     use crate::bytes::stripes::Scratch;
     use crate::field::gf65536::field;
 
-    /// Elements that repeat with no power of two, zeros among them.
+    /// Elements without a period that is a power of two, zeros among them.
     fn element(row: usize, column: usize) -> u16 {
         ((row * 61 + column + 1) * 7919 % 65_537) as u16
     }

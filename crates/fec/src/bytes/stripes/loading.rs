@@ -1,9 +1,9 @@
-//! Symbols on their way into stripes.
+//! Loading of symbols into stripes.
 //!
-//! A symbol comes in one piece and goes into as many places as there are stripes. What that costs
-//! is waiting for memory, on both sides, and only so many loads and stores are in flight at a time.
-//! So a few symbols are collected, or where they lie is, and then copied all at once: what is read
-//! next is known, and what is written does not go through the caches if it would not stay there.
+//! A symbol is contiguous, and is copied into as many places as there are stripes. The cost is
+//! memory latency on both sides, and the processor has a limited number of loads and stores in
+//! flight. So several symbols, or references to them, are collected and then copied together. The
+//! next reads are known and prefetched, and large blocks are written past the caches.
 
 use super::Stripes;
 use crate::bytes::kernel::{InstructionSet, Lane, LaneKernel};
@@ -11,37 +11,37 @@ use crate::bytes::line::{LINE, Line};
 use crate::ids::Esi;
 use std::convert::Infallible;
 
-/// Symbols of `width` bytes that are collected: 16 of 1 280 bytes leave a third of a first-level
-/// cache (32 KB at least) to what they are copied from, and those of one stripe are four times as
-/// many. Measured, with 16 of those, fetched two ahead, decoding a large block by stripe takes a
-/// tenth longer.
+/// Symbols of `width` bytes that are collected. 16 of 1 280 bytes leave a third of a first-level
+/// cache (32 KB at least) to the bytes they are copied from. If a symbol is one stripe wide, four
+/// times as many are collected: measured, with 16 of those, fetched two ahead, decoding a large
+/// block by stripe takes a tenth longer.
 fn at_once(width: usize) -> usize {
     (16 * 1280 / width.max(1)).clamp(16, 64)
 }
 
-/// Symbols are fetched this many symbols before their turn: some 2 500 bytes.
+/// Symbols between a fetch and its copy: about 2 500 bytes.
 fn ahead(width: usize) -> usize {
     at_once(width) / 8
 }
 
-/// Bytes that loading takes, for `count` symbols of `width` bytes.
+/// Bytes that loading allocates, for `count` symbols of `width` bytes.
 pub(crate) fn memory(count: usize, width: usize) -> usize {
     count.min(at_once(width)) * width
 }
 
-/// Where the bytes of symbols come from: a closure that reads one, or [`Lent`] symbols.
+/// A source of the bytes of symbols: a closure that reads one, or [`Lent`] symbols.
 pub trait SymbolSource<'s> {
-    /// Why a symbol cannot be read.
+    /// The reason why a symbol cannot be read.
     type Error;
 
-    /// Writes symbol `esi`, or the slice of it that is wanted, over the zeros in `out`.
+    /// Writes symbol `esi`, or the requested slice of it, to `out`, which is filled with zeros.
     ///
     /// # Errors
     /// The symbol cannot be read.
     fn read(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), Self::Error>;
 
-    /// Symbol `esi` where it lies, which saves the time to copy it; zeros are added if it is too
-    /// short. `None` if it has to be [`read`](Self::read).
+    /// Symbol `esi` in memory, which avoids a copy; zeros are added if it is too short. `None` if
+    /// it has to be [`read`](Self::read).
     fn lend(&self, _esi: Esi) -> Option<&'s [u8]> {
         None
     }
@@ -55,7 +55,7 @@ impl<E, F: FnMut(Esi, &mut [u8]) -> Result<(), E>> SymbolSource<'_> for F {
     }
 }
 
-/// Symbols in memory, where the closure says.
+/// Symbols in memory, which the closure returns by ESI.
 pub struct Lent<F>(pub F);
 
 impl<'s, F: Fn(Esi) -> &'s [u8]> SymbolSource<'s> for Lent<F> {
@@ -73,7 +73,7 @@ impl<'s, F: Fn(Esi) -> &'s [u8]> SymbolSource<'s> for Lent<F> {
 
 /// A [`SymbolSource`] of any type.
 pub(crate) trait Load {
-    /// Puts the symbols with these ESIs into these rows, and zeros where there is none.
+    /// Loads the symbols with these ESIs into these rows, and zeros where there is no ESI.
     fn load(
         &mut self,
         instructions: InstructionSet,
@@ -85,7 +85,7 @@ pub(crate) trait Load {
     fn read(&mut self, esi: Esi, out: &mut [u8]) -> Result<(), LoadError>;
 }
 
-/// The source has failed; the [`Loader`] has its error.
+/// The source has failed; the [`Loader`] stores its error.
 #[derive(Debug)]
 pub(crate) struct LoadError(());
 
@@ -100,7 +100,7 @@ impl<'s, S: SymbolSource<'s>> Loader<'s, S> {
         Self { source, error: None }
     }
 
-    /// The error of the source.
+    /// Returns the error of the source.
     pub(crate) fn error(self, _: LoadError) -> S::Error {
         match self.error {
             Some(error) => error,
@@ -133,7 +133,7 @@ impl<'s, S: SymbolSource<'s>> Load for Loader<'s, S> {
     }
 }
 
-/// Puts the symbols of `source` with these ESIs into these rows, and zeros where there is none.
+/// Loads the symbols of `source` with these ESIs into these rows, and zeros where there is no ESI.
 ///
 /// # Errors
 /// The first error of `source`.
@@ -162,24 +162,24 @@ fn load<'s, S: SymbolSource<'s>>(
     Ok(())
 }
 
-/// Symbols on their way.
+/// The state of [`load`].
 struct Loading<'a, 's> {
     instructions: InstructionSet,
     symbols: &'a mut Stripes,
-    /// For each stripe where it starts, and how many lines a row of it has: looked up once, because
-    /// of a small block most of the time would go there.
+    /// For each stripe its start, and the lines of a row in it. Looked up once, because this would
+    /// dominate the time to load a small block.
     stripes: Vec<(usize, usize)>,
-    /// Symbols that wait for each other.
+    /// Symbols that are collected before they are copied.
     at_once: usize,
-    /// Symbols that are not in their rows yet: their bytes, or where those are.
+    /// Symbols that are not yet in their rows: their bytes, or references to them.
     collected: Vec<u8>,
     lent: Vec<&'s [u8]>,
-    /// The rows of the one or the other.
+    /// The rows of the symbols in `collected` or `lent`.
     rows: Vec<u32>,
 }
 
 impl<'s> Loading<'_, 's> {
-    /// Row `row` becomes what `write` writes, over zeros.
+    /// Collects for row `row` the bytes that `write` writes, over zeros.
     fn write<E>(
         &mut self,
         row: usize,
@@ -198,7 +198,7 @@ impl<'s> Loading<'_, 's> {
         Ok(())
     }
 
-    /// Row `row` becomes `symbol`, and zeros if that is shorter.
+    /// Collects `symbol` for row `row`; zeros are added if it is shorter.
     fn lend(&mut self, row: usize, symbol: &'s [u8]) {
         if self.rows.len() == self.at_once || !self.collected.is_empty() {
             self.flush();
@@ -207,7 +207,7 @@ impl<'s> Loading<'_, 's> {
         self.rows.push(row as u32);
     }
 
-    /// Puts what waits into its rows.
+    /// Copies the collected symbols into their rows.
     fn flush(&mut self) {
         let width = self.symbols.width().max(1);
         let ahead = ahead(width);
@@ -229,12 +229,12 @@ impl<'s> Loading<'_, 's> {
 /// Copies symbols into rows.
 struct CopyIn<'a, F> {
     from: F,
-    /// For each symbol its row.
+    /// The row of each symbol.
     rows: &'a [u32],
-    /// For each stripe where it starts, and how many lines a row of it has.
+    /// For each stripe its start, and the lines of a row in it.
     stripes: &'a [(usize, usize)],
     to: &'a mut [Line],
-    /// Symbols are fetched so many before their turn.
+    /// Symbols between a fetch and its copy.
     ahead: usize,
     past_caches: bool,
 }
@@ -273,19 +273,19 @@ mod tests {
     use super::*;
     use crate::bytes::stripes::Scratch;
 
-    /// Bytes that repeat with no power of two.
+    /// Bytes without a period that is a power of two.
     fn symbol(esi: u32, width: usize) -> Vec<u8> {
         (0..width).map(|at| (esi as usize * 31 + at * 7 + at / 50) as u8).collect()
     }
 
-    /// What row `row` holds, over anything.
+    /// The contents of row `row`, read into a buffer that is not zero.
     fn row(symbols: &Stripes, row: usize) -> Vec<u8> {
         let mut out = vec![0xAA; symbols.width()];
         symbols.read_row(row, &mut out);
         out
     }
 
-    /// Rows that are full of something.
+    /// Rows that are not zero.
     fn used(rows: usize, width: usize) -> Stripes {
         let mut symbols = Stripes::new(Scratch::default(), rows, width);
         (0..rows).for_each(|row| symbols.write_row(row, &vec![0x55; width]));

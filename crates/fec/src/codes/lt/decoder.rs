@@ -1,4 +1,4 @@
-//! Which symbols of an LT block are at hand, and whether they suffice.
+//! The available symbols of an LT block, and whether they suffice.
 
 use super::elimination::{self, Eliminated};
 use super::recovery::Recovery;
@@ -10,27 +10,27 @@ use crate::plan::{Plan, PlanIds};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Peels as symbols arrive: what a [`solve`](Decoder::solve) has found out by peeling is never done
-/// again. Where peeling ends, [`Profile::Strict`] goes on by elimination.
+/// Peels as symbols arrive; an attempt to [`solve`](Decoder::solve) keeps the results of earlier
+/// peeling. Where peeling ends, [`Profile::Strict`] continues by elimination.
 pub(super) struct LtDecoder {
     profile: Profile,
     peeler: Peeler,
     at_hand: BTreeSet<u32>,
-    /// Symbols that the peeler does not know of.
+    /// Symbols that the peeler has not processed.
     waiting: Vec<Esi>,
-    /// Symbols that were at hand when the last attempt showed a lack, and that lack.
+    /// The number of available symbols when the last attempt failed, and how many were lacking.
     shown: (usize, u32),
     plan: Option<Arc<Plan>>,
 }
 
-/// Symbols that are kept. Peeling needs twice as many as the block has once in ten thousand blocks
-/// of a thousand; short blocks need more, of which there is no memory to save.
+/// Symbols that a decoder stores. Peeling needs twice as many as the block has once in ten thousand
+/// blocks of a thousand. Short blocks need more, and take little memory.
 pub(super) const fn symbols_kept(source_symbols: u32) -> u32 {
     3 * source_symbols + 1024
 }
 
-/// Terms that are kept for each source symbol, and for a thousand more. No good code has half as
-/// many on average; a hostile one may have a million.
+/// Terms that a decoder stores for each source symbol, and for a thousand more. No efficient code
+/// has half as many on average; a hostile one may have a million.
 const MAX_MEAN_TERMS: usize = 64;
 
 impl LtCode {
@@ -38,12 +38,12 @@ impl LtCode {
     pub(super) fn decoder_memory(self, source_symbols: u32) -> u64 {
         /// A term, and as much again where a list has just grown.
         const TERM: u64 = 16;
-        /// What is noted of a symbol besides.
+        /// Other state of a symbol.
         const SYMBOL: u64 = 64;
-        /// The look-up table of degrees; and their thresholds.
+        /// The look-up table of degrees, and their thresholds.
         const TABLE: u64 = 16 << 10;
         const THRESHOLD: u64 = 8;
-        // A little more than the mean degrees of good codes: 17 and 31 for a million symbols.
+        // A little more than the mean degrees of efficient codes: 17 and 31 for a million symbols.
         let terms = match self.profile {
             Profile::Fast => 18,
             Profile::Strict => 32,
@@ -52,8 +52,8 @@ impl LtCode {
         TABLE + THRESHOLD * k.min(self.spike.into()) + (SYMBOL + TERM * terms) * k
     }
 
-    /// A bound of the work to peel a block that honest symbols do not reach, and in addition what
-    /// elimination takes at `k` symbols: see the tests.
+    /// A bound of the work to peel a block that honest symbols do not reach, plus the work of
+    /// elimination at `k` symbols: see the tests.
     pub(super) fn work(self, source_symbols: u32) -> Work {
         let k = u64::from(source_symbols);
         let peeling = 2 * MAX_MEAN_TERMS as u64 * k + 10_000;
@@ -66,7 +66,7 @@ impl LtCode {
 }
 
 impl LtDecoder {
-    /// `source_symbols` is within the code's limits.
+    /// `source_symbols` must be within the code's limits.
     pub(super) fn new(code: LtCode, source_symbols: u32) -> Self {
         Self {
             profile: code.profile,
@@ -82,8 +82,9 @@ impl LtDecoder {
         self.peeler.source_symbols()
     }
 
-    /// Lets the peeler see all symbols, the lightest first: when it comes to a heavy one most of
-    /// its terms are known, and cost nothing any more. False if the budget did not last.
+    /// Gives all symbols to the peeler, those of low degree first: when it processes a symbol of
+    /// high degree, most of its terms are known and cost nothing. False if the budget was
+    /// exhausted.
     fn peel(&mut self, budget: &mut u64) -> bool {
         let max_links = MAX_MEAN_TERMS * (self.source_symbols() as usize + 1024);
         let rows = self.peeler.rows();

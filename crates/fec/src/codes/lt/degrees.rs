@@ -5,20 +5,20 @@ use crate::limits::BlockLengthError;
 
 /// The distribution of degrees of an [`LtCode`] for blocks of one length.
 ///
-/// Weights are integers in units of 2^-48, cut off, and so are the thresholds that follow from
-/// them: a degree is the least `d` whose threshold is above a random 32-bit number.
+/// Weights are integers in units of 2^-48, rounded down, and so are the thresholds that follow from
+/// them. A degree is the least `d` whose threshold exceeds a random 32-bit number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Degrees {
     /// The threshold of degree `i + 1`; the last one is 2^32.
     thresholds: Vec<u64>,
-    /// For each value of the upper bits the degree to look at first.
+    /// For each value of the upper bits, the first degree to compare.
     first: Vec<u32>,
     /// The sum of degree times probability, in units of 2^-32.
     mean: u64,
 }
 
-/// Upper bits of a number that [`Degrees::first`] knows: with so many, hardly more than one
-/// threshold is looked at.
+/// Upper bits of a number that index [`Degrees::first`]: with so many, a look-up rarely compares
+/// more than one threshold.
 const FIRST_BITS: u32 = 12;
 
 impl Degrees {
@@ -31,7 +31,7 @@ impl Degrees {
         Ok(Self::within(code, source_symbols))
     }
 
-    /// `source_symbols` is within the code's limits.
+    /// `source_symbols` must be within the code's limits.
     pub(super) fn within(code: LtCode, source_symbols: u32) -> Self {
         let spike = u64::from(code.spike.clamp(1, source_symbols));
         let weights =
@@ -61,7 +61,7 @@ impl Degrees {
         Self { thresholds, first, mean }
     }
 
-    /// The degree that a random 32-bit number stands for.
+    /// The degree of a random 32-bit number.
     #[inline]
     pub fn degree(&self, random: u32) -> u32 {
         let mut degree = self.first[(random >> (32 - FIRST_BITS)) as usize];
@@ -81,7 +81,7 @@ impl Degrees {
         self.mean
     }
 
-    /// For each degree from 1 on, the number below which random numbers stand for it or a smaller
+    /// For each degree from 1 on, the threshold: smaller random numbers give this degree or a lower
     /// one.
     pub fn thresholds(&self) -> &[u64] {
         &self.thresholds
@@ -95,7 +95,7 @@ fn weight(code: &LtCode, k: u64, spike: u64, degree: u64) -> u128 {
     let weight = if degree < spike {
         soliton + ripple / (degree * k)
     } else {
-        // The weights of all larger degrees are folded onto the spike; what they add up to is 1/M.
+        // The weights of all larger degrees are added to the spike; their sum is 1/M.
         let tail = if degree == 1 { 0 } else { (1 << 48) / degree };
         soliton + tail + (u64::from(code.spike_weight) << 16)
     };

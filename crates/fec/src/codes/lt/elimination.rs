@@ -1,10 +1,10 @@
-//! What peeling leaves: elimination with inactive symbols (as in RFC 6330, section 5.4.2, without
-//! its constraints).
+//! Elimination with inactive symbols, after peeling (as in RFC 6330, section 5.4.2, without its
+//! constraints).
 //!
-//! Peeling goes on if a few symbols are declared *inactive*, known in name only; then every other
-//! symbol (a *pivot*) is the sum of one encoding symbol, pivots before it and inactive symbols. The
-//! encoding symbols that are left over give binary equations in the inactive symbols alone, packed
-//! 64 to a word.
+//! Peeling continues if a few symbols are declared *inactive*, which means unknown. Then every
+//! other symbol (a *pivot*) is the sum of one encoding symbol, earlier pivots and inactive symbols.
+//! The remaining encoding symbols give binary equations in the inactive symbols alone, packed 64 to
+//! a word.
 
 use super::Peeler;
 use crate::codes::shared::csr::Lists;
@@ -13,7 +13,7 @@ use crate::ids::Esi;
 
 /// How the symbols that peeling did not recover are computed.
 pub(super) struct Solution {
-    /// In order: the other terms of a pivot's encoding symbol are recovered, pivots before it or
+    /// In order: the other terms of a pivot's encoding symbol are recovered, earlier pivots or
     /// inactive.
     pub(super) pivots: Vec<Pivot>,
     /// One for each inactive symbol.
@@ -26,15 +26,15 @@ pub(super) struct Pivot {
     pub(super) esi: Esi,
 }
 
-/// An inactive symbol, one of the encoding symbols that solve for the inactive symbols, and those
-/// among them, as indices, whose sum it is once what is known has been taken out of them.
+/// An inactive symbol, one of the encoding symbols that solve for the inactive symbols, and the
+/// indices of those among them whose sum it is once known terms are removed.
 pub(super) struct DenseRow {
     pub(super) symbol: u32,
     pub(super) esi: Esi,
     pub(super) sum: Vec<u32>,
 }
 
-/// What elimination came to.
+/// The result of elimination.
 pub(super) enum Eliminated {
     Solved(Solution),
     /// The symbols lack this much rank.
@@ -42,9 +42,9 @@ pub(super) enum Eliminated {
     OutOfBudget,
 }
 
-/// A budget for [`eliminate`]. With exactly `k` honest symbols there are 3 to 5 times the root of
-/// `k` inactive ones, with 1.05 `k` a dozen; a long block of just `k` symbols is not worth what it
-/// costs.
+/// A budget for [`eliminate`]. Exactly `k` honest symbols leave 3 to 5 times the square root of `k`
+/// inactive ones, 1.05 `k` symbols a dozen. A long block of just `k` symbols costs more than the
+/// budget.
 pub(super) fn work(source_symbols: u32) -> u64 {
     /// About a second.
     const AT_MOST: u64 = 500_000_000;
@@ -54,7 +54,7 @@ pub(super) fn work(source_symbols: u32) -> u64 {
     ((32 * k + 2 * inactive * inactive) * words).min(AT_MOST)
 }
 
-/// Solves for the symbols that `peeler`, which has found all that it can, does not know.
+/// Solves for the symbols that `peeler` has not recovered after it has finished.
 pub(super) fn eliminate(peeler: &mut Peeler, mut budget: Budget) -> Eliminated {
     let solution = System::new(peeler, &mut budget).and_then(|system| system.solve(&mut budget));
     match solution {
@@ -64,8 +64,8 @@ pub(super) fn eliminate(peeler: &mut Peeler, mut budget: Budget) -> Eliminated {
     }
 }
 
-/// The encoding symbols that peeling could not use, in terms of the source symbols that it does not
-/// know: both numbered anew.
+/// The encoding symbols that peeling could not use, in terms of the unknown source symbols. Both
+/// are renumbered.
 struct System {
     esis: Vec<Esi>,
     symbols: Vec<u32>,
@@ -79,13 +79,13 @@ impl System {
         let symbols: Vec<u32> = (0..k).filter(|&symbol| !peeler.knows(symbol)).collect();
         let mut esis: Vec<(u32, Esi)> =
             peeler.unused().map(|(esi, missing)| (missing, esi)).collect();
-        // Too few rows need no closer look.
+        // With too few rows, elimination cannot succeed.
         if let lack @ 1.. = symbols.len().saturating_sub(esis.len()) {
             return Err(Stop::Wanting(lack as u32));
         }
         let terms = esis.iter().map(|&(missing, _)| missing as usize).sum();
         budget.spend(terms)?;
-        // The light ones first: they are the first to be left over, and the cheapest.
+        // Rows of low degree first: they cost least, and are the first ones left over.
         esis.sort_unstable();
         let mut index = vec![u32::MAX; k as usize];
         for (i, &symbol) in (0..).zip(&symbols) {
@@ -135,7 +135,7 @@ impl System {
     }
 }
 
-/// An order to solve the rows in.
+/// An order in which the rows are solved.
 struct Order {
     /// Row and column of each pivot.
     pivots: Vec<(u32, u32)>,
@@ -144,17 +144,16 @@ struct Order {
     left_over: Vec<u32>,
 }
 
-/// A row while columns are taken out of it.
+/// A row while columns are removed from it.
 #[derive(Clone, Copy)]
 struct Active {
     /// Columns left; 0 for a pivot.
     degree: u32,
-    /// Exclusive or of their numbers.
+    /// Exclusive or of the column numbers.
     sum: u32,
 }
 
-/// Rows of more active columns than this are not kept in order: there is nearly always a lighter
-/// one.
+/// Rows with more active columns are not sorted: there is almost always a row with fewer.
 const LIGHT: usize = 16;
 
 impl Order {
@@ -165,7 +164,7 @@ impl Order {
                 sum: row.iter().fold(0, |sum, column| sum ^ column),
             })
             .collect();
-        // For each degree the rows that have had it; they may have less by now.
+        // For each degree, the rows that have had it; their degree may be lower now.
         let mut light: [Vec<u32>; LIGHT + 1] = Default::default();
         for (index, row) in (0..).zip(&rows) {
             if let Some(bucket) = light.get_mut(row.degree as usize) {
@@ -225,7 +224,7 @@ impl Order {
 }
 
 trait RetainLast<T> {
-    /// Takes items off the end until one is `kept`.
+    /// Pops items until one is `kept`.
     fn retain_last(&mut self, kept: impl Fn(&T) -> bool);
 }
 
@@ -235,14 +234,14 @@ impl<T> RetainLast<T> for Vec<T> {
     }
 }
 
-/// The column whose loss helps the other rows most: rows of degree 2 become pivots.
+/// The column whose removal helps the other rows most: rows of degree 2 become pivots.
 fn most_useful(
     system: &System,
     rows: &[Active],
     candidates: impl Iterator<Item = u32>,
     budget: &mut Budget,
 ) -> Result<u32, Stop> {
-    /// Worth of a row of degree 2 against that of any other.
+    /// Weight of a row of degree 2, relative to any other row.
     const PIVOT_WORTH: u32 = 8;
     let mut best = (0, 0);
     for column in candidates {
@@ -258,7 +257,7 @@ fn most_useful(
     Ok(best.1)
 }
 
-/// For each column the inactive columns that it depends on.
+/// For each column, the inactive columns that it depends on.
 struct ColumnBits {
     words: usize,
     bits: Vec<u64>,
@@ -267,7 +266,7 @@ struct ColumnBits {
 impl ColumnBits {
     fn new(system: &System, order: &Order, budget: &mut Budget) -> Result<Self, Stop> {
         let words = order.inactive.len().div_ceil(64);
-        // Before anything is allocated.
+        // Spent before anything is allocated.
         budget.spend(words.saturating_mul(system.symbols.len()))?;
         let mut this = Self { words, bits: vec![0; words * system.symbols.len()] };
         for (index, &column) in order.inactive.iter().enumerate() {
@@ -278,7 +277,7 @@ impl ColumnBits {
             let terms = system.rows.list(row as usize);
             budget.spend(words * terms.len())?;
             sum.fill(0);
-            // Its own bits are still zero.
+            // The row's own bits are still zero.
             this.add_row(terms, &mut sum);
             this.bits[column as usize * words..][..words].copy_from_slice(&sum);
         }

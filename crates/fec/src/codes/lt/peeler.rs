@@ -4,55 +4,55 @@ use super::{LtCode, MAX_SOURCE_SYMBOLS, Rows};
 use crate::ids::Esi;
 use crate::limits::BlockLengthError;
 
-/// Recovers source symbols as encoding symbols arrive: one block of one receiver, on ids. Symbols
-/// are not compared: one that is pushed twice counts twice.
+/// Recovers source symbols as encoding symbols arrive, on ids, for one block of one receiver. A
+/// symbol that is pushed twice counts twice.
 #[derive(Clone, Debug)]
 pub struct Peeler {
     rows: Rows,
-    /// For each source symbol, the first link of the waiting rows that it is part of; [`KNOWN`]
-    /// once it is recovered.
+    /// For each source symbol, the first link of the waiting rows that contain it; [`KNOWN`] once
+    /// it is recovered.
     waiting: Vec<u32>,
     links: Vec<Link>,
-    /// The rows that wait for more than one symbol, or did.
+    /// Rows that wait for more than one symbol, or did.
     sums: Vec<Sum>,
-    /// The encoding symbol of each of them.
+    /// The encoding symbol of each row in `sums`.
     esis: Vec<Esi>,
-    /// What rows that miss one symbol only can recover, and has not been looked at.
+    /// Rows that lack a single symbol and have not been processed.
     ready: Vec<Step>,
     steps: Vec<Step>,
 }
 
-/// A source symbol and the encoding symbol that recovered it: steps come in an order in which all
-/// others that it is the sum of were recovered before.
+/// A source symbol and the encoding symbol that recovered it. In the order of steps, all other
+/// terms of the sum were recovered earlier.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) symbol: u32,
     pub(super) esi: Esi,
 }
 
-/// A row that a source symbol is part of, and where the next one is.
+/// A row that contains a source symbol, and the index of the next link.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     row: u32,
     next: u32,
 }
 
-/// What a row still misses.
+/// The unknown terms of a row.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
-    /// Unknown source symbols.
+    /// Number of unknown source symbols.
     missing: u32,
-    /// Exclusive or of their numbers: the number itself when there is one.
+    /// Exclusive or of their numbers: the number itself if there is one.
     sum: u32,
 }
 
 /// No further link.
 const END: u32 = u32::MAX;
-/// Instead of links: the source symbol is known.
+/// Instead of a link: the source symbol is known.
 const KNOWN: u32 = u32::MAX - 1;
 
 impl Peeler {
-    /// Nothing is at hand yet.
+    /// A peeler without symbols.
     ///
     /// # Errors
     /// [`BlockLengthError`] if the code has no blocks of `source_symbols`.
@@ -61,7 +61,7 @@ impl Peeler {
         Ok(Self::within(code, source_symbols))
     }
 
-    /// `source_symbols` is within the code's limits.
+    /// `source_symbols` must be within the code's limits.
     pub(super) fn within(code: LtCode, source_symbols: u32) -> Self {
         Self {
             rows: Rows::within(code, source_symbols),
@@ -74,7 +74,7 @@ impl Peeler {
         }
     }
 
-    /// Forgets all symbols, in the memory that there is.
+    /// Removes all symbols, and keeps the allocated memory.
     pub fn reset(&mut self) {
         self.waiting.fill(END);
         self.links.clear();
@@ -84,15 +84,15 @@ impl Peeler {
         self.steps.clear();
     }
 
-    /// Notes that encoding symbol `esi` is at hand, and what follows from it. Returns how many
-    /// source symbols are known.
+    /// Adds encoding symbol `esi`, and recovers all symbols that follow. Returns the number of
+    /// known source symbols.
     pub fn push(&mut self, esi: Esi) -> usize {
         self.insert(esi);
         self.advance(&mut { u64::MAX });
         self.recovered()
     }
 
-    /// Source symbols that are known.
+    /// The number of known source symbols.
     pub fn recovered(&self) -> usize {
         self.steps.len()
     }
@@ -112,12 +112,12 @@ impl Peeler {
         &mut self.rows
     }
 
-    /// What was recovered, in order.
+    /// The recovered symbols, in order.
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Terms that rows have waited for: what the memory is proportional to.
+    /// Terms that rows have waited for: memory is proportional to it.
     pub(super) fn links(&self) -> usize {
         self.links.len()
     }
@@ -127,15 +127,14 @@ impl Peeler {
         self.waiting[symbol as usize] == KNOWN
     }
 
-    /// The encoding symbols that still miss source symbols, two at least once all that follows from
-    /// what is at hand has been found, and how many.
+    /// The encoding symbols that still lack source symbols, and how many each lacks: at least two
+    /// after [`advance`](Self::advance) has finished.
     pub(super) fn unused(&self) -> impl Iterator<Item = (Esi, u32)> {
         let missing = self.sums.iter().map(|sum| sum.missing);
         self.esis.iter().copied().zip(missing).filter(|&(_, missing)| missing > 0)
     }
 
-    /// Notes that encoding symbol `esi` is at hand, without looking what follows from it. Returns
-    /// the number of its terms.
+    /// Adds encoding symbol `esi` without processing it. Returns the number of its terms.
     pub(super) fn insert(&mut self, esi: Esi) -> usize {
         let row = self.sums.len() as u32;
         let (start, mut sum, mut missing) = (self.links.len(), 0, 0);
@@ -152,7 +151,7 @@ impl Peeler {
         match missing {
             0 => {}
             1 => {
-                // Its only link is the last one.
+                // The row's only link is the last one.
                 self.waiting[sum as usize] = self.links[start].next;
                 self.links.truncate(start);
                 self.ready.push(Step { symbol: sum, esi });
@@ -165,8 +164,8 @@ impl Peeler {
         terms.len()
     }
 
-    /// Finds what follows from what is at hand, for one unit of `budget` a waiting row and one a
-    /// symbol. False if the budget did not last.
+    /// Recovers all symbols that follow from the available ones. Spends one unit of `budget` per
+    /// waiting row and one per symbol. False if the budget was exhausted.
     pub(super) fn advance(&mut self, budget: &mut u64) -> bool {
         while let Some(step) = self.ready.pop() {
             if *budget == 0 {

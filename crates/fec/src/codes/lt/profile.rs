@@ -1,17 +1,17 @@
-//! The parameters that are worth having.
+//! Parameters of efficient LT codes.
 //!
-//! Only a sender runs this: what comes out are integers that travel, so it may use floating point.
+//! Only a sender computes them, and sends them as integers, so floating point is allowed.
 
 use super::{LtCode, Profile};
 
 /// `c` and `delta` of the robust soliton distribution. They trade the mean degree against the
-/// number of symbols needed; with these a block of 10 000 takes 1.04 `k` symbols on average.
+/// number of symbols needed. With these values a block of 10 000 takes 1.04 `k` symbols on average.
 const C: f64 = 0.03;
 const DELTA: f64 = 0.5;
 
 impl LtCode {
     /// The code for blocks of about `source_symbols` whose receivers peel: the robust soliton
-    /// distribution with `c = 0.03` and `delta = 0.5`, of a mean degree of about 10 to 17.
+    /// distribution with `c = 0.03` and `delta = 0.5`, with a mean degree of about 10 to 17.
     pub fn fast(source_symbols: u32, seed: u64) -> Self {
         let (k, ripple) = ripple(source_symbols);
         let spike = (k / ripple).round().clamp(1.0, k);
@@ -19,15 +19,15 @@ impl LtCode {
         Self::from_reals(Profile::Fast, seed, spike, ripple, weight)
     }
 
-    /// The code for blocks of about `source_symbols` whose receivers also eliminate: as the fast
-    /// one, with so much weight on heavy symbols that the chance that a source symbol is in none of
-    /// 1.05 `k` encoding symbols, times `k`, is below 5 * 10^-9. The mean degree is 25 for a
+    /// The code for blocks of about `source_symbols` whose receivers also eliminate. It puts more
+    /// weight on high degrees than [`fast`](Self::fast): the chance that a source symbol is in none
+    /// of 1.05 `k` encoding symbols, times `k`, is below 5 * 10^-9. The mean degree is 25 for a
     /// thousand symbols and 31 for a million.
     pub fn strict(source_symbols: u32, seed: u64) -> Self {
         let (k, ripple) = ripple(source_symbols);
         let spike = (STRICT_SPIKE * k / ripple).round().clamp(2.0, (k / 2.0).max(2.0));
         let mean = Self::mean_for_coverage(k);
-        // Weights and their first moment without what is added to the spike.
+        // Weights and their first moment, without the extra weight of the spike.
         let (weight, moment) = (1..spike as u32).map(f64::from).fold(
             (1.0 / (spike - 1.0), spike / (spike - 1.0)),
             |(weight, moment), degree| {
@@ -57,8 +57,8 @@ impl LtCode {
     }
 }
 
-/// The spike of strict codes, in units of that of fast ones. Larger ones leave more light symbols
-/// to peel with; smaller ones are cheaper to read.
+/// The spike of strict codes, in units of that of fast ones. A larger spike leaves more symbols of
+/// low degree for peeling; a smaller one costs less to read.
 const STRICT_SPIKE: f64 = 2.0;
 
 /// `k`, and the size of the ripple `R = c ln(k / delta) sqrt(k)`.

@@ -1,7 +1,7 @@
-//! How the source symbols of an LT block are computed from those at hand.
+//! Computation of the source symbols of an LT block from the available symbols.
 //!
-//! Each source symbol has a slot, which at first holds the encoding symbol that recovers it; inputs
-//! have slots in their order, so that loading them is a walk through memory.
+//! Each source symbol has a slot, which initially holds the encoding symbol that recovers it.
+//! Inputs have slots in their order, so loading them accesses memory sequentially.
 
 use super::elimination::Solution;
 use super::{LtCode, Peeler, Rows};
@@ -12,7 +12,7 @@ use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Program, Run};
 
-/// Slots and what to do with them.
+/// Slots and the program that runs on them.
 pub(super) struct Recovery {
     rows: Rows,
     program: XorProgram,
@@ -21,7 +21,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// All source symbols are at hand.
+    /// The plan of a block whose source symbols are all available.
     pub(super) fn of_source(code: LtCode, source_symbols: u32) -> Plan {
         let recovery = Self {
             rows: Rows::within(code, source_symbols),
@@ -31,7 +31,7 @@ impl Recovery {
         Plan::new(PlanIds::of_source(source_symbols), recovery)
     }
 
-    /// Peeling has recovered all. Also the symbols to load.
+    /// The recovery of a block that peeling has solved, and the symbols to load.
     pub(super) fn peeled(peeler: &mut Peeler) -> (Self, Vec<Esi>) {
         let k = peeler.source_symbols() as usize;
         let pivots = peeler.steps().iter().map(|step| (step.symbol, step.esi));
@@ -42,7 +42,7 @@ impl Recovery {
         (this, inputs)
     }
 
-    /// Peeling has recovered some, elimination the others. Also the symbols to load.
+    /// The recovery of a block that peeling and elimination have solved, and the symbols to load.
     pub(super) fn eliminated(peeler: &mut Peeler, solution: &Solution) -> (Self, Vec<Esi>) {
         let k = peeler.source_symbols() as usize;
         let peeled = peeler.steps().iter().map(|step| (step.symbol, step.esi));
@@ -56,7 +56,7 @@ impl Recovery {
         (this, inputs)
     }
 
-    /// Each symbol that was peeled is the sum of its input and symbols before it.
+    /// Adds the peeled symbols: each is the sum of its input and earlier symbols.
     fn add_peeled(&mut self, peeler: &Peeler) {
         for step in peeler.steps() {
             let terms = self.rows.row(step.esi);
@@ -67,12 +67,14 @@ impl Recovery {
         }
     }
 
-    /// 1. For every pivot, in order: `y`, what it would be if all inactive symbols were zero.
-    /// 2. For every dense row: `d`, likewise what is known of it.
+    /// Adds the eliminated symbols:
+    ///
+    /// 1. For every pivot, in order: `y`, its value if all inactive symbols were zero.
+    /// 2. For every dense row: `d`, the sum of its input and such values.
     /// 3. For every inactive symbol: a sum of `d`.
     /// 4. For every pivot, in order: the sum of its input and its row's other symbols.
     fn add_eliminated(&mut self, solution: &Solution) {
-        /// Symbols that are no pivots.
+        /// For symbols that are not pivots.
         const NONE: u32 = u32::MAX;
         let mut y_of = vec![NONE; self.slots.len()];
         let mut is_inactive = vec![false; self.slots.len()];
@@ -104,7 +106,7 @@ impl Recovery {
         }
     }
 
-    /// The slots that each of these encoding symbols is the sum of; none for the one number that is
+    /// For each of these encoding symbols the slots whose sum it is; empty for the one ESI that has
     /// no symbol.
     fn sums(&self, esis: &[Esi]) -> Lists {
         let mut rows = self.rows.clone();
@@ -135,7 +137,7 @@ impl Program for Recovery {
     }
 }
 
-/// Terms of an average symbol, and a little more.
+/// Terms of an average symbol, rounded up.
 const TYPICAL_TERMS: usize = 16;
 
 /// The slot of each of `k` source symbols, and the inputs in the order of their slots, which is

@@ -1,4 +1,4 @@
-//! From an encoding symbol's number to the source symbols that it is the sum of.
+//! From an ESI to the source symbols whose sum it is.
 
 use super::{Degrees, LtCode, MAX_SOURCE_SYMBOLS};
 use crate::codes::shared::splitmix::SplitMix64;
@@ -8,21 +8,21 @@ use std::sync::Arc;
 
 /// Draws the sums of an [`LtCode`] for blocks of one length.
 ///
-/// Symbol `e` has the stream of random numbers that is member `e` of the family of the code's seed.
-/// Its first number gives the degree, each other one a source symbol: `number * k >> 32`, and the
-/// next number if that one is there already.
+/// Symbol `e` uses member `e` of the family of random streams that the code's seed names. The first
+/// number gives the degree. Each other number gives a source symbol, `number * k >> 32`; a repeated
+/// symbol is skipped.
 #[derive(Clone, Debug)]
 pub struct Rows {
     seed: u64,
     source_symbols: u32,
     degrees: Arc<Degrees>,
     row: Vec<u32>,
-    /// What a heavy row has already: one bit for each source symbol, all zero between rows. Empty
-    /// before the first one.
+    /// The source symbols in a row of high degree: one bit for each, all zero between rows. Empty
+    /// before the first such row.
     seen: Vec<u64>,
 }
 
-/// Up to this degree a new term is compared with each one before; beyond, bits are faster.
+/// Up to this degree a new term is compared with all earlier ones; beyond, bits are faster.
 const LIGHT: u32 = 24;
 
 impl Rows {
@@ -35,7 +35,7 @@ impl Rows {
         Ok(Self::within(code, source_symbols))
     }
 
-    /// `source_symbols` is within the code's limits.
+    /// `source_symbols` must be within the code's limits.
     pub(super) fn within(code: LtCode, source_symbols: u32) -> Self {
         let degrees = Arc::new(Degrees::within(code, source_symbols));
         Self { seed: code.seed, source_symbols, degrees, row: Vec::new(), seen: Vec::new() }
@@ -51,7 +51,7 @@ impl Rows {
         &self.degrees
     }
 
-    /// How many source symbols encoding symbol `esi` is the sum of.
+    /// The number of source symbols in the sum of encoding symbol `esi`.
     pub fn degree(&self, esi: Esi) -> u32 {
         if esi.0 < self.source_symbols {
             return 1;
@@ -59,8 +59,7 @@ impl Rows {
         self.degrees.degree(SplitMix64::member(self.seed, esi.0).next_u32())
     }
 
-    /// The source symbols that encoding symbol `esi` is the sum of, distinct, in the order they
-    /// were drawn.
+    /// The source symbols whose sum encoding symbol `esi` is: distinct, in the order of the draws.
     #[inline]
     pub fn row(&mut self, esi: Esi) -> &[u32] {
         self.row.clear();
@@ -70,8 +69,8 @@ impl Rows {
         }
         let mut random = SplitMix64::member(self.seed, esi.0);
         let degree = self.degrees.degree(random.next_u32());
-        // Draws that repeat a term are few: the expected number of draws is at most k (1 + ln k),
-        // and 25 k more are needed with probability e^-25.
+        // Few draws repeat a term: the expected number of draws is at most k (1 + ln k), and the
+        // probability of 25 k more is e^-25.
         if degree <= LIGHT {
             while self.row.len() < degree as usize {
                 let term = random.below(self.source_symbols);

@@ -1,4 +1,4 @@
-//! Which symbols of a RaptorQ block are at hand, and whether they suffice.
+//! The available symbols of a RaptorQ block, and whether they suffice.
 
 use super::direct::{self, DirectPlan};
 use super::full::FullBlock;
@@ -13,16 +13,16 @@ use crate::plan::Plan;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
-/// Repair symbols are kept while fewer than `K + SURPLUS` symbols are at hand. Of random symbols a
-/// dozen more than `K` are never needed (each makes a failure a hundred times rarer); some more
-/// save the work of the HDPC rows. Where ids chosen by an adversary do not suffice, each failed
-/// attempt makes room for what was lacking and another surplus, up to `2 K + SURPLUS`. Source
-/// symbols, which suffice in the end whatever else there is, are always kept: so there are never
-/// more than `3 K + SURPLUS`.
+/// Repair symbols that are stored beyond `K`. A decoder stores repair symbols while fewer than
+/// `K + SURPLUS` symbols are available. Of random symbols a dozen more than `K` are never needed,
+/// because each makes a failure a hundred times rarer; some more avoid the work of the HDPC rows.
+/// If ids chosen by an attacker do not suffice, each failed attempt adds the number of lacking
+/// symbols and another surplus, up to `2 K + SURPLUS`. Source symbols always suffice in the end,
+/// and are always stored, so there are at most `3 K + SURPLUS` symbols.
 const SURPLUS: usize = 64;
 
-/// Ids of the symbols at hand. Sets, not lists: a plan depends on which symbols arrived, not on
-/// their order.
+/// Ids of the available symbols, as sets: a plan depends on which symbols arrived, not on their
+/// order.
 pub(crate) struct RaptorQDecoder {
     params: Params,
     /// One flag for each source symbol.
@@ -30,16 +30,16 @@ pub(crate) struct RaptorQDecoder {
     source_count: usize,
     /// ESIs of repair symbols.
     repair: BTreeSet<u32>,
-    /// Repair symbols are kept while fewer symbols than this are at hand: see [`SURPLUS`].
+    /// Number of available symbols up to which repair symbols are stored: see [`SURPLUS`].
     room: usize,
-    /// Symbols that were at hand when the last attempt showed a lack of rank, and that lack.
+    /// The number of available symbols when the last attempt failed, and the rank that was lacking.
     shown: (usize, u32),
     solved: bool,
     full: Arc<FullBlock>,
 }
 
 impl RaptorQDecoder {
-    /// `source_symbols` is within the code's limits, and `full` covers it.
+    /// `source_symbols` must be within the code's limits, and `full` must cover it.
     pub(crate) fn new(source_symbols: u32, full: Arc<FullBlock>) -> Self {
         Self {
             params: *full.params(),
@@ -57,7 +57,7 @@ impl RaptorQDecoder {
         self.source_count + self.repair.len()
     }
 
-    /// What is at hand has failed by `lack` symbols, or for too much work.
+    /// Raises the limit after an attempt failed by `lack` symbols, or for too much work.
     fn make_room(&mut self, lack: u32) {
         let most = 2 * self.source.len() + SURPLUS;
         self.room = self.room.max(self.at_hand() + lack as usize + SURPLUS).min(most);
@@ -68,8 +68,7 @@ impl RaptorQDecoder {
         source.filter_map(|(esi, &here)| (!here).then_some(Esi(esi))).collect()
     }
 
-    /// The direct way, if it is the faster one, `budget` allows for it and the first repair symbols
-    /// suffice.
+    /// The direct plan, if it is faster, `budget` allows it, and the first repair symbols suffice.
     fn solve_directly(&self, budget: Work) -> Option<Plan> {
         let count = self.source.len() - self.source_count;
         let instructions = InstructionSet::best();
@@ -83,7 +82,7 @@ impl RaptorQDecoder {
         Some(Recovery::directly(k, lost, repair(), direct))
     }
 
-    /// Internal symbol ids of all that is known: source, padding and repair symbols, ascending.
+    /// Internal symbol ids of all known symbols: source, padding and repair symbols, ascending.
     fn isis(&self) -> Vec<u32> {
         let source = (0..).zip(&self.source).filter_map(|(isi, &here)| here.then_some(isi));
         let k = self.source.len() as u32;

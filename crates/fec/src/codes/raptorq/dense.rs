@@ -1,8 +1,9 @@
-//! The dense end of the elimination: the inactive columns.
+//! The dense part of the elimination: the inactive columns.
 //!
-//! By the pivots' rows each pivot column is a sum of inactive ones plus what is known; put into the
-//! left-over sparse rows, that gives binary equations in the inactive columns only, which solve all
-//! but a few of them. The last ones, *free* here, are left to the HDPC rows and GF(256).
+//! By the pivots' rows, each pivot column is a sum of inactive columns and known values.
+//! Substituted into the left-over sparse rows, this gives binary equations in the inactive columns
+//! only, which solve most of them. The HDPC rows solve the remaining ones, called *free* here, over
+//! GF(256).
 //!
 //! Everything binary is packed, 64 columns to a word.
 
@@ -15,23 +16,23 @@ use crate::codes::shared::csr::Lists;
 use crate::codes::shared::equations::{Basis, Budget, Stop, flip, is_set, ones, xor_into};
 use crate::field::gf256::{self, mul};
 
-/// How the inactive columns follow from the left-over rows and the HDPC rows.
+/// The solution of the inactive columns by the left-over rows and the HDPC rows.
 pub(super) struct DenseSolution {
     /// The inactive columns that left-over rows solve.
     pub(super) rows: SolvedRows,
-    /// The others.
+    /// The other inactive columns.
     pub(super) free: Vec<SolvedFree>,
     /// See [`hdpc::pairs`]; empty if no column is free.
     pub(super) hdpc_pairs: Vec<[u8; 2]>,
 }
 
-/// Some left-over rows, and an inactive column solved by each.
+/// Some left-over rows, and the inactive column that each solves.
 pub(super) struct SolvedRows {
     /// The matrix row, and the index of the inactive column.
     pub(super) solved: Vec<(u32, u32)>,
-    /// For each the indices of those of these rows that have to be summed.
+    /// For each, the indices of those of these rows that are summed.
     pub(super) rows: Lists,
-    /// For each the indices of the free columns that have to be added.
+    /// For each, the indices of the free columns that are added.
     pub(super) free: Lists,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct SolvedFree {
     pub(super) inactive: u32,
     /// Factors of the `H` HDPC rows.
     pub(super) hdpc_factors: Vec<u8>,
-    /// Factors of the solved rows' columns, as they are while the free columns are zero.
+    /// Factors of the solved rows' columns, computed with zeros for the free columns.
     pub(super) dense_factors: Vec<u8>,
 }
 
@@ -64,7 +65,7 @@ pub(super) fn solve(
         basis.insert(row, |bits| columns.add_row(terms, bits), budget)?;
     }
     let free = basis.free_columns();
-    // Each HDPC row can solve one column at most, and each further symbol too.
+    // Each HDPC row can solve one column at most, and so can each further symbol.
     if free.len() > params.h as usize {
         return Err(Stop::Wanting(free.len() as u32 - params.h));
     }
@@ -78,7 +79,7 @@ pub(super) fn solve(
     Ok(DenseSolution { rows: solved_rows(&basis, &free), free: solved_free, hdpc_pairs })
 }
 
-/// For each column the inactive columns that it depends on: an inactive one on itself.
+/// For each column, the inactive columns that it depends on; an inactive one depends on itself.
 struct ColumnBits {
     words: usize,
     bits: Vec<u64>,
@@ -93,7 +94,7 @@ impl ColumnBits {
     ) -> Result<Self, Stop> {
         let words = peeling.inactive.len().div_ceil(64);
         let columns = params.l as usize;
-        // Before anything is allocated: the words of each column, and the sums of each pivot.
+        // Spent before anything is allocated: the words of each column, and the sums of each pivot.
         budget.spend(words.saturating_mul(columns + pivots.weight()))?;
         let mut this = Self { words, bits: vec![0; words * columns] };
         for (index, &column) in (0..).zip(&peeling.inactive) {
@@ -119,7 +120,7 @@ impl ColumnBits {
 /// The reduced equations as lists.
 fn solved_rows(basis: &Basis, free: &[u32]) -> SolvedRows {
     let count = basis.rows.len();
-    // About half of what may be there is.
+    // About half of the possible entries are used.
     let mut rows = Lists::with_capacity(count, count * count / 2);
     let mut of_free = Lists::with_capacity(count, count * free.len() / 2);
     for index in 0..count {
@@ -131,7 +132,7 @@ fn solved_rows(basis: &Basis, free: &[u32]) -> SolvedRows {
     SolvedRows { solved: basis.rows.clone(), rows, free: of_free }
 }
 
-/// Most HDPC rows of any block: `H` of RFC 6330, table 2.
+/// Most HDPC rows of a block: the largest `H` of RFC 6330, table 2.
 const MAX_HDPC_ROWS: usize = 16;
 
 /// The coefficients of one column in each HDPC row.
@@ -153,7 +154,7 @@ fn solve_free(
     pairs: &[[u8; 2]],
     budget: &mut Budget,
 ) -> Result<Vec<SolvedFree>, Stop> {
-    /// Words of the dense part that a step of the HDPC recurrence counts for: eight bit planes of
+    /// Words of the dense part that a step of the HDPC recurrence counts as: eight bit planes of
     /// the sum, and of two rows.
     const STEP: usize = 3 * 8;
     budget.spend(STEP * columns.words * (pairs.len() + 1))?;
@@ -172,7 +173,7 @@ fn solve_free(
         }
     }
 
-    // The free columns, once the other ones are replaced by their equations.
+    // The free columns, after the other ones are replaced by their equations.
     let mut system: Vec<HdpcColumn> =
         free.iter().map(|&column| hdpc_columns[column as usize]).collect();
     for (index, &(_, lead)) in basis.rows.iter().enumerate() {
@@ -185,7 +186,7 @@ fn solve_free(
     }
     let inverse = left_inverse(&system, h).map_err(|lack| Stop::Wanting(lack as u32))?;
 
-    // What the equations contribute.
+    // The contribution of the equations.
     let products = hdpc.combine(&inverse);
     let solved = (free.iter().zip(inverse).enumerate())
         .map(|(i, (&inactive, hdpc_factors))| {
@@ -203,14 +204,14 @@ fn solve_free(
     Ok(solved)
 }
 
-/// A matrix whose product with that of the given columns, of `h` rows, is the identity: one row for
-/// each column, by Gauss-Jordan elimination.
+/// A matrix whose product with that of the given columns, of `h` rows, is the identity. It has one
+/// row for each column. Computed by Gauss-Jordan elimination.
 ///
 /// # Errors
-/// What the rank lacks.
+/// The rank that is lacking.
 fn left_inverse(columns: &[HdpcColumn], h: usize) -> Result<Vec<Vec<u8>>, usize> {
     let f = columns.len();
-    // Row i: row i of the matrix; then row i of the identity.
+    // Row i: row i of the matrix, followed by row i of the identity.
     let mut system: Vec<Vec<u8>> = (0..h)
         .map(|i| {
             let coefficients = columns.iter().map(|column| column[i]);

@@ -1,12 +1,11 @@
-//! The direct way to a few lost symbols: each of them as a combination of the symbols at hand.
+//! The direct plan for a few lost symbols: each one is a combination of the available symbols.
 //!
-//! Of a block that has all source symbols but `l`, nothing has to be solved but those. The full
-//! block, which is the same for every block of that length, gives the coefficients of the source
-//! symbols in `l` repair symbols. With the symbols at hand taken out, what
-//! is left of the repair symbols are `l` equations in the lost ones: a small dense system. On bytes
-//! that is one dense product, which reads every symbol once and needs little memory, where the
-//! general way goes through all intermediate symbols twice. The work is `l` multiplications for
-//! each byte, so this is for a few losses only.
+//! If a block lacks only `l` source symbols, it is enough to solve for those. The full block, which
+//! is the same for all blocks of equal length, gives the coefficients of the source symbols in `l`
+//! repair symbols. After the available symbols are subtracted, the repair symbols are `l` equations
+//! in the lost ones: a small dense system. On bytes this is one dense product, which reads every
+//! symbol once and needs little memory. The general plan accesses all intermediate symbols twice.
+//! The direct plan takes `l` multiplications per byte, so it is faster only for few losses.
 
 use super::full::FullBlock;
 use super::transpose::OctetRows;
@@ -23,47 +22,48 @@ use std::ops::Range;
 
 /// A plan that computes lost source symbols from the others and as many repair symbols.
 pub(crate) struct DirectPlan {
-    /// `l`: symbols that were lost, repair symbols in their place, and equations.
+    /// `l`: the number of lost symbols, of repair symbols that replace them, and of equations.
     lost: usize,
-    /// For each symbol at hand, source symbols first, its coefficient in each equation.
+    /// For each available symbol, source symbols first, its coefficient in each equation.
     coefficients: Vec<u8>,
     /// For each equation its coefficient in each lost symbol.
     inverse: Vec<u8>,
 }
 
-/// Symbols at hand that are added at a time. Measured, with half as many it takes 6 % longer.
+/// Available symbols that are added at a time. Measured, with half as many it takes 6 % longer.
 const BATCH: usize = 64;
 
-/// Lines of a stripe: of AVX-512's registers this leaves the most to sums, and the fewest idle.
+/// Lines of a stripe. Of AVX-512's registers, 4 lines leave the most to sums, and the fewest
+/// unused.
 const STRIPE_LINES: usize = 4;
 
-/// A system and what becomes of the identity beside it fit one row of a stripe.
+/// Most lost symbols: a row of the system, and of the identity beside it, fit one row of a stripe.
 const MOST_LOST: usize = MAX_STRIPE_LINES * LINE / 2;
 
-/// Whether the direct way is the faster one.
+/// True if the direct plan is faster than the general one.
 pub(super) fn is_faster(instructions: InstructionSet, lost: usize) -> bool {
-    /// Rows that are read in the time that the general way takes for a source symbol: 20, and the
-    /// rest for planning, which this does without. Measured, the two ways are even at this or a
-    /// little more.
+    /// Rows that are read in the time that the general plan takes for a source symbol: 20, and the
+    /// rest for planning, which the direct plan avoids. Measured, both take equally long at this
+    /// value or a little above.
     const GENERAL_READS: usize = 28;
     lost <= MOST_LOST.min(GENERAL_READS * instructions.products_per_sum_of_8() / 8)
 }
 
-/// What it takes to plan the direct way, beside the full block's program.
+/// The work to make a direct plan, beside the full block's program.
 pub(super) fn work(params: &Params, lost: usize) -> Work {
     /// Rows that a program reads for each column.
     const READS: u64 = 20;
-    /// What counts for a line of 64 octets: the instruction sets for which this pays for more than
-    /// a few losses work on half of one at least.
+    /// Units per line of 64 octets: the instruction sets for which this is faster for more than a
+    /// few losses process at least half a line at a time.
     const UNITS: u64 = 2;
-    // It is asked of any number of losses: their square is more than a `usize` of 32 bits holds.
+    // The number of losses is not limited here: a `usize` of 32 bits cannot hold its square.
     let (lines, lost) = (lost.div_ceil(LINE) as u64, lost as u64);
     Work(UNITS * lines * (READS * u64::from(params.l) + 2 * lost * lost))
 }
 
 impl DirectPlan {
-    /// The plan for source symbols `lost`, all others being at hand, by the repair symbols
-    /// `repair`, one for each. None if these repair symbols do not suffice.
+    /// The plan for source symbols `lost` if all others are available, with the repair symbols
+    /// `repair`, one for each. `None` if these repair symbols do not suffice.
     pub(crate) fn new(
         instructions: InstructionSet,
         full: &FullBlock,
@@ -81,7 +81,7 @@ impl DirectPlan {
         let at_hand: Vec<u32> =
             (0..source_symbols).filter(|&esi| next_lost.next_if_eq(&esi).is_none()).collect();
         let mut coefficients = vec![0; source_symbols as usize * count];
-        // As much at a time as the next cache holds of both.
+        // As much of both at a time as the second-level cache holds.
         let pieces = coefficients.chunks_mut(BATCH * count).zip(at_hand.chunks(BATCH));
         for (out, esis) in pieces {
             for (at, row) in rows.iter().enumerate() {
@@ -99,7 +99,7 @@ impl DirectPlan {
         BATCH + 2 * self.lost
     }
 
-    /// The lost symbols, from the symbols available, `inputs`.
+    /// Computes the lost symbols from the available symbols, `inputs`.
     pub(crate) fn run(&self, inputs: &[Esi], run: Run<'_>) -> Result<Stripes, LoadError> {
         let Run { instructions, width, scratch, source } = run;
         let mut symbols = Stripes::narrow(scratch, self.rows(), width, STRIPE_LINES);
@@ -114,7 +114,7 @@ impl DirectPlan {
         Ok(symbols)
     }
 
-    /// Adds rows `from`, times `coefficients`, to the rows behind them.
+    /// Adds rows `from`, times `coefficients`, to the rows after them.
     fn add(
         &self,
         instructions: InstructionSet,
@@ -133,14 +133,14 @@ impl DirectPlan {
         }
     }
 
-    /// The row of the lost symbol number `index` in what [`run`](Self::run) gives.
+    /// The row of lost symbol number `index` in the result of [`run`](Self::run).
     pub(crate) fn row(&self, index: usize) -> usize {
         BATCH + self.lost + index
     }
 }
 
-/// The inverse of a matrix of `count` rows and columns, [`MOST_LOST`] at most, that has
-/// `octet(row, column)`, column by column. None if there is none.
+/// The inverse of a matrix of `count` rows and columns, [`MOST_LOST`] at most, with elements
+/// `octet(row, column)`, column by column. `None` if the matrix is singular.
 fn inverse(
     instructions: InstructionSet,
     count: usize,
@@ -161,11 +161,10 @@ fn inverse(
     is_regular.then_some(inverse)
 }
 
-/// Gauss-Jordan elimination of a matrix that has as many rows as columns, with more columns beside
-/// them.
+/// Gauss-Jordan elimination of a square matrix with more columns beside it.
 struct Eliminate<'a> {
     rows: &'a mut [Line],
-    /// Set to false if there is no inverse.
+    /// Set to false if the matrix is singular.
     is_regular: &'a mut bool,
 }
 
@@ -200,7 +199,7 @@ mod tests {
     use crate::bytes::xor_program::write_sums;
     use crate::field::gf256::mul;
 
-    /// Octets that look random.
+    /// Pseudo-random octets.
     fn octets(count: usize, seed: u32) -> Vec<u8> {
         let mut state = seed;
         let mut next = || {
@@ -241,7 +240,7 @@ mod tests {
         }
     }
 
-    /// By running the program forwards on unit vectors.
+    /// Runs the program forwards on unit vectors.
     #[test]
     fn coefficients_are_those_of_the_program() {
         for k in [10, 101] {
@@ -273,7 +272,7 @@ mod tests {
         }
     }
 
-    /// The direct way exists exactly where the general one does.
+    /// A direct plan exists if and only if the general one does.
     #[test]
     fn repair_symbols_suffice_if_the_matrix_has_full_rank() {
         use crate::codes::raptorq::planner::{Planned, plan};

@@ -1,4 +1,4 @@
-//! Programs and symbols on bytes.
+//! Execution of programs on bytes.
 
 use super::hdpc::{self, Symbols};
 use super::program::Program;
@@ -22,8 +22,8 @@ impl Program {
     }
 }
 
-/// Inputs are fetched this many pivots before their turn: in the order of the pivots they lie all
-/// over memory, and of a block larger than the caches none is in them.
+/// Pivots between a fetch of an input and its use. In the order of the pivots inputs are scattered,
+/// and those of a block larger than the caches are in none of them.
 const AHEAD: usize = 16;
 
 /// A program on one stripe.
@@ -93,9 +93,9 @@ impl Kernel for RunStripe<'_> {
 }
 
 impl Program {
-    /// The slots that each encoding symbol is the sum of; they are given by internal symbol ids.
+    /// For each encoding symbol, given by its internal symbol id, the slots whose sum it is.
     pub(crate) fn sums(&self, isis: impl ExactSizeIterator<Item = u32>) -> Lists {
-        /// Neighbors of an average symbol, and a little more.
+        /// Neighbors of an average symbol, rounded up.
         const TYPICAL_NEIGHBORS: usize = 8;
         let mut sums = Lists::with_capacity(isis.len(), isis.len() * TYPICAL_NEIGHBORS);
         for isi in isis {

@@ -1,4 +1,4 @@
-//! What follows from the length of a block alone: made once for all blocks of that length.
+//! State that follows from the length of a block alone, made once for all blocks of that length.
 
 use super::full_program;
 use super::params::Params;
@@ -7,17 +7,17 @@ use crate::bytes::kernel::InstructionSet;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A block of `K'` source symbols that are all at hand.
+/// A block of `K'` source symbols that are all available.
 pub(crate) struct FullBlock {
     params: Params,
     program: OnceLock<Arc<Program>>,
-    /// By internal symbol id, [`KEPT_OCTETS`] in all.
+    /// By internal symbol id, at most [`KEPT_OCTETS`] octets.
     rows: Mutex<BTreeMap<u32, Arc<[u8]>>>,
 }
 
-/// Blocks of one length mostly lack a few symbols each and take the first repair symbols for them,
-/// so that the same rows are wanted again and again. This is 18 of the longest block, and a
-/// thousand of one with as many symbols.
+/// Size of the cache of rows, in octets. Most blocks of one length lack a few symbols and use the
+/// first repair symbols for them, so they need the same rows. This is 18 rows of the longest block,
+/// and a thousand rows of a block of a thousand symbols.
 const KEPT_OCTETS: usize = 1 << 20;
 
 impl FullBlock {
@@ -29,16 +29,16 @@ impl FullBlock {
         &self.params
     }
 
-    /// Its program, which is made when it is first asked for.
+    /// The program of the block, made at the first call.
     pub(crate) fn program(&self) -> &Arc<Program> {
         self.program.get_or_init(|| Arc::new(full_program(&self.params)))
     }
 
     /// Rows of the code's generator matrix: how the encoding symbols with internal symbol ids
-    /// `isis`, at most as many as a row of a stripe has bytes, are combined of source and padding
-    /// symbols, with one octet for each of these.
+    /// `isis` are combined from source and padding symbols, with one octet for each of these.
+    /// `isis` are at most as many as a row of a stripe has bytes.
     pub(super) fn rows(&self, instructions: InstructionSet, isis: &[u32]) -> Vec<Arc<[u8]>> {
-        // Not held while rows are computed: who wants the same ones meanwhile computes them, too.
+        // Not held while rows are computed: a thread that needs the same ones computes them too.
         let kept = || self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows: Vec<Option<Arc<[u8]>>> = {
             let kept = kept();
@@ -53,7 +53,7 @@ impl FullBlock {
             rows.iter_mut().filter(|row| row.is_none()).for_each(|row| *row = made.next());
             let most = KEPT_OCTETS / self.params.k_prime as usize;
             let mut kept = kept();
-            // Ids that a hostile sender chose cost no more than what was kept.
+            // Rows for ids that a hostile sender chose evict only stored rows.
             if kept.len() + missing.len() > most {
                 kept.clear();
             }
@@ -68,7 +68,7 @@ impl FullBlock {
 mod tests {
     use super::*;
 
-    /// Also of a block so long that not all of them are kept.
+    /// Also for a block so long that not all of them are stored.
     #[test]
     fn rows_are_the_same_whether_they_were_kept_or_not() {
         for (k, wanted) in [(10, 100), (20_000, 30)] {

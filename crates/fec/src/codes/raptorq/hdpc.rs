@@ -1,11 +1,10 @@
-//! The HDPC rows of the matrix: dense, over GF(256), and never written out (RFC 6330, section
-//! 5.3.3.3).
+//! The HDPC rows of the matrix: dense, over GF(256), and never stored (RFC 6330, section 5.3.3.3).
 //!
 //! Left of the identity, column `j` of the HDPC matrix is `alpha` times column `j + 1`, plus 1 in
 //! two pseudo-random rows; the last column is 1, `alpha`, `alpha^2`, ... So a running sum
 //! `sum = alpha * sum + v[j]`, added to the two rows of each `j`, multiplies a vector `v` by the
-//! whole matrix. The executor does that to symbols, the planner to the pivots' dependence on
-//! inactive columns, one byte to a coefficient.
+//! whole matrix. The executor does this with symbols, the planner with the pivots' dependence on
+//! inactive columns, one byte per coefficient.
 
 use super::params::Params;
 use super::tuple::rand;
@@ -27,7 +26,7 @@ pub(super) fn pairs(params: &Params) -> Vec<[u8; 2]> {
 
 /// The vector that is multiplied by the HDPC matrix.
 pub(super) trait Vector {
-    /// `sum + v[j]`. Always inlined, as all that runs on lanes.
+    /// `sum + v[j]`. Always inlined, like all code on lanes.
     fn add_to<V: Lane, const N: usize>(&self, j: usize, sum: Row<V, N>) -> Row<V, N>;
 }
 
@@ -54,8 +53,8 @@ pub(super) fn multiply<V: Lane, const N: usize>(
     }
 }
 
-/// [`multiply`] backwards, for some columns: adds what the rows `products` contribute to the
-/// columns of `slots`, each in the row of `vector` that its slot says.
+/// Transposed [`multiply`] for some columns: adds the contribution of the rows `products` to the
+/// columns of `slots`, each in the row of `vector` that its slot names.
 #[inline(always)]
 pub(super) fn multiply_transposed<V: Lane, const N: usize>(
     pairs: &[[u8; 2]],
@@ -79,11 +78,11 @@ pub(super) fn multiply_transposed<V: Lane, const N: usize>(
     }
 }
 
-/// Symbols: one for each of some columns, the others being zero.
+/// Symbols of some columns; the other columns are zero.
 pub(super) struct Symbols<'a> {
-    /// The lines of one row after the other.
+    /// Row after row.
     pub(super) rows: &'a [Line],
-    /// For each column its row.
+    /// For each column, its row.
     pub(super) slots: &'a [u32],
 }
 
@@ -97,7 +96,7 @@ impl Vector for Symbols<'_> {
     }
 }
 
-/// One row of bits for each column, the bits being coefficients.
+/// One row of bits for each column. The bits are coefficients.
 #[derive(Clone, Copy)]
 pub(super) struct BitRows<'a> {
     /// Words in a row.

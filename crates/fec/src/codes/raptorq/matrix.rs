@@ -1,5 +1,5 @@
 //! The sparse rows of the code's matrix (RFC 6330, section 5.3.3.4.2): `S` LDPC rows, then a row
-//! for each symbol at hand. The `H` dense rows are never written out.
+//! for each available symbol. The `H` dense rows are never stored.
 
 use super::params::Params;
 use super::tuple::Tuple;
@@ -9,25 +9,25 @@ pub(super) struct Matrix {
     /// Column indices, row after row, those below `W` first.
     terms: Vec<u32>,
     rows: Vec<Row>,
-    /// Row indices, column after column, and where each column starts.
+    /// Row indices, column after column, and the start of each column.
     column_rows: Vec<u32>,
     column_starts: Vec<u32>,
 }
 
-/// Where a row is.
+/// The position of a row.
 struct Row {
     /// Its first term.
     start: u32,
     /// Terms below `W`.
     lt: u32,
-    /// Exclusive or of those.
+    /// Exclusive or of the terms below `W`.
     sum: u32,
 }
 
 impl Matrix {
     /// The matrix of the symbols with internal symbol ids `isis`: row `S + i` is that of `isis[i]`.
     pub(super) fn new(params: &Params, isis: &[u32]) -> Self {
-        /// Terms of an average row, and a little more.
+        /// Terms of an average row, rounded up.
         const TYPICAL_TERMS: usize = 8;
         let (s, w) = (params.s as usize, params.w as usize);
         let mut terms = Vec::with_capacity(3 * (w + s) + isis.len() * TYPICAL_TERMS);
@@ -46,8 +46,8 @@ impl Matrix {
         }
         rows.push(Row { start: terms.len() as u32, lt: 0, sum: 0 });
 
-        // Counted with the columns from `W` on, which nobody asks for: to ask each term whether it
-        // is one of them takes longer, because no processor can tell beforehand.
+        // Columns from `W` on are counted too, although no caller uses them: a test of each term
+        // takes longer, because its branch is unpredictable.
         let mut column_starts = vec![0; params.l as usize + 1];
         for &column in &terms {
             column_starts[column as usize + 1] += 1;
@@ -69,12 +69,12 @@ impl Matrix {
         Self { terms, rows, column_rows, column_starts }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(super) fn row_count(&self) -> usize {
         self.rows.len() - 1
     }
 
-    /// How many ones there are.
+    /// The number of ones.
     pub(super) fn weight(&self) -> usize {
         self.terms.len()
     }
@@ -84,7 +84,7 @@ impl Matrix {
         &self.terms[self.rows[row].start as usize..self.rows[row + 1].start as usize]
     }
 
-    /// How many columns of each row are below `W`, and the exclusive or of their indices.
+    /// The number of columns below `W` of each row, and the exclusive or of their indices.
     pub(super) fn lt_sums(&self) -> impl Iterator<Item = (u32, u32)> {
         self.rows[..self.row_count()].iter().map(|row| (row.lt, row.sum))
     }

@@ -28,8 +28,8 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// The code of a block of `source_symbols`: that of the smallest `K'` which holds them. More
-    /// than the largest `K'` are taken for the largest; callers have checked the number.
+    /// The parameters of the smallest `K'` that holds `source_symbols`. Callers have checked the
+    /// number; more than the largest `K'` count as the largest.
     pub(crate) fn covering(source_symbols: u32) -> Self {
         let row = SYSTEMATIC_INDICES.partition_point(|row| row.0 < source_symbols);
         let row = row.min(SYSTEMATIC_INDICES.len() - 1);
@@ -45,8 +45,8 @@ impl Params {
     pub(crate) fn work(&self) -> Work {
         let l = u64::from(self.l);
         // Inactive columns of honest sets: 75, 222 and 562 at K = 1000, 10 000 and 50 000. The
-        // terms are what peeling, the HDPC rows and pivots, and the dense rows take; together they
-        // come to about twice what is measured.
+        // terms are the costs of peeling, of the HDPC rows and pivots, and of the dense rows; their
+        // sum is about twice the measured work.
         let inactive = u64::from(self.p) + 2 * l.isqrt();
         let words = inactive.div_ceil(64);
         Work(3 * (30 * l + 30 * l * words + 2 * inactive * inactive * words))
@@ -70,7 +70,7 @@ mod tests {
             let numbers: Vec<u32> = line.split(',').map(|n| n.parse().unwrap()).collect();
             let [k_prime, j, s, h, w, l, p, p1, _, b] = numbers[..] else { panic!("{line}") };
             let expected = Params { k_prime, j, s, h, w, l, p, p1, b };
-            // The whole range down to the size before.
+            // From just above the next smaller size to this size.
             assert_eq!(Params::covering(k_prime), expected, "{line}");
             assert_eq!(Params::covering(last + 1), expected, "{line}");
             last = k_prime;

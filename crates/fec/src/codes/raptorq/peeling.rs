@@ -1,16 +1,16 @@
 //! Inactivation: an order in which the sparse rows can be solved one after the other, given a few
 //! *inactive* columns (RFC 6330, section 5.4.2.2, with cheaper rules of choice).
 //!
-//! A row with one active column left is a *pivot*: it solves that column, which is thereby gone
-//! from all other rows. When there is no such row, a column of a lightest row is declared inactive,
-//! which takes it out of all rows too. Permanently inactive columns, from `W` on, never were
-//! active.
+//! A row with one active column left is a *pivot*: it solves that column, which is then removed
+//! from all other rows. If there is no such row, a column of a row of least degree is declared
+//! inactive, which also removes it from all rows. Permanently inactive columns, from `W` on, are
+//! never active.
 
 use super::matrix::Matrix;
 use super::params::Params;
 use crate::codes::shared::equations::{Budget, Stop};
 
-/// What became of a column.
+/// The state of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Active,
@@ -22,14 +22,14 @@ pub(super) enum Place {
 
 /// An order to solve the sparse rows in.
 pub(super) struct Peeling {
-    /// For each column, what became of it.
+    /// The state of each column.
     pub(super) places: Vec<Place>,
     /// Row and column of each pivot, in order: the other columns of the row are inactive or belong
-    /// to pivots before.
+    /// to earlier pivots.
     pub(super) pivots: Vec<(u32, u32)>,
     /// The inactive columns; those from `W` on come first, ascending.
     pub(super) inactive: Vec<u32>,
-    /// The rows that are not pivots: their columns are pivots' or inactive.
+    /// The rows that are not pivots: all their columns are pivots' or inactive.
     pub(super) left_over: Vec<u32>,
 }
 
@@ -39,17 +39,17 @@ impl Peeling {
     }
 }
 
-/// A row while columns are taken out of it.
+/// A row while columns are removed from it.
 struct Row {
     /// Active columns; 0 for a row that was used.
     degree: u32,
-    /// Exclusive or of the active columns' indices: the column itself when there is one.
+    /// Exclusive or of the active columns' indices: the column itself if there is one.
     sum: u32,
 }
 
-/// Rows by degree. A row is entered when it reaches a degree, which happens once for each, and
-/// stays when it reaches the next: an entry counts if the row still has that degree. Rows of degree
-/// 0 are not kept.
+/// Rows by degree. A row is entered when it reaches a degree, which occurs once for each degree,
+/// and its earlier entries remain: an entry is valid if the row still has that degree. Rows of
+/// degree 0 are not stored.
 struct Buckets {
     entries: Vec<u32>,
     /// For each degree, the part of `entries` in use.
@@ -67,7 +67,7 @@ impl Buckets {
         for degree in (1..=most).rev() {
             room[degree] += room[degree + 1];
         }
-        // All of degree 0 go to the same place, over each other.
+        // All rows of degree 0 are written to the same place.
         room[0] = 1;
         let mut start = 0;
         let spans = room
@@ -91,7 +91,7 @@ impl Buckets {
         *end += usize::from(degree > 0);
     }
 
-    /// Takes out a row of the least degree from 1 on. Also that degree.
+    /// Removes a row of the least degree from 1 on, and returns it with its degree.
     fn lightest(&mut self, rows: &[Row]) -> Option<(u32, u32)> {
         for (degree, (start, end)) in self.spans.iter_mut().enumerate().skip(1) {
             while *end > *start {
@@ -134,7 +134,7 @@ pub(super) fn peel(params: &Params, matrix: &Matrix, budget: &mut Budget) -> Res
         let column_rows = matrix.column(column as usize);
         budget.spend(column_rows.len())?;
         for &index in column_rows {
-            // Without a question that no processor can answer beforehand.
+            // Without an unpredictable branch.
             let row = &mut rows[index as usize];
             row.sum ^= column;
             row.degree = row.degree.saturating_sub(1);
@@ -151,7 +151,8 @@ pub(super) fn peel(params: &Params, matrix: &Matrix, budget: &mut Budget) -> Res
     Ok(Peeling { places, pivots, inactive, left_over })
 }
 
-/// The active column of `row` whose loss helps the other rows most: rows of degree 2 become pivots.
+/// The active column of `row` whose removal helps the other rows most: rows of degree 2 become
+/// pivots.
 fn most_useful(
     matrix: &Matrix,
     rows: &[Row],
@@ -159,7 +160,8 @@ fn most_useful(
     row: u32,
     budget: &mut Budget,
 ) -> Result<u32, Stop> {
-    /// Worth of a row of degree 2 against that of any other. Tried: 4 to 16 make no difference.
+    /// Weight of a row of degree 2, relative to any other row. Values from 4 to 16 give the same
+    /// result.
     const PIVOT_WORTH: u32 = 8;
     let mut best = (0, 0);
     for &column in matrix.row(row as usize) {

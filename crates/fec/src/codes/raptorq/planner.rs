@@ -1,4 +1,4 @@
-//! From ids to a program.
+//! Planning: from ids to a program.
 
 use super::dense::{self, DenseSolution};
 use super::matrix::Matrix;
@@ -9,7 +9,7 @@ use crate::codes::shared::csr::Lists;
 use crate::codes::shared::equations::{Budget, Stop};
 use crate::decode::Work;
 
-/// What planning came to.
+/// The result of planning.
 pub(super) enum Planned {
     Solved(Box<Program>),
     /// The symbols lack this much rank at least.
@@ -18,7 +18,7 @@ pub(super) enum Planned {
 }
 
 /// Finds a program that computes the intermediate symbols from the encoding symbols with internal
-/// symbol ids `isis`: ascending, distinct, padding included.
+/// symbol ids `isis`, which are ascending, distinct and include padding.
 pub(super) fn plan(params: &Params, isis: &[u32], budget: Work) -> Planned {
     match try_plan(params, isis, &mut Budget(budget.0)) {
         Ok(program) => Planned::Solved(Box::new(program)),
@@ -37,10 +37,10 @@ fn try_plan(params: &Params, isis: &[u32], budget: &mut Budget) -> Result<Progra
     Ok(write_down(params, isis, &matrix, &peeling, pivots, solution))
 }
 
-/// Terms of a left-over row, most of which are heavy.
+/// Terms of a left-over row, most of which have a high degree.
 const TYPICAL_TERMS: usize = 32;
 
-/// Looks everything up.
+/// Assigns slots, and writes the program in terms of them.
 fn write_down(
     params: &Params,
     isis: &[u32],
@@ -49,7 +49,7 @@ fn write_down(
     mut pivots: Pivots,
     solution: DenseSolution,
 ) -> Program {
-    // Slots: the inputs that are used, then the columns that have none.
+    // Slots: the inputs that are used, then the columns without an input.
     let mut column_of_row = vec![None; matrix.row_count()];
     for &(row, column) in &peeling.pivots {
         column_of_row[row as usize] = Some(column);

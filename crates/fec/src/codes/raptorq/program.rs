@@ -1,10 +1,9 @@
-//! A RaptorQ plan written down.
+//! A RaptorQ plan as a list of steps.
 //!
-//! Every intermediate symbol has a *slot*, a row of its own, and before the program starts the
-//! inputs lie in slots too: that of the column which their matrix row is used to solve. Slots are
-//! numbered so that the inputs come first, in their order: loading them is a walk through memory. A
-//! second set of rows by slots holds `y`: what a pivot column would be if all inactive columns were
-//! zero. The program is:
+//! Every intermediate symbol has a *slot*, which is a row. Before the program starts, each input is
+//! in the slot of the column that its matrix row solves. Slots are numbered so that the inputs come
+//! first, in their order: loading them accesses memory sequentially. A second set of rows by slots
+//! holds `y`: the value of a pivot column if all inactive columns were zero. The program is:
 //!
 //! 1. for every pivot, in order: `y = input + y of the row's other pivot columns`;
 //! 2. for every dense row: `d = input + y of the row's pivot columns`;
@@ -14,18 +13,18 @@
 //! 6. for the columns of step 4: `x = z + a sum of the free columns`;
 //! 7. for every pivot, in order: `x = input + x of the row's other columns`.
 //!
-//! Step 7 goes back to the sparse rows, so nothing needs the (dense) way that pivots depend on
-//! inactive columns. Steps 4 to 6 are the inverse of a matrix of `u` inactive columns.
+//! Step 7 uses the sparse rows again, so no step needs the dense dependence of pivots on inactive
+//! columns. Steps 4 to 6 are the inverse of a matrix of `u` inactive columns.
 
 use super::params::Params;
 use crate::codes::shared::csr::Lists;
 
-/// The steps of the module's documentation, with everything looked up.
+/// The steps of the module's documentation, with all indices resolved.
 pub(crate) struct Program {
     pub(super) params: Params,
     /// Internal symbol ids of the inputs, padding included, ascending: their slots are 0, 1, 2 ...
     pub(super) inputs: Vec<u32>,
-    /// Slots that are read as inputs but have none: zero, as are those of padding symbols.
+    /// Slots that are read as inputs but have none: zero, like those of padding symbols.
     pub(super) empty: Vec<u32>,
     /// The slot of each column.
     pub(super) slots: Vec<u32>,
@@ -44,11 +43,11 @@ pub(crate) struct Program {
 /// The pivots, in order, with the other columns of their matrix rows.
 pub(super) struct Pivots {
     pivots: Vec<Pivot>,
-    /// Row after row: the column that is solved; pivots before this one; inactive columns.
+    /// For each row: the column that is solved; earlier pivots; inactive columns.
     columns: Vec<u32>,
 }
 
-/// How long the row of a pivot is, and its part up to the inactive columns.
+/// The length of a pivot's row, and of its part before the inactive columns.
 #[derive(Clone, Copy)]
 struct Pivot {
     active: u16,
@@ -56,8 +55,8 @@ struct Pivot {
 }
 
 impl Pivots {
-    /// The pivots that solve certain columns, by these rows of a matrix. Each row's columns are
-    /// solved by pivots before it or inactive, but for its own.
+    /// The pivots that solve certain columns, by these rows of a matrix. All columns of a row but
+    /// its own are solved by earlier pivots or inactive.
     pub(super) fn new<'m>(
         rows: impl Iterator<Item = (u32, &'m [u32])> + Clone,
         is_pivot: impl Fn(u32) -> bool,
@@ -67,8 +66,8 @@ impl Pivots {
         let mut rest = all.as_mut_slice();
         let pivots = rows.map(|(column, row)| {
             let columns = rest.split_off_mut(..row.len()).unwrap_or_default();
-            // A partition without unpredictable branches: what is written at both ends of the gap
-            // stays at one of them, and the gap closes. The column itself has its place before it.
+            // A partition without unpredictable branches: each item is written at both ends of the
+            // gap, one copy remains, and the gap closes. The column itself is placed before them.
             let (mut front, mut back) = (1, columns.len());
             for &other in row {
                 let is_other = other != column;
@@ -90,14 +89,14 @@ impl Pivots {
         }
     }
 
-    /// Ones of all their rows.
+    /// The number of ones in all their rows.
     pub(super) fn weight(&self) -> usize {
         self.columns.len()
     }
 
-    /// For each pivot its column, the pivots before it in its row, and all other columns of the
-    /// row: those pivots first, then the inactive ones; slots instead of columns after
-    /// [`look_up`](Self::look_up).
+    /// For each pivot its column, the earlier pivots in its row, and all other columns of the row:
+    /// those pivots first, then the inactive ones. After [`look_up`](Self::look_up), slots instead
+    /// of columns.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, &[u32], &[u32])> {
         PivotIter { pivots: self.pivots.iter(), columns: &self.columns }
     }
@@ -106,7 +105,7 @@ impl Pivots {
 /// See [`Pivots::iter`].
 struct PivotIter<'a> {
     pivots: std::slice::Iter<'a, Pivot>,
-    /// Those of the pivots that are left.
+    /// Columns of the remaining pivots.
     columns: &'a [u32],
 }
 
@@ -152,7 +151,7 @@ pub(super) struct DenseRows {
     pub(super) free: Lists,
 }
 
-/// One column that only the HDPC rows determine.
+/// A column that only the HDPC rows determine.
 pub(super) struct FreeColumn {
     pub(super) slot: u32,
     /// Factors of the `H` values `g`.

@@ -1,4 +1,4 @@
-//! Plans of RaptorQ on bytes: through the intermediate symbols, or directly to a few lost symbols.
+//! RaptorQ plans on bytes: through the intermediate symbols, or directly to a few lost symbols.
 
 use super::direct::DirectPlan;
 use super::params::Params;
@@ -12,11 +12,11 @@ use crate::plan::{self, Plan, PlanIds, Rows, Run};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// What a plan of RaptorQ does.
+/// The operations of a RaptorQ plan.
 pub(super) struct Recovery {
     params: Params,
-    /// Made when first executed if every source symbol is available, or if there is a direct way to
-    /// those that are not: a receiver does not need it then.
+    /// Made when first executed, if every source symbol is available, or if there is a direct plan:
+    /// a receiver does not need it then.
     program: OnceLock<Arc<Program>>,
     direct: Option<DirectPlan>,
 }
@@ -53,7 +53,7 @@ impl Recovery {
         Plan::new(ids, Self { params, program, direct: None })
     }
 
-    /// The program that computes the intermediate symbols from the inputs; made if it was not yet.
+    /// The program that computes the intermediate symbols from the inputs; made if needed.
     fn program(&self, ids: &PlanIds) -> &Arc<Program> {
         let make = || program_of(&self.params, ids.source_symbols, &ids.inputs);
         self.program.get_or_init(|| Arc::new(make()))
@@ -129,7 +129,7 @@ mod tests {
         symbols
     }
 
-    /// An encoder of a block whose symbols do not look alike.
+    /// An encoder of a block whose symbols differ.
     fn encoder(k: u32, width: usize) -> Intermediate {
         let plan = RAPTORQ.source_plan(k, None);
         let byte = |esi: Esi, at: usize| (esi.0 as usize * 31 + at * 7 + at / 50) as u8;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     /// A direct plan for `lost` symbols in the middle of `k`, with the first repair symbols that
-    /// do.
+    /// suffice.
     fn direct(instructions: InstructionSet, k: u32, lost: u32) -> Arc<Plan> {
         let full = FullBlock::new(Params::covering(k));
         let lost: Vec<Esi> = ((k - lost) / 2..(k + lost) / 2).map(Esi).collect();

@@ -1,12 +1,11 @@
-//! A program backwards: not what symbols the inputs give, but what each input contributes to
-//! certain symbols.
+//! Transposed programs: the contribution of each input to certain symbols.
 //!
-//! Encoding symbols are linear in the inputs of a block's program: `symbols = E * P * inputs`, `E`
-//! being their rows of the code's matrix and `P` the program. Their coefficients `E * P` are,
-//! column by column, `P` transposed times `E` transposed, and a straight-line program is transposed
-//! by running its steps in reverse, each turned around: what was added to a row is now added from
-//! it. It works on rows of one octet for each of the symbols, so that the coefficients of a hundred
-//! symbols cost no more than a block of symbols that have 128 bytes.
+//! Encoding symbols are linear in the inputs of a block's program: `symbols = E * P * inputs`,
+//! where `E` are their rows of the code's matrix and `P` is the program. Their coefficients `E * P`
+//! are, column by column, `P` transposed times `E` transposed. A straight-line program is
+//! transposed by running its steps in reverse order, each reversed: what was added to a row is
+//! added from it. Each row has one octet per symbol, so the coefficients of a hundred symbols cost
+//! as much as a block of symbols of 128 bytes.
 
 use super::hdpc;
 use super::program::Program;
@@ -16,9 +15,9 @@ use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
 use std::sync::Arc;
 
 impl Program {
-    /// How the encoding symbols with internal symbol ids `isis`, at most as many as a row of a
-    /// stripe has bytes, are combined of this program's inputs: a row for each input, in order,
-    /// with one octet for each of the symbols.
+    /// How the encoding symbols with internal symbol ids `isis` are combined from this program's
+    /// inputs: a row for each input, in order, with one octet for each of the symbols. `isis` are
+    /// at most as many as a row of a stripe has bytes.
     pub(super) fn coefficients(&self, instructions: InstructionSet, isis: &[u32]) -> OctetRows {
         let mut rows = OctetRows::new(self.params.l as usize, isis.len());
         for (at, &isi) in isis.iter().enumerate() {
@@ -35,7 +34,7 @@ impl Program {
     }
 }
 
-/// Rows of octets, each as wide as a row of a stripe may be.
+/// Rows of octets, at most as wide as a row of a stripe.
 pub(super) struct OctetRows {
     /// Lines of a row.
     pub(super) lines: usize,
@@ -92,8 +91,8 @@ impl Kernel for RunTransposed<'_> {
             *row = [Line::ZERO; N];
         }
 
-        // Step 7: a slot holds what its intermediate symbol contributes; after its pivot's turn,
-        // what its input does.
+        // Step 7: a slot holds the contribution of its intermediate symbol; after its pivot is
+        // processed, that of its input.
         for (slot, _, terms) in program.pivots.iter().rev() {
             Row::<V, N>::load(&slots[slot]).add_to_all(slots, terms);
         }

@@ -1,4 +1,4 @@
-//! From an internal symbol id to the intermediate symbols it is the sum of (RFC 6330, sections
+//! From an internal symbol id to the intermediate symbols whose sum it is (RFC 6330, sections
 //! 5.3.5.1 to 5.3.5.4).
 
 use super::params::Params;
@@ -12,7 +12,7 @@ pub(super) fn rand(y: u32, i: u32, m: u32) -> u32 {
 
 /// `Deg[v]` for `v < 2^20` (RFC 6330, section 5.3.5.2).
 fn degree(v: u32, w: u32) -> u32 {
-    // Counted, not searched: where a search would turn, nobody can predict.
+    // Counted without a search, whose branches would be unpredictable.
     let d: u32 = DEGREE_BOUNDS.iter().map(|&bound| u32::from(bound <= v)).sum();
     d.min(w - 2)
 }
@@ -39,7 +39,7 @@ impl Tuple {
             d,
             a: 1 + rand(y, 1, params.w - 1),
             b: rand(y, 2, params.w),
-            // A product, not a question: no processor can tell the degree beforehand.
+            // A product instead of a branch, which would be unpredictable.
             d1: 2 + u32::from(d < 4) * rand(x, 3, 2),
             a1: 1 + rand(x, 4, params.p1 - 1),
             b1: rand(x, 5, params.p1),
@@ -48,8 +48,8 @@ impl Tuple {
 }
 
 impl Tuple {
-    /// The LT symbols, below `W`, of the sum that the tuple stands for (RFC 6330, section 5.3.5.3).
-    /// No index comes twice, here or in [`pi`](Self::pi): the strides are smaller than the primes
+    /// The LT symbols, below `W`, of the sum that the tuple describes (RFC 6330, section 5.3.5.3).
+    /// No index occurs twice, here or in [`pi`](Self::pi): the strides are smaller than the primes
     /// they are taken modulo.
     pub(super) fn lt(self, params: &Params) -> impl Iterator<Item = u32> {
         let Self { d, a, mut b, .. } = self;
@@ -74,14 +74,13 @@ impl Tuple {
     }
 }
 
-/// `at + by` modulo `modulus`, both being below it.
+/// `at + by` modulo `modulus`; both are below it.
 fn step(at: u32, by: u32, modulus: u32) -> u32 {
     let sum = at + by;
     if sum >= modulus { sum - modulus } else { sum }
 }
 
-/// Indices of the intermediate symbols that encoding symbol `x` (an internal symbol id) is the sum
-/// of.
+/// Indices of the intermediate symbols whose sum encoding symbol `x` (an internal symbol id) is.
 pub(super) fn neighbors(params: &Params, x: u32) -> impl Iterator<Item = u32> {
     let tuple = Tuple::new(params, x);
     tuple.lt(params).chain(tuple.pi(params))

@@ -1,4 +1,4 @@
-//! Which symbols of a Reed-Solomon block are at hand: any `k` suffice.
+//! The available symbols of a Reed-Solomon block: any `k` suffice.
 
 use super::ReedSolomonCode;
 use crate::codes::shared::linear16::Linear16;
@@ -7,10 +7,10 @@ use crate::ids::Esi;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Ids of the symbols at hand; what comes after the `k`-th is not kept.
+/// Ids of the available symbols; those after the `k`-th are not stored.
 pub(super) struct ReedSolomonDecoder {
     code: ReedSolomonCode,
-    /// `n`: the symbols there are.
+    /// `n`: encoding symbols of the block.
     encoding_symbols: u32,
     /// One flag for each source symbol.
     source: Vec<bool>,
@@ -19,14 +19,14 @@ pub(super) struct ReedSolomonDecoder {
 }
 
 impl ReedSolomonDecoder {
-    /// The numbers are within the code's limits.
+    /// The numbers must be within the code's limits.
     pub(super) fn new(code: ReedSolomonCode, source_symbols: u32, encoding_symbols: u32) -> Self {
         let source = vec![false; source_symbols as usize];
         let repair = BTreeSet::new();
         Self { code, encoding_symbols, source, repair, wanted: source_symbols }
     }
 
-    /// What the weights and the matrix take.
+    /// The work to compute the weights and the matrix.
     fn work_for(code: ReedSolomonCode, source_symbols: u32, lost: usize) -> Work {
         if code == ReedSolomonCode::Cauchy16 {
             return Linear16::work(source_symbols, lost);
@@ -35,7 +35,7 @@ impl ReedSolomonDecoder {
         Work((k + l) * 2 * l + k * l)
     }
 
-    /// What no block exceeds: ids cannot be chosen to make it harder.
+    /// An upper bound for all choices of ids.
     pub(super) fn work(code: ReedSolomonCode, source_symbols: u32) -> Work {
         Self::work_for(code, source_symbols, source_symbols as usize)
     }

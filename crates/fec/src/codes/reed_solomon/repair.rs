@@ -9,17 +9,17 @@ use std::sync::OnceLock;
 /// The factors of all repair symbols of a block.
 pub(super) struct RepairFactors {
     code: ReedSolomonCode,
-    /// 16 KB at most, made when a repair symbol is first asked for.
+    /// At most 16 KB, made when a repair symbol is first requested.
     made: OnceLock<Vec<u8>>,
 }
 
 impl RepairFactors {
-    /// `code` is one over GF(256).
+    /// `code` must be one over GF(256).
     pub(super) fn new(code: ReedSolomonCode) -> Self {
         Self { code, made: OnceLock::new() }
     }
 
-    /// Column by column.
+    /// The factors, column by column.
     fn all(&self, source_symbols: u32) -> &[u8] {
         self.made.get_or_init(|| {
             let targets: Vec<u32> = (source_symbols..MAX_ENCODING_SYMBOLS).collect();
@@ -40,7 +40,7 @@ impl Generator for RepairFactors {
         factors
     }
 
-    /// Those of repair symbols that follow one another, as senders ask for them.
+    /// The factors of consecutive repair symbols, which senders request.
     fn ready_factors(&self, source_symbols: u32, esis: &[Esi]) -> Option<Coefficients<'_>> {
         let k = source_symbols;
         let first = esis.first()?.0 - k;

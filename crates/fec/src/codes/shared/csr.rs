@@ -1,4 +1,4 @@
-//! Lists of numbers, one list behind the other (compressed sparse rows).
+//! Lists of numbers, stored one after another (compressed sparse rows).
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lists {
     items: Vec<u32>,
-    /// Where each list starts, and where the last one ends.
+    /// The start of each list, and the end of the last one.
     starts: Vec<u32>,
 }
 
@@ -23,8 +23,8 @@ impl Lists {
         Self { items: Vec::with_capacity(items), starts }
     }
 
-    /// For each of `values` the lists that it is in, ascending; values of the lists outside the
-    /// range are left out.
+    /// For each of `values`, the lists that contain it, ascending. Values outside the range are
+    /// skipped.
     pub(crate) fn transposed(&self, values: Range<u32>) -> Self {
         let place = |value: u32| value.checked_sub(values.start).filter(|_| value < values.end);
         let mut starts = vec![0_u32; values.len() + 1];
@@ -51,7 +51,7 @@ impl Lists {
         self.starts.push(self.items.len() as u32);
     }
 
-    /// Adds the list that `append` appends to the lists before.
+    /// Adds a list of the items that `append` appends.
     pub(crate) fn push_with(&mut self, append: impl FnOnce(&mut Vec<u32>)) {
         append(&mut self.items);
         self.starts.push(self.items.len() as u32);
@@ -63,7 +63,7 @@ impl Lists {
         self
     }
 
-    /// How many lists there are.
+    /// The number of lists.
     pub(crate) fn len(&self) -> usize {
         self.starts.len() - 1
     }

@@ -1,5 +1,5 @@
-//! Binary linear equations, packed 64 columns to a word, and what solving them may cost: the dense
-//! end of every elimination here.
+//! Binary linear equations, packed 64 columns to a word, and a budget for solving them: the dense
+//! part of every elimination in this crate.
 
 /// Why elimination ended early.
 pub(crate) enum Stop {
@@ -7,11 +7,11 @@ pub(crate) enum Stop {
     OutOfBudget,
 }
 
-/// What is left of the [`Work`](crate::Work) that may be done.
+/// The remaining [`Work`](crate::Work).
 pub(crate) struct Budget(pub(crate) u64);
 
 impl Budget {
-    /// Takes `units` for what is about to be done, or has just been done.
+    /// Spends `units`, before or after the work they stand for.
     pub(crate) fn spend(&mut self, units: usize) -> Result<(), Stop> {
         self.0 = self.0.checked_sub(units as u64).ok_or(Stop::OutOfBudget)?;
         Ok(())
@@ -46,11 +46,11 @@ pub(crate) fn ones(bits: &[u64]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Independent binary equations in the columns, in echelon form, each with the way it came
-/// about.
+/// Independent binary equations in the columns, in echelon form, each with the rows that it was
+/// computed from.
 pub(crate) struct Basis {
     columns: usize,
-    /// Words for the columns; as many again say which inserted rows were summed.
+    /// Words for the columns; as many again record which inserted rows were summed.
     words: usize,
     bits: Vec<u64>,
     /// For each equation its row and its leading column.
@@ -73,12 +73,12 @@ impl Basis {
         &self.bits[index * 2 * self.words..][..2 * self.words]
     }
 
-    /// Which inserted rows an equation is the sum of.
+    /// The inserted rows whose sum an equation is.
     pub(crate) fn history(&self, index: usize) -> &[u64] {
         &self.equation(index)[self.words..]
     }
 
-    /// Adds the equation that `fill` writes, if it is independent of those before.
+    /// Adds the equation that `fill` writes, if it is independent of earlier ones.
     pub(crate) fn insert(
         &mut self,
         row: u32,
@@ -113,13 +113,13 @@ impl Basis {
         Ok(())
     }
 
-    /// The columns that no equation leads with.
+    /// The columns that are not the leading column of an equation.
     pub(crate) fn free_columns(&self) -> Vec<u32> {
         let free = |(column, leader): (u32, &Option<u32>)| leader.is_none().then_some(column);
         (0..).zip(&self.leaders).filter_map(free).collect()
     }
 
-    /// Solves: leaves in each equation its leading column and free columns only.
+    /// Solves: each equation keeps only its leading column and free columns.
     pub(crate) fn reduce(&mut self, budget: &mut Budget) -> Result<(), Stop> {
         let words = self.words;
         let mut sum = vec![0; 2 * words];

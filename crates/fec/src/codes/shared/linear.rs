@@ -1,4 +1,4 @@
-//! Dense linear codes over GF(256) on bytes: what Reed-Solomon codes and dispersal have in common.
+//! Dense linear codes over GF(256) on bytes: the common part of Reed-Solomon codes and dispersal.
 
 use crate::bytes::kernel::{
     Before, Coefficients, InstructionSet, MultiplyOut, MultiplyRows, Symbols,
@@ -9,23 +9,23 @@ use crate::bytes::stripes::loading::LoadError;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Program, Rows, Run};
 
-/// Recovers the source symbols of a block, and makes any encoding symbol of them.
+/// Recovers the source symbols of a block, and computes encoding symbols from them.
 pub(crate) struct Linear<G> {
     generator: G,
     source_symbols: u32,
     /// Rows that hold another symbol than the source symbol of their number.
     replaced: Vec<u32>,
-    /// The source symbols of these rows from what is in all rows, column by column.
+    /// Factors that compute the source symbols of these rows from all rows, column by column.
     recovery: Vec<u8>,
 }
 
-/// How encoding symbols follow from source symbols.
+/// Computes the factors of encoding symbols in terms of source symbols.
 pub(crate) trait Generator: Send + Sync + 'static {
     /// The factors of these symbols, none of which is a source symbol: one row for each, column by
-    /// column; zeros for those that the code does not have.
+    /// column. Zeros for symbols that the code does not have.
     fn factors(&self, source_symbols: u32, esis: &[Esi]) -> Vec<u8>;
 
-    /// The same, if they lie somewhere as they are.
+    /// The same factors, if they are stored in this form.
     fn ready_factors(&self, _source_symbols: u32, _esis: &[Esi]) -> Option<Coefficients<'_>> {
         None
     }
@@ -33,7 +33,7 @@ pub(crate) trait Generator: Send + Sync + 'static {
 
 impl<G: Generator> Linear<G> {
     /// The plan that reads `inputs`: all source symbols but `replaced`, and as many others, which
-    /// are in their rows. `recovery` has the factors of the replaced symbols.
+    /// are in the rows of those. `recovery` has the factors of the replaced symbols.
     pub(crate) fn plan(
         generator: G,
         source_symbols: u32,
@@ -46,14 +46,14 @@ impl<G: Generator> Linear<G> {
         Plan::new(ids, Self { generator, source_symbols, replaced, recovery })
     }
 
-    /// The rows of the inputs, which come in the order of their ESIs: first the source symbols.
+    /// The rows of the inputs, in the order of their ESIs: source symbols first.
     fn input_rows(&self) -> impl Iterator<Item = usize> {
         let own = |row: &u32| self.replaced.binary_search(row).is_err();
         let rows = (0..self.source_symbols).filter(own).chain(self.replaced.iter().copied());
         rows.map(|row| row as usize)
     }
 
-    /// Puts the source symbol into each row that has another.
+    /// Computes the source symbol of each row that holds another symbol.
     fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
         if self.replaced.is_empty() {
             return;

@@ -1,8 +1,8 @@
 //! The Cauchy code over GF(2^16) on bytes.
 //!
-//! The matrix of factors is never there as a whole: it would be `k l` elements, 2 GB for the
-//! longest blocks. A factor follows from the points and the weights of one symbol at hand and one
-//! wanted (`reed_solomon`), with two look-ups of a logarithm and one of a power.
+//! The matrix of factors is never stored: it would be `k l` elements, 2 GB for the longest blocks.
+//! A factor follows from the points and the weights of one available and one requested symbol
+//! (`reed_solomon`), with two look-ups of a logarithm and one of a power.
 
 use crate::bytes::kernel::{InstructionSet, MultiplyWide, WIDE_ROW};
 use crate::bytes::stripes::loading::LoadError;
@@ -12,11 +12,11 @@ use crate::field::gf65536::{Field, LOG_PRODUCTS_WORK, ORDER, field};
 use crate::ids::Esi;
 use crate::plan::{Plan, PlanIds, Program, Rows, Run};
 
-/// Symbols that are encoded at a time, so that they can be in the second-level cache while their
+/// Symbols that are encoded at a time, so that they stay in the second-level cache while their
 /// planes are joined.
 const ENCODED_AT_ONCE: usize = 64;
 
-/// Recovers the source symbols of a block, and makes any encoding symbol of them.
+/// Recovers the source symbols of a block, and computes encoding symbols from them.
 pub(crate) struct Linear16 {
     source_symbols: u32,
     encoding_symbols: u32,
@@ -62,14 +62,14 @@ impl Linear16 {
         Work(u64::from(source_symbols) + directly.min(LOG_PRODUCTS_WORK))
     }
 
-    /// The rows of the inputs, which come in the order of their ESIs: first the source symbols.
+    /// The rows of the inputs, in the order of their ESIs: source symbols first.
     fn input_rows(&self) -> impl Iterator<Item = usize> {
         let own = |row: &u32| self.lost.binary_search(row).is_err();
         let rows = (0..self.source_symbols).filter(own).chain(self.lost.iter().copied());
         rows.map(|row| row as usize)
     }
 
-    /// Puts the source symbol into each row that has another.
+    /// Computes the source symbol of each row that holds another symbol.
     fn run(&self, instructions: InstructionSet, symbols: &mut Stripes) {
         if self.lost.is_empty() {
             return;
@@ -140,14 +140,14 @@ impl Program for Linear16 {
     }
 }
 
-/// Puts a symbol into its planes.
+/// Splits a symbol into its planes.
 fn write_symbol(symbols: &mut Stripes, row: usize, bytes: &[u8]) {
     let (mut upper, mut lower) = (vec![0; symbols.width()], vec![0; symbols.width()]);
     let (pairs, rest) = bytes.as_chunks::<2>();
     for ((upper, lower), pair) in upper.iter_mut().zip(&mut lower).zip(pairs) {
         [*upper, *lower] = *pair;
     }
-    // Columns of an odd number are nobody's elements: see [`Plan`].
+    // An odd number of columns ends with half an element: see [`Plan`].
     if let ([byte], Some(upper)) = (rest, upper.get_mut(pairs.len())) {
         *upper = *byte;
     }
@@ -179,13 +179,13 @@ fn planes(scratch: Scratch, count: usize, width: usize) -> Stripes {
     Stripes::narrow(scratch, 2 * count, plane(width), WIDE_ROW / crate::bytes::line::LINE)
 }
 
-/// Logarithms looked up if the weights are summed up symbol by symbol.
+/// Logarithms that are looked up if the weights are summed symbol by symbol.
 fn weights_work(source_symbols: u32, lost: usize) -> u64 {
     (u64::from(source_symbols) + lost as u64) * 2 * lost as u64
 }
 
-/// The logarithms of the weights: of a Cauchy code, the products of the distances to the repair
-/// symbols at hand, by those to the lost symbols.
+/// The logarithms of the weights. Of a Cauchy code, a weight is the product of the distances to the
+/// available repair symbols, divided by the product of those to the lost symbols.
 fn log_weights(source_symbols: u32, lost: &[u32], repair: &[u32]) -> impl Fn(u32) -> u32 {
     let field = field();
     let all = (weights_work(source_symbols, lost.len()) > LOG_PRODUCTS_WORK)

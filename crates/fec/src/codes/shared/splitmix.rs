@@ -1,5 +1,6 @@
 //! SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014):
-//! the generator behind our own codes. Integers only, so two machines agree to the bit.
+//! the random generator of Fontana's own codes. It uses integers only, so two hosts agree to the
+//! bit.
 
 /// The odd fraction of 2^64 by which the state advances.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -11,7 +12,7 @@ const fn finalise(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// SplitMix64: a stream of numbers that follows from its key. Not for secrets.
+/// SplitMix64: a stream of numbers that follows from its key. Not for cryptography.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitMix64(u64);
 
@@ -38,14 +39,14 @@ impl SplitMix64 {
         (self.next_u64() >> 32) as u32
     }
 
-    /// A number below `limit`. Some are more likely than others, by `limit` in 2^32 at most: no
-    /// draw is rejected, so that the number of draws never depends on their values.
+    /// A number below `limit`. Probabilities differ by `limit` in 2^32 at most: no draw is
+    /// rejected, so the number of draws never depends on their values.
     pub(crate) const fn below(&mut self, limit: u32) -> u32 {
         ((self.next_u32() as u64 * limit as u64) >> 32) as u32
     }
 }
 
-/// The Fisher-Yates shuffle, from the last place down.
+/// The Fisher-Yates shuffle, from the last item down.
 pub(crate) fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.below(last as u32 + 1) as usize);

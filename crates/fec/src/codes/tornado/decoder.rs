@@ -1,4 +1,4 @@
-//! Which symbols of a Tornado block are at hand, and whether they suffice.
+//! The available symbols of a Tornado block, and whether they suffice.
 
 use super::recovery::Recovery;
 use super::{Graph, Peeler, Peeling};
@@ -7,12 +7,13 @@ use crate::ids::Esi;
 use crate::plan::{Plan, PlanIds};
 use std::sync::Arc;
 
-/// Peels as symbols arrive: what a [`solve`](IdDecoder::solve) has found out is never done again.
+/// Peels as symbols arrive; an attempt to [`solve`](IdDecoder::solve) keeps the results of earlier
+/// ones.
 pub(crate) struct TornadoDecoder {
     peeler: Peeler,
     /// For each encoding symbol, whether it was pushed.
     at_hand: Vec<bool>,
-    /// Symbols pushed, and those among them that the peeler knows of.
+    /// Pushed symbols, and the number of those that the peeler has processed.
     pushed: Vec<u32>,
     peeled: usize,
 }
@@ -28,7 +29,7 @@ impl TornadoDecoder {
         self.peeler.graph().source_symbols() as usize
     }
 
-    /// The source symbols are at hand or follow from what is.
+    /// The plan, if the source symbols are available or recovered.
     fn plan(&self) -> Plan {
         let k = self.source_symbols();
         let lost =

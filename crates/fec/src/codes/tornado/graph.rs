@@ -1,4 +1,4 @@
-//! Graphs: which symbols each check symbol is the sum of.
+//! Graphs: the symbols that each check symbol is the sum of.
 
 use super::TornadoCode;
 use crate::codes::shared::csr::Lists;
@@ -11,13 +11,13 @@ use crate::codes::shared::splitmix::{SplitMix64, shuffle};
 /// `c`:
 ///
 /// - The first graph has about `k (c-1)/c` checks.
-///   - *G1* leads to all but a fiftieth of them. The degrees of source symbols have a heavy tail:
-///     the share of degree `i` is `(D+1) / (D i (i-1))` for `i` from 2 to `D+1`, `D = 200`; each
-///     edge ends anywhere. `D` is less for blocks of under 5 000: `k / 25`, and at least 20.
-///   - *G2* leads to that fiftieth: each source symbol has two edges, evenly spread.
+/// - *G1* leads to all but a fiftieth of them. The degrees of source symbols have a heavy tail: the
+///   share of degree `i` is `(D+1) / (D i (i-1))` for `i` from 2 to `D+1`, `D = 200`; each edge
+///   ends at a random check. `D` is less for blocks of under 5 000: `k / 25`, and at least 20.
+/// - *G2* leads to that fiftieth: each source symbol has two edges, evenly distributed.
 /// - The second graph is between the first checks and all the others, `c - 1` times as many.
-///   Degrees on the left are about `6 c`, so that six edges lead to checks that are at hand, and on
-///   the right as the paper's linear program found them.
+///   Degrees on the left are about `6 c`, so that six edges lead to available checks. Degrees on
+///   the right are those of the paper's linear program.
 ///
 /// For `k = 16 000` and `c = 2` these are the printed 7 840 + 160 and 8 000 checks, and 94 516 +
 /// 32 000 + 96 000 edges. Everything is computed in integers.
@@ -26,24 +26,24 @@ pub struct Graph {
     code: TornadoCode,
     source_symbols: u32,
     first_checks: u32,
-    /// For each check, first checks first, the symbols that it is the sum of.
+    /// For each check, first checks first, the symbols whose sum it is.
     terms: Lists,
-    /// For each source symbol and first check, the checks that it is part of.
+    /// For each source symbol and first check, the checks whose sum contains it.
     checks: Lists,
-    /// For each check the exclusive or of its own ESI and those of its terms.
+    /// For each check, the exclusive or of its own ESI and those of its terms.
     sums: Vec<u32>,
 }
 
 impl Graph {
-    /// `source_symbols` is within the code's limits.
+    /// `source_symbols` must be within the code's limits.
     pub(super) fn new(code: TornadoCode, source_symbols: u32) -> Self {
         let (k, c) = (source_symbols, u32::from(code.stretch_factor));
         let first_checks = first_checks(k, c);
         let last_checks = (c - 1) * k - first_checks;
         let mut random = SplitMix64::new(code.seed);
 
-        // Symbols of a layer differ in their degrees; who has which is drawn, so that a run of
-        // consecutive symbols is as good a sample of its layer as any.
+        // Symbols of a layer differ in their degrees. A random permutation assigns the degrees, so
+        // that consecutive symbols are a representative sample of their layer.
         let sources = permutation(0, k, &mut random);
         let firsts = permutation(k, first_checks, &mut random);
         let lasts = permutation(0, last_checks, &mut random);
@@ -59,7 +59,7 @@ impl Graph {
             of_firsts[(check - k) as usize] = list;
         }
         let mut of_lasts = vec![Vec::new(); last_checks as usize];
-        // A little less than six where there are many checks: tried.
+        // A little less than six if there are many checks: found by experiment.
         let degree = 6 * c - (c - 2) / 4;
         let degrees = last_degrees(last_checks, degree * first_checks);
         for (&check, list) in lasts.iter().zip(deal(&firsts, degree, degrees, &mut random)) {
@@ -110,14 +110,14 @@ impl Graph {
         self.terms.list(index as usize)
     }
 
-    /// For each check, how many symbols its terms and itself are, and the exclusive or of their
-    /// ESIs.
+    /// For each check, the number of its terms plus one, and the exclusive or of their ESIs and its
+    /// own.
     pub(super) fn checks(&self) -> impl Iterator<Item = (u32, u32)> {
         let count = |(terms, &sum): (&[u32], &u32)| (terms.len() as u32 + 1, sum);
         self.terms.iter().zip(&self.sums).map(count)
     }
 
-    /// The checks, as indices, that symbol `esi` is part of; none for last checks.
+    /// The indices of the checks whose sum contains symbol `esi`; none for last checks.
     pub(super) fn checks_of(&self, esi: u32) -> &[u32] {
         let esi = esi as usize;
         if esi < self.checks.len() { self.checks.list(esi) } else { &[] }
@@ -126,9 +126,10 @@ impl Graph {
 
 /// How many checks the first graph has.
 ///
-/// As many as there are source symbols missing when `k` of `c k` symbols are at hand would do if no
-/// symbol were wasted. What is wasted is the same share of the checks for each stretch factor, so
-/// with a larger one it takes more checks: tried, a 28th of `1 - 2/c` needs the fewest symbols.
+/// The first term is the number of source symbols that are missing when `k` of `c k` symbols are
+/// available: enough checks if no symbol were wasted. The same share of the checks is wasted for
+/// each stretch factor, so a larger one needs more checks. Found by experiment: a 28th of `1 - 2/c`
+/// more needs the fewest symbols.
 fn first_checks(k: u32, c: u32) -> u32 {
     k * (c - 1) / c + k * (c - 2) / (28 * c)
 }
@@ -140,9 +141,9 @@ fn permutation(start: u32, count: u32, random: &mut SplitMix64) -> Vec<u32> {
     items
 }
 
-/// Degrees of `k` nodes, ascending, with a truncated heavy tail: the shares of degrees up to `i`
-/// add up to `(D+1)(i-1) / (D i)`, and node `j` stands for the middle of its `k`-th, `(2j+1) / 2k`.
-/// Short blocks have a shorter tail: their few checks cannot tell such heavy nodes apart.
+/// Degrees of `k` nodes, ascending, with a truncated heavy tail. The shares of degrees up to `i`
+/// add up to `(D+1)(i-1) / (D i)`, and node `j` represents the middle of its `k`-th, `(2j+1) / 2k`.
+/// Short blocks have a shorter tail, because they have few checks.
 fn heavy_tail_degrees(k: u32) -> impl Iterator<Item = u32> {
     let (d, k) = (u64::from((k / 25).clamp(20, 200)), u64::from(k));
     let mut degree = 2;
@@ -154,7 +155,7 @@ fn heavy_tail_degrees(k: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// `edges` spread over `nodes` as evenly as possible, the smaller degrees first.
+/// `edges` distributed over `nodes` as evenly as possible, the smaller degrees first.
 fn even_degrees(edges: u32, nodes: u32) -> impl Iterator<Item = u32> {
     let least = edges.checked_div(nodes).unwrap_or(0);
     let more = edges - least * nodes;
@@ -162,7 +163,7 @@ fn even_degrees(edges: u32, nodes: u32) -> impl Iterator<Item = u32> {
 }
 
 /// Degrees of the last checks. The printed ones are four groups of nodes, each with a degree that
-/// is as even as integers allow; a graph of another size has as large a share of nodes and of edges
+/// is as even as integers allow. A graph of another size has the same share of nodes and of edges
 /// in each group.
 fn last_degrees(nodes: u32, edges: u32) -> impl Iterator<Item = u32> {
     /// Nodes and edges of the printed graph up to the end of each group: degrees 5 and 6, then 33
@@ -174,7 +175,7 @@ fn last_degrees(nodes: u32, edges: u32) -> impl Iterator<Item = u32> {
         let nodes_then = (u64::from(nodes) * group_nodes / 8_000) as u32;
         let mut edges_then = (u64::from(edges) * group_edges / 96_000) as u32;
         if nodes_then == nodes_before {
-            // A group without nodes leaves its edges to the next.
+            // A group without nodes passes its edges to the next.
             edges_then = edges_before;
         }
         let degrees = even_degrees(edges_then - edges_before, nodes_then - nodes_before);
@@ -183,8 +184,8 @@ fn last_degrees(nodes: u32, edges: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Leads `degrees` edges from each of `nodes` to any of `checks` checks, to none twice if there are
-/// as many.
+/// Draws `degrees` edges from each of `nodes` to any of `checks` checks; the edges of a node end at
+/// different checks if there are as many.
 fn scatter(
     nodes: &[u32],
     degrees: impl Iterator<Item = u32>,
@@ -205,16 +206,16 @@ fn scatter(
     }
 }
 
-/// Deals `degree` edges of each of `nodes`, in random order, to checks of these degrees. An edge
-/// that repeats another changes places with some other one; where that does not help, because a
-/// check has about as many edges as there are nodes, the two cancel each other out.
+/// Distributes `degree` edges of each of `nodes`, in random order, to checks of these degrees. An
+/// edge that repeats another is swapped with a random one. If that does not help, because a check
+/// has about as many edges as there are nodes, the two edges cancel each other out.
 fn deal(
     nodes: &[u32],
     degree: u32,
     degrees: impl Iterator<Item = u32>,
     random: &mut SplitMix64,
 ) -> Vec<Vec<u32>> {
-    /// With a random partner the first attempt succeeds nearly always.
+    /// With a random partner the first attempt almost always succeeds.
     const ATTEMPTS: usize = 100;
     let mut slots: Vec<u32> =
         nodes.iter().flat_map(|&node| std::iter::repeat_n(node, degree as usize)).collect();
@@ -247,7 +248,7 @@ fn deal(
     ranges.into_iter().map(|range| without_pairs(&slots[range])).collect()
 }
 
-/// The items that occur an odd number of times, once each, where they are first.
+/// The items that occur an odd number of times, once each, at their first position.
 fn without_pairs(items: &[u32]) -> Vec<u32> {
     let mut sorted = items.to_vec();
     sorted.sort_unstable();

@@ -5,59 +5,59 @@ use crate::decode::EsiError;
 use crate::ids::Esi;
 use std::sync::Arc;
 
-/// Which way the sums are used.
+/// The direction in which checks are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peeling {
-    /// The paper's: a check that is known recovers the last symbol it is the sum of. Symbols are
+    /// The paper's decoder: a known check recovers the last unknown symbol of its sum. Symbols are
     /// recovered from right to left only.
     OneDirectional,
-    /// Also, a first check whose symbols are all known is thereby known itself, and helps the last
+    /// In addition, a first check whose terms are all known becomes known, and helps the last
     /// checks to recover others.
     Joint,
 }
 
-/// Recovers symbols as others arrive: one block of one receiver, on ids.
+/// Recovers symbols as others arrive, on ids, for one block of one receiver.
 #[derive(Clone, Debug)]
 pub struct Peeler {
     graph: Arc<Graph>,
     peeling: Peeling,
-    /// For each symbol, whether it is at hand or recovered.
+    /// For each symbol, whether it is available or recovered.
     known: Vec<bool>,
     checks: Vec<Check>,
     recovered: usize,
-    /// Symbols that are known and not yet taken out of their checks.
+    /// Symbols that are known and not yet removed from their checks.
     fresh: Vec<u32>,
     steps: Vec<Step>,
 }
 
-/// A symbol that was not at hand when it was recovered, and the check that recovered it: they come
-/// in an order in which all that a step needs is at hand or recovered by a step before.
+/// A recovered symbol that was not received, and the check that recovered it. In the order of
+/// steps, all symbols that a step needs are available or were recovered earlier.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     /// ESI of the symbol.
     pub(super) symbol: u32,
-    /// Index of the check; if it is the symbol itself, that is the sum of its terms.
+    /// Index of the check; if it is the symbol itself, the symbol is the sum of its terms.
     pub(super) check: u32,
 }
 
-/// What is still unknown of a check and the symbols that it is the sum of.
+/// The unknown symbols among a check and its terms.
 #[derive(Clone, Copy, Debug)]
 struct Check {
-    /// How many symbols.
+    /// The number of unknown symbols.
     missing: u32,
-    /// Exclusive or of their ESIs: the ESI itself when there is one.
+    /// Exclusive or of their ESIs: the ESI itself if there is one.
     sum: u32,
 }
 
 impl Check {
-    /// Nothing is known.
+    /// A check of which no symbol is known.
     fn untouched((missing, sum): (u32, u32)) -> Self {
         Self { missing, sum }
     }
 }
 
 impl Peeler {
-    /// Nothing is at hand yet.
+    /// A peeler without symbols.
     pub fn new(graph: Arc<Graph>, peeling: Peeling) -> Self {
         let known = vec![false; graph.encoding_symbols() as usize];
         let checks = graph.checks().map(Check::untouched).collect();
@@ -65,7 +65,7 @@ impl Peeler {
         Self { graph, peeling, known, checks, recovered: 0, fresh, steps }
     }
 
-    /// Forgets all symbols, in the memory that there is.
+    /// Removes all symbols, and keeps the allocated memory.
     pub fn reset(&mut self) {
         self.known.fill(false);
         let untouched = self.graph.checks().map(Check::untouched);
@@ -75,11 +75,11 @@ impl Peeler {
         self.steps.clear();
     }
 
-    /// Notes that encoding symbol `esi` is at hand, and what follows from it. Returns how many
-    /// source symbols are known.
+    /// Adds encoding symbol `esi`, and recovers all symbols that follow. Returns the number of
+    /// known source symbols.
     ///
     /// # Errors
-    /// [`EsiError`] if the block has no such symbol; nothing has changed then.
+    /// [`EsiError`] if the block has no such symbol; the state is unchanged.
     pub fn push(&mut self, esi: Esi) -> Result<usize, EsiError> {
         let encoding_symbols = self.known.len() as u32;
         if esi.0 >= encoding_symbols {
@@ -90,7 +90,7 @@ impl Peeler {
         Ok(self.recovered)
     }
 
-    /// Source symbols that are known.
+    /// The number of known source symbols.
     pub fn recovered(&self) -> usize {
         self.recovered
     }
@@ -100,7 +100,7 @@ impl Peeler {
         self.recovered == self.graph.source_symbols() as usize
     }
 
-    /// True if symbol `esi` is at hand or recovered.
+    /// True if symbol `esi` is available or recovered.
     pub fn knows(&self, esi: Esi) -> bool {
         self.known.get(esi.0 as usize).is_some_and(|&known| known)
     }
@@ -110,17 +110,17 @@ impl Peeler {
         &self.graph
     }
 
-    /// True if all that follows from what is known has been found.
+    /// True if all that follows from the known symbols has been recovered.
     pub(super) fn is_idle(&self) -> bool {
         self.fresh.is_empty()
     }
 
-    /// What was recovered, in order.
+    /// The recovered symbols, in order.
     pub(super) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Notes that symbol `symbol` is known, without looking what follows from it.
+    /// Marks symbol `symbol` as known, without processing it.
     pub(super) fn learn(&mut self, symbol: u32) -> bool {
         let is_new = !std::mem::replace(&mut self.known[symbol as usize], true);
         if is_new {
@@ -130,8 +130,8 @@ impl Peeler {
         is_new
     }
 
-    /// Finds what follows from what is known, for one unit of `budget` an edge. False if the budget
-    /// did not last.
+    /// Recovers all that follows from the known symbols. Spends one unit of `budget` per edge.
+    /// False if the budget was exhausted.
     pub(super) fn advance(&mut self, budget: &mut u64) -> bool {
         if self.fresh.is_empty() {
             return true;
@@ -154,7 +154,7 @@ impl Peeler {
         true
     }
 
-    /// Takes a known symbol out of a check: one that it is part of, or itself.
+    /// Removes a known symbol from a check: one of its terms, or the check itself.
     #[inline(always)]
     fn reduce(&mut self, index: u32, symbol: u32) {
         let check = &mut self.checks[index as usize];

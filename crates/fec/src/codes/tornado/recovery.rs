@@ -1,4 +1,4 @@
-//! How the symbols of a Tornado block are computed from those at hand.
+//! Computation of the symbols of a Tornado block from the available symbols.
 
 use super::Graph;
 use super::peeler::Step;
@@ -10,8 +10,9 @@ use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Program, Rows, Run};
 use std::sync::Arc;
 
-/// Rows and what to do with them: the source symbols first, then the first checks that are needed.
-/// Last checks need no rows: one that is at hand is loaded into the row of the symbol it recovers.
+/// Rows and the program that runs on them: the source symbols first, then the first checks that are
+/// needed. Last checks need no rows: an available one is loaded into the row of the symbol it
+/// recovers.
 pub(super) struct Recovery {
     graph: Arc<Graph>,
     program: XorProgram,
@@ -25,8 +26,8 @@ pub(super) struct Recovery {
 const NO_ROW: u32 = u32::MAX;
 
 impl Recovery {
-    /// All source symbols are at hand: what is left to do is to sum up the first checks, which the
-    /// last ones are sums of.
+    /// The plan of a block whose source symbols are all available: it sums up the first checks,
+    /// which the last checks are sums of.
     pub(super) fn of_source(graph: Arc<Graph>) -> Plan {
         let (k, first_checks) = (graph.source_symbols(), graph.first_checks());
         let mut program = XorProgram::with_capacity(first_checks as usize, graph.edges());
@@ -43,13 +44,13 @@ impl Recovery {
         Plan::new(PlanIds::of_source(k), recovery)
     }
 
-    /// The symbols `at_hand`, a flag for each, recover all source symbols in these steps. Also the
-    /// symbols to load: those source symbols, and the checks that are of use.
+    /// The recovery of all source symbols from the symbols `at_hand`, a flag for each, in these
+    /// steps. Also the symbols to load: available source symbols, and the checks that are used.
     pub(super) fn of_lost(graph: Arc<Graph>, at_hand: &[bool], steps: &[Step]) -> (Self, Vec<Esi>) {
         let k = graph.source_symbols();
         let is_at_hand = |symbol: u32| at_hand[symbol as usize];
 
-        // Which symbols are needed, from the last step to the first.
+        // The symbols that are needed, from the last step to the first.
         let mut is_needed = vec![false; at_hand.len()];
         is_needed[..k as usize].fill(true);
         let mut used = Vec::with_capacity(steps.len());
@@ -60,15 +61,14 @@ impl Recovery {
                     let terms = graph.terms(step.check).iter().copied();
                     terms.for_each(|term| is_needed[term as usize] = true);
                 }
-                // A check that is at hand needs no row of its own on this account.
+                // An available check needs no row of its own in this step.
                 let own = k + step.check;
                 is_needed[own as usize] |= own != step.symbol && !is_at_hand(own);
                 used.push(*step);
             }
         }
 
-        // A check that is at hand, and needed by one step only, is loaded where that step puts its
-        // sum.
+        // An available check that only one step needs is loaded into the row of that step's sum.
         let mut row_of_check = vec![NO_ROW; (graph.encoding_symbols() - k) as usize];
         let mut rows = k;
         let first_checks = 0..graph.first_checks();
@@ -92,7 +92,7 @@ impl Recovery {
             if *check_row == NO_ROW {
                 *check_row = row;
             }
-            // The check takes the place of the symbol among its terms.
+            // The check replaces the symbol among its terms.
             let check_row = *check_row;
             let row_instead =
                 |&term: &u32| if term == step.symbol { check_row } else { row_of(term) };
@@ -109,7 +109,7 @@ impl Recovery {
         (Self { graph, program, input_rows, first_rows, rows: rows as usize }, inputs)
     }
 
-    /// The rows that each of these encoding symbols is the sum of; none for those that do not
+    /// For each of these encoding symbols the rows whose sum it is; empty for those that do not
     /// exist.
     fn sums(&self, esis: &[Esi]) -> Lists {
         let k = self.graph.source_symbols();
@@ -163,5 +163,5 @@ impl Program for Recovery {
     }
 }
 
-/// Terms of an average check, and a little more.
+/// Terms of an average check, rounded up.
 const TYPICAL_TERMS: usize = 16;
