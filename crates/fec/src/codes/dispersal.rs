@@ -76,7 +76,7 @@ impl Dispersal {
 
     /// An empty decoder. [`Novelty::Fresh`] means that the vector is independent of earlier ones.
     pub fn decoder(&self) -> DispersalDecoder {
-        DispersalDecoder { code: *self, basis: Vec::new(), at_hand: BTreeMap::new() }
+        DispersalDecoder { code: *self, basis: Vec::new(), available: BTreeMap::new() }
     }
 }
 
@@ -96,7 +96,7 @@ pub struct DispersalDecoder {
     /// there.
     basis: Vec<Reduced>,
     /// The available packets, and the number of each in the order of arrival.
-    at_hand: BTreeMap<u32, usize>,
+    available: BTreeMap<u32, usize>,
 }
 
 struct Reduced {
@@ -118,7 +118,7 @@ impl IdDecoder for DispersalDecoder {
             return Err(EsiError { esi, encoding_symbols: u32::MAX });
         }
         let m = self.code.source_symbols as usize;
-        if self.basis.len() == m || self.at_hand.contains_key(&esi.0) {
+        if self.basis.len() == m || self.available.contains_key(&esi.0) {
             return Ok(Novelty::Duplicate);
         }
         let (mut vector, mut origin) = (self.code.vector(esi), vec![0; m]);
@@ -140,7 +140,7 @@ impl IdDecoder for DispersalDecoder {
             add_product(&mut row.origin, factor, &origin);
         }
         self.basis.push(Reduced { leading, vector, origin });
-        self.at_hand.insert(esi.0, number);
+        self.available.insert(esi.0, number);
         Ok(Novelty::Fresh)
     }
 
@@ -156,13 +156,13 @@ impl IdDecoder for DispersalDecoder {
         }
         // The basis consists of unit vectors now: row `leading` of the inverse is its origin.
         let m = self.code.source_symbols;
-        let lost: Vec<u32> = (0..m).filter(|esi| !self.at_hand.contains_key(esi)).collect();
+        let lost: Vec<u32> = (0..m).filter(|esi| !self.available.contains_key(esi)).collect();
         let mut rows: Vec<&Reduced> = self.basis.iter().collect();
         rows.sort_by_key(|row| row.leading);
         // The inputs' rows: source symbols in their own, the others in those of lost symbols.
         let mut numbers: Vec<usize> = vec![0; m as usize];
         let mut free = lost.iter();
-        for (&esi, &number) in &self.at_hand {
+        for (&esi, &number) in &self.available {
             let row = if esi < m { Some(&esi) } else { free.next() };
             if let Some(&row) = row {
                 numbers[row as usize] = number;
@@ -173,7 +173,7 @@ impl IdDecoder for DispersalDecoder {
             .flat_map(|&number| lost.iter().map(move |&row| (row, number)))
             .map(|(row, number)| rows[row as usize].origin[number])
             .collect();
-        let inputs = self.at_hand.keys().copied().map(Esi).collect();
+        let inputs = self.available.keys().copied().map(Esi).collect();
         let plan = Linear::plan(self.code, m, inputs, lost, recovery);
         Progress::Solved(Arc::new(plan))
     }

@@ -296,12 +296,12 @@ impl ReedSolomonCode {
         };
         let targets: Vec<(u8, u32)> =
             targets.iter().map(|&esi| (self.point(esi), log_weight(esi))).collect();
-        let mut at_hand: Vec<u32> = (0..source_symbols).collect();
+        let mut available: Vec<u32> = (0..source_symbols).collect();
         for (&lost, &repair) in lost.iter().zip(repair) {
-            at_hand[lost as usize] = repair;
+            available[lost as usize] = repair;
         }
-        let mut matrix = Vec::with_capacity(at_hand.len() * targets.len());
-        for esi in at_hand {
+        let mut matrix = Vec::with_capacity(available.len() * targets.len());
+        for esi in available {
             let (point, weight) = (self.point(esi), ORDER - log_weight(esi));
             matrix.extend(targets.iter().map(|&(target, target_weight)| {
                 let difference = ORDER - log(target ^ point);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) struct LtDecoder {
     profile: Profile,
     peeler: Peeler,
-    at_hand: BTreeSet<u32>,
+    available: BTreeSet<u32>,
     /// Symbols that the peeler has not processed.
     waiting: Vec<Esi>,
     /// The number of available symbols when the last attempt failed, and how many were lacking.
@@ -71,7 +71,7 @@ impl LtDecoder {
         Self {
             profile: code.profile,
             peeler: Peeler::within(code, source_symbols),
-            at_hand: BTreeSet::new(),
+            available: BTreeSet::new(),
             waiting: Vec::new(),
             shown: (0, 0),
             plan: None,
@@ -104,7 +104,7 @@ impl LtDecoder {
 
     fn found(&mut self, recovery: Recovery, inputs: Vec<Esi>) -> Progress {
         let k = self.source_symbols();
-        let lost = (0..k).filter(|esi| !self.at_hand.contains(esi)).map(Esi).collect();
+        let lost = (0..k).filter(|esi| !self.available.contains(esi)).map(Esi).collect();
         let plan = Arc::new(Plan::new(PlanIds { source_symbols: k, inputs, lost }, recovery));
         self.plan = Some(Arc::clone(&plan));
         Progress::Solved(plan)
@@ -116,11 +116,11 @@ impl IdDecoder for LtDecoder {
         if esi.0 == u32::MAX {
             return Err(EsiError { esi, encoding_symbols: u32::MAX });
         }
-        let has_room = self.at_hand.len() < symbols_kept(self.source_symbols()) as usize;
+        let has_room = self.available.len() < symbols_kept(self.source_symbols()) as usize;
         if self.plan.is_some() || self.peeler.is_complete() || !has_room {
             return Ok(Novelty::Duplicate);
         }
-        if !self.at_hand.insert(esi.0) {
+        if !self.available.insert(esi.0) {
             return Ok(Novelty::Duplicate);
         }
         self.waiting.push(esi);
@@ -131,10 +131,10 @@ impl IdDecoder for LtDecoder {
         if self.plan.is_some() || self.peeler.is_complete() {
             return 0;
         }
-        let at_hand = self.at_hand.len();
-        let missing = (self.source_symbols() as usize).saturating_sub(at_hand);
+        let available = self.available.len();
+        let missing = (self.source_symbols() as usize).saturating_sub(available);
         let (then, lack) = self.shown;
-        missing.max((lack as usize).saturating_sub(at_hand - then)) as u32
+        missing.max((lack as usize).saturating_sub(available - then)) as u32
     }
 
     fn solve(&mut self, budget: Work) -> Progress {
@@ -163,7 +163,7 @@ impl IdDecoder for LtDecoder {
                 self.found(recovery, inputs)
             }
             Eliminated::Wanting(lack) => {
-                self.shown = (self.at_hand.len(), lack);
+                self.shown = (self.available.len(), lack);
                 Progress::Wanting(lack)
             }
             Eliminated::OutOfBudget => Progress::OutOfBudget,

@@ -53,14 +53,14 @@ impl RaptorQDecoder {
         }
     }
 
-    fn at_hand(&self) -> usize {
+    fn available(&self) -> usize {
         self.source_count + self.repair.len()
     }
 
     /// Raises the limit after an attempt failed by `lack` symbols, or for too much work.
     fn make_room(&mut self, lack: u32) {
         let most = 2 * self.source.len() + SURPLUS;
-        self.room = self.room.max(self.at_hand() + lack as usize + SURPLUS).min(most);
+        self.room = self.room.max(self.available() + lack as usize + SURPLUS).min(most);
     }
 
     fn lost(&self) -> Vec<Esi> {
@@ -99,7 +99,7 @@ impl IdDecoder for RaptorQDecoder {
         if self.solved {
             return Ok(Novelty::Duplicate);
         }
-        let room = self.at_hand() < self.room;
+        let room = self.available() < self.room;
         let fresh = match self.source.get_mut(esi.0 as usize) {
             Some(here) => {
                 let fresh = !std::mem::replace(here, true);
@@ -116,7 +116,7 @@ impl IdDecoder for RaptorQDecoder {
             return 0;
         }
         let (then, lack) = self.shown;
-        lack.saturating_sub((self.at_hand() - then) as u32)
+        lack.saturating_sub((self.available() - then) as u32)
     }
 
     fn solve(&mut self, budget: Work) -> Progress {
@@ -133,7 +133,7 @@ impl IdDecoder for RaptorQDecoder {
             match plan(&self.params, &self.isis(), budget) {
                 Planned::Solved(program) => Recovery::by_program(k, self.lost(), *program),
                 Planned::Wanting(lack) => {
-                    self.shown = (self.at_hand(), lack);
+                    self.shown = (self.available(), lack);
                     self.make_room(lack);
                     return Progress::Wanting(lack);
                 }

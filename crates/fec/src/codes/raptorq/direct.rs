@@ -78,11 +78,11 @@ impl DirectPlan {
         let octet = |row: usize, at: usize| rows[row][lost[at].0 as usize];
         let inverse = inverse(instructions, count, octet)?;
         let mut next_lost = lost.iter().map(|esi| esi.0).peekable();
-        let at_hand: Vec<u32> =
+        let available: Vec<u32> =
             (0..source_symbols).filter(|&esi| next_lost.next_if_eq(&esi).is_none()).collect();
         let mut coefficients = vec![0; source_symbols as usize * count];
         // As much of both at a time as the second-level cache holds.
-        let pieces = coefficients.chunks_mut(BATCH * count).zip(at_hand.chunks(BATCH));
+        let pieces = coefficients.chunks_mut(BATCH * count).zip(available.chunks(BATCH));
         for (out, esis) in pieces {
             for (at, row) in rows.iter().enumerate() {
                 let column = out.iter_mut().skip(at).step_by(count);
@@ -90,7 +90,7 @@ impl DirectPlan {
             }
         }
         // Each repair symbol is in its own equation.
-        (0..count).for_each(|i| coefficients[at_hand.len() * count + i * (count + 1)] = 1);
+        (0..count).for_each(|i| coefficients[available.len() * count + i * (count + 1)] = 1);
         Some(Self { lost: count, coefficients, inverse })
     }
 

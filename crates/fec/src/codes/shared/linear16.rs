@@ -23,7 +23,7 @@ pub(crate) struct Linear16 {
     /// Source symbols that are replaced by repair symbols, ascending.
     lost: Vec<u32>,
     /// The points of the symbols in all rows, and the logarithms of the inverses of their weights.
-    at_hand: Vec<(u16, u16)>,
+    available: Vec<(u16, u16)>,
     /// The points of the lost symbols, and the logarithms of their weights.
     targets: Vec<(u16, u16)>,
 }
@@ -51,9 +51,9 @@ impl Linear16 {
         let log_weight = log_weights(source_symbols, &lost, repair);
         let targets = lost.iter().map(|&esi| (esi as u16, log_weight(esi) as u16)).collect();
         let inverse = |esi| ((ORDER - log_weight(esi)) % ORDER) as u16;
-        let at_hand = esis.into_iter().map(|esi| (esi as u16, inverse(esi))).collect();
+        let available = esis.into_iter().map(|esi| (esi as u16, inverse(esi))).collect();
         drop(log_weight);
-        Self { source_symbols, encoding_symbols, lost, at_hand, targets }
+        Self { source_symbols, encoding_symbols, lost, available, targets }
     }
 
     /// Steps of [`plan`](Self::plan).
@@ -77,7 +77,7 @@ impl Linear16 {
         let field = field();
         let mut recovered = planes(Scratch::default(), self.lost.len(), 2 * symbols.width());
         let factor = |output: usize, input: usize| {
-            let (point, inverse) = self.at_hand[input];
+            let (point, inverse) = self.available[input];
             let (target, weight) = self.targets[output];
             let quotient = (u32::from(weight) + u32::from(inverse)) % ORDER;
             field.alpha_power(quotient + ORDER - field.log(point ^ target))

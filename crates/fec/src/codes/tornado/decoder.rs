@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) struct TornadoDecoder {
     peeler: Peeler,
     /// For each encoding symbol, whether it was pushed.
-    at_hand: Vec<bool>,
+    available: Vec<bool>,
     /// Pushed symbols, and the number of those that the peeler has processed.
     pushed: Vec<u32>,
     peeled: usize,
@@ -20,9 +20,9 @@ pub(crate) struct TornadoDecoder {
 
 impl TornadoDecoder {
     pub(crate) fn new(graph: Arc<Graph>) -> Self {
-        let at_hand = vec![false; graph.encoding_symbols() as usize];
+        let available = vec![false; graph.encoding_symbols() as usize];
         let peeler = Peeler::new(graph, Peeling::Joint);
-        Self { peeler, at_hand, pushed: Vec::new(), peeled: 0 }
+        Self { peeler, available, pushed: Vec::new(), peeled: 0 }
     }
 
     fn source_symbols(&self) -> usize {
@@ -33,19 +33,19 @@ impl TornadoDecoder {
     fn plan(&self) -> Plan {
         let k = self.source_symbols();
         let lost =
-            (0..).zip(&self.at_hand[..k]).filter_map(|(esi, &here)| (!here).then_some(Esi(esi)));
+            (0..).zip(&self.available[..k]).filter_map(|(esi, &here)| (!here).then_some(Esi(esi)));
         let lost: Vec<Esi> = lost.collect();
         let graph = Arc::clone(self.peeler.graph());
-        let (recovery, inputs) = Recovery::of_lost(graph, &self.at_hand, self.peeler.steps());
+        let (recovery, inputs) = Recovery::of_lost(graph, &self.available, self.peeler.steps());
         Plan::new(PlanIds { source_symbols: k as u32, inputs, lost }, recovery)
     }
 }
 
 impl IdDecoder for TornadoDecoder {
     fn push(&mut self, esi: Esi) -> Result<Novelty, EsiError> {
-        let encoding_symbols = self.at_hand.len() as u32;
+        let encoding_symbols = self.available.len() as u32;
         let here =
-            self.at_hand.get_mut(esi.0 as usize).ok_or(EsiError { esi, encoding_symbols })?;
+            self.available.get_mut(esi.0 as usize).ok_or(EsiError { esi, encoding_symbols })?;
         if *here || self.peeler.is_complete() {
             return Ok(Novelty::Duplicate);
         }

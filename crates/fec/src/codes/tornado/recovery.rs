@@ -44,14 +44,18 @@ impl Recovery {
         Plan::new(PlanIds::of_source(k), recovery)
     }
 
-    /// The recovery of all source symbols from the symbols `at_hand`, a flag for each, in these
+    /// The recovery of all source symbols from the symbols `available`, a flag for each, in these
     /// steps. Also the symbols to load: available source symbols, and the checks that are used.
-    pub(super) fn of_lost(graph: Arc<Graph>, at_hand: &[bool], steps: &[Step]) -> (Self, Vec<Esi>) {
+    pub(super) fn of_lost(
+        graph: Arc<Graph>,
+        available: &[bool],
+        steps: &[Step],
+    ) -> (Self, Vec<Esi>) {
         let k = graph.source_symbols();
-        let is_at_hand = |symbol: u32| at_hand[symbol as usize];
+        let is_at_hand = |symbol: u32| available[symbol as usize];
 
         // The symbols that are needed, from the last step to the first.
-        let mut is_needed = vec![false; at_hand.len()];
+        let mut is_needed = vec![false; available.len()];
         is_needed[..k as usize].fill(true);
         let mut used = Vec::with_capacity(steps.len());
         for step in steps.iter().rev() {
