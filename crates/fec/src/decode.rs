@@ -65,7 +65,7 @@ pub enum Progress {
 
 /// An encoding symbol identifier that the block does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("encoding symbol {esi} of a block that has {encoding_symbols}", esi = .esi.0)]
+#[error("encoding symbol {esi} does not exist, the block has {encoding_symbols}", esi = .esi.0)]
 pub struct EsiError {
     /// The requested identifier.
     pub esi: Esi,

@@ -55,10 +55,10 @@ pub(crate) fn check_block_length_limit(max_source_block_length: u32) -> Result<u
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OtiError {
     /// A symbol must have at least one byte.
-    #[error("symbols of 0 bytes")]
+    #[error("symbol size is 0 bytes, must be at least 1")]
     SymbolSize,
     /// A parameter that is used as a divisor is zero.
-    #[error("{0} is 0")]
+    #[error("{0} is 0, must be at least 1")]
     Zero(&'static str),
     /// RaptorQ's symbols must be a whole number of alignment units, and sub-symbols at least one.
     /// Those of Reed-Solomon over GF(2^16) must be a whole number of elements.
@@ -74,7 +74,7 @@ pub enum OtiError {
         alignment: u8,
     },
     /// A source block would have more symbols than the code allows.
-    #[error("source blocks of {actual} symbols, the code allows {limit}")]
+    #[error("source blocks have {actual} symbols, the code allows at most {limit}")]
     BlockLength {
         /// Symbols in the largest block.
         actual: u64,
@@ -82,7 +82,7 @@ pub enum OtiError {
         limit: u32,
     },
     /// A block would have more encoding symbols than the code has.
-    #[error("blocks of {actual} encoding symbols, the code has {limit}")]
+    #[error("blocks have {actual} encoding symbols, the code allows at most {limit}")]
     EncodingSymbols {
         /// Encoding symbols of a block.
         actual: u16,
@@ -90,7 +90,7 @@ pub enum OtiError {
         limit: u16,
     },
     /// More source blocks than there are block numbers, or than there are symbols.
-    #[error("{actual} source blocks, at most {limit} are possible")]
+    #[error("object has {actual} source blocks, at most {limit} are allowed")]
     BlockCount {
         /// Source blocks of the object.
         actual: u64,
@@ -98,7 +98,7 @@ pub enum OtiError {
         limit: u64,
     },
     /// Longer than the 48 bits (40 for RaptorQ) of the transfer length allow.
-    #[error("an object of {actual} bytes, the code allows {limit}")]
+    #[error("object has {actual} bytes, the code allows at most {limit}")]
     TransferLength {
         /// Bytes of the object.
         actual: u64,
@@ -109,7 +109,7 @@ pub enum OtiError {
 
 /// A number of source symbols that no block of the code has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a source block of {actual} symbols, the code takes 1 to {limit}")]
+#[error("source block has {actual} symbols, the code allows 1 to {limit}")]
 pub struct BlockLengthError {
     /// The requested number.
     pub actual: u32,

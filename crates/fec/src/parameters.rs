@@ -126,7 +126,7 @@ pub enum CodeError {
     #[error(transparent)]
     Stretch(#[from] StretchError),
     /// The profile of an LT code is neither fast nor strict.
-    #[error("an LT code of profile {0}, only 0 and 1 are known")]
+    #[error("LT profile {0} is not supported, must be 0 or 1")]
     Profile(u8),
     /// A parameter of the code is missing or too large.
     #[error("{0} is missing or too large for the code")]
@@ -135,7 +135,7 @@ pub enum CodeError {
 
 /// A stretch factor outside the limits of Tornado codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a Tornado code that stretches a block by {actual}, it is 2 to 10")]
+#[error("Tornado stretch factor is {actual}, must be 2 to 10")]
 pub struct StretchError {
     /// The requested stretch factor.
     pub actual: u8,

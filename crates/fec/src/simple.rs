@@ -42,7 +42,7 @@ pub enum SymbolError {
 
 /// A symbol that a plan needs is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("encoding symbol {esi} is needed and not available", esi = .0.0)]
+#[error("encoding symbol {esi} is needed but not available", esi = .0.0)]
 pub struct MissingSymbol(pub Esi);
 
 /// Encodes a block. Any encoding symbol can be made of the result. Zeros are added to the last
