@@ -94,7 +94,7 @@ fn an_empty_object_has_no_blocks() {
 }
 
 #[test]
-fn ids_end_where_the_code_ends() {
+fn ids_beyond_the_code_are_refused() {
     let layout = no_code(100, 10, 10).layout().unwrap();
     assert!(layout.contains(Sbn(0), Esi(9)) && !layout.contains(Sbn(0), Esi(10)));
     assert!(!layout.contains(Sbn(1), Esi(0)));

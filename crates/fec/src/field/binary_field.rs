@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_field_of_octets_is_the_one_of_the_kernels() {
+    fn the_field_of_octets_equals_that_of_the_kernels() {
         let field = BinaryField::new(8).unwrap();
         for a in 1..=255_u8 {
             assert_eq!(field.log(a.into()), crate::field::gf256::log(a));

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn types_do_not_meet() {
+    fn entries_of_different_types_are_separate() {
         let cache = PlanCache::new(2);
         let key = Key { code: "test", numbers: [0; 3] };
         assert_eq!(*cache.shared(key, || Arc::new(1_u8)), 1);

@@ -84,7 +84,7 @@ fn memory_of_another_block_makes_no_difference() {
 }
 
 #[test]
-fn an_error_while_loading_is_handed_on() {
+fn an_error_while_loading_is_returned() {
     let plan = PlanCache::new(1).source_plan(RAPTORQ, 50).unwrap();
     let mut loaded = 0;
     let read = |esi: Esi, _: &mut [u8]| {

@@ -26,7 +26,7 @@ fn blocks_of_no_symbols_and_of_too_many_are_refused() {
 }
 
 #[test]
-fn duplicates_bring_a_block_no_nearer() {
+fn duplicates_are_no_progress() {
     let mut decoder = decoder(100);
     for round in 0..3 {
         for esi in (0..99).chain([1_000_000]) {
@@ -40,7 +40,7 @@ fn duplicates_bring_a_block_no_nearer() {
 }
 
 #[test]
-fn a_solved_block_takes_no_more() {
+fn a_solved_block_accepts_no_more_symbols() {
     let mut decoder = decoder(100);
     for esi in 0..100 {
         decoder.push(Esi(esi)).unwrap();
@@ -51,7 +51,7 @@ fn a_solved_block_takes_no_more() {
 }
 
 #[test]
-fn a_solved_block_has_the_same_plan_again() {
+fn a_solved_block_gives_the_same_plan_again() {
     let mut decoder = decoder(300);
     for esi in 50..360 {
         decoder.push(Esi(esi)).unwrap();

@@ -111,7 +111,7 @@ fn any_k_symbols_recover_the_block() {
 }
 
 #[test]
-fn many_losses_are_planned_like_few() {
+fn many_losses_are_recovered_like_few() {
     // The weights symbol by symbol for up to 518 lost of 1 500, by a transform from there on.
     for lost in [10, 700, 1_500] {
         decode(1_500, 2, (lost..1_500).chain(20_000..20_000 + lost));
@@ -119,7 +119,7 @@ fn many_losses_are_planned_like_few() {
 }
 
 #[test]
-fn the_ends_of_the_code_can_be_used() {
+fn the_first_and_last_symbols_of_the_code_can_be_used() {
     decode(1, 6, [N - 1]);
     decode(N - 1, 2, 1..N);
     decode(N - 1, 2, 0..N - 1);
@@ -176,7 +176,7 @@ fn columns_can_be_recovered_range_by_range() {
 }
 
 #[test]
-fn no_work_beyond_the_budget() {
+fn solving_stays_within_the_budget() {
     for k in [100, 60_000] {
         let mut decoder = scheme().decoder(k).unwrap();
         (N - k.min(N - k)..N).chain(0..k).for_each(|esi| _ = decoder.push(Esi(esi)).unwrap());
@@ -210,7 +210,7 @@ fn eliminate(mut equations: Vec<(Vec<u16>, u16)>) -> Vec<u16> {
 }
 
 #[test]
-fn whatever_bytes_arrive_the_solution_is_that_of_elimination() {
+fn any_bytes_give_the_solution_of_elimination() {
     let mut random = Random(5);
     for _ in 0..25 {
         let k = 1 + random.below(30);
@@ -234,7 +234,7 @@ fn whatever_bytes_arrive_the_solution_is_that_of_elimination() {
 
 /// FNV-1a of symbols, so that the code does not change.
 #[test]
-fn symbols_stay_what_they_are() {
+fn encoding_symbols_do_not_change() {
     let block = Block::new((0..1_000 * 34_u32).map(|i| (i * i + i / 251) as u8).collect(), 34);
     let esis = [1_000, 1_001, 1_999, 32_768, 65_534].map(Esi);
     let mut out = vec![0; esis.len() * 34];

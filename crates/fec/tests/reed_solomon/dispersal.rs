@@ -67,7 +67,7 @@ fn five_random_vectors_are_dependent_once_in_255_groups() {
 }
 
 #[test]
-fn vectors_stay_what_they_are() {
+fn dispersal_vectors_do_not_change() {
     let code = Dispersal::new(5, 1).unwrap();
     assert_eq!(code.vector(Esi(3)), [0, 0, 0, 1, 0]);
     assert_eq!(code.vector(Esi(5)), [65, 172, 112, 254, 205]);

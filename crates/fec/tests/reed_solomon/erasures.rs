@@ -66,7 +66,7 @@ proptest! {
 }
 
 #[test]
-fn the_ends_of_the_code_can_be_used() {
+fn the_first_and_last_symbols_of_the_code_can_be_used() {
     for code in CODES {
         decode(code, 1, 5, &[254]);
         decode(code, 254, 5, &(1..255).collect::<Vec<_>>());
@@ -80,7 +80,7 @@ fn the_ends_of_the_code_can_be_used() {
 }
 
 #[test]
-fn ids_end_where_the_scheme_says() {
+fn ids_beyond_the_scheme_are_refused() {
     for code in CODES {
         let scheme = with_limits(code, 10, 20);
         assert_eq!(
@@ -123,7 +123,7 @@ fn a_symbol_that_does_not_exist_is_zeros() {
 }
 
 #[test]
-fn no_work_beyond_the_budget() {
+fn solving_stays_within_the_budget() {
     let scheme = scheme(ReedSolomonCode::Rfc5510);
     let mut decoder = scheme.decoder(100).unwrap();
     (100..200).for_each(|esi| assert_eq!(decoder.push(Esi(esi)), Ok(Novelty::Fresh)));

@@ -48,7 +48,7 @@ pub(crate) fn solve(mut equations: Vec<(Vec<u8>, Vec<u8>)>, k: usize) -> Option<
 }
 
 #[test]
-fn whatever_bytes_arrive_the_solution_is_that_of_elimination() {
+fn any_bytes_give_the_solution_of_elimination() {
     const WIDTH: usize = 3;
     let mut random = Random(5);
     for round in 0..60 {

@@ -46,7 +46,7 @@ fn repair_symbols_are_those_of_deployed_codecs() {
 /// A Cauchy block of 4 symbols with `c_y = y + 1`: computed by hand from `1 / (x + y)`, so that the
 /// code does not change.
 #[test]
-fn cauchy_symbols_stay_what_they_are() {
+fn cauchy_symbols_do_not_change() {
     let code = with_limits(ReedSolomonCode::Cauchy, 4, 8);
     let plan = code.source_plan(4).unwrap();
     let encoder = execute(&plan, 1, |esi, out| out[0] = esi.0 as u8 + 1);

@@ -71,7 +71,7 @@ fn any_numbers_make_a_code() {
 
 /// A change of these values changes the code: older receivers could not decode it.
 #[test]
-fn rows_are_frozen() {
+fn rows_do_not_change() {
     let degrees = Degrees::new(FAST_10_000, 10_000).unwrap();
     let numbers = degrees.thresholds().iter().flat_map(|t| [(t >> 32) as u32, *t as u32]);
     assert_eq!(digest(numbers), 0xB9AC_7F1F_F9E3_9D2C);

@@ -68,7 +68,7 @@ fn checks_are_sums_of_distinct_symbols_of_the_layer_before() {
 }
 
 #[test]
-fn blocks_and_stretch_factors_end_where_the_rule_ends() {
+fn block_lengths_and_stretch_factors_beyond_the_limits_are_refused() {
     for (k, fits) in [(0, false), (1, true), (64_000, true), (64_001, false), (u32::MAX, false)] {
         assert_eq!(TornadoCode::Z.graph(k).is_ok(), fits, "{k}");
     }
@@ -89,7 +89,7 @@ pub(crate) fn digest(numbers: impl IntoIterator<Item = u32>) -> u64 {
 
 /// A change of these values changes the code: older receivers could not decode it.
 #[test]
-fn graphs_are_frozen() {
+fn graphs_do_not_change() {
     const GOLDEN: [(u32, u8, u64, u64); 5] = [
         (16_000, 2, 0, 0x174E_F91F_F2D6_E4C9),
         (250, 2, 0, 0x4013_53C1_C71E_6083),

@@ -35,7 +35,7 @@ fn the_last_esi_is_accepted_and_the_next_refused() {
 }
 
 #[test]
-fn blocks_end_where_the_code_ends() {
+fn block_lengths_beyond_the_code_are_refused() {
     for (scheme, limit) in [(TORNADO, 64_000), (lt(FAST_10_000), 1 << 20)] {
         assert_eq!(scheme.profile().max_source_symbols, limit);
         for (k, fits) in [(0, false), (1, true), (limit, true), (limit + 1, false)] {
@@ -68,7 +68,7 @@ fn blocks_end_where_the_code_ends() {
 /// Every symbol is the sum of the same few symbols of high degree: peeling never starts, and the
 /// decoder reports it.
 #[test]
-fn symbols_that_are_all_heavy_lead_nowhere_at_a_bounded_cost() {
+fn symbols_of_high_degree_alone_fail_at_a_bounded_cost() {
     let k = 2_000;
     for profile in [Profile::Fast, Profile::Strict] {
         let code = LtCode { profile, seed: 1, spike: k, ripple: 0, spike_weight: u32::MAX };
@@ -137,7 +137,7 @@ fn the_default_budget_is_several_times_what_it_takes() {
 }
 
 #[test]
-fn a_solved_block_takes_no_more_and_has_the_same_plan_again() {
+fn a_solved_block_accepts_no_more_symbols_and_gives_the_same_plan() {
     for scheme in [TORNADO, lt(LtCode::strict(300, 1))] {
         let mut decoder: Box<dyn IdDecoder> = scheme.decoder(300).unwrap();
         let mut esis = (0..).map(|i| Esi(300 + i % 300)).skip(20);

@@ -70,7 +70,7 @@ mod tests {
 
     /// Also for a block so long that not all of them are stored.
     #[test]
-    fn rows_are_the_same_whether_they_were_kept_or_not() {
+    fn stored_and_computed_rows_are_the_same() {
         for (k, wanted) in [(10, 100), (20_000, 30)] {
             let params = Params::covering(k);
             let full = FullBlock::new(params);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn more_rows_make_light_work_of_heavy_ones() {
+    fn surplus_rows_replace_hdpc_rows() {
         let params = Params::covering(1_000);
         let mut isis: Vec<u32> = (0..params.k_prime).collect();
         let light = plan(&params, &isis, params.work());

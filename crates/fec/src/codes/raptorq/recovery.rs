@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn lent_symbols_are_as_good_as_written_ones() {
+    fn lent_and_written_symbols_give_the_same_result() {
         let (k, width) = (300, 1300);
         let sent = encoder(k, width);
         let symbols: Vec<Vec<u8>> = (0..2 * k).map(|esi| symbol(&sent, Esi(esi))).collect();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_while_loading_is_handed_on() {
+    fn an_error_while_loading_is_returned() {
         let plan = direct(InstructionSet::best(), 100, 3);
         let mut loaded = 0;
         let read = |esi: Esi, _: &mut [u8]| {
