@@ -35,7 +35,7 @@ pub use line::{Line, LineStats};
 
 use fontana_net::{Clock, FrameError, FrameSocket, Interface, clock};
 use fontana_proto::{Instant, SplitMix64};
-use fontana_sim::{LinkConfig, QueueLength};
+use fontana_sim::{DueEvent, LinkConfig, QueueLength};
 use std::time::Duration;
 
 /// Longest wait, so that a request to stop is soon noticed.
@@ -181,7 +181,7 @@ impl Relay {
         let (line, stats) = (&mut self.lines[from], &mut self.stats[from]);
         loop {
             let now = Instant::from_nanos(self.clock.now_nanos());
-            let Some((at, frame)) = line.poll(now) else { return Ok(()) };
+            let Some(DueEvent { at, event: frame }) = line.poll(now) else { return Ok(()) };
             let taken = self.ports[1 - from].send(&frame)?;
             *(if taken { &mut stats.delivered } else { &mut stats.refused }) += 1;
             stats.latest = stats.latest.max(now.saturating_since(at));

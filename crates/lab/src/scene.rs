@@ -36,7 +36,7 @@ impl Scene {
         }
         let receivers = topology.add_nodes(links.len() as u32);
         let connect =
-            |(&node, link): (&NodeId, Arc<LinkConfig>)| topology.connect(router, node, link).0;
+            |(&node, link): (&NodeId, Arc<LinkConfig>)| topology.connect(router, node, link).there;
         let access = receivers.iter().zip(links).map(connect).collect();
         let run = Simulation::new(topology, SimulationConfig::new(seed), ());
         Self { run, senders: senders.into(), receivers, access }

@@ -17,7 +17,7 @@
 
 use checks::{Checker, Run};
 use draw::{BOUNDS, Drawn};
-use fontana_sim::{Either, NodeId, Scenario};
+use fontana_sim::{Either, NodeId, PlayedScenario, Scenario};
 use hosts::SwarmHosts;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -118,10 +118,10 @@ pub fn play_one(seed: u64) -> Played {
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, Breach> {
-    let receivers: Vec<NodeId> = scenario.receivers.iter().map(|&(node, _)| node).collect();
+    let receivers: Vec<NodeId> = scenario.receivers.iter().map(|receiver| receiver.node).collect();
     let mut hosts = SwarmHosts::new(drawn);
     let settled = |run: &Run| checks::is_settled(run, &receivers);
-    let (run, _) = scenario.play(
+    let PlayedScenario { run, .. } = scenario.play(
         &mut hosts,
         Checker::new(drawn, &scenario.senders),
         PATIENCE,

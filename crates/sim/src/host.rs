@@ -268,14 +268,25 @@ pub(crate) struct Attached<H> {
     pub(crate) run: u32,
     /// When it is going to be woken.
     pub(crate) armed: Instant,
-    /// When it was woken last, and how often at that same moment.
-    pub(crate) woken: (Instant, u32),
+    /// When it was woken last.
+    pub(crate) woken_at: Instant,
+    /// How often it was woken at that moment.
+    pub(crate) wakes: u32,
+}
+
+/// A datagram that a host sends.
+#[derive(Debug)]
+pub(crate) struct Transmission {
+    pub(crate) channel: ChannelId,
+    pub(crate) header: Box<[u8]>,
+    /// Bytes of the symbol behind the header.
+    pub(crate) symbol_bytes: u32,
 }
 
 /// What a host wants that concerns others, as it is recorded until it is carried out.
 #[derive(Debug)]
 pub(crate) enum Recorded<Event> {
-    Transmit { channel: ChannelId, header: Box<[u8]>, symbol_bytes: u32 },
+    Transmit(Transmission),
     Join(ChannelId),
     Leave(ChannelId),
     Event(Event),
@@ -300,7 +311,8 @@ impl<H: Host> Attached<H> {
             clock_ahead: Duration::ZERO,
             run: 0,
             armed: NEVER,
-            woken: (Instant::ZERO, 0),
+            woken_at: Instant::ZERO,
+            wakes: 0,
         }
     }
 
@@ -312,6 +324,13 @@ impl<H: Host> Attached<H> {
     /// When it wants to be woken, by the run's clock.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.host.poll_timeout().map(|due| due - self.clock_ahead)
+    }
+
+    /// Notes that it is woken; returns how often it has been at this moment.
+    pub(crate) fn count_wake(&mut self, now: Instant) -> u32 {
+        self.wakes = if self.woken_at == now { self.wakes + 1 } else { 1 };
+        self.woken_at = now;
+        self.wakes
     }
 
     pub(crate) fn receive(
@@ -338,7 +357,7 @@ impl<H: Host> Attached<H> {
                 Effect::Transmit { to: Destination::Channel(channel), symbol } => {
                     let symbol = symbol.map(|symbol| self.host.symbol_bytes(&symbol));
                     let (header, symbol_bytes) = (self.host.header().into(), symbol.unwrap_or(0));
-                    Recorded::Transmit { channel, header, symbol_bytes }
+                    Recorded::Transmit(Transmission { channel, header, symbol_bytes })
                 }
                 Effect::Join(channel) => Recorded::Join(channel),
                 Effect::Leave(channel) => Recorded::Leave(channel),

@@ -35,20 +35,25 @@ mod violation;
 
 pub use chance::{Probability, exponential};
 pub use host::{Either, Host, HostConfig, HostEvent};
-pub use link::{Arrival, DropCause, Fate, Link, LinkConfig, LinkStats, QueueLength, WireFaults};
+pub use link::{
+    Arrival, Backlog, DropCause, Fate, Link, LinkConfig, LinkStats, QueueLength, WireFaults,
+};
 pub use loss::{Loss, LossModel};
 pub use machine::{Machine, MachineConfig, MachineStats};
 pub use observe::Observer;
 pub use packet::Packet;
-pub use queue::EventQueue;
+pub use queue::{DueEvent, EventQueue};
 pub use runner::{Delivery, IdContent, IdRunner, SimulatedRunner};
 pub use simulation::{
     Fault, FlowId, FlowStats, Simulation, SimulationConfig, SimulationStats, Traffic,
 };
-pub use swarm::{HostFactory, Incident, Scenario, SwarmBounds};
+pub use swarm::{
+    HostFactory, Incident, PlayedScenario, Scenario, ScenarioFlow, ScenarioReceiver, SendingHost,
+    SwarmBounds, TimedIncident,
+};
 pub use tcp::{Ack, TcpConfig, TcpReceiver, TcpSender, TcpVariant};
 pub use topology::{
-    Dumbbell, Edge, LinkId, NodeId, PathTree, Rooted, Topology, TransitStub, TransitStubLinks,
-    TransitStubShape,
+    Dumbbell, Edge, LinkId, LinkPair, NodeId, NodePair, PathTree, Rooted, Topology, TransitStub,
+    TransitStubLinks, TransitStubShape,
 };
 pub use violation::{RateCap, Violation};

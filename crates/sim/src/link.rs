@@ -112,6 +112,25 @@ pub enum DropCause {
     Down,
 }
 
+/// What waits for a link's transmitter, the packet on it included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// Number of packets.
+    pub packets: usize,
+    /// Their bytes, headers included.
+    pub bytes: u64,
+}
+
+impl Backlog {
+    /// Whether the queue is not longer than its limit.
+    pub(crate) fn is_within(self, limit: QueueLength) -> bool {
+        match limit {
+            QueueLength::Packets(limit) => self.packets <= limit as usize,
+            QueueLength::Bytes(limit) => self.bytes <= limit,
+        }
+    }
+}
+
 /// What a link has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
@@ -133,14 +152,29 @@ pub struct Link {
     config: Arc<LinkConfig>,
     loss: Loss,
     is_up: bool,
-    /// What waits: when it has left the transmitter, and its bytes.
-    waiting: VecDeque<(Instant, u32)>,
+    waiting: VecDeque<Queued>,
     waiting_bytes: u64,
     /// When the last one in the queue has left it.
     free_at: Instant,
     /// No packet arrives before the one that was sent before it.
     last_arrival: Instant,
     stats: LinkStats,
+}
+
+/// A packet that waits for the transmitter, or is on it.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    /// When the transmitter has sent its last byte.
+    sent_at: Instant,
+    bytes: u32,
+}
+
+/// A packet that the queue took.
+struct Transmission {
+    /// When the transmitter has sent its last byte.
+    sent_at: Instant,
+    /// It found a queue of [`LinkConfig::mark_from`] or more.
+    marked: bool,
 }
 
 impl LinkConfig {
@@ -216,18 +250,23 @@ impl Link {
         self.stats
     }
 
-    /// Cuts the link, or mends it. What is on it arrives.
-    pub fn set_up(&mut self, is_up: bool) {
-        self.is_up = is_up;
+    /// Cuts the link: packets that are offered from now on are lost. Those on it arrive.
+    pub fn cut(&mut self) {
+        self.is_up = false;
     }
 
-    /// Packets and bytes that wait for the transmitter, or are on it.
-    pub fn backlog(&mut self, now: Instant) -> (usize, u64) {
-        while let Some(&(_, bytes)) = self.waiting.front().filter(|(left, _)| *left <= now) {
+    /// Mends a link that was cut.
+    pub fn mend(&mut self) {
+        self.is_up = true;
+    }
+
+    /// What waits for the transmitter at `now`, the packet on it included.
+    pub fn backlog(&mut self, now: Instant) -> Backlog {
+        while let Some(&sent) = self.waiting.front().filter(|queued| queued.sent_at <= now) {
             self.waiting.pop_front();
-            self.waiting_bytes -= u64::from(bytes);
+            self.waiting_bytes -= u64::from(sent.bytes);
         }
-        (self.waiting.len(), self.waiting_bytes)
+        Backlog { packets: self.waiting.len(), bytes: self.waiting_bytes }
     }
 
     /// What becomes of a packet of `bytes` bytes, headers included, that is offered at `now`, which
@@ -236,7 +275,7 @@ impl Link {
         if let Err(cause) = self.enter() {
             return Fate::Dropped(cause);
         }
-        let Some((sent, marked)) = self.transmit(now, bytes) else {
+        let Some(Transmission { sent_at, marked }) = self.transmit(now, bytes) else {
             self.stats.queue_drops += 1;
             return Fate::Dropped(DropCause::Queue);
         };
@@ -244,7 +283,7 @@ impl Link {
         if let Err(cause) = self.cross(bytes, random) {
             return Fate::Dropped(cause);
         }
-        let mut at = sent + self.config.delay;
+        let mut at = sent_at + self.config.delay;
         if !self.config.jitter.is_zero() {
             at = at + exponential(self.config.jitter, random);
         }
@@ -290,11 +329,12 @@ impl Link {
         Ok(())
     }
 
-    /// When the packet has left the transmitter, and whether it is marked; `None` if there is no
-    /// room for it.
-    fn transmit(&mut self, now: Instant, bytes: u32) -> Option<(Instant, bool)> {
-        let Some(rate) = self.config.rate_bytes_per_second else { return Some((now, false)) };
-        let (packets, waiting) = self.backlog(now);
+    /// Queues a packet for the transmitter; `None` if the queue has no room for it.
+    fn transmit(&mut self, now: Instant, bytes: u32) -> Option<Transmission> {
+        let Some(rate) = self.config.rate_bytes_per_second else {
+            return Some(Transmission { sent_at: now, marked: false });
+        };
+        let Backlog { packets, bytes: waiting } = self.backlog(now);
         let has_room = match self.config.queue {
             QueueLength::Packets(limit) => packets < limit as usize,
             QueueLength::Bytes(limit) => waiting + u64::from(bytes) <= limit,
@@ -307,11 +347,11 @@ impl Link {
             QueueLength::Bytes(from) => waiting >= from,
         });
         let nanos = (u64::from(bytes) * 1_000_000_000).div_ceil(rate.max(1));
-        let sent = self.free_at.max(now) + Duration::from_nanos(nanos);
-        self.free_at = sent;
-        self.waiting.push_back((sent, bytes));
+        let sent_at = self.free_at.max(now) + Duration::from_nanos(nanos);
+        self.free_at = sent_at;
+        self.waiting.push_back(Queued { sent_at, bytes });
         self.waiting_bytes += u64::from(bytes);
-        Some((sent, marked))
+        Some(Transmission { sent_at, marked })
     }
 }
 
@@ -355,7 +395,8 @@ mod tests {
         assert_eq!(bench.offer(0, 1), Fate::Dropped(DropCause::Queue));
         assert_eq!(bench.offer(3 * MS / 2 - 1, 1), Fate::Dropped(DropCause::Queue));
         assert_eq!(bench.arrival(3 * MS / 2, 1_500).at.as_nanos(), 4 * MS);
-        assert_eq!(bench.link.backlog(Instant::from_nanos(5 * MS / 2)), (1, 1_500));
+        let backlog = bench.link.backlog(Instant::from_nanos(5 * MS / 2));
+        assert_eq!(backlog, Backlog { packets: 1, bytes: 1_500 });
         assert_eq!(bench.link.stats().queue_drops, 2);
         assert_eq!(bench.link.stats().carried_bytes, 4_000);
     }
@@ -428,9 +469,9 @@ mod tests {
     #[test]
     fn a_cut_link_passes_nothing_until_it_is_mended() {
         let mut bench = Bench::new(LinkConfig::default());
-        bench.link.set_up(false);
+        bench.link.cut();
         assert_eq!(bench.offer(0, 1), Fate::Dropped(DropCause::Down));
-        bench.link.set_up(true);
+        bench.link.mend();
         assert_eq!(bench.arrival(1, 1).at.as_nanos(), 1);
     }
 }

@@ -26,12 +26,12 @@ pub(crate) struct Group {
     forwards: BTreeMap<NodeId, Forward>,
 }
 
-/// A node's wish for a group, and whether the hop to it is grafted.
+/// Who below a node wants a group, and whether the hop to the node is grafted.
 #[derive(Clone, Debug)]
 struct Hop {
-    /// Its own host, and nodes below it that want the group.
-    wishes: u32,
-    /// Counts the changes of its wish: a graft or prune that is older than the last is void.
+    /// Its own host if that has joined, and nodes below it that want the group.
+    members: u32,
+    /// Counts how often that became zero or ceased to be: earlier grafts and prunes are void.
     epoch: u32,
     /// Packets that enter the hop from the first moment on and before the second are forwarded.
     from: Instant,
@@ -57,7 +57,22 @@ pub(crate) struct Fan {
     pruned: usize,
 }
 
-/// What has to happen so that a node's wish comes true.
+/// Whether a node joins a group or leaves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Membership {
+    Join,
+    Leave,
+}
+
+/// A hop that has been grafted or pruned: the node above it joins or leaves for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// The node above the hop.
+    pub(crate) above: NodeId,
+    pub(crate) membership: Membership,
+}
+
+/// A graft or prune that is to take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The node whose hop changes.
@@ -76,35 +91,42 @@ impl SourceTree {
         self.groups.get_mut(&channel)
     }
 
-    /// A wish for the group more at `node`, or one less. What follows from it, if anything does.
-    pub(crate) fn wish(
+    /// Counts one member more or less below `node`, its own host included. Returns the graft or
+    /// prune that follows, if one does.
+    pub(crate) fn change_members(
         &mut self,
         channel: ChannelId,
         node: NodeId,
-        more: bool,
+        membership: Membership,
         edges: &[Edge],
         node_count: u32,
     ) -> Option<Change> {
         let never =
-            Hop { wishes: 0, epoch: 0, from: Instant::ZERO, until: Instant::ZERO, listed: false };
+            Hop { members: 0, epoch: 0, from: Instant::ZERO, until: Instant::ZERO, listed: false };
         let group = self.groups.entry(channel).or_insert_with(|| Group {
             hops: vec![never; node_count as usize],
             forwards: BTreeMap::new(),
         });
         let hop = group.hops.get_mut(node.index())?;
-        let before = hop.wishes;
-        hop.wishes = if more { before + 1 } else { before.saturating_sub(1) };
-        if (before == 0) == (hop.wishes == 0) {
+        let before = hop.members;
+        hop.members = match membership {
+            Membership::Join => before + 1,
+            Membership::Leave => before.saturating_sub(1),
+        };
+        if (before == 0) == (hop.members == 0) {
             return None;
         }
         hop.epoch = hop.epoch.wrapping_add(1);
         let config = &edges.get(self.paths.link_to(node)?.index())?.config;
-        let after = if more { config.graft } else { config.prune };
+        let after = match membership {
+            Membership::Join => config.graft,
+            Membership::Leave => config.prune,
+        };
         (after < Duration::MAX).then_some(Change { node, epoch: hop.epoch, after })
     }
 
-    /// The time for a [`Change`] has come: the hop is grafted or pruned. The node above it, if its
-    /// own wishes change by that, and whether they become more.
+    /// Grafts or prunes the hop to `node`, [`Change::after`] later; `None` if that is no longer
+    /// wanted.
     pub(crate) fn settle(
         &mut self,
         now: Instant,
@@ -112,12 +134,12 @@ impl SourceTree {
         node: NodeId,
         epoch: u32,
         edges: &[Edge],
-    ) -> Option<(NodeId, bool)> {
+    ) -> Option<Settled> {
         let link = self.paths.link_to(node)?;
         let edge = edges.get(link.index())?;
         let group = self.groups.get_mut(&channel)?;
         let hop = group.hops.get_mut(node.index())?;
-        let (is_grafted, wanted) = (hop.until > now, hop.wishes > 0);
+        let (is_grafted, wanted) = (hop.until > now, hop.members > 0);
         if hop.epoch != epoch || is_grafted == wanted {
             return None;
         }
@@ -134,7 +156,8 @@ impl SourceTree {
             hop.until = now;
             *forward.pruned(passage) += 1;
         }
-        Some((edge.from, wanted))
+        let membership = if wanted { Membership::Join } else { Membership::Leave };
+        Some(Settled { above: edge.from, membership })
     }
 }
 

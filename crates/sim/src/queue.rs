@@ -13,6 +13,15 @@ pub struct EventQueue<E> {
     now: Instant,
 }
 
+/// An event whose time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueEvent<E> {
+    /// Its time.
+    pub at: Instant,
+    /// The event.
+    pub event: E,
+}
+
 #[derive(Debug)]
 struct Entry<E> {
     at: Instant,
@@ -54,13 +63,13 @@ impl<E> EventQueue<E> {
     }
 
     /// Takes out the next event if it happens at `until` or before, and moves the time to it.
-    pub fn pop_until(&mut self, until: Instant) -> Option<(Instant, E)> {
+    pub fn pop_until(&mut self, until: Instant) -> Option<DueEvent<E>> {
         if self.next_at()? > until {
             return None;
         }
         let Entry { at, event, .. } = self.heap.pop()?;
         self.now = at;
-        Some((at, event))
+        Some(DueEvent { at, event })
     }
 
     /// Moves the time forward to `now` when nothing is left to happen before.
@@ -109,7 +118,7 @@ mod tests {
             queue.schedule(at(time), event);
         }
         let order: String =
-            std::iter::from_fn(|| queue.pop_until(at(5))).map(|(_, event)| event).collect();
+            std::iter::from_fn(|| queue.pop_until(at(5))).map(|due| due.event).collect();
         assert_eq!(order, "abcde");
     }
 
@@ -119,9 +128,9 @@ mod tests {
         let at = Instant::from_nanos;
         queue.schedule(at(10), 'a');
         assert_eq!(queue.pop_until(at(9)), None, "a nanosecond early");
-        assert_eq!(queue.pop_until(at(10)), Some((at(10), 'a')));
+        assert_eq!(queue.pop_until(at(10)), Some(DueEvent { at: at(10), event: 'a' }));
         queue.schedule(at(3), 'b');
-        assert_eq!(queue.pop_until(at(10)), Some((at(10), 'b')));
+        assert_eq!(queue.pop_until(at(10)), Some(DueEvent { at: at(10), event: 'b' }));
         queue.schedule(at(30), 'c');
         queue.rest_until(at(20));
         assert_eq!(queue.now(), at(20));

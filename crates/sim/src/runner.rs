@@ -30,7 +30,13 @@ pub trait SimulatedRunner {
 /// What all hosts of a run know of its content: everything but the bytes.
 #[derive(Clone, Debug, Default)]
 pub struct IdContent {
-    objects: BTreeMap<Toi, (Oti, Vec<Hash>)>,
+    objects: BTreeMap<Toi, IdObject>,
+}
+
+#[derive(Clone, Debug)]
+struct IdObject {
+    oti: Oti,
+    block_hashes: Vec<Hash>,
 }
 
 impl IdContent {
@@ -45,15 +51,15 @@ impl IdContent {
 
     /// One object more, with the hash that each of its blocks shall have.
     pub fn add(&mut self, toi: Toi, oti: Oti, block_hashes: Vec<Hash>) {
-        self.objects.insert(toi, (oti, block_hashes));
+        self.objects.insert(toi, IdObject { oti, block_hashes });
     }
 
     fn oti(&self, toi: Toi) -> Option<Oti> {
-        self.objects.get(&toi).map(|(oti, _)| *oti)
+        self.objects.get(&toi).map(|object| object.oti)
     }
 
     fn hash(&self, BlockId { toi, sbn: Sbn(sbn) }: BlockId) -> Option<Hash> {
-        self.objects.get(&toi)?.1.get(sbn as usize).copied()
+        self.objects.get(&toi)?.block_hashes.get(sbn as usize).copied()
     }
 }
 
@@ -125,7 +131,8 @@ impl IdRunner {
 
     fn place(
         &mut self,
-        (block, esi): (BlockId, Esi),
+        block: BlockId,
+        esi: Esi,
         to: SymbolPlace,
         symbol: &SymbolBytes,
         batch: &DatagramBatch<'_>,
@@ -254,7 +261,7 @@ impl JobRunner<ReceiveJob> for IdRunner {
                 ReceiveDone::Opened { scope: opening.scope(), saved }
             }
             ReceiveJob::Place { block, esi, to, symbol } => {
-                self.place((block, esi), to, &symbol, batch)?;
+                self.place(block, esi, to, &symbol, batch)?;
                 return Ok(None);
             }
             ReceiveJob::Solve { block, mut decoder, budget } => {

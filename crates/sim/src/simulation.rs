@@ -2,10 +2,10 @@
 
 use crate::host::{Attached, Host, HostConfig, HostEvent, MAX_WAKES, NEVER, Recorded};
 use crate::link::Link;
-use crate::multicast::SourceTree;
+use crate::multicast::{Membership, SourceTree};
 use crate::observe::Observer;
 use crate::packet::{Burst, PayloadBuffer};
-use crate::queue::EventQueue;
+use crate::queue::{DueEvent, EventQueue};
 use crate::topology::{LinkId, NodeId, Topology};
 use crate::trace::{Note, Trace};
 use crate::violation::Violation;
@@ -151,7 +151,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// The first [`Violation`]; a run goes no further then.
     pub fn run_until(&mut self, until: Instant) -> Result<(), Violation> {
         while self.violation.is_none() {
-            let Some((now, event)) = self.queue.pop_until(until) else { break };
+            let Some(DueEvent { at: now, event }) = self.queue.pop_until(until) else { break };
             self.stats.events += 1;
             self.happen(now, event);
             let waiting = self.queue.len();
@@ -271,8 +271,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
         host.armed = NEVER;
         if host.due().is_some_and(|due| due <= now) {
-            host.woken = (now, if host.woken.0 == now { host.woken.1 + 1 } else { 1 });
-            if host.woken.1 > MAX_WAKES {
+            if host.count_wake(now) > MAX_WAKES {
                 return self.violate(Violation::Livelock { node, at: now });
             }
             host.host.handle_timeout(host.clock(now));
@@ -308,11 +307,15 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         let mut burst = Vec::new();
         for effect in outbox.drain(..) {
             match effect {
-                Recorded::Transmit { channel, header, symbol_bytes } => {
-                    self.transmit(now, node, (channel, header, symbol_bytes), &mut burst);
+                Recorded::Transmit(transmission) => {
+                    self.transmit(now, node, transmission, &mut burst);
                 }
-                Recorded::Join(channel) => self.change_membership(now, node, channel, true),
-                Recorded::Leave(channel) => self.change_membership(now, node, channel, false),
+                Recorded::Join(channel) => {
+                    self.change_membership(now, node, channel, Membership::Join);
+                }
+                Recorded::Leave(channel) => {
+                    self.change_membership(now, node, channel, Membership::Leave);
+                }
                 Recorded::Event(event) => {
                     self.trace.note(now, Note::Event, node.0, [event.digest_number(), 0]);
                     self.observer.on_event(now, node, &event);

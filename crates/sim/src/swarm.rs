@@ -12,10 +12,12 @@ use crate::observe::Observer;
 use crate::simulation::{Fault, Simulation, SimulationConfig, Traffic};
 use crate::tcp::{TcpConfig, TcpVariant};
 use crate::topology::{
-    Dumbbell, LinkId, NodeId, Rooted, Topology, TransitStub, TransitStubLinks, TransitStubShape,
+    Dumbbell, LinkId, NodeId, NodePair, Rooted, Topology, TransitStub, TransitStubLinks,
+    TransitStubShape,
 };
 use crate::violation::{RateCap, Violation};
 use fontana_proto::{Instant, SplitMix64};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,12 +43,41 @@ pub struct Scenario {
     pub topology: Topology,
     /// Where the senders are.
     pub senders: Vec<NodeId>,
-    /// Where the receivers are, and when each begins.
-    pub receivers: Vec<(NodeId, Instant)>,
-    /// What happens to them, in order.
-    pub incidents: Vec<(Instant, Incident)>,
-    /// Cross traffic: from where to where, what, and until when.
-    pub flows: Vec<((NodeId, NodeId), Traffic, Instant)>,
+    /// The receivers.
+    pub receivers: Vec<ScenarioReceiver>,
+    /// Faults and restarts, in the order of their times.
+    pub incidents: Vec<TimedIncident>,
+    /// Cross traffic.
+    pub flows: Vec<ScenarioFlow>,
+}
+
+/// A receiver of a [`Scenario`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScenarioReceiver {
+    /// Its node.
+    pub node: NodeId,
+    /// When it starts.
+    pub starts_at: Instant,
+}
+
+/// An [`Incident`] and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedIncident {
+    /// When it happens.
+    pub at: Instant,
+    /// What happens.
+    pub incident: Incident,
+}
+
+/// Cross traffic of a [`Scenario`], from the beginning of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScenarioFlow {
+    /// The nodes that it flows between.
+    pub ends: NodePair,
+    /// What flows.
+    pub traffic: Traffic,
+    /// When it stops.
+    pub stops_at: Instant,
 }
 
 /// What happens in a run.
@@ -60,11 +91,29 @@ pub enum Incident {
 
 /// Makes the hosts of a run.
 pub trait HostFactory<H> {
-    /// The `number`th sender of the scenario, and what it may send; `earlier` is the host that
-    /// crashed, or `None` at first.
-    fn sender(&mut self, number: usize, earlier: Option<H>) -> (H, RateCap);
+    /// The `number`th sender of the scenario; `earlier` is the host that crashed, or `None` at
+    /// first.
+    fn sender(&mut self, number: usize, earlier: Option<H>) -> SendingHost<H>;
     /// The `number`th receiver of the scenario; `earlier` as in [`sender`](Self::sender).
     fn receiver(&mut self, number: usize, earlier: Option<H>) -> H;
+}
+
+/// A sender of a run.
+#[derive(Clone, Debug)]
+pub struct SendingHost<H> {
+    /// The host.
+    pub host: H,
+    /// What it may send.
+    pub cap: RateCap,
+}
+
+/// A run that has ended.
+#[expect(missing_debug_implementations, reason = "events of hosts need no `Debug`")]
+pub struct PlayedScenario<H: Host, O> {
+    /// The run.
+    pub run: Simulation<H, O>,
+    /// Whether it ended because it was done, rather than out of patience.
+    pub is_done: bool,
 }
 
 /// As 10 000 packets of 1 500 bytes take at a megabyte a second.
@@ -82,12 +131,16 @@ impl Scenario {
         let mut dice = Dice(SplitMix64::new(seed, WORLD));
         let receivers = dice.between(1, bounds.receivers.max(1).into()) as u32;
         let senders = dice.between(1, bounds.senders.max(1).into()) as u32;
-        let (topology, places) = dice.network(senders + receivers, bounds);
+        let World { topology, places } = dice.network(senders + receivers, bounds);
         let (senders, receivers) = places.split_at((senders as usize).min(places.len()));
         let trouble = bounds.trouble;
         let first =
             |dice: &mut Dice| if dice.one_in(3) { dice.moment(trouble) } else { Instant::ZERO };
-        let receivers: Vec<_> = receivers.iter().map(|&node| (node, first(&mut dice))).collect();
+        let receivers = receivers.iter().map(|&node| {
+            let starts_at = first(&mut dice);
+            ScenarioReceiver { node, starts_at }
+        });
+        let receivers = receivers.collect();
         let mut scenario = Self {
             seed,
             topology,
@@ -108,8 +161,8 @@ impl Scenario {
 
     /// When the last incident is over.
     pub fn calm_at(&self) -> Instant {
-        let starts = self.receivers.iter().map(|&(_, starts_at)| starts_at);
-        let incidents = self.incidents.iter().map(|&(at, _)| at);
+        let starts = self.receivers.iter().map(|receiver| receiver.starts_at);
+        let incidents = self.incidents.iter().map(|timed| timed.at);
         starts.chain(incidents).max().unwrap_or(Instant::ZERO)
     }
 
@@ -125,22 +178,22 @@ impl Scenario {
         patience: Duration,
         calm: impl FnOnce(&mut Simulation<H, O>),
         done: impl FnMut(&Simulation<H, O>) -> bool,
-    ) -> Result<(Simulation<H, O>, bool), Violation> {
+    ) -> Result<PlayedScenario<H, O>, Violation> {
         let config = SimulationConfig::new(self.seed);
         let mut run = Simulation::new(self.topology.clone(), config, observer);
         for number in 0..self.senders.len() + self.receivers.len() {
             self.enter(&mut run, factory, number, None);
         }
-        for &(pair, traffic, until) in &self.flows {
-            run.add_flow(pair, traffic, Instant::ZERO, until);
+        for &ScenarioFlow { ends, traffic, stops_at } in &self.flows {
+            run.add_flow(ends, traffic, Instant::ZERO, stops_at);
         }
-        for &(at, incident) in &self.incidents {
+        for &TimedIncident { at, incident } in &self.incidents {
             run.run_until(at)?;
             match incident {
                 Incident::Fault(fault) => run.inflict(fault),
                 Incident::Restart(node) => {
-                    let mut hosts =
-                        self.senders.iter().chain(self.receivers.iter().map(|(n, _)| n));
+                    let receivers = self.receivers.iter().map(|receiver| &receiver.node);
+                    let mut hosts = self.senders.iter().chain(receivers);
                     if let Some(number) = hosts.position(|&host| host == node) {
                         let earlier = run.detach(node);
                         self.enter(&mut run, factory, number, earlier);
@@ -150,8 +203,8 @@ impl Scenario {
         }
         run.run_until(self.calm_at())?;
         calm(&mut run);
-        let done = run.run_while(self.calm_at() + patience, done)?;
-        Ok((run, done))
+        let is_done = run.run_while(self.calm_at() + patience, done)?;
+        Ok(PlayedScenario { run, is_done })
     }
 
     /// Puts a host on its node: senders are numbered first.
@@ -164,9 +217,10 @@ impl Scenario {
     ) {
         let now = run.now();
         if let Some(&node) = self.senders.get(number) {
-            let (host, cap) = factory.sender(number, earlier);
+            let SendingHost { host, cap } = factory.sender(number, earlier);
             run.attach(node, host, HostConfig::sender(cap).starting_at(now));
-        } else if let Some(&(node, starts_at)) = self.receivers.get(number - self.senders.len()) {
+        } else if let Some(receiver) = self.receivers.get(number - self.senders.len()) {
+            let ScenarioReceiver { node, starts_at } = *receiver;
             let host = factory.receiver(number - self.senders.len(), earlier);
             let config = HostConfig::receiver(self.senders.clone());
             run.attach(node, host, config.starting_at(starts_at.max(now)));
@@ -175,28 +229,32 @@ impl Scenario {
 
     fn draw_incidents(&mut self, dice: &mut Dice, trouble: Duration) {
         let links = self.topology.edges().len() as u64;
-        let hosts =
-            self.receivers.iter().map(|&(node, _)| node).chain(self.senders.iter().copied());
+        let receivers = self.receivers.iter().map(|receiver| receiver.node);
+        let hosts: Vec<_> = receivers.chain(self.senders.iter().copied()).collect();
         for node in hosts {
             if dice.one_in(8) {
-                let (from, until) = dice.span(trouble);
-                self.incidents.push((from, Incident::Fault(Fault::Crash(node))));
-                self.incidents.push((until, Incident::Restart(node)));
+                let Range { start, end } = dice.span(trouble);
+                self.add_incident(start, Incident::Fault(Fault::Crash(node)));
+                self.add_incident(end, Incident::Restart(node));
             }
             if dice.one_in(16) {
                 let by = Duration::from_millis(dice.between(1, 100_000));
-                self.incidents
-                    .push((dice.moment(trouble), Incident::Fault(Fault::ClockJump(node, by))));
+                let at = dice.moment(trouble);
+                self.add_incident(at, Incident::Fault(Fault::ClockJump(node, by)));
             }
         }
         for _ in 0..dice.between(0, 3).min(links) {
             let link = LinkId(dice.between(0, links - 1) as u32);
-            let (from, until) = dice.span(trouble);
-            self.incidents.push((from, Incident::Fault(Fault::Cut(link))));
-            self.incidents.push((until, Incident::Fault(Fault::Mend(link))));
+            let Range { start, end } = dice.span(trouble);
+            self.add_incident(start, Incident::Fault(Fault::Cut(link)));
+            self.add_incident(end, Incident::Fault(Fault::Mend(link)));
         }
-        // A stable sort: what was drawn first of the same moment happens first.
-        self.incidents.sort_by_key(|&(at, _)| at);
+        // The sort is stable: incidents of one time happen in the order in which they were drawn.
+        self.incidents.sort_by_key(|timed| timed.at);
+    }
+
+    fn add_incident(&mut self, at: Instant, incident: Incident) {
+        self.incidents.push(TimedIncident { at, incident });
     }
 
     fn draw_flows(&mut self, dice: &mut Dice, places: &[NodeId], bounds: &SwarmBounds) {
@@ -211,9 +269,16 @@ impl Scenario {
                 1 => tcp(TcpVariant::Cubic),
                 _ => dice.constant_traffic(bounds),
             };
-            self.flows.push(((from, to), traffic, dice.moment(bounds.trouble)));
+            let (ends, stops_at) = (NodePair { from, to }, dice.moment(bounds.trouble));
+            self.flows.push(ScenarioFlow { ends, traffic, stops_at });
         }
     }
+}
+
+/// A network, and the nodes for hosts.
+struct World {
+    topology: Topology,
+    places: Vec<NodeId>,
 }
 
 /// Draws what a world consists of.
@@ -238,9 +303,9 @@ impl Dice {
         Instant::ZERO + Duration::from_millis(self.between(0, millis))
     }
 
-    fn span(&mut self, before: Duration) -> (Instant, Instant) {
+    fn span(&mut self, before: Duration) -> Range<Instant> {
         let (a, b) = (self.moment(before), self.moment(before));
-        (a.min(b), a.max(b))
+        a.min(b)..a.max(b)
     }
 
     /// A tenth of what a sender sends, to all of it.
@@ -252,26 +317,28 @@ impl Dice {
     }
 
     /// A network, and the nodes of `hosts` hosts, or of as many as there is room for.
-    fn network(&mut self, hosts: u32, bounds: &SwarmBounds) -> (Topology, Vec<NodeId>) {
+    fn network(&mut self, hosts: u32, bounds: &SwarmBounds) -> World {
         match self.between(0, 3) {
             0 => {
                 let (trunk, access) = (self.link(bounds), self.link(bounds));
                 let star = Rooted::star(hosts.saturating_sub(1), trunk, access);
-                (star.topology, [vec![star.source], star.leaves].concat())
+                let places = [vec![star.source], star.leaves].concat();
+                World { topology: star.topology, places }
             }
             1 => {
                 let links: Vec<_> = (0..3).map(|_| Arc::new(self.link(bounds))).collect();
                 let fan = self.between(2, 4) as u32;
                 let tree = Rooted::tree(&[fan, fan, hosts.div_ceil(fan * fan)], &links);
-                let places = [vec![tree.source], tree.leaves].concat();
-                (tree.topology, places.into_iter().take(hosts as usize).collect())
+                let places = [vec![tree.source], tree.leaves].concat().into_iter();
+                World { topology: tree.topology, places: places.take(hosts as usize).collect() }
             }
             2 => {
                 let (bottleneck, access) = (self.link(bounds), self.link(bounds));
                 let dumbbell = Dumbbell::new(hosts.div_ceil(2), bottleneck, access);
-                let (near, far): (Vec<_>, Vec<_>) = dumbbell.pairs.into_iter().unzip();
-                let places = near.into_iter().chain(far).take(hosts as usize);
-                (dumbbell.topology, places.collect())
+                let near = dumbbell.pairs.iter().map(|pair| pair.from);
+                let far = dumbbell.pairs.iter().map(|pair| pair.to);
+                let places = near.chain(far).take(hosts as usize).collect();
+                World { topology: dumbbell.topology, places }
             }
             _ => {
                 let shape = TransitStubShape {
@@ -288,7 +355,7 @@ impl Dice {
                 };
                 let network = TransitStub::new(shape, links, &mut self.0);
                 let places = network.stubs.into_iter().take(hosts as usize).collect();
-                (network.topology, places)
+                World { topology: network.topology, places }
             }
         }
     }

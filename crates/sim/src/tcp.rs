@@ -123,10 +123,17 @@ pub struct TcpSender {
     recovery_ends: Option<u64>,
     /// That episode began with a timeout: the window grows again at once.
     timed_out: bool,
-    rtt: Option<(Duration, Duration)>,
+    rtt: Option<RoundTrip>,
     backoff: u32,
     timer: Option<Instant>,
     retransmitted: u64,
+}
+
+/// The measured time of a round trip (RFC 6298, section 2).
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    smoothed: Duration,
+    variation: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -252,7 +259,7 @@ impl TcpSender {
             self.recovery_ends = Some(self.unacknowledged + self.flight.len() as u64);
             self.window.on_loss();
         } else if (self.recovery_ends.is_none() || self.timed_out) && advanced > 0 {
-            self.window.on_ack(now, advanced, self.rtt.map_or(FIRST_RTO, |(smoothed, _)| smoothed));
+            self.window.on_ack(now, advanced, self.rtt.map_or(FIRST_RTO, |rtt| rtt.smoothed));
         }
     }
 
@@ -309,15 +316,16 @@ impl TcpSender {
 
     fn measure(&mut self, sample: Duration) {
         self.rtt = Some(match self.rtt {
-            None => (sample, sample / 2),
-            Some((smoothed, variation)) => {
-                (smoothed * 7 / 8 + sample / 8, variation * 3 / 4 + smoothed.abs_diff(sample) / 4)
-            }
+            None => RoundTrip { smoothed: sample, variation: sample / 2 },
+            Some(RoundTrip { smoothed, variation }) => RoundTrip {
+                smoothed: smoothed * 7 / 8 + sample / 8,
+                variation: variation * 3 / 4 + smoothed.abs_diff(sample) / 4,
+            },
         });
     }
 
     fn rto(&self) -> Duration {
-        let measured = self.rtt.map(|(smoothed, variation)| smoothed + 4 * variation);
+        let measured = self.rtt.map(|rtt| rtt.smoothed + 4 * rtt.variation);
         let rto = measured.map_or(FIRST_RTO, |rto| rto.max(self.config.min_rto));
         (rto * (1 << self.backoff)).min(MAX_RTO)
     }

@@ -18,6 +18,24 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
+/// Both directions of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkPair {
+    /// From the first node to the second.
+    pub there: LinkId,
+    /// From the second node to the first.
+    pub back: LinkId,
+}
+
+/// Two nodes, in order: the ends of a flow or of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodePair {
+    /// First node: where a flow's data is sent.
+    pub from: NodeId,
+    /// Second node: where it arrives.
+    pub to: NodeId,
+}
+
 /// One direction of a link: where it leads.
 #[derive(Clone, Debug)]
 pub struct Edge {
@@ -83,15 +101,16 @@ impl Topology {
         LinkId(self.edges.len() as u32 - 1)
     }
 
-    /// Both directions of a link that behaves alike in both: there and back.
+    /// Adds both directions of a link, with the same configuration.
     pub fn connect(
         &mut self,
         a: NodeId,
         b: NodeId,
         config: impl Into<Arc<LinkConfig>>,
-    ) -> (LinkId, LinkId) {
+    ) -> LinkPair {
         let config = config.into();
-        (self.add_link(a, b, Arc::clone(&config)), self.add_link(b, a, config))
+        let there = self.add_link(a, b, Arc::clone(&config));
+        LinkPair { there, back: self.add_link(b, a, config) }
     }
 
     /// How many nodes there are; they are numbered from 0.
@@ -186,10 +205,10 @@ mod tests {
     fn the_shortest_way_is_the_one_of_least_delay_then_of_fewest_hops() {
         let mut topology = Topology::new();
         let nodes = topology.add_nodes(4);
-        let (ab, _) = topology.connect(nodes[0], nodes[1], wire(1));
-        let (bc, _) = topology.connect(nodes[1], nodes[2], wire(1));
-        let (_direct, _) = topology.connect(nodes[0], nodes[2], wire(3));
-        let (ad, _) = topology.connect(nodes[0], nodes[3], wire(2));
+        let ab = topology.connect(nodes[0], nodes[1], wire(1)).there;
+        let bc = topology.connect(nodes[1], nodes[2], wire(1)).there;
+        topology.connect(nodes[0], nodes[2], wire(3));
+        let ad = topology.connect(nodes[0], nodes[3], wire(2)).there;
         topology.connect(nodes[1], nodes[3], wire(1));
         assert_eq!(topology.path(nodes[0], nodes[2]), Some(vec![ab, bc]));
         assert_eq!(topology.path(nodes[0], nodes[3]), Some(vec![ad]));

@@ -147,7 +147,7 @@ impl Street {
         topology.connect(source, near, hop.clone());
         topology.connect(stranger, near, hop.clone());
         let bottleneck = LinkConfig { graft: hop.graft, prune: hop.prune, ..bottleneck };
-        let (bottleneck, _) = topology.connect(near, far, bottleneck);
+        let bottleneck = topology.connect(near, far, bottleneck).there;
         let receivers = topology.add_nodes(odds.len() as u32);
         for (&receiver, &odd) in receivers.iter().zip(odds) {
             let mut access = hop.clone();

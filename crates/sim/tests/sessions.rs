@@ -26,8 +26,8 @@ fn dumbbell(seed: u64) -> Run {
     let Dumbbell { topology, pairs, .. } =
         Dumbbell::new(3, bottleneck, access.with_loss(LossModel::bernoulli(0.02)));
     let receivers: Vec<_> =
-        pairs.iter().zip(0..).map(|(pair, i)| (pair.1, Instant::ZERO + ms(300 * i))).collect();
-    scene.run(topology, &[pairs[0].0], receivers)
+        pairs.iter().zip(0..).map(|(pair, i)| (pair.to, Instant::ZERO + ms(300 * i))).collect();
+    scene.run(topology, &[pairs[0].from], receivers)
 }
 
 #[test]

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fontana_proto::Driver;
-use fontana_sim::{Either, HostFactory, RateCap, Scenario, SwarmBounds};
+use fontana_sim::{Either, HostFactory, PlayedScenario, Scenario, SendingHost, SwarmBounds};
 use std::time::Duration;
 use support::{Milestones, Peer, Scene};
 
@@ -29,10 +29,10 @@ struct Hosts {
 }
 
 impl HostFactory<Peer> for Hosts {
-    fn sender(&mut self, _number: usize, _earlier: Option<Peer>) -> (Peer, RateCap) {
-        let sender = self.scene.sending(self.senders);
+    fn sender(&mut self, _number: usize, _earlier: Option<Peer>) -> SendingHost<Peer> {
+        let host = self.scene.sending(self.senders);
         self.senders += 1;
-        (sender, self.scene.cap())
+        SendingHost { host, cap: self.scene.cap() }
     }
 
     fn receiver(&mut self, _number: usize, earlier: Option<Peer>) -> Peer {
@@ -55,8 +55,9 @@ fn play(seed: u64) -> ([u8; 32], usize) {
     let patience = Duration::from_secs(120);
     let played =
         scenario.play(&mut hosts, observer, patience, |_| (), |run| run.observer().all_complete());
-    let (run, done) = played.unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
-    assert!(done, "seed {seed}: {:?} of {}", run.observer().complete, scenario.receivers.len());
+    let played = played.unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+    let PlayedScenario { run, is_done } = played;
+    assert!(is_done, "seed {seed}: {:?} of {}", run.observer().complete, scenario.receivers.len());
     (run.digest(), run.observer().complete.len())
 }
 

@@ -3,8 +3,8 @@
 
 use fontana_proto::{Driver, Instant, Receiver};
 use fontana_sim::{
-    Dumbbell, FlowId, IdRunner, LinkConfig, LossModel, Probability, Simulation, SimulationConfig,
-    TcpConfig, TcpVariant, Topology, Traffic,
+    Dumbbell, FlowId, IdRunner, LinkConfig, LossModel, NodePair, Probability, Simulation,
+    SimulationConfig, TcpConfig, TcpVariant, Topology, Traffic,
 };
 use std::time::Duration;
 
@@ -131,9 +131,9 @@ fn constant_traffic_takes_its_share_and_no_more() {
 fn tcp_does_not_flow_where_it_would_be_there_and_back_at_once() {
     for (delay, flows) in [(0, false), (1, true)] {
         let mut topology = Topology::new();
-        let pair = (topology.add_node(), topology.add_node());
-        topology.add_link(pair.0, pair.1, LinkConfig::wire(ms(0)));
-        topology.add_link(pair.1, pair.0, LinkConfig::wire(ms(delay)));
+        let pair = NodePair { from: topology.add_node(), to: topology.add_node() };
+        topology.add_link(pair.from, pair.to, LinkConfig::wire(ms(0)));
+        topology.add_link(pair.to, pair.from, LinkConfig::wire(ms(delay)));
         let mut run: Simulation<Driver<Receiver, IdRunner>> =
             Simulation::new(topology, SimulationConfig::new(5), ());
         let tcp = TcpConfig { max_window: 2, ..TcpConfig::new(TcpVariant::Reno) };

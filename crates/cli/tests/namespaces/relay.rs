@@ -104,7 +104,7 @@ fn model(config: &RelayConfig, sent: &[Moment]) -> BTreeMap<u32, Moment> {
     }
     let end = Moment::from_nanos(u64::MAX);
     std::iter::from_fn(|| line.poll(end))
-        .map(|(at, frame)| (u32::from_be_bytes(*frame.bytes().last_chunk().unwrap()), at))
+        .map(|due| (u32::from_be_bytes(*due.event.bytes().last_chunk().unwrap()), due.at))
         .collect()
 }
 

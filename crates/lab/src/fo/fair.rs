@@ -12,8 +12,8 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{Driver, Instant, SubscriptionLimits, presets};
 use fontana_sim::{
-    Dumbbell, Either, FlowId, HostConfig, LinkConfig, NodeId, Simulation, SimulationConfig,
-    TcpConfig, TcpVariant, Traffic,
+    Dumbbell, Either, FlowId, HostConfig, LinkConfig, NodeId, NodePair, Simulation,
+    SimulationConfig, TcpConfig, TcpVariant, Traffic,
 };
 use fontana_wire::{CongestionControl, LayerRates};
 use std::time::Duration;
@@ -125,7 +125,7 @@ impl Sharing {
         let config = SimulationConfig::new(random.next_u64());
         let mut run = Simulation::new(topology, config, ());
         let (of_sessions, of_flows) = pairs.split_at(sessions as usize);
-        for &(near, far) in of_sessions {
+        for &NodePair { from: near, to: far } in of_sessions {
             let session = Session::new(&[oti], BOTTLENECK, random.next_u64())?;
             let session = session.with_congestion(congestion?.clone());
             // Sessions do not begin together.
@@ -144,7 +144,7 @@ impl Sharing {
             run.add_flow(pair, traffic, Instant::ZERO, Instant::from_nanos(u64::MAX))
         });
         let flows = flows.collect();
-        let sessions = of_sessions.iter().map(|&(_, far)| far).collect();
+        let sessions = of_sessions.iter().map(|pair| pair.to).collect();
         Some(Self { run, sessions, flows, received: Vec::new() })
     }
 

@@ -2,7 +2,7 @@
 
 use fontana_net::Frame;
 use fontana_proto::{Instant, SplitMix64};
-use fontana_sim::{EventQueue, Fate, Link, LinkConfig, LinkStats, WireFaults};
+use fontana_sim::{DueEvent, EventQueue, Fate, Link, LinkConfig, LinkStats, WireFaults};
 
 /// No IP packet is shorter than this (RFC 791, section 3.1), nor is a frame charged less: so the
 /// number of those in a queue of so many bytes has a limit.
@@ -74,10 +74,10 @@ impl Line {
     }
 
     /// The next frame that has arrived by `now`, and when it did.
-    pub fn poll(&mut self, now: Instant) -> Option<(Instant, Frame)> {
-        let (at, frame) = self.on_the_way.pop_until(now)?;
-        self.bytes_on_the_way -= frame.bytes().len();
-        Some((at, frame))
+    pub fn poll(&mut self, now: Instant) -> Option<DueEvent<Frame>> {
+        let due = self.on_the_way.pop_until(now)?;
+        self.bytes_on_the_way -= due.event.bytes().len();
+        Some(due)
     }
 
     /// When the next frame arrives.
@@ -178,8 +178,8 @@ mod tests {
             line.offer(at(number), udp(number));
         }
         let all = std::iter::from_fn(|| line.poll(at(10 * datagrams)));
-        all.filter(|(_, frame)| frame.bytes()[12..14] == [0x08, 0x00])
-            .map(|(_, frame)| number(&frame))
+        all.filter(|due| due.event.bytes()[12..14] == [0x08, 0x00])
+            .map(|due| number(&due.event))
             .collect()
     }
 
@@ -225,7 +225,7 @@ mod tests {
         among.offer(at(6_000), arp());
         assert_eq!(among.next_at(), Some(at(6_050)));
         assert!(among.poll(at(6_049)).is_none());
-        assert_eq!(among.poll(at(6_051)).unwrap().0, at(6_050));
+        assert_eq!(among.poll(at(6_051)).unwrap().at, at(6_050));
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
         // Two packets of 1 000 bytes are 20 ms, and no byte fits any more.
         (0..3).for_each(|number| line.offer(at(0), udp(number)));
         let arrivals: Vec<_> =
-            std::iter::from_fn(|| line.poll(at(100))).map(|(at, _)| at).collect();
+            std::iter::from_fn(|| line.poll(at(100))).map(|due| due.at).collect();
         assert_eq!(arrivals, [at(10), at(20)]);
         assert_eq!(line.stats().link.queue_drops, 1);
     }

@@ -7,7 +7,7 @@ use fontana_proto::{
     ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, SendDone, SendJob, Sender, SenderEvent,
     SplitMix64, SymbolId,
 };
-use fontana_sim::{Delivery, Either, HostFactory, IdRunner, RateCap, SimulatedRunner};
+use fontana_sim::{Delivery, Either, HostFactory, IdRunner, SendingHost, SimulatedRunner};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -287,7 +287,7 @@ impl<'a> SwarmHosts<'a> {
 }
 
 impl HostFactory<SwarmHost> for SwarmHosts<'_> {
-    fn sender(&mut self, number: usize, _: Option<SwarmHost>) -> (SwarmHost, RateCap) {
+    fn sender(&mut self, number: usize, _: Option<SwarmHost>) -> SendingHost<SwarmHost> {
         let is_stranger = self.drawn.strangers.contains(&number);
         let session = if is_stranger { &self.drawn.foreign } else { &self.drawn.session };
         let run = if is_stranger { u64::MAX / 2 + number as u64 } else { self.sender_runs };
@@ -296,7 +296,8 @@ impl HostFactory<SwarmHost> for SwarmHosts<'_> {
         let originals = self.drawn.originals.clone().filter(|_| !is_stranger);
         let corrupts = is_stranger.then(|| SplitMix64::new(session.seed, number as u64));
         let sender = SwarmSender::new(sender, originals.map(Pump::new), corrupts);
-        (Either::Left(Driver::new(sender, session.runner())), session.cap())
+        let host = Either::Left(Driver::new(sender, session.runner()));
+        SendingHost { host, cap: session.cap() }
     }
 
     fn receiver(&mut self, number: usize, earlier: Option<SwarmHost>) -> SwarmHost {

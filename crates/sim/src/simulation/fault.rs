@@ -43,9 +43,14 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
                     host.armed = NEVER;
                 }
             }
-            Fault::Cut(link) | Fault::Mend(link) => {
+            Fault::Cut(link) => {
                 if let Some(link) = self.links.get_mut(link.index()) {
-                    link.set_up(matches!(fault, Fault::Mend(_)));
+                    link.cut();
+                }
+            }
+            Fault::Mend(link) => {
+                if let Some(link) = self.links.get_mut(link.index()) {
+                    link.mend();
                 }
             }
             Fault::ClockJump(node, by) => {

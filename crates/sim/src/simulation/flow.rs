@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::link::{Fate, Link};
 use crate::observe::Observer;
 use crate::tcp::{Ack, TcpConfig, TcpReceiver, TcpSender};
-use crate::topology::{LinkId, NodeId};
+use crate::topology::{LinkId, NodePair};
 use crate::trace::Note;
 use fontana_proto::Instant;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     /// of TCP would be there and back at once, and so time stand still.
     pub fn add_flow(
         &mut self,
-        (from, to): (NodeId, NodeId),
+        NodePair { from, to }: NodePair,
         traffic: Traffic,
         starts_at: Instant,
         stops_at: Instant,

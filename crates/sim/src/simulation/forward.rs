@@ -1,9 +1,9 @@
 //! How datagrams get from host to host.
 
 use super::{Event, GroupId, Simulation};
-use crate::host::Host;
-use crate::link::{Fate, QueueLength};
-use crate::multicast::{Change, SourceTree};
+use crate::host::{Host, Transmission};
+use crate::link::Fate;
+use crate::multicast::{Change, Membership, Settled, SourceTree};
 use crate::observe::Observer;
 use crate::packet::{BURST_PACKETS, Burst, Packet, Payload};
 use crate::runner::Delivery;
@@ -28,37 +28,43 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         now: Instant,
         node: NodeId,
         channel: ChannelId,
-        joins: bool,
+        membership: Membership,
     ) {
         let Some(host) = self.attached_mut(node) else { return };
-        let changes = if joins { host.joined.insert(channel) } else { host.joined.remove(channel) };
-        if !changes {
-            if !joins {
-                self.violate(Violation::LeftUnjoined { node, channel, at: now });
+        let note = match membership {
+            Membership::Join if host.joined.insert(channel) => Note::Joined,
+            Membership::Join => return,
+            Membership::Leave if host.joined.remove(channel) => Note::Left,
+            Membership::Leave => {
+                return self.violate(Violation::LeftUnjoined { node, channel, at: now });
             }
-            return;
-        }
+        };
         let sources = host.config.sources.clone();
-        let note = if joins { Note::Joined } else { Note::Left };
         self.trace.note(now, note, node.0, [channel.0.into(), 0]);
         for &source in sources.iter() {
             let group = GroupId { tree: self.tree(source), channel };
-            self.wish(now, group, node, joins);
+            self.change_members(now, group, node, membership);
         }
     }
 
     /// A node without a host any more wants nothing.
     pub(super) fn leave_all(&mut self, node: NodeId) {
         for channel in self.joined(node) {
-            self.change_membership(self.now(), node, channel, false);
+            self.change_membership(self.now(), node, channel, Membership::Leave);
         }
     }
 
-    fn wish(&mut self, now: Instant, group: GroupId, node: NodeId, more: bool) {
+    fn change_members(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        node: NodeId,
+        membership: Membership,
+    ) {
         let Some(tree) = self.trees.get_mut(group.tree as usize) else { return };
         let (edges, count) = (self.topology.edges(), self.topology.node_count());
-        if let Some(change) = tree.wish(group.channel, node, more, edges, count) {
-            let Change { node, epoch, after } = change;
+        let change = tree.change_members(group.channel, node, membership, edges, count);
+        if let Some(Change { node, epoch, after }) = change {
             self.queue.schedule(now + after, Event::Settle { group, node, epoch });
         }
     }
@@ -67,10 +73,14 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     pub(super) fn settle(&mut self, now: Instant, group: GroupId, node: NodeId, epoch: u32) {
         let Some(tree) = self.trees.get_mut(group.tree as usize) else { return };
         let edges = self.topology.edges();
-        if let Some((above, more)) = tree.settle(now, group.channel, node, epoch, edges) {
-            let note = if more { Note::Grafted } else { Note::Pruned };
+        let settled = tree.settle(now, group.channel, node, epoch, edges);
+        if let Some(Settled { above, membership }) = settled {
+            let note = match membership {
+                Membership::Join => Note::Grafted,
+                Membership::Leave => Note::Pruned,
+            };
             self.trace.note(now, note, node.0, [group.tree.into(), group.channel.0.into()]);
-            self.wish(now, group, above, more);
+            self.change_members(now, group, above, membership);
         }
     }
 
@@ -79,7 +89,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         &mut self,
         now: Instant,
         node: NodeId,
-        (channel, header, symbol_bytes): (ChannelId, Box<[u8]>, u32),
+        Transmission { channel, header, symbol_bytes }: Transmission,
         burst: &mut Vec<(ChannelId, Packet)>,
     ) {
         let Some(host) = self.attached_mut(node) else { return };
@@ -176,12 +186,8 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
                     continue;
                 }
             };
-            let (packets, bytes) = hop.backlog(now);
-            let is_short = match hop.config().queue {
-                QueueLength::Packets(limit) => packets <= limit as usize,
-                QueueLength::Bytes(limit) => bytes <= limit,
-            };
-            if !is_short {
+            let backlog = hop.backlog(now);
+            if !backlog.is_within(hop.config().queue) {
                 return self.violate(Violation::LinkQueue { link: link.0, at: now });
             }
             let mut alone = match arrival.damage {

@@ -74,10 +74,18 @@ impl Window {
 struct Cubic {
     /// W_max: where the last episode of losses began.
     origin: f64,
-    /// Since when the window grows without a loss, and its size then.
-    epoch: Option<(Instant, f64)>,
+    /// The growth since the last loss; `None` until the first acknowledgement after it.
+    epoch: Option<Epoch>,
     /// W_est: what Reno would have.
     reno: f64,
+}
+
+/// A time of growth without a loss.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    began: Instant,
+    /// The window at its beginning, in segments.
+    segments: f64,
 }
 
 /// Segments per second cubed.
@@ -90,10 +98,10 @@ const RENO_GROWTH: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 impl Cubic {
     /// How much a window of `segments` grows for one acknowledged segment.
     fn growth(&mut self, now: Instant, segments: f64, rtt: Duration) -> f64 {
-        let (began, first) = *self.epoch.get_or_insert_with(|| {
+        let Epoch { began, segments: first } = *self.epoch.get_or_insert_with(|| {
             self.origin = self.origin.max(segments);
             self.reno = segments;
-            (now, segments)
+            Epoch { began: now, segments }
         });
         let inflection = cube_root((self.origin - first) / C);
         let time = now.saturating_since(began).as_secs_f64();

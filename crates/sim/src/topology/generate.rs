@@ -1,7 +1,7 @@
 //! Networks of the usual shapes.
 
 use crate::link::LinkConfig;
-use crate::topology::{NodeId, Topology};
+use crate::topology::{LinkPair, NodeId, NodePair, Topology};
 use fontana_proto::SplitMix64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ pub struct Rooted {
 pub struct Dumbbell {
     /// The network.
     pub topology: Topology,
-    /// Hosts on the near side, and their partners.
-    pub pairs: Vec<(NodeId, NodeId)>,
-    /// The shared link, there and back.
-    pub bottleneck: (crate::topology::LinkId, crate::topology::LinkId),
+    /// A host on the near side and its partner on the far side, for each pair.
+    pub pairs: Vec<NodePair>,
+    /// The shared link, from the near side to the far side and back.
+    pub bottleneck: LinkPair,
 }
 
 /// A transit-stub network.
@@ -88,7 +88,7 @@ impl Dumbbell {
             topology.connect(host, router, Arc::clone(&access));
             host
         };
-        let pairs = (0..pairs).map(|_| (host(near), host(far))).collect();
+        let pairs = (0..pairs).map(|_| NodePair { from: host(near), to: host(far) }).collect();
         Self { topology, pairs, bottleneck }
     }
 }
@@ -253,11 +253,11 @@ mod tests {
     fn every_pair_of_a_dumbbell_shares_its_link() {
         let access = LinkConfig::wire(Duration::from_millis(1));
         let dumbbell = Dumbbell::new(3, LinkConfig::default(), access);
-        for &(near, far) in &dumbbell.pairs {
-            let path = dumbbell.topology.path(near, far).unwrap();
-            assert_eq!((path.len(), path[1]), (3, dumbbell.bottleneck.0));
-            let back = dumbbell.topology.path(far, near).unwrap();
-            assert_eq!((back.len(), back[1]), (3, dumbbell.bottleneck.1));
+        for &NodePair { from, to } in &dumbbell.pairs {
+            let path = dumbbell.topology.path(from, to).unwrap();
+            assert_eq!((path.len(), path[1]), (3, dumbbell.bottleneck.there));
+            let back = dumbbell.topology.path(to, from).unwrap();
+            assert_eq!((back.len(), back[1]), (3, dumbbell.bottleneck.back));
         }
     }
 }
