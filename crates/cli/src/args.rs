@@ -9,6 +9,7 @@ pub(crate) use lab::{
 };
 pub(crate) use send::{CongestionScheme, Fec, SendArguments};
 
+use crate::log::{self, LogFilter};
 use crate::units::{parse_duration, parse_rate, parse_share, parse_size};
 use clap::builder::styling::Styles;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -51,6 +52,12 @@ Exit codes (the first that applies):
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Print what the program does on standard error: debug, or fontana_net=debug,info
+    ///
+    /// FILTER is that of Rust's tracing-subscriber: levels (error, warn, info, debug, trace), also by
+    /// crate. What is done for each packet is at the level trace.
+    #[arg(long, global = true, value_name = "FILTER", value_parser = log::parse)]
+    pub(crate) log: Option<LogFilter>,
 }
 
 #[derive(Debug, Subcommand)]

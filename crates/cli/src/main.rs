@@ -17,6 +17,7 @@ mod hints;
 mod hook;
 mod keygen;
 mod lab;
+mod log;
 mod progress;
 mod recv;
 mod resume;
@@ -33,7 +34,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = Arguments::parse().command;
+    let Arguments { command, log } = Arguments::parse();
+    if let Some(filter) = log {
+        log::start(filter);
+    }
     let stop = CancellationToken::new();
     let Talk { json, quiet } = command.talk();
     let console = Console::new(json, quiet, command.writes_data(), &stop);

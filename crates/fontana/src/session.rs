@@ -30,7 +30,18 @@ impl<E: Send + 'static, R: Send + 'static> Running<E, R> {
     ) -> Result<Self, Error> {
         let queue = Arc::new(Queue::new(is_progress));
         let (ended, cancelled) = (AtEnd(Arc::clone(&queue)), token.clone());
-        let thread = spawn(name, move || work(&cancelled, &mut |event| ended.0.push(event)))?;
+        let span = tracing::info_span!("session", kind = name);
+        let work = move || {
+            tracing::info!("started");
+            let result = work(&cancelled, &mut |event| ended.0.push(event));
+            match &result {
+                Ok(_) => tracing::info!("ended"),
+                Err(error) => tracing::error!(%error, "failed"),
+            }
+            result
+        };
+        // The thread and those that it starts are in the span.
+        let thread = span.in_scope(|| spawn(name, work))?;
         Ok(Self { queue, token, thread: Some(thread) })
     }
 

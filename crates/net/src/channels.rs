@@ -75,6 +75,7 @@ impl Channels {
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         if !joined.contains(&channel) {
             let sockets = ReceiveSocket::open_all(config)?;
+            tracing::debug!(channel, reception = ?config.reception, "joined");
             joined.insert(channel);
             self.tell(Change::Join(sockets.into_iter().map(|s| s.on_channel(channel)).collect()));
         }
@@ -87,6 +88,7 @@ impl Channels {
     pub fn leave(&self, channel: u8) {
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         if joined.remove(&channel) {
+            tracing::debug!(channel, "left");
             self.tell(Change::Leave(channel));
         }
     }

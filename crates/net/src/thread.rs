@@ -1,4 +1,4 @@
-//! Threads with names, whose start may fail.
+//! Threads with names, whose start may fail. What they trace is in the span of their starter.
 //!
 //! `std::thread::spawn` and `Scope::spawn` panic if the system has no thread left: a limit on
 //! processes (`ulimit -u`, the `pids` controller of a container) or no memory for a stack. These
@@ -9,6 +9,7 @@
 
 use std::io;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use tracing::Span;
 
 /// The system has no thread left.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,8 @@ pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, ThreadError> {
+    let span = Span::current();
+    let work = move || span.in_scope(work);
     Builder::new().name(name.to_owned()).spawn(work).map_err(ThreadError)
 }
 
@@ -35,5 +38,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, ThreadError> {
+    let span = Span::current();
+    let work = move || span.in_scope(work);
     Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(ThreadError)
 }

@@ -131,6 +131,8 @@ impl ObjectEncoder {
         budget: usize,
         out: &mut [u8],
     ) -> Result<(), EncodeError> {
+        // Some orders visit a block for each symbol.
+        let _block = tracing::trace_span!("block", sbn = sbn.0, symbols = esis.len()).entered();
         let layout = self.source.layout();
         let symbol_size = self.source.placement().symbol_size();
         let source_symbols = self.source.placement().source_symbols(sbn)?;

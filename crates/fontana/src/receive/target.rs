@@ -94,7 +94,11 @@ impl Target {
                     let opened = self.open(&opening);
                     (scope, opened.map(|opened| TargetReport::Opened { scope, opened }))
                 }
-                ReceiveJob::Commit { toi } => (Scope::Object(toi), self.commit(toi)),
+                ReceiveJob::Commit { toi } => {
+                    let _object = tracing::debug_span!("object", %toi).entered();
+                    tracing::debug!("committing");
+                    (Scope::Object(toi), self.commit(toi))
+                }
                 ReceiveJob::Finish => {
                     (Scope::Session, self.finish().map(|()| TargetReport::Finished))
                 }

@@ -117,7 +117,10 @@ fn work(
             Ok(None)
         }
         WorkerJob::Recover { object, block, recipe, repair } => {
+            let BlockId { toi, sbn } = block;
+            let _block = tracing::debug_span!("block", toi = %toi, sbn = sbn.0).entered();
             let hash = recover(&object, block, recipe, &repair, budget)?;
+            tracing::debug!(%hash, "recovered");
             Ok(Some(WorkerReport::Recovered { block, hash }))
         }
         WorkerJob::Settle { object, block, outcome } => {
