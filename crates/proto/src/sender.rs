@@ -9,21 +9,22 @@
 use crate::channel::ChannelId;
 use crate::congestion::ChannelClock;
 use crate::datagram::DatagramBatch;
-use crate::endpoint::{BlockId, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{JobError, SendDone, SendJob};
 use crate::random::SplitMix64;
 use crate::schedule::TransmissionSchedule;
-use crate::schedule::{BlockShape, Order, SymbolStream};
 use crate::time::Instant;
+use blocks::BlockFactory;
 use control::ControlCarousel;
-use fontana_fec::{ObjectLayout, Sbn};
+use fontana_fec::ObjectLayout;
 use fontana_wire::{Toi, Tsi};
 use outlet::{DataPacket, Outlet, Slot};
-use rounds::{Block, Missing, Planned, Rounds};
+use rounds::{Missing, OrderFactory, Planned, Rounds};
 use std::collections::VecDeque;
 use std::time::Duration;
 
+mod blocks;
 mod control;
 mod outlet;
 mod rounds;
@@ -123,6 +124,10 @@ pub struct Sender {
     outlet: Outlet,
     mode: SendMode,
     rounds: Rounds,
+    /// What the blocks of objects that join later are made with.
+    blocks: BlockFactory,
+    /// Times that objects have joined.
+    extensions: u64,
     control: Vec<ControlCarousel>,
     /// Packets of content on channel 0 since the last control packet there.
     base_gap: u64,
@@ -153,44 +158,37 @@ const IDLE_INTERVAL_NANOS: u64 = 20_000_000;
 /// is very likely to arrive, even if most are lost. And every symbol twice.
 const IDLE_PUSH_SYMBOLS: u64 = 20;
 
+/// Packets from one control packet to the next.
+fn control_interval(outlet: &Outlet) -> u64 {
+    outlet.packets_per_second().clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL)
+}
+
 impl Sender {
     /// A sender that has sent nothing yet.
     pub fn new(config: SenderConfig) -> Self {
-        let (mut blocks, mut shapes) = (Vec::new(), Vec::new());
         let mut max_symbol =
             config.control.iter().map(|o| u32::from(o.symbol_size())).max().unwrap_or(0);
-        for (index, object) in (0..).zip(&config.objects) {
-            let oti = object.layout.oti();
-            max_symbol = max_symbol.max(u32::from(oti.symbol_size));
-            for sbn in (0..object.layout.block_count()).map(Sbn) {
-                let id = BlockId { toi: object.toi, sbn };
-                let stream = (object.toi.0 as u64) << 32 | u64::from(sbn.0);
-                let mut random = SplitMix64::new(config.seed, stream);
-                let k = object.layout.source_symbols(sbn).unwrap_or(0);
-                let stream = SymbolStream::new(oti.scheme, k, &mut random);
-                let stream = if object.source_pass { stream } else { stream.without_source_pass() };
-                let (code, profile) = (oti.scheme.profile(), oti.scheme.block_profile(k));
-                let by_number = matches!(config.schedule, TransmissionSchedule::Fcast(_));
-                shapes.push(BlockShape {
-                    object: index,
-                    source_symbols: k,
-                    encoding_symbols: (!code.is_rateless).then_some(profile.symbols_per_cycle),
-                });
-                blocks.push(Block {
-                    id,
-                    encoding_id: code.encoding_id,
-                    stream: if by_number { stream.plain() } else { stream },
-                    symbol_size: oti.symbol_size,
-                    fti: config.fti_in_packets.then_some(oti),
-                });
-            }
+        for object in &config.objects {
+            max_symbol = max_symbol.max(u32::from(object.layout.oti().symbol_size));
         }
+        let mut factory = BlockFactory {
+            seed: config.seed,
+            by_number: matches!(config.schedule, TransmissionSchedule::Fcast(_)),
+            fti_in_packets: config.fti_in_packets,
+            objects: 0,
+        };
+        let blocks = factory.blocks(&config.objects);
         let limit = match config.mode {
             SendMode::OnDemand => None,
             SendMode::Push { repair_permille } => Some(repair_permille.saturating_add(1000)),
         };
         let layer_count = config.channels.as_ref().map_or(1, ChannelClock::channel_count);
-        let order = Order::new(config.schedule, &shapes, layer_count, limit, config.seed);
+        let order = OrderFactory {
+            schedule: config.schedule,
+            layer_count,
+            limit_permille: limit,
+            seed: config.seed,
+        };
         let mut random = SplitMix64::new(config.seed, u64::MAX);
         let outlet = Outlet::new(
             config.tsi,
@@ -201,10 +199,12 @@ impl Sender {
         )
         .over_channels(config.channels);
         let channel_count = outlet.channels.len();
-        let interval = outlet.packets_per_second().clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL);
+        let interval = control_interval(&outlet);
         Self {
             mode: config.mode,
-            rounds: Rounds::new(blocks, order, config.schedule, config.round_symbols),
+            rounds: Rounds::new(blocks, order, config.round_symbols),
+            blocks: factory,
+            extensions: 0,
             control: config
                 .control
                 .into_iter()
@@ -215,6 +215,26 @@ impl Sender {
             outlet: outlet.starting_at(random.next_u64() as u32),
             state: State::Sending,
             starving: false,
+        }
+    }
+
+    /// Adds objects to a running session and replaces its control objects: the next instance of an
+    /// FCAST carousel (RFC 6968, section 2.2). The order of symbols starts again over all objects. A
+    /// block that was sent before continues with the symbol after the last one that was sent. The
+    /// symbols of the added objects may not be larger than those of the session.
+    pub fn extend(&mut self, objects: &[SendObject], control: Vec<ControlObject>) {
+        let blocks = self.blocks.blocks(objects);
+        self.rounds.extend(blocks, &mut self.outputs);
+        self.extensions += 1;
+        let mut random = SplitMix64::new(self.blocks.seed, u64::MAX - self.extensions);
+        let (interval, channel_count) =
+            (control_interval(&self.outlet), self.outlet.channels.len());
+        self.control = control
+            .into_iter()
+            .map(|object| ControlCarousel::new(object, interval, channel_count, &mut random))
+            .collect();
+        if self.state == State::Starved {
+            self.state = State::Sending;
         }
     }
 

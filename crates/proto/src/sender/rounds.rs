@@ -15,7 +15,7 @@ use crate::endpoint::{BatchId, BlockId, SymbolId};
 use crate::event::SenderOutput;
 use crate::job::SendJob;
 use crate::schedule::TransmissionSchedule;
-use crate::schedule::{Order, SymbolStream, Turn};
+use crate::schedule::{BlockShape, Order, SymbolStream, Turn};
 use fontana_fec::{EncodingId, Esi, Oti};
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,8 +25,13 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) id: BlockId,
+    pub(super) shape: BlockShape,
     pub(super) encoding_id: EncodingId,
     pub(super) stream: SymbolStream,
+    /// Position in the stream of turn 0 of the order: not 0 if the order was started again.
+    pub(super) start: u64,
+    /// Position in the stream after the last symbol that was sent.
+    pub(super) sent: u64,
     pub(super) symbol_size: u16,
     /// What its packets say of the object, if they are to say it.
     pub(super) fti: Option<Oti>,
@@ -48,10 +53,28 @@ pub(super) enum Missing {
     Over,
 }
 
+/// Makes the order of a session's symbols.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OrderFactory {
+    pub(super) schedule: TransmissionSchedule,
+    pub(super) layer_count: usize,
+    /// Symbols of a block per thousand source symbols; `None`: no limit.
+    pub(super) limit_permille: Option<u32>,
+    pub(super) seed: u64,
+}
+
+impl OrderFactory {
+    fn order(&self, blocks: &[Block]) -> Order {
+        let shapes: Vec<_> = blocks.iter().map(|block| block.shape).collect();
+        Order::new(self.schedule, &shapes, self.layer_count, self.limit_permille, self.seed)
+    }
+}
+
 /// The rounds of a session.
 #[derive(Debug)]
 pub(super) struct Rounds {
     blocks: Vec<Block>,
+    orders: OrderFactory,
     order: Order,
     /// The blocks of a round take turns symbol by symbol, however many of each there are.
     even: bool,
@@ -129,19 +152,16 @@ const FIRST_ROUND: u32 = 1024;
 const MAX_ROUNDS: usize = 3;
 
 impl Rounds {
-    pub(super) fn new(
-        blocks: Vec<Block>,
-        order: Order,
-        schedule: TransmissionSchedule,
-        round_symbols: u32,
-    ) -> Self {
+    pub(super) fn new(blocks: Vec<Block>, orders: OrderFactory, round_symbols: u32) -> Self {
         let round_symbols = round_symbols.max(1);
+        let order = orders.order(&blocks);
         Self {
             blocks,
+            orders,
             returned: vec![VecDeque::new(); order.queue_count()],
             over: vec![false; order.queue_count()],
             order,
-            even: matches!(schedule, TransmissionSchedule::Interleaved { .. }),
+            even: matches!(orders.schedule, TransmissionSchedule::Interleaved { .. }),
             rounds: VecDeque::new(),
             draft: None,
             begun: false,
@@ -151,6 +171,26 @@ impl Rounds {
             preparing: BTreeSet::new(),
             withdrawn: BTreeSet::new(),
         }
+    }
+
+    /// Adds blocks and starts the order again over all of them. What was laid out and not sent is
+    /// released, and each block continues after the last symbol of it that was sent.
+    pub(super) fn extend(&mut self, added: Vec<Block>, out: &mut VecDeque<SenderOutput>) {
+        while !self.rounds.is_empty() {
+            self.release(0, out);
+        }
+        self.draft = None;
+        self.blocks.iter_mut().for_each(|block| block.start = block.sent);
+        self.blocks.extend(added);
+        self.order = self.orders.order(&self.blocks);
+        for (index, block) in self.blocks.iter().enumerate() {
+            if self.withdrawn.contains(&block.id.toi) {
+                self.order.withdraw(index);
+            }
+        }
+        self.returned = vec![VecDeque::new(); self.order.queue_count()];
+        self.over = vec![false; self.order.queue_count()];
+        self.next_round = FIRST_ROUND.min(self.round_symbols);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -238,8 +278,14 @@ impl Rounds {
         self.begun = true;
         if let Some(round) = self.rounds.get_mut(index) {
             round.begun = true;
-            round.unsent -=
-                usize::from(round.queues.get_mut(queue).and_then(VecDeque::pop_front).is_some());
+            if let Some(Planned { turn, .. }) =
+                round.queues.get_mut(queue).and_then(VecDeque::pop_front)
+            {
+                round.unsent -= 1;
+                if let Some(block) = self.blocks.get_mut(turn.block) {
+                    block.sent = block.sent.max(block.start + turn.i + 1);
+                }
+            }
             if round.unsent == 0 {
                 self.release(index, out);
             }
@@ -325,7 +371,7 @@ impl Rounds {
     fn lay_out(&mut self, draft: &mut Draft, queue: usize) {
         let Some(turn) = self.next_turn(queue) else { return };
         let Some(block) = self.blocks.get(turn.block) else { return };
-        let esi = block.stream.esi(turn.i);
+        let esi = block.stream.esi(block.start + turn.i);
         let (batch, esis) = draft.batches.entry(turn.block).or_insert_with(|| {
             self.next_batch += 1;
             (BatchId(self.next_batch - 1), Vec::new())

@@ -1,0 +1,54 @@
+//! The source blocks of the objects that a session sends.
+
+use super::SendObject;
+use super::rounds::Block;
+use crate::endpoint::BlockId;
+use crate::random::SplitMix64;
+use crate::schedule::{BlockShape, SymbolStream};
+use fontana_fec::Sbn;
+
+/// Makes the blocks of objects, those that the session starts with and those that join it later.
+#[derive(Debug)]
+pub(super) struct BlockFactory {
+    pub(super) seed: u64,
+    /// Symbols are sent in the order of their numbers, as the schedules of the FCAST paper have it.
+    pub(super) by_number: bool,
+    /// Packets carry the OTI of their object.
+    pub(super) fti_in_packets: bool,
+    /// Objects of the session so far.
+    pub(super) objects: u32,
+}
+
+impl BlockFactory {
+    pub(super) fn blocks(&mut self, objects: &[SendObject]) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for object in objects {
+            let oti = object.layout.oti();
+            for sbn in (0..object.layout.block_count()).map(Sbn) {
+                let id = BlockId { toi: object.toi, sbn };
+                let stream = (object.toi.0 as u64) << 32 | u64::from(sbn.0);
+                let mut random = SplitMix64::new(self.seed, stream);
+                let k = object.layout.source_symbols(sbn).unwrap_or(0);
+                let stream = SymbolStream::new(oti.scheme, k, &mut random);
+                let stream = if object.source_pass { stream } else { stream.without_source_pass() };
+                let (code, profile) = (oti.scheme.profile(), oti.scheme.block_profile(k));
+                blocks.push(Block {
+                    id,
+                    shape: BlockShape {
+                        object: self.objects,
+                        source_symbols: k,
+                        encoding_symbols: (!code.is_rateless).then_some(profile.symbols_per_cycle),
+                    },
+                    encoding_id: code.encoding_id,
+                    stream: if self.by_number { stream.plain() } else { stream },
+                    start: 0,
+                    sent: 0,
+                    symbol_size: oti.symbol_size,
+                    fti: self.fti_in_packets.then_some(oti),
+                });
+            }
+            self.objects += 1;
+        }
+        blocks
+    }
+}
