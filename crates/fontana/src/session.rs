@@ -140,7 +140,9 @@ impl<E> futures_core::Stream for Events<E> {
         if waiting.ended {
             return std::task::Poll::Ready(None);
         }
-        waiting.wakers.push(context.waker().clone());
+        if !waiting.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiting.wakers.push(context.waker().clone());
+        }
         std::task::Poll::Pending
     }
 }
