@@ -60,6 +60,8 @@ const HINTS: &[(ErrorKind, &str)] = &[
     ),
     (ErrorKind::NoSigner, "make one, and sign with it: fontana keygen KEYFILE; --sign KEYFILE"),
     (ErrorKind::Range, ""),
+    (ErrorKind::NoFurtherFiles, "send them in another session"),
+    (ErrorKind::GrowingPush, "send until interrupted, or all files at once"),
     (ErrorKind::TooMuch, "send fewer files in one session"),
     (ErrorKind::SourceMissing, "check the spelling of the path"),
     (ErrorKind::SourceDenied, "run as a user that may read it, or change its permissions"),

@@ -21,6 +21,8 @@ mod objects;
 mod table;
 mod tree;
 
+pub(crate) use fcast::MAX_OBJECTS;
+
 /// How content is examined.
 pub(crate) struct ContentOptions<'a> {
     pub(crate) files: &'a [PathBuf],
@@ -87,6 +89,12 @@ impl Content {
         let manifest =
             Manifest::new(options.version, label, described, entries).map_err(unsuitable)?;
         Ok(Self { manifest, objects, plain })
+    }
+
+    /// Source symbols of all objects.
+    pub(crate) fn source_symbols(&self) -> u64 {
+        let layouts = self.objects.iter().map(|object| object.source.layout());
+        layouts.map(|layout| layout.total_source_symbols()).sum()
     }
 }
 

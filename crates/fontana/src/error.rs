@@ -153,6 +153,14 @@ pub enum SetupError {
         /// What it may be.
         allowed: &'static str,
     },
+    /// A running session takes no further files.
+    #[error("this session takes no further files: {0}")]
+    NoFurtherFiles(&'static str),
+    /// A session that grows and has an end.
+    #[error(
+        "a session that takes further files has no end of its own, and this one sends a finite amount"
+    )]
+    GrowingPush,
     /// The content cannot be described in one session.
     #[error("too much for one session: {0}")]
     TooMuch(#[from] ControlError),

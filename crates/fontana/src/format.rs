@@ -67,6 +67,10 @@ impl Default for FontanaFormat {
 pub struct FcastFormat {
     /// Most bytes of a file in one object; about a source block if not given.
     pub slice_bytes: Option<u64>,
+    /// The session takes further files while it runs ([`Sender::add`](crate::Sender::add)), and
+    /// receivers wait for them until [`Sender::finish`](crate::Sender::finish). Only for sessions
+    /// without an end ([`SendMode::OnDemand`](crate::SendMode)).
+    pub growing: bool,
 }
 
 /// The format of a session that is received.

@@ -1,6 +1,7 @@
 //! Sending: [`Sender`](crate::sender::Sender) is its face, and
 //! [`StreamSender`](crate::stream::StreamSender) that of a stream.
 
+mod carousel;
 mod checks;
 mod control;
 mod driver;
@@ -12,6 +13,7 @@ mod session;
 mod stream;
 mod train;
 
+pub(crate) use carousel::Carousel;
 pub use options::Ordering;
 pub(crate) use options::SendOptions;
 pub use session::{PreparedSender, SessionDescription};

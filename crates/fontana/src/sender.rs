@@ -12,13 +12,13 @@
 
 use crate::addressing::Addressing;
 use crate::cancellation::CancellationToken;
-use crate::error::Error;
+use crate::error::{Error, SetupError};
 use crate::event::SendEvent;
 use crate::format::Format;
 use crate::geometry::Code;
 use crate::rate::Rate;
 use crate::report::SendReport;
-use crate::send::{Ordering, PreparedSender, SendOptions, SessionDescription};
+use crate::send::{Carousel, Ordering, PreparedSender, SendOptions, SessionDescription};
 use crate::session::{Events, Running};
 use fontana_net::InterfaceSelector;
 use fontana_proto::{Profile, SendMode};
@@ -197,12 +197,13 @@ impl PreparedSender {
     ///
     /// # Errors
     /// [`IoError::Thread`](crate::IoError::Thread) if the system has no thread left.
-    pub fn start(self) -> Result<Sender, Error> {
+    pub fn start(mut self) -> Result<Sender, Error> {
         let (description, token) = (Arc::clone(self.shared_description()), self.token());
+        let carousel = self.take_carousel();
         let work =
             move |token: &CancellationToken, tell: &mut dyn FnMut(SendEvent)| self.run(token, tell);
         let running = Running::spawn("sender", token, SendEvent::is_progress, work)?;
-        Ok(Sender { running, description })
+        Ok(Sender { running, description, carousel })
     }
 }
 
@@ -211,16 +212,16 @@ impl PreparedSender {
 pub struct Sender {
     running: Running<SendEvent, SendReport>,
     description: Arc<SessionDescription>,
+    /// Of a session that takes further files.
+    carousel: Option<Carousel>,
 }
 
 impl Sender {
     /// Sends files, and directories with all that is in them. Receivers see the last component of
     /// each path.
     ///
-    /// All of them are one session and scheduled together: what an application submits to FCAST's
-    /// tool with KEEP_DATA before it says PUSH_DATA (Roca, Mordelet 2002, section 4.2.3). One
-    /// object after the other, as that tool sends what is pushed at once, is
-    /// [`Ordering::Sequential`].
+    /// All of them are one session and scheduled together; [`Ordering::Sequential`] sends one after
+    /// the other. An FCAST session takes further files while it runs: [`add`](Self::add).
     pub fn builder(files: impl IntoIterator<Item = impl Into<PathBuf>>) -> SenderBuilder {
         let files = files.into_iter().map(Into::into).collect();
         SenderBuilder { options: SendOptions::new(files), token: CancellationToken::new() }
@@ -229,6 +230,41 @@ impl Sender {
     /// What is sent, and how receivers find it.
     pub fn description(&self) -> &SessionDescription {
         &self.description
+    }
+
+    /// Adds a file, or the files of a directory, to a running FCAST session that is
+    /// [`growing`](crate::FcastFormat::growing): KEEP_DATA in Roca and Mordelet 2002, section
+    /// 4.2.3. Examines and hashes them on this thread. They are sent from the next
+    /// [`go`](Self::go) on.
+    ///
+    /// # Errors
+    /// [`SetupError::NoFurtherFiles`] if the session takes none, [`SetupError::SameName`] if the
+    /// session has a file of this name, and what [`SenderBuilder::prepare`] reports of files.
+    pub fn add(&self, path: impl Into<PathBuf>) -> Result<(), Error> {
+        self.carousel()?.add(path.into())
+    }
+
+    /// Sends what was [added](Self::add), beside what is being sent (PUSH_DATA): the next instance
+    /// of the carousel (RFC 6968, section 2.2). Does nothing if nothing was added.
+    ///
+    /// # Errors
+    /// [`SetupError::NoFurtherFiles`] if the session takes none.
+    pub fn go(&self) -> Result<(), Error> {
+        self.carousel()?.go(false)
+    }
+
+    /// As [`go`](Self::go), and tells receivers that nothing will be added: they end when they have
+    /// everything. The session continues for others until it is [stopped](Self::stop).
+    ///
+    /// # Errors
+    /// [`SetupError::NoFurtherFiles`] if the session takes none.
+    pub fn finish(&self) -> Result<(), Error> {
+        self.carousel()?.go(true)
+    }
+
+    fn carousel(&self) -> Result<&Carousel, Error> {
+        let reason = "it is no FCAST session that was started as growing";
+        Ok(self.carousel.as_ref().ok_or(SetupError::NoFurtherFiles(reason))?)
     }
 
     /// What happens, until the session ends.

@@ -9,14 +9,14 @@ use crate::geometry;
 use fontana_proto::ControlError;
 use fontana_store::{Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFiles};
 use fontana_wire::{
-    CarouselInstance, CompoundHeader, CompoundMetadata, Entry, InternetChecksum, Manifest,
-    ManifestObject, RelativePath, Segment, Slice, Toi, emit_content_location,
+    CompoundHeader, CompoundMetadata, Entry, InternetChecksum, Manifest, ManifestObject,
+    RelativePath, Segment, Slice, Toi, emit_content_location,
 };
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// Most objects of a session: as many as a receiver takes from one, but for the descriptor.
-const MAX_OBJECTS: u64 = 99_999;
+/// Most objects of a session, descriptors included: as many as a receiver takes from one.
+pub(crate) const MAX_OBJECTS: u64 = 100_000;
 /// Room that a slice leaves in its block for the header: most of these have 210 bytes and a name.
 const HEADER_ROOM: u64 = 512;
 /// Bytes that are read at a time.
@@ -41,14 +41,16 @@ struct Examined {
 
 impl Content {
     /// Examines files, in slices of at most `slice_bytes`, or about a source block if that is not
-    /// said: every byte is read twice. Of directories, only the files are sent.
+    /// said: every byte is read twice. Of directories, only the files are sent. The objects are
+    /// numbered from `first_toi` on.
     pub(crate) fn compound(
         options: &ContentOptions<'_>,
         slice_bytes: Option<u64>,
+        first_toi: u32,
     ) -> Result<Self, Error> {
         let tree::Scanned { roots, mut sources, files, .. } = tree::scan(options)?;
         let slice_bytes = slice_bytes.unwrap_or_else(|| default_slice(options));
-        let parts = parts(&sources, &files, slice_bytes)?;
+        let parts = parts(&sources, &files, slice_bytes, first_toi)?;
         let examined = in_parallel(parts.len(), options.workers, |number| {
             parts.get(number).map(|part| examine(&sources, &part.extent)).transpose()
         })?;
@@ -61,26 +63,14 @@ impl Content {
         let sources = Arc::new(sources);
         let mut objects = Vec::new();
         let mut at = 0;
-        for ((part, header), number) in parts.iter().zip(&headers).zip(1..) {
+        for ((part, header), number) in parts.iter().zip(&headers).zip(first_toi..) {
             let header = Extent { file: headers_file, offset: at, length: header.len() as u64 };
             at += header.length;
-            let toi = Toi::from(number);
+            let toi = Toi(number.into());
             objects.push(object(options, &sources, toi, [header, part.extent])?);
         }
         let manifest = describe(options, label(&roots), &sources, &files, &objects)?;
         Ok(Self { manifest, objects, plain: None })
-    }
-
-    /// The descriptor of the objects, which says that they are all there will be; and its number.
-    pub(crate) fn carousel(&self) -> (Toi, Vec<u8>) {
-        let count = self.objects.len() as u128;
-        // The identifier of a single, complete instance may be left out (RFC 6968, section 2.2).
-        let instance = CarouselInstance {
-            is_complete: true,
-            objects: vec![Toi(1)..=Toi(count)],
-            ..CarouselInstance::default()
-        };
-        (Toi(count + 1), instance.emit())
     }
 }
 
@@ -96,13 +86,15 @@ fn parts<'a>(
     sources: &SourceFiles,
     files: &'a [(RelativePath, FileIndex)],
     slice_bytes: u64,
+    first_toi: u32,
 ) -> Result<Vec<Part<'a>>, Error> {
     let mut parts = Vec::new();
     for (path, file) in files {
         let (path, file) = (path, *file);
         let file_length = sources.file(file).map_err(SourceError::from)?.size();
         let count = file_length.div_ceil(slice_bytes.max(1)).max(1);
-        let total = parts.len() as u64 + count;
+        // The descriptor has a number, too.
+        let total = u64::from(first_toi) + parts.len() as u64 + count;
         if total > MAX_OBJECTS {
             return Err(SetupError::Range {
                 what: "the number of files and slices of files",

@@ -67,6 +67,10 @@ pub enum ErrorKind {
     NoSigner,
     /// A number is outside its range.
     Range,
+    /// A running session takes no further files.
+    NoFurtherFiles,
+    /// A session that takes further files, with an end.
+    GrowingPush,
     /// More files than a session can describe.
     TooMuch,
     /// A file to be sent is not there.
@@ -173,6 +177,8 @@ impl ErrorKind {
         Self::NoPublisher,
         Self::NoSigner,
         Self::Range,
+        Self::NoFurtherFiles,
+        Self::GrowingPush,
         Self::TooMuch,
         Self::SourceMissing,
         Self::SourceDenied,
@@ -238,6 +244,8 @@ impl ErrorKind {
             | Self::NoPublisher
             | Self::NoSigner
             | Self::Range
+            | Self::NoFurtherFiles
+            | Self::GrowingPush
             | Self::TooMuch
             | Self::NothingSelected
             | Self::NotOneFile => Outcome::Usage,
@@ -313,6 +321,8 @@ impl SetupError {
             Self::NoPublisher => ErrorKind::NoPublisher,
             Self::NoSigner => ErrorKind::NoSigner,
             Self::Range { .. } => ErrorKind::Range,
+            Self::NoFurtherFiles(_) => ErrorKind::NoFurtherFiles,
+            Self::GrowingPush => ErrorKind::GrowingPush,
             Self::TooMuch(_) => ErrorKind::TooMuch,
         }
     }

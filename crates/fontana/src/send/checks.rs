@@ -8,6 +8,7 @@ use crate::format::{FcastFormat, Format};
 use crate::geometry;
 use crate::memory;
 use fontana_fec::EncodingId;
+use fontana_proto::SendMode;
 use fontana_wire::{CongestionControl, SessionHead, Tsi};
 
 /// Shortest slice of a file: its header has a quarter of that already.
@@ -23,7 +24,12 @@ pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
     }
     let yields = options.layering().is_some_and(|layering| layering.scheme.is_controlled());
     check_addressing(&options.addressing, options.controlled_network || yields)?;
-    if let Format::Fcast(FcastFormat { slice_bytes: Some(bytes) }) = options.format
+    if let Format::Fcast(FcastFormat { growing: true, .. }) = options.format
+        && options.mode != SendMode::OnDemand
+    {
+        return Err(SetupError::GrowingPush.into());
+    }
+    if let Format::Fcast(FcastFormat { slice_bytes: Some(bytes), .. }) = options.format
         && bytes < MIN_SLICE
     {
         return Err(SetupError::Range {

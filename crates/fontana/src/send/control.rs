@@ -1,10 +1,11 @@
 //! The control objects of a session: session head, manifest, file delivery table, FCAST descriptor.
 
+use super::carousel::{self, Geometry};
 use super::egress::{FDT_EXTENSION_BYTES, FTI_BYTES};
 use super::options::SendOptions;
 use crate::content::Content;
 use crate::error::Error;
-use crate::format::Format;
+use crate::format::{FcastFormat, Format};
 use crate::geometry::{self, Code};
 use fontana_fec::Oti;
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
@@ -26,11 +27,9 @@ pub(super) fn control_objects(
 ) -> Result<Vec<ControlObject>, Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut control = Vec::new();
-    if matches!(options.format, Format::Fcast(_)) {
-        let (toi, descriptor) = content.carousel();
-        // Packets of content have EXT_FTI, too.
-        let oti = plain_control_oti(options.code, descriptor.len(), symbol_size);
-        control.push(ControlObject::new(toi, oti, &descriptor, None, 1)?);
+    if let Format::Fcast(FcastFormat { growing, .. }) = options.format {
+        let geometry = Geometry { code: options.code, symbol_size };
+        control.push(carousel::first_descriptor(geometry, content, growing)?);
         return Ok(control);
     }
     let is_plain = matches!(options.format, Format::Flute);
@@ -69,7 +68,7 @@ pub(super) fn control_objects(
 
 /// The parameters of a control object for other programs. Receivers of a session without RaptorQ may
 /// not know that code, so its control objects have none.
-fn plain_control_oti(code: Code, length: usize, symbol_size: u16) -> Oti {
+pub(super) fn plain_control_oti(code: Code, length: usize, symbol_size: u16) -> Oti {
     match code {
         Code::RaptorQ => control_oti(length, symbol_size),
         _ => geometry::object_oti(Code::None, length as u64, symbol_size, 1 << 16),

@@ -1,6 +1,7 @@
 //! Drives a [`Sender`](fontana_proto::Sender): workers read and encode ahead of need, one thread
 //! keeps the pace and waits for nobody.
 
+use super::carousel::NextInstance;
 use super::observe::Told;
 use super::train::Trains;
 use crate::cancellation::CancellationToken;
@@ -27,6 +28,7 @@ struct Task {
     batch: BatchId,
     block: BlockId,
     esis: Vec<Esi>,
+    encoder: Arc<ObjectEncoder>,
 }
 
 struct Prepared {
@@ -46,7 +48,9 @@ pub(super) struct Transmission {
     pub(super) sender: Sender,
     /// Source symbols of the whole content.
     pub(super) source_symbols: u64,
-    pub(super) encoders: BTreeMap<Toi, ObjectEncoder>,
+    pub(super) encoders: BTreeMap<Toi, Arc<ObjectEncoder>>,
+    /// What joins the session while it runs.
+    pub(super) instances: Receiver<NextInstance>,
     /// Threads that read and encode, and the memory of each in bytes.
     pub(super) workers: usize,
     pub(super) worker_bytes: usize,
@@ -58,24 +62,23 @@ pub(super) fn run(
     stop: &CancellationToken,
     observe: &mut dyn FnMut(SendEvent),
 ) -> Result<SendReport, Error> {
-    let Transmission { socket, mut sender, source_symbols, encoders, workers, worker_bytes } =
-        transmission;
+    let Transmission { socket, mut sender, mut source_symbols, encoders, .. } = transmission;
+    let Transmission { instances, workers, worker_bytes, .. } = transmission;
     let (tasks, queue) = unbounded::<Task>();
     let (finished, done) = unbounded::<Prepared>();
     std::thread::scope(|scope| {
         // An early return drops `tasks`, which ends the workers.
         let tasks = tasks;
         for _ in 0..workers {
-            let (queue, finished, encoders) = (queue.clone(), finished.clone(), &encoders);
-            spawn_scoped(scope, "encode", move || {
-                prepare(&queue, &finished, encoders, worker_bytes);
-            })?;
+            let (queue, finished) = (queue.clone(), finished.clone());
+            spawn_scoped(scope, "encode", move || prepare(&queue, &finished, worker_bytes))?;
         }
         drop((queue, finished));
         let mut driver = Driver {
             clock: Clock::start(),
             trains: Trains::new(socket),
             batches: BTreeMap::new(),
+            encoders,
             tasks,
             failed: BTreeSet::new(),
             failures: Vec::new(),
@@ -85,6 +88,11 @@ pub(super) fn run(
         let mut header = Vec::with_capacity(2048);
         loop {
             let now = driver.now();
+            for next in instances.try_iter() {
+                source_symbols += next.source_symbols;
+                driver.encoders.extend(next.encoders);
+                sender.extend(&next.objects, next.control);
+            }
             while let Some(output) = sender.poll_output(now, &mut header) {
                 driver.act(output, &header)?;
                 header.clear();
@@ -110,7 +118,8 @@ pub(super) fn run(
                     let done = driver.take(prepared);
                     sender.handle_done(driver.now(), done);
                     // An endless sender of nothing would only keep receivers waiting.
-                    driver.ended |= !encoders.is_empty() && driver.failed.len() == encoders.len();
+                    let objects = driver.encoders.len();
+                    driver.ended |= objects > 0 && driver.failed.len() == objects;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 // Workers end when there is nobody to work for.
@@ -125,15 +134,9 @@ pub(super) fn run(
 }
 
 /// A worker: makes the symbols of one batch after the other until there is no one to ask for them.
-fn prepare(
-    queue: &Receiver<Task>,
-    finished: &ChannelSender<Prepared>,
-    encoders: &BTreeMap<Toi, ObjectEncoder>,
-    worker_bytes: usize,
-) {
+fn prepare(queue: &Receiver<Task>, finished: &ChannelSender<Prepared>, worker_bytes: usize) {
     crate::system::give_way();
-    for Task { batch, block, esis } in queue {
-        let Some(encoder) = encoders.get(&block.toi) else { continue };
+    for Task { batch, block, esis, encoder } in queue {
         let size = usize::from(encoder.source().layout().oti().symbol_size);
         let mut symbols = vec![0; esis.len() * size];
         let result = encoder.encode(block.sbn, &esis, worker_bytes, &mut symbols);
@@ -149,6 +152,7 @@ struct Driver {
     trains: Trains,
     /// Prepared symbols, one after the other, and the size of each.
     batches: BTreeMap<BatchId, Batch>,
+    encoders: BTreeMap<Toi, Arc<ObjectEncoder>>,
     tasks: ChannelSender<Task>,
     failed: BTreeSet<Toi>,
     failures: Vec<Arc<Error>>,
@@ -178,8 +182,10 @@ impl Driver {
             }
             Output::Job(SendJob::Prepare { batch, block, esis }) => {
                 self.batches.insert(batch, Batch { symbols: Vec::new(), count: esis.len() });
-                // Workers live as long as this sender of tasks.
-                let _ = self.tasks.send(Task { batch, block, esis });
+                if let Some(encoder) = self.encoders.get(&block.toi).map(Arc::clone) {
+                    // Workers live as long as this sender of tasks.
+                    let _ = self.tasks.send(Task { batch, block, esis, encoder });
+                }
             }
             Output::Job(SendJob::Release { batch }) => {
                 self.batches.remove(&batch);

@@ -84,6 +84,12 @@ impl SendOptions {
         }
     }
 
+    /// Most source symbols of a block.
+    pub(super) fn max_block_symbols(&self) -> u32 {
+        let limit = self.profile.max_block_symbols();
+        limit.map_or(self.block_symbols, |limit| limit.min(self.block_symbols))
+    }
+
     pub(super) fn manifest(&self) -> Option<&Manifest> {
         self.format.fontana().and_then(|format| format.manifest.as_ref())
     }

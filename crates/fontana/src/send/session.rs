@@ -1,5 +1,6 @@
 //! A session of files that is ready to be sent.
 
+use super::carousel::{Carousel, EncoderPool, Geometry, send_objects};
 use super::checks::{check, check_head_room};
 use super::control::control_objects;
 use super::driver::{self, Transmission};
@@ -10,15 +11,13 @@ use crate::cancellation::CancellationToken;
 use crate::content::{Content, ContentOptions};
 use crate::error::{Error, SetupError};
 use crate::event::SendEvent;
-use crate::format::{FontanaFormat, Format};
+use crate::format::{FcastFormat, FontanaFormat, Format};
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory::SenderMemory;
 use crate::report::SendReport;
 use fontana_proto as proto;
-use fontana_proto::{ChannelClock, Instant, SendObject, SenderConfig};
-use fontana_store::{Allowance, ObjectEncoder};
-use fontana_wire::{ChannelGroups, CongestionControl, Hash, Manifest, SecretKey, Ticket, Toi, Tsi};
-use std::collections::BTreeMap;
+use fontana_proto::{ChannelClock, Instant, SenderConfig};
+use fontana_wire::{ChannelGroups, CongestionControl, Hash, Manifest, SecretKey, Ticket, Tsi};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -26,6 +25,7 @@ use std::sync::Arc;
 pub struct PreparedSender {
     description: Arc<SessionDescription>,
     token: CancellationToken,
+    carousel: Option<Carousel>,
     transmission: Transmission,
 }
 
@@ -106,15 +106,7 @@ impl PreparedSender {
         );
         let sender = proto::Sender::new(SenderConfig {
             tsi,
-            objects: content
-                .objects
-                .iter()
-                .map(|object| SendObject {
-                    toi: object.toi,
-                    layout: *object.source.layout(),
-                    source_pass: options.source_pass,
-                })
-                .collect(),
+            objects: send_objects(&content, options.source_pass).collect(),
             control,
             mode: options.mode,
             schedule: layout.schedule,
@@ -126,11 +118,23 @@ impl PreparedSender {
             fti_in_packets,
             seed,
         });
+        let pool = EncoderPool::new(shares.kept_bytes);
+        let encoders = pool.encoders(&content).into_iter().collect();
+        let (carousel, instances) = match &options.format {
+            Format::Fcast(FcastFormat { slice_bytes, growing: true }) => {
+                let geometry = Geometry { code: options.code, symbol_size };
+                let (carousel, instances) =
+                    Carousel::new(&options, geometry, *slice_bytes, &content, pool);
+                (Some(carousel), instances)
+            }
+            _ => (None, crossbeam_channel::never()),
+        };
         let transmission = Transmission {
             socket,
             sender,
-            source_symbols: source_symbols(&content),
-            encoders: encoders(&content, shares.kept_bytes),
+            source_symbols: content.source_symbols(),
+            encoders,
+            instances,
             workers: options.workers.max(1),
             worker_bytes: shares.worker_bytes,
         };
@@ -141,7 +145,7 @@ impl PreparedSender {
             manifest_hash,
             source_symbols: transmission.source_symbols,
         };
-        Ok(Self { description: Arc::new(description), token, transmission })
+        Ok(Self { description: Arc::new(description), token, carousel, transmission })
     }
 
     /// What is sent, and how receivers find it.
@@ -151,6 +155,11 @@ impl PreparedSender {
 
     pub(crate) fn shared_description(&self) -> &Arc<SessionDescription> {
         &self.description
+    }
+
+    /// What further files are given to, if the session takes any.
+    pub(crate) fn take_carousel(&mut self) -> Option<Carousel> {
+        self.carousel.take()
     }
 
     pub(crate) fn token(&self) -> CancellationToken {
@@ -176,16 +185,13 @@ fn examine(options: &SendOptions, symbol_size: u16) -> Result<Content, Error> {
         filter: &options.filter,
         code: options.code,
         symbol_size,
-        block_symbols: options
-            .profile
-            .max_block_symbols()
-            .map_or(options.block_symbols, |most| most.min(options.block_symbols)),
+        block_symbols: options.max_block_symbols(),
         version: options.version(),
         plain: options.format.fontana().is_none(),
         workers: options.workers,
     };
     match &options.format {
-        Format::Fcast(fcast) => Content::compound(&content_options, fcast.slice_bytes),
+        Format::Fcast(fcast) => Content::compound(&content_options, fcast.slice_bytes, 1),
         Format::Fontana(FontanaFormat { manifest: Some(manifest), rehash, .. }) => {
             Content::of_manifest(&content_options, manifest, *rehash)
         }
@@ -207,26 +213,6 @@ fn clock(
     let clock =
         ChannelClock::new(congestion_control, rate_bytes_per_second, packet_bytes, start, seed)?;
     Ok(Some(clock))
-}
-
-/// The encoders of all objects, which share plans and memory.
-fn encoders(content: &Content, kept_bytes: usize) -> BTreeMap<Toi, ObjectEncoder> {
-    let plans = Arc::new(fontana_fec::PlanCache::new(4));
-    let kept = Allowance::new(kept_bytes);
-    content
-        .objects
-        .iter()
-        .map(|object| {
-            let source = Arc::clone(&object.source);
-            let encoder = ObjectEncoder::new(source, Arc::clone(&plans), Arc::clone(&kept));
-            (object.toi, encoder)
-        })
-        .collect()
-}
-
-fn source_symbols(content: &Content) -> u64 {
-    let layouts = content.objects.iter().map(|object| object.source.layout());
-    layouts.map(|layout| layout.total_source_symbols()).sum()
 }
 
 /// The source that the ticket names: none with mirrors, so that one ticket is for all of them. A

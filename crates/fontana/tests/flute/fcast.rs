@@ -11,7 +11,7 @@ use fontana::wire::{
     FdtContentEncoding, InternetChecksum, Slice, Toi,
 };
 use fontana::{
-    Code, FcastFormat, Format, Outcome, ReceiveFormat, ReceiverBuilder, SenderBuilder,
+    Code, ErrorKind, FcastFormat, Format, Outcome, ReceiveFormat, ReceiverBuilder, SenderBuilder,
     SimulatedLoss, Verified,
 };
 use sha1::Digest;
@@ -439,4 +439,62 @@ fn sessions_with_tables_are_not_taken_for_fcast() {
         assert_eq!(received.summary.outcome, Outcome::NothingHeard, "{:?}", received.summary);
         assert_same(&received.files, &Files::new());
     }
+}
+
+#[test]
+fn files_that_join_a_running_session_arrive_and_late_receivers_get_all_of_them() {
+    let _air = air();
+    let (directory, addressing) = (tempfile::tempdir().unwrap(), addressing());
+    let files = files_of(&[MIB, 3 * MIB / 2, 20_000, 0]);
+    let paths = write(&files, directory.path());
+    let join = || {
+        FontanaReceiver::join(&addressing, |options| {
+            options
+                .format(ReceiveFormat::Fcast)
+                .simulated_loss(Some(SimulatedLoss { probability: 0.1, seed: 1 }))
+        })
+    };
+    let growing = {
+        let mut format = FcastFormat::default();
+        (format.growing, format.slice_bytes) = (true, Some(300_000));
+        Format::Fcast(format)
+    };
+    let early = join();
+    let into = early.target().to_owned();
+    let receiving = std::thread::spawn(move || early.run());
+    let sender = FontanaSender::start(&addressing, vec![paths[1].clone()], |o| o.format(growing));
+    // The first file is there, and its receiver waits for more.
+    let first = into.join(paths[1].file_name().unwrap());
+    while !first.exists() {
+        assert!(!receiving.is_finished());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let handle = sender.handle();
+    handle.go().unwrap();
+    handle.add(&paths[2]).unwrap();
+    handle.add(&paths[3]).unwrap();
+    assert_eq!(handle.add(&paths[1]).unwrap_err().kind(), ErrorKind::SameName);
+    handle.go().unwrap();
+    handle.add(&paths[0]).unwrap();
+    assert!(!receiving.is_finished());
+    handle.finish().unwrap();
+    assert_eq!(handle.add(&paths[0]).unwrap_err().kind(), ErrorKind::NoFurtherFiles);
+    assert_complete(&receiving.join().unwrap(), &files);
+    assert_complete(&join().run(), &files);
+}
+
+#[test]
+fn sessions_that_do_not_grow_take_no_files_and_those_that_do_have_no_end() {
+    let _air = air();
+    let (directory, addressing) = (tempfile::tempdir().unwrap(), addressing());
+    let paths = write(&files_of(&[100]), directory.path());
+    let sender = FontanaSender::start(&addressing, paths.clone(), |o| o.format(fcast(None)));
+    assert_eq!(sender.handle().add(&paths[0]).unwrap_err().kind(), ErrorKind::NoFurtherFiles);
+    let mut growing = FcastFormat::default();
+    growing.growing = true;
+    let push = fontana::Sender::builder(paths)
+        .addressing(addressing)
+        .format(Format::Fcast(growing))
+        .mode(fontana::SendMode::Push { repair_permille: 0 });
+    assert_eq!(push.prepare().map(drop).unwrap_err().kind(), ErrorKind::GrowingPush);
 }

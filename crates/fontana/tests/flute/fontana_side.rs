@@ -128,6 +128,10 @@ impl FontanaSender {
             .tsi(Some(fontana::wire::Tsi(super::peer::TSI)));
         Self(Some(change(options).start().unwrap()))
     }
+
+    pub(crate) fn handle(&self) -> &Sender {
+        self.0.as_ref().unwrap()
+    }
 }
 
 impl Drop for FontanaSender {
