@@ -6,6 +6,7 @@
 //! are all available. A sender and a receiver with the same [`Oti`] compute the same symbol for
 //! each ESI. The crate reads no clock, starts no thread and uses no ambient randomness. No input
 //! from the network makes it panic.
+//!
 //! ```
 //! use fontana_fec::codes::raptorq::RaptorQ;
 //! use fontana_fec::simple::{BlockDecoder, encode};

@@ -155,7 +155,6 @@ pub(crate) enum Before {
 
 /// Multiplies. `coefficients` has one row for each output, and one column for each row of `inputs`,
 /// which has the lanes of the outputs.
-/// which has the lanes of the outputs.
 ///
 /// Only some numbers of lanes have a tile of their own, because each one costs compile time.
 #[inline(always)]
