@@ -1,9 +1,10 @@
-//! What the disk costs beside the code: each line is a time per block and its ratio to the same
+//! Cost of the disk, relative to the code. Each line is a time per block, and its ratio to the same
 //! work done in memory (or, for writing, to a plain write of the same bytes), measured in the same
 //! run.
+//! run.
 //!
-//! `cargo bench -p fontana-store`. The files fit the page cache, so this measures system calls and
-//! copies, not a medium. `TMPDIR` chooses the file system.
+//! Run with `cargo bench -p fontana-store`. The files fit the page cache, so this measures system
+//! calls and copies, not a device. `TMPDIR` chooses the file system.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,10 +25,10 @@ use std::time::{Duration, Instant};
 
 const SYMBOL_SIZE: usize = 1280;
 const BLOCK: Sbn = Sbn(0);
-/// Enough to hold any plan at full width.
+/// A budget that holds any plan at full width.
 const LARGE: usize = 1 << 30;
 
-/// The least of several times, in milliseconds: the one that others disturbed least.
+/// The least of several times, in milliseconds: the one with the least other load on the host.
 fn milliseconds<T>(mut work: impl FnMut() -> T) -> f64 {
     let time = |_| {
         let begin = Instant::now();
@@ -136,8 +137,8 @@ impl Block {
         report(&format!("write K = {k}, runs of 40 symbols"), runs, reference);
     }
 
-    /// What syncing for the sake of a power failure costs who writes meanwhile, at the pace of a
-    /// network of 1 Gbit/s: the time spent in writing. Both ways in turns; the medians.
+    /// Time spent in writing while another thread syncs for power failures, at the rate of a
+    /// network of 1 Gbit/s. With and without syncing in alternating runs; prints the medians.
     fn write_beside_syncing(&self) {
         const PACE_BYTES_PER_SECOND: f64 = 125e6;
         const ROUNDS: usize = 30;
@@ -238,7 +239,8 @@ impl Block {
     }
 }
 
-/// Files that are committed together, beside the same files written, synced and renamed one by one.
+/// Files that are committed together, compared with the same files written, synced and renamed one
+/// by one.
 fn commit_small_files() {
     const FILES: u32 = 2000;
     let bytes = [7; 4000];

@@ -4,13 +4,13 @@ use crate::timestamp::Timestamp;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, Timespec, Timestamps};
 
-/// The permissions and the time that a file or directory gets when it is committed.
+/// The permissions and the modification time that a commit gives a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileAttributes {
     /// Permission bits. The process's umask applies; set-user-id, set-group-id and sticky bits are
     /// dropped.
     pub mode: u32,
-    /// Time of last modification; `None` leaves the time of receiving.
+    /// Time of last modification; `None` keeps the time of receiving.
     pub modified: Option<Timestamp>,
 }
 

@@ -1,14 +1,15 @@
-//! Which run of the machine this is: what was written in an earlier one and not synced may be gone.
+//! Boots of the host: bytes that were written during an earlier boot and not synced may be lost.
 
-/// A run of the machine, from one start of its kernel to the next.
+/// A boot of the host: the time from one start of its kernel to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BootId(pub(crate) [u8; 16]);
 
 impl BootId {
-    /// A run that nothing is known of. It is never the same as another.
+    /// An unknown boot. It never equals another.
     pub(crate) const UNKNOWN: Self = Self([0; 16]);
 
-    /// The present run, as the kernel names it (random(4)); unknown where there is no Linux.
+    /// The present boot, as the kernel identifies it (random(4)). Unknown on systems other than
+    /// Linux.
     pub(crate) fn now() -> Self {
         let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         Self::parse(&text).unwrap_or(Self::UNKNOWN)
@@ -27,7 +28,7 @@ impl BootId {
         Some(Self(id))
     }
 
-    /// Whether nothing that was written in the one can have been lost before the other.
+    /// True if bytes written during one cannot have been lost before the other.
     pub(crate) fn is_same_run(self, other: Self) -> bool {
         self == other && self != Self::UNKNOWN
     }

@@ -2,24 +2,23 @@
 
 use std::ops::Range;
 
-/// Bytes that are read or written at once. A system call costs about as much as copying a few
-/// kilobytes; beyond a quarter of a megabyte nothing more is gained and second-level caches
-/// overflow.
+/// Bytes per read or write. A system call costs about as much as copying a few kilobytes. More than
+/// a quarter of a megabyte gains nothing, and second-level caches overflow.
 pub(crate) const CHUNK: usize = 256 << 10;
 
-/// Bytes that may be skipped over and still be worth reading: less than a system call costs.
+/// Largest gap that is read and discarded: this costs less than a system call.
 const SKIP: u64 = 4 << 10;
 
 /// Reads pieces through a buffer while they come in ascending order with small gaps, and directly
-/// while they do not, so that an unfriendly order costs no more than unbuffered reading.
+/// otherwise, so that no order costs more than unbuffered reading.
 pub(crate) struct ReadAhead<F> {
     read: F,
     buffer: Vec<u8>,
     /// Offset of the buffer's first byte.
     start: u64,
-    /// Where the piece asked for last ended.
+    /// The end of the last requested piece.
     next: u64,
-    /// Nothing can be read from here on.
+    /// The end of what can be read.
     end: u64,
 }
 
@@ -27,7 +26,7 @@ impl<F, E> ReadAhead<F>
 where
     F: FnMut(u64, &mut [u8]) -> Result<(), E>,
 {
-    /// `read(offset, out)` fills `out`; all of `range` can be read.
+    /// `read(offset, out)` must fill `out` for all of `range`.
     pub(crate) fn new(range: Range<u64>, read: F) -> Self {
         Self { read, buffer: Vec::new(), start: range.start, next: range.start, end: range.end }
     }
@@ -61,7 +60,7 @@ where
     }
 }
 
-/// Joins pieces that follow each other into one write. [`WriteBehind::flush`] must come last.
+/// Joins consecutive pieces into one write. [`WriteBehind::flush`] must come last.
 pub(crate) struct WriteBehind<F> {
     write: F,
     buffer: Vec<u8>,
@@ -95,7 +94,7 @@ where
     }
 }
 
-/// Reads a byte range from its beginning to its end and shows it a chunk at a time.
+/// Reads a byte range from its start to its end, and passes it on a chunk at a time.
 pub(crate) fn for_each_chunk<E>(
     mut range: Range<u64>,
     mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
@@ -122,7 +121,7 @@ mod tests {
         ((offset * 31) >> 3) as u8
     }
 
-    /// Reads pieces of a made-up file, checks them, and returns the ranges that were really read.
+    /// Reads pieces of a simulated file, checks them, and returns the ranges that were read.
     fn reads(end: u64, pieces: impl IntoIterator<Item = (u64, usize)>) -> Vec<(u64, usize)> {
         let calls = RefCell::new(Vec::new());
         let mut reader = ReadAhead::new(0..end, |offset, out: &mut [u8]| {
@@ -144,7 +143,7 @@ mod tests {
         let symbols = (0..1000).map(|i| (i * 1280, 1280));
         let calls = reads(1_280_000, symbols);
         assert!(calls.len() <= 5, "{calls:?}");
-        // The symbol that a chunk ends in is read again with the next.
+        // The symbol in which a chunk ends is read again with the next chunk.
         let read: usize = calls.iter().map(|call| call.1).sum();
         assert!((1_280_000..1_280_000 + 5 * 1280).contains(&read), "{read}");
     }

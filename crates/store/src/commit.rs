@@ -1,4 +1,5 @@
-//! What makes a verified file appear under its name. The crate's page tells the order and why.
+//! Commits: a verified file gets its final name. The crate's page describes the order and its
+//! reason.
 
 use crate::attributes::{FileAttributes, set_metadata};
 use crate::directories::Changed;
@@ -16,15 +17,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// More files than this that are settled together are first synced with everything else on their
-/// file system: then none of them waits for a journal commit of the file system of its own
-/// (milliseconds).
+/// More files than this in one commit are first synced with all others on their file system. Then
+/// no file waits for a journal commit of the file system of its own (milliseconds).
 const MANY_FILES: usize = 64;
 
 impl Staging {
-    /// Makes verified files appear under their names, in the order that the [crate] describes, and
-    /// returns when they would survive a power failure. A file that was committed before is passed
-    /// over. The caller vouches for every byte: nothing is verified here.
+    /// Gives verified files their final names, in the order that the [crate] describes, and returns
+    /// when they would survive a power failure. A file that is committed already is skipped. The
+    /// caller has verified every byte; nothing is verified here.
     ///
     /// # Errors
     /// Those of [`settle`](Self::settle) and [`publish`](Self::publish).
@@ -33,13 +33,13 @@ impl Staging {
         self.publish(files)
     }
 
-    /// The first half of a commit: gives files their lengths, modes and times and waits until the
-    /// medium has all of them. From here on only their names are missing, and nothing can be
-    /// written to them any more.
+    /// The first half of a commit: gives files their lengths, modes and times, and waits until all
+    /// of them are on the disk. From here on only their names are missing, and they cannot be
+    /// written to.
     ///
     /// # Errors
-    /// [`StagingError::Exists`] if a name was taken meanwhile: nothing has changed then.
-    /// [`StagingError::System`] if the medium did not take a file; to commit it again fails too.
+    /// [`StagingError::Exists`] if a name was taken since the file was added; no file has changed
+    /// then. [`StagingError::System`] if a file could not be synced; to commit it again fails too.
     pub fn settle(&self, files: &[FileIndex]) -> Result<(), StagingError> {
         let batch = self.batch(files)?;
         for name in batch.values().filter_map(|file| file.target.as_ref()) {
@@ -47,8 +47,9 @@ impl Staging {
         }
         batch.values().try_for_each(|file| self.close_for_symbols(file))?;
         if batch.len() > MANY_FILES {
-            // A head start, all at once; what became of each file is asked below. But a descriptor
-            // that is opened only then need not be told of an error that came now.
+            // Syncs all files at once; the result of each file is checked below. An error of this
+            // call may not be reported again to a descriptor that is opened later, so it is
+            // recorded for all files.
             if let Err(errno) = rustix::fs::syncfs(self.directory()) {
                 batch.values().for_each(|file| file.refused.store(true, Ordering::SeqCst));
                 return Err(failed(&self.path(), "sync")(errno));
@@ -57,17 +58,17 @@ impl Staging {
         batch.values().try_for_each(|file| self.settle_one(file))
     }
 
-    /// The second half of a commit: gives settled files their names, making the directories that
-    /// are missing, and waits until the medium has the names.
+    /// The second half of a commit: gives settled files their names, creating missing directories,
+    /// and waits until the names are on the disk.
     ///
     /// # Errors
-    /// [`StagingError::Exists`] if a name was taken meanwhile; it is then still there as it was,
-    /// and the files of the list before it may have been given theirs.
-    /// [`StagingError::NotADirectory`] if something was put in the place of a directory.
+    /// [`StagingError::Exists`] if a name was taken meanwhile. It is unchanged then, and files
+    /// before it in the list may have got their names. [`StagingError::NotADirectory`] if a
+    /// directory was replaced by something else.
     pub fn publish(&self, files: &[FileIndex]) -> Result<(), StagingError> {
         let batch = self.batch(files)?;
         let mut changed = Changed::new();
-        // Files of one directory come one after the other: it is opened once.
+        // Files of one directory are consecutive: it is opened once.
         let mut open: Option<(Option<TargetName>, OwnedFd)> = None;
         let published = batch.values().try_for_each(|file| {
             let Some(target) = &file.target else { return Ok(()) };
@@ -104,7 +105,7 @@ impl Staging {
         if let Some(leads_to) = &file.link {
             return self.settle_link(file, leads_to);
         }
-        self.create_file(file)?; // an empty file never saw a symbol
+        self.create_file(file)?; // no symbol was written to an empty file
         let mut state = file.write();
         if *state == State::Staged && file.refused.load(Ordering::SeqCst) {
             *state = State::Doubtful;
@@ -124,7 +125,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Waits until the medium has all of a file.
+    /// Waits until all of a file is on the disk.
     fn settle_one(&self, file: &StagedFile) -> Result<(), StagingError> {
         let mut state = file.write();
         match *state {
@@ -148,7 +149,7 @@ impl Staging {
         let mut state = file.write();
         if *state == State::Absent {
             let name = file.staged_name();
-            // An earlier receiver may have come as far as this.
+            // An earlier receiver may have been interrupted here.
             match rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(self.failed(file, "remove", 0)(errno)),
@@ -185,7 +186,7 @@ fn set_attributes(
     attributes: &FileAttributes,
 ) -> rustix::io::Result<()> {
     sys::retry(|| rustix::fs::ftruncate(file, length))?;
-    // What the umask left of the bits that were asked for when the file was created.
+    // The bits that the umask left when the file was created.
     let created = Mode::from_raw_mode(rustix::fs::fstat(file)?.st_mode & 0o777);
     set_metadata(file, created, attributes)
 }

@@ -1,4 +1,4 @@
-//! A block device, or a file, that is written in place: nothing is beside it that could be renamed.
+//! A block device, or a file, that is written in place, without staging and renaming.
 
 use crate::failure::StagingError;
 use crate::failure::failed;
@@ -10,27 +10,27 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is written in place, held open.
+/// A device or file that is written in place, held open.
 #[derive(Clone, Debug)]
 pub struct Device {
     path: PathBuf,
     file: Arc<OwnedFd>,
-    /// Bytes that a device has; a file has as many as it is given.
+    /// Bytes of a device; `None` for a file, whose length is set.
     capacity: Option<u64>,
     identity: (u64, u64),
 }
 
-/// Zeros that are written at a time where a device cannot do it by itself.
+/// Zeros per write if a device cannot zero a range by itself.
 const ZEROS: usize = 1 << 20;
 
 impl Device {
-    /// Opens a block device that nobody else uses, or a regular file, which is created if it is not
-    /// there. Nothing is changed yet.
+    /// Opens a block device that is not in use, or a regular file, which is created if it does not
+    /// exist. Does not change existing contents.
     ///
     /// # Errors
     /// [`StagingError::InUse`] if the device is mounted, or in use otherwise;
-    /// [`StagingError::Exists`] if the file is there and `overwrite` is not set;
-    /// [`StagingError::NotWritable`] for anything else that has the name; [`StagingError::System`].
+    /// [`StagingError::Exists`] if the file exists and `overwrite` is not set;
+    /// [`StagingError::NotWritable`] for anything else with this name; [`StagingError::System`].
     pub fn open(path: impl Into<PathBuf>, overwrite: bool) -> Result<Self, StagingError> {
         let path = path.into();
         let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
@@ -40,8 +40,8 @@ impl Device {
             Err(errno) => return Err(failed(&path, "examine")(errno)),
         };
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
-        // On a block device O_EXCL means: not while it is mounted, or anybody else has said the
-        // same.
+        // For a block device, O_EXCL fails while the device is mounted or another process has
+        // opened it with O_EXCL.
         let flags = match there.as_ref().map(kind) {
             None => flags | OFlags::CREATE | OFlags::EXCL,
             Some(FileType::BlockDevice) => flags | OFlags::EXCL,
@@ -67,17 +67,17 @@ impl Device {
         Ok(Self { path, file: Arc::new(file), capacity, identity })
     }
 
-    /// The path as it was given.
+    /// The path as the caller gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes, if it is a device: a file takes what there is room for on its disk.
+    /// Bytes of a device; `None` for a file, which the free space of its disk limits.
     pub fn capacity(&self) -> Option<u64> {
         self.capacity
     }
 
-    /// Bytes that are there now: all of a device, the present length of a file.
+    /// Present length: all of a device, or the length of a file.
     pub(crate) fn length(&self) -> Result<u64, StagingError> {
         match self.capacity {
             Some(capacity) => Ok(capacity),
@@ -87,12 +87,12 @@ impl Device {
         }
     }
 
-    /// What tells it from others on this machine.
+    /// Identifies it among all devices and files of this host.
     pub fn identity(&self) -> (u64, u64) {
         self.identity
     }
 
-    /// What its maker calls it, where the system knows.
+    /// The device's model name, if the system knows it.
     pub fn model(&self) -> Option<String> {
         self.capacity?;
         let (major, minor) =
@@ -104,7 +104,7 @@ impl Device {
         Some(model).filter(|model| !model.trim().is_empty())
     }
 
-    /// Gives a file its length; a device has one.
+    /// Sets the length of a file; does nothing for a device.
     ///
     /// # Errors
     /// [`StagingError::System`].
@@ -127,7 +127,7 @@ impl Device {
     /// Fills `out` from byte `offset`.
     ///
     /// # Errors
-    /// [`StagingError::System`], also if it ends before.
+    /// [`StagingError::System`], also if it ends before the end of `out`.
     pub fn read_exact_at(&self, offset: u64, out: &mut [u8]) -> Result<(), StagingError> {
         match sys::read_full_at(&self.file, offset, out) {
             Ok(count) if count == out.len() => Ok(()),
@@ -136,7 +136,7 @@ impl Device {
         }
     }
 
-    /// Makes a range zeros, whatever was there.
+    /// Overwrites a range with zeros.
     ///
     /// # Errors
     /// [`StagingError::System`].
@@ -145,7 +145,7 @@ impl Device {
         if length == 0 {
             return Ok(());
         }
-        // A device does this by itself, if it can (BLKZEROOUT), and so does a file system.
+        // A device does this by itself if it can (BLKZEROOUT), and so does a file system.
         let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
         if sys::retry(|| rustix::fs::fallocate(&self.file, flags, range.start, length)).is_ok() {
             return Ok(());
@@ -160,14 +160,14 @@ impl Device {
         Ok(())
     }
 
-    /// Waits until the medium has everything, and forgets it: what is read afterwards comes from
-    /// the medium, where the system lets go of it.
+    /// Waits until everything is on the disk, and drops the page cache, so that later reads come
+    /// from the device, if the system allows it.
     ///
     /// # Errors
     /// [`StagingError::System`].
     pub fn settle(&self) -> Result<(), StagingError> {
         sys::retry(|| rustix::fs::fsync(&self.file)).map_err(failed(&self.path, "sync"))?;
-        // Advice: it may be ignored.
+        // Only advice: the system may ignore it.
         let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
         Ok(())
     }

@@ -1,9 +1,8 @@
-//! The directories of a received tree: made when the first file needs them, for this user alone,
-//! and given their modes and times at the end, the deepest first, because everything that is put
-//! into a directory changes its time and a mode may forbid it.
+//! The directories of a received tree. They are created when the first file needs them, with mode
+//! 0700. They get their modes and times at the end, the deepest first: a file that is added to a
+//! directory changes its time, and a mode may forbid adding one.
 //!
-//! A directory that was there before is entered and otherwise left as it was, unless files may be
-//! replaced too.
+//! A directory that existed before is left unchanged, unless files may be replaced too.
 
 use crate::attributes::{FileAttributes, set_metadata};
 use crate::directory_table::Directory;
@@ -18,18 +17,19 @@ use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 
-/// What a directory is given that nothing is said of: what `mkdir` would.
+/// Attributes of a directory for which the sender gives none: as `mkdir` creates it.
 const BARE: FileAttributes = FileAttributes { mode: 0o777, modified: None };
 
-/// Directories with new names in them, which are not synced yet; `None` is the target.
+/// Directories with new names in them that are not synced yet; `None` is the target directory.
 pub(crate) type Changed = BTreeSet<Option<TargetName>>;
 
 impl Staging {
-    /// Adds a directory that is to be there at the end, with these attributes if it was not there
-    /// before. Directories that only files are in need not be added.
+    /// Adds a received directory. It gets these attributes if it did not exist before. Directories
+    /// that only contain files need not be added.
     ///
     /// # Errors
-    /// [`StagingError::NotADirectory`] if something else has its name, or stands above it.
+    /// [`StagingError::NotADirectory`] if something else has its name, or that of a directory above
+    /// it.
     pub fn add_directory(
         &self,
         name: TargetName,
@@ -41,14 +41,14 @@ impl Staging {
         Ok(())
     }
 
-    /// Keeps the place of a directory that is not received itself: with `attributes` it is made if
-    /// something in it is.
+    /// Reserves the number of a directory that is not received. It is created with `attributes` if
+    /// something in it is received.
     pub fn pass_over_directory(&self, name: TargetName, attributes: FileAttributes) {
         self.directories().pass_over_above(&name, self.made());
         self.directories().add(name, Some(attributes), self.made(), false);
     }
 
-    /// Opens the directory that a name is in, making those that are missing.
+    /// Opens the directory of a name, creating missing ones.
     pub(crate) fn enter_parent(
         &self,
         name: &TargetName,
@@ -68,7 +68,7 @@ impl Staging {
         self.enter(innermost.as_ref(), changed)
     }
 
-    /// Opens a directory in an existing one, making it if it is missing.
+    /// Opens a directory in an existing one, creating it if it is missing.
     fn enter(
         &self,
         name: Option<&TargetName>,
@@ -77,14 +77,14 @@ impl Staging {
         if let Some(directory) = self.target().directory(name)? {
             return Ok(directory);
         }
-        // The target itself is held open; it can only be missing if somebody removed it.
+        // The target directory itself is held open; it is missing only if a user removed it.
         let Some(name) = name else {
             return Err(failed(self.target().path(), "enter")(Errno::NOENT));
         };
         let number = self.directories().lock().get(name).map(|directory| directory.number);
         if let Some(directory) = number {
-            // Before it is made: otherwise a life that ends in between leaves a directory that
-            // nobody knows to be ours.
+            // Recorded before the directory is created: otherwise a run that ends in between leaves
+            // a directory that no later run recognises.
             self.note(&[Note::Made { directory }])?;
         }
         let opened = self.target().make_directory(name)?;
@@ -95,14 +95,14 @@ impl Staging {
         Ok(opened)
     }
 
-    /// Waits until new names are on the medium.
+    /// Waits until new names are on the disk.
     pub(crate) fn sync_changed(&self, changed: &Changed) -> Result<(), StagingError> {
         changed.iter().try_for_each(|directory| self.target().sync(directory.as_ref()))
     }
 
-    /// Makes the directories that are still missing and gives all that were made here their modes
-    /// and times: after everything in them was committed. Returns when they would survive a power
-    /// failure.
+    /// Creates the directories that are still missing, and gives all created directories their
+    /// modes and times. Call it after everything in them was committed. Returns when they would
+    /// survive a power failure.
     ///
     /// # Errors
     /// [`StagingError::NotADirectory`], [`StagingError::System`].
@@ -119,8 +119,8 @@ impl Staging {
         self.finish_directories()
     }
 
-    /// Gives the directories that were made here their modes and times: also of a reception that
-    /// ends before everything is there. None is made. Returns when the medium has them.
+    /// Gives the directories that were created here their modes and times, also if the reception is
+    /// incomplete. Creates none. Returns when the changes are on the disk.
     ///
     /// # Errors
     /// [`StagingError::System`].
@@ -130,11 +130,11 @@ impl Staging {
             return Ok(());
         }
         let permitted = self.permitted()?;
-        // In the order of names a directory comes before what is in it.
+        // In the order of names a directory comes before its contents.
         for name in names.iter().rev() {
             let attributes = match self.directories().lock().get(name) {
                 Some(&Directory { attributes, made: true, .. }) => attributes.unwrap_or(BARE),
-                // Of one that was there before only what the sender says of it may be changed.
+                // A directory that existed before may get only attributes that the sender gives.
                 Some(&Directory { attributes: Some(said), .. }) if self.overwrites_everything() => {
                     said
                 }
@@ -148,8 +148,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Permission bits that the umask leaves. The kernel applies it here; reading it would mean
-    /// changing it for all threads.
+    /// Permission bits that the umask allows. The kernel applies the umask here; to read it, it
+    /// would have to be changed for all threads.
     pub(crate) fn permitted(&self) -> Result<Mode, StagingError> {
         const PROBE: &str = "umask";
         let probe = || {

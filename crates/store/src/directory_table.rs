@@ -5,25 +5,26 @@ use crate::target::TargetName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The directories that received files are in, or that are received themselves.
+/// The directories that are received, or that contain received files.
 #[derive(Debug, Default)]
 pub(crate) struct Directories(Mutex<BTreeMap<TargetName, Directory>>);
 
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// For the journal: how many were added before.
+    /// The number of directories added before, for the journal.
     pub(crate) number: u32,
-    /// What it is given at the end; `None` if it is only known from what is in it.
+    /// The attributes that it gets at the end; `None` if the sender gives none.
     pub(crate) attributes: Option<FileAttributes>,
-    /// Made by this reception, in this run or an earlier one.
+    /// Created by this reception, in this run or an earlier one.
     pub(crate) made: bool,
-    /// False if only what is not received needs it: it then has its number, and is not made.
+    /// False if it contains only entries that are not received: it has a number, and is not
+    /// created.
     pub(crate) wanted: bool,
 }
 
 impl Directories {
     pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<TargetName, Directory>> {
-        // Every change is complete in itself.
+        // No method leaves a change half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -34,7 +35,7 @@ impl Directories {
         }
     }
 
-    /// Whether something was added that is in it, or it itself.
+    /// True if the directory, or something in it, was added.
     pub(crate) fn contains(&self, name: &TargetName) -> bool {
         self.lock().contains_key(name)
     }

@@ -1,4 +1,4 @@
-//! Encoding symbols of a block, made from the files on the disk.
+//! Encoding symbols of a block, computed from files on the disk.
 
 use crate::buffered::ReadAhead;
 use crate::geometry::GeometryError;
@@ -13,10 +13,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Symbols could not be made.
+/// Why symbols could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// The files could not be read as they were.
+    /// A file could not be read, or has changed.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// The code has no plan for blocks of this length.
@@ -25,7 +25,7 @@ pub enum EncodeError {
 }
 
 impl EncodeError {
-    /// The class of the failure.
+    /// The class of the error.
     pub fn category(&self) -> Category {
         match self {
             Self::Source(error) => error.category(),
@@ -40,8 +40,8 @@ impl From<GeometryError> for EncodeError {
     }
 }
 
-/// A number of bytes that several holders share: each takes what it can get, and what is dropped
-/// comes back.
+/// A number of bytes that several users share. Each takes bytes if they are available, and returns
+/// them when dropped.
 #[derive(Debug)]
 pub struct Allowance {
     limit: usize,
@@ -54,7 +54,7 @@ impl Allowance {
         Arc::new(Self { limit, used: AtomicUsize::new(0) })
     }
 
-    /// Bytes taken at present.
+    /// Bytes that are taken at present.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -78,13 +78,13 @@ impl Drop for Taken {
     }
 }
 
-/// Makes any encoding symbols of an object's blocks. May be shared between worker threads, which
-/// bring the time and the memory for it.
+/// An encoder of an object's blocks. Worker threads may share it; each gives its own time and
+/// memory budget.
 ///
-/// A repair symbol needs the whole block to be read and solved. Blocks for which the allowance has
-/// room are kept in that form, so that later rounds only read off symbols. Nothing is displaced to
-/// make room for another block: a sender visits its blocks in turn, and in a cycle that is longer
-/// than a cache every displaced block is the one that would have been wanted next.
+/// A repair symbol needs the whole block to be read and solved. Solved blocks are kept while the
+/// allowance has room, so that later windows compute only symbols. No block is evicted: a sender
+/// visits its blocks cyclically, so in a cycle that exceeds the cache an evicted block would be the
+/// next one needed.
 pub struct ObjectEncoder {
     source: Arc<ObjectSource>,
     plans: Arc<PlanCache>,
@@ -98,7 +98,7 @@ struct Kept {
 }
 
 impl ObjectEncoder {
-    /// An encoder of `source` that shares plans and an allowance for solved blocks with the
+    /// An encoder of `source` that shares plans, and an allowance for solved blocks, with the
     /// encoders of other objects.
     pub fn new(
         source: Arc<ObjectSource>,
@@ -113,17 +113,17 @@ impl ObjectEncoder {
         &self.source
     }
 
-    /// Makes symbols `esis` of a block, one after the other into `out`: source symbols are read,
-    /// repair symbols computed. Then sees that the files are still what they were: what is in `out`
-    /// after an error must not be sent.
+    /// Writes symbols `esis` of a block one after another into `out`: source symbols are read,
+    /// repair symbols computed. Then checks that the files have not changed. After an error the
+    /// contents of `out` must not be sent.
     ///
-    /// Solving takes at most `budget` bytes ([`Plan::memory`]; several passes over ranges of
-    /// columns, each of which reads the block, where the whole symbols do not fit, none narrower
-    /// than 64 bytes) and a quarter of a megabyte for reading.
+    /// Solving takes at most `budget` bytes ([`Plan::memory`]), and a quarter of a megabyte for
+    /// reading. If whole symbols do not fit, it makes several passes over ranges of columns, each
+    /// of which reads the block; none is narrower than 64 bytes.
     ///
     /// # Errors
-    /// [`SourceError::Geometry`] if there is no such block or symbol, or `out` is not exactly as
-    /// long as the symbols; otherwise those of the files.
+    /// [`SourceError::Geometry`] if there is no such block or symbol, or `out` has another length
+    /// than the symbols; otherwise those of the files.
     pub fn encode(
         &self,
         sbn: Sbn,
@@ -147,7 +147,7 @@ impl ObjectEncoder {
         Ok(self.source.check_unchanged(sbn)?)
     }
 
-    /// Makes the source symbols among `esis`.
+    /// Reads the source symbols among `esis`.
     fn read_sources(
         &self,
         sbn: Sbn,
@@ -157,7 +157,7 @@ impl ObjectEncoder {
     ) -> Result<(), SourceError> {
         let placement = self.source.placement();
         let (size, contiguous) = (placement.symbol_size(), placement.is_contiguous());
-        // What is consecutive on the disk is read at once.
+        // Symbols that are contiguous on the disk are read together.
         let follows = |a: Esi, b: Esi| contiguous && b.0 < source_symbols && b.0 == a.0 + 1;
         for (run, part) in runs(esis, out, size, follows) {
             match run {
@@ -173,7 +173,7 @@ impl ObjectEncoder {
         Ok(())
     }
 
-    /// Makes the repair symbols among `esis`.
+    /// Computes the repair symbols among `esis`.
     fn make_repairs(
         &self,
         sbn: Sbn,
@@ -214,7 +214,7 @@ impl ObjectEncoder {
         Ok(())
     }
 
-    /// Reads some columns of a block and solves them.
+    /// Reads some columns of a block, and solves them.
     fn solve(
         &self,
         sbn: Sbn,
@@ -249,8 +249,8 @@ impl ObjectEncoder {
     }
 }
 
-/// Cuts `esis` into runs whose neighbors belong together, each with its bytes of `out`, which has
-/// `symbol_size` bytes for each of them.
+/// Splits `esis` into runs in which `follows` holds between neighbors, each with its bytes of
+/// `out`, which has `symbol_size` bytes per symbol.
 fn runs<'a>(
     esis: &'a [Esi],
     out: &'a mut [u8],

@@ -1,4 +1,4 @@
-//! Entering a staging directory: it must be ours, private, and nobody else's at the moment.
+//! Entering a staging directory: it must belong to this user, be private, and be unlocked.
 
 use crate::failure::StagingError;
 use crate::failure::failed;
@@ -8,12 +8,12 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// The file whose lock says that the staging directory is in use. Not the directory's own lock: NFS
-/// locks only files that are open for writing.
+/// The file whose lock shows that the staging directory is in use. The directory itself cannot be
+/// locked: NFS locks only files that are open for writing.
 pub(crate) const LOCK: &str = "lock";
 
-/// How often a staging directory may vanish while it is being entered, because another receiver is
-/// just finishing, before something else must be the matter.
+/// Attempts to enter a staging directory that vanishes, because another receiver is finishing. More
+/// failures than this have another cause.
 const ENTER_ATTEMPTS: u32 = 16;
 
 /// A staging directory that is open and locked.
@@ -25,7 +25,7 @@ pub(crate) struct Entered {
 }
 
 impl Entered {
-    /// Opens and locks the staging directory `name`, creating it if need be.
+    /// Opens and locks the staging directory `name`, creating it if it does not exist.
     pub(crate) fn new(target: &TargetDirectory, name: &str) -> Result<Self, StagingError> {
         let path = || target.path().join(name);
         for _ in 0..ENTER_ATTEMPTS {
@@ -36,15 +36,15 @@ impl Entered {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let directory = match rustix::fs::openat(target.as_fd(), name, flags, Mode::empty()) {
                 Ok(directory) => directory,
-                Err(Errno::NOENT) => continue, // the receiver before us has just removed it
+                Err(Errno::NOENT) => continue, // the last receiver has just removed it
                 Err(Errno::LOOP | Errno::NOTDIR) => {
                     return Err(StagingError::NotOurs { path: path() });
                 }
                 Err(errno) => return Err(failed(&path(), "open")(errno)),
             };
             let stat = rustix::fs::fstat(&directory).map_err(failed(&path(), "examine"))?;
-            // Also just after creating it: in a directory that others may write to, it may have
-            // been exchanged since.
+            // Checked also after creating it: in a directory that others may write to, it may have
+            // been replaced since.
             if stat.st_uid != rustix::process::geteuid().as_raw() {
                 return Err(StagingError::NotOurs { path: path() });
             }
@@ -63,13 +63,13 @@ impl Entered {
     }
 }
 
-/// How often and how long to wait for a lock that somebody holds: whoever lists interrupted
-/// receptions holds it for a moment, a receiver for as long as it runs.
+/// Attempts to lock, and the wait between them. A process that lists interrupted receptions holds
+/// the lock for a moment, a receiver for as long as it runs.
 const LOCK_ATTEMPTS: u32 = 5;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// Takes the lock of a staging directory. `None` if the lock file or the directory was removed by
-/// whoever held it.
+/// Takes the lock of a staging directory. `None` if its last holder removed the lock file or the
+/// directory.
 fn lock(directory: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -95,9 +95,10 @@ fn lock(directory: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
     }
 }
 
-/// Whether a receiver is using the staging directory.
+/// True if a receiver is using the staging directory.
 pub(crate) fn is_locked(directory: &OwnedFd) -> rustix::io::Result<bool> {
-    // NFS locks only files that are open for writing; shared, so that two who look agree.
+    // NFS locks only files that are open for writing. The lock is shared, so that two processes
+    // that list do not block each other.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = match sys::retry(|| rustix::fs::openat(directory, LOCK, flags, Mode::empty())) {
         Err(Errno::NOENT) => return Ok(false),

@@ -1,7 +1,7 @@
-//! Files that are in the target directory already, read to find out what they hold.
+//! Files that exist in the target directory, read to compare their contents.
 //!
-//! A file is reached past no symbolic link, like everything in the target, and is only ever read:
-//! what it holds is the same or it is not, and then another file takes its name.
+//! No symbolic link is followed on the way to a file, as everywhere in the target directory. A file
+//! is only read: if its contents differ, another file takes its name.
 
 use crate::attributes::{FileAttributes, set_metadata};
 use crate::failure::StagingError;
@@ -23,33 +23,33 @@ pub struct ExistingFile {
     path: PathBuf,
 }
 
-/// The attributes that an existing file gets.
+/// New attributes of an existing file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correction {
     /// The file.
     pub name: TargetName,
-    /// Its length in bytes; a file of another length is left alone.
+    /// Its length in bytes; a file of another length is not changed.
     pub length: u64,
     /// Its mode and time.
     pub attributes: FileAttributes,
 }
 
-/// Bytes that are looked at together for whether they are zeros.
+/// Bytes that are compared with zeros at a time.
 const CHUNK: usize = 64 << 10;
 
 impl TargetDirectory {
-    /// Opens the regular file of `length` bytes that has the name; `None` if nothing, something
-    /// else or a file of another length has it.
+    /// Opens the regular file of `length` bytes with this name. `None` if there is no such file, or
+    /// something else has the name.
     ///
     /// # Errors
-    /// [`StagingError::NotADirectory`] if a link or file is in the way, [`StagingError::System`] if
-    /// the file cannot be opened.
+    /// [`StagingError::NotADirectory`] if a directory above it is a link or file,
+    /// [`StagingError::System`] if the file cannot be opened.
     pub fn existing(
         &self,
         name: &TargetName,
         length: u64,
     ) -> Result<Option<ExistingFile>, StagingError> {
-        // Looked at before it is opened: to open a device or a pipe may do something.
+        // Checked before opening, because opening a device or a pipe may have side effects.
         if !self.has_file(name, length)? {
             return Ok(None);
         }
@@ -71,7 +71,7 @@ impl TargetDirectory {
 }
 
 impl ExistingFile {
-    /// Fills `out` from byte `offset` on. False if the file ends before that, by now.
+    /// Fills `out` from byte `offset` on. False if the file ends before that.
     ///
     /// # Errors
     /// [`StagingError::System`].
@@ -81,7 +81,7 @@ impl ExistingFile {
         Ok(count == out.len())
     }
 
-    /// Whether a range of it is all zeros. Its holes are not read.
+    /// True if a range of it is all zeros. Holes are not read.
     ///
     /// # Errors
     /// [`StagingError::System`].
@@ -91,9 +91,9 @@ impl ExistingFile {
         while at < range.end {
             match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
                 Ok(data) => at = data.max(at),
-                // There is no data behind it.
+                // There is no data after this offset.
                 Err(Errno::NXIO) => return Ok(true),
-                // The file system does not tell holes from data.
+                // The file system does not report holes.
                 Err(Errno::INVAL | Errno::OPNOTSUPP) => {}
                 Err(errno) => return Err(failed(&self.path, "examine")(errno)),
             }
@@ -109,11 +109,11 @@ impl ExistingFile {
 }
 
 impl Staging {
-    /// Gives existing files their modes and times and waits until the disk has all of them. Their
-    /// bytes are not touched. A file that has gone since is skipped.
+    /// Gives existing files their modes and times, and waits until all of them are on the disk.
+    /// Their contents do not change. A file that no longer exists is skipped.
     ///
     /// # Errors
-    /// [`StagingError::System`]: also if a file belongs to another user and has to be changed.
+    /// [`StagingError::System`], also if a file that has to be changed belongs to another user.
     pub fn correct(&self, files: &[Correction]) -> Result<(), StagingError> {
         if files.is_empty() {
             return Ok(());

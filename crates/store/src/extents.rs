@@ -1,7 +1,7 @@
-//! The extents of an object: which bytes of which files it is made of.
+//! The extents of an object: the bytes of files that it consists of.
 //!
-//! An object is one file, a fragment of a file, or several small files bundled; both ends describe
-//! it by the same list, laid end to end.
+//! An object is one file, a fragment of a file, or several small files bundled. Sender and receiver
+//! describe it by the same list of extents, concatenated.
 
 use crate::geometry::GeometryError;
 use crate::ids::FileIndex;
@@ -18,38 +18,38 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The offset behind the last byte, or `None` if there is no such number.
+    /// The offset after the last byte, or `None` if it exceeds 64 bits.
     fn end(&self) -> Option<u64> {
         self.offset.checked_add(self.length)
     }
 }
 
-/// The extents of one object, laid end to end.
+/// The extents of one object, concatenated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extents {
-    /// Without the empty ones.
+    /// Without empty extents.
     list: Vec<Extent>,
     /// Object offset of the first byte of each extent.
     starts: Vec<u64>,
     length: u64,
 }
 
-/// A part of a byte range of the object that lies in one file.
+/// A part of a byte range of the object that is in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExtentPiece {
     pub(crate) file: FileIndex,
     /// Offset in the file.
     pub(crate) offset: u64,
-    /// Where the piece lies in the range asked for.
+    /// The position of the piece in the requested range.
     pub(crate) within: std::ops::Range<usize>,
 }
 
 impl Extents {
-    /// Lays extents end to end.
+    /// Concatenates extents.
     ///
     /// # Errors
-    /// [`GeometryError`] if two extents overlap in a file (which of them is verified first would
-    /// then be overwritten by the other) or if an offset or the total does not fit 64 bits.
+    /// [`GeometryError`] if two extents overlap in a file (one of them could overwrite the other
+    /// after it was verified), or if an offset or the total exceeds 64 bits.
     pub fn new(extents: impl IntoIterator<Item = Extent>) -> Result<Self, GeometryError> {
         let mut all = Self::default();
         for extent in extents.into_iter().filter(|extent| extent.length > 0) {
@@ -84,8 +84,8 @@ impl Extents {
         self.length
     }
 
-    /// The files that `length` bytes from offset `start` of the object lie in, in order. What lies
-    /// beyond the object's end is in no piece.
+    /// The pieces of files that `length` bytes from offset `start` of the object consist of, in
+    /// order. Bytes after the object's end are in no piece.
     pub(crate) fn pieces(&self, start: u64, length: usize) -> impl Iterator<Item = ExtentPiece> {
         // The last extent that starts at or before `start`.
         let first = self.starts.partition_point(|&s| s <= start).saturating_sub(1);

@@ -1,4 +1,4 @@
-//! What can go wrong with a disk, in the classes that call for different answers.
+//! Errors of the disk, in classes that require different reactions.
 
 use crate::geometry::GeometryError;
 use crate::target::name::NameError;
@@ -6,7 +6,7 @@ use fontana_proto::Category;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
-/// The class of an error number.
+/// The class of a system error.
 pub(crate) fn category_of(errno: Errno) -> Category {
     match errno {
         Errno::NOSPC | Errno::DQUOT => Category::DiskFull,
@@ -28,17 +28,17 @@ pub(crate) fn category_of(errno: Errno) -> Category {
     }
 }
 
-/// The receiving side's disk refused or failed.
+/// An error of the receiving side's disk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StagingError {
     /// A system call failed.
     #[error("cannot {doing} {path:?}: {errno}")]
     System {
-        /// What it was called on.
+        /// The path of the call.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
-        /// The system's answer.
+        /// The system's error number.
         errno: Errno,
     },
     /// The file system, or the user's quota on it, is full.
@@ -46,34 +46,34 @@ pub enum StagingError {
     DiskFull {
         /// The file or directory that has no room.
         path: PathBuf,
-        /// How much was missing, where that is known.
+        /// The missing space, if known.
         room: Room,
     },
-    /// Something has the final name already.
+    /// The final name is taken.
     #[error("{path:?} exists already")]
     Exists {
         /// The final name.
         path: PathBuf,
     },
-    /// A directory has the final name: not even overwriting would replace it.
+    /// A directory has the final name. It is not replaced even with overwriting.
     #[error("{path:?} is a directory")]
     IsDirectory {
         /// The final name.
         path: PathBuf,
     },
-    /// Something else stands where a directory should be: a symbolic link is never followed.
+    /// A directory is expected, and something else has its name. Symbolic links are not followed.
     #[error("{path:?} is no directory, and files are to be received into it")]
     NotADirectory {
-        /// What is in the way.
+        /// The path of what has the name.
         path: PathBuf,
     },
-    /// Another receiver holds the staging directory.
+    /// Another receiver has locked the staging directory.
     #[error("{path:?} is in use by another receiver")]
     Busy {
         /// The staging directory.
         path: PathBuf,
     },
-    /// A device is mounted, or somebody else uses it.
+    /// A device is mounted, or another process uses it.
     #[error("{path:?} is mounted or in use")]
     InUse {
         /// The device.
@@ -82,35 +82,35 @@ pub enum StagingError {
     /// Neither a block device nor a regular file.
     #[error("{path:?} is neither a block device nor a file")]
     NotWritable {
-        /// What has the name.
+        /// The path.
         path: PathBuf,
     },
-    /// The staging directory belongs to another user, or is none.
+    /// The staging directory belongs to another user, or is not a directory.
     #[error("{path:?} is not a directory of this user")]
     NotOurs {
         /// The staging directory.
         path: PathBuf,
     },
-    /// The file left staging, or is about to: nothing may write to it any more.
+    /// The file has been committed, or is being committed: it cannot be written to.
     #[error("{path:?} is committed")]
     Committed {
         /// The final name, or the staged file if it has none.
         path: PathBuf,
     },
-    /// A name that is refused, whatever the disk says.
+    /// A name that is invalid on any disk.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Something was asked for that the files or the object do not have.
+    /// The files or the object do not have what the caller requested.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
 }
 
-/// What was wanted of a full disk and what it has.
+/// The space that was needed on a full disk, and the space it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that were to be written or reserved at once; 0 for names and other small things.
     pub wanted: u64,
-    /// Bytes that the file system says are free for this user, if it says so.
+    /// Bytes that the file system reports as free for this user, if it does.
     pub available: Option<u64>,
 }
 
@@ -126,7 +126,7 @@ impl std::fmt::Display for Room {
     }
 }
 
-/// Says what a system call on `path` was for.
+/// Converts the error of a system call on `path`; `doing` names the operation.
 pub(crate) fn failed(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> StagingError {
     move |errno| match errno {
         Errno::NOSPC | Errno::DQUOT => {
@@ -137,7 +137,7 @@ pub(crate) fn failed(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> 
 }
 
 impl StagingError {
-    /// The class of the failure.
+    /// The class of the error.
     pub fn category(&self) -> Category {
         match self {
             Self::System { errno, .. } => category_of(*errno),

@@ -3,10 +3,10 @@
 use crate::ids::FileIndex;
 use fontana_fec::{Esi, Sbn};
 
-/// Numbers that describe no object, or nothing in it.
+/// A geometry that is inconsistent, or a request outside it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryError {
-    /// The extents do not hold as many bytes as the object has.
+    /// The extents have another total length than the object.
     #[error("the extents hold {actual} bytes, the object has {expected}")]
     Length {
         /// Bytes of the object.
@@ -14,7 +14,7 @@ pub enum GeometryError {
         /// Bytes of all extents.
         actual: u64,
     },
-    /// An offset or a sum of lengths has more than 64 bits.
+    /// An offset or a sum of lengths exceeds 64 bits.
     #[error("an extent ends beyond 2^64")]
     Overflow,
     /// Two extents of an object share bytes of a file.
@@ -25,23 +25,23 @@ pub enum GeometryError {
         /// The first byte that is in both.
         offset: u64,
     },
-    /// An extent ends behind the end of its file.
+    /// An extent ends after the end of its file.
     #[error("an extent ends at byte {end} of file {}, which has {length}", .file.0)]
     BeyondFile {
         /// The file.
         file: FileIndex,
-        /// Where the extent ends.
+        /// The end of the extent.
         end: u64,
         /// Bytes of the file.
         length: u64,
     },
-    /// There is no file of this index.
+    /// There is no file with this index.
     #[error("there is no file {}", .0.0)]
     NoSuchFile(FileIndex),
-    /// The object has no source block of this number.
+    /// The object has no source block with this number.
     #[error("the object has no source block {}", .0.0)]
     NoSuchBlock(Sbn),
-    /// The block has no such encoding symbol, or not of the kind asked for.
+    /// The block has no such encoding symbol, or it is of the other kind.
     #[error("source block {} has no such symbol as {}", .sbn.0, .esi.0)]
     NoSuchSymbol {
         /// The block.
@@ -49,12 +49,12 @@ pub enum GeometryError {
         /// The symbol.
         esi: Esi,
     },
-    /// The bytes given are not as many as the symbols or columns they stand for.
+    /// The buffer has another size than the symbols or columns.
     #[error("{actual} bytes where {expected} were due")]
     Size {
-        /// Bytes that the symbols or columns have.
+        /// Bytes of the symbols or columns.
         expected: usize,
-        /// Bytes given.
+        /// Bytes of the buffer.
         actual: usize,
     },
     /// The plan is for blocks of another length.
@@ -62,21 +62,21 @@ pub enum GeometryError {
     Plan {
         /// Source symbols of the block.
         expected: u32,
-        /// Source symbols that the plan is for.
+        /// Source symbols of the plan.
         actual: u32,
     },
     /// Columns that a symbol does not have.
     #[error("columns up to {end} of symbols of {symbol_size} bytes")]
     Columns {
-        /// One more than the last column asked for.
+        /// One more than the last requested column.
         end: usize,
         /// Columns of a symbol.
         symbol_size: usize,
     },
-    /// The spool has fewer slots for a block.
+    /// The spool has fewer slots per block.
     #[error("repair slot {slot} of a spool with {limit} slots to a block")]
     NoSuchSlot {
-        /// The slot asked for.
+        /// The requested slot.
         slot: u32,
         /// Slots of a block.
         limit: u32,

@@ -1,4 +1,4 @@
-//! A file whose length is known at its end only.
+//! A file whose length is known only at its end.
 
 use crate::failure::StagingError;
 use crate::failure::failed;
@@ -12,8 +12,8 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Grows in a staging directory of its own until it is [committed](Self::commit); dropped before,
-/// it leaves nothing behind.
+/// A file that grows in a staging directory of its own until it is [committed](Self::commit). If it
+/// is dropped before that, it is removed.
 #[derive(Debug)]
 pub struct GrowingFile {
     staging: Staging,
@@ -23,8 +23,8 @@ pub struct GrowingFile {
 }
 
 impl GrowingFile {
-    /// An empty file that will be called `name`, a single component, in `target`. `tag` names the
-    /// staging directory.
+    /// An empty file that will be committed as `name`, a single component, in `target`. `tag` names
+    /// the staging directory.
     ///
     /// # Errors
     /// [`StagingError::Exists`] or [`StagingError::IsDirectory`] if the name is taken, and those of
@@ -38,23 +38,23 @@ impl GrowingFile {
         target.check_free(&name, options.overwrite)?;
         let (staging, _) = Staging::create(target, tag, options)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        // Less what the umask takes away.
+        // The umask applies.
         let mode = Mode::from_raw_mode(0o644);
         let file = rustix::fs::openat(staging.directory(), GROWING, flags, mode)
             .map_err(failed(&staging.path().join(GROWING), "create"))?;
         Ok(Self { staging, name, file, length: 0 })
     }
 
-    /// Bytes so far.
+    /// Bytes written so far.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Gives the file its name, when it and its name would survive a power failure.
+    /// Gives the file its name. Returns when the file and its name would survive a power failure.
     ///
     /// # Errors
     /// [`StagingError::Exists`] if the name was taken meanwhile, [`StagingError::System`] if the
-    /// medium did not take the file.
+    /// file could not be synced.
     pub fn commit(&mut self) -> Result<(), StagingError> {
         let target = self.staging.target();
         sys::retry(|| rustix::fs::fsync(&self.file))
@@ -81,7 +81,7 @@ impl Write for GrowingFile {
 
 impl Drop for GrowingFile {
     fn drop(&mut self) {
-        // Whatever stays behind, the next receiver removes.
+        // The next receiver removes what remains.
         let _ = rustix::fs::unlinkat(self.staging.directory(), GROWING, AtFlags::empty());
         let _ = self.staging.remove();
     }

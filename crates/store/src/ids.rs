@@ -1,5 +1,5 @@
-//! Names of files.
+//! Identifiers of files.
 
-/// A file of the caller's list, counted from 0.
+/// The index of a file in the caller's list, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileIndex(pub u32);

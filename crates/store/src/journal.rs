@@ -1,23 +1,23 @@
-//! What a staging directory holds, written down as it happens, so that a receiver that was killed
-//! goes on with the symbols it had.
+//! The journal of a staging directory: records of its contents, from which a restarted receiver
+//! resumes.
 //!
-//! A note is written after the bytes that it speaks of. Processes die without losing what they
-//! wrote, so after a kill every note is true. After a power failure bytes may be missing that a
-//! note speaks of. So a life of the receiver begins with a mark of the machine's run (its boot id),
-//! and now and then the bytes are synced and a mark says up to where the journal's notes are true
-//! whatever happens ([`Staging::sync`](crate::Staging::sync)). In another run of the machine, of
-//! the notes behind that place only those are believed that do not speak of bytes, or whose writer
-//! had synced them by itself: before files are given their names. Should a note be wrong all the
-//! same (a disk that was pulled), the block's hash finds that, and the block is received again: a
-//! journal can cost time but never a wrong byte.
+//! A note is written after the bytes that it describes. A killed process does not lose what it has
+//! written, so after a kill every note is true. After a power failure, bytes that a note describes
+//! may be missing. So each run of the receiver starts with a mark of the host's boot id. From time
+//! to time the bytes are synced, and then a mark records up to where the journal's notes are true
+//! in any case ([`Staging::sync`](crate::Staging::sync)). After another boot, of the later notes
+//! only those are believed that do not describe bytes, or that were written after their bytes were
+//! synced, which is so before files get their names. If a note is wrong nevertheless (a disk was
+//! unplugged), the block's hash shows it, and the block is received again: a wrong note can cost
+//! time, but never a wrong byte.
 //!
 //! ```text
 //! "FONTJNL" and the format version, 2
 //! groups, each: u32 bytes of lines (not 0), u32 CRC-32 of them, the lines
 //! line: 4 x u32, u8 kind, big-endian
 //! ```
-//! Reading ends at the first group that is not whole: what follows a torn write, or a gap of zeros,
-//! means nothing.
+//! Reading ends at the first incomplete group: what follows a torn write, or a gap of zeros, has no
+//! meaning.
 
 use crate::boot::BootId;
 use crate::failure::StagingError;
@@ -37,13 +37,13 @@ pub(crate) const JOURNAL: &str = "journal";
 
 const MAGIC: &[u8; 8] = b"FONTJNL\x02";
 const LINE_SIZE: usize = 17;
-/// Largest group that is believed: far more than anybody writes at once.
+/// Largest group that is read: far larger than any group that is written.
 const MAX_GROUP: usize = 1 << 20;
 
-/// One thing that has happened.
+/// A record of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A source symbol is in its place.
+    /// A source symbol was written to its place.
     InPlace {
         /// Object.
         toi: u32,
@@ -52,7 +52,7 @@ pub enum Note {
         /// Symbol.
         esi: Esi,
     },
-    /// A repair symbol is in a slot of its block's spool.
+    /// A repair symbol was written to a slot of its block's spool.
     Spooled {
         /// Object.
         toi: u32,
@@ -70,26 +70,25 @@ pub enum Note {
         /// Block.
         sbn: Sbn,
     },
-    /// What was noted of the block before means nothing any more, and the object is not committed.
+    /// Earlier notes about the block are no longer true, and the object is not committed.
     Void {
         /// Object.
         toi: u32,
         /// Block.
         sbn: Sbn,
     },
-    /// The object's files are right and on the medium: nothing is missing but, perhaps, their
-    /// names.
+    /// The object's files are verified and on the disk: at most their names are missing.
     Committed {
         /// Object.
         toi: u32,
     },
-    /// A directory of the target, counted as they were added, is about to be made: its mode is
-    /// ours to set.
+    /// A directory of the target, numbered in the order of adding, is about to be created. The
+    /// receiver may then set its mode.
     Made {
         /// The directory.
         directory: u32,
     },
-    /// So many packets of the session had been received, in all lives.
+    /// The number of packets of the session received in all runs.
     Packets {
         /// The number.
         count: u64,
@@ -97,11 +96,11 @@ pub enum Note {
 }
 
 impl Note {
-    /// Whether it is true also when bytes that were not synced are lost.
+    /// True if the note stays true when bytes that were not synced are lost.
     fn outlives_a_power_failure(self) -> bool {
         match self {
             Self::InPlace { .. } | Self::Spooled { .. } | Self::Whole { .. } => false,
-            // A block that is forgotten in vain is only received again.
+            // A block that is dropped without need is only received again.
             Self::Void { .. } | Self::Made { .. } | Self::Packets { .. } => true,
             // Its files were synced before.
             Self::Committed { .. } => true,
@@ -109,14 +108,14 @@ impl Note {
     }
 }
 
-/// What a journal consists of.
+/// An entry of the journal's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Note(Note),
-    /// From here on, in this run of the machine.
+    /// The boot in which the following entries are written.
     Run(BootId),
-    /// What the groups speak of that end here, counted in bytes of the journal, or before it, is on
-    /// the medium.
+    /// The bytes that the groups describe which end at or before this offset of the journal are on
+    /// the disk.
     Synced(u64),
 }
 
@@ -145,7 +144,7 @@ impl Line {
         for (word, out) in words.iter().zip(bytes.as_chunks_mut::<4>().0) {
             *out = word.to_be_bytes();
         }
-        // The kind comes last: the words stay aligned.
+        // The kind comes last, so that the words stay aligned.
         bytes[LINE_SIZE - 1] = kind;
         bytes
     }
@@ -175,7 +174,7 @@ impl Line {
     }
 }
 
-/// Symbols of one block that an earlier receiver left.
+/// The saved symbols of one block, from earlier runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptBlock {
     /// All source symbols are in their places.
@@ -186,16 +185,16 @@ pub struct KeptBlock {
     pub spooled: Vec<(Esi, u32)>,
 }
 
-/// What an earlier receiver left in a staging directory.
+/// What earlier runs have saved in a staging directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Packets of the session that all lives before had received.
+    /// Packets of the session that all earlier runs have received.
     pub packets: u64,
-    /// Objects whose files lacked nothing but, perhaps, their names.
+    /// Objects whose files were complete, except perhaps for their names.
     pub committed: BTreeSet<u32>,
-    /// Directories that were made, counted as they were added.
+    /// Directories that were created, numbered in the order of adding.
     pub made: BTreeSet<u32>,
-    /// Blocks that are not empty.
+    /// Blocks with saved symbols.
     pub blocks: BTreeMap<(u32, Sbn), KeptBlock>,
 }
 
@@ -229,13 +228,13 @@ impl Kept {
     }
 }
 
-/// The journal of a staging directory, open for writing. May be shared between threads: a group of
-/// notes is one write at the end of the file.
+/// The journal of a staging directory, open for writing. Threads may share it: a group of notes is
+/// one write at the end of the file.
 #[derive(Debug)]
 pub(crate) struct Journal(OwnedFd);
 
 impl Journal {
-    /// Begins a new journal.
+    /// Creates a new journal.
     pub(crate) fn create(directory: &OwnedFd, path: &Path) -> Result<Self, StagingError> {
         let flags = OFlags::CREATE | OFlags::TRUNC;
         let journal = Self(open(directory, flags).map_err(failed(path, "create the journal of"))?);
@@ -246,8 +245,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the journal that an earlier receiver left, and reads it. `None` if there is none, or
-    /// none that can be read.
+    /// Opens and reads the journal of an earlier receiver. `None` if there is none, or it cannot be
+    /// read.
     pub(crate) fn resume(
         directory: &OwnedFd,
         path: &Path,
@@ -260,7 +259,7 @@ impl Journal {
         let now = BootId::now();
         let beginning = || BufReader::new(Reader { file: &file, at: 0 });
         let Some((kept, lives)) = read(beginning, now) else { return Ok(None) };
-        // A torn end must not stand between old and new groups.
+        // Removes an incomplete group between old and new ones.
         let mended = sys::retry(|| rustix::fs::ftruncate(&file, lives.end));
         let journal = Self(file);
         mended
@@ -272,8 +271,8 @@ impl Journal {
         Ok(Some((journal, kept)))
     }
 
-    /// What the journal of a staging directory says, which a receiver may be writing. Nothing if
-    /// there is none that can be read.
+    /// The contents of the journal of a staging directory, to which a receiver may be writing.
+    /// Empty if there is no readable journal.
     pub(crate) fn peek(directory: &OwnedFd) -> Kept {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = rustix::fs::openat(directory, JOURNAL, flags, Mode::empty());
@@ -281,20 +280,20 @@ impl Journal {
         file.ok().and_then(read).map_or_else(Kept::default, |(kept, _)| kept)
     }
 
-    /// Writes notes down.
+    /// Appends a group of notes.
     pub(crate) fn append(&self, notes: &[Note]) -> rustix::io::Result<()> {
         let mut groups = notes.chunks(MAX_GROUP / LINE_SIZE);
         groups.try_for_each(|notes| self.append_lines(notes.iter().copied().map(Line::Note)))
     }
 
-    /// Writes down that what the first `end` bytes of the journal speak of is on the medium, and
-    /// waits until that is there too.
+    /// Records that the bytes described by the first `end` bytes of the journal are on the disk,
+    /// and waits until this record is on the disk too.
     pub(crate) fn append_synced(&self, end: u64) -> rustix::io::Result<()> {
         self.append_lines([Line::Synced(end)])?;
         self.sync()
     }
 
-    /// Its length: every note whose writing is over lies before it.
+    /// The journal's length: all completed writes lie before it.
     pub(crate) fn end(&self) -> rustix::io::Result<u64> {
         Ok(rustix::fs::fstat(&self.0)?.st_size as u64)
     }
@@ -304,14 +303,14 @@ impl Journal {
         self.write(&group(lines))
     }
 
-    /// Waits until everything that was written is on the medium.
+    /// Waits until everything that was written is on the disk.
     pub(crate) fn sync(&self) -> rustix::io::Result<()> {
         sys::retry(|| rustix::fs::fdatasync(&self.0))
     }
 
     fn write(&self, bytes: &[u8]) -> rustix::io::Result<()> {
         let count = sys::retry(|| rustix::io::write(&self.0, bytes))?;
-        // A group that was cut short ends the journal for its readers: the disk is full.
+        // An incomplete group ends the journal for its readers: the disk is full.
         if count == bytes.len() { Ok(()) } else { Err(Errno::NOSPC) }
     }
 }
@@ -350,18 +349,18 @@ impl Read for Reader<'_> {
 /// Which notes of a journal may be believed.
 #[derive(Debug)]
 struct Lives {
-    /// The machine's run that the last group was written in.
+    /// The boot in which the last group was written.
     run: BootId,
-    /// The groups that end here or before are true whatever happened since.
+    /// The groups that end at or before this offset are true after any failure.
     synced: u64,
-    /// Where groups end that were not synced before a run was over; one range for each run.
+    /// Ends of groups that were not synced before a boot ended; one range for each boot.
     lost: Vec<Range<u64>>,
-    /// Where the last whole group ends.
+    /// The end of the last complete group.
     end: u64,
 }
 
 impl Lives {
-    /// By the marks of the journal; `now` is the machine's present run. `None` if it is no journal.
+    /// Reads the marks of a journal; `now` is the present boot. `None` if the input is no journal.
     fn read(input: impl Read, now: BootId) -> Option<Self> {
         let mut lives = Self { run: BootId::UNKNOWN, synced: 0, lost: Vec::new(), end: 0 };
         let end = for_each_line(input, |end, line| match line {
@@ -374,7 +373,7 @@ impl Lives {
         Some(Self { run: last, end, ..lives })
     }
 
-    /// A life begins, with a mark in the group that ends at `end`.
+    /// Processes the mark of a run, in the group that ends at `end`.
     fn begin(&mut self, run: BootId, end: u64) {
         if !run.is_same_run(self.run) && self.synced + 1 < end {
             self.lost.push(self.synced + 1..end);
@@ -387,22 +386,21 @@ impl Lives {
     }
 }
 
-/// Reads a journal twice, each time from its `beginning`: first who was writing when, then what to
-/// believe of it. So nothing has to be remembered of notes that may turn out to be lost. `None` if
-/// it is no journal.
+/// Reads a journal twice, each time from its `beginning`: first the marks, then the notes that they
+/// allow to believe. So notes that may be lost need not be stored. `None` if it is no journal.
 fn read<R: Read>(beginning: impl Fn() -> R, now: BootId) -> Option<(Kept, Lives)> {
     let lives = Lives::read(beginning(), now)?;
     let mut kept = Kept::default();
     for_each_line(beginning(), |end, line| match line {
-        // Somebody may be writing meanwhile.
+        // A receiver may be writing meanwhile.
         Line::Note(note) if end <= lives.end && lives.believe(end, note) => kept.add(note),
         _ => {}
     })?;
     Some((kept, lives))
 }
 
-/// Shows the lines up to the first group that is not whole, each with the end of its group. Returns
-/// the end of the last one; `None` if not even the beginning is right.
+/// Passes on the lines up to the first incomplete group, each with the end of its group. Returns
+/// the end of the last complete group; `None` if the file does not start with the magic bytes.
 fn for_each_line(mut input: impl Read, mut show: impl FnMut(u64, Line)) -> Option<u64> {
     let mut magic = [0; MAGIC.len()];
     input.read_exact(&mut magic).ok().filter(|()| magic == *MAGIC)?;
@@ -457,7 +455,7 @@ mod tests {
         MAGIC.iter().copied().chain(groups).collect()
     }
 
-    /// In one run of the machine, groups of notes.
+    /// The journal of groups of notes, written during one boot.
     fn journal(run: BootId, groups: &[Vec<Note>]) -> Vec<u8> {
         let notes = groups.iter().map(|notes| notes.iter().copied().map(Line::Note).collect());
         emitted(&std::iter::once(vec![Line::Run(run)]).chain(notes).collect::<Vec<_>>())
@@ -501,7 +499,7 @@ mod tests {
             let at = flip.index(bytes.len());
             damaged[at] ^= 1 << bit;
             if let Some((_, length)) = read_at(&damaged, NOW) {
-                // The group with the damage is not believed, nor what follows it.
+                // The damaged group is not believed, nor are later ones.
                 prop_assert!(length <= at as u64);
             }
         }
@@ -514,7 +512,7 @@ mod tests {
             let _ = read_at(&bytes, NOW);
         }
 
-        /// Lives in one run and another, synced at any place: what is believed, told naively.
+        /// Runs in two boots, synced at any place: compares the believed notes with a simple model.
         #[test]
         fn of_what_was_not_synced_before_the_machine_went_down_only_facts_are_believed(
             lives in proptest::collection::vec(
@@ -562,7 +560,7 @@ mod tests {
         let bytes = emitted(&groups);
         assert_eq!(read_at(&bytes, BEFORE).unwrap().0, kept([note(0), note(1)]));
         assert_eq!(read_at(&bytes, NOW).unwrap().0, kept([note(0)]));
-        // One byte less than the whole of a group is none of it.
+        // A group that lacks one byte counts as absent.
         groups.pop();
         groups.push(vec![Line::Synced(began - 1)]);
         assert_eq!(read_at(&emitted(&groups), NOW).unwrap().0, Kept::default());

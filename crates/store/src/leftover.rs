@@ -1,6 +1,6 @@
-//! What receivers have left in a target directory: to be listed before somebody goes on with it or
-//! removes it. Looking changes nothing; to remove one, enter it as a receiver does
-//! ([`Staging::create`]) and [remove](Staging::remove) it: then the lock keeps others out.
+//! Staging directories that receivers have left in a target directory, to be listed before a user
+//! resumes or removes one. Listing changes nothing. To remove one, enter it as a receiver does
+//! ([`Staging::create`]), which locks it, and [remove](Staging::remove) it.
 
 use crate::enter::is_locked;
 use crate::failure::StagingError;
@@ -16,34 +16,34 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// A staging directory that is there.
+/// An existing staging directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// What it was [created](Staging::create) for.
+    /// The tag that it was [created](Staging::create) with.
     pub tag: String,
-    /// Whether a receiver is using it.
+    /// True if a receiver is using it.
     pub in_use: bool,
     /// Bytes that its files occupy on the disk.
     pub bytes_on_disk: u64,
-    /// When something was put into it last.
+    /// When its contents last changed.
     pub modified: Timestamp,
-    /// What it holds, by its journal.
+    /// Its contents, by its journal.
     pub kept: Kept,
-    /// What it was [described](Staging::describe) as; `None` if it was not.
+    /// Its [description](Staging::describe); `None` if it has none.
     pub description: Option<Vec<u8>>,
 }
 
-/// Largest description that is read: a manifest has at most as many bytes.
+/// Largest description that is read: the limit of a manifest.
 const MAX_DESCRIPTION: usize = 64 << 20;
 
 impl Staging {
-    /// Says what is being received, for those who find the directory later. It is not synced: who
-    /// reads it must be able to tell whether it is whole.
+    /// Stores a description of what is received, for [`TargetDirectory::leftovers`]. It is not
+    /// synced, so readers must be able to recognise an incomplete one.
     ///
     /// # Errors
     /// [`StagingError::DiskFull`], [`StagingError::System`].
     pub fn describe(&self, words: &[u8]) -> Result<(), StagingError> {
-        // Whoever dies while writing it anew would take away what was there.
+        // If it is the same, it is not written again: a crash while writing would lose it.
         if description(self.directory(), words.len()).is_some_and(|there| there == words) {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl TargetDirectory {
     ///
     /// # Errors
     /// [`StagingError::System`] if the directory cannot be listed. A staging directory that
-    /// vanishes meanwhile or cannot be looked into is left out.
+    /// vanishes meanwhile, or cannot be read, is skipped.
     pub fn leftovers(&self) -> Result<Vec<Leftover>, StagingError> {
         let list = || failed(self.path(), "list");
         let mut leftovers = Vec::new();
@@ -86,8 +86,9 @@ impl TargetDirectory {
         Ok(leftovers)
     }
 
-    /// What a staging directory was [described](Staging::describe) as, in at most `limit` bytes;
-    /// `None` if it is not there or was not. Anybody's word: see that it is what it should be.
+    /// The [description](Staging::describe) of a staging directory, of at most `limit` bytes;
+    /// `None` if there is none. Any process of the user may have written it: the caller must check
+    /// it.
     pub fn description(&self, tag: &str, limit: usize) -> Option<Vec<u8>> {
         let name = format!("{}{tag}", String::from_utf8_lossy(STAGING_PREFIX));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -99,7 +100,7 @@ impl TargetDirectory {
     }
 }
 
-/// Looks into a staging directory; `None` if it is another user's.
+/// Reads the state of a staging directory; `None` if it belongs to another user.
 fn look(tag: &str, directory: &OwnedFd) -> rustix::io::Result<Option<Leftover>> {
     let stat = rustix::fs::fstat(directory)?;
     if stat.st_uid != rustix::process::geteuid().as_raw() {
@@ -113,7 +114,7 @@ fn look(tag: &str, directory: &OwnedFd) -> rustix::io::Result<Option<Leftover>> 
                 stat => stat?,
             };
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-            // Blocks of 512 bytes, whatever the file system's own are (stat(2)).
+            // Blocks of 512 bytes, independent of the file system's block size (stat(2)).
             bytes_on_disk += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
             modified = modified.max(time_of(&stat));
         }

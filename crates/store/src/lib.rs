@@ -1,20 +1,20 @@
-//! The real disk: reading blocks to send, staging symbols that arrive, committing verified files.
+//! Files on disk: reads blocks to send, stages received symbols, and commits verified files.
 //!
 //! # Sending
 //!
-//! [`Tree::scan`] finds what is in directories. [`SourceFiles`] opens regular files and remembers
-//! what they were; an [`ObjectSource`] lays extents of them end to end to the object that is sent;
-//! an [`ObjectEncoder`] turns a list of ESIs into symbols within a memory budget. Reading is by
-//! position, never by mapping: a file that somebody truncates is an error here, not a signal.
+//! [`Tree::scan`] lists the contents of directories. [`SourceFiles`] opens regular files and
+//! remembers their identity. An [`ObjectSource`] concatenates extents of them to the object that is
+//! sent. An [`ObjectEncoder`] computes symbols from a list of ESIs within a memory budget. Files
+//! are read by position, not mapped: a file that is truncated meanwhile is an error, not a signal.
 //!
 //! # Receiving
 //!
-//! A [`TargetDirectory`] says where files go, checks names ([`TargetName`]) and never leads out of
-//! itself, whatever is put in its way. [`Staging`] is a private directory
-//! inside it, locked against a second receiver. A [`StagedObject`] puts source symbols at their
-//! final offsets of the staged files and repair symbols into a sparse spool, [recovers] blocks by
-//! executing a plan, and streams them back to be hashed. [`Staging::commit`] makes files that the
-//! caller has verified appear under their names.
+//! A [`TargetDirectory`] is the directory that files are received into. It checks names
+//! ([`TargetName`]), and no path leads out of it, even if directories are replaced by links.
+//! [`Staging`] is a private directory inside it, locked against other receivers. A [`StagedObject`]
+//! writes source symbols to their final offsets in the staged files and repair symbols to a sparse
+//! spool, [recovers] blocks by executing a plan, and reads them back to be hashed.
+//! [`Staging::commit`] gives files that the caller has verified their names.
 //!
 //! [recovers]: StagedObject::recover_block
 //!
@@ -82,33 +82,45 @@
 //!
 //! A commit runs in this order:
 //!
-//! 1. every staged file of the batch is given its length, mode and modification time; then each is
+//! 1. every staged file of the batch gets its length, mode and modification time; then each is
 //!    `fsync`ed (many of them after a `syncfs`, which leaves less to do for each): bytes and inode
-//!    are on the medium, still under a number;
-//! 2. each is renamed to its final name, atomically, without replacing anything unless asked to;
-//!    directories that are missing are made for it, with mode 0700;
-//! 3. the directories that were changed are `fsync`ed: from here on the names survive a power
-//!    failure;
-//! 4. when everything is there, directories that were made are given their modes and times, the
-//!    deepest first.
+//!    are on the disk, still under a number;
+//! 2. each is renamed to its final name, atomically, without replacing anything unless requested;
+//!    missing directories are created for it, with mode 0700;
+//! 3. the changed directories are `fsync`ed: from here on the names survive a power failure;
+//! 4. when everything is there, created directories get their modes and times, the deepest first.
 //!
 //! A caller that notes between 1 and 2 that the files are right ([`Note::Committed`],
-//! [`Staging::sync_notes`]) can finish, in its next life, what was interrupted between two names.
+//! [`Staging::sync_notes`]) can, after a restart, complete a commit that was interrupted between
+//! two names.
 //!
-//! Before that, symbols and the notes that speak of them survive the death of the process at once,
-//! and a power failure from the next [`Staging::sync`] on: what is believed of the journal depends
-//! on whether the machine has been started since.
+//! Before the commit, symbols and their notes survive the end of the process at once, and a power
+//! failure from the next [`Staging::sync`] on: which notes of the journal are believed depends on
+//! whether the host has been rebooted since.
 //!
-//! So at any instant a final name is either absent (or what it was before) or the whole verified
-//! file. An `fsync` that failed is never repeated in the hope of a better answer: Linux reports a
-//! write-back error once and then forgets the pages, so a second success proves nothing; the error
-//! goes to the caller and the file stays in staging.
+//! So at any instant a final name either is absent (or what it was before), or names the whole
+//! verified file. A failed `fsync` is never repeated: Linux reports a write-back error once and
+//! then drops the pages, so a second success proves nothing. The error goes to the caller, and the
+//! file stays in staging.
 //!
 //! # Memory and descriptors
 //!
-//! Nothing here grows with the size of a file. Work on a block takes the budget it is given and a
-//! few fixed buffers; open descriptors are kept in bounded caches. All of it may be
-//! shared between threads; none is started here.
+//! Memory does not grow with the size of a file. An operation on a block takes the given budget and
+//! a few fixed buffers. Open descriptors are kept in bounded caches. All types may be shared
+//! between threads; the crate starts none.
+//!
+//! # Modules
+//!
+//! | module | contents |
+//! |---|---|
+//! | `scan`, `source`, `extents` | [`Tree`], [`SourceFiles`], [`Extents`]: what is sent |
+//! | `object_source`, `encode` | [`ObjectSource`], [`ObjectEncoder`]: blocks and symbols of an object |
+//! | `target`, `existing`, `selection` | [`TargetDirectory`], [`ExistingFile`], [`Selection`]: where files are received |
+//! | `staging`, `staged_object`, `recover` | [`Staging`], [`StagedObject`]: files and symbols until they are verified |
+//! | `journal`, `leftover`, `reconcile` | [`Note`], [`Kept`], [`Leftover`]: what an interrupted receiver resumes from |
+//! | `commit`, `directories`, `memo` | final names, directories, and small files that outlive receptions |
+//! | `device`, `growing` | [`Device`], [`GrowingFile`]: content that is written in place, or of unknown length |
+//! | `failure`, `geometry` | [`StagingError`], [`GeometryError`] |
 
 mod attributes;
 mod boot;

@@ -1,7 +1,7 @@
-//! Small files of our own in a target directory, which outlive receptions: written whole or not at
-//! all, and on the medium when that is said.
+//! Memos: small files in a target directory that outlive receptions, such as the high-water mark.
+//! They are replaced atomically and synced.
 //!
-//! Their names begin as those of staging directories do, so nothing that is received can have them.
+//! Their names begin like those of staging directories, so no received file can have them.
 
 use crate::failure::StagingError;
 use crate::failure::failed;
@@ -19,11 +19,11 @@ impl TargetDirectory {
         self.path().join(file_name(name))
     }
 
-    /// Reads a memo of at most `limit` bytes; `None` if there is none. What it says may be torn or
-    /// anybody's: the caller checks.
+    /// Reads a memo of at most `limit` bytes; `None` if there is none. Its contents may be torn or
+    /// forged: the caller must check them.
     ///
     /// # Errors
-    /// [`StagingError::NotOurs`] if something else has its name, or it is longer;
+    /// [`StagingError::NotOurs`] if it is not a file of this user, or longer;
     /// [`StagingError::System`].
     pub fn read_memo(&self, name: &str, limit: usize) -> Result<Option<Vec<u8>>, StagingError> {
         let path = self.memo_path(name);
@@ -49,15 +49,14 @@ impl TargetDirectory {
         Ok(Some(bytes))
     }
 
-    /// Writes a memo in the place of the one that was there, and waits until it would survive a
-    /// power failure.
+    /// Replaces a memo, and waits until the new one would survive a power failure.
     ///
     /// # Errors
-    /// [`StagingError::DiskFull`], [`StagingError::System`]: the one that was there is still there.
+    /// [`StagingError::DiskFull`], [`StagingError::System`]: the previous memo is unchanged.
     pub fn write_memo(&self, name: &str, bytes: &[u8]) -> Result<(), StagingError> {
         let path = self.memo_path(name);
         let (new, last) = (format!("{}.new", file_name(name)), file_name(name));
-        // Somebody may have died while writing it, or put something in its place.
+        // An earlier write may have been interrupted, or something else may have the name.
         match rustix::fs::unlinkat(self.as_fd(), &new, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(failed(&path, "write")(errno)),

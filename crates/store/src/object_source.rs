@@ -17,10 +17,10 @@ pub struct ObjectSource {
 }
 
 impl ObjectSource {
-    /// An object made of `extents` of `files`, cut into blocks and symbols as `layout` says.
+    /// An object made of `extents` of `files`, partitioned into blocks and symbols by `layout`.
     ///
     /// # Errors
-    /// [`GeometryError`] if the extents are not exactly as long as the object or lie outside their
+    /// [`GeometryError`] if the extents have another length than the object, or lie outside their
     /// files.
     pub fn new(
         files: Arc<SourceFiles>,
@@ -89,8 +89,8 @@ impl ObjectSource {
         Ok(())
     }
 
-    /// Shows the bytes of a block in the object's order, without padding, a chunk at a time: what
-    /// is hashed. Then sees that the files are still what they were.
+    /// Passes on the bytes of a block in the object's order, without padding, a chunk at a time, to
+    /// be hashed. Then checks that the files have not changed.
     ///
     /// # Errors
     /// [`SourceError::Geometry`] if there is no such block, otherwise those of
@@ -105,7 +105,7 @@ impl ObjectSource {
         self.check_unchanged(sbn)
     }
 
-    /// Sees that every file that a block has bytes of is still what it was.
+    /// Checks that the files of a block have not changed.
     ///
     /// # Errors
     /// [`SourceError::Geometry`] if there is no such block, otherwise those of

@@ -1,18 +1,18 @@
-//! A bounded cache of open descriptors: a bundle may hold more files than a process may open.
+//! A bounded cache of open descriptors: a bundle may have more files than a process may open.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Descriptors that one cache keeps by default. Small against the usual limit of 1 024 for a
-/// process (`RLIMIT_NOFILE`), which sockets and other sessions share; more than the files that the
-/// blocks in work usually touch.
+/// Default size of a cache. It is small against the usual limit of 1 024 descriptors per process
+/// (`RLIMIT_NOFILE`), which sockets and other sessions share. It is larger than the number of files
+/// that concurrent blocks usually use.
 pub(crate) const DEFAULT_OPEN_FILES: usize = 64;
 
-/// Open descriptors by key; the one used longest ago is closed first.
+/// Open descriptors by key. The one used least recently is closed first.
 ///
-/// A descriptor that is in use when it is displaced stays open until its user lets go of it, so
-/// there are at most as many more as there are threads.
+/// An evicted descriptor that is in use stays open until its user drops it, so there are at most as
+/// many more as there are threads.
 #[derive(Debug)]
 pub(crate) struct OpenFiles<K> {
     limit: usize,
@@ -22,7 +22,7 @@ pub(crate) struct OpenFiles<K> {
 #[derive(Debug)]
 struct Cache<K> {
     files: BTreeMap<K, Entry>,
-    /// Counts uses.
+    /// The number of uses.
     uses: u64,
 }
 
@@ -33,13 +33,13 @@ struct Entry {
 }
 
 impl<K: Ord + Copy> OpenFiles<K> {
-    /// Keeps at most `limit` descriptors (at least one).
+    /// A cache of at most `limit` descriptors (at least one).
     pub(crate) fn new(limit: usize) -> Self {
         let cache = Mutex::new(Cache { files: BTreeMap::new(), uses: 0 });
         Self { limit: limit.max(1), cache }
     }
 
-    /// The descriptor of `key`, opened now if it is not in the cache.
+    /// The descriptor of `key`, opened if it is not in the cache.
     pub(crate) fn get_or_open<E>(
         &self,
         key: K,
@@ -53,18 +53,18 @@ impl<K: Ord + Copy> OpenFiles<K> {
         Ok(self.lock().insert(key, file, self.limit))
     }
 
-    /// Forgets `key`.
+    /// Removes `key`.
     pub(crate) fn close(&self, key: K) {
         self.lock().files.remove(&key);
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub(crate) fn close_all(&self) {
         self.lock().files.clear();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Cache<K>> {
-        // Every change of the cache is complete in itself.
+        // No method leaves a change half done.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,7 +77,7 @@ impl<K: Ord + Copy> Cache<K> {
         Some(Arc::clone(&entry.file))
     }
 
-    /// Two threads may have opened the same file at once: the first one's descriptor is kept.
+    /// Two threads may have opened the same file: the first one's descriptor is kept.
     fn insert(&mut self, key: K, file: Arc<OwnedFd>, limit: usize) -> Arc<OwnedFd> {
         if let Some(file) = self.find(key) {
             return file;

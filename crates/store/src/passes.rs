@@ -1,18 +1,18 @@
-//! Work on the symbols of a block in passes over ranges of their columns.
+//! Operations on the symbols of a block in passes over ranges of their columns.
 //!
-//! An erasure code treats every column (the bytes at one position of all symbols) alike and apart
-//! from the others, so a block that does not fit the memory budget is worked on in slices.
+//! An erasure code treats every column (the bytes at one position of all symbols) independently, so
+//! a block that exceeds the memory budget is processed in slices.
 
 use std::ops::Range;
 
-/// Widths are multiples of this, and no pass is narrower unless the symbol is: a cache line, below
-/// which reading and the code's vector kernels waste more than memory is saved. At the largest
-/// block of RFC 6330 (about 57 000 intermediate symbols) such a pass takes 3.7 MB.
+/// Unit of the width of a pass, and its minimum: a cache line. Below it, reading and the code's
+/// vector kernels waste more than the saved memory. At the largest block of RFC 6330 (about 57 000
+/// intermediate symbols) such a pass takes 3.7 MB.
 pub(crate) const COLUMN_UNIT: usize = 64;
 
-/// Cuts the columns of `symbol_size`-byte symbols into passes of about equal width. `memory` says
-/// what a pass of a given width takes and grows with it; a pass takes at most `budget`, except that
-/// it is never narrower than [`COLUMN_UNIT`].
+/// Splits the columns of `symbol_size`-byte symbols into passes of about equal width. `memory`
+/// returns the bytes of a pass of a given width, and grows with it. A pass takes at most `budget`,
+/// but is never narrower than [`COLUMN_UNIT`].
 pub(crate) fn column_passes(
     symbol_size: usize,
     budget: usize,
@@ -21,7 +21,7 @@ pub(crate) fn column_passes(
     let widest = if memory(symbol_size) <= budget {
         symbol_size
     } else {
-        // The number of units that fit, by bisection: `few` fits (or is the least), `many` does
+        // The number of units that fit, by bisection: `few` fits (or is the minimum), `many` does
         // not.
         let (mut few, mut many) = (1, symbol_size.div_ceil(COLUMN_UNIT).max(2));
         while many - few > 1 {

@@ -1,23 +1,23 @@
-//! Where the columns of a symbol lie in an object: the geometry that both ends share.
+//! The position of a symbol's columns in an object: the geometry that sender and receiver share.
 
 use crate::extents::Extents;
 use crate::geometry::GeometryError;
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::ops::Range;
 
-/// An object's geometry on the air and on the disk.
+/// An object's geometry on the network and on the disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
     layout: ObjectLayout,
     extents: Extents,
 }
 
-/// Some columns of a source symbol that are consecutive bytes of the object.
+/// Some columns of a source symbol that are contiguous in the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnPiece {
     /// Offset of the first byte in the object.
     pub(crate) in_object: u64,
-    /// Where they lie among the columns asked for.
+    /// Their position among the requested columns.
     pub(crate) in_columns: Range<usize>,
 }
 
@@ -43,8 +43,8 @@ impl Placement {
         usize::from(self.layout.oti().symbol_size)
     }
 
-    /// True if a source symbol's bytes are consecutive in the object, and follow those of the
-    /// symbol before.
+    /// True if a source symbol's bytes are contiguous in the object, and follow those of the
+    /// previous symbol.
     pub(crate) fn is_contiguous(&self) -> bool {
         self.layout.is_contiguous()
     }
@@ -59,7 +59,7 @@ impl Placement {
         self.layout.block_range(sbn).ok_or(GeometryError::NoSuchBlock(sbn))
     }
 
-    /// Refuses a symbol that is not a source symbol of the block.
+    /// Rejects a symbol that is not a source symbol of the block.
     pub(crate) fn check_source(&self, sbn: Sbn, esi: Esi) -> Result<(), GeometryError> {
         if esi.0 < self.source_symbols(sbn)? {
             return Ok(());
@@ -68,7 +68,7 @@ impl Placement {
     }
 
     /// Bytes of the object in `count` source symbols from `first` on, for contiguous symbols.
-    /// Shorter than the symbols if the object ends in the last of them.
+    /// Shorter than the symbols if the object ends in the last one.
     pub(crate) fn run_range(
         &self,
         sbn: Sbn,
@@ -87,7 +87,8 @@ impl Placement {
         Ok(at(first.0)..at(end))
     }
 
-    /// Where `columns` of a source symbol lie in the object. Columns in no piece are zero padding.
+    /// The position of `columns` of a source symbol in the object. Columns in no piece are zero
+    /// padding.
     pub(crate) fn column_pieces(
         &self,
         sbn: Sbn,
@@ -111,7 +112,7 @@ impl Placement {
     }
 }
 
-/// Refuses a buffer of another length than `expected`.
+/// Rejects a buffer of another length than `expected`.
 pub(crate) fn check_size(actual: usize, expected: usize) -> Result<(), GeometryError> {
     if actual == expected { Ok(()) } else { Err(GeometryError::Size { expected, actual }) }
 }

@@ -1,8 +1,8 @@
-//! Comparing the notes of an earlier receiver with the files that are there.
+//! Comparison of an earlier receiver's notes with the existing files.
 //!
 //! A staged file has its full length from its creation on. If it is shorter when a receiver resumes
-//! (a damaged disk, an interrupted copy, or a user truncated it), the bytes behind its end
-//! are gone, whatever the journal says of them. Their symbols must be received again: a symbol that
+//! (a damaged disk, an interrupted copy, or a user truncated it), the bytes after its end are lost,
+//! although the journal has notes about them. Their symbols must be received again: a symbol that
 //! is read as zeros makes its whole block wrong.
 
 use crate::failure::StagingError;
@@ -14,19 +14,19 @@ use fontana_fec::{Esi, Sbn};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// How much of an object's files is there.
+/// The available part of an object's files.
 struct Available {
-    /// Bytes of the files that are too short.
+    /// Present length of each file that is too short.
     short: BTreeMap<FileIndex, u64>,
-    /// Bytes of the spool.
+    /// Present length of the spool.
     spool: u64,
 }
 
 impl Staging {
-    /// Removes from `kept` the symbols that lie behind the end of a file of their object, and notes
-    /// that they are gone. Then creates the large files and brings those that were left to their
-    /// length. To be called when all files and `objects`, with their TOIs, were added and before
-    /// anything is written; does nothing unless an earlier receiver left files.
+    /// Removes from `kept` the symbols that lie after the end of a file of their object, and
+    /// records this in the journal. Then creates the large files, and extends existing ones to
+    /// their length. Call it after all files and `objects`, with their TOIs, were added, and before
+    /// anything is written. Does nothing unless an earlier receiver left files.
     ///
     /// # Errors
     /// [`StagingError::DiskFull`], [`StagingError::System`].
@@ -56,7 +56,7 @@ impl Staging {
         }
         kept.blocks.retain(|_, block| *block != KeptBlock::default());
         if is_damaged {
-            // Before a file has its length again: the next receiver could not tell any more.
+            // Recorded before files are extended: the next receiver could not detect it any more.
             self.sync_notes()?;
         }
         self.create_large_files()
@@ -75,7 +75,7 @@ impl Staging {
 }
 
 impl Available {
-    /// The symbols of a block that are there.
+    /// The available symbols of a block.
     fn of_block(&self, object: &StagedObject, sbn: Sbn, block: &KeptBlock) -> KeptBlock {
         let mut remaining = block.clone();
         if !self.short.is_empty() {
@@ -104,7 +104,7 @@ impl Available {
         })
     }
 
-    /// Whether a range of the object is there.
+    /// True if a range of the object is available.
     fn has(&self, object: &StagedObject, range: Range<u64>) -> bool {
         let length = (range.end - range.start) as usize;
         object.extents().pieces(range.start, length).all(|piece| {
@@ -114,7 +114,7 @@ impl Available {
     }
 }
 
-/// What the journal is to say of a block instead of what it says.
+/// The notes that replace those about a block.
 fn notes_of(toi: u32, sbn: Sbn, block: &KeptBlock) -> Vec<Note> {
     let in_place = block.in_place.iter().map(|&esi| Note::InPlace { toi, sbn, esi });
     let spooled = block.spooled.iter().map(|&(esi, slot)| Note::Spooled { toi, sbn, esi, slot });

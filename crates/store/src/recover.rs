@@ -1,4 +1,4 @@
-//! Recovering a block that arrived incomplete, in as little memory as there is.
+//! Recovery of an incomplete block, within a memory budget.
 
 use crate::buffered::{CHUNK, ReadAhead, WriteBehind};
 use crate::failure::StagingError;
@@ -10,13 +10,13 @@ use fontana_proto::SymbolPlace;
 use std::sync::Arc;
 
 impl StagedObject {
-    /// Executes `plan` and writes the lost source symbols to their places. `where_is` says where
-    /// each of the plan's inputs was put.
+    /// Executes `plan` and writes the lost source symbols to their places. `where_is` returns the
+    /// place of each of the plan's inputs.
     ///
-    /// Takes at most `budget` bytes for the recovery ([`Plan::recovery_memory`]; several passes
-    /// over ranges of columns where the whole symbols do not fit, none narrower than 64 bytes) and
-    /// less than a megabyte for buffers. Does nothing if nothing was lost. Nothing is verified:
-    /// hash the block afterwards.
+    /// Takes at most `budget` bytes for the recovery ([`Plan::recovery_memory`]), and less than a
+    /// megabyte for buffers. If whole symbols do not fit, it makes several passes over ranges of
+    /// columns; none is narrower than 64 bytes. Does nothing if no symbol was lost. The result is
+    /// not verified: the caller must hash the block.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block, the plan is for another length or a

@@ -1,4 +1,4 @@
-//! Scanning what is to be sent: files, and directories with all that is in them.
+//! Scanning of what is sent: files, and directories with their contents.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,13 +18,13 @@
 //! # }
 //! ```
 //!
-//! A path is known to the receivers by its last component, and a directory brings everything in it:
-//! regular files, directories (empty ones too) and symbolic links, which are never followed. Names
-//! are raw bytes, and hidden ones are no exception. What cannot be sent (devices, pipes, sockets)
-//! is refused, not passed over: nobody should find out at the other end that something is missing.
+//! Receivers see the last component of a path. A directory includes everything in it: regular
+//! files, directories (empty ones too) and symbolic links, which are not followed. Names are raw
+//! bytes; hidden files are included. What cannot be sent (devices, pipes, sockets) is an error, not
+//! skipped, so that no file is missing at a receiver without an error at the sender.
 //!
-//! Patterns are those of `.gitignore`, by the crate `ignore`; they are relative to each directory
-//! that was named, and a path that was named itself is sent whatever they say.
+//! Patterns are those of `.gitignore`, by the crate `ignore`. They are relative to each directory
+//! that was named. A path that was named itself is always sent.
 
 use crate::ids::FileIndex;
 use crate::source::{SourceError, SourceFiles};
@@ -38,38 +38,38 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Which of the files in a directory are sent.
+/// Which files of a directory are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// If there are any: only files that match one of them, and the directories they are in.
+    /// If not empty: only files that match one of these patterns, and the directories they are in.
     pub include: Vec<String>,
-    /// What matches one of them is left out, a directory with all that is in it.
+    /// Excludes files and directories that match one of these patterns, with their contents.
     pub exclude: Vec<String>,
 }
 
-/// What was found, in the order of names: a directory before what is in it.
+/// The result of a scan, in the order of names: a directory before its contents.
 #[derive(Debug)]
 pub struct Tree {
-    /// The names of the paths that were given, in their order.
+    /// The names of the scanned paths, in the order given.
     pub roots: Vec<Vec<u8>>,
-    /// Its regular files.
+    /// The regular files.
     pub files: SourceFiles,
-    /// Everything, the regular files ascending by index.
+    /// All entries; the regular files are ascending by index.
     pub entries: Vec<TreeEntry>,
 }
 
-/// One name of it.
+/// An entry of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// The path as it was found, for people.
+    /// The path of the entry, for messages.
     pub path: PathBuf,
-    /// The name that the receivers see: components with slashes between them.
+    /// The name that receivers see: components with slashes between them.
     pub name: Vec<u8>,
-    /// What it is.
+    /// The kind of the entry.
     pub found: Found,
 }
 
-/// What has a name.
+/// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A regular file.
@@ -83,7 +83,7 @@ pub enum Found {
     },
     /// A symbolic link.
     Link {
-        /// What it leads to.
+        /// The target of the link.
         leads_to: Vec<u8>,
     },
 }
@@ -91,18 +91,18 @@ pub enum Found {
 /// Why something cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScanError {
-    /// A file or directory.
+    /// A file or directory that cannot be sent.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// A pattern that means nothing.
+    /// A pattern that is invalid.
     #[error("the pattern {pattern:?}: {reason}")]
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
-    /// A path without a last component that could be a name: the root of the file system.
+    /// A path that has no last component: the root of the file system.
     #[error("{path:?} has no name that receivers could know it by")]
     Nameless {
         /// The path.
@@ -111,7 +111,7 @@ pub enum ScanError {
 }
 
 impl ScanError {
-    /// The class of the failure; `None` if the request makes no sense, whatever is on the disk.
+    /// The class of the error; `None` if the request is invalid on any disk.
     pub fn category(&self) -> Option<Category> {
         match self {
             Self::Source(error) => Some(error.category()),
@@ -121,8 +121,8 @@ impl ScanError {
 }
 
 impl Tree {
-    /// Looks at the paths and at everything below those that are directories. A path that is itself
-    /// a symbolic link is followed: whoever names it means what it leads to.
+    /// Scans the paths, and everything below those that are directories. A path that is itself a
+    /// symbolic link is followed, because the user named it.
     ///
     /// # Errors
     /// [`ScanError`]: for the first thing that cannot be sent.
@@ -145,7 +145,7 @@ impl Tree {
 
     fn walk(&mut self, root: &Path, name: &[u8], filter: &Filter) -> Result<(), ScanError> {
         let first = self.entries.len();
-        // With a slash at its end a link is followed, though links below are not.
+        // With a slash at its end a link is followed, though links below it are not.
         let walker = WalkBuilder::new(root.join(""))
             .standard_filters(false)
             .follow_links(false)
@@ -190,7 +190,7 @@ impl Tree {
         Ok(Found::File(self.files.add_found(path)?))
     }
 
-    /// Leaves out directories that nothing that was included is in.
+    /// Removes directories without included contents.
     fn leave_out_empty_directories(&mut self, first: usize) {
         let entries = self.entries.split_off(first);
         let mut used = BTreeSet::new();
@@ -212,7 +212,7 @@ fn parent(name: &[u8]) -> Option<&[u8]> {
     name.get(..slash)
 }
 
-/// The last component of a path, or of what the path leads to if that is `.` or `..`.
+/// The last component of a path, or of its canonical path if it is `.` or `..`.
 fn name_of(path: &Path) -> Result<Vec<u8>, ScanError> {
     let last = |path: &Path| path.file_name().map(|name| name.as_bytes().to_vec());
     if let Some(name) = last(path).filter(|_| !path.as_os_str().as_bytes().ends_with(b"/.")) {
@@ -225,8 +225,8 @@ fn name_of(path: &Path) -> Result<Vec<u8>, ScanError> {
     last(&resolved).ok_or_else(|| ScanError::Nameless { path: path.to_owned() })
 }
 
-/// The patterns in the form of the crate `ignore`: there, a pattern says what is wanted and `!`
-/// before it what is not, and the last one that matches counts.
+/// The patterns in the form of the crate `ignore`: there a pattern includes, `!` before it
+/// excludes, and the last match counts.
 fn patterns(root: &Path, filter: &Filter) -> Result<Override, ScanError> {
     let wrong = |pattern: &str, reason: String| {
         Err(ScanError::Pattern { pattern: pattern.to_owned(), reason })
@@ -243,7 +243,7 @@ fn patterns(root: &Path, filter: &Filter) -> Result<Override, ScanError> {
     builder.build().or_else(|error| wrong("", error.to_string()))
 }
 
-/// Refuses what `.gitignore` takes for a comment or the opposite of a pattern.
+/// Rejects patterns that `.gitignore` treats as a comment or an inverted pattern.
 pub(crate) fn check_pattern(pattern: &str) -> Result<(), ScanError> {
     if pattern.trim().is_empty() || pattern.starts_with(['!', '#']) {
         let reason = "it is empty, or begins with ! or #".to_owned();

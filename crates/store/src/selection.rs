@@ -1,18 +1,18 @@
-//! Which of the names that a sender offers are wanted.
+//! Selection of the names that a receiver takes.
 //!
 //! ```
 //! use fontana_store::Selection;
 //!
 //! let selection = Selection::new(&["*.jpg".into(), "/photos/2026/".into()])?;
 //! assert!(selection.takes(b"photos/1999/a.jpg", false));
-//! assert!(selection.takes(b"photos/2026/notes.txt", false), "it is below a directory that matches");
+//! assert!(selection.takes(b"photos/2026/notes.txt", false), "its directory matches");
 //! assert!(!selection.takes(b"photos/1999/notes.txt", false));
 //! # Ok::<(), fontana_store::ScanError>(())
 //! ```
 //!
-//! Patterns are those of `.gitignore`, by the crate `ignore`, relative to the top of what is sent.
-//! They match raw bytes. The time that a match takes grows with the length of the name, not with
-//! what the patterns look like (they become finite automata).
+//! Patterns are those of `.gitignore`, by the crate `ignore`, relative to the top of the session.
+//! They match raw bytes. The time of a match grows with the length of the name, independent of the
+//! patterns (they become finite automata).
 
 use crate::scan::ScanError;
 use crate::scan::check_pattern;
@@ -21,15 +21,15 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Patterns of what is wanted; none: everything.
+/// Patterns of the selected names; `None` selects everything.
 #[derive(Clone, Debug)]
 pub struct Selection(Option<Gitignore>);
 
 impl Selection {
-    /// What matches one of `patterns`, and everything below directories that do.
+    /// Selects what matches one of `patterns`, and everything below directories that do.
     ///
     /// # Errors
-    /// [`ScanError::Pattern`] for the first pattern that means nothing.
+    /// [`ScanError::Pattern`] for the first invalid pattern.
     pub fn new(patterns: &[String]) -> Result<Self, ScanError> {
         if patterns.is_empty() {
             return Ok(Self(None));
@@ -47,17 +47,17 @@ impl Selection {
         Ok(Self(Some(builder.build().map_err(|error| wrong("", error))?)))
     }
 
-    /// Whether everything is wanted.
+    /// True if everything is selected.
     pub fn is_everything(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether a name is wanted: components with slashes between them, relative.
+    /// True if a relative name, components with slashes between them, is selected.
     pub fn takes(&self, name: &[u8], is_directory: bool) -> bool {
         let name = Path::new(OsStr::from_bytes(name));
         match &self.0 {
             None => true,
-            // The crate takes it for an error of ours; names that were checked never have one.
+            // The crate `ignore` would panic; names that were checked never have a root.
             Some(_) if name.has_root() => false,
             Some(patterns) => patterns.matched_path_or_any_parents(name, is_directory).is_ignore(),
         }

@@ -1,4 +1,4 @@
-//! The files that are sent: opened once, known again, never trusted to stay as they were.
+//! The files that are sent: opened when added, and checked for changes after each read.
 
 use crate::failure::category_of;
 use crate::geometry::GeometryError;
@@ -21,9 +21,9 @@ pub enum SourceError {
     System {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         doing: &'static str,
-        /// The system's answer.
+        /// The system's error number.
         errno: Errno,
     },
     /// Neither a regular file nor a directory or link.
@@ -34,21 +34,21 @@ pub enum SourceError {
         /// What it is, with its article.
         kind: &'static str,
     },
-    /// Somebody wrote to the file, cut it, or put another in its place.
+    /// The file was written to, truncated or replaced.
     #[error("{path:?} changed while it was being sent: {what}")]
     Changed {
         /// The file.
         path: PathBuf,
-        /// What is different.
+        /// The difference.
         what: Change,
     },
-    /// Something was asked for that the files or the object do not have.
+    /// The files or the object do not have what the caller requested.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
 }
 
 impl SourceError {
-    /// The class of the failure.
+    /// The class of the error.
     pub fn category(&self) -> Category {
         match self {
             Self::System { errno, .. } => category_of(*errno),
@@ -59,21 +59,21 @@ impl SourceError {
     }
 }
 
-/// How a file differs from what it was.
+/// How a file differs from its earlier state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Its size in bytes.
     Size {
-        /// When it was first opened.
+        /// Bytes when it was first opened.
         before: u64,
         /// Now.
         now: u64,
     },
-    /// It is another file at the same path.
+    /// Another file has its path.
     Replaced,
-    /// It was written to, or its metadata changed.
+    /// Its contents or metadata changed.
     Modified,
-    /// There is nothing at its path any more.
+    /// Its path does not exist any more.
     Missing,
 }
 
@@ -88,19 +88,19 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// What tells one state of a file from another.
+/// Identifies a state of a file.
 ///
-/// Times are as fine as the file system keeps them: a write in the same clock tick (milliseconds on
-/// Linux) as the first look at the file goes unseen here and is found by the receivers' hashes.
+/// Times have the resolution of the file system: a write in the same clock tick (milliseconds on
+/// Linux) as the first look at the file is not detected here, but by the receivers' hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Device and inode number.
     pub inode: (u64, u64),
     /// Bytes.
     pub size: u64,
-    /// Last change of the content.
+    /// Time of the last change of the contents.
     pub modified: Timestamp,
-    /// Last change of content or metadata, which no program can set back.
+    /// Time of the last change of contents or metadata, which no program can set back.
     pub changed: Timestamp,
 }
 
@@ -115,7 +115,7 @@ impl Identity {
         }
     }
 
-    /// How `now` differs from `self`.
+    /// The difference of `now` from `self`.
     fn change(&self, now: &Self) -> Option<Change> {
         if self.inode != now.inode {
             Some(Change::Replaced)
@@ -127,20 +127,20 @@ impl Identity {
     }
 }
 
-/// A regular file as it was when it was first opened, or bytes that stand for one.
+/// A regular file and its identity when it was first opened, or bytes in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
     path: PathBuf,
     identity: Identity,
     mode: u32,
     data: Vec<Range<u64>>,
-    /// All of it, if it is no file on the disk.
+    /// The contents, if it is not a file on the disk.
     bytes: Option<Vec<u8>>,
 }
 
 impl SourceFile {
-    /// Opens the file to see that it can be read, and remembers its identity. No descriptor is
-    /// kept. A symbolic link is followed: whoever names a file to be sent means what it leads to.
+    /// Opens the file to check that it can be read, and remembers its identity. The descriptor is
+    /// closed. A symbolic link is followed, because the user named it.
     ///
     /// # Errors
     /// [`SourceError::NotRegular`] for directories, devices, pipes and sockets, which are not
@@ -149,8 +149,8 @@ impl SourceFile {
         Self::open_with(path.into(), AtFlags::empty(), OFlags::empty())
     }
 
-    /// As [`open`](Self::open), but a symbolic link is not followed: it has taken the place of a
-    /// file that was found a moment ago.
+    /// Like [`open`](Self::open), but does not follow a symbolic link: it has replaced a file that
+    /// a scan has found.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -159,7 +159,7 @@ impl SourceFile {
     }
 
     fn open_with(path: PathBuf, look: AtFlags, open: OFlags) -> Result<Self, SourceError> {
-        // Looked at first, because opening a device may have effects (a tape rewinds).
+        // Examined before opening, because opening a device may have side effects (a tape rewinds).
         let stat = rustix::fs::statat(CWD, &path, look).map_err(failed(&path, "open"))?;
         check_regular(&path, &stat)?;
         let (file, stat) = open_regular(&path, open)?;
@@ -169,8 +169,7 @@ impl SourceFile {
         Ok(Self { path, identity, mode, data, bytes: None })
     }
 
-    /// Bytes that are held in memory, as if they were a file; nobody can change them. `name` is for
-    /// people.
+    /// Bytes in memory, as if they were a file. They cannot change. `name` is for messages.
     fn in_memory(name: &str, bytes: Vec<u8>) -> Self {
         let (size, never) = (bytes.len() as u64, Timestamp { seconds: 0, nanoseconds: 0 });
         let identity = Identity { inode: (0, 0), size, modified: never, changed: never };
@@ -178,23 +177,23 @@ impl SourceFile {
         Self { path, identity, mode: 0, data, bytes: Some(bytes) }
     }
 
-    /// The path as it was given.
+    /// The path as the caller gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the file was.
+    /// The identity of the file when it was added.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Bytes.
+    /// Bytes of the file.
     pub fn size(&self) -> u64 {
         self.identity.size
     }
 
-    /// The ranges that are not holes, ascending. Holes read as zeros; those shorter than 64 KiB,
-    /// which are not worth a line in a manifest, count as data.
+    /// The ranges that are not holes, ascending. Holes read as zeros; those shorter than 64 KiB
+    /// count as data, because they are not worth a line in a manifest.
     pub fn data(&self) -> &[Range<u64>] {
         &self.data
     }
@@ -204,7 +203,7 @@ impl SourceFile {
         self.mode
     }
 
-    /// Opens the file again, if it is still the same.
+    /// Opens the file again, and checks that it is the same.
     fn reopen(&self) -> Result<OwnedFd, SourceError> {
         let (file, stat) =
             open_regular(&self.path, OFlags::empty()).map_err(|error| match error {
@@ -232,7 +231,7 @@ impl SourceFile {
     }
 }
 
-/// Opens without waiting for the other end of a pipe that took the file's place.
+/// Opens without waiting for the other end if a pipe has replaced the file.
 fn open_regular(path: &Path, more: OFlags) -> Result<(OwnedFd, Stat), SourceError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = sys::retry(|| rustix::fs::openat(CWD, path, flags | more, Mode::empty()))
@@ -242,7 +241,7 @@ fn open_regular(path: &Path, more: OFlags) -> Result<(OwnedFd, Stat), SourceErro
     Ok((file, stat))
 }
 
-/// Shortest hole that is told from data. File systems make holes of their block size, and a program
+/// Shortest hole that counts as one. File systems make holes of their block size, and a program
 /// that skips a few blocks would fragment a manifest; 64 KiB are fifty packets.
 const LEAST_HOLE: u64 = 64 << 10;
 
@@ -250,18 +249,18 @@ fn whole(size: u64) -> Vec<Range<u64>> {
     (size > 0).then_some(0..size).into_iter().collect()
 }
 
-/// What is not a hole. Everything, where the file system does not say.
+/// The ranges that are not holes; the whole file if the file system does not report holes.
 fn data_ranges(file: &OwnedFd, size: u64) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     let mut at = 0;
     while at < size {
         let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
             Ok(start) => start.clamp(at, size),
-            Err(Errno::NXIO) => size, // nothing but a hole
+            Err(Errno::NXIO) => size, // only a hole
             Err(_) => return whole(size),
         };
         let end = match rustix::fs::seek(file, SeekFrom::Hole(start)) {
-            // An answer that leads nowhere would lead there for ever.
+            // An answer that makes no progress would loop forever.
             Ok(end) if end > start => end.min(size),
             Err(Errno::NXIO) => size,
             _ if start == size => size,
@@ -310,7 +309,7 @@ impl Default for SourceFiles {
 }
 
 impl SourceFiles {
-    /// An empty list that keeps at most `open_files` descriptors (at least one).
+    /// An empty list with at most `open_files` open descriptors (at least one).
     pub fn new(open_files: usize) -> Self {
         Self { files: Vec::new(), open: OpenFiles::new(open_files) }
     }
@@ -332,7 +331,7 @@ impl SourceFiles {
         Ok(self.push(SourceFile::open_found(path)?))
     }
 
-    /// Adds bytes at the end of the list: what is sent beside the files. `name` is for people.
+    /// Adds bytes in memory at the end of the list. `name` is for messages.
     pub fn add_bytes(&mut self, name: &str, bytes: Vec<u8>) -> FileIndex {
         self.push(SourceFile::in_memory(name, bytes))
     }
@@ -348,7 +347,7 @@ impl SourceFiles {
         &self.files
     }
 
-    /// The file of an index.
+    /// The file with an index.
     ///
     /// # Errors
     /// [`GeometryError::NoSuchFile`].
@@ -359,9 +358,9 @@ impl SourceFiles {
     /// Fills `out` from byte `offset` of a file.
     ///
     /// # Errors
-    /// [`SourceError::Changed`] if the file has become too short, or had to be opened again and is
-    /// not what it was; [`SourceError::System`] if it cannot be read. A change that leaves the file
-    /// long enough is found by [`SourceFiles::check_unchanged`].
+    /// [`SourceError::Changed`] if the file has become too short, or was opened again and has
+    /// changed; [`SourceError::System`] if it cannot be read. [`SourceFiles::check_unchanged`]
+    /// detects a change that leaves the file long enough.
     pub fn read_exact_at(
         &self,
         file: FileIndex,
@@ -388,7 +387,7 @@ impl SourceFiles {
         Ok(())
     }
 
-    /// Sees that a file is still what it was. Called after reading, it vouches for what was read.
+    /// Checks that a file has not changed. Called after reading, it confirms what was read.
     ///
     /// # Errors
     /// [`SourceError::Changed`] or [`SourceError::System`].

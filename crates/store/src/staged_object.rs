@@ -1,4 +1,4 @@
-//! An object that is received: source symbols at their final places, repair symbols in a spool.
+//! An object that is received: source symbols at their final offsets, repair symbols in a spool.
 
 use crate::buffered::for_each_chunk;
 use crate::extents::Extents;
@@ -12,24 +12,23 @@ use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An object in a staging directory. May be shared between threads; different blocks do not touch
-/// each other's bytes.
+/// An object in a staging directory. Threads may share it; different blocks have disjoint bytes.
 #[derive(Debug)]
 pub struct StagedObject {
     staging: Arc<Staging>,
     placement: Placement,
-    /// Those that the object has bytes in.
+    /// The files that the object has bytes in.
     files: BTreeMap<FileIndex, Arc<StagedFile>>,
     spool: Arc<Spool>,
 }
 
 impl StagedObject {
-    /// An object made of `extents` of files of `staging`, with room for `repair_slots` repair
-    /// symbols of each block. Room costs nothing until it is used: the spool is a sparse file.
+    /// An object made of `extents` of files of `staging`, with `repair_slots` slots for repair
+    /// symbols of each block. Unused slots take no space: the spool is a sparse file.
     ///
     /// # Errors
-    /// [`StagingError::Geometry`] if the extents are not exactly as long as the object or lie
-    /// outside their files, or if the spool would be longer than 2^64 bytes.
+    /// [`StagingError::Geometry`] if the extents have another length than the object or lie outside
+    /// their files, or if the spool would exceed 2^64 bytes.
     pub fn new(
         staging: Arc<Staging>,
         layout: ObjectLayout,
@@ -60,7 +59,7 @@ impl StagedObject {
         self.placement.extents()
     }
 
-    /// Puts a source symbol in its place; its padding is dropped.
+    /// Writes a source symbol to its place, without its padding.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such source symbol or it has another size,
@@ -73,8 +72,8 @@ impl StagedObject {
         Ok(())
     }
 
-    /// Puts consecutive source symbols, from `first` on, in their places: in one write where they
-    /// are consecutive on the disk too. `symbols` is a whole number of symbols.
+    /// Writes consecutive source symbols, from `first` on, to their places: in one write if they
+    /// are contiguous on the disk. `symbols` is a whole number of symbols.
     ///
     /// # Errors
     /// As [`StagedObject::write_source`].
@@ -98,7 +97,7 @@ impl StagedObject {
         Ok(())
     }
 
-    /// Spools a repair symbol of a block in one of its slots.
+    /// Writes a repair symbol of a block to one of its slots in the spool.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block or slot or the symbol has another size,
@@ -108,7 +107,7 @@ impl StagedObject {
         self.spool.write(&self.staging, sbn, slot, symbol)
     }
 
-    /// Frees the disk space of a block's repair symbols, where the file system can.
+    /// Frees the disk space of a block's repair symbols, if the file system can.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block, [`StagingError::System`].
@@ -116,9 +115,9 @@ impl StagedObject {
         self.spool.free_now(&self.staging, sbn)
     }
 
-    /// As [`free_repair`](Self::free_repair), but not before the note that the block is whole or
-    /// void, which was written before this call, is [synced](Staging::sync); and not at all if a
-    /// repair symbol of the block is written before.
+    /// Like [`free_repair`](Self::free_repair), but after the next [sync](Staging::sync) of the
+    /// note that the block is whole or void, which was written before this call. Does nothing if a
+    /// repair symbol of the block is written before that.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block.
@@ -126,7 +125,7 @@ impl StagedObject {
         Ok(self.staging.free_when_synced(&self.spool, sbn)?)
     }
 
-    /// Removes the spool: when every block is recovered.
+    /// Removes the spool, after every block is recovered.
     ///
     /// # Errors
     /// [`StagingError::System`].
@@ -134,8 +133,8 @@ impl StagedObject {
         self.staging.remove_spool(&self.spool.file)
     }
 
-    /// Shows the bytes of a block in the object's order, without padding, a chunk at a time: what
-    /// is hashed and compared with the manifest before the block may count as received.
+    /// Passes on the bytes of a block in the object's order, without padding, a chunk at a time, to
+    /// be hashed and compared with the manifest.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block, [`StagingError::System`].
@@ -164,7 +163,7 @@ impl StagedObject {
         self.staging.read_exact_at(&self.spool.file, offset, out)
     }
 
-    /// Fills `out` with the object's bytes from `offset` on; all of them exist.
+    /// Fills `out` with the object's bytes from `offset` on, which must exist.
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), StagingError> {
         for piece in self.placement.extents().pieces(offset, out.len()) {
             if let (Some(file), Some(part)) =
@@ -176,7 +175,7 @@ impl StagedObject {
         Ok(())
     }
 
-    /// Writes bytes of the object from `offset` on; what lies beyond its end is dropped.
+    /// Writes bytes of the object from `offset` on; bytes after its end are dropped.
     ///
     /// # Errors
     /// [`StagingError::DiskFull`], [`StagingError::System`], [`StagingError::Committed`].

@@ -1,10 +1,10 @@
-//! The private directory in which files grow until they are verified.
+//! The private directory in which files are staged until they are verified.
 //!
-//! It lies inside the target directory, so that a rename never crosses file systems, is readable by
-//! its owner alone, and is reached by descriptor only: once open, nobody can lead a write
-//! elsewhere. Files in it have numbers for names (data files `0`, `1`, ..., spools of repair
-//! symbols `0.repair`, ...), whatever the sender calls them. A lock keeps a second receiver out.
-//! What a failed receiver leaves there is kept.
+//! It is inside the target directory, so that a rename stays in one file system. Only its owner can
+//! read it. It is accessed by descriptor only, so a replaced path cannot redirect a write. Its
+//! files have numbers for names (data files `0`, `1`, ..., spools of repair symbols `0.repair`,
+//! ...), independent of the sender's names. A lock excludes a second receiver. Files of a failed
+//! receiver stay there.
 
 use crate::attributes::FileAttributes;
 use crate::device::Device;
@@ -34,22 +34,22 @@ pub(crate) mod layout;
 pub(crate) mod spool;
 mod sync;
 
-/// Name of a file whose length is not known yet: a number, as those of all files here, and one that
-/// no other file gets.
+/// Name of a file whose length is not known yet: a number, like those of all files here, and one
+/// that no other file gets.
 pub(crate) const GROWING: &str = "4294967295";
 
-/// Shortest file that is created, and its room reserved, when it is added. To create thousands of
-/// small ones takes seconds on some disks, in which packets arrive that nobody can place yet.
+/// Shortest file that is created, with its space reserved, when it is added. Creating thousands of
+/// small files takes seconds on some disks, during which arriving packets could not be written.
 const LEAST_RESERVED: u64 = 1 << 20;
 
-/// How a staging directory is used.
+/// Options of a staging directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StagingOptions {
-    /// Replace files that exist.
+    /// Replace existing files.
     pub overwrite: bool,
-    /// Reserve the whole of a file of a megabyte or more when it is added, so that a full disk
-    /// shows itself before an hour of receiving and not after. Where the file system cannot,
-    /// nothing happens.
+    /// Reserve the space of each file of a megabyte or more when it is added, so that a full disk
+    /// is reported before the reception instead of during it. Has no effect on a file system that
+    /// cannot.
     pub reserve: bool,
     /// Most descriptors kept open (at least 1), beside two for the directory itself.
     pub open_files: usize,
@@ -61,7 +61,7 @@ impl Default for StagingOptions {
     }
 }
 
-/// A staging directory, entered and locked. May be shared between threads.
+/// A staging directory, entered and locked. Threads may share it.
 ///
 /// Dropping it releases the lock and keeps the files; [`Staging::remove`] removes them.
 #[derive(Debug)]
@@ -74,12 +74,12 @@ pub struct Staging {
     spools: AtomicU32,
     open: OpenFiles<Key>,
     journal: Journal,
-    /// Files of an earlier receiver are taken over.
+    /// True if files of an earlier receiver are resumed.
     resumed: bool,
     directories: Directories,
-    /// Names that may be replaced though others may not.
+    /// Names that may be replaced even if the options do not allow replacing.
     replaceable: OnceLock<BTreeSet<Vec<u8>>>,
-    /// Directories that an earlier receiver made.
+    /// Directories that an earlier receiver created.
     made: BTreeSet<u32>,
     unsynced: sync::Unsynced,
 }
@@ -90,7 +90,7 @@ struct Files {
     names: BTreeSet<TargetName>,
 }
 
-/// Names a file of the staging directory.
+/// The name of a file of the staging directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Data(u32),
@@ -105,7 +105,7 @@ impl Key {
         }
     }
 
-    /// True for the names that [`Key::name`] gives, and for no other.
+    /// True for the names that [`Key::name`] returns, and for no other.
     fn is_name(name: &str) -> bool {
         let number = name.strip_suffix(".repair").unwrap_or(name);
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -117,21 +117,21 @@ impl Key {
 pub(crate) struct StagedFile {
     key: Key,
     pub(crate) length: u64,
-    /// Ranges of zeros that take no room on the disk, ascending.
+    /// Ranges of zeros that take no space on the disk, ascending.
     holes: Vec<Range<u64>>,
-    /// What it is, if it is not in the staging directory.
+    /// The device, if the file is not in the staging directory.
     device: Option<Device>,
-    /// What it leads to, if it is to be a symbolic link.
+    /// The target of the link, if it is to be a symbolic link.
     pub(crate) link: Option<Vec<u8>>,
     pub(crate) attributes: FileAttributes,
     /// The final name; `None` for a spool or scratch file.
     pub(crate) target: Option<TargetName>,
-    /// Held for reading while bytes are moved, for writing while the state changes: so no write can
-    /// reach a file that is being committed.
+    /// Locked for reading while bytes are written, and for writing while the state changes: so no
+    /// write can reach a file that is being committed.
     state: RwLock<State>,
-    /// Between which two times of syncing it was written to last; 0 before.
+    /// The sync era in which it was last written to; 0 before the first write.
     dirty_in: AtomicU64,
-    /// The medium did not take all of it when it was synced for the journal.
+    /// True if syncing it for the journal has failed.
     pub(crate) refused: AtomicBool,
 }
 
@@ -141,11 +141,11 @@ pub(crate) enum State {
     Absent,
     /// In staging, open for symbols.
     Staged,
-    /// In staging, closed for symbols, perhaps not on the medium yet.
+    /// In staging, closed for symbols, maybe not yet on the disk.
     Closed,
-    /// In staging and on the medium: ready to be renamed, closed for symbols.
+    /// In staging and on the disk: ready to be renamed, closed for symbols.
     Settled,
-    /// In staging, but the medium may not have all of it: syncing failed.
+    /// In staging, but maybe not all of it on the disk: syncing failed.
     Doubtful,
     /// Committed or removed.
     Gone,
@@ -162,7 +162,7 @@ impl StagedFile {
         self.length.saturating_sub(holes)
     }
 
-    /// Reserves blocks for all of it but its holes.
+    /// Reserves space for all of it but its holes.
     fn reserve(&self, open: &OwnedFd) -> rustix::io::Result<()> {
         let mut at = 0;
         for hole in &self.holes {
@@ -183,13 +183,13 @@ impl StagedFile {
 
 impl Staging {
     /// Enters the staging directory `.fontana-<tag>` of `target`, creating it with mode 0700, and
-    /// locks it. The tag says what is received, so that receiving something else beside it is no
+    /// locks it. The tag identifies what is received, so receptions of different content do not
     /// conflict.
     ///
-    /// If an earlier receiver of the same left a journal there, its files are taken over and what
-    /// they hold is returned. Files must then be added in the same order as before, which is so
-    /// if the tag names a manifest, and compared with the notes by [`reconcile`](Self::reconcile).
-    /// Anything else that was left is removed.
+    /// If an earlier receiver of the same content left a journal there, its files are resumed, and
+    /// their contents returned. The caller must then add files in the same order as before, which
+    /// holds if the tag names a manifest, and compare them with the notes by
+    /// [`reconcile`](Self::reconcile). All other files in the directory are removed.
     ///
     /// # Errors
     /// [`StagingError::Busy`] if another receiver holds it, [`StagingError::NotOurs`] if something
@@ -232,7 +232,7 @@ impl Staging {
         Ok((staging, kept))
     }
 
-    /// Writes down what has happened, after it has.
+    /// Records notes in the journal. Call it after the event that they describe.
     ///
     /// # Errors
     /// [`StagingError::DiskFull`], [`StagingError::System`].
@@ -247,7 +247,7 @@ impl Staging {
         })
     }
 
-    /// Waits until what was written down is on the medium.
+    /// Waits until all notes are on the disk.
     ///
     /// # Errors
     /// [`StagingError::System`].
@@ -265,7 +265,7 @@ impl Staging {
         self.target.path().join(&self.name)
     }
 
-    /// Writes `bytes` at `offset` of a file that no object fills.
+    /// Writes `bytes` at `offset` of a file that is not part of an object.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such file or it is shorter,
@@ -285,24 +285,24 @@ impl Staging {
         self.write_all_at(&file, offset, bytes)
     }
 
-    /// Removes the staging directory and every uncommitted file in it: after everything was
-    /// committed, or when nothing of it is wanted.
+    /// Removes the staging directory and every uncommitted file in it, after everything was
+    /// committed, or to discard the reception.
     ///
     /// # Errors
-    /// [`StagingError::System`]. Something in the directory that is not ours is left alone, and the
-    /// directory with it; that is no error.
+    /// [`StagingError::System`]. A file in the directory that the crate did not create stays, and
+    /// the directory with it; that is no error.
     pub fn remove(&self) -> Result<(), StagingError> {
         self.open.close_all(); // an open file keeps its disk space
         self.unsynced.clear();
         self.remove_files()?;
-        // The lock last: what is not locked is of no use to anybody any more.
+        // The lock comes last: without it another receiver could enter.
         for name in [DESCRIPTION, JOURNAL, LOCK] {
             let result = rustix::fs::unlinkat(self.directory(), name, AtFlags::empty());
             ignore(Errno::NOENT, result).map_err(failed(&self.path().join(name), "remove"))?;
         }
         let name = self.name.as_str();
         match rustix::fs::unlinkat(self.target.as_fd(), name, AtFlags::REMOVEDIR) {
-            // Not ours, or another receiver has just moved in.
+            // It contains other files, or another receiver has just entered.
             Ok(()) | Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOENT) => Ok(()),
             Err(errno) => Err(failed(&self.path(), "remove")(errno)),
         }
@@ -324,7 +324,7 @@ impl Staging {
         &self.made
     }
 
-    /// Whether an earlier receiver left files here.
+    /// True if an earlier receiver left files here.
     pub(crate) fn is_resumed(&self) -> bool {
         self.resumed
     }
@@ -333,18 +333,18 @@ impl Staging {
         self.options.overwrite
     }
 
-    /// Whether a file or link of the name may be replaced.
+    /// True if a file or link with this name may be replaced.
     pub(crate) fn overwrites(&self, name: &TargetName) -> bool {
         let is_named = |names: &BTreeSet<Vec<u8>>| names.contains(name.as_bytes());
         self.options.overwrite || self.replaceable.get().is_some_and(is_named)
     }
 
-    /// Closes a file until it is used again.
+    /// Closes a file until its next use.
     pub(crate) fn close(&self, file: &StagedFile) {
         self.open.close(file.key);
     }
 
-    /// The file of an index.
+    /// The file with an index.
     pub(crate) fn file(&self, index: FileIndex) -> Result<Arc<StagedFile>, GeometryError> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         files.list.get(index.0 as usize).cloned().ok_or(GeometryError::NoSuchFile(index))
@@ -380,7 +380,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Fills `out` from byte `offset` of a file; what was never written is zero.
+    /// Fills `out` from byte `offset` of a file; bytes that were never written are zero.
     pub(crate) fn read_exact_at(
         &self,
         file: &StagedFile,
@@ -389,7 +389,7 @@ impl Staging {
     ) -> Result<(), StagingError> {
         self.with_file(file, "read", 0, |open| match sys::read_full_at(open, offset, out)? {
             count if count == out.len() => Ok(()),
-            // Somebody cut the file, which has its full length from the beginning.
+            // The file was truncated: it has its full length from the beginning.
             _ => Err(Errno::IO),
         })
     }
@@ -424,7 +424,7 @@ impl Staging {
         sys::punch_hole(&open, offset, length).map_err(self.failed(file, "free blocks of", 0))
     }
 
-    /// Moves bytes of a file that symbols may still be written to.
+    /// Runs `work` on a file that is open for symbols.
     fn with_file<T>(
         &self,
         file: &StagedFile,
@@ -449,7 +449,7 @@ impl Staging {
         work(&open).map_err(self.failed(file, doing, wanted))
     }
 
-    /// Creates a file, in its full length, if that has not happened yet.
+    /// Creates a file, in its full length, if it does not exist yet.
     pub(crate) fn create_file(&self, file: &StagedFile) -> Result<(), StagingError> {
         let mut state = file.write();
         if *state != State::Absent {
@@ -466,13 +466,14 @@ impl Staging {
             | OFlags::NOFOLLOW
             | OFlags::NOCTTY
             | OFlags::CLOEXEC;
-        // The kernel applies the umask here; reading it would mean changing it for all threads. The
-        // owner's bits are needed to open the file again. The directory keeps everyone else out.
+        // The kernel applies the umask here; to read it, it would have to be changed for all
+        // threads. The owner's bits are needed to open the file again. Only the owner can enter the
+        // directory.
         let mode = Mode::from_raw_mode(file.attributes.mode & 0o777 | 0o600);
         let open = sys::retry(|| rustix::fs::openat(self.directory(), &name, flags, mode))
             .map_err(self.failed(file, "create", file.length))?;
         if let Err(errno) = self.give_length(file, &open) {
-            // What was reserved of it must not keep others from writing; that is all it was for.
+            // Its reserved space must not prevent other writes; there is nothing else in it.
             let _ = rustix::fs::unlinkat(self.directory(), &name, AtFlags::empty());
             return Err(self.failed(file, "reserve", file.length)(errno));
         }
@@ -482,9 +483,9 @@ impl Staging {
         Ok(())
     }
 
-    /// Opens a file that an earlier receiver left, if it is there; otherwise there is nothing of
-    /// the name any more. If its length is wrong, it is corrected: [`reconcile`](Self::reconcile)
-    /// has seen to it that nothing is believed of what it lacks.
+    /// Opens a file that an earlier receiver left. If there is none, removes anything else with its
+    /// name. Corrects its length: [`reconcile`](Self::reconcile) has removed the notes about
+    /// missing bytes.
     fn take_over(&self, file: &StagedFile) -> Result<bool, StagingError> {
         let name = file.staged_name();
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -492,7 +493,7 @@ impl Staging {
         let left = match left {
             Ok(left) => Some(left),
             Err(Errno::NOENT) => return Ok(false),
-            // A link has the name: nobody but this user can have planted it.
+            // A symbolic link has the name; only this user can have created it.
             Err(Errno::LOOP) => None,
             Err(errno) => return Err(self.failed(file, "open", 0)(errno)),
         };
@@ -515,7 +516,7 @@ impl Staging {
         Ok(false)
     }
 
-    /// Gives a file its length and, if it is large, the blocks of all of it.
+    /// Sets the length of a file and, if it is large, reserves its space.
     fn give_length(&self, file: &StagedFile, open: &OwnedFd) -> rustix::io::Result<()> {
         let reserve =
             self.options.reserve && file.target.is_some() && file.length >= LEAST_RESERVED;
@@ -535,11 +536,11 @@ impl Staging {
         })
     }
 
-    /// Removes every file that has a name of ours, except lock and journal.
+    /// Removes all staged files, but not the lock and the journal.
     fn remove_files(&self) -> Result<(), StagingError> {
         let path = self.path();
-        // What happens to a directory stream while names vanish is left open by POSIX: start again
-        // until nothing is found.
+        // POSIX does not define what a directory stream returns while names are removed: repeat
+        // until it returns none.
         loop {
             let mut found = false;
             for entry in Dir::read_from(self.directory()).map_err(failed(&path, "list"))? {
@@ -556,7 +557,7 @@ impl Staging {
         }
     }
 
-    /// The path to speak of: that under which the user knows the file.
+    /// The path for messages: the one under which the user knows the file.
     fn path_of(&self, file: &StagedFile) -> PathBuf {
         match (&file.target, &file.device) {
             (Some(target), _) => self.target.path_of(target),
@@ -565,12 +566,13 @@ impl Staging {
         }
     }
 
-    /// What is said of a file that the medium once failed to take.
+    /// The error for a file whose sync has failed before.
     pub(crate) fn doubtful(&self, file: &StagedFile) -> StagingError {
         self.failed(file, "trust", 0)(Errno::IO)
     }
 
-    /// Says what a system call on a file was for, and how many bytes it was to put on the disk.
+    /// Converts the error of a system call on a file; `wanted` are the bytes it would have taken on
+    /// the disk.
     pub(crate) fn failed<'a>(
         &'a self,
         file: &'a StagedFile,

@@ -1,10 +1,12 @@
-//! System calls, made exact: whole buffers, fallbacks where a file system cannot do something.
+//! System calls on whole buffers, with fallbacks for operations that a file system does not
+//! support.
 
 use rustix::fd::AsFd;
 use rustix::fs::{self, FallocateFlags, RenameFlags};
 use rustix::io::{Errno, Result};
 
-/// Reads until `out` is full. Returns how many bytes there were: fewer only at the end of the file.
+/// Reads until `out` is full. Returns the number of bytes, which is smaller only at the end of the
+/// file.
 pub(crate) fn read_full_at(file: impl AsFd, mut offset: u64, out: &mut [u8]) -> Result<usize> {
     let mut done = 0;
     while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -25,7 +27,7 @@ pub(crate) fn read_full_at(file: impl AsFd, mut offset: u64, out: &mut [u8]) -> 
 pub(crate) fn write_all_at(file: impl AsFd, mut offset: u64, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
         match rustix::io::pwrite(file.as_fd(), bytes, offset) {
-            // No system says so, but to try again for ever would be worse than an error.
+            // No system returns this; an error avoids an endless loop.
             Ok(0) => return Err(Errno::IO),
             Ok(count) => {
                 bytes = bytes.get(count..).unwrap_or_default();
@@ -38,7 +40,7 @@ pub(crate) fn write_all_at(file: impl AsFd, mut offset: u64, mut bytes: &[u8]) -
     Ok(())
 }
 
-/// Repeats a call that a signal interrupted.
+/// Repeats a call while signals interrupt it.
 pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
         match call() {
@@ -48,10 +50,10 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Reserves blocks for `length` bytes of a file from `offset` on. A file system that cannot (NFS
-/// before 4.2, FAT) is left alone: there, a full disk shows itself while writing. So it is on
-/// tmpfs, but for what is too much from the beginning: to reserve memory it clears every page of
-/// it, which for a file of gigabytes takes seconds in which nothing can be received.
+/// Reserves blocks for `length` bytes of a file from `offset` on. Does nothing on a file system
+/// that cannot (NFS before 4.2, FAT): there, writing fails when the disk is full. On tmpfs it only
+/// checks the free space: to reserve memory tmpfs clears every page of it, which for a file of
+/// gigabytes takes seconds in which nothing can be received.
 pub(crate) fn reserve(file: impl AsFd, offset: u64, length: u64) -> Result<()> {
     if length == 0 {
         return Ok(()); // which fallocate would refuse
@@ -65,7 +67,7 @@ pub(crate) fn reserve(file: impl AsFd, offset: u64, length: u64) -> Result<()> {
     }
 }
 
-/// Free bytes of the file system, if it is one in memory.
+/// Free bytes of the file system, if it is tmpfs.
 #[cfg(target_os = "linux")]
 fn free_memory(file: impl AsFd) -> Result<Option<u64>> {
     let stat = retry(|| fs::fstatfs(file.as_fd()))?;
@@ -81,7 +83,7 @@ fn free_memory(_file: impl AsFd) -> Result<Option<u64>> {
     Ok(None)
 }
 
-/// Gives the blocks of a byte range back to the file system, where that is possible.
+/// Returns the blocks of a byte range to the file system, if it can.
 pub(crate) fn punch_hole(file: impl AsFd, offset: u64, length: u64) -> Result<()> {
     if length == 0 {
         return Ok(());
@@ -93,7 +95,7 @@ pub(crate) fn punch_hole(file: impl AsFd, offset: u64, length: u64) -> Result<()
     }
 }
 
-/// Renames a file, never replacing anything. [`Errno::EXIST`] if the new name is taken.
+/// Renames a file without replacing anything. [`Errno::EXIST`] if the new name is taken.
 pub(crate) fn rename_noreplace(
     from: impl AsFd,
     old: &[u8],
@@ -101,13 +103,13 @@ pub(crate) fn rename_noreplace(
     new: &[u8],
 ) -> Result<()> {
     match fs::renameat_with(&from, old, &to, new, RenameFlags::NOREPLACE) {
-        // The file system does not know the flag, or the kernel not the call.
+        // The file system does not support the flag, or the kernel the call.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => link_noreplace(from, old, to, new),
         result => result,
     }
 }
 
-/// The older way: for a moment the file has both names, never neither.
+/// The fallback: for a moment the file has both names, never neither.
 fn link_noreplace(from: impl AsFd, old: &[u8], to: impl AsFd, new: &[u8]) -> Result<()> {
     fs::linkat(&from, old, &to, new, fs::AtFlags::empty())?;
     fs::unlinkat(&from, old, fs::AtFlags::empty())

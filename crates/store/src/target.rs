@@ -1,8 +1,8 @@
-//! Where received files end up: the names that are taken, and how one appears.
+//! The directory that files are received into: which names are taken, and how a file gets its name.
 //!
-//! Every step below the target directory is taken from a held descriptor and past no symbolic link
-//! (`target/walk.rs`), so that no name and nobody who changes directories meanwhile leads a write
-//! outside.
+//! Every path below the target directory is resolved from a held descriptor without following
+//! symbolic links (`target/walk.rs`), so that no name, and no process that changes directories
+//! meanwhile, can lead a write outside.
 
 pub(crate) mod name;
 mod walk;
@@ -20,8 +20,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The directory that files are received into, held open: from here on nobody can put another one
-/// in its place.
+/// The directory that files are received into, held open: it cannot be replaced by another one.
 #[derive(Debug)]
 pub struct TargetDirectory {
     path: PathBuf,
@@ -29,8 +28,8 @@ pub struct TargetDirectory {
 }
 
 impl TargetDirectory {
-    /// Opens the directory, creating it and what is missing of its path. The path is the user's own
-    /// word: symbolic links in it are followed.
+    /// Opens the directory, creating it and missing directories above it. Symbolic links in the
+    /// path are followed, because the user gave it.
     ///
     /// # Errors
     /// [`StagingError::System`] if it is no directory or cannot be created.
@@ -52,7 +51,7 @@ impl TargetDirectory {
         &self.path
     }
 
-    /// Sees that files can be created, without creating one.
+    /// Checks that files can be created, without creating one.
     ///
     /// # Errors
     /// [`StagingError::System`] if the user may not, or the file system is read-only.
@@ -62,18 +61,18 @@ impl TargetDirectory {
             .map_err(failed(&self.path, "write to"))
     }
 
-    /// Whether a regular file of `length` bytes has the name.
+    /// True if a regular file of `length` bytes has the name.
     ///
     /// # Errors
-    /// [`StagingError::NotADirectory`] if a link or file is in the way, [`StagingError::System`] if
-    /// a directory cannot be searched.
+    /// [`StagingError::NotADirectory`] if a directory above it is a link or file,
+    /// [`StagingError::System`] if a directory cannot be searched.
     pub fn has_file(&self, name: &TargetName, length: u64) -> Result<bool, StagingError> {
         Ok(self.look(name)?.is_some_and(|stat| {
             file_type(&stat) == FileType::RegularFile && stat.st_size as u64 == length
         }))
     }
 
-    /// Whether a symbolic link to exactly `leads_to` has the name.
+    /// True if a symbolic link to exactly `leads_to` has the name.
     ///
     /// # Errors
     /// As [`has_file`](Self::has_file).
@@ -81,20 +80,19 @@ impl TargetDirectory {
         let Some(directory) = self.directory(name.parent().as_ref())? else { return Ok(false) };
         match rustix::fs::readlinkat(&directory, name.last(), Vec::new()) {
             Ok(found) => Ok(found.as_bytes() == leads_to),
-            // There is nothing, or something else.
+            // The name does not exist, or is not a link.
             Err(Errno::NOENT | Errno::INVAL) => Ok(false),
             Err(errno) => Err(failed(&self.path_of(name), "examine")(errno)),
         }
     }
 
-    /// Refuses a name that is taken, by whatever: also by a symbolic link that leads nowhere. With
-    /// `overwrite` only a directory is in the way. Meant for before anything is received; a commit
-    /// looks again, atomically.
+    /// Rejects a name that is taken, also by a dangling symbolic link. With `overwrite`, rejects
+    /// only a directory. Call it before the reception; a commit checks again, atomically.
     ///
     /// # Errors
-    /// [`StagingError::Exists`], [`StagingError::IsDirectory`],
-    /// [`StagingError::NotADirectory`] if something else stands where a directory above it should
-    /// be, or [`StagingError::System`] if a directory cannot be searched.
+    /// [`StagingError::Exists`], [`StagingError::IsDirectory`], [`StagingError::NotADirectory`] if
+    /// a directory above it is something else, or [`StagingError::System`] if a directory cannot be
+    /// searched.
     pub fn check_free(&self, name: &TargetName, overwrite: bool) -> Result<(), StagingError> {
         let path = || self.path_of(name);
         match self.look(name)?.map(|stat| file_type(&stat)) {
@@ -105,7 +103,7 @@ impl TargetDirectory {
         }
     }
 
-    /// Refuses a name of a directory that something else has. One that exists is entered later.
+    /// Rejects a name of a directory if something else has it. An existing directory is accepted.
     ///
     /// # Errors
     /// [`StagingError::NotADirectory`], [`StagingError::System`].
@@ -113,8 +111,8 @@ impl TargetDirectory {
         self.directory(Some(name)).map(drop)
     }
 
-    /// Whether names that differ in letter case only are one: `known` is a name in the directory
-    /// with letters in it.
+    /// True if the file system ignores letter case: `known` is a name in the directory with letters
+    /// in it.
     pub(crate) fn ignores_case(&self, known: &str) -> bool {
         let look = |name: &str| {
             let stat = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -129,7 +127,7 @@ impl TargetDirectory {
         self.path.join(OsStr::from_bytes(name.as_bytes()))
     }
 
-    /// What has the name, if anything has.
+    /// The metadata of what has the name; `None` if it is free.
     fn look(&self, name: &TargetName) -> Result<Option<Stat>, StagingError> {
         let Some(directory) = self.directory(name.parent().as_ref())? else { return Ok(None) };
         match rustix::fs::statat(&directory, name.last(), AtFlags::SYMLINK_NOFOLLOW) {
@@ -139,7 +137,7 @@ impl TargetDirectory {
         }
     }
 
-    /// Opens a directory in the target, or the target itself; `None` if there is none of the name.
+    /// Opens a directory in the target, or the target itself; `None` if it does not exist.
     pub(crate) fn directory(
         &self,
         name: Option<&TargetName>,
@@ -159,7 +157,7 @@ impl TargetDirectory {
         }
     }
 
-    /// The outermost of a directory's components that is no directory.
+    /// The error for the outermost component of a path that is not a directory.
     fn obstacle(&self, name: &TargetName) -> Option<StagingError> {
         let all = name.parents().into_iter().chain([name.clone()]);
         let is_in_the_way = |name: &TargetName| {
@@ -170,7 +168,7 @@ impl TargetDirectory {
         Some(StagingError::NotADirectory { path: self.path_of(&found) })
     }
 
-    /// Makes a directory in an existing one, for this user alone, and opens it.
+    /// Creates a directory in an existing one, with mode 0700, and opens it.
     pub(crate) fn make_directory(&self, name: &TargetName) -> Result<OwnedFd, StagingError> {
         let missing = || failed(&self.path_of(name), "create the directory")(Errno::NOENT);
         let parent = self.directory(name.parent().as_ref())?.ok_or_else(missing)?;
@@ -181,8 +179,8 @@ impl TargetDirectory {
         self.directory(Some(name))?.ok_or_else(missing)
     }
 
-    /// Gives a file its final name in `directory`, atomically: it was there under `old` in `from`.
-    /// What has the name is replaced only with `overwrite`, and never followed if it is a link.
+    /// Renames a file from `old` in `from` to its final name in `directory`, atomically. Replaces
+    /// an existing name only with `overwrite`, and never follows a link.
     pub(crate) fn rename_into(
         &self,
         from: BorrowedFd<'_>,
@@ -204,7 +202,7 @@ impl TargetDirectory {
         })
     }
 
-    /// Waits until the names in the target, or in a directory in it, are on the medium.
+    /// Waits until the names in the target, or in a directory in it, are on the disk.
     pub(crate) fn sync(&self, name: Option<&TargetName>) -> Result<(), StagingError> {
         let path = name.map_or_else(|| self.path.clone(), |name| self.path_of(name));
         let gone = || failed(&path, "sync")(Errno::NOENT);
@@ -231,14 +229,14 @@ fn file_type(stat: &Stat) -> FileType {
 
 pub(crate) fn sync_directory(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
     match sys::retry(|| rustix::fs::fsync(directory)) {
-        // Some file systems have nothing to do for a directory and say so in this way.
+        // Some file systems return this error because a directory needs no sync.
         Err(Errno::INVAL) => Ok(()),
         result => result,
     }
 }
 
-/// Creates a directory and the missing ones above it, each made durable in its parent, so that
-/// syncing the last one later means something.
+/// Creates a directory and the missing ones above it, and syncs each one's parent, so that syncing
+/// the last one later suffices.
 fn create_directories(path: &Path) -> Result<(), StagingError> {
     let missing = |path: &&Path| matches!(rustix::fs::stat(*path), Err(Errno::NOENT));
     let mut to_create: Vec<&Path> =

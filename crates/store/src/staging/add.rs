@@ -1,5 +1,5 @@
-//! Adding files to a staging directory: by name, before anything of them is received. Names that
-//! are taken are refused here, so that nobody receives for an hour what has no place.
+//! Adding files to a staging directory by name, before any symbol is received. Names that are taken
+//! are rejected here, before the reception.
 
 use super::{Key, LEAST_RESERVED, StagedFile, State};
 use crate::attributes::FileAttributes;
@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What a file will be.
+/// The properties of a new file.
 #[derive(Debug, Default)]
 struct NewFile {
     target: Option<TargetName>,
@@ -27,8 +27,8 @@ struct NewFile {
 }
 
 impl Staging {
-    /// Allows files and links of these names to be replaced, whatever the options say: components
-    /// with slashes between them. To be called once, before anything is added.
+    /// Allows files and links with these names to be replaced, regardless of the options. Names are
+    /// components with slashes between them. Call it at most once, before anything is added.
     pub fn allow_replacing(&self, names: BTreeSet<Vec<u8>>) {
         let _ = self.replaceable.set(names);
     }
@@ -37,9 +37,9 @@ impl Staging {
     ///
     /// # Errors
     /// [`StagingError::Exists`] or [`StagingError::IsDirectory`] if the name is taken,
-    /// [`StagingError::NotADirectory`] if something else stands where a directory should be,
-    /// [`NameError::Twice`] if it was added before,
-    /// [`StagingError::DiskFull`] if its bytes are to be reserved and there is no room for them.
+    /// [`StagingError::NotADirectory`] if a directory above it is something else,
+    /// [`NameError::Twice`] if it was added before, [`StagingError::DiskFull`] if its space is to
+    /// be reserved and is not available.
     pub fn add_file(
         &self,
         name: TargetName,
@@ -49,8 +49,8 @@ impl Staging {
         self.add_sparse_file(name, length, Vec::new(), attributes)
     }
 
-    /// As [`add_file`](Self::add_file), with ranges of zeros that nothing is written to: they take
-    /// no room on the disk. `holes` are ascending and do not overlap.
+    /// Like [`add_file`](Self::add_file), with ranges of zeros that are never written and take no
+    /// space on the disk. `holes` are ascending and do not overlap.
     ///
     /// # Errors
     /// As [`add_file`](Self::add_file).
@@ -67,7 +67,7 @@ impl Staging {
         self.append(new, length, State::Absent)
     }
 
-    /// Adds a symbolic link that will be committed as `name`: it is created, never followed.
+    /// Adds a symbolic link that will be committed as `name`. It is created, never followed.
     ///
     /// # Errors
     /// As [`add_file`](Self::add_file).
@@ -78,8 +78,8 @@ impl Staging {
         self.append(NewFile { target: Some(name), link, ..NewFile::default() }, 0, State::Absent)
     }
 
-    /// Adds a file that an earlier receiver had verified: with its final name or, if that was all
-    /// that was missing, ready to be given it ([`publish`](Self::publish)).
+    /// Adds a file that an earlier receiver has verified. It has its final name, or only lacks the
+    /// name ([`publish`](Self::publish)).
     ///
     /// # Errors
     /// [`StagingError::System`], [`NameError::Twice`].
@@ -90,16 +90,16 @@ impl Staging {
         self.append(NewFile { target: Some(name), ..NewFile::default() }, length, state)
     }
 
-    /// Adds a file of `length` bytes that is never committed: an object that has to be decompressed
-    /// before it is a file.
+    /// Adds a file of `length` bytes that is never committed: an object that has to be
+    /// decompressed.
     ///
     /// # Errors
-    /// [`StagingError::DiskFull`] if its bytes are to be reserved and there is no room for them.
+    /// [`StagingError::DiskFull`] if its space is to be reserved and is not available.
     pub fn add_scratch(&self, length: u64) -> Result<FileIndex, StagingError> {
         self.append(NewFile::default(), length, State::Absent)
     }
 
-    /// Removes a file that is [never committed](Self::add_scratch), and gives its room back.
+    /// Removes a file that is [never committed](Self::add_scratch), and frees its space.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such file, [`StagingError::System`].
@@ -112,19 +112,18 @@ impl Staging {
         }
     }
 
-    /// Adds the first `length` bytes of a device as a file: what is received is written to their
-    /// places there, and nothing but spools to the staging directory.
+    /// Adds the first `length` bytes of a device as a file. Source symbols are written to the
+    /// device, only spools to the staging directory.
     ///
     /// # Errors
-    /// None today: the device is open.
+    /// None: the device is open.
     pub fn add_device(&self, device: &Device, length: u64) -> Result<FileIndex, StagingError> {
         let device = Some(device.clone());
         self.append(NewFile { device, ..NewFile::default() }, length, State::Staged)
     }
 
-    /// Adds a file that nobody wants, of an object that is wanted for another file's sake: its
-    /// bytes are kept as long as the staging directory is, and it is never committed. A later life
-    /// that wants it finds it.
+    /// Adds a deselected file of an object that another file needs. Its bytes stay as long as the
+    /// staging directory does, and it is never committed. A later run that selects it can use them.
     ///
     /// # Errors
     /// [`StagingError::DiskFull`], [`StagingError::System`].
@@ -139,8 +138,7 @@ impl Staging {
         self.append(NewFile { attributes, holes, ..NewFile::default() }, length, State::Absent)
     }
 
-    /// Keeps the place of a file or link that has its final name already, in the directories that
-    /// are there for it.
+    /// Adds a file or link that has its final name already, without changing it.
     ///
     /// # Errors
     /// [`NameError::Twice`].
@@ -150,17 +148,17 @@ impl Staging {
         self.append(new, length, State::Gone)
     }
 
-    /// Keeps the place of a file or link that is not received, so that those after it have the same
-    /// indices whatever is chosen.
+    /// Reserves the index of a file or link that is not received, so that indices do not depend on
+    /// the selection.
     ///
     /// # Errors
-    /// None today: nothing is done on the disk.
+    /// None: nothing is done on the disk.
     pub fn pass_over(&self, name: &TargetName) -> Result<FileIndex, StagingError> {
         self.directories().pass_over_above(name, self.made());
         self.append(NewFile::default(), 0, State::Gone)
     }
 
-    /// Refuses a name that is taken, on the disk or among what was added.
+    /// Rejects a name that is taken, on the disk or by an added file.
     fn check_place(&self, name: &TargetName) -> Result<(), StagingError> {
         self.target().check_free(name, self.overwrites(name))?;
         if self.directories().contains(name) {
@@ -173,8 +171,8 @@ impl Staging {
         }
     }
 
-    /// Refuses two names that differ in letter case only, if the target's file system takes them
-    /// for one: the second file would be in the way of the first when everything is received.
+    /// Rejects two names that differ only in letter case, if the target's file system ignores case:
+    /// the second file could not be committed.
     ///
     /// # Errors
     /// [`NameError::CaseClash`].
@@ -192,7 +190,7 @@ impl Staging {
         }
     }
 
-    /// Puts a file at the end of the list.
+    /// Appends a file to the list.
     fn append(&self, new: NewFile, length: u64, state: State) -> Result<FileIndex, StagingError> {
         let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(name) = new.target.as_ref().filter(|name| files.names.contains(*name)) {
@@ -212,7 +210,7 @@ impl Staging {
             dirty_in: AtomicU64::new(0),
             refused: AtomicBool::new(false),
         });
-        // What an earlier receiver left must be compared with its notes first.
+        // Files of an earlier receiver must be compared with its notes first.
         if !self.resumed {
             self.create_if_large(&file)?;
         }
@@ -228,14 +226,13 @@ impl Staging {
         Ok(())
     }
 
-    /// Creates the files that are created when they are added, unless an earlier receiver may have
-    /// left them.
+    /// Creates large files if no earlier receiver can have left them.
     pub(crate) fn create_large_files(&self) -> Result<(), StagingError> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner).list.clone();
         files.iter().try_for_each(|file| self.create_if_large(file))
     }
 
-    /// Refuses small files, for which nothing was reserved, if there is no room for all of them.
+    /// Checks that there is space for all small files, for which nothing was reserved.
     ///
     /// # Errors
     /// [`StagingError::DiskFull`].
@@ -258,7 +255,7 @@ impl Staging {
         FileIndex(files.list.len() as u32)
     }
 
-    /// Whether an earlier receiver left the file of this index, in its full length, without its
+    /// True if an earlier receiver left the file with this index, in its full length, without its
     /// final name.
     ///
     /// # Errors
@@ -267,7 +264,7 @@ impl Staging {
         Ok(self.length_left(Key::Data(index.0))? == Some(length))
     }
 
-    /// Bytes of a file that are there: none of one that is missing.
+    /// Bytes of a file on the disk; 0 if it does not exist.
     pub(crate) fn length_on_disk(&self, file: &StagedFile) -> Result<u64, StagingError> {
         match (&file.device, *file.read()) {
             (Some(device), _) => device.length(),
@@ -276,7 +273,7 @@ impl Staging {
         }
     }
 
-    /// Bytes of a regular file in the staging directory; `None` if there is none of the name.
+    /// Bytes of a regular file in the staging directory; `None` if it does not exist.
     fn length_left(&self, key: Key) -> Result<Option<u64>, StagingError> {
         let name = key.name();
         match rustix::fs::statat(self.directory(), &name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -91,7 +91,7 @@ impl Spool {
         Ok(start..start + self.symbol_size)
     }
 
-    /// Writes a symbol to a slot: from then on the range of its block is needed again.
+    /// Writes a symbol to a slot. From then on the range of its block is in use again.
     ///
     /// # Errors
     /// [`StagingError::Geometry`], [`StagingError::DiskFull`], [`StagingError::System`].
@@ -129,13 +129,13 @@ impl Spool {
 
     fn lock(&self, sbn: Sbn) -> Result<MutexGuard<'_, Generation>, GeometryError> {
         let range = self.ranges.get(sbn.0 as usize).ok_or(GeometryError::NoSuchBlock(sbn))?;
-        // A counter is never half changed.
+        // No method leaves a counter half changed.
         Ok(range.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl RetiredRange {
-    /// Returns the range to the file system, unless it has been written to since it was retired.
+    /// Returns the range to the file system, unless it was written to after it was retired.
     ///
     /// # Errors
     /// [`StagingError::System`].

@@ -1,10 +1,9 @@
-//! Bringing what was staged to the medium while it is received, so that a power failure costs no
-//! more than what came since.
+//! Syncing of staged files during the reception, so that a power failure costs only recent symbols.
 //!
-//! Who writes must not wait for the medium: a writer only notes which file it has written to, and
-//! that once for each time of syncing. The order of three things makes a mark of the journal true:
-//! bytes are written, then the file is counted as dirty, then the note is written; syncing first
-//! looks where the journal ends, then takes the dirty files.
+//! Writers do not wait for the disk: a writer only marks its file as dirty, once per sync era. The
+//! order of three steps makes a mark of the journal true: bytes are written, then the file is
+//! marked as dirty, then the note is written. A sync first reads the journal's length, then takes
+//! the list of dirty files.
 
 use super::spool::{RetiredRange, Spool};
 use super::{Key, StagedFile, State};
@@ -20,20 +19,22 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// More dirty files than this are synced with everything else on their file system: each one alone
-/// is a journal commit of the file system (milliseconds), and there are no more descriptors at
-/// hand.
+/// More dirty files than this are synced with all others on their file system. Each sync of a
+/// single file is a journal commit of the file system (milliseconds), and no more descriptors are
+/// available.
 const MANY: usize = DEFAULT_OPEN_FILES;
 
-/// What was written since it was last synced.
+/// What was written since the last sync.
 #[derive(Debug)]
 pub(super) struct Unsynced {
     /// Bytes written.
     bytes: AtomicU64,
-    /// Counts the times of syncing; files remember in which one they were last called dirty.
+    /// The number of syncs so far, from 1. A file stores the era in which it was last marked as
+    /// dirty.
     era: AtomicU64,
     list: Mutex<List>,
-    /// Held while syncing; whether it has ever failed: then nothing can be vouched for any more.
+    /// Held while syncing. True if a sync has ever failed: then no later sync can guarantee
+    /// anything.
     turn: Mutex<bool>,
 }
 
@@ -41,11 +42,11 @@ pub(super) struct Unsynced {
 struct List {
     /// Files written to.
     dirty: BTreeMap<Key, Arc<StagedFile>>,
-    /// Anything may be dirty: an earlier receiver has written in the same run of the machine.
+    /// True if any file may be dirty: an earlier receiver has written in the same boot.
     anything: bool,
-    /// Files were created: the directory has to be synced.
+    /// True if files were created: the directory has to be synced.
     created: bool,
-    /// Ranges of spools that nothing needs once the notes that say so are synced.
+    /// Ranges of spools that are free once the notes about them are synced.
     retired: Vec<RetiredRange>,
 }
 
@@ -62,11 +63,11 @@ impl Unsynced {
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
-        // Every change of the list is complete in itself.
+        // No method leaves a change half done.
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `bytes` were written to a file: before they are spoken of in the journal.
+    /// Records that `bytes` were written to a file. Call it before the journal describes them.
     pub(super) fn written(&self, file: &Arc<StagedFile>, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if file.dirty_in.load(Ordering::SeqCst) != self.era.load(Ordering::SeqCst) {
@@ -80,12 +81,12 @@ impl Unsynced {
         self.list().created = true;
     }
 
-    /// A file was removed.
+    /// Removes a file from the list.
     pub(super) fn forget(&self, file: &StagedFile) {
         self.list().dirty.remove(&file.key);
     }
 
-    /// Everything was removed: nothing is left to sync.
+    /// Everything was removed: there is nothing to sync.
     pub(super) fn clear(&self) {
         *self.list() = List::default();
         self.bytes.store(0, Ordering::Relaxed);
@@ -93,19 +94,19 @@ impl Unsynced {
 }
 
 impl Staging {
-    /// Bytes that were written since they were last synced.
+    /// Bytes that were written since the last sync.
     pub fn unsynced_bytes(&self) -> u64 {
         self.unsynced.bytes.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything that was noted before is on the medium, and writes down that it is:
-    /// no power failure from now on takes it away. May take seconds; writers do not wait meanwhile.
+    /// Waits until everything that was noted before is on the disk, and records that in the
+    /// journal: it survives a power failure from then on. May take seconds; writers do not wait.
     ///
     /// # Errors
-    /// [`StagingError::System`] if the medium did not take something. It is not asked again: who
-    /// goes on receiving has what a kill leaves, but nothing more that a power failure does.
+    /// [`StagingError::System`] if a sync failed. It is not repeated: the reception may continue,
+    /// but later symbols survive only a kill, not a power failure.
     pub fn sync(&self) -> Result<(), StagingError> {
-        // A second one must not speak for files that the first one is still waiting for.
+        // A second sync must not mark files as synced for which the first one is still waiting.
         let mut broken = self.unsynced.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if *broken {
             return Ok(());
@@ -117,7 +118,7 @@ impl Staging {
 
     fn sync_in_turn(&self) -> Result<(), StagingError> {
         let journal = || self.path().join(JOURNAL);
-        // What is not needed any more by notes that end before `end`.
+        // Ranges that are free by notes that end before `end`.
         let retired = std::mem::take(&mut self.unsynced.list().retired);
         let end = self.journal.end().map_err(failed(&journal(), "examine"))?;
         let List { dirty, anything, created, .. } = {
@@ -141,7 +142,7 @@ impl Staging {
 
     /// Returns the range of a block to the file system when the notes that were written before this
     /// call are synced, unless the block is written to before. Until then a power failure may undo
-    /// the note that the range is not needed.
+    /// the note that the range is free.
     pub(crate) fn free_when_synced(
         &self,
         spool: &Arc<Spool>,
@@ -155,12 +156,12 @@ impl Staging {
     fn sync_file(&self, file: &Arc<StagedFile>) -> Result<(), StagingError> {
         let state = file.read();
         if !matches!(*state, State::Staged | State::Closed) {
-            return Ok(()); // it has been synced under another lock, or is not there any more
+            return Ok(()); // already synced by a commit, or removed
         }
         let open = self.open(file)?;
         sys::retry(|| rustix::fs::fdatasync(&open)).map_err(|errno| {
-            // The kernel says so once: it must be known when the file is to be committed, which it
-            // cannot be while its state is held.
+            // The kernel reports the error once. The commit needs it, and cannot run while the
+            // file's state is held here.
             file.refused.store(true, Ordering::SeqCst);
             self.failed(file, "sync", 0)(errno)
         })

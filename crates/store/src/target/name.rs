@@ -1,30 +1,30 @@
-//! Names of received files and directories. They come from a sender, so they are hostile until
+//! Names of received files and directories. They come from a sender, and are untrusted until
 //! checked.
 
-/// Longest component that Linux's file systems take (`NAME_MAX`), in bytes.
+/// Longest component on Linux's file systems (`NAME_MAX`), in bytes.
 const MAX_COMPONENT: usize = 255;
 
-/// Names of staging directories begin so; nothing in the target directory may look like one.
+/// Prefix of staging directories. No other name in the target directory may begin with it.
 pub(crate) const STAGING_PREFIX: &[u8] = b".fontana-";
 
-/// Why a name cannot be the name of something received.
+/// Why a name is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// No component, or an empty one.
+    /// There is no component, or an empty one.
     #[error("an empty file name")]
     Empty,
-    /// `.` and `..` name directories, the second one outside the target.
+    /// The name is `.` or `..`, which name directories, the second one outside the target.
     #[error("a file cannot be named {0:?}")]
     Dots(String),
-    /// A byte that would end the component or the name.
+    /// The name contains a byte that would end the component or the name.
     #[error("the file name {name:?} contains {byte:?}")]
     Byte {
-        /// The name, as far as it can be shown.
+        /// The name, with invalid UTF-8 replaced.
         name: String,
         /// `/` or NUL.
         byte: char,
     },
-    /// More bytes than a file system takes.
+    /// The name is longer than file systems allow.
     #[error("a file name of {actual} bytes, at most {limit} are possible")]
     TooLong {
         /// Bytes of the name.
@@ -32,27 +32,27 @@ pub enum NameError {
         /// Most bytes of a name.
         limit: usize,
     },
-    /// The beginning of the name is kept for staging directories.
+    /// The prefix of the name is reserved for staging directories.
     #[error("the file name {0:?} looks like a staging directory")]
     Reserved(String),
     /// Two files of a session have the same name.
     #[error("two files are named {0:?}")]
     Twice(String),
-    /// Two names that this file system takes for one.
+    /// This file system treats two names as the same.
     #[error("{first:?} and {second:?} are one name here: this file system ignores letter case")]
     CaseClash {
-        /// One of them, as far as it can be shown.
+        /// One of them, with invalid UTF-8 replaced.
         first: String,
         /// The other.
         second: String,
     },
-    /// A tag of a staging directory has 1 to 64 ASCII letters, digits, `-` or `_`.
+    /// The tag is not 1 to 64 ASCII letters, digits, `-` or `_`.
     #[error("{0:?} cannot be part of a staging directory's name")]
     Tag(String),
 }
 
 /// The checked name of a received file or directory, relative to the target directory: one or more
-/// components, none of which leads upwards or elsewhere.
+/// components, none of which is `.` or `..`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetName(Vec<u8>);
 
@@ -60,7 +60,7 @@ impl TargetName {
     /// Checks a name given as its components, in raw bytes, the outermost directory first.
     ///
     /// # Errors
-    /// [`NameError`]: nothing is repaired, because a name that was changed is another name.
+    /// [`NameError`]: an invalid name is not repaired, because the result would be another name.
     pub fn new<C: AsRef<[u8]>>(components: &[C]) -> Result<Self, NameError> {
         let first = components.first().ok_or(NameError::Empty)?.as_ref();
         if first.starts_with(STAGING_PREFIX) {
@@ -76,7 +76,7 @@ impl TargetName {
         &self.0
     }
 
-    /// The directory that it is in; `None` for the target directory itself.
+    /// The directory that contains it; `None` for the target directory itself.
     pub(crate) fn parent(&self) -> Option<Self> {
         let slash = self.0.iter().rposition(|&byte| byte == b'/')?;
         self.0.get(..slash).map(|parent| Self(parent.to_owned()))
@@ -139,7 +139,7 @@ mod tests {
     fn a_name_that_leads_elsewhere_is_refused() {
         assert_eq!(check(&[]), Err(NameError::Empty));
         for around in [false, true] {
-            // Alone, and between two harmless components.
+            // Alone, and between two valid components.
             let check = |name: &[u8]| match around {
                 false => check(&[name]),
                 true => check(&[b"a", name, b"b"]),

@@ -1,9 +1,9 @@
-//! Walking down from the target directory without ever leaving it.
+//! Resolution of paths below the target directory.
 //!
-//! A name that was harmless when it was checked may lead elsewhere a moment later, when somebody
-//! who may write to the directory puts a symbolic link in the place of one of its components. So no
-//! path is ever resolved from the root of the file system: the walk starts at the held descriptor
-//! of the target directory, and the kernel refuses every symbolic link on the way.
+//! A name that is safe when it is checked may lead elsewhere a moment later, if another process
+//! replaces one of its components by a symbolic link. So no path is resolved from the root of the
+//! file system: resolution starts at the held descriptor of the target directory, and the kernel
+//! rejects every symbolic link on the way.
 
 use crate::sys;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,10 +14,10 @@ const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Opens a directory below `root`, named by checked components with slashes between them.
-/// [`Errno::LOOP`] or [`Errno::NOTDIR`] if one of them is a symbolic link or no directory.
+/// [`Errno::LOOP`] or [`Errno::NOTDIR`] if one of them is a symbolic link or not a directory.
 pub(super) fn open_beneath(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
     match open_at_once(root, path) {
-        // Linux before 5.6, or a sandbox that does not know the call.
+        // Linux before 5.6, or a sandbox that does not allow the call.
         Err(Errno::NOSYS | Errno::PERM) => open_step_by_step(root, path),
         result => result,
     }
@@ -28,7 +28,7 @@ fn open_at_once(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
     sys::retry(|| rustix::fs::openat2(root, path, DIRECTORY, Mode::empty(), resolve))
 }
 
-/// The older way: each component opened in the one before, none of them a link.
+/// The fallback: each component is opened in the one before, and none may be a link.
 fn open_step_by_step(root: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd> {
     let open = |directory: BorrowedFd<'_>, name: &[u8]| {
         sys::retry(|| rustix::fs::openat(directory, name, DIRECTORY, Mode::empty()))

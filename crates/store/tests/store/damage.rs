@@ -1,5 +1,4 @@
-//! Files that end before what the journal speaks of: a receiver that resumes believes what is
-//! there.
+//! Files that are shorter than the journal says: a receiver that resumes uses only what exists.
 
 use crate::power::{SLOTS, T, add_object, believed, copy, open, receive};
 use fontana_fec::{Esi, Sbn};
@@ -25,7 +24,7 @@ fn interrupted_reception(directory: &Path) {
     staging.note(&[Note::Whole { toi: 1, sbn: Sbn(WHOLE) }]).unwrap();
 }
 
-/// Symbols that end within the files, told naively.
+/// The number of symbols that end within the files, by a simple model.
 fn expected(data: usize, spool: usize) -> usize {
     let mut count = 0;
     for sbn in [0, 1, 3] {
@@ -38,7 +37,7 @@ fn expected(data: usize, spool: usize) -> usize {
     count + if is_whole { 0 } else { data.saturating_sub(start) / T }
 }
 
-/// What a receiver that resumes has, after it has compared the journal with the files.
+/// The symbols of a resumed receiver, after it has compared the journal with the files.
 fn resume(directory: &Path) -> Kept {
     let (staging, mut kept) = open(directory);
     let object = add_object(&staging);
@@ -72,7 +71,7 @@ fn symbols_behind_the_end_of_a_file_are_not_believed_now_or_later() {
         let is_whole = (WHOLE as usize + 1) * K * T <= data;
         assert_eq!(kept.blocks.get(&(1, Sbn(WHOLE))).is_some_and(|b| b.whole), is_whole);
 
-        // A killed receiver has written to the files: they have their length again.
+        // A killed receiver has written to the files: they have their full length again.
         let (staging, _) = open(damaged.path());
         let object = add_object(&staging);
         receive(&staging, &object, 0, 7);

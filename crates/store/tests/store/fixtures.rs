@@ -72,7 +72,7 @@ pub(crate) fn staging(path: &Path) -> Arc<Staging> {
     staging_with(path, StagingOptions::default()).unwrap()
 }
 
-/// What is in a directory, sorted.
+/// The names in a directory, sorted.
 pub(crate) fn names_in(path: &Path) -> Vec<String> {
     let name = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.unwrap().file_name().into_string().unwrap()
@@ -82,7 +82,7 @@ pub(crate) fn names_in(path: &Path) -> Vec<String> {
     names
 }
 
-/// Descriptors of this process that lead below `path`.
+/// The number of descriptors of this process below `path`.
 pub(crate) fn descriptors_below(path: &Path) -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap();
     links
@@ -91,19 +91,19 @@ pub(crate) fn descriptors_below(path: &Path) -> usize {
         .count()
 }
 
-/// A file system of its own, unmounted when dropped.
+/// A mounted file system, unmounted when dropped.
 pub(crate) struct Mount {
     pub(crate) path: PathBuf,
     _directory: tempfile::TempDir,
 }
 
 impl Mount {
-    /// Mounts a tmpfs. Without root `None`, said aloud; in CI that is a failure.
+    /// Mounts a tmpfs. Without root `None`, with a message; in CI that is a failure.
     pub(crate) fn tmpfs(options: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             let in_ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
             assert!(!in_ci, "mounting a tmpfs needs root, and CI skips nothing");
-            // Not through `eprintln`, which the test harness keeps to itself.
+            // Not by `eprintln`, whose output the test harness captures.
             let _ = writeln!(std::io::stderr(), "SKIPPED: mounting a tmpfs needs root");
             return None;
         }

@@ -1,4 +1,4 @@
-//! What receivers leave, as others find it.
+//! Listing of the staging directories that receivers leave.
 
 use crate::fixtures::{name, names_in};
 use fontana_fec::{Esi, Sbn};

@@ -1,4 +1,4 @@
-//! The real disk, tested on the real disk.
+//! Tests of the crate on a disk.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,7 +1,7 @@
-//! What a machine that was switched off finds in the staging directory.
+//! The staging directory after a power failure.
 //!
-//! The disk after a power failure: files as they were when they were last synced, a journal of
-//! which any beginning has reached the medium, and another run of the machine.
+//! The disk after a power failure: files as they were when they were last synced, any prefix of the
+//! journal, and another boot of the host.
 
 use crate::fixtures::{name, names_in, raptorq, whole_file};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
@@ -39,7 +39,7 @@ pub(crate) fn symbol(sbn: u32, esi: u32) -> Vec<u8> {
     (0..T as u32).map(|at| (at * 7 + sbn * 61 + esi * 13 + 1) as u8).collect()
 }
 
-/// Receives a symbol: its bytes, then the note.
+/// Writes a symbol and its note, in this order.
 pub(crate) fn receive(staging: &Staging, object: &StagedObject, sbn: u32, esi: u32) {
     let (sbn_id, bytes) = (Sbn(sbn), symbol(sbn, esi));
     let note = if esi < 16 {
@@ -53,7 +53,7 @@ pub(crate) fn receive(staging: &Staging, object: &StagedObject, sbn: u32, esi: u
     staging.note(&[note]).unwrap();
 }
 
-/// The files of a staging directory, as they are now.
+/// Copies the files of a staging directory.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for file in names_in(from) {
@@ -61,7 +61,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Source and repair symbols that are believed, after looking at the bytes of each.
+/// The number of believed source and repair symbols, after comparing the bytes of each.
 pub(crate) fn believed(directory: &Path, kept: &Kept) -> usize {
     let file = fs::read(directory.join(".fontana-test/0")).unwrap_or_default();
     let spool = fs::read(directory.join(".fontana-test/0.repair")).unwrap_or_default();
@@ -114,7 +114,7 @@ fn what_was_synced_is_believed_after_a_power_failure_and_nothing_else() {
         let (staging, kept) = open(after.path());
         assert_eq!(believed(after.path(), &kept), 5, "{length} bytes of the journal");
         assert!(!kept.blocks.contains_key(&(1, Sbn(2))));
-        // The next life in this run is believed as a whole, and so is what was synced before.
+        // The next run in this boot is believed as a whole, and so is what was synced before.
         let object = add_object(&staging);
         receive(&staging, &object, 0, 9);
         drop((staging, object));
@@ -122,7 +122,7 @@ fn what_was_synced_is_believed_after_a_power_failure_and_nothing_else() {
         assert_eq!(believed(after.path(), &kept), 6, "{length} bytes of the journal");
     }
 
-    // The process died, not the machine: everything is there.
+    // The process was killed, not the host: everything is available.
     let (_, kept) = open(dir.path());
     assert_eq!(believed(dir.path(), &kept), 9);
     assert!(kept.blocks[&(1, Sbn(2))].whole);
@@ -164,14 +164,14 @@ fn repair_symbols_of_a_block_that_is_received_again_survive_the_next_sync() {
     assert_eq!(slot(1, 0), symbol(1, 16), "written since: the range is needed");
     assert_eq!(slot(2, 0), [0; T], "not written since: the range is free");
 
-    // The block is whole, and what it left is returned.
+    // The block is whole, and the space of its repair symbols is freed.
     staging.note(&[Note::Whole { toi: 1, sbn: Sbn(1) }]).unwrap();
     object.free_repair_when_synced(Sbn(1)).unwrap();
     staging.sync().unwrap();
     assert_eq!(slot(1, 0), [0; T]);
 }
 
-/// One block is voided and received again and again while another thread syncs.
+/// One block is voided and received again repeatedly while another thread syncs.
 #[test]
 fn a_sync_at_any_moment_takes_no_symbol_that_was_written_before_it_ended() {
     let dir = tempfile::tempdir().unwrap();
@@ -196,7 +196,7 @@ fn a_sync_at_any_moment_takes_no_symbol_that_was_written_before_it_ended() {
             for slot in 0..SLOTS {
                 spool.read_exact_at(&mut bytes, u64::from(slot) * T as u64).unwrap();
                 let expected = symbol(reception, 16 + slot);
-                // A failing assertion must not leave the other thread behind.
+                // A failing assertion must not leave the other thread running.
                 over.fetch_or(bytes != *expected, Ordering::SeqCst);
             }
             assert!(!over.load(Ordering::SeqCst), "reception {reception}");

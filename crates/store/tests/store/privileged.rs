@@ -1,4 +1,4 @@
-//! What takes a file system of its own, and therefore root: a full disk, a read-only one.
+//! Tests that mount a file system, and therefore need root: a full disk, a read-only one.
 
 use crate::fixtures::{Mount, name, names_in, no_code, staging_with, whole_file};
 use fontana_fec::{Esi, Sbn};
@@ -19,7 +19,7 @@ fn a_file_that_does_not_fit_is_refused_before_receiving() {
     assert_eq!((path, room.wanted), (&disk.path.join("large"), 2 * MIB));
     assert!(room.available.is_some_and(|bytes| bytes <= MIB));
     assert_eq!(error.category(), Category::DiskFull);
-    // What could not be reserved whole is given back.
+    // A reservation that failed halfway is released.
     assert!(add("small", MIB / 2).is_ok());
     assert!(add("large", MIB).is_err());
     assert!(add("large", MIB / 4).is_ok(), "a name that was refused is not taken");

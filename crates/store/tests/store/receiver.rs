@@ -249,8 +249,8 @@ fn what_was_removed_takes_no_room() {
     assert_eq!(descriptors_below(dir.path()), 5);
     staging.remove().unwrap();
     assert!(names_in(dir.path()).is_empty());
-    // The target, the staging directory, its lock and its journal: none that would hold a file's
-    // blocks.
+    // The target, the staging directory, its lock and its journal: none that would keep a file's
+    // blocks allocated.
     assert_eq!(descriptors_below(dir.path()), 4);
 }
 
@@ -488,7 +488,7 @@ fn a_staged_file_cut_by_somebody_is_an_error_and_no_end_of_file() {
 #[test]
 fn an_unwritable_directory_is_refused() {
     if rustix::process::geteuid().is_root() {
-        return; // whom no permission stops; see the read-only file system for root
+        return; // root ignores permissions: see the read-only file system
     }
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o500)).unwrap();
@@ -518,7 +518,7 @@ fn what_was_noted_is_taken_over_by_the_next_receiver() {
     first.note(&[Note::Spooled { toi: 1, sbn, esi: Esi(70), slot: 0 }]).unwrap();
     drop(first);
 
-    // A torn note at the end is forgotten, and new ones can follow.
+    // A torn note at the end is dropped, and new ones can follow.
     let journal = dir.path().join(".fontana-test/journal");
     let torn = [fs::read(&journal).unwrap(), vec![0, 0, 0, 17, 1, 2]].concat();
     fs::write(&journal, torn).unwrap();

@@ -1,4 +1,4 @@
-//! From files, through symbols that are lost, to equal files.
+//! Files are sent and received with lost symbols, and compared.
 
 use crate::fixtures::{Random, name, raptorq, staging, staging_with, whole_file};
 use fontana_fec::codes::no_code::NoCode;
@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
-/// A transfer in numbers.
+/// Parameters of a transfer.
 #[derive(Clone, Debug)]
 struct Transfer {
     oti: Oti,
-    /// Percent of the source symbols that never arrive (No-Code: that arrive late).
+    /// Percent of the source symbols that are lost (No-Code: that arrive late).
     loss: u64,
-    /// Files that the object is cut into.
+    /// Files that the object is split into.
     files: usize,
-    /// Bytes for solving, on either side.
+    /// Bytes for solving, at the sender and the receiver.
     budget: usize,
     seed: u64,
 }
@@ -50,8 +50,8 @@ fn transfers() -> impl Strategy<Value = Transfer> {
     )
 }
 
-/// Cuts the object into `files` extents, each with something before and behind it in its file.
-/// Returns the extents and each file's content.
+/// Splits the object into `files` extents, each with other bytes before and after it in its file.
+/// Returns the extents and each file's contents.
 fn files(bytes: &[u8], files: usize, random: &mut Random) -> (Vec<Extent>, Vec<Vec<u8>>) {
     let mut cuts: Vec<usize> =
         (1..files).map(|_| random.below(bytes.len() as u64 + 1) as usize).collect();

@@ -1,4 +1,5 @@
-//! Source files: what is taken, what is noticed, and symbols made from them.
+//! Source files: which are accepted, which changes are detected, and the symbols computed from
+//! them.
 
 use crate::fixtures::{Random, descriptors_below, no_code, raptorq, whole_file};
 use fontana_fec::codes::no_code::NoCode;
@@ -22,7 +23,7 @@ fn make_pipe(path: &Path) {
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
 
-/// Does something to a file until the clock that stamps it has moved on.
+/// Changes a file until the clock of its timestamps has advanced.
 fn until_changed(path: &Path, mut change: impl FnMut()) {
     let stamp = |meta: fs::Metadata| (meta.ino(), meta.size(), meta.ctime(), meta.ctime_nsec());
     let before = fs::metadata(path).map(stamp).unwrap();
@@ -62,7 +63,7 @@ fn only_regular_files_are_sent() {
 fn an_unreadable_file_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     if rustix::process::geteuid().is_root() {
-        return; // whom no permission stops; the others run this test
+        return; // root ignores permissions
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
@@ -119,7 +120,7 @@ fn a_file_that_grows_or_is_replaced_is_changed() {
     assert_eq!(files.check_unchanged(index), changed(Change::Replaced));
     fs::remove_file(&path).unwrap();
     assert_eq!(files.read_exact_at(index, 0, &mut [0]), changed(Change::Missing));
-    make_pipe(&path); // whose other end nobody holds
+    make_pipe(&path); // no process has opened its other end
     assert_eq!(files.read_exact_at(index, 0, &mut [0]), changed(Change::Replaced));
 
     fs::write(&other, vec![1; 1001]).unwrap();
@@ -205,7 +206,7 @@ fn encoding(length: usize, symbol_size: u16, sub_blocks: u16, kept: usize) -> En
 }
 
 impl Encoding {
-    /// The symbols as the code alone makes them, with the whole object in memory.
+    /// The symbols that the code computes with the whole object in memory.
     fn expected(&self, sbn: Sbn, esis: &[Esi]) -> Vec<u8> {
         let layout = *self.encoder.source().layout();
         let (size, k) = (layout.oti().symbol_size.into(), layout.source_symbols(sbn).unwrap());

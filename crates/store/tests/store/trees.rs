@@ -1,4 +1,4 @@
-//! Trees: scanning them, and making them without ever leaving the target directory.
+//! Trees: scanning them, and creating them without leaving the target directory.
 
 use crate::fixtures::{Random, name, names_in, no_code, staging, staging_with};
 use fontana_fec::{Esi, Sbn};
@@ -39,7 +39,7 @@ fn names(tree: &Tree) -> Vec<String> {
     tree.entries.iter().map(|entry| String::from_utf8_lossy(&entry.name).into_owned()).collect()
 }
 
-/// A tree with something of everything.
+/// A tree with every kind of entry.
 fn plant(root: &Path) -> PathBuf {
     let photos = root.join("photos");
     fs::create_dir_all(photos.join("2026/raw")).unwrap();
@@ -83,13 +83,13 @@ fn a_scan_finds_everything_in_order_and_follows_no_link() {
     let metadata = fs::metadata(photos.join("empty")).unwrap();
     assert_eq!((mode, modified.seconds), (metadata.mode() & 0o7777, metadata.mtime()));
     assert_eq!(tree.files.as_slice().len(), 4);
-    // Its own name, however the directory is written.
+    // The directory's own name, in any spelling of its path.
     for way in ["photos/", "photos/.", "photos/empty/.."] {
         let tree = scan(&[dir.path().join(way)], &[], &[]).unwrap();
         assert_eq!(names(&tree), expected, "{way}");
         assert_eq!(tree.roots, [b"photos"]);
     }
-    // A link that was named is followed, and known by its own name.
+    // A link that was named is followed, and keeps its own name.
     symlink("photos/2026", dir.path().join("link")).unwrap();
     let tree = scan(&[dir.path().join("link")], &[], &["raw"]).unwrap();
     assert_eq!(names(&tree), ["link", "link/a.jpg"]);
@@ -113,7 +113,7 @@ fn patterns_choose_and_exclusion_wins() {
     assert_eq!(chosen(&["/*.tmp"], &[]), ["photos", "photos/b.tmp"]);
     let without = chosen(&[], &["2026", "up", "broken", "latest", ".*"]);
     assert_eq!(without, ["photos", "photos/b.tmp", "photos/empty"]);
-    // A file that was named is sent whatever the patterns say.
+    // A file that was named is sent regardless of the patterns.
     let file = photos.join("b.tmp");
     assert_eq!(names(&scan(&[file], &["*.jpg"], &["*.tmp"]).unwrap()), ["b.tmp"]);
     for pattern in ["!x", "#x", "", "[", "{a"] {
@@ -283,7 +283,7 @@ fn a_directory_swapped_for_a_link_while_receiving_leads_nothing_outside() {
     assert_eq!(staging.commit(&[file]), Err(refused.clone()));
     assert_eq!(staging.commit_directories(), Err(refused));
     assert!(names_in(outside.path()).is_empty(), "nothing outside");
-    // Put right, it goes on.
+    // After the link is removed, the reception continues.
     fs::remove_file(dir.path().join("d")).unwrap();
     fs::rename(dir.path().join("away"), dir.path().join("d")).unwrap();
     staging.commit(&[file]).unwrap();
@@ -311,7 +311,7 @@ fn a_link_is_committed_over_a_link_without_following_either() {
     assert_eq!(fs::read(&victim).unwrap(), b"untouched");
 }
 
-/// A life that ends between two renames: what it had noted is enough for the next one.
+/// A run that ends between two renames: its notes suffice for the next run.
 #[test]
 fn a_commit_that_was_cut_short_is_finished_by_the_next_life() {
     let dir = tempfile::tempdir().unwrap();
@@ -349,7 +349,7 @@ fn a_commit_that_was_cut_short_is_finished_by_the_next_life() {
     for name in ["a", "b", "c"] {
         assert_eq!(fs::read(dir.path().join("d").join(name)).unwrap(), b"bytes");
     }
-    // Made by the first life, so its mode is ours to set.
+    // The first run created it, so its mode is set.
     assert_eq!(fs::metadata(dir.path().join("d")).unwrap().mode() & 0o777, 0o711);
 }
 
@@ -375,7 +375,7 @@ fn a_hole_takes_no_room_even_where_room_is_reserved() {
 fn names_that_differ_in_case_only_are_two_where_the_file_system_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let staging = staging(dir.path());
-    // As every file system does that tests usually run on.
+    // File systems on which tests usually run do not ignore case.
     assert_eq!(staging.check_case_clash(|| Some(("A", "a"))), Ok(()));
     let clash = StagingError::Name(NameError::CaseClash { first: "A".into(), second: "a".into() });
     assert_eq!(clash.category(), Category::Refused);
