@@ -29,7 +29,7 @@ impl BootId {
     }
 
     /// True if bytes written during one cannot have been lost before the other.
-    pub(crate) fn is_same_run(self, other: Self) -> bool {
+    pub(crate) fn is_same_boot(self, other: Self) -> bool {
         self == other && self != Self::UNKNOWN
     }
 }
@@ -39,13 +39,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_itself_and_an_unknown_one_is_not() {
+    fn a_boot_equals_itself_and_an_unknown_boot_equals_none() {
         let id = BootId::parse("0fe7d1f2-8f9c-4a1b-b1de-0000000000ff\n").unwrap();
         assert_eq!(id.0[..3], [0x0f, 0xe7, 0xd1]);
         assert_eq!(id.0[15], 0xff);
-        assert!(id.is_same_run(id));
-        assert!(!id.is_same_run(BootId::UNKNOWN));
-        assert!(!BootId::UNKNOWN.is_same_run(BootId::UNKNOWN));
+        assert!(id.is_same_boot(id));
+        assert!(!id.is_same_boot(BootId::UNKNOWN));
+        assert!(!BootId::UNKNOWN.is_same_boot(BootId::UNKNOWN));
         for wrong in
             ["", "0fe7d1f2", "0fe7d1f2-8f9c-4a1b-b1de-0000000000f", "g".repeat(32).as_str()]
         {

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbors_are_read_at_once() {
+    fn adjacent_pieces_are_read_together() {
         let symbols = (0..1000).map(|i| (i * 1280, 1280));
         let calls = reads(1_280_000, symbols);
         assert!(calls.len() <= 5, "{calls:?}");

@@ -15,7 +15,7 @@ pub enum GeometryError {
         actual: u64,
     },
     /// An offset or a sum of lengths exceeds 64 bits.
-    #[error("an extent ends beyond 2^64")]
+    #[error("an extent ends after byte 2^64")]
     Overflow,
     /// Two extents of an object share bytes of a file.
     #[error("two extents hold byte {offset} of file {}", .file.0)]
@@ -36,13 +36,13 @@ pub enum GeometryError {
         length: u64,
     },
     /// There is no file with this index.
-    #[error("there is no file {}", .0.0)]
+    #[error("file {} does not exist", .0.0)]
     NoSuchFile(FileIndex),
     /// The object has no source block with this number.
     #[error("the object has no source block {}", .0.0)]
     NoSuchBlock(Sbn),
     /// The block has no such encoding symbol, or it is of the other kind.
-    #[error("source block {} has no such symbol as {}", .sbn.0, .esi.0)]
+    #[error("source block {} has no encoding symbol {}", .sbn.0, .esi.0)]
     NoSuchSymbol {
         /// The block.
         sbn: Sbn,
@@ -50,7 +50,7 @@ pub enum GeometryError {
         esi: Esi,
     },
     /// The buffer has another size than the symbols or columns.
-    #[error("{actual} bytes where {expected} were due")]
+    #[error("buffer has {actual} bytes, expected {expected}")]
     Size {
         /// Bytes of the symbols or columns.
         expected: usize,
@@ -58,7 +58,7 @@ pub enum GeometryError {
         actual: usize,
     },
     /// The plan is for blocks of another length.
-    #[error("a plan for {actual} source symbols and a block of {expected}")]
+    #[error("plan is for {actual} source symbols, the block has {expected}")]
     Plan {
         /// Source symbols of the block.
         expected: u32,
@@ -66,7 +66,7 @@ pub enum GeometryError {
         actual: u32,
     },
     /// Columns that a symbol does not have.
-    #[error("columns up to {end} of symbols of {symbol_size} bytes")]
+    #[error("columns end at {end}, symbols have {symbol_size} bytes")]
     Columns {
         /// One more than the last requested column.
         end: usize,
@@ -74,7 +74,7 @@ pub enum GeometryError {
         symbol_size: usize,
     },
     /// The spool has fewer slots per block.
-    #[error("repair slot {slot} of a spool with {limit} slots to a block")]
+    #[error("repair slot {slot} does not exist, a block has {limit}")]
     NoSuchSlot {
         /// The requested slot.
         slot: u32,

@@ -258,12 +258,12 @@ impl Journal {
         };
         let now = BootId::now();
         let beginning = || BufReader::new(Reader { file: &file, at: 0 });
-        let Some((kept, lives)) = read(beginning, now) else { return Ok(None) };
+        let Some((kept, marks)) = read(beginning, now) else { return Ok(None) };
         // Removes an incomplete group between old and new ones.
-        let mended = sys::retry(|| rustix::fs::ftruncate(&file, lives.end));
+        let mended = sys::retry(|| rustix::fs::ftruncate(&file, marks.end));
         let journal = Self(file);
         mended
-            .and_then(|()| match lives.run.is_same_run(now) {
+            .and_then(|()| match marks.run.is_same_boot(now) {
                 true => Ok(()),
                 false => journal.append_lines([Line::Run(now)]),
             })
@@ -348,7 +348,7 @@ impl Read for Reader<'_> {
 
 /// Which notes of a journal may be believed.
 #[derive(Debug)]
-struct Lives {
+struct Marks {
     /// The boot in which the last group was written.
     run: BootId,
     /// The groups that end at or before this offset are true after any failure.
@@ -359,23 +359,23 @@ struct Lives {
     end: u64,
 }
 
-impl Lives {
+impl Marks {
     /// Reads the marks of a journal; `now` is the present boot. `None` if the input is no journal.
     fn read(input: impl Read, now: BootId) -> Option<Self> {
-        let mut lives = Self { run: BootId::UNKNOWN, synced: 0, lost: Vec::new(), end: 0 };
+        let mut marks = Self { run: BootId::UNKNOWN, synced: 0, lost: Vec::new(), end: 0 };
         let end = for_each_line(input, |end, line| match line {
-            Line::Run(run) => lives.begin(run, end),
-            Line::Synced(synced) => lives.synced = lives.synced.max(synced.min(end)),
+            Line::Run(run) => marks.begin(run, end),
+            Line::Synced(synced) => marks.synced = marks.synced.max(synced.min(end)),
             Line::Note(_) => {}
         })?;
-        let last = lives.run;
-        lives.begin(now, end + 1);
-        Some(Self { run: last, end, ..lives })
+        let last = marks.run;
+        marks.begin(now, end + 1);
+        Some(Self { run: last, end, ..marks })
     }
 
     /// Processes the mark of a run, in the group that ends at `end`.
     fn begin(&mut self, run: BootId, end: u64) {
-        if !run.is_same_run(self.run) && self.synced + 1 < end {
+        if !run.is_same_boot(self.run) && self.synced + 1 < end {
             self.lost.push(self.synced + 1..end);
         }
         self.run = run;
@@ -388,15 +388,15 @@ impl Lives {
 
 /// Reads a journal twice, each time from its `beginning`: first the marks, then the notes that they
 /// allow to believe. So notes that may be lost need not be stored. `None` if it is no journal.
-fn read<R: Read>(beginning: impl Fn() -> R, now: BootId) -> Option<(Kept, Lives)> {
-    let lives = Lives::read(beginning(), now)?;
+fn read<R: Read>(beginning: impl Fn() -> R, now: BootId) -> Option<(Kept, Marks)> {
+    let marks = Marks::read(beginning(), now)?;
     let mut kept = Kept::default();
     for_each_line(beginning(), |end, line| match line {
         // A receiver may be writing meanwhile.
-        Line::Note(note) if end <= lives.end && lives.believe(end, note) => kept.add(note),
+        Line::Note(note) if end <= marks.end && marks.believe(end, note) => kept.add(note),
         _ => {}
     })?;
-    Some((kept, lives))
+    Some((kept, marks))
 }
 
 /// Passes on the lines up to the first incomplete group, each with the end of its group. Returns
@@ -462,7 +462,7 @@ mod tests {
     }
 
     fn read_at(bytes: &[u8], now: BootId) -> Option<(Kept, u64)> {
-        read(|| bytes, now).map(|(kept, lives)| (kept, lives.end))
+        read(|| bytes, now).map(|(kept, marks)| (kept, marks.end))
     }
 
     fn kept(notes: impl IntoIterator<Item = Note>) -> Kept {
@@ -514,17 +514,17 @@ mod tests {
 
         /// Runs in two boots, synced at any place: compares the believed notes with a simple model.
         #[test]
-        fn of_what_was_not_synced_before_the_machine_went_down_only_facts_are_believed(
-            lives in proptest::collection::vec(
+        fn notes_not_synced_before_a_reboot_are_believed_only_if_they_need_no_bytes(
+            runs in proptest::collection::vec(
                 (0..3_u8, proptest::collection::vec(note(), 0..6), 0..7_usize), 0..5),
         ) {
             let mut groups = vec![vec![Line::Run(NOW)]];
             let mut run = NOW;
             let (mut believed, mut doubtful): (Vec<Note>, Vec<Note>) = (Vec::new(), Vec::new());
-            for (number, notes, synced) in lives {
+            for (number, notes, synced) in runs {
                 let next = BootId([number; 16]); // 0 is an unknown one
                 groups.push(vec![Line::Run(next)]);
-                if !next.is_same_run(run) {
+                if !next.is_same_boot(run) {
                     doubtful.retain(|note| note.outlives_a_power_failure());
                     believed.append(&mut doubtful);
                 }
@@ -542,7 +542,7 @@ mod tests {
             for now in [NOW, BootId([1; 16]), BootId([2; 16]), BootId::UNKNOWN] {
                 let mut expected = believed.clone();
                 let is_believed = |note: &&Note| {
-                    now.is_same_run(run) || note.outlives_a_power_failure()
+                    now.is_same_boot(run) || note.outlives_a_power_failure()
                 };
                 expected.extend(doubtful.iter().filter(is_believed));
                 prop_assert_eq!(read_at(&bytes, now).map(|(kept, _)| kept), Some(kept(expected)));

@@ -89,7 +89,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_memo_is_what_was_written_last_and_never_somebody_elses() {
+    fn a_memo_is_the_last_one_written_by_this_user() {
         let directory = tempfile::tempdir().unwrap();
         let target = TargetDirectory::open(directory.path()).unwrap();
         assert_eq!(target.read_memo("mark", 9), Ok(None));

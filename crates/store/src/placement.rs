@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_object_has_not_is_refused() {
+    fn positions_outside_the_object_are_refused() {
         let placement = placement(21, FecScheme::NoCode(NoCode { max_source_block_length: 8 }));
         let no_symbol = GeometryError::NoSuchSymbol { sbn: Sbn(0), esi: Esi(3) };
         assert_eq!(placement.column_pieces(Sbn(0), Esi(3), 0..8).err(), Some(no_symbol.clone()));

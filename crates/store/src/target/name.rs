@@ -11,7 +11,7 @@ pub(crate) const STAGING_PREFIX: &[u8] = b".fontana-";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// There is no component, or an empty one.
-    #[error("an empty file name")]
+    #[error("a file name, or a component of it, is empty")]
     Empty,
     /// The name is `.` or `..`, which name directories, the second one outside the target.
     #[error("a file cannot be named {0:?}")]
@@ -25,7 +25,7 @@ pub enum NameError {
         byte: char,
     },
     /// The name is longer than file systems allow.
-    #[error("a file name of {actual} bytes, at most {limit} are possible")]
+    #[error("a file name has {actual} bytes, at most {limit} are allowed")]
     TooLong {
         /// Bytes of the name.
         actual: usize,

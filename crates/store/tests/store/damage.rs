@@ -46,7 +46,7 @@ fn resume(directory: &Path) -> Kept {
 }
 
 #[test]
-fn symbols_behind_the_end_of_a_file_are_not_believed_now_or_later() {
+fn symbols_after_the_end_of_a_file_are_not_believed_in_any_run() {
     let dir = tempfile::tempdir().unwrap();
     interrupted_reception(dir.path());
     let cuts = |length: usize| {

@@ -23,7 +23,7 @@ fn leftovers(path: &Path) -> Vec<Leftover> {
 }
 
 #[test]
-fn what_was_left_is_listed_with_what_it_holds_and_whether_it_is_in_use() {
+fn leftovers_are_listed_with_their_contents_and_lock_state() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(leftovers(dir.path()), []);
     let staging = create(dir.path(), "b");
@@ -62,7 +62,7 @@ fn what_was_left_is_listed_with_what_it_holds_and_whether_it_is_in_use() {
 }
 
 #[test]
-fn what_only_looks_like_a_leftover_is_not_listed() {
+fn directories_that_are_no_leftovers_are_not_listed() {
     let dir = tempfile::tempdir().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(".fontana-file"), "").unwrap();
@@ -74,7 +74,7 @@ fn what_only_looks_like_a_leftover_is_not_listed() {
 }
 
 #[test]
-fn who_looks_at_a_lock_keeps_nobody_out() {
+fn listing_does_not_block_a_receiver() {
     let dir = tempfile::tempdir().unwrap();
     drop(create(dir.path(), "a"));
     std::thread::scope(|scope| {

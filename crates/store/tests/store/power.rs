@@ -130,7 +130,7 @@ fn what_was_synced_is_believed_after_a_power_failure_and_nothing_else() {
 }
 
 #[test]
-fn the_spool_of_a_whole_block_is_there_until_it_is_certain_that_nobody_needs_it() {
+fn the_spool_range_of_a_whole_block_is_freed_after_the_next_sync() {
     let dir = tempfile::tempdir().unwrap();
     let spool = dir.path().join(".fontana-test/0.repair");
     let (staging, _) = open(dir.path());
@@ -207,7 +207,7 @@ fn a_sync_at_any_moment_takes_no_symbol_that_was_written_before_it_ended() {
 }
 
 #[test]
-fn a_life_that_takes_over_in_the_same_run_syncs_what_the_one_before_wrote() {
+fn a_run_that_resumes_in_the_same_boot_syncs_earlier_writes() {
     let dir = tempfile::tempdir().unwrap();
     let (staging, _) = open(dir.path());
     let object = add_object(&staging);
@@ -225,7 +225,7 @@ fn a_life_that_takes_over_in_the_same_run_syncs_what_the_one_before_wrote() {
 }
 
 #[test]
-fn syncing_what_was_removed_or_committed_is_no_error() {
+fn syncing_removed_or_committed_files_is_no_error() {
     let dir = tempfile::tempdir().unwrap();
     let (staging, _) = open(dir.path());
     let object = add_object(&staging);

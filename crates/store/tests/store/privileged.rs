@@ -27,7 +27,7 @@ fn a_file_that_does_not_fit_is_refused_before_receiving() {
 }
 
 #[test]
-fn a_disk_that_fills_up_keeps_what_is_staged_and_goes_on_when_there_is_room() {
+fn a_full_disk_keeps_staged_files_and_the_reception_continues_when_there_is_room() {
     let Some(disk) = Mount::tmpfs("size=1m") else { return };
     let ballast = disk.path.join("ballast");
     fs::write(&ballast, vec![1; (MIB / 2) as usize]).unwrap();

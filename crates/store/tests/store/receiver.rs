@@ -213,7 +213,7 @@ fn two_receivers_do_not_share_a_staging_directory() {
 }
 
 #[test]
-fn receivers_that_come_and_go_never_share() {
+fn concurrent_receivers_never_share_a_staging_directory() {
     let dir = tempfile::tempdir().unwrap();
     let inside = std::sync::atomic::AtomicU32::new(0);
     let visit = || {
@@ -242,7 +242,7 @@ fn receivers_that_come_and_go_never_share() {
 }
 
 #[test]
-fn what_was_removed_takes_no_room() {
+fn removed_files_take_no_space() {
     let dir = tempfile::tempdir().unwrap();
     let staging = staging(dir.path());
     stage(&staging, "a", b"bytes");
@@ -255,7 +255,7 @@ fn what_was_removed_takes_no_room() {
 }
 
 #[test]
-fn what_a_failed_receiver_left_without_a_note_is_kept_until_the_next_one() {
+fn files_of_a_failed_receiver_without_notes_stay_until_the_next_one() {
     let dir = tempfile::tempdir().unwrap();
     stage(&staging(dir.path()), "a", b"bytes");
     let left = dir.path().join(".fontana-test");
@@ -315,7 +315,7 @@ fn a_committed_file_takes_no_more_bytes() {
 }
 
 #[test]
-fn names_that_cannot_be_are_refused() {
+fn invalid_names_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let staging = staging(dir.path());
     add(&staging, "a", 1).unwrap();
@@ -472,7 +472,7 @@ fn many_files_need_few_descriptors() {
 }
 
 #[test]
-fn a_staged_file_cut_by_somebody_is_an_error_and_no_end_of_file() {
+fn a_truncated_staged_file_is_an_error_and_no_end_of_file() {
     let dir = tempfile::tempdir().unwrap();
     let staging = staging(dir.path());
     let file = stage(&staging, "a", b"bytes");
@@ -503,7 +503,7 @@ fn the_current_directory_is_a_target() {
 }
 
 #[test]
-fn what_was_noted_is_taken_over_by_the_next_receiver() {
+fn notes_are_resumed_by_the_next_receiver() {
     let dir = tempfile::tempdir().unwrap();
     let create = || {
         let target = Arc::new(TargetDirectory::open(dir.path()).unwrap());
@@ -545,7 +545,7 @@ fn what_was_noted_is_taken_over_by_the_next_receiver() {
 }
 
 #[test]
-fn a_file_of_another_length_is_given_its_own() {
+fn a_file_of_wrong_length_is_corrected() {
     for (left, committed) in [("cut", b"cut\0\0"), ("longer", b"longe")] {
         let dir = tempfile::tempdir().unwrap();
         let create = || {

@@ -183,13 +183,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_was_sent_is_received_whatever_is_lost(transfer in transfers()) {
+    fn files_are_received_with_any_losses(transfer in transfers()) {
         run(&transfer);
     }
 }
 
 #[test]
-fn bytes_beyond_4_gib_find_their_place() {
+fn bytes_beyond_4_gib_are_written_to_their_offsets() {
     let length = (6 << 30) + 1;
     let layout = raptorq(length, 1024, 120, 1);
     let sbn = Sbn(119);
@@ -233,7 +233,7 @@ fn wide_symbols_of_many_sub_blocks_are_recovered_in_narrow_passes() {
 }
 
 #[test]
-fn the_smallest_and_the_widest_symbols_travel() {
+fn the_smallest_and_the_widest_symbols_are_transferred() {
     for symbol_size in [1, u16::MAX] {
         for transfer_length in [1, 10 * u64::from(symbol_size)] {
             let scheme =

@@ -73,7 +73,7 @@ fn an_unreadable_file_is_refused() {
 }
 
 #[test]
-fn a_file_cut_while_it_is_read_is_changed_not_short() {
+fn a_file_truncated_while_it_is_read_is_reported_as_changed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     fs::write(&path, vec![1; 1000]).unwrap();
@@ -153,7 +153,7 @@ fn a_bundle_of_many_files_needs_few_descriptors() {
 }
 
 #[test]
-fn what_lies_outside_the_files_is_no_object() {
+fn extents_outside_the_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     fs::write(&path, "0123456789").unwrap();
@@ -233,7 +233,7 @@ impl Encoding {
 }
 
 #[test]
-fn symbols_are_the_codes_own_whatever_the_budget() {
+fn symbols_are_the_same_with_any_budget() {
     for sub_blocks in [1, 3] {
         for kept in [0, usize::MAX] {
             let encoding = encoding(50_001, 256, sub_blocks, kept);
@@ -252,7 +252,7 @@ fn symbols_are_the_codes_own_whatever_the_budget() {
 }
 
 #[test]
-fn kept_blocks_stay_within_the_allowance_and_give_it_back() {
+fn cached_blocks_stay_within_the_allowance_and_return_it() {
     let probe = encoding(50_000, 256, 1, usize::MAX);
     probe.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap();
     let one_block = probe.allowance.used();
@@ -266,7 +266,7 @@ fn kept_blocks_stay_within_the_allowance_and_give_it_back() {
 }
 
 #[test]
-fn a_kept_block_is_not_sent_after_its_file_changed() {
+fn a_cached_block_is_not_sent_after_its_file_changed() {
     let encoding = encoding(50_000, 256, 1, usize::MAX);
     encoding.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap();
     let path = encoding._dir.path().join("f");
@@ -312,7 +312,7 @@ fn a_block_without_a_code_has_no_repair_symbols() {
 }
 
 #[test]
-fn bytes_are_read_as_if_they_were_a_file() {
+fn bytes_in_memory_are_read_like_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     fs::write(&path, b"on the disk").unwrap();

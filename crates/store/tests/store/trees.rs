@@ -55,7 +55,7 @@ fn plant(root: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_scan_finds_everything_in_order_and_follows_no_link() {
+fn a_scan_lists_everything_in_order_and_follows_no_link() {
     let dir = tempfile::tempdir().unwrap();
     let photos = plant(dir.path());
     let tree = scan(std::slice::from_ref(&photos), &[], &[]).unwrap();
@@ -126,7 +126,7 @@ fn patterns_choose_and_exclusion_wins() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_by_name() {
+fn entries_that_cannot_be_sent_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let photos = plant(dir.path());
     let _socket = std::os::unix::net::UnixListener::bind(photos.join("socket")).unwrap();
@@ -181,7 +181,7 @@ fn holes_of_64_kib_are_told_from_data() {
 }
 
 #[test]
-fn a_tree_is_made_with_modes_and_times_and_nothing_else() {
+fn a_tree_is_created_with_modes_and_times() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("target");
     let staging = staging(&target);
@@ -242,7 +242,7 @@ fn a_directory_that_was_there_is_entered_and_keeps_its_mode() {
 }
 
 #[test]
-fn what_stands_in_the_place_of_a_directory_is_refused_before_receiving() {
+fn a_file_in_place_of_a_directory_is_refused_before_receiving() {
     let dir = tempfile::tempdir().unwrap();
     let outside = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("file"), "").unwrap();
@@ -313,7 +313,7 @@ fn a_link_is_committed_over_a_link_without_following_either() {
 
 /// A run that ends between two renames: its notes suffice for the next run.
 #[test]
-fn a_commit_that_was_cut_short_is_finished_by_the_next_life() {
+fn an_interrupted_commit_is_completed_by_the_next_run() {
     let dir = tempfile::tempdir().unwrap();
     let target = Arc::new(TargetDirectory::open(dir.path()).unwrap());
     let enter = || Staging::create(target.clone(), "test", StagingOptions::default()).unwrap();
