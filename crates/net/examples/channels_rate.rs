@@ -1,13 +1,12 @@
-//! What it costs to drain the sockets of many channels instead of one: processor time of the
-//! receive thread for each datagram, and datagrams for each batch, at a rate that one processor
-//! carries easily.
+//! Cost of draining the sockets of many channels instead of one: processor time of the receive
+//! thread per datagram, and datagrams per batch, at a rate far below the limit of one processor.
 //!
 //! ```text
 //! cargo run --release -p fontana-net --example channels_rate
 //! ```
 //!
-//! The same datagrams go to 1, 8 and 64 channels in turn, three times over: compare the lines of
-//! one run with each other, not with those of another machine.
+//! The same datagrams go to 1, 8 and 64 channels in alternating runs, three times. Compare the
+//! lines of one run with each other, not with those of another host.
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,10 +17,10 @@ use fontana_net::{
     ReceiveThreadConfig, SendConfig, SendSocket,
 };
 
-/// The default payload of a session.
+/// UDP payload of a session's packets by default.
 const DATAGRAM: usize = 1400;
 
-/// Datagrams a second that leave one by one: 112 Mbit/s.
+/// Datagrams per second, sent one by one: 112 Mbit/s.
 const RATE: u64 = 10_000;
 
 const DATAGRAMS: u64 = 20_000;
@@ -53,7 +52,7 @@ fn run(lo: &Interface, channels: u8) -> Result<(), Box<dyn Error>> {
 
     let to = |channel| ChannelAddress::Multicast(SocketAddr::new(group(channel), port));
     let mut sender = SendSocket::new(&SendConfig::new(lo, (0..channels).map(to).collect()))?;
-    // Until it has given itself its name.
+    // Until the thread has set its name.
     std::thread::sleep(Duration::from_millis(50));
     let receive_thread = thread_id("fontana-receive")?;
     let (before, clock) = (processor_time(receive_thread)?, Clock::start());

@@ -1,12 +1,12 @@
-//! How fast datagrams go through this crate over the loopback interface, with and without
-//! segmentation offload, and how late a sleep of one millisecond ends.
+//! Rate of datagrams through this crate over the loopback interface, with and without segmentation
+//! offload, and the delay of a sleep of one millisecond.
 //!
 //! ```text
 //! cargo run --release -p fontana-net --example loopback_rate
 //! ```
 //!
-//! Sender, receive thread and consumer share the processors, so this is a floor for what the crate
-//! costs, not what a network would carry.
+//! Sender, receive thread and consumer share the processors, so this is a lower bound for the
+//! crate, not the rate of a network.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,10 +17,10 @@ use fontana_net::{
     ReceiveThreadConfig, SendConfig, SendSocket,
 };
 
-/// The default payload of a session.
+/// UDP payload of a session's packets by default.
 const DATAGRAM: usize = 1400;
 
-/// The longest train that fits one IP packet.
+/// Datagrams of the longest GSO batch that fits one IP packet.
 const TRAIN: usize = 46;
 
 const DURATION: Duration = Duration::from_secs(2);

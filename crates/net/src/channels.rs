@@ -1,17 +1,18 @@
-//! The channels of a session: sockets that come and go while one thread drains them all.
+//! The channels of a session: sockets that are opened and closed while one thread drains them all.
 //!
-//! A channel is a group, and every channel has a socket of its own, bound to that group. So the
-//! socket tells exactly which channel a datagram came on, whatever the system says of destinations;
-//! the kernel's limit of 20 groups for a socket (`net.ipv4.igmp_max_memberships`) is never met; one
-//! channel's queue cannot push another's datagrams out; and unicast to the same port stays with
-//! whom it is for. A channel with more sources than the kernel lets one socket join has several
-//! ([`ReceiveSocket::open_all`]).
+//! A channel is a group. Every channel has a socket of its own, bound to that group. So the socket
+//! identifies the channel of a datagram, even if the system does not report destinations. The
+//! kernel's limit of 20 groups per socket (`net.ipv4.igmp_max_memberships`) does not apply. The
+//! queue of one channel cannot displace datagrams of another, and unicast datagrams to the same
+//! port still reach their sockets. A channel with more sources than one socket can join has several
+//! sockets ([`ReceiveSocket::open_all`]).
 //!
-//! Many silent sockets cost the thread that drains them nothing, on Linux:
-//! `examples/channels_rate.rs` measures it.
+//! On Linux, silent sockets cost the draining thread nothing: `examples/channels_rate.rs` measures
+//! it.
 //!
 //! ```no_run
-//! # use fontana_net::{Interfaces, ReceiveConfig, ReceiveSocket, ReceiveThread, ReceiveThreadConfig};
+//! # use fontana_net::{Interfaces, ReceiveConfig, ReceiveSocket};
+//! # use fontana_net::{ReceiveThread, ReceiveThreadConfig};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let interfaces = Interfaces::list()?;
 //! # let interface = interfaces.select(&"lo".parse()?)?;
@@ -38,8 +39,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::receiver::{ReceiveConfig, ReceiveError, ReceiveSocket};
 
-/// Joins and leaves the channels of a [`crate::ReceiveThread`], which receives on meanwhile:
-/// nothing of the other channels is lost by it.
+/// The handle that joins and leaves the channels of a [`crate::ReceiveThread`] while it receives,
+/// without losses on the other channels.
 #[derive(Debug)]
 pub struct Channels {
     joined: Mutex<BTreeSet<u8>>,
@@ -47,8 +48,8 @@ pub struct Channels {
     bell: UnixStream,
 }
 
-/// What the receive thread is told. As many as were asked for since it last looked: it looks at
-/// once.
+/// A change for the receive thread. The queue is not bounded, because the thread empties it at each
+/// wake-up.
 #[derive(Debug)]
 pub(crate) enum Change {
     Join(Vec<ReceiveSocket>),
@@ -56,7 +57,7 @@ pub(crate) enum Change {
 }
 
 impl Channels {
-    /// Channel 0 is joined by its sockets; the other end is for the thread that drains them.
+    /// The handle and the receive thread's end. The sockets `base` join channel 0.
     pub(crate) fn new(base: Vec<ReceiveSocket>) -> io::Result<(Self, Changes)> {
         let (changes, queue) = unbounded();
         let (bell, rung) = UnixStream::pair()?;
@@ -70,7 +71,7 @@ impl Channels {
     /// Opens the channel's sockets, which joins its group, unless it is joined already.
     ///
     /// # Errors
-    /// As [`ReceiveSocket::open`]; the channel is not joined then.
+    /// As [`ReceiveSocket::open`]; the channel is not joined in that case.
     pub fn join(&self, channel: u8, config: &ReceiveConfig) -> Result<(), ReceiveError> {
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         if !joined.contains(&channel) {
@@ -82,9 +83,9 @@ impl Channels {
         Ok(())
     }
 
-    /// Leaves the channel's group and closes its sockets, with what nobody has read from them. The
-    /// receive thread does that as soon as it has read what it is reading; a channel that is not
-    /// joined needs no leaving.
+    /// Leaves the channel's group and closes its sockets; unread datagrams are lost. The receive
+    /// thread does so when it has finished its current read. Does nothing if the channel is not
+    /// joined.
     pub fn leave(&self, channel: u8) {
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         if joined.remove(&channel) {
@@ -93,14 +94,14 @@ impl Channels {
         }
     }
 
-    /// The receive thread looks up from its wait.
+    /// Wakes the receive thread.
     pub(crate) fn ring(&self) {
-        // A bell that is full rings already.
+        // A full socket wakes the thread already.
         let _ = (&self.bell).write(&[1]);
     }
 
     fn tell(&self, change: Change) {
-        // A thread that has ended joins nothing any more.
+        // Ignored if the thread has ended.
         let _ = self.changes.send(change);
         self.ring();
     }
@@ -114,14 +115,14 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// What is readable when there is something new.
+    /// A descriptor that is readable while there are changes.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.rung.as_fd()
     }
 
-    /// What was asked for since the last time.
+    /// The changes since the last call.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Change> {
-        // Before the queue: what comes afterwards rings again.
+        // Read before the queue, so that later changes wake the thread again.
         let mut rings = [0; 64];
         while matches!((&self.rung).read(&mut rings), Ok(count) if count > 0) {}
         self.queue.try_iter()

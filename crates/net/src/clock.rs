@@ -1,20 +1,20 @@
-//! The only real clock: nanoseconds since the run began, and two ways to wait.
+//! The real clock: nanoseconds since the run began, and two ways to wait.
 //!
-//! The endpoints of the protocol are told the time as a number of nanoseconds since an origin that
-//! never moves; [`Clock`] is where those numbers come from. It is monotonic: setting the system's
-//! clock changes nothing.
+//! Endpoints of the protocol take the time as a number of nanoseconds since a fixed origin.
+//! [`Clock`] provides these numbers. It is monotonic: setting the system's clock does not change
+//! it.
 //!
-//! A pacing loop sleeps until its next tick and then sends all that has become due *by the clock*,
-//! so a late wake-up is caught up at the next tick and the average rate is exact. Plain sleeps
-//! (Linux: within about 50 microseconds plus scheduling) are enough for ticks of one millisecond;
-//! nothing here spins.
+//! A pacing loop sleeps until its next tick and then sends all packets that are due *by the clock*.
+//! So it catches up after a late wake-up, and the average rate is exact. Ordinary sleeps (Linux:
+//! within about 50 microseconds plus scheduling) suffice for ticks of one millisecond; no function
+//! here spins.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Nanoseconds since the run began.
+/// A clock: nanoseconds since the run began.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     origin: Instant,
@@ -32,12 +32,12 @@ impl Clock {
         u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// How long it is until `nanos`; zero when that is past.
+    /// The time until `nanos`; zero if that is past.
     pub fn until(&self, nanos: u64) -> Duration {
         Duration::from_nanos(nanos.saturating_sub(self.now_nanos()))
     }
 
-    /// Sleeps until the clock reads at least `nanos`; returns at once when it already does.
+    /// Sleeps until the clock reads at least `nanos`; returns at once if it already does.
     pub fn sleep_until(&self, nanos: u64) {
         let remaining = self.until(nanos);
         if !remaining.is_zero() {
@@ -46,24 +46,23 @@ impl Clock {
     }
 }
 
-/// Makes the calling thread's waits end as soon as they are over. Otherwise Linux lets several end
-/// together, up to 50 microseconds late (timer slack, prctl(2)); other systems are left as they
-/// are.
+/// Sets the timer slack of the calling thread to its minimum. Otherwise Linux may end several waits
+/// together, up to 50 microseconds late (prctl(2)). Does nothing on other systems.
 pub fn wake_promptly() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    // A refusal costs those microseconds. The least that can be asked for is a nanosecond.
+    // An error costs those microseconds. The minimum is one nanosecond.
     let _ = rustix::thread::set_current_timer_slack(Some(std::num::NonZero::<u64>::MIN));
 }
 
-/// A request that no processor of this machine sleeps, for as long as it is held: they wait awake,
-/// at the price of all their time.
+/// A request, while it is held, that no processor of this host enters an idle state: idle
+/// processors poll instead, at full power.
 ///
-/// For measurements. A processor that sleeps has to be woken before it can end a wait, and that of
-/// a virtual machine by a host that may have others to serve first: it is late by milliseconds
-/// then, and counts them as stolen.
+/// For measurements. An idle processor has to wake up before it can end a wait. In a virtual
+/// machine the hypervisor may run others first: the wait is then late by milliseconds, which count
+/// as stolen time.
 ///
-/// On Linux, PM QoS with a latency of 0 (Documentation/power/pm_qos_interface.rst), which has an
-/// effect where the kernel has a driver for idle processors.
+/// Uses PM QoS of Linux with a latency of 0 (Documentation/power/pm_qos_interface.rst), which has
+/// an effect if the kernel has a driver for idle processors.
 #[derive(Debug)]
 pub struct Wakefulness(#[allow(dead_code, reason = "withdrawn when it is closed")] File);
 
@@ -71,7 +70,7 @@ impl Wakefulness {
     /// Makes the request.
     ///
     /// # Errors
-    /// Those of opening and writing the device: of a system that has none, or for want of root's
+    /// Those of opening and writing the device: the system has none, or the process lacks root's
     /// rights.
     pub fn request() -> io::Result<Self> {
         let mut device = File::options().write(true).open("/dev/cpu_dma_latency")?;
@@ -83,22 +82,22 @@ impl Wakefulness {
 /// Why [`Alarm::wait_until`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// The moment has come.
+    /// The time has come.
     Deadline,
     /// [`Alarm::ring`] was called, before or during the wait.
     Rung,
 }
 
-/// A wait that another thread can cut short. Clones share one bell.
+/// A wait that another thread can end. Clones share one state.
 ///
-/// A ring that comes when nobody waits is kept for the next wait; several count as one.
+/// A ring without a waiting thread is stored for the next wait; several count as one.
 #[derive(Debug, Clone, Default)]
 pub struct Alarm {
     bell: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Alarm {
-    /// An alarm that has not rung.
+    /// An alarm without a stored ring.
     pub fn new() -> Self {
         Self::default()
     }
@@ -106,7 +105,7 @@ impl Alarm {
     /// Ends the wait of one waiting thread, or the next wait.
     pub fn ring(&self) {
         let (rung, changed) = &*self.bell;
-        // A panic elsewhere cannot leave a bool half written: a poisoned lock is as good.
+        // A bool cannot be half written, so the value is usable after a panic of another thread.
         *rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
         changed.notify_one();
     }
@@ -137,7 +136,7 @@ mod tests {
         let clock = Clock::start();
         clock.sleep_until(3_000_000);
         assert!(clock.now_nanos() >= 3_000_000);
-        // A moment that is past: no sleep, so no deadline to miss.
+        // A time in the past: no sleep, so no deadline to miss.
         clock.sleep_until(0);
         assert_eq!(clock.until(0), Duration::ZERO);
     }
@@ -145,14 +144,14 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn processors_are_kept_awake_as_long_as_that_is_wanted() {
-        // What the kernel goes by, in microseconds, of all requests.
+        // The latency that the kernel uses, in microseconds, from all requests.
         let latency = || std::fs::read("/dev/cpu_dma_latency").map(|bytes| bytes[..4] == [0; 4]);
         match Wakefulness::request() {
             Ok(wakefulness) => {
                 assert!(latency().unwrap());
                 drop(wakefulness);
             }
-            // Not everybody may, and not every system has it.
+            // The process may lack the rights, or the system the device.
             Err(error) => assert!(latency().is_err(), "{error}"),
         }
     }

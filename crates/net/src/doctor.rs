@@ -1,9 +1,8 @@
-//! Does one-way multicast work on this host, and if not, what helps?
+//! Probes that check whether one-way multicast works on this host, and suggest remedies.
 //!
-//! Every probe returns [`Finding`]s: what was looked at, a verdict, the facts in one sentence and
-//! the way out. Nothing is printed and nothing is changed; nothing leaves this host (probes on real
-//! interfaces are sent with hop limit 0). Probes that need privilege say so ([`Verdict::Unknown`])
-//! instead of guessing.
+//! Every probe returns [`Finding`]s: the subject, a verdict, the facts in one sentence and a
+//! remedy. Probes print nothing, change nothing, and send nothing to the network (probes on real
+//! interfaces have hop limit 0). A probe that lacks privilege reports [`Verdict::Unknown`].
 
 mod firewall;
 mod loopback;
@@ -21,14 +20,14 @@ use crate::interface::{Interface, InterfaceSelector, Interfaces};
 use crate::mtu::{DEFAULT_PAYLOAD_SIZE, IpVersion, payload_size_for};
 use crate::receiver::{DEFAULT_RECEIVE_BUFFER, ReceiveConfig, ReceiveSocket};
 
-/// How a probe turned out.
+/// The result of a probe, as a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// As it should be.
     Good,
-    /// Could not be found out, mostly for want of privilege.
+    /// Not determined, mostly for lack of privilege.
     Unknown,
-    /// Works, but something will go wrong or slowly in some situation.
+    /// Works, but fails or is slow in some situations.
     Warning,
     /// Does not work.
     Bad,
@@ -37,13 +36,13 @@ pub enum Verdict {
 /// The result of one probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at, for example `receive buffer` or `interface eth0`.
+    /// What was examined, for example `receive buffer` or `interface eth0`.
     pub subject: String,
     /// How it turned out.
     pub verdict: Verdict,
     /// The facts, in one sentence without a full stop.
     pub text: String,
-    /// What to do about it, a command where there is one.
+    /// What to do about it, as a command if there is one.
     pub remedy: Option<String>,
 }
 
@@ -58,21 +57,21 @@ impl Finding {
     }
 }
 
-/// What [`examine`] is to look at.
+/// Options of [`examine`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorConfig {
-    /// Only this interface; all of them if not given. Trying multicast on an interface makes the
+    /// The interface to examine; `None` examines all. Probing multicast on an interface makes the
     /// system send membership reports there.
     pub interface: Option<InterfaceSelector>,
-    /// Bytes of receive buffer that a session will ask for.
+    /// Bytes of receive buffer that a session requests.
     pub receive_buffer: usize,
-    /// How long to listen for an IGMP querier, which speaks every 125 s by default (RFC 3376
-    /// section 8.2). Only root can listen; others do not wait.
+    /// How long to listen for an IGMP querier, which sends every 125 s by default (RFC 3376 section
+    /// 8.2). Only root can listen; without root there is no wait.
     pub querier_wait: Duration,
 }
 
-/// The buffer of a default session, and 3 s: long enough not to be annoying, too short to conclude
-/// from silence.
+/// The buffer of a default session, and 3 s: a wait that users accept, but too short to conclude
+/// that there is no querier.
 impl Default for DoctorConfig {
     fn default() -> Self {
         Self {
@@ -83,9 +82,9 @@ impl Default for DoctorConfig {
     }
 }
 
-/// All probes, in the order in which a person would look.
+/// Runs all probes, in the order in which a person would examine the host.
 ///
-/// Takes as long as `querier_wait` plus about two seconds where something does not work.
+/// Takes as long as `querier_wait` plus about two seconds if something does not work.
 pub fn examine(config: &DoctorConfig) -> Vec<Finding> {
     let interfaces = match Interfaces::list() {
         Ok(interfaces) => interfaces,
@@ -144,7 +143,7 @@ pub fn interface(interface: &Interface) -> Finding {
         if addresses.is_empty() { "no address".to_owned() } else { addresses.join(" ") },
     );
     if !interface.is_up {
-        // Most hosts have some that are switched off on purpose.
+        // Most hosts have interfaces that are switched off on purpose.
         return Finding::new(subject, Verdict::Good, facts);
     }
     if !interface.carries_multicast() {
@@ -163,7 +162,7 @@ pub fn interface(interface: &Interface) -> Finding {
     Finding::new(subject, Verdict::Good, facts)
 }
 
-/// Which interface a session takes when nobody names one.
+/// The interface that a session uses if the user names none.
 pub fn default_interface(interfaces: &Interfaces) -> Finding {
     // Any group of the range that sessions use.
     match interfaces.default_for(Ipv4Addr::new(239, 255, 0, 1).into()) {
@@ -176,7 +175,7 @@ pub fn default_interface(interfaces: &Interfaces) -> Finding {
     }
 }
 
-/// Whether a receive buffer of `asked` bytes can be had.
+/// Whether the system grants a receive buffer of `asked` bytes.
 pub fn receive_buffer(asked: usize) -> Finding {
     let subject = "receive buffer";
     let mut config = ReceiveConfig::unicast((Ipv4Addr::LOCALHOST, 0).into());
@@ -199,14 +198,14 @@ pub fn receive_buffer(asked: usize) -> Finding {
     }
 }
 
-/// Reverse path filtering drops what comes from a source that this host would not answer by the
-/// same interface: on a one-way link, everything (RFC 3704; Linux: ip-sysctl, `rp_filter`).
+/// Reverse path filtering drops packets from a source that this host would not answer over the same
+/// interface: on a one-way link, all packets (RFC 3704; Linux: ip-sysctl, `rp_filter`).
 fn reverse_path(interface: &Interface) -> Option<Finding> {
     let mode = |name: &str| -> Option<u32> {
         let path = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");
         fs::read_to_string(path).ok()?.trim().parse().ok()
     };
-    // The larger of the two counts; 1 is strict, 2 loose.
+    // The larger of the two applies; 1 is strict, 2 loose.
     let effective = mode("all")?.max(mode(&interface.name)?);
     let subject = format!("reverse path filter {}", interface.name);
     if effective != 1 {
@@ -222,7 +221,7 @@ fn reverse_path(interface: &Interface) -> Option<Finding> {
     )
 }
 
-/// The kernel's limits for joins (Linux; nothing elsewhere).
+/// The kernel's limits for joins (Linux; `None` elsewhere).
 fn membership_limits() -> Option<Finding> {
     let read = |name: &str| -> Option<u32> {
         fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).ok()?.trim().parse().ok()
@@ -286,7 +285,7 @@ mod tests {
         for finding in &findings {
             assert!(!finding.text.is_empty() && !finding.text.ends_with('.'), "{finding:?}");
         }
-        // What every Linux host can do.
+        // Probes that succeed on every Linux host.
         #[cfg(target_os = "linux")]
         for subject in
             ["multicast on lo", "source-specific multicast on lo", "segmentation offload"]

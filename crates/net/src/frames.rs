@@ -1,15 +1,15 @@
-//! Ethernet frames as they are, past the protocols of this host (packet(7)).
+//! Raw Ethernet frames, without the protocols of this host (packet(7)).
 //!
-//! For a relay that stands between two interfaces: a [`FrameSocket`] takes every frame that comes
-//! to an interface, whoever it is for, and sends frames as if they had come from there. It needs
-//! the rights of root (`CAP_NET_RAW`). Linux only; elsewhere [`FrameSocket::open`] says so.
+//! For a relay between two interfaces. A [`FrameSocket`] receives every frame that arrives on an
+//! interface, whatever its destination, and sends frames as if they came from there. It needs root
+//! (`CAP_NET_RAW`) and Linux; elsewhere [`FrameSocket::open`] returns an error.
 //!
-//! Hosts of one machine leave checksums, and cutting what they send into packets, to an interface
-//! that does neither. The kernel says so in a header of its own (`PACKET_VNET_HDR`, the
-//! `virtio_net_hdr` of the virtio specification, section 5.1.6), which stays with the [`Frame`]:
-//! passed on as it came, a checksum that is still to be computed is no wrong one.
+//! Hosts on one machine leave checksums and segmentation to an interface that does neither. The
+//! kernel describes this in a header (`PACKET_VNET_HDR`, the `virtio_net_hdr` of the virtio
+//! specification, section 5.1.6), which stays with the [`Frame`]: if it is forwarded unchanged, a
+//! checksum that is not computed yet is not an error.
 //!
-//! What is lost on the way: VLAN tags, which the kernel keeps beside the frame.
+//! VLAN tags are lost, because the kernel stores them outside the frame.
 
 use crate::interface::Interface;
 use crate::receiver::set_receive_buffer;
@@ -23,15 +23,15 @@ use std::time::Duration;
 /// Bytes of the kernel's header in front of a frame: `struct virtio_net_hdr`.
 const KERNEL_HEADER: usize = 10;
 
-/// Where in it is what kind of train the frame is: `gso_type`, 0 for none.
+/// Offset of the kind of GSO batch: `gso_type`, 0 for a single packet.
 const TRAIN_KIND: usize = 1;
 
-/// A byte more than the longest frame with the kernel's header: an IP packet of 65 535 bytes behind
-/// an Ethernet header. What fills it was cut off.
+/// One byte more than the longest frame with the kernel's header: an IP packet of 65 535 bytes
+/// after an Ethernet header. A frame that fills it was truncated.
 const FRAME_ROOM: usize = KERNEL_HEADER + Frame::ETHERNET_HEADER + 65_535 + 1;
 
-/// A tenth of a second at a gigabit per second, doubled: small frames cost the kernel more than
-/// their bytes.
+/// A tenth of a second at a gigabit per second, doubled, because the kernel charges small frames
+/// more than their bytes.
 const RECEIVE_BUFFER: usize = 24 << 20;
 
 /// An Ethernet frame.
@@ -39,10 +39,11 @@ const RECEIVE_BUFFER: usize = 24 << 20;
 pub struct Frame(Box<[u8]>);
 
 impl Frame {
-    /// Bytes in front of what a frame carries: two addresses and a type.
+    /// Bytes of the Ethernet header: two addresses and a type.
     pub const ETHERNET_HEADER: usize = 14;
 
-    /// From its bytes, Ethernet header first, checksum last not included. Complete as it is.
+    /// A frame from its bytes, with the Ethernet header, without the checksum at the end. It needs
+    /// no further segmentation or checksum.
     pub fn new(bytes: &[u8]) -> Self {
         Self([&[0; KERNEL_HEADER], bytes].concat().into())
     }
@@ -52,55 +53,55 @@ impl Frame {
         self.0.get(KERNEL_HEADER..).unwrap_or_default()
     }
 
-    /// Whether it is several packets that were to be cut later, and are lost or kept together until
-    /// they are.
+    /// True if it is a GSO batch: several packets that are segmented later, and are lost or
+    /// forwarded together until then.
     pub fn is_train(&self) -> bool {
-        // The flag of explicit congestion notification is no kind.
+        // The flag of explicit congestion notification is not a kind.
         self.0.get(TRAIN_KIND).is_some_and(|kind| kind & 0x7f != 0)
     }
 }
 
-/// All frames of one interface. Calls never wait.
+/// A socket for all frames of one interface. Calls do not block.
 #[derive(Debug)]
 pub struct FrameSocket {
     socket: Socket,
     name: String,
-    /// The next frame, with room to see that it is too long.
+    /// Buffer for the next frame, one byte longer than the longest frame.
     room: Vec<u8>,
     oversized: u64,
 }
 
-/// Why frames cannot be had, or had no longer.
+/// Why a frame socket cannot be opened or used.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// This takes more rights than the process has.
+    /// The process lacks the rights.
     #[error("all frames of {interface} are only for root")]
     NotPermitted {
         /// The interface.
         interface: String,
     },
-    /// It was switched off or taken away.
+    /// The interface was switched off or removed.
     #[error("{interface} went down")]
     Down {
         /// The interface.
         interface: String,
     },
-    /// The system refuses for another reason.
+    /// Another error of the system.
     #[error("raw socket on {interface}: {error}")]
     System {
         /// The interface.
         interface: String,
-        /// What it says.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl FrameSocket {
-    /// Takes the frames that come to an interface from now on, also those for others, and not those
-    /// that this host sends there.
+    /// Receives the frames that arrive on an interface from now on, also those for other hosts, but
+    /// not those that this host sends there.
     ///
     /// # Errors
-    /// The process has not the rights, or the system no such sockets.
+    /// The process lacks the rights, or the system has no such sockets.
     pub fn open(interface: &Interface) -> Result<Self, FrameError> {
         let name = interface.name.clone();
         let open = || {
@@ -115,7 +116,7 @@ impl FrameSocket {
         }
     }
 
-    /// The next frame that has come, if there is one.
+    /// The next received frame; `None` if there is none.
     ///
     /// # Errors
     /// The interface went down.
@@ -130,8 +131,8 @@ impl FrameSocket {
         }
     }
 
-    /// Sends a frame. `false`: the interface did not take it, having no room for it or for frames
-    /// of its length.
+    /// Sends a frame. `false` if the interface rejected it, because its queue was full or the frame
+    /// was too long.
     ///
     /// # Errors
     /// The interface went down.
@@ -146,16 +147,16 @@ impl FrameSocket {
         }
     }
 
-    /// Frames that came and were lost before they could be taken: the kernel's receive buffer was
-    /// full, or they were too long.
+    /// Frames that arrived and were lost: the kernel's receive buffer was full, or they were too
+    /// long.
     pub fn drops(&self) -> u64 {
         u64::from(sys::receive_drops(&self.socket).unwrap_or(0)) + self.oversized
     }
 
-    /// Waits until a frame has come to any of them, or `timeout` is over, or a signal came.
+    /// Waits until a frame has arrived at one of `sockets`, `timeout` is over, or a signal arrives.
     ///
     /// # Errors
-    /// The system refuses.
+    /// An error of the system.
     pub fn wait(sockets: &[Self], timeout: Duration) -> io::Result<()> {
         let mut wanted: Vec<_> =
             sockets.iter().map(|one| PollFd::new(&one.socket, PollFlags::IN)).collect();

@@ -1,4 +1,4 @@
-//! Which multicast groups may carry a session, and which of them need a source.
+//! Multicast groups that may carry a session, and those that need a source.
 //!
 //! Sources: IANA's IPv4 and IPv6 multicast address registries, RFC 5771 (IPv4 assignments),
 //! RFC 4607 (source-specific multicast), RFC 4291 section 2.7 (IPv6 flags and scopes).
@@ -11,7 +11,8 @@ pub enum GroupError {
     /// Unicast, broadcast or unspecified.
     #[error("{0} is not a multicast group; take one of 239.255.0.0/16, or ff15::/16 for IPv6")]
     NotMulticast(IpAddr),
-    /// Routers, switches and hosts speak to each other there, and switches flood it to every port.
+    /// Routers, switches and hosts use these groups for control protocols, and switches flood them
+    /// to every port.
     #[error(
         "{0} belongs to the link's own control protocols (224.0.0.0/24, ff01::/16, ff02::/16) \
          and reaches every host; take one of 239.255.0.0/16, or ff15::/16 for IPv6"
@@ -22,10 +23,10 @@ pub enum GroupError {
     ReservedSourceSpecific(IpAddr),
 }
 
-/// Whether a session may be sent to `group`.
+/// Checks that a session may be sent to `group`.
 ///
 /// # Errors
-/// The address is not multicast, or it is one that a bulk sender must keep away from.
+/// The address is not multicast, or reserved for other uses.
 pub fn check_group(group: IpAddr) -> Result<(), GroupError> {
     match group {
         _ if !group.is_multicast() => Err(GroupError::NotMulticast(group)),
@@ -33,7 +34,7 @@ pub fn check_group(group: IpAddr) -> Result<(), GroupError> {
         IpAddr::V4(v4) if v4.octets()[..3] == [232, 0, 0] => {
             Err(GroupError::ReservedSourceSpecific(group))
         }
-        // Flags 0: assigned by IANA for good. Scope 1 is the host itself, 2 the link.
+        // Flags 0: assigned permanently by IANA. Scope 1 is the host itself, 2 the link.
         IpAddr::V6(v6) if matches!(v6.segments()[0], 0xff01 | 0xff02) => {
             Err(GroupError::LinkControl(group))
         }
@@ -41,8 +42,8 @@ pub fn check_group(group: IpAddr) -> Result<(), GroupError> {
     }
 }
 
-/// Whether routers forward this group only for receivers that name the source:
-/// 232.0.0.0/8 and ff3x::/32 (RFC 4607 section 1).
+/// True if routers forward this group only to receivers that name the source: 232.0.0.0/8 and
+/// ff3x::/32 (RFC 4607 section 1).
 pub fn is_source_specific(group: IpAddr) -> bool {
     match group {
         IpAddr::V4(v4) => v4.octets()[0] == 232,

@@ -1,9 +1,9 @@
-//! Listing the network interfaces of this host and choosing one.
+//! Lists the network interfaces of this host, and selects one.
 //!
-//! A multicast socket must be told its interface: left alone, the kernel takes the one its routing
-//! table names, which on a host with two networks is wrong half of the time and wrong in silence.
-//! [`Interfaces::select`] finds the interface a person named; [`Interfaces::default_for`] chooses
-//! one when nobody did, and says why.
+//! A multicast socket needs an explicit interface. Otherwise the kernel uses the one of its routing
+//! table, which on a host with two networks is often wrong, without an error.
+//! [`Interfaces::select`] finds the interface that the user named. [`Interfaces::default_for`]
+//! selects one if the user named none, and gives the reason.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 use crate::mtu::IpVersion;
 use crate::sys::{self, RawAddress};
 
-/// The MTU taken for granted when the system does not tell: Ethernet's.
+/// The MTU if the system does not report it: Ethernet's.
 const ASSUMED_MTU: u32 = 1500;
 
 /// One address of an interface.
@@ -27,7 +27,7 @@ pub struct InterfaceAddress {
     pub broadcast: Option<Ipv4Addr>,
 }
 
-/// A network interface as it was when the list was made.
+/// A network interface at the time of the listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// The system's name, for example `eth0`.
@@ -36,26 +36,27 @@ pub struct Interface {
     pub index: u32,
     /// IPv4 and IPv6 addresses in the system's order.
     pub addresses: Vec<InterfaceAddress>,
-    /// Largest IP packet in bytes, header included. 1500 is assumed where the system does not tell.
+    /// Largest IP packet in bytes, header included. 1500 if the system does not report it.
     pub mtu: u32,
     /// Switched on.
     pub is_up: bool,
-    /// The system says that it carries multicast. Loopback does too, without saying so on Linux.
+    /// The system reports that it carries multicast. The loopback interface also does, although
+    /// Linux does not report it.
     pub is_multicast: bool,
-    /// Packets stay on this host.
+    /// Loopback: packets stay on this host.
     pub is_loopback: bool,
 }
 
 impl Interface {
-    /// The address to send from: the first of that version; for IPv6 one that is not link-local if
-    /// there is any, because it means something beyond this link.
+    /// The source address: the first one of that version. For IPv6 one that is not link-local if
+    /// there is any, because it is valid beyond this link.
     pub fn address(&self, version: IpVersion) -> Option<IpAddr> {
         let mut of_version =
             self.addresses.iter().map(|a| a.ip).filter(|&ip| IpVersion::of(ip) == version);
         of_version.clone().find(|&ip| !is_link_local_v6(ip)).or_else(|| of_version.next())
     }
 
-    /// Whether multicast sent and joined here can be expected to work.
+    /// True if multicast can be sent and joined here.
     pub fn carries_multicast(&self) -> bool {
         self.is_up && (self.is_multicast || self.is_loopback)
     }
@@ -76,14 +77,15 @@ fn is_link_local_v6(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
-/// How a person names an interface: `eth0`, `10.0.0.3`, `10.0.0.0/8` or `2001:db8::/32`.
+/// How a user names an interface: `eth0`, `10.0.0.3`, `10.0.0.0/8` or `2001:db8::/32`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InterfaceSelector {
-    /// By the system's name.
+    /// The system's name.
     Name(String),
     /// The interface that has this address.
     Address(IpAddr),
-    /// The one interface with an address in this network: one command line for many hosts.
+    /// The only interface with an address in this network, so that one command line serves many
+    /// hosts.
     Network {
         /// Any address of the network; bits after the prefix are ignored.
         base: IpAddr,
@@ -114,7 +116,7 @@ impl FromStr for InterfaceSelector {
     }
 }
 
-/// As it was typed.
+/// As the user wrote it.
 impl fmt::Display for InterfaceSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -125,7 +127,7 @@ impl fmt::Display for InterfaceSelector {
     }
 }
 
-/// No interface, or not one interface.
+/// No interface, or more than one, was selected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InterfaceError {
     /// Not a name, an address or a network.
@@ -133,53 +135,53 @@ pub enum InterfaceError {
         "`{text}` names no interface: write a name (eth0), an address (10.0.0.3) or a network (10.0.0.0/8)"
     )]
     Malformed {
-        /// What was written.
+        /// The invalid text.
         text: String,
     },
-    /// Nothing here matches.
+    /// No interface matches.
     #[error("no interface here matches `{wanted}`; there are: {available}")]
     NotFound {
-        /// What was asked for.
+        /// The selector.
         wanted: String,
-        /// What exists.
+        /// The existing interfaces.
         available: String,
     },
-    /// A network matches several.
+    /// A network matches several interfaces.
     #[error("`{wanted}` matches several interfaces: {candidates}; name one of them")]
     Ambiguous {
-        /// What was asked for.
+        /// The selector.
         wanted: String,
-        /// What matches.
+        /// The matching interfaces.
         candidates: String,
     },
-    /// It exists, switched off.
+    /// The interface exists, but is down.
     #[error(
         "interface {name} is down; switch it on (ip link set {name} up) or name another: {available}"
     )]
     Down {
         /// The interface.
         name: String,
-        /// What exists.
+        /// The existing interfaces.
         available: String,
     },
-    /// Not even a loopback interface is up with an address of the wanted version.
+    /// No interface is up with an address of the requested version, not even loopback.
     #[error("no interface is up with an {version} address; there are: {available}")]
     NothingUsable {
-        /// The version wanted.
+        /// The requested version.
         version: IpVersion,
-        /// What exists.
+        /// The existing interfaces.
         available: String,
     },
 }
 
-/// Why the default interface is the one it is.
+/// Why an interface is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefaultReason {
-    /// The routing table sends the group there.
+    /// The routing table uses it for the group.
     Routed,
     /// No route for the group; this is the first interface that carries multicast.
     FirstMulticast,
-    /// Nothing but the loopback interface is usable: packets stay on this host.
+    /// Only the loopback interface is usable: packets stay on this host.
     OnlyLoopback,
 }
 
@@ -201,10 +203,10 @@ impl fmt::Display for DefaultReason {
 pub struct Interfaces(Vec<Interface>);
 
 impl Interfaces {
-    /// Asks the system.
+    /// Lists the interfaces.
     ///
     /// # Errors
-    /// The system refuses the list (out of memory or descriptors).
+    /// The system returns an error (out of memory or descriptors).
     pub fn list() -> io::Result<Self> {
         let mut interfaces = Self::from_raw(sys::interface_addresses()?);
         for interface in &mut interfaces.0 {
@@ -213,7 +215,7 @@ impl Interfaces {
         Ok(interfaces)
     }
 
-    /// A list made by hand, for tests of what chooses from it.
+    /// A list from given values, for tests.
     pub fn from_vec(mut interfaces: Vec<Interface>) -> Self {
         interfaces.sort_by_key(|interface| interface.index);
         Self(interfaces)
@@ -222,7 +224,7 @@ impl Interfaces {
     fn from_raw(addresses: Vec<RawAddress>) -> Self {
         let mut interfaces: Vec<Interface> = Vec::new();
         for raw in addresses {
-            // Index 0: vanished between the two system calls.
+            // Index 0: the interface vanished between the two system calls.
             if raw.index == 0 {
                 continue;
             }
@@ -256,7 +258,7 @@ impl Interfaces {
         Self::from_vec(interfaces)
     }
 
-    /// All of them.
+    /// Iterates over all interfaces.
     pub fn iter(&self) -> std::slice::Iter<'_, Interface> {
         self.0.iter()
     }
@@ -298,7 +300,7 @@ impl Interfaces {
         }
     }
 
-    /// The interface for a group when nobody named one, and why it is this one.
+    /// The default interface for a group, and the reason.
     ///
     /// The routing table's choice if it has one, else the first interface (by index) that is up,
     /// carries multicast and has an address of the group's version, else the loopback interface.
@@ -354,12 +356,12 @@ fn join<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> String {
     interfaces.map(Interface::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The address this host would send from to reach `destination`, by its routing table.
+/// The source address of this host for `destination`, by its routing table.
 ///
-/// Connecting a UDP socket sends nothing; the kernel only looks the route up.
+/// Connecting a UDP socket sends no packet; the kernel only looks up the route.
 fn routed_source(destination: IpAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((IpVersion::of(destination).unspecified(), 0)).ok()?;
-    // Any port will do: 9 is "discard", should a packet ever be sent by mistake.
+    // Any port works; 9 is "discard", in case a packet is sent by mistake.
     socket.connect(SocketAddr::new(destination, 9)).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
 }
@@ -377,7 +379,8 @@ fn prefix_len(netmask: IpAddr) -> u8 {
 }
 
 fn in_network(ip: IpAddr, base: IpAddr, prefix_len: u8) -> bool {
-    // As 128 bits, left-aligned; a shift by all of them is 0 bits of prefix: everything matches.
+    // As 128 bits, left-aligned. A shift by all bits leaves a prefix of 0 bits, which matches
+    // everything.
     let bits = |ip: IpAddr| match ip {
         IpAddr::V4(v4) => u128::from(u32::from(v4)) << 96,
         IpAddr::V6(v6) => u128::from(v6),
@@ -386,8 +389,8 @@ fn in_network(ip: IpAddr, base: IpAddr, prefix_len: u8) -> bool {
     ip.is_ipv4() == base.is_ipv4() && bits(ip) & mask == bits(base) & mask
 }
 
-/// The scope that a socket address of this group or interface address needs: IPv6 addresses that
-/// mean something on one link only are incomplete without the interface.
+/// The socket address of this group or interface address. Link-local IPv6 addresses get the scope
+/// of the interface.
 pub(crate) fn scoped(ip: IpAddr, port: u16, interface_index: u32) -> SocketAddr {
     match ip {
         IpAddr::V4(_) => SocketAddr::new(ip, port),
@@ -469,7 +472,7 @@ mod tests {
 
     #[test]
     fn a_network_with_two_interfaces_is_not_guessed() {
-        // 0.0.0.0/0 is every IPv4 address and no IPv6 one.
+        // 0.0.0.0/0 contains every IPv4 address and no IPv6 one.
         for text in ["10.0.0.0/8", "0.0.0.0/0"] {
             let error = select(text).unwrap_err();
             assert!(matches!(error, InterfaceError::Ambiguous { .. }), "{text}");
@@ -498,7 +501,7 @@ mod tests {
         };
         assert_eq!(default(IpVersion::V4, Some("10.1.0.3")), ("eth1", DefaultReason::Routed));
         assert_eq!(default(IpVersion::V4, None), ("eth0", DefaultReason::FirstMulticast));
-        // A route to an interface that is down, or one over loopback, is no choice.
+        // A route to an interface that is down, or to loopback, is not used.
         assert_eq!(default(IpVersion::V4, Some("10.9.0.1")).0, "eth0");
         assert_eq!(default(IpVersion::V4, Some("127.0.0.1")).0, "eth0");
 
@@ -540,7 +543,7 @@ mod tests {
             let ip = IpAddr::from(Ipv4Addr::from(bits));
             prop_assert!(in_network(ip, ip, len));
             if len > 0 {
-                // One step outside: the last bit of the prefix differs.
+                // Just outside the network: the last bit of the prefix differs.
                 let other = Ipv4Addr::from(bits ^ (1 << (32 - u32::from(len))));
                 prop_assert!(!in_network(other.into(), ip, len));
             }

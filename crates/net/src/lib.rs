@@ -1,39 +1,41 @@
-//! The real network of Fontana: one-way multicast, broadcast and unicast fan-out over UDP.
+//! UDP sockets of Fontana: one-way multicast, broadcast, and unicast fan-out.
 //!
-//! The protocol state machines decide *what* is sent and *when*; this crate owns the sockets, the
-//! receive thread and the only real clock. It knows nothing of the protocol: it moves datagrams.
+//! The endpoints of `fontana-proto` decide *what* is sent and *when*. This crate has the sockets,
+//! the receive thread and the real clock. It moves datagrams, and does not interpret them.
 //!
-//! | module | what it is for |
+//! | module | contents |
 //! |---|---|
-//! | [`clock`] | nanoseconds since the run began; sleeping until a moment; waits that can be cut short |
-//! | [`interface`] | listing network interfaces and choosing one by name, address or network |
-//! | [`group`] | which multicast groups may carry a session |
-//! | [`mtu`] | from an interface's MTU to the symbol size |
-//! | [`sender`] | sending trains of equal datagrams with segmentation offload |
-//! | [`receiver`] | joining, receiving in batches, counting what the kernel dropped |
-//! | [`membership`] | joining and leaving while another thread receives |
-//! | [`channels`] | the sockets of a session's channels, which come and go |
-//! | [`rx_thread`] | a thread that drains the sockets and never waits for its consumer |
-//! | [`frames`] | Ethernet frames past this host's protocols, for relays |
-//! | [`thread`] | threads with names, whose start may fail |
-//! | [`namespace`] | networks of this process's own, for hosts that are threads |
-//! | [`doctor`] | does multicast work here, and if not, what to do |
+//! | [`clock`] | nanoseconds since the run began; sleeps; waits that another thread can end |
+//! | [`interface`] | lists network interfaces, and selects one by name, address or network |
+//! | [`group`] | multicast groups that may carry a session |
+//! | [`mtu`] | the symbol size for an interface's MTU |
+//! | [`sender`] | sends equal datagrams in GSO batches |
+//! | [`receiver`] | joins groups, receives in batches, and counts datagrams that the kernel dropped |
+//! | [`membership`] | joins and leaves while another thread receives |
+//! | [`channels`] | the sockets of a session's channels |
+//! | [`rx_thread`] | a thread that drains the sockets and does not wait for its consumer |
+//! | [`frames`] | raw Ethernet frames, for relays |
+//! | [`thread`] | named threads, whose start may fail |
+//! | [`namespace`] | network namespaces of this process, for hosts that are threads |
+//! | [`doctor`] | checks whether multicast works on this host, and suggests remedies |
 //!
-//! Linux is the system this is made for. On other Unix systems the crate is meant to compile and
-//! work with less: no segmentation offload, no drop counter ([`ReceiveSocket::drops`] stays 0),
-//! interface MTU assumed. Each of these is said where it happens.
+//! Linux is the main platform. On other Unix systems the crate is designed to compile and to work
+//! with less: no segmentation offload, no drop counter ([`ReceiveSocket::drops`] stays 0), an
+//! assumed interface MTU. The documentation of each item mentions its limits.
 //!
 //! ```no_run
 //! use std::net::{Ipv4Addr, SocketAddr};
 //! use std::time::Duration;
-//! use fontana_net::{Batch, ChannelAddress, Interfaces, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket};
+//! use fontana_net::{Batch, ChannelAddress, Interfaces};
+//! use fontana_net::{ReceiveConfig, ReceiveSocket, SendConfig, SendSocket};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let group = Ipv4Addr::new(239, 255, 77, 1);
 //! let interfaces = Interfaces::list()?;
 //! let interface = interfaces.select(&"lo".parse()?)?;
 //!
-//! let mut receiver = ReceiveSocket::open(&ReceiveConfig::multicast(group.into(), 7701, interface))?;
+//! let config = ReceiveConfig::multicast(group.into(), 7701, interface);
+//! let mut receiver = ReceiveSocket::open(&config)?;
 //! let to = ChannelAddress::Multicast(SocketAddr::from((group, 7701)));
 //! let mut sender = SendSocket::new(&SendConfig::new(interface, vec![to]))?;
 //!

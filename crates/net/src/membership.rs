@@ -1,11 +1,11 @@
-//! Joining and leaving the group of a socket, also while another thread receives on it.
+//! Joining and leaving the group of a socket, also while another thread receives from it.
 //!
-//! A [`Membership`] is a second handle to the socket of a [`crate::ReceiveSocket`]. It has no way
-//! to send. To add and drop the channels of a session is the business of [`crate::Channels`].
+//! A [`Membership`] is a second handle to the socket of a [`crate::ReceiveSocket`]. It cannot send.
+//! [`crate::Channels`] opens and closes the channels of a session.
 //!
-//! The kernel bounds the sources that one socket may join a group from: 10
-//! (`net.ipv4.igmp_max_msf`; IPv6: 64, `net.ipv6.mld_max_msf`), and with
-//! `net.core.optmem_max` the memory for them.
+//! The kernel limits the sources from which one socket may join a group: 10
+//! (`net.ipv4.igmp_max_msf`; IPv6: 64, `net.ipv6.mld_max_msf`), and their memory with
+//! `net.core.optmem_max`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,29 +21,29 @@ use crate::sys::{self, Change};
 /// A join or a leave that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MembershipError {
-    /// Not a group for a session.
+    /// The group cannot carry a session.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The socket is bound to another group and would never hear this one.
+    /// The socket is bound to another group, so it would not receive this one.
     #[error("this socket is bound to {bound}: open another one for {group}")]
     BoundElsewhere {
-        /// What the socket is bound to.
+        /// The group that the socket is bound to.
         bound: IpAddr,
-        /// What was asked for.
+        /// The requested group.
         group: IpAddr,
     },
     /// Group and source must be both IPv4 or both IPv6.
     #[error("group {group} and source {source_address} are of different IP versions")]
     MixedVersions {
-        /// What was to be joined.
+        /// The requested group.
         group: IpAddr,
-        /// The source it was to be joined from.
+        /// The requested source.
         source_address: IpAddr,
     },
-    /// A source must be one host.
+    /// A source must be the address of one host.
     #[error("{0} cannot be a source: it is not the address of one host")]
     NotASource(IpAddr),
-    /// One socket receives a group either from anyone or from named sources.
+    /// One socket receives a group either from any source or from named sources.
     #[error(
         "{group} is joined already, and not in the same way: from any source or from named ones"
     )]
@@ -57,40 +57,40 @@ pub enum MembershipError {
          raise it with `sysctl -w {sysctl}=N`, or receive fewer of them"
     )]
     LimitReached {
-        /// What was to be joined.
+        /// The requested group.
         group: IpAddr,
-        /// Where.
+        /// The interface's name.
         interface: String,
         /// The setting that limits it.
         sysctl: &'static str,
     },
-    /// Anything else the system says.
+    /// Another error of the system.
     #[error("cannot {verb} {group} on {interface}: {error}")]
     System {
         /// `join` or `leave`.
         verb: &'static str,
         /// The group.
         group: IpAddr,
-        /// Where.
+        /// The interface's name.
         interface: String,
-        /// The system's word.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
 }
 
-/// The handle with which the groups of a receiving socket are joined and left.
+/// The handle that joins and leaves the groups of a receiving socket.
 #[derive(Debug)]
 pub struct Membership {
     socket: Socket,
     interface_name: String,
     interface_index: u32,
-    /// The group that the socket is bound to: it hears no other.
+    /// The group that the socket is bound to. It receives no other.
     bound_to: IpAddr,
-    /// What is joined: for each group its sources, `None` being any. Shared by all handles; the
-    /// kernel's limits bound it. The kernel's own answers would not do: it calls a join from any
-    /// source "already there" when one source is joined, and turns the opposite case into a
-    /// source-specific one in silence.
+    /// The joined sources of each group; `None` means any. All handles share it; the kernel's
+    /// limits bound it. The kernel's answers do not suffice: after a join from one source it
+    /// reports a join from any source as "already joined", and in the opposite case it changes to
+    /// source-specific reception without an error.
     joined: Arc<Mutex<Joined>>,
 }
 
@@ -110,7 +110,7 @@ impl Membership {
     /// Another handle to the same socket.
     ///
     /// # Errors
-    /// Out of file descriptors.
+    /// The system has no file descriptor left.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
             socket: self.socket.try_clone()?,
@@ -121,7 +121,7 @@ impl Membership {
         })
     }
 
-    /// Joins `group`, from any source or from one. What is joined already stays joined.
+    /// Joins `group`, from any source or from one. A repeated join has no effect.
     ///
     /// # Errors
     /// See [`MembershipError`].
@@ -141,7 +141,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Leaves what was joined with the same arguments. What is not joined needs no leaving.
+    /// Leaves what was joined with the same arguments. Does nothing if it is not joined.
     ///
     /// # Errors
     /// See [`MembershipError`].
@@ -158,17 +158,17 @@ impl Membership {
         self.system(Change::Leave, group, source, "")
     }
 
-    /// Leaves and joins everything again, which makes the kernel report to the routers and
-    /// switches once more: the first thing to try when a session has gone silent.
+    /// Leaves all groups and joins them again, so that the kernel sends reports to routers and
+    /// switches: the first remedy for a silent session.
     ///
     /// # Errors
-    /// The first join that failed; the others are tried all the same.
+    /// The first join that failed; the other joins are attempted too.
     pub fn rejoin(&self) -> Result<(), MembershipError> {
         let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         let mut result = Ok(());
         for (&group, sources) in &*joined {
             for &source in sources {
-                // The interface may have vanished and come back: then there is nothing to leave.
+                // If the interface has vanished and returned, there is nothing to leave.
                 let _ = self.system(Change::Leave, group, source, "");
             }
             for &source in sources {
@@ -220,7 +220,7 @@ impl Membership {
     }
 }
 
-/// The setting that bounds a join: of one more group, or of one more source of a joined group.
+/// The setting that limits a join: of one more group, or of one more source of a joined group.
 fn limit_name(group: IpAddr, is_joined: bool) -> &'static str {
     match (group, is_joined) {
         (IpAddr::V4(_), false) => "net.ipv4.igmp_max_memberships",

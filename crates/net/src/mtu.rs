@@ -1,4 +1,4 @@
-//! From an interface's MTU to the size of a symbol.
+//! The symbol size for an interface's MTU.
 //!
 //! ```text
 //! |<------------------------------ MTU ------------------------------>|
@@ -6,19 +6,19 @@
 //!                       | packet header | symbol (T) | authentication |
 //! ```
 //!
-//! Every datagram of a session has one size and is never fragmented, so the size is chosen once,
-//! for the smallest link it will meet. That link is not visible from here: the rule below stays
-//! below 1500 on purpose.
+//! Every datagram of a session has the same size and is never fragmented, so the sender chooses the
+//! size once, for the smallest link of any path. A host cannot know that link, so the default stays
+//! below 1500.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The internet protocol that carries the datagrams.
+/// The Internet Protocol version of the datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IpVersion {
-    /// 20 bytes of header (no options are ever set).
+    /// IPv4: a header of 20 bytes (no options are set).
     V4,
-    /// 40 bytes of header.
+    /// IPv6: a header of 40 bytes.
     V6,
 }
 
@@ -31,7 +31,7 @@ impl IpVersion {
         }
     }
 
-    /// The unspecified address: "any of mine".
+    /// The unspecified address of this version.
     pub const fn unspecified(self) -> IpAddr {
         match self {
             Self::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -58,20 +58,21 @@ impl fmt::Display for IpVersion {
     }
 }
 
-/// The UDP payload of a session's packets unless the MTU is smaller or jumbo frames are asked for.
+/// The UDP payload of a session's packets, unless the MTU is smaller or the user requests jumbo
+/// frames.
 ///
-/// 1500 - 48 = 1452 bytes fit an Ethernet frame; the 52 bytes left over let the session pass one
-/// tunnel of any common kind (GRE 24, 6in4 20, VXLAN over IPv4 50) without a fragment.
+/// 1500 - 48 = 1452 bytes fit an Ethernet frame. The other 52 bytes allow one tunnel of any common
+/// kind (GRE 24, 6in4 20, VXLAN over IPv4 50) without fragments.
 pub const DEFAULT_PAYLOAD_SIZE: usize = 1400;
 
 /// The largest UDP payload that IPv4 can carry: 65 535 - 20 - 8.
 pub const MAX_PAYLOAD_SIZE: usize = 65_507;
 
-/// Symbols are read and combined in machine words and cache lines: a multiple of this is best.
+/// Best alignment of symbols: they are read and combined in machine words and cache lines.
 const GOOD_ALIGNMENT: usize = 64;
 
-/// The smallest alignment that the codes' symbol operations and RaptorQ's sub-blocks ask for
-/// (`Al` = 4, RFC 6330 section 4.3).
+/// Least alignment that the codes' symbol operations and RaptorQ's sub-blocks need (`Al` = 4, RFC
+/// 6330 section 4.3).
 const LEAST_ALIGNMENT: usize = 4;
 
 /// The MTU leaves no room for a symbol.
@@ -83,25 +84,25 @@ const LEAST_ALIGNMENT: usize = 4;
 pub struct MtuError {
     /// The interface's MTU.
     pub mtu: u32,
-    /// UDP payload that fits into it.
+    /// UDP payload that fits the MTU.
     pub payload: usize,
-    /// Bytes of the payload that are not symbol.
+    /// Bytes of the payload beside the symbol.
     pub overhead: usize,
 }
 
-/// The UDP payload to use on an interface: what the MTU allows, at most `ceiling`.
+/// The UDP payload for an interface: what the MTU allows, at most `ceiling`.
 ///
-/// `ceiling` is [`DEFAULT_PAYLOAD_SIZE`], or [`MAX_PAYLOAD_SIZE`] where the whole path is known to
-/// carry jumbo frames (the loopback interface's MTU is 65 536).
+/// `ceiling` is [`DEFAULT_PAYLOAD_SIZE`], or [`MAX_PAYLOAD_SIZE`] if the whole path carries jumbo
+/// frames (the loopback interface's MTU is 65 536).
 pub fn payload_size_for(mtu: u32, ip_version: IpVersion, ceiling: usize) -> usize {
     (mtu as usize).saturating_sub(ip_version.header_size()).min(ceiling).min(MAX_PAYLOAD_SIZE)
 }
 
 /// The symbol size T in bytes for packets with a UDP payload of at most `payload_size`.
 ///
-/// What the packet header (`header_overhead`) and the room kept for authentication
-/// (`auth_reserve`) leave, rounded down to a multiple of 64, or of 4 when less than 64 is left.
-/// `None` when not even 4 bytes are left.
+/// The payload without the packet header (`header_overhead`) and the bytes reserved for
+/// authentication (`auth_reserve`), rounded down to a multiple of 64, or of 4 if it is less than
+/// 64. `None` if fewer than 4 bytes remain.
 pub fn symbol_size_in(
     payload_size: usize,
     header_overhead: usize,

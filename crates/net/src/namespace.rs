@@ -1,14 +1,14 @@
-//! Networks of this process's own: network namespaces without names (network_namespaces(7)).
+//! Network namespaces of this process, without names (network_namespaces(7)).
 //!
-//! A thread that [enters](Namespace::enter) one has its sockets there, and so have the programs and
-//! threads that it starts: a host that is a thread. Interfaces are made by iproute2's `ip`, inside;
-//! the other end of a pair goes to another namespace by its [path](Namespace::path). A namespace
-//! has no name in the file system and lasts as long as somebody holds it, so nothing is left of it
-//! and of what is in it when the process ends, whatever ended it.
+//! A thread that [enters](Namespace::enter) a namespace has its sockets there, and so have the
+//! programs and threads that it starts: the thread acts as a host. iproute2's `ip` creates
+//! interfaces inside; the other end of a pair goes to another namespace by its
+//! [path](Namespace::path). A namespace has no name in the file system and exists while a
+//! descriptor of it is open, so it vanishes with its contents when the process ends for any reason.
 //!
-//! It needs the rights of root (`CAP_SYS_ADMIN`), which everybody has in a user namespace, where
-//! these are allowed: `unshare --map-root-user --net PROGRAM`. Linux only; elsewhere
-//! [`Namespace::new`] says so.
+//! It needs root (`CAP_SYS_ADMIN`), which every user has in a user namespace, where these are
+//! allowed: `unshare --map-root-user --net PROGRAM`. Linux only; elsewhere [`Namespace::new`]
+//! returns an error.
 //!
 //! ```no_run
 //! use fontana_net::{Interfaces, Namespace};
@@ -30,58 +30,57 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// A network namespace. A new one has a loopback interface that is down, and nothing else.
+/// A network namespace. A new one contains only a loopback interface, which is down.
 #[derive(Debug)]
 pub struct Namespace(OwnedFd);
 
-/// Why a namespace cannot be had, or not be furnished.
+/// Why a namespace cannot be created or configured.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
-    /// The process has not the rights.
+    /// The process lacks the rights.
     #[error("a network namespace is only for root")]
     NotPermitted,
     /// iproute2 is not installed.
     #[error("there is no program `ip` here (of the package iproute2)")]
     NoProgram,
-    /// `ip` does not do what it is asked to.
+    /// A command of `ip` failed.
     #[error("ip: {said}")]
     Refused {
-        /// What it says: the system's reason, and in which line of the commands.
+        /// The output of `ip`: the system's reason, and the line of the failed command.
         said: String,
     },
-    /// The system refuses for another reason.
+    /// Another error of the system.
     #[error("network namespace: {0}")]
     System(#[source] io::Error),
 }
 
 impl Namespace {
-    /// A new one. The calling thread stays where it is.
+    /// Creates a namespace. The calling thread does not enter it.
     ///
     /// # Errors
-    /// The process has not the rights, or the system no namespaces, or no more of them.
+    /// The process lacks the rights, or the system has no namespaces, or no more of them.
     pub fn new() -> Result<Self, NamespaceError> {
-        // A thread that has gone into a namespace of its own is where a descriptor of it can be
-        // had.
+        // The descriptor is opened by a thread that has entered a new namespace.
         let inside = spawn("namespace", sys::new_network_namespace).map_err(no_thread)?;
         join(inside.join()).map(Self).map_err(failed)
     }
 
-    /// Moves the calling thread here, for good: what it opens and starts from now on is here. What
-    /// it opened before stays where it was opened.
+    /// Moves the calling thread here permanently. What it opens and starts from now on is here;
+    /// what it has opened before stays elsewhere.
     ///
     /// # Errors
-    /// The process has not the rights.
+    /// The process lacks the rights.
     pub fn enter(&self) -> Result<(), NamespaceError> {
         sys::enter_network_namespace(self.0.as_fd()).map_err(failed)
     }
 
-    /// Does something here, on a thread of its own, and waits for it.
+    /// Runs `work` here, on a new thread, and waits for it.
     ///
     /// # Errors
-    /// As [`enter`](Self::enter); or there is no thread to be had.
+    /// As [`enter`](Self::enter), or if the thread cannot be started.
     ///
     /// # Panics
-    /// When `work` does.
+    /// If `work` panics.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         thread::scope(|scope| {
             let inside = || self.enter().map(|()| work());
@@ -90,7 +89,7 @@ impl Namespace {
         })
     }
 
-    /// Has `ip -batch` carry out these commands here, one a line, until one fails.
+    /// Runs these commands here by `ip -batch`, one per line, until one fails.
     ///
     /// # Errors
     /// There is no such program, or one of the commands failed.
@@ -103,7 +102,8 @@ impl Namespace {
                 io::ErrorKind::NotFound => NamespaceError::NoProgram,
                 _ => NamespaceError::System(error),
             })?;
-            // What goes wrong here, `ip` tells better: it has ended before it had read everything.
+            // An error is ignored, because `ip` reports it better: it has ended before reading
+            // everything.
             let _ = ip.stdin.take().map(|mut to| to.write_all(commands.as_bytes()));
             let output = ip.wait_with_output().map_err(NamespaceError::System)?;
             if output.status.success() {
@@ -114,13 +114,13 @@ impl Namespace {
         })?
     }
 
-    /// How other programs find it as long as it lives: `ip link ... netns PATH`.
+    /// The path by which other programs find it while it exists: `ip link ... netns PATH`.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 }
 
-/// A panic of another thread goes on in this one.
+/// Resumes a panic of another thread in this one.
 fn join<T>(result: thread::Result<T>) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -143,7 +143,7 @@ mod tests {
     use std::net::UdpSocket;
     use std::time::Duration;
 
-    /// A namespace, where this process may make one. Otherwise skips aloud.
+    /// A namespace if this process may create one; otherwise prints that the test is skipped.
     fn namespace() -> Option<Namespace> {
         match Namespace::new() {
             Ok(namespace) => Some(namespace),

@@ -1,7 +1,7 @@
-//! Waiting until any of many sockets has something to read.
+//! Waiting until one of many sockets is readable.
 //!
-//! On Linux with epoll(7), whose cost does not grow with the sockets that are silent; elsewhere
-//! with poll(2), whose cost does.
+//! On Linux this uses epoll(7), whose cost does not grow with the number of silent sockets;
+//! elsewhere poll(2), whose cost does.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,11 +17,11 @@ mod system {
     use std::mem::MaybeUninit;
     use std::os::fd::OwnedFd;
 
-    /// Descriptors that one wait tells of: those of a session with the most channels, nearly. The
-    /// next wait begins with the others.
+    /// Descriptors that one wait returns: about those of a session with the most channels. The next
+    /// wait starts with the others.
     const AT_A_TIME: usize = 64;
 
-    /// Descriptors, each with a number of the caller's.
+    /// A set of descriptors, each with a number that the caller gives.
     #[derive(Debug)]
     pub(crate) struct Readiness(OwnedFd);
 
@@ -35,13 +35,13 @@ mod system {
             Ok(epoll::add(&self.0, source, data, epoll::EventFlags::IN)?)
         }
 
-        /// To be called before the descriptor is closed.
+        /// Removes a descriptor. The caller must do so before closing it.
         pub(crate) fn remove(&mut self, source: impl AsFd, _number: u64) {
-            // There is no other reason than that it is not there.
+            // The only possible error is that it is not in the set.
             let _ = epoll::delete(&self.0, source);
         }
 
-        /// Waits at most `timeout` and puts the numbers of those that are readable into `ready`:
+        /// Waits at most `timeout` and puts the numbers of the readable descriptors into `ready`:
         /// none after the timeout or a signal.
         pub(crate) fn wait(&mut self, timeout: Duration, ready: &mut Vec<u64>) -> io::Result<()> {
             ready.clear();
@@ -65,7 +65,7 @@ mod system {
     use crate::sys::PollSet;
     use std::os::fd::{AsRawFd, RawFd};
 
-    /// Descriptors, each with a number of the caller's.
+    /// A set of descriptors, each with a number that the caller gives.
     #[derive(Debug)]
     pub(crate) struct Readiness(Vec<(RawFd, u64)>);
 

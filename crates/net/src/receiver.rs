@@ -1,16 +1,16 @@
-//! Receiving one-way UDP: multicast from any source or from named ones, broadcast, unicast.
+//! Receiving one-way UDP: multicast from any source or from named sources, broadcast, unicast.
 //!
-//! - Datagrams arrive in batches ([`ReceiveSocket::recv_batch`]); with receive offload (`UDP_GRO`,
-//!   udp(7), Linux 5.0) a run of equal datagrams of one sender costs one system call.
-//! - What the kernel threw away because nobody read in time is counted ([`ReceiveSocket::drops`]),
-//!   so that it is not mistaken for loss in the network.
-//! - More sources than the kernel allows one socket of a group are shared out to several
-//!   ([`ReceiveSocket::open_all`]); [`crate::Channels`] drains them together.
-//! - The size of the receive buffer is read back: the kernel gives less than asked without a word
-//!   ([`ReceiveSocket::buffer_shortfall`] says so, with the command that mends it).
+//! - Datagrams arrive in batches ([`ReceiveSocket::recv_batch`]). With receive offload (`UDP_GRO`,
+//!   udp(7), Linux 5.0) a run of equal datagrams from one sender takes one system call.
+//! - Datagrams that the kernel dropped because they were not read in time are counted
+//!   ([`ReceiveSocket::drops`]), so that they are not mistaken for loss in the network.
+//! - If a group has more sources than the kernel allows one socket, they are distributed over
+//!   several ([`ReceiveSocket::open_all`]); [`crate::Channels`] drains them together.
+//! - The size of the receive buffer is read back, because the kernel may grant less without an
+//!   error ([`ReceiveSocket::buffer_shortfall`] returns the remedy).
 //! - A receiver cannot send: there is no function for it, and the socket is shut down for sending,
-//!   so that the kernel refuses it as well (Linux: a later `sendto` fails with EPIPE). What the
-//!   kernel itself says to routers (IGMP, MLD) remains.
+//!   so that the kernel rejects it too (Linux: a later `sendto` fails with EPIPE). The kernel
+//!   itself still sends reports to routers (IGMP, MLD).
 
 mod batch;
 
@@ -29,18 +29,18 @@ use crate::interface::{Interface, scoped};
 use crate::membership::{Membership, MembershipError};
 use crate::sys;
 
-/// The receive buffer to ask for: 67 ms at 1 Gbit/s, which covers a reader that lost the processor
-/// for a few scheduler rounds.
+/// Default size of the receive buffer: 67 ms at 1 Gbit/s, which covers a reader that loses the
+/// processor for a few time slices.
 pub const DEFAULT_RECEIVE_BUFFER: usize = 8 << 20;
 
-/// What a socket listens to.
+/// What a socket receives.
 #[derive(Debug, Clone)]
 pub enum Reception {
-    /// One group, and nothing else that arrives at this port.
+    /// One group; other datagrams to this port are not received.
     Group {
         /// The group.
         group: IpAddr,
-        /// Where it is joined.
+        /// The interface on which it is joined.
         interface: Interface,
     },
     /// Datagrams to this broadcast address (255.255.255.255 or a network's).
@@ -49,17 +49,17 @@ pub enum Reception {
     Unicast(IpAddr),
 }
 
-/// What a [`ReceiveSocket`] needs to know.
+/// Configuration of a [`ReceiveSocket`].
 #[derive(Debug, Clone)]
 pub struct ReceiveConfig {
-    /// What is listened to.
+    /// What it receives.
     pub reception: Reception,
-    /// UDP port; 0 lets the system choose ([`ReceiveSocket::port`] tells).
+    /// UDP port; 0 lets the system choose ([`ReceiveSocket::port`] returns it).
     pub port: u16,
-    /// Only datagrams from these senders; empty: from anyone. With [`Reception::Group`] the group
-    /// is joined for each of them (source-specific; one socket takes 10 by Linux's default).
+    /// Receive only from these senders; empty: from any. With [`Reception::Group`] the group is
+    /// joined for each of them (source-specific; one socket takes 10 by Linux's default).
     pub sources: Vec<IpAddr>,
-    /// Bytes of kernel receive buffer to ask for.
+    /// Requested size of the kernel's receive buffer, in bytes.
     pub receive_buffer: usize,
 }
 
@@ -84,40 +84,40 @@ impl ReceiveConfig {
     }
 }
 
-/// A socket that could not be opened.
+/// Why a socket could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// The group is not for sessions.
+    /// The group cannot carry a session.
     #[error(transparent)]
     Group(#[from] GroupError),
     /// A group could not be joined.
     #[error(transparent)]
     Membership(#[from] MembershipError),
-    /// Another program listens there and does not share.
+    /// Another program uses the address and does not share it.
     #[error("{address} is taken by another program; choose another port, or end that program")]
     AddressInUse {
-        /// Where the socket was to listen.
+        /// The address to bind to.
         address: SocketAddr,
     },
-    /// The system refuses; the first part says which step failed.
+    /// Another error of the system; `step` says which step failed.
     #[error("cannot {step}: {error}")]
     Setup {
-        /// What was tried.
+        /// The step that failed.
         step: &'static str,
-        /// The system's word.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
 }
 
-/// The kernel gave less receive buffer than asked for.
+/// The kernel granted a smaller receive buffer than requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferShortfall {
-    /// Bytes asked for.
+    /// Requested size in bytes.
     pub asked: usize,
-    /// Bytes got.
+    /// Granted size in bytes.
     pub got: usize,
-    /// The command that mends it, to be run as root.
+    /// The command that raises the limit, to be run as root.
     pub remedy: String,
 }
 
@@ -142,9 +142,9 @@ pub struct ReceiveSocket {
     offload: UdpSocketState,
     membership: Option<Membership>,
     port: u16,
-    /// What its datagrams are said to have come on.
+    /// The channel that its datagrams are attributed to.
     channel: u8,
-    /// Checked here for broadcast and unicast; for multicast the kernel keeps others out.
+    /// Checked here for broadcast and unicast; for multicast the kernel filters sources.
     sources: Vec<IpAddr>,
     shortfall: Option<BufferShortfall>,
     drops: WrappingCounter,
@@ -155,8 +155,8 @@ impl ReceiveSocket {
     /// Opens the socket and joins its group, if it has one.
     ///
     /// # Errors
-    /// The group is not for sessions, the port is taken, a join is refused, or the system is out
-    /// of something; see [`ReceiveError`].
+    /// The group cannot carry a session, the port is taken, a join fails, or the system lacks
+    /// resources; see [`ReceiveError`].
     pub fn open(config: &ReceiveConfig) -> Result<Self, ReceiveError> {
         let (bind_ip, interface, shared) = match &config.reception {
             Reception::Group { group, interface } => {
@@ -164,8 +164,8 @@ impl ReceiveSocket {
                 (*group, Some(interface), true)
             }
             Reception::Broadcast(address) => (IpAddr::V4(*address), None, true),
-            // A unicast datagram goes to one socket only: sharing the port would let a second
-            // program of this host take a session away in silence.
+            // A unicast datagram goes to one socket only: if the port were shared, a second program
+            // of this host could take over a session without an error.
             Reception::Unicast(address) => (*address, None, false),
         };
         let domain = Domain::for_address(SocketAddr::new(bind_ip, 0));
@@ -174,12 +174,12 @@ impl ReceiveSocket {
         if bind_ip.is_ipv6() {
             step("make the socket IPv6 only", socket.set_only_v6(true))?;
         }
-        // Several receivers of one group on one host each get every datagram.
+        // Several receivers of one group on one host get every datagram each.
         step("share the port", socket.set_reuse_address(shared))?;
         if interface.is_some() {
             only_own_groups(&socket, bind_ip)?;
         }
-        // Before bind: nothing is dropped between bind and a larger buffer.
+        // Before bind: no datagram is dropped between bind and the larger buffer.
         let got =
             step("set the receive buffer", set_receive_buffer(&socket, config.receive_buffer))?;
         let address = scoped(bind_ip, config.port, interface.map_or(0, |i| i.index));
@@ -189,8 +189,8 @@ impl ReceiveSocket {
         })?;
         let offload =
             step("switch receive offload on", UdpSocketState::new(UdpSockRef::from(&socket)))?;
-        // Linux answers ENOTCONN to a socket without a peer, and shuts it down all the same
-        // (inet_shutdown); systems that do neither are left with "no function sends".
+        // Linux returns ENOTCONN for a socket without a peer, but shuts it down (inet_shutdown). On
+        // systems that do not, only the missing function prevents sending.
         let _ = socket.shutdown(std::net::Shutdown::Write);
 
         let membership = match interface {
@@ -225,9 +225,9 @@ impl ReceiveSocket {
         })
     }
 
-    /// As [`open`](Self::open), with several sockets where the sources are more than the kernel
-    /// lets one socket join a group from (`net.ipv4.igmp_max_msf`, `net.ipv6.mld_max_msf`). No
-    /// datagram comes to two of them.
+    /// As [`open`](Self::open), with several sockets if there are more sources than the kernel
+    /// allows one socket to join a group from (`net.ipv4.igmp_max_msf`, `net.ipv6.mld_max_msf`). No
+    /// datagram arrives at two of them.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -241,7 +241,7 @@ impl ReceiveSocket {
         }
         let mut sockets: Vec<Self> = Vec::new();
         for sources in config.sources.chunks(most) {
-            // Where the system chooses the port, it chooses once.
+            // If the system chooses the port, it chooses once.
             let port = sockets.first().map_or(config.port, Self::port);
             let sources = sources.to_vec();
             sockets.push(Self::open(&ReceiveConfig { port, sources, ..config.clone() })?);
@@ -249,47 +249,47 @@ impl ReceiveSocket {
         Ok(sockets)
     }
 
-    /// Its datagrams will be said to have come on `channel`.
+    /// Sets the channel that its datagrams are attributed to.
     pub(crate) fn on_channel(self, channel: u8) -> Self {
         Self { channel, ..self }
     }
 
-    /// For waiting for several sockets at once.
+    /// The descriptor, for waiting for several sockets at once.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// The channel that its datagrams are said to come on.
+    /// The channel that its datagrams are attributed to.
     pub(crate) fn channel(&self) -> u8 {
         self.channel
     }
 
-    /// The UDP port it listens on.
+    /// The UDP port it is bound to.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Joins and leaves; `None` for broadcast and unicast.
+    /// The handle that joins and leaves; `None` for broadcast and unicast.
     pub fn membership(&self) -> Option<&Membership> {
         self.membership.as_ref()
     }
 
-    /// Set when the receive buffer is smaller than asked for.
+    /// The shortfall if the receive buffer is smaller than requested.
     pub fn buffer_shortfall(&self) -> Option<&BufferShortfall> {
         self.shortfall.as_ref()
     }
 
-    /// Datagrams that came to this socket from other senders than those asked for (broadcast,
+    /// Datagrams that arrived at this socket from senders that are not in `sources` (broadcast,
     /// unicast).
     pub fn foreign(&self) -> u64 {
         self.foreign
     }
 
-    /// How often the kernel threw a packet away at this socket since it was opened, mostly because
-    /// the receive buffer was full; never decreases. 0 where the system does not tell.
+    /// Packets that the kernel has dropped at this socket since it was opened, mostly because the
+    /// receive buffer was full. Never decreases. 0 if the system does not report it.
     ///
-    /// A lower bound in datagrams: a run of datagrams that was merged by receive offload is thrown
-    /// away as one packet and counted as one.
+    /// A lower bound in datagrams: a run that receive offload has merged is dropped as one packet,
+    /// and counts as one.
     pub fn drops(&mut self) -> u64 {
         if let Ok(now) = sys::receive_drops(&self.socket) {
             self.drops.advance_to(now);
@@ -301,17 +301,16 @@ impl ReceiveSocket {
     /// datagram. Returns the number of datagrams, 0 after the timeout or a signal.
     ///
     /// # Errors
-    /// What the system says about the socket itself; errors that concern single packets are passed
-    /// over.
+    /// Errors of the socket itself; errors that concern single packets are ignored.
     pub fn recv_batch(&mut self, timeout: Duration, batch: &mut Batch) -> io::Result<usize> {
         batch.clear();
         self.recv_more(timeout, batch)
     }
 
-    /// Like [`Self::recv_batch`], after what is in `batch` already. Returns the number of datagrams
-    /// added; 0 at once when the batch is full.
+    /// Like [`Self::recv_batch`], but appends to `batch`. Returns the number of added datagrams; 0
+    /// at once if the batch is full.
     ///
-    /// Bounded in time as in memory: at most [`MAX_TRAINS`] system calls, whatever arrives.
+    /// Bounded in time and in memory: at most [`MAX_TRAINS`] system calls.
     ///
     /// # Errors
     /// As [`Self::recv_batch`].
@@ -321,7 +320,7 @@ impl ReceiveSocket {
         }
         let before = batch.len();
         let started = Instant::now();
-        // Usually data is there already and no wait is needed: receive first.
+        // Usually data is available and no wait is needed, so receive first.
         for _ in 0..MAX_TRAINS {
             let Some(room) = batch.room() else { break };
             let mut meta = [RecvMeta::default()];
@@ -356,11 +355,11 @@ impl ReceiveSocket {
         Ok(batch.len() - before)
     }
 
-    /// Waits until something has arrived, at most `timeout` (rounded up to milliseconds). `false`:
-    /// nothing did, or a signal cut the wait.
+    /// Waits until a datagram has arrived, at most `timeout` (rounded up to milliseconds). `false`
+    /// after the timeout or a signal.
     ///
     /// # Errors
-    /// What the system says about the socket itself.
+    /// Errors of the socket itself.
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         sys::wait_readable(&self.socket, timeout)
     }
@@ -370,9 +369,9 @@ impl ReceiveSocket {
     }
 }
 
-/// How many sources one socket can join a group from.
+/// The number of sources from which one socket can join a group.
 fn most_sources(group: IpAddr) -> usize {
-    // What to think where the system does not say: Linux's defaults.
+    // Linux's defaults if the system does not report the setting.
     let (name, default) = match group {
         IpAddr::V4(_) => ("net.ipv4.igmp_max_msf", 10),
         IpAddr::V6(_) => ("net.ipv6.mld_max_msf", 64),
@@ -385,7 +384,7 @@ fn datagrams_in(meta: &RecvMeta) -> u64 {
     meta.len.div_ceil(meta.stride.max(1)).max(1) as u64
 }
 
-/// Errors that say something about a packet or a passing shortage, not about the socket.
+/// True for errors that concern a packet or a temporary shortage, not the socket.
 fn concerns_one_packet(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -401,8 +400,8 @@ fn concerns_one_packet(error: &io::Error) -> bool {
     )
 }
 
-/// Without this the socket hears every group that any program of this host has joined on this port
-/// (Linux: `IP_MULTICAST_ALL`, ip(7)).
+/// Without this the socket receives every group that any program of this host has joined on this
+/// port (Linux: `IP_MULTICAST_ALL`, ip(7)).
 fn only_own_groups(socket: &Socket, bind_ip: IpAddr) -> Result<(), ReceiveError> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     step(
@@ -418,22 +417,22 @@ fn only_own_groups(socket: &Socket, bind_ip: IpAddr) -> Result<(), ReceiveError>
     Ok(())
 }
 
-/// Asks for a receive buffer and returns what it really is, in the units of the request.
+/// Requests a receive buffer and returns the granted size, in the units of the request.
 pub(crate) fn set_receive_buffer(socket: &Socket, size: usize) -> io::Result<usize> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let value = i32::try_from(size).unwrap_or(i32::MAX / 2);
-        // Past `net.core.rmem_max`, for those who may (CAP_NET_ADMIN).
+        // Allowed to exceed `net.core.rmem_max` with CAP_NET_ADMIN.
         if sys::set_int(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, value).is_err() {
             socket.set_recv_buffer_size(value as usize)?;
         }
-        // Linux doubles the request to cover its own bookkeeping, and reports the double:
+        // Linux doubles the request to cover its own bookkeeping, and returns the doubled value:
         // socket(7), SO_RCVBUF.
         Ok(socket.recv_buffer_size()? / 2)
     }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     {
-        // Systems that refuse a size instead of lowering it: halve until it is taken.
+        // Some systems reject a size instead of lowering it: halve it until it is accepted.
         let mut size = size;
         while size > 65_536 && socket.set_recv_buffer_size(size).is_err() {
             size /= 2;
@@ -446,9 +445,9 @@ fn step<T>(step: &'static str, result: io::Result<T>) -> Result<T, ReceiveError>
     result.map_err(|error| ReceiveError::Setup { step, error })
 }
 
-/// Makes one counter that never wraps out of a 32-bit one that does.
+/// A 64-bit counter that follows a 32-bit counter, which wraps.
 ///
-/// Right as long as it is read at least once in 2^32 events.
+/// Correct if it is read at least once in 2^32 events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct WrappingCounter {
     last: u32,

@@ -1,4 +1,4 @@
-//! A thread that drains the receiving sockets of a session and never waits for its consumer.
+//! A thread that drains the receiving sockets of a session and does not wait for its consumer.
 //!
 //! ```text
 //!  sockets ─▶ receive thread ──▶ full batches (bounded) ──▶ consumer
@@ -6,11 +6,11 @@
 //!                   └───────────── empty batches ◀─────────────┘
 //! ```
 //!
-//! All memory is allocated at the start: `batches` buffers that go round. When the consumer is
-//! behind, single datagrams collect in one batch before it is handed over, so slow traffic uses
-//! the memory as well as fast traffic. When it holds all batches, the thread goes on draining the
-//! sockets, throws away and counts: the consumer learns exactly how many datagrams it missed, which
-//! the kernel's counter would not tell, and does not mistake them for loss in the network.
+//! All memory is allocated at the start: `batches` buffers that are reused. While the consumer is
+//! busy, single datagrams collect in one batch, so slow traffic uses the memory as well as fast
+//! traffic. If the consumer holds all batches, the thread continues to drain the sockets, and drops
+//! and counts the datagrams. So the consumer knows exactly how many datagrams it missed, which the
+//! kernel's counter would not show, and does not mistake them for loss in the network.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,27 +27,27 @@ use crate::readiness::Readiness;
 use crate::receiver::{Batch, ReceiveSocket};
 use crate::thread::{self, ThreadError};
 
-/// How long the thread sleeps in the kernel at most: it is woken for whatever there is, so this is
-/// only how late it would notice that it was not.
+/// Longest wait in the kernel. Every event wakes the thread, so this only limits the delay if an
+/// event is missed.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// After an error of a socket.
+/// Pause after an error of a socket.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long datagrams may wait for company in a batch after the consumer has caught up.
+/// How long datagrams may wait in a batch for more after the consumer has caught up.
 const HAND_OVER_LATENCY: Duration = Duration::from_millis(1);
 
-/// The number under which it is told that there are changes; those of sockets come after it.
+/// The number of the wake-up descriptor; the sockets have larger numbers.
 const CHANGES: u64 = 0;
 
-/// Errors of the socket in a row, without one datagram between, after which it is given up. Each is
-/// followed by a pause of [`ERROR_PAUSE`]: about a second.
+/// Errors of the socket in a row, without a datagram between them, after which the thread gives up.
+/// Each is followed by a pause of [`ERROR_PAUSE`]: about a second in all.
 const MAX_ERRORS: u32 = 10;
 
 /// The memory of a [`ReceiveThread`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveThreadConfig {
-    /// Number of batches that go round, at least 2.
+    /// Number of batches, at least 2.
     pub batches: usize,
     /// Bytes of each batch, at least 128 KiB.
     pub batch_size: usize,
@@ -61,26 +61,24 @@ impl Default for ReceiveThreadConfig {
 }
 
 impl ReceiveThreadConfig {
-    /// Bytes that the thread will hold at the most (one more batch than configured: the one that
-    /// is thrown away).
+    /// Upper bound of the thread's memory (one more batch than configured, for dropped datagrams).
     pub fn memory(&self) -> usize {
         (self.batches.max(2) + 1).saturating_mul(Batch::memory_for(self.batch_size))
     }
 }
 
-/// What was lost inside this host since the sockets were opened, as of the end of a batch.
+/// Datagrams lost inside this host since the sockets were opened, up to the end of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LocalLoss {
-    /// Packets thrown away by the kernel: a lower bound in datagrams
-    /// ([`ReceiveSocket::drops`]).
+    /// Packets that the kernel has dropped: a lower bound in datagrams ([`ReceiveSocket::drops`]).
     pub kernel_drops: u64,
-    /// Datagrams thrown away by the receive thread because the consumer held all batches.
+    /// Datagrams that the receive thread has dropped because the consumer held all batches.
     pub local_drops: u64,
-    /// Datagrams from senders that were not asked for ([`ReceiveSocket::foreign`]): not a loss.
+    /// Datagrams from other senders than requested ([`ReceiveSocket::foreign`]): not a loss.
     pub foreign: u64,
 }
 
-/// A batch on loan: dropping it gives the memory back to the receive thread.
+/// A borrowed batch. Dropping it returns the memory to the receive thread.
 #[derive(Debug)]
 pub struct ReceivedBatch {
     batch: Batch,
@@ -107,7 +105,7 @@ impl Drop for ReceivedBatch {
     fn drop(&mut self) {
         let mut batch = std::mem::replace(&mut self.batch, Batch::without_memory());
         batch.clear();
-        // No thread left to take it back: then the memory is simply freed.
+        // If the thread has ended, the memory is freed.
         let _ = self.home.try_send(batch);
     }
 }
@@ -122,14 +120,14 @@ pub struct ReceiveThread {
 }
 
 impl ReceiveThread {
-    /// Starts the thread and hands the sockets of channel 0 over to it: usually one
+    /// Starts the thread, which takes over the sockets of channel 0: usually one
     /// ([`ReceiveSocket::open_all`]).
     ///
     /// # Errors
-    /// Out of threads or file descriptors.
+    /// The system has no thread or file descriptor left.
     pub fn spawn(base: Vec<ReceiveSocket>, config: ReceiveThreadConfig) -> io::Result<Self> {
         let count = config.batches.max(2);
-        // Every batch has a place in either channel: neither side ever finds its channel full.
+        // Every batch has a place in both channels, so neither side ever finds its channel full.
         let (full, batches) = bounded(count);
         let (home, empty) = bounded(count);
         for _ in 0..count {
@@ -160,22 +158,22 @@ impl ReceiveThread {
         Ok(Self { batches, channels, stop, thread: Some(thread) })
     }
 
-    /// Where the batches come out, in the order of arrival. It is disconnected when the thread has
-    /// ended by itself; [`Self::stop`] then says why.
+    /// The received batches, in the order of arrival. The channel is disconnected when the thread
+    /// has ended by itself; [`Self::stop`] then returns the reason.
     pub fn batches(&self) -> &Receiver<ReceivedBatch> {
         &self.batches
     }
 
-    /// Joins and leaves channels while the thread receives.
+    /// The handle that joins and leaves channels while the thread receives.
     pub fn channels(&self) -> &Channels {
         &self.channels
     }
 
-    /// Stops the thread, which takes as long as it reads what it is reading, and returns all that
-    /// was lost inside this host. Datagrams that were not taken from [`Self::batches`] are gone.
+    /// Stops the thread after its current read, and returns all losses inside this host. Datagrams
+    /// that were not taken from [`Self::batches`] are dropped.
     ///
     /// # Errors
-    /// Why the thread had given up before.
+    /// The reason if the thread had ended before.
     pub fn stop(mut self) -> io::Result<LocalLoss> {
         self.join()
     }
@@ -193,30 +191,31 @@ impl ReceiveThread {
 
 impl Drop for ReceiveThread {
     fn drop(&mut self) {
-        // Whoever wants the result calls `stop`.
+        // `stop` returns the result.
         let _ = self.join();
     }
 }
 
-/// What the thread owns.
+/// The state of the thread.
 struct Drain {
     sockets: BTreeMap<u64, Drained>,
-    /// The number of the socket that came last.
+    /// The number of the socket that was added last.
     last_number: u64,
     changes: Changes,
     readiness: Readiness,
-    /// What is readable and was not read: first what the last batch had no room for, so that a busy
-    /// socket keeps no other waiting.
+    /// Sockets that are readable and were not read. Those for which the last batch had no room come
+    /// first, so that a busy socket does not delay the others.
     ready: Vec<u64>,
     full: Sender<ReceivedBatch>,
     empty: Receiver<Batch>,
-    /// Goes with each batch to bring it back.
+    /// Returns each batch to the thread.
     home: Sender<Batch>,
     stop: Arc<AtomicBool>,
     loss: LocalLoss,
-    /// Losses that batches were told of ([`Datagram::dropped_before`](fontana_proto::Datagram)).
+    /// Losses that were reported with batches
+    /// ([`Datagram::dropped_before`](fontana_proto::Datagram)).
     reported: u64,
-    /// Receives what is thrown away.
+    /// Receives the dropped datagrams.
     spare: Batch,
 }
 
@@ -242,7 +241,7 @@ impl Drain {
                 batch.set_dropped_before(kernel_drops + local_drops - self.reported);
                 self.reported = kernel_drops + local_drops;
                 if self.full.try_send(ReceivedBatch { batch, loss: self.loss, home }).is_err() {
-                    // The consumer is gone.
+                    // The consumer has ended.
                     break;
                 }
             }
@@ -252,14 +251,14 @@ impl Drain {
         Ok(self.loss)
     }
 
-    /// Waits for datagrams and puts them into `filling`, or away.
+    /// Waits for datagrams and puts them into `filling`, or drops them.
     fn turn(&mut self, filling: &mut Option<Batch>) -> io::Result<()> {
         if self.ready.is_empty() {
             let someone_waits = filling.as_ref().is_some_and(|batch| !batch.is_empty());
             let timeout = if someone_waits { HAND_OVER_LATENCY } else { LONGEST_WAIT };
             self.readiness.wait(timeout, &mut self.ready)?;
         }
-        // Only now, so that a batch that came home during the wait is used.
+        // Only now, so that a batch that was returned during the wait is used.
         if filling.is_none() {
             *filling = self.empty.try_recv().ok();
         }
@@ -267,7 +266,7 @@ impl Drain {
             if number == CHANGES {
                 self.change()?;
             }
-            // It may have been closed by a change.
+            // A change may have closed it.
             let Some(drained) = self.sockets.get_mut(&number) else { continue };
             drained.was_read = true;
             match filling {
@@ -286,7 +285,7 @@ impl Drain {
         Ok(())
     }
 
-    /// Takes new sockets over, and closes those of channels that were left.
+    /// Takes over new sockets, and closes those of channels that were left.
     fn change(&mut self) -> io::Result<()> {
         for change in self.changes.take() {
             match change {
@@ -313,7 +312,7 @@ impl Drain {
         Ok(())
     }
 
-    /// A full batch goes at once; a partial one only to a consumer that has nothing else to do.
+    /// A full batch is handed over at once; a partial one only to a consumer without other batches.
     fn should_hand_over(&self, batch: &Batch) -> bool {
         !batch.is_empty() && (batch.is_full() || self.full.is_empty())
     }
@@ -326,12 +325,12 @@ impl Drain {
     }
 }
 
-/// A socket, and what of its counters is in the [`LocalLoss`] already.
+/// A socket, and the parts of its counters that are in the [`LocalLoss`] already.
 struct Drained {
     socket: ReceiveSocket,
     kernel_drops: u64,
     foreign: u64,
-    /// Since it was counted: where nothing was read, no queue was full.
+    /// True if it was read since it was counted: without a read, no queue was full.
     was_read: bool,
 }
 

@@ -1,17 +1,16 @@
-//! Sending trains of equal datagrams to groups, broadcast addresses or lists of hosts.
+//! Sending GSO batches of equal datagrams to groups, broadcast addresses or lists of hosts.
 //!
-//! A *train* is a run of datagrams of one size (the last may be shorter) lying one behind the other
-//! in memory. With segmentation offload (`UDP_SEGMENT`, udp(7), Linux 4.18) a train of up to 64
-//! datagrams costs one system call, on multicast too. Where the kernel or a device refuses it, the
-//! socket falls back to one call per datagram, remembers, and says so
-//! ([`SendSocket::uses_offload`]).
+//! A *GSO batch* is a run of datagrams of one size (the last may be shorter), contiguous in memory.
+//! With segmentation offload (`UDP_SEGMENT`, udp(7), Linux 4.18) a batch of up to 64 datagrams
+//! takes one system call, for multicast too. If the kernel or a device rejects it, the socket falls
+//! back to one call per datagram permanently ([`SendSocket::uses_offload`]).
 //!
-//! The segment size is set as an option of the socket, which changes hardly ever, and not as a
-//! control message: so a plain `sendto` does, and the traffic class set once (DSCP) holds.
+//! The segment size is set as an option of the socket, which rarely changes, instead of a control
+//! message. So a plain `sendto` suffices, and the traffic class (DSCP) is set once.
 //!
-//! Datagrams are never fragmented: the "don't fragment" bit is set, and what a router says about a
-//! smaller MTU is ignored (`IP_PMTUDISC_PROBE`), because anyone can forge that message and a
-//! session cannot change its packet size anyway.
+//! Datagrams are never fragmented: the "don't fragment" bit is set. Reports of routers about a
+//! smaller MTU are ignored (`IP_PMTUDISC_PROBE`), because they can be forged, and a session cannot
+//! change its packet size.
 
 mod config;
 mod fit;
@@ -35,22 +34,22 @@ use options::{
     direct_to_interface, forbid_fragments, set_multicast_reach, set_traffic_class, step,
 };
 
-/// Datagrams of one train: `UDP_MAX_SEGMENTS` of the kernels that have the smaller value (up to
-/// 6.6; later ones take 128, but 64 KiB are full before).
+/// Datagrams per GSO batch: `UDP_MAX_SEGMENTS` of the kernels with the smaller value (up to 6.6;
+/// later ones take 128, but 64 KiB are full before).
 const MAX_SEGMENTS: usize = 64;
 
-/// How long a full send buffer may hold the sender up: one of the kernel's queues is then stuck,
-/// and a stop request must not wait for it.
+/// Longest wait for a full send buffer. After that a queue of the kernel is stuck, and a request to
+/// stop must not wait for it.
 const STALL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What one call of [`SendSocket::send_batch`] did. With fan-out every copy counts.
+/// The result of [`SendSocket::send_batch`]. With fan-out every copy counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Datagrams the kernel took.
+    /// Datagrams that the kernel accepted.
     pub datagrams: u64,
     /// Their UDP payload in bytes.
     pub payload_bytes: u64,
-    /// Datagrams that it did not take for a passing reason: to a receiver they are loss.
+    /// Datagrams that it rejected for a temporary reason: receivers see them as lost.
     pub lost: u64,
 }
 
@@ -62,25 +61,25 @@ impl std::ops::AddAssign for Sent {
     }
 }
 
-/// Sends that failed for a passing reason, by reason, in datagrams. They are survived: a fountain
-/// has no datagram that must arrive.
+/// Sends that failed for a temporary reason, by reason, in datagrams. The session continues,
+/// because no single datagram of a fountain is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SendLosses {
-    /// A queue of the kernel was full (ENOBUFS, ENOMEM): the rate is above what the device takes.
+    /// A queue of the kernel was full (ENOBUFS, ENOMEM): the rate exceeds that of the device.
     pub no_buffer_space: u64,
-    /// The send buffer stayed full for 100 ms (EAGAIN): the device stands still.
+    /// The send buffer stayed full for 100 ms (EAGAIN): the device does not send.
     pub stalled: u64,
     /// No route, host or network down (ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN).
     pub unreachable: u64,
-    /// A host of a list said that nobody listens (ECONNREFUSED).
+    /// A host of a list reported that the port is closed (ECONNREFUSED).
     pub refused: u64,
     /// A local packet filter forbids it (EPERM, EACCES).
     pub not_permitted: u64,
-    /// The MTU is lower than when a datagram of this size was sent before (EMSGSIZE).
+    /// The MTU is lower than when a datagram of this size was sent earlier (EMSGSIZE).
     pub too_large: u64,
 }
 
-/// An address to send to.
+/// A destination address.
 #[derive(Debug)]
 struct Host {
     address: SockAddr,
@@ -88,20 +87,20 @@ struct Host {
     route: usize,
 }
 
-/// A socket that sends one session's channels.
+/// A socket that sends the packets of one session's channels.
 #[derive(Debug)]
 pub struct SendSocket {
     socket: Socket,
-    /// Each is one or more hosts or groups.
+    /// For each destination one or more hosts or groups.
     destinations: Vec<Vec<Host>>,
     /// By [`Host::route`].
     fits: Vec<Fit>,
-    /// The last one, whether or not it has ended.
+    /// The last MTU drop, which may have ended.
     mtu_drop: Option<MtuDrop>,
     local_address: SocketAddr,
     interface: Option<(String, u32)>,
     offload: bool,
-    /// The value of `UDP_SEGMENT` now; 0: off.
+    /// The current value of `UDP_SEGMENT`; 0: off.
     segment_size_set: usize,
     sent: Sent,
     losses: SendLosses,
@@ -111,7 +110,8 @@ impl SendSocket {
     /// Opens a socket for all destinations of `config`.
     ///
     /// # Errors
-    /// The configuration makes no sense ([`SendError`] says which part), or the system refuses.
+    /// The configuration is invalid ([`SendError`] says which part), or the system returns an
+    /// error.
     pub fn new(config: &SendConfig) -> Result<Self, SendError> {
         let version = check_destinations(config)?;
         let source = source_address(config, version)?;
@@ -126,7 +126,7 @@ impl SendSocket {
         }
         step("bind to the source address", socket.bind(&source.into()))?;
         step("set the send timeout", socket.set_write_timeout(Some(STALL_TIMEOUT)))?;
-        // As much as the system gives: less only means that the sender waits more often.
+        // The granted size may be smaller; then the sender waits more often.
         step("set the send buffer", socket.set_send_buffer_size(config.send_buffer))?;
         forbid_fragments(&socket, version)?;
         set_traffic_class(&socket, version, config.dscp)?;
@@ -160,14 +160,15 @@ impl SendSocket {
         })
     }
 
-    /// Sends `contents`, cut into datagrams of `segment_size` bytes (the last may be shorter), to
-    /// the destination with this index. No contents, no datagrams.
+    /// Sends `contents`, split into datagrams of `segment_size` bytes (the last may be shorter), to
+    /// the destination with this index. Empty contents send no datagram.
     ///
-    /// Returns when the kernel has taken everything or refused it for a passing reason, which is
-    /// counted ([`Sent::lost`], [`SendSocket::losses`]). A full send buffer makes it wait.
+    /// Returns when the kernel has accepted everything, or rejected it for a temporary reason,
+    /// which is counted ([`Sent::lost`], [`SendSocket::losses`]). Blocks while the send buffer is
+    /// full.
     ///
     /// # Errors
-    /// Only what trying again cannot mend; see [`SendError`].
+    /// Only permanent errors; see [`SendError`].
     pub fn send_batch(
         &mut self,
         destination: usize,
@@ -189,30 +190,30 @@ impl SendSocket {
         result.map(|()| sent)
     }
 
-    /// Everything sent so far.
+    /// Totals of everything sent so far.
     pub fn sent(&self) -> Sent {
         self.sent
     }
 
-    /// Everything lost inside this host so far, by reason.
+    /// Totals of everything lost inside this host so far, by reason.
     pub fn losses(&self) -> SendLosses {
         self.losses
     }
 
-    /// The last period in which datagrams did not fit the MTU any more; they count as
-    /// [`SendLosses::too_large`]. It goes on until a datagram of that size is sent again.
+    /// The last period in which datagrams no longer fitted the MTU. They count as
+    /// [`SendLosses::too_large`]. The period ends when a datagram of that size is sent again.
     pub fn mtu_drop(&self) -> Option<&MtuDrop> {
         self.mtu_drop.as_ref()
     }
 
-    /// Whether trains are handed to the kernel in one piece. It becomes `false` for good when the
-    /// kernel or the device refuses.
+    /// True while the kernel segments GSO batches. Becomes `false` permanently when the kernel or
+    /// the device rejects one.
     pub fn uses_offload(&self) -> bool {
         self.offload
     }
 
-    /// The source address of the datagrams: what a source-specific receiver names. Its IP is
-    /// unspecified when the routing table chooses.
+    /// The source address of the datagrams, which a source-specific receiver names. Its IP is
+    /// unspecified if the routing table chooses.
     pub fn local_address(&self) -> SocketAddr {
         self.local_address
     }
@@ -235,14 +236,14 @@ impl SendSocket {
                 self.send_one(host, datagram, segment_size, sent)?;
             }
             if self.losses.too_large > too_large {
-                // The train was refused because of the MTU, not of the offload.
+                // The MTU was the reason for the rejection, not the offload.
                 self.offload = offload;
             }
         }
         Ok(())
     }
 
-    /// Sends a train in one piece. `false`: offload is not to be had, send it in pieces.
+    /// Sends a GSO batch in one call. `false` if offload is not available.
     fn send_train(
         &mut self,
         host: &Host,
@@ -255,8 +256,9 @@ impl SendSocket {
             return Ok(false);
         }
         match self.send_one(host, train, segment_size, sent) {
-            // EINVAL: the kernel does not, or (before Linux 6.9) a segment is larger than the MTU,
-            // which the attempt without offload will tell apart. EIO: the device does not.
+            // EINVAL: the kernel does not support it, or (before Linux 6.9) a segment exceeds the
+            // MTU, which the attempt without offload will show. EIO: the device does not support
+            // it.
             Err(SendError::System { error, .. })
                 if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) =>
             {
@@ -267,7 +269,7 @@ impl SendSocket {
             Ok(()) => Ok(true),
         }
     }
-    /// One system call: a datagram, or a train if the socket's segment size is set.
+    /// One system call: sends a datagram, or a GSO batch if the socket's segment size is set.
     fn send_one(
         &mut self,
         host: &Host,
@@ -301,8 +303,8 @@ impl SendSocket {
         Ok(())
     }
 
-    /// The kernel refuses datagrams of `size` bytes, because they exceed the MTU of the route.
-    /// An error if it never took one of that size.
+    /// Handles a rejected datagram of `size` bytes, which exceeds the MTU of the route. An error if
+    /// the kernel never accepted one of that size.
     fn on_misfit(&mut self, route: usize, size: usize) -> Result<(), SendError> {
         let interface = self.interface.as_ref();
         match self.fits[route].on_misfit(size) {
@@ -323,9 +325,9 @@ impl SendSocket {
         Ok(())
     }
 
-    /// Makes sure that a single datagram is not cut at the segment size of an earlier train.
+    /// Ensures that a single datagram is not segmented by the size of an earlier GSO batch.
     fn keep_whole(&mut self, datagram: &[u8], host: &Host) -> Result<(), SendError> {
-        // Without offload nothing is set: a refusal may concern the option as such.
+        // Without offload the option is not set: the system may not support it.
         if self.segment_size_set == 0 || (self.offload && datagram.len() <= self.segment_size_set) {
             return Ok(());
         }
@@ -333,7 +335,7 @@ impl SendSocket {
         self.set_segment_size(0).map_err(|error| SendError::System { to, error })
     }
 
-    /// Tells the kernel where to cut (0: nowhere).
+    /// Sets the kernel's segment size (0: no segmentation).
     fn set_segment_size(&mut self, size: usize) -> io::Result<()> {
         if size == self.segment_size_set {
             return Ok(());
@@ -350,7 +352,7 @@ impl SendSocket {
     }
 }
 
-/// The counter for an error that may pass by itself; `None` for one that will not.
+/// The counter of a temporary error; `None` for a permanent one.
 fn passing_reason<'a>(losses: &'a mut SendLosses, error: &io::Error) -> Option<&'a mut u64> {
     match error.raw_os_error()? {
         libc::ENOBUFS | libc::ENOMEM => Some(&mut losses.no_buffer_space),
@@ -360,7 +362,7 @@ fn passing_reason<'a>(losses: &'a mut SendLosses, error: &io::Error) -> Option<&
         }
         libc::ECONNREFUSED => Some(&mut losses.refused),
         libc::EPERM | libc::EACCES => Some(&mut losses.not_permitted),
-        // A datagram that never fitted is an error, which is decided before.
+        // A datagram that never fitted is an error, which is decided earlier.
         libc::EMSGSIZE => Some(&mut losses.too_large),
         _ => None,
     }
@@ -437,21 +439,21 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn refused_offload_is_remembered_and_every_datagram_goes_all_the_same() {
         let mut sender = loopback_sender(|_| ()).unwrap();
-        // The kernel segments nothing that needs no checksum: it answers EINVAL to a train.
+        // The kernel cannot segment packets without checksums: it returns EINVAL for a GSO batch.
         sys::set_int(&sender.socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
         assert!(sender.uses_offload());
         let sent = sender.send_batch(0, &[7; 1000], 300).unwrap();
         assert!(!sender.uses_offload());
         assert_eq!(sent, Sent { datagrams: 4, payload_bytes: 1000, lost: 0 });
-        // It does not come back, even when it would work.
+        // Offload stays off, even if it would work again.
         sys::set_int(&sender.socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 0).unwrap();
         assert_eq!(sender.send_batch(0, &[7; 600], 300).unwrap().datagrams, 2);
         assert!(!sender.uses_offload());
         assert_eq!(sender.sent(), Sent { datagrams: 6, payload_bytes: 1600, lost: 0 });
     }
 
-    /// A network whose loopback interface has this MTU. `None`, with the reason said, where this
-    /// process may make none.
+    /// A network namespace whose loopback interface has this MTU. `None`, with a message, if this
+    /// process may not create one.
     fn network(mtu: u32) -> Option<Namespace> {
         match Namespace::new() {
             Ok(namespace) => {

@@ -1,7 +1,7 @@
-//! The system calls that neither `std` nor `socket2` offers, behind safe functions.
+//! System calls that neither `std` nor `socket2` offers, behind safe functions.
 //!
-//! This is the crate's only file with `unsafe`. Every function here is as thin as it can be: the
-//! meaning of what is asked for is documented at the callers.
+//! This is the crate's only file with `unsafe`. Its functions are thin; their callers document what
+//! they are used for.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -34,8 +34,8 @@ pub(crate) fn interface_addresses() -> io::Result<Vec<RawAddress>> {
     let mut found = Vec::new();
     let mut next = head;
     while !next.is_null() {
-        // SAFETY: `next` is a non-null node of the list that getifaddrs made; the list is freed
-        // only after this loop and nobody else has it.
+        // SAFETY: `next` is a non-null node of the list that getifaddrs made. The list is freed
+        // only after this loop, and no other code has it.
         let node = unsafe { &*next };
         next = node.ifa_next;
         if node.ifa_name.is_null() {
@@ -83,8 +83,8 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;
     }
-    // SAFETY: the caller promises a readable sockaddr; `sa_family` is in every one of them.
-    // The reads are unaligned because nobody promises alignment.
+    // SAFETY: the caller guarantees a readable sockaddr; `sa_family` is in every one of them. The
+    // reads are unaligned because alignment is not guaranteed.
     let family = unsafe { std::ptr::addr_of!((*address).sa_family).read_unaligned() };
     match i32::from(family) {
         libc::AF_INET => {
@@ -101,7 +101,7 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// The index of an interface; 0, which no interface has, when it has just vanished.
+/// The index of an interface; 0, which no interface has, if it has vanished.
 fn interface_index(name: &str) -> u32 {
     let Ok(name) = std::ffi::CString::new(name) else { return 0 };
     // SAFETY: `name` is a NUL-terminated string that outlives the call.
@@ -129,13 +129,13 @@ pub(crate) fn interface_mtu(name: &str) -> io::Result<u32> {
     u32::try_from(mtu).map_err(io::Error::other)
 }
 
-/// Not asked for on this system.
+/// Not implemented for this system.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn interface_mtu(_name: &str) -> io::Result<u32> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Descriptors that are waited for together with poll(2), which is on every system.
+/// Descriptors for poll(2), which every system has.
 pub(crate) struct PollSet(Vec<libc::pollfd>);
 
 impl PollSet {
@@ -144,8 +144,7 @@ impl PollSet {
         Self(descriptors.map(wanted).collect())
     }
 
-    /// Waits until one of them has something to read. `false`: nothing came, or a signal cut the
-    /// wait.
+    /// Waits until one of them is readable. `false` after the timeout or a signal.
     ///
     /// Rounded up to whole milliseconds, so that a wait of 100 microseconds is not a busy loop.
     pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
@@ -164,19 +163,19 @@ impl PollSet {
         Err(error)
     }
 
-    /// Whether the one with this index had something to read, or an error, when the wait ended so.
+    /// True if the descriptor with this index was readable, or had an error, when the wait ended.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub(crate) fn is_ready(&self, index: usize) -> bool {
         self.0.get(index).is_some_and(|polled| polled.revents != 0)
     }
 }
 
-/// Waits until the socket has something to read; see [`PollSet::wait`].
+/// Waits until the socket is readable; see [`PollSet::wait`].
 pub(crate) fn wait_readable(socket: &Socket, timeout: Duration) -> io::Result<bool> {
     PollSet::new(std::iter::once(socket.as_raw_fd())).wait(timeout)
 }
 
-/// What a setting of this host says (`/proc/sys`, proc(5)), if there is such a setting here.
+/// The value of a setting of this host (`/proc/sys`, proc(5)); `None` if it does not exist.
 pub(crate) fn setting(name: &str) -> Option<usize> {
     let path = format!("/proc/sys/{}", name.replace('.', "/"));
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
@@ -185,7 +184,7 @@ pub(crate) fn setting(name: &str) -> Option<usize> {
 /// Sets a socket option whose value is any plain C structure or number.
 fn set_option<T>(fd: RawFd, level: i32, name: i32, value: &T) -> io::Result<()> {
     // SAFETY: the kernel reads `size_of::<T>()` bytes from a reference that is valid for the call.
-    // Every T used in this file is plain data that was wholly initialised (zeroed first).
+    // Every T used in this file is plain data that is completely initialised (zeroed first).
     let result = unsafe {
         libc::setsockopt(
             fd,
@@ -203,10 +202,10 @@ pub(crate) fn set_int(socket: &Socket, level: i32, name: i32, value: i32) -> io:
     set_option(socket.as_raw_fd(), level, name, &value)
 }
 
-/// How many packets the kernel dropped at this socket (32 bits, wraps): `SO_MEMINFO`, sock(7).
+/// Packets that the kernel has dropped at this socket (32 bits, wraps): `SO_MEMINFO`, sock(7).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn receive_drops(socket: &Socket) -> io::Result<u32> {
-    // The kernel's `SK_MEMINFO_VARS` values; more room than it needs, for those it may add.
+    // The kernel's `SK_MEMINFO_VARS` values, with room for values that it may add.
     let mut values = [0_u32; 16];
     let mut size = mem::size_of_val(&values) as libc::socklen_t;
     // SAFETY: the kernel writes at most `size` bytes to `values`, and the size it wrote to `size`.
@@ -229,13 +228,13 @@ pub(crate) fn receive_drops(socket: &Socket) -> io::Result<u32> {
         .ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// This system does not tell.
+/// Not implemented for this system.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn receive_drops(_socket: &Socket) -> io::Result<u32> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Multicast leaves by the interface with this index, whatever the routing table says.
+/// Multicast uses the interface with this index, whatever the routing table says.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn set_multicast_interface_v4(
     socket: &Socket,
@@ -250,7 +249,7 @@ pub(crate) fn set_multicast_interface_v4(
     set_option(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
 }
 
-/// Multicast leaves by the interface with this address (no index here).
+/// Multicast uses the interface with this address (the system takes no index).
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn set_multicast_interface_v4(
     socket: &Socket,
@@ -260,12 +259,12 @@ pub(crate) fn set_multicast_interface_v4(
     socket.set_multicast_if_v4(&address)
 }
 
-/// A socket for all frames that come to the interface with this index, each behind a
+/// A socket for all frames that arrive on the interface with this index, each after a
 /// `virtio_net_hdr`: packet(7).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn frame_socket(interface_index: u32) -> io::Result<Socket> {
     let index = i32::try_from(interface_index).map_err(io::Error::other)?;
-    // No protocol: nothing comes until it is bound, and then from this interface only.
+    // Without a protocol nothing arrives until it is bound, and then from this interface only.
     let socket = Socket::new(socket2::Domain::PACKET, socket2::Type::RAW, None)?;
     set_int(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
     set_int(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
@@ -296,42 +295,42 @@ pub(crate) fn frame_socket(interface_index: u32) -> io::Result<Socket> {
     if result == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
 }
 
-/// No such sockets here.
+/// Not implemented for this system.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn frame_socket(_interface_index: u32) -> io::Result<Socket> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Gives the calling thread a network of its own, for good, and a descriptor of it: unshare(2).
+/// Moves the calling thread to a new network namespace, and returns a descriptor of it: unshare(2).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn new_network_namespace() -> io::Result<OwnedFd> {
     use rustix::thread::{UnshareFlags, unshare_unsafe};
-    // SAFETY: of all that a thread can cease to share, this is the network alone; its table of
-    // descriptors, which other code relies on to be everybody's, stays so.
+    // SAFETY: only the network is unshared. The table of descriptors, which other code requires to
+    // be common to all threads, stays shared.
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
     Ok(std::fs::File::open("/proc/thread-self/ns/net")?.into())
 }
 
-/// No such thing here.
+/// Not implemented for this system.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn new_network_namespace() -> io::Result<OwnedFd> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Moves the calling thread to this network: setns(2).
+/// Moves the calling thread to this network namespace: setns(2).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn enter_network_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
     Ok(move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network))?)
 }
 
-/// No such thing here.
+/// Not implemented for this system.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn enter_network_namespace(_namespace: BorrowedFd<'_>) -> io::Result<()> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Joining or leaving.
+/// Join or leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Join,
@@ -340,7 +339,7 @@ pub(crate) enum Change {
 
 /// Joins or leaves a group, from any source or from one, on the interface with this index.
 ///
-/// The protocol-independent options of RFC 3678 section 5.1 serve IPv4 and IPv6 alike.
+/// The protocol-independent options of RFC 3678 section 5.1 work for IPv4 and IPv6.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn change_membership(
     socket: &Socket,
@@ -378,7 +377,7 @@ pub(crate) fn change_membership(
     }
 }
 
-/// Without the protocol-independent options: what `socket2` offers, which is less.
+/// Without the protocol-independent options: the calls of `socket2`, which offer less.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn change_membership(
     socket: &Socket,
@@ -397,7 +396,7 @@ pub(crate) fn change_membership(
         }
         (IpAddr::V6(g), None, Change::Join) => socket.join_multicast_v6(&g, interface_index),
         (IpAddr::V6(g), None, Change::Leave) => socket.leave_multicast_v6(&g, interface_index),
-        // A source-specific join by interface index is not to be had here.
+        // A source-specific join by interface index is not available here.
         (_, Some(_), _) => Err(io::Error::from(io::ErrorKind::Unsupported)),
     }
 }

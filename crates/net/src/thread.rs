@@ -1,4 +1,4 @@
-//! Threads with names, whose start may fail. What they trace is in the span of their starter.
+//! Named threads, whose start may fail. A thread runs in the tracing span of its starter.
 //!
 //! `std::thread::spawn` and `Scope::spawn` panic if the system has no thread left: a limit on
 //! processes (`ulimit -u`, the `pids` controller of a container) or no memory for a stack. These

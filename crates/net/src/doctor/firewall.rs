@@ -1,7 +1,8 @@
-//! A hint whether a packet filter of this host stands in the way.
+//! A hint whether a packet filter of this host blocks packets.
 //!
-//! Best effort, and a hint only: the rules of nftables and iptables are read as text for an input
-//! policy of "drop", which is how every common front end closes a host. Reading them needs root.
+//! The probe reads the rules of nftables and iptables as text and looks for an input policy of
+//! "drop", which all common front ends use to close a host. It can miss other rules. Reading rules
+//! needs root.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::{Finding, Verdict};
 use crate::thread;
 
-/// Listing rules takes milliseconds; a program that hangs is ended after this.
+/// Time limit of a program that lists rules. Listing takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// More rules than this are not read.
@@ -41,8 +42,8 @@ pub fn firewall() -> Finding {
     }
 }
 
-/// Whether a base chain at the input hook has the policy "drop", in the output of `nft list
-/// ruleset`.
+/// True if a base chain at the input hook has the policy "drop", in the output of
+/// `nft list ruleset`.
 fn nft_drops_input(ruleset: &str) -> bool {
     ruleset.lines().any(|line| line.contains("hook input") && line.contains("policy drop"))
 }
@@ -52,7 +53,7 @@ fn iptables_drops_input(rules: &str) -> bool {
     rules.lines().any(|line| line.trim() == "-P INPUT DROP")
 }
 
-/// What a program prints if it is there, succeeds, and is done in time.
+/// The output of a program; `None` if it is missing, fails, or exceeds the time limit.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)
@@ -62,7 +63,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
         .spawn()
         .ok()?;
     let stdout = child.stdout.take()?;
-    // Read beside the wait: a child with much to say would stand still on a full pipe.
+    // Read on another thread: a child with much output would block on a full pipe.
     let reader = thread::spawn("rules", move || {
         let mut text = Vec::new();
         stdout.take(MAX_OUTPUT).read_to_end(&mut text).map(|_| text)
@@ -88,7 +89,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
     status?.success().then(|| String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Ends a program. That closes its pipe, so a thread that reads from it ends as well.
+/// Kills a program. That closes its pipe, so a thread that reads from it ends too.
 fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();

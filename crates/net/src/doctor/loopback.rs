@@ -1,4 +1,4 @@
-//! Probes that send a few datagrams to themselves.
+//! Probes that send a few datagrams to this host itself.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
@@ -10,11 +10,11 @@ use crate::mtu::IpVersion;
 use crate::receiver::{Batch, ReceiveConfig, ReceiveSocket};
 use crate::sender::{ChannelAddress, SendConfig, SendSocket};
 
-/// A datagram to oneself takes microseconds; this is for a host under load.
+/// Time limit of a probe. A datagram to the same host takes microseconds; this allows for load.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Sends a datagram to a random group on `interface` and listens for it, from any source or from
-/// this one only. It stays on this host.
+/// Sends a datagram to a random group on `interface` and receives it, from any source or from this
+/// host only. It does not leave this host.
 pub fn multicast(interface: &Interface, version: IpVersion, source_specific: bool) -> Finding {
     let kind = match (source_specific, version) {
         (false, IpVersion::V4) => "multicast on",
@@ -31,7 +31,7 @@ pub fn multicast(interface: &Interface, version: IpVersion, source_specific: boo
     finding(subject, round_trip(interface, version, source_specific), &remedy)
 }
 
-/// Sends a datagram to the broadcast address of the loopback network and listens for it.
+/// Sends a datagram to the broadcast address of the loopback network and receives it.
 pub fn loopback_broadcast(loopback: &Interface) -> Finding {
     let attempt = || -> Result<Heard, Box<dyn std::error::Error>> {
         let address = Ipv4Addr::new(127, 255, 255, 255);
@@ -44,7 +44,7 @@ pub fn loopback_broadcast(loopback: &Interface) -> Finding {
     finding("broadcast on loopback".to_owned(), attempt(), "check a local firewall")
 }
 
-/// Sends a train in one piece over the loopback interface and looks whether it arrives in one.
+/// Sends a GSO batch over the loopback interface, and checks whether it arrives as one.
 pub fn offload(loopback: &Interface) -> Finding {
     const SEGMENT: usize = 1000;
     const SEGMENTS: usize = 8;
@@ -85,7 +85,7 @@ pub fn offload(loopback: &Interface) -> Finding {
 /// Recognisable in a packet dump.
 const PROBE: &[u8] = b"fontana doctor";
 
-/// What came back of a probe.
+/// The received part of a probe.
 #[derive(Debug, Clone, Copy, Default)]
 struct Heard {
     datagrams: usize,
@@ -114,7 +114,7 @@ fn round_trip(
     Ok(listen(&mut receiver, 1)?)
 }
 
-/// Listens for `wanted` datagrams.
+/// Receives up to `wanted` datagrams.
 fn listen(receiver: &mut ReceiveSocket, wanted: usize) -> std::io::Result<Heard> {
     let mut batch = Batch::default();
     let started = Instant::now();
@@ -143,8 +143,8 @@ fn finding(
     }
 }
 
-/// A group that nobody else is likely to use: 239.255.x.y, or ff15:: (site scope, transient) and
-/// ff35:: (the same, source-specific; group identifiers of RFC 4607 section 1 start at 8000:0).
+/// A group that other programs are unlikely to use: 239.255.x.y, or ff15:: (site scope, transient)
+/// and ff35:: (the same, source-specific; group identifiers of RFC 4607 section 1 start at 8000:0).
 fn random_group(version: IpVersion, source_specific: bool) -> IpAddr {
     let [a, b, c, d, ..] = RandomState::new().hash_one(0_u8).to_ne_bytes();
     match version {

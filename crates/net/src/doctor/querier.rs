@@ -1,12 +1,12 @@
-//! Is there an IGMP querier?
+//! Detection of an IGMP querier.
 //!
-//! Switches that listen to IGMP (snooping) forward a group only to ports where somebody reported
-//! it, and forget the report after 260 s (RFC 3376 section 8.4) unless a querier keeps asking. A
-//! network with snooping and no querier works for four minutes and then goes silent.
+//! Switches with IGMP snooping forward a group only to ports on which a host has reported it. They
+//! forget the report after 260 s (RFC 3376 section 8.4) unless a querier asks again. A network with
+//! snooping and no querier works for four minutes, and then drops the group.
 //!
-//! What can be seen: general queries, by root; a bridge of this host that is set to ask; and a
-//! querier of an old version, by the kernel's compatibility mode (`/proc/net/igmp`), which matters
-//! because version 2 knows no sources.
+//! A host can observe: general queries, as root; a bridge of this host that is configured as a
+//! querier; and a querier of an old version, by the kernel's compatibility mode (`/proc/net/igmp`).
+//! The latter matters because version 2 does not support sources.
 
 use std::fs;
 use std::io::Read;
@@ -65,10 +65,10 @@ fn heard(wait: Duration) -> Finding {
     }
 }
 
-/// Waits for the first query; bounded by `wait` whatever else arrives.
+/// Waits for the first query, at most `wait`, whatever else arrives.
 fn listen(mut socket: &Socket, wait: Duration) -> Option<u8> {
     let started = Instant::now();
-    // Larger than any query; a longer packet is cut, which the parser does not mind.
+    // Larger than any query; a longer packet is truncated, which the parser accepts.
     let mut packet = [0_u8; 2048];
     loop {
         let remaining = wait.saturating_sub(started.elapsed());
@@ -89,7 +89,7 @@ fn listen(mut socket: &Socket, wait: Duration) -> Option<u8> {
 }
 
 /// The IGMP version of a general query in an IPv4 packet, header included (RFC 3376 section 7.1).
-/// `None`: something else, or cut short.
+/// `None` if the packet is something else, or truncated.
 fn query_version(packet: &[u8]) -> Option<u8> {
     const MEMBERSHIP_QUERY: u8 = 0x11;
     let header_size = usize::from(packet.first()? & 0x0f) * 4;
@@ -109,8 +109,8 @@ fn query_version(packet: &[u8]) -> Option<u8> {
     }
 }
 
-/// Interfaces on which the kernel speaks an old IGMP because it has heard an old querier, and the
-/// version: the text of `/proc/net/igmp`.
+/// Interfaces on which the kernel uses an old IGMP version because of an old querier, and the
+/// version, from the text of `/proc/net/igmp`.
 fn old_queriers(table: &str) -> Vec<(String, u8)> {
     let line = |line: &str| {
         // `2	eth0      :     3      V2`; the lines of the groups begin with white space.
@@ -126,7 +126,7 @@ fn old_queriers(table: &str) -> Vec<(String, u8)> {
     table.lines().skip(1).filter_map(line).collect()
 }
 
-/// A bridge of this host that snoops must have a querier somewhere.
+/// The finding about a bridge of this host: with snooping it needs a querier.
 fn bridge(name: &str) -> Option<Finding> {
     let setting = |what: &str| -> Option<u32> {
         fs::read_to_string(format!("/sys/class/net/{name}/bridge/{what}")).ok()?.trim().parse().ok()

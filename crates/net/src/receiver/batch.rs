@@ -1,4 +1,4 @@
-//! A slab of fixed size and the datagrams in it.
+//! A slab of fixed size, and the datagrams in it.
 
 use fontana_proto::{ChannelId, Datagram, DatagramBatch, Ecn};
 use std::fmt;
@@ -6,28 +6,26 @@ use std::net::{IpAddr, SocketAddr};
 
 use quinn_udp::{EcnCodepoint, RecvMeta};
 
-/// The most that one receive call can return: a datagram, or a run merged by receive offload, has
-/// a 16-bit length.
+/// Most bytes that one receive call returns: the length of a datagram, or of a run merged by
+/// receive offload, has 16 bits.
 const MAX_MESSAGE: usize = 65_535;
 
-/// Receive calls whose results one batch holds. Empty datagrams take no room in the slab; this
-/// limits them. 1024 datagrams of 1400 bytes are 1.4 MB: with the default slab the bytes run out
-/// first.
+/// Receive calls whose results one batch holds. It limits empty datagrams, which take no space in
+/// the slab. 1024 datagrams of 1400 bytes are 1.4 MB: the default slab is full before that.
 pub const MAX_TRAINS: usize = 1024;
 
-/// A batch is full from so many datagrams on. With receive offload, a call returns several: at most
-/// 64 (`UDP_GRO_CNT_MAX`). Datagrams of 128 bytes fill the default slab first.
+/// Number of datagrams from which on a batch is full. With receive offload, a call returns several:
+/// at most 64 (`UDP_GRO_CNT_MAX`). Datagrams of 128 bytes fill the default slab first.
 const MAX_DATAGRAMS: usize = 2048;
 
-/// The smallest useful slab: it is full when less than [`MAX_MESSAGE`] is left, so with less than
-/// twice that, one small datagram could fill it.
+/// The smallest useful slab. A slab is full when less than [`MAX_MESSAGE`] is left, so a slab of
+/// less than twice that could be full after one small datagram.
 const MIN_SIZE: usize = 2 << 16;
 
-/// Four runs of 64 KiB, or about 140 single datagrams of 1400 bytes and the room for one run.
+/// Four runs of 64 KiB, or about 140 single datagrams of 1400 bytes and room for one run.
 const DEFAULT_SIZE: usize = 4 << 16;
 
-/// Datagrams in one slab whose size never changes. Reuse it: filling allocates nothing after the
-/// first time.
+/// Datagrams in one slab of constant size. A reused batch does not allocate.
 pub struct Batch {
     slab: Box<[u8]>,
     used: usize,
@@ -35,7 +33,7 @@ pub struct Batch {
     trains: usize,
 }
 
-/// What is in it, without the bytes.
+/// Prints the counts, without the bytes.
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
@@ -47,7 +45,7 @@ impl fmt::Debug for Batch {
     }
 }
 
-/// 256 KiB.
+/// A slab of 256 KiB.
 impl Default for Batch {
     fn default() -> Self {
         Self::with_size(DEFAULT_SIZE)
@@ -56,7 +54,7 @@ impl Default for Batch {
 
 impl Batch {
     /// A batch with a slab of `size` bytes, but at least 128 KiB: twice what one receive call can
-    /// fill.
+    /// return.
     pub fn with_size(size: usize) -> Self {
         Self {
             slab: vec![0; size.max(MIN_SIZE)].into_boxed_slice(),
@@ -66,27 +64,27 @@ impl Batch {
         }
     }
 
-    /// A stand-in for a batch that has gone elsewhere: full from the start.
+    /// A placeholder for a batch that was moved elsewhere. It counts as full.
     pub(crate) fn without_memory() -> Self {
         Self { slab: Box::default(), used: 0, datagrams: Vec::new(), trains: 0 }
     }
 
-    /// Memory that a batch of this size takes, bookkeeping included, at the most.
+    /// Upper bound of the memory of a batch of this size, bookkeeping included.
     pub fn memory_for(size: usize) -> usize {
         size.max(MIN_SIZE) + (MAX_DATAGRAMS + 64) * std::mem::size_of::<Datagram>()
     }
 
-    /// Number of datagrams.
+    /// The number of datagrams.
     pub fn len(&self) -> usize {
         self.datagrams.len()
     }
 
-    /// Whether there is no datagram.
+    /// True if there is no datagram.
     pub fn is_empty(&self) -> bool {
         self.datagrams.is_empty()
     }
 
-    /// Receive calls it took: with receive offload less than [`Self::len`].
+    /// The number of receive calls that filled it: with receive offload less than [`Self::len`].
     pub fn trains(&self) -> usize {
         self.trains
     }
@@ -96,21 +94,21 @@ impl Batch {
         self.used
     }
 
-    /// Forgets the datagrams, keeps the memory.
+    /// Removes the datagrams, and keeps the memory.
     pub fn clear(&mut self) {
         self.used = 0;
         self.trains = 0;
         self.datagrams.clear();
     }
 
-    /// Whether the next receive call might not find room.
+    /// True if there is not enough room for any result of a receive call.
     pub fn is_full(&self) -> bool {
         self.slab.len() - self.used < MAX_MESSAGE
             || self.trains >= MAX_TRAINS
             || self.datagrams.len() >= MAX_DATAGRAMS
     }
 
-    /// The datagrams, for an endpoint.
+    /// The datagrams in the form that an endpoint takes.
     pub fn as_datagrams(&self) -> DatagramBatch<'_> {
         DatagramBatch { slab: &self.slab, datagrams: &self.datagrams }
     }
@@ -120,14 +118,14 @@ impl Batch {
         self.as_datagrams().iter()
     }
 
-    /// This host has lost so many datagrams before the first one of the batch.
+    /// Sets the number of datagrams that this host has lost before the first one of the batch.
     pub(crate) fn set_dropped_before(&mut self, dropped: u64) {
         if let Some(first) = self.datagrams.first_mut() {
             first.dropped_before = dropped;
         }
     }
 
-    /// Where the next receive call may write; `None` when full.
+    /// The memory for the next receive call; `None` if full.
     pub(super) fn room(&mut self) -> Option<&mut [u8]> {
         if self.is_full() {
             return None;
@@ -135,8 +133,8 @@ impl Batch {
         self.slab.get_mut(self.used..)?.get_mut(..MAX_MESSAGE)
     }
 
-    /// Adds what the receive call wrote to [`Self::room`]: datagrams of one size, the last of which
-    /// may be shorter.
+    /// Adds the datagrams that the receive call wrote to [`Self::room`]. They have one size; the
+    /// last one may be shorter.
     pub(super) fn keep(&mut self, channel: u8, meta: &RecvMeta) {
         let size = meta.len.min(self.slab.len() - self.used);
         let from = canonical(meta.addr);
@@ -147,7 +145,7 @@ impl Batch {
             Some(EcnCodepoint::Ce) => Ecn::CongestionExperienced,
         };
         let end = self.used + size;
-        // A stride of 0 comes with an empty datagram, which is one datagram.
+        // A stride of 0 means an empty datagram, which is one datagram.
         let stride = meta.stride.max(1);
         let starts = (self.used..end.max(self.used + 1)).step_by(stride);
         self.datagrams.extend(starts.map(|start| Datagram {
@@ -163,7 +161,8 @@ impl Batch {
     }
 }
 
-/// Without the flow label, which is not part of who sent it; an IPv4 address as such.
+/// The address without the flow label, which does not identify the sender; an IPv4-mapped address
+/// as IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match (address.ip().to_canonical(), address) {
         (IpAddr::V4(v4), _) => (v4, address.port()).into(),

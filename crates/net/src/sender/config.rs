@@ -1,4 +1,4 @@
-//! What a sender is told, and what makes no sense.
+//! Configuration of a sender, and its errors.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
@@ -9,45 +9,45 @@ use crate::group::{GroupError, check_group};
 use crate::interface::{Interface, scoped};
 use crate::mtu::IpVersion;
 
-/// Where one channel of a session goes.
+/// The destination of one channel of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelAddress {
     /// A multicast group and its port.
     Multicast(SocketAddr),
     /// 255.255.255.255 or the broadcast address of a network (IPv4 only).
     Broadcast(SocketAddrV4),
-    /// Every host of a list gets its own copy: the way out where neither of the others works.
+    /// Every host of a list gets its own copy, for networks without multicast and broadcast.
     Unicast(Vec<SocketAddr>),
 }
 
-/// What a [`crate::SendSocket`] needs to know.
+/// Configuration of a [`crate::SendSocket`].
 #[derive(Debug, Clone)]
 pub struct SendConfig {
-    /// Where multicast leaves; also decides the source address. Unicast and broadcast may leave it
-    /// to the routing table (`None`).
+    /// The outgoing interface of multicast, which also determines the source address. `None` leaves
+    /// unicast and broadcast to the routing table.
     pub interface: Option<Interface>,
-    /// The source address, when it must not be the interface's first one.
+    /// The source address, if not the interface's first one.
     pub source: Option<IpAddr>,
-    /// IPv4 time to live or IPv6 hop limit of multicast. 1: the local network only, so that a
-    /// mistake stays there. 0: this host only. Unicast keeps the system's default.
+    /// IPv4 time to live or IPv6 hop limit of multicast. 1: the local network only, which limits
+    /// the effect of a mistake. 0: this host only. Unicast uses the system's default.
     pub hop_limit: u8,
-    /// Receivers on this host hear the multicast too.
+    /// Receivers on this host receive the multicast too.
     pub loopback: bool,
     /// One per channel, at least one; all IPv4 or all IPv6.
     pub destinations: Vec<ChannelAddress>,
-    /// Bytes of kernel send buffer to ask for.
+    /// Requested size of the kernel's send buffer, in bytes.
     pub send_buffer: usize,
-    /// Differentiated services code point, 0 to 63. 1 (LE, RFC 8622) asks networks that look at it
-    /// to let everything else pass first.
+    /// Differentiated services code point, 0 to 63. 1 (LE, RFC 8622) asks networks to prefer all
+    /// other traffic.
     pub dscp: Option<u8>,
-    /// Hand trains to the kernel in one piece if it takes them. Off: one system call per datagram,
-    /// which a packet filter at the sender sees one by one.
+    /// Send GSO batches if the kernel supports them. If false, one system call per datagram, and a
+    /// packet filter at the sender sees each datagram.
     pub offload: bool,
 }
 
 impl SendConfig {
-    /// The safe defaults: this network only, heard on this host too, offload, no marking, and a
-    /// send buffer of 1 MiB: 2 ms at 4 Gbit/s, the pacing's own tolerance.
+    /// The safe defaults: local network only, received on this host too, offload, no marking, and a
+    /// send buffer of 1 MiB: 2 ms at 4 Gbit/s, the tolerance of pacing.
     pub fn new(interface: &Interface, destinations: Vec<ChannelAddress>) -> Self {
         Self {
             interface: Some(interface.clone()),
@@ -76,43 +76,43 @@ impl SendConfig {
     }
 }
 
-/// A socket that could not be opened, or a send that cannot be mended by trying again.
+/// Why a socket could not be opened, or a permanent error of a send.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The group is not for sessions.
+    /// The group cannot carry a session.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// Nothing to send to.
+    /// There is no destination.
     #[error("there is no destination, or a list of hosts is empty")]
     NoDestination,
-    /// One socket speaks one IP version.
+    /// A socket has one IP version.
     #[error("destinations of one sender must be all IPv4 or all IPv6; use two senders")]
     MixedVersions,
     /// Multicast needs an interface.
     #[error("multicast needs an interface: name one")]
     InterfaceRequired,
-    /// The interface has no address to send from.
+    /// The interface has no source address.
     #[error("interface {interface} has no {version} address to send from")]
     NoAddress {
         /// The interface's name.
         interface: String,
-        /// Which address is missing.
+        /// The version of the missing address.
         version: IpVersion,
     },
     /// DSCP has six bits.
     #[error("DSCP {0} is not between 0 and 63")]
     Dscp(u8),
-    /// No such channel, or datagrams of no size.
+    /// There is no such destination, or the segment size is 0.
     #[error("destination {destination} of {count}, segment size {segment_size}: not a valid send")]
     Misuse {
-        /// Index asked for.
+        /// The requested index.
         destination: usize,
-        /// Destinations there are.
+        /// The number of destinations.
         count: usize,
-        /// Size asked for.
+        /// The requested size.
         segment_size: usize,
     },
-    /// The datagram does not fit the interface's MTU and must not be fragmented.
+    /// The datagram exceeds the interface's MTU, and must not be fragmented.
     #[error(
         "a datagram of {size} bytes does not fit the MTU of {interface}{}: choose smaller symbols \
          or raise the MTU",
@@ -126,27 +126,27 @@ pub enum SendError {
         /// Its MTU, if it is known.
         mtu: Option<u32>,
     },
-    /// The socket could not be set up; the first part says which step failed.
+    /// The socket could not be set up; `step` says which step failed.
     #[error("cannot {step}: {error}")]
     Setup {
-        /// What was tried.
+        /// The step that failed.
         step: &'static str,
-        /// The system's word.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
-    /// Anything else the system says about a send.
+    /// Another permanent error of a send.
     #[error("cannot send to {to}: {error}")]
     System {
         /// The address.
         to: SocketAddr,
-        /// The system's word.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
 }
 
-/// The one IP version of all destinations, if each of them makes sense.
+/// The IP version of all destinations, if they are valid.
 pub(super) fn check_destinations(config: &SendConfig) -> Result<IpVersion, SendError> {
     let mut version = None;
     for destination in &config.destinations {
@@ -197,7 +197,7 @@ pub(super) fn addresses(destination: &ChannelAddress, interface_index: u32) -> V
             vec![scoped(group.ip(), group.port(), interface_index).into()]
         }
         ChannelAddress::Broadcast(address) => vec![(*address).into()],
-        // As given: a host's scope, if it needs one, is the caller's to say.
+        // Unchanged: the caller sets the scope of a host that needs one.
         ChannelAddress::Unicast(hosts) => hosts.iter().map(|&host| host.into()).collect(),
     }
 }

@@ -1,16 +1,17 @@
-//! Datagrams and the MTU of their route: too large from the start, or since the MTU was lowered.
+//! Datagrams that exceed the MTU of their route: from the start, or since the MTU was lowered.
 //!
-//! A datagram that never fitted is a mistake of the caller. One whose size the kernel took before
-//! is lost, because the MTU may be raised again: a switch of the link's mode, a tunnel that is set
-//! up again, or an administrator's mistake last seconds, and a session lasts days.
+//! A datagram that never fitted is an error of the caller. If the kernel accepted one of its size
+//! earlier, the datagram counts as lost, because the MTU may be raised again: a new mode of the
+//! link, a tunnel that is set up again, or a mistake of an administrator lasts seconds, and a
+//! session days.
 
 use super::config::{ChannelAddress, SendConfig};
 
-/// A period in which datagrams do not fit the MTU of their route, although the socket sent
+/// A period in which datagrams exceed the MTU of their route, although the socket has sent
 /// datagrams of their size before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MtuDrop {
-    /// Counts the periods of a socket, from 1.
+    /// The number of this period of the socket, from 1.
     pub number: u64,
     /// UDP payload of the first datagram that did not fit, in bytes.
     pub payload_size: usize,
@@ -18,34 +19,34 @@ pub struct MtuDrop {
     pub interface: Option<String>,
 }
 
-/// What a route took and refused so far. Sizes are UDP payloads in bytes.
+/// Sizes that a route has accepted and rejected, as UDP payloads in bytes.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Fit {
     largest_taken: usize,
-    /// The size that begins a period of lost datagrams, while it lasts.
+    /// The size that started a period of lost datagrams, while it lasts.
     refused: Option<usize>,
 }
 
-/// What it means that a datagram exceeds the MTU.
+/// The meaning of a datagram that exceeds the MTU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Misfit {
-    /// No datagram of this size was ever taken.
+    /// No datagram of this size was ever accepted.
     NeverFitted,
-    /// The MTU has been lowered; this is the first datagram that does not fit.
+    /// The MTU was lowered; this is the first datagram that does not fit.
     DropBegins,
     /// The MTU is still too low.
     DropGoesOn,
 }
 
 impl Fit {
-    /// The kernel took datagrams of this size.
+    /// Records that the kernel accepted a datagram of this size.
     pub(super) fn on_taken(&mut self, size: usize) {
         self.largest_taken = self.largest_taken.max(size);
         // Smaller ones fit a lower MTU, too.
         self.refused = self.refused.filter(|&refused| size < refused);
     }
 
-    /// The kernel refused a datagram of this size: it exceeds the MTU.
+    /// Records that the kernel rejected a datagram of this size because of the MTU.
     pub(super) fn on_misfit(&mut self, size: usize) -> Misfit {
         if size > self.largest_taken {
             return Misfit::NeverFitted;
@@ -59,7 +60,7 @@ impl Fit {
 
 /// The route of each host of each destination, as an index from 0. Groups and broadcast addresses
 /// share one, because the interface has one MTU. Each host of a list has its own, because the
-/// routing table may choose another interface for it.
+/// routing table may use another interface for it.
 pub(super) fn routes(config: &SendConfig) -> Vec<Vec<usize>> {
     let mut next = 1;
     let hosts = |destination: &ChannelAddress| match destination {

@@ -1,4 +1,4 @@
-//! The options that make a UDP socket a sender of sessions.
+//! Socket options of a sender.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -27,14 +27,14 @@ pub(super) fn forbid_fragments(socket: &Socket, version: IpVersion) -> Result<()
                     libc::IPV6_PMTUDISC_PROBE,
                 ),
             )?;
-            // PROBE alone still lets this host fragment what exceeds its own interface's MTU.
+            // With PROBE alone this host still fragments what exceeds its own interface's MTU.
             step(
                 "forbid fragments",
                 sys::set_int(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1),
             )?;
         }
     }
-    // Elsewhere packets that fit the MTU are not fragmented here, which is all that we need.
+    // Other systems do not fragment packets that fit the MTU, which suffices.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let _ = (socket, version);
     Ok(())
@@ -58,7 +58,8 @@ pub(super) fn set_traffic_class(
     step("mark the traffic class", sys::set_int(socket, level, name, octet))
 }
 
-/// Multicast always leaves by the chosen interface, limited broadcast too where that can be said.
+/// Multicast always uses the configured interface; limited broadcast too, if the system has an
+/// option for it.
 pub(super) fn direct_to_interface(
     socket: &Socket,
     version: IpVersion,

@@ -1,4 +1,4 @@
-//! Channels that come and go under a running receive thread.
+//! Channels that are joined and left while a receive thread runs.
 
 use fontana_proto::ChannelId;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use fontana_net::{
 
 use crate::support::{PATIENCE, SILENCE, loopback, random_group, sender_with};
 
-/// What a session may have, three times the groups that the kernel lets one socket join.
+/// A session's channels: three times the groups that the kernel lets one socket join.
 const CHANNELS: u8 = 64;
 
-/// A sender of as many channels, and the receiver of the first one.
+/// A sender with as many channels, and a receiver of the first one.
 struct Session {
     groups: Vec<IpAddr>,
     port: u16,
@@ -42,14 +42,14 @@ impl Session {
         self.thread.channels().join(channel, &config).unwrap();
     }
 
-    /// Each channel's number, twice, to each of them.
+    /// Sends each channel's number to it, twice.
     fn send_to_all(&mut self) {
         for channel in 0..CHANNELS {
             self.sender.send_batch(usize::from(channel), &[channel; 2], 1).unwrap();
         }
     }
 
-    /// How many datagrams come on each channel until there are `count`, each on its own channel.
+    /// Counts the datagrams of each channel until there are `count`, and checks their channels.
     fn heard(&self, count: usize) -> BTreeMap<u8, usize> {
         let mut heard = BTreeMap::new();
         while heard.values().sum::<usize>() < count {
@@ -73,7 +73,7 @@ fn sixty_four_channels_are_told_apart_and_only_the_joined_ones_are_heard() {
     session.send_to_all();
     let every = (0..CHANNELS).map(|channel| (channel, 2)).collect();
     assert_eq!(session.heard(2 * usize::from(CHANNELS)), every);
-    // Joined twice is joined once.
+    // A repeated join has no effect.
     session.join(63);
     (0..63).for_each(|channel| session.thread.channels().leave(channel));
     session.thread.channels().leave(0);
@@ -86,7 +86,7 @@ fn sixty_four_channels_are_told_apart_and_only_the_joined_ones_are_heard() {
     assert!(session.thread.batches().recv_timeout(SILENCE).is_err());
 }
 
-/// For the receive thread to have looked at what was asked for.
+/// Waits until the receive thread has processed the changes.
 fn wait_for_closed_sockets() {
     std::thread::sleep(SILENCE);
 }
@@ -97,8 +97,8 @@ fn joins_and_leaves_of_other_channels_lose_nothing_of_one_that_is_received() {
     let (group, port) = (session.groups[0], session.port);
     let sending = std::thread::spawn(move || {
         let mut sender = sender_with(group, port, |c| c.offload = false);
-        // Slow enough for a receiver that shares its processor, fast enough for many to be under
-        // way at each join.
+        // Slow enough for a receiver that shares its processor, fast enough that many are in flight
+        // at each join.
         for number in 0..4000_u32 {
             sender.send_batch(0, &number.to_be_bytes(), 4).unwrap();
             if number % 10 == 0 {
@@ -127,7 +127,7 @@ fn joins_and_leaves_of_other_channels_lose_nothing_of_one_that_is_received() {
     assert_eq!((loss.kernel_drops, loss.local_drops), (0, 0));
 }
 
-/// One more than the kernel lets a socket join a group from, and a stranger.
+/// One more than the kernel lets a socket join a group from, and another source.
 #[test]
 #[cfg(target_os = "linux")]
 fn more_sources_than_one_socket_takes_are_heard_once_each_and_strangers_are_not() {

@@ -1,4 +1,4 @@
-//! What is sent arrives, by every kind of destination.
+//! Datagrams arrive by every kind of destination.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
@@ -27,7 +27,7 @@ fn any_source_receiver_hears_multicast_and_is_told_where_it_came_from() {
     assert_eq!(datagram.ecn, Ecn::NotEct);
 }
 
-/// What a router writes into the two bits (RFC 3168, section 5).
+/// The values that a router writes into the two bits (RFC 3168, section 5).
 #[test]
 fn every_datagram_comes_with_its_own_congestion_mark() {
     let expected = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::CongestionExperienced];
@@ -37,7 +37,7 @@ fn every_datagram_comes_with_its_own_congestion_mark() {
     socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
     socket.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
     for bits in 0..4 {
-        // Beside a class of traffic, which is none of it.
+        // With a traffic class, which is not part of the mark.
         socket.set_tos_v4(46 << 2 | bits).unwrap();
         socket.send_to(b"x", &to.into()).unwrap();
     }
@@ -161,7 +161,7 @@ fn fan_out_gives_every_host_its_copy() {
 fn fan_out_survives_hosts_that_do_not_listen() {
     let mut receiver =
         ReceiveSocket::open(&ReceiveConfig::unicast(([127, 0, 0, 1], 0).into())).unwrap();
-    // A port that was free a moment ago: opened, read and closed.
+    // A port that was just closed.
     let closed = ReceiveSocket::open(&ReceiveConfig::unicast(([127, 0, 0, 1], 0).into()))
         .map(|socket| socket.port())
         .unwrap();

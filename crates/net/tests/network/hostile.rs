@@ -1,4 +1,4 @@
-//! Whatever anyone sends to the port: the receiver counts or delivers, and goes on.
+//! Datagrams of any sender: the receiver counts or delivers them, and continues.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ fn datagrams_of_every_extreme_size_are_delivered_one_by_one() {
 fn a_flood_of_empty_datagrams_fills_a_batch_and_no_more() {
     let (to, mut receiver) = unicast_receiver(8 << 20);
     let attacker = attacker();
-    // Each costs the kernel several hundred bytes of receive buffer: these fit.
+    // Each takes several hundred bytes of the kernel's receive buffer: these fit.
     for _ in 0..MAX_TRAINS + 1 {
         attacker.send_to(b"", to).unwrap();
     }
@@ -59,7 +59,7 @@ fn a_flood_from_foreign_senders_does_not_keep_a_receive_call_busy_for_ever() {
         attacker.send_to(b"x", ("127.0.0.1", receiver.port())).unwrap();
     }
     let mut batch = Batch::default();
-    // It returns before its timeout, with nothing: the bound on system calls was met.
+    // It returns before its timeout, without datagrams: it has reached the limit of system calls.
     let started = Instant::now();
     assert_eq!(receiver.recv_batch(PATIENCE, &mut batch).unwrap(), 0);
     assert!(started.elapsed() < PATIENCE);
@@ -79,7 +79,7 @@ fn what_the_kernel_drops_is_counted_exactly_for_single_datagrams() {
     let received = receiver.recv_batch(PATIENCE, &mut batch).unwrap() as u64;
     assert!(received > 0 && received < 500, "{received}");
     assert_eq!(receiver.drops(), 500 - received);
-    // It does not go down, and stays when nothing happens.
+    // It does not decrease, and does not change while nothing is dropped.
     assert_eq!(receiver.drops(), 500 - received);
 }
 
@@ -100,7 +100,7 @@ fn a_dropped_train_counts_once_however_many_datagrams_it_had() {
     assert_eq!(receiver.drops(), 50 - batch.trains() as u64);
 }
 
-/// Whether this process has CAP_NET_ADMIN (bit 12), and with it SO_RCVBUFFORCE.
+/// True if this process has CAP_NET_ADMIN (bit 12), and with it SO_RCVBUFFORCE.
 #[cfg(target_os = "linux")]
 fn may_exceed_limits() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -111,7 +111,7 @@ fn may_exceed_limits() -> bool {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_receive_buffer_that_is_too_small_comes_with_the_command_that_mends_it() {
-    // More than any host is set to give without privilege.
+    // More than any host is configured to grant without privilege.
     let asked = 1 << 30;
     let (_, receiver) = unicast_receiver(asked);
     match receiver.buffer_shortfall() {

@@ -1,4 +1,4 @@
-//! The crate on the real loopback interface: unprivileged, in parallel, without fixed ports.
+//! Tests on the real loopback interface: unprivileged, in parallel, without fixed ports.
 #![allow(clippy::unwrap_used)]
 
 mod channels;

@@ -1,4 +1,4 @@
-//! Joining and leaving while running, and the kernel's limits.
+//! Joining and leaving while receiving, and the kernel's limits.
 
 use std::net::IpAddr;
 
@@ -34,7 +34,7 @@ fn joining_twice_and_leaving_what_is_not_joined_change_nothing() {
     other_handle.leave(group, Some([127, 0, 0, 9].into())).unwrap();
     sender_to(group, receiver.port()).send_batch(0, b"x", 1).unwrap();
     assert_eq!(payloads(&mut receiver, 1), [b"x"]);
-    // One leave is enough however often it was joined.
+    // One leave suffices after any number of joins.
     other_handle.leave(group, None).unwrap();
     other_handle.leave(group, None).unwrap();
     sender_to(group, receiver.port()).send_batch(0, b"x", 1).unwrap();
@@ -47,7 +47,7 @@ fn a_group_is_joined_from_anyone_or_from_named_sources_but_not_both() {
     let (group, receiver) = receiver();
     let membership = receiver.membership().unwrap();
     assert!(matches!(membership.join(group, source), Err(MembershipError::AnyAndOne { .. })));
-    // After it is left the other way is open.
+    // After leaving, the other kind of join works.
     membership.leave(group, None).unwrap();
     membership.join(group, source).unwrap();
     assert!(matches!(membership.join(group, None), Err(MembershipError::AnyAndOne { .. })));

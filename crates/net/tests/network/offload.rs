@@ -1,4 +1,4 @@
-//! Trains go out and come in as the datagrams they are made of.
+//! GSO batches are sent and received as the datagrams they consist of.
 
 use std::net::Ipv6Addr;
 
@@ -9,7 +9,7 @@ use fontana_net::{
 
 use crate::support::{loopback, payloads, receiver, sender_to, sender_with};
 
-/// `size` bytes of which no two datagrams look alike.
+/// `size` bytes, such that all datagrams differ.
 fn contents(size: usize) -> Vec<u8> {
     (0..size).map(|i| (i ^ (i >> 8).wrapping_mul(31)) as u8).collect()
 }
@@ -17,7 +17,7 @@ fn contents(size: usize) -> Vec<u8> {
 #[test]
 fn a_train_arrives_as_its_segments_with_and_without_offload() {
     for offload in [true, false] {
-        // From one datagram to several trains; with and without a short end.
+        // From one datagram to several GSO batches, with and without a short last datagram.
         for (size, segment_size) in [
             (1, 1400),
             (1399, 1400),

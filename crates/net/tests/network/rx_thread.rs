@@ -1,4 +1,4 @@
-//! The receive thread under consumers of every temper.
+//! The receive thread with fast, slow and stalled consumers.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use fontana_net::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
 
 use crate::support::{PATIENCE, SILENCE, receiver, sender_to, sender_with};
 
-/// The smallest memory there is: two batches of 128 KiB.
+/// The smallest memory: two batches of 128 KiB.
 const SMALL: ReceiveThreadConfig = ReceiveThreadConfig { batches: 2, batch_size: 0 };
 
 fn numbers(batch: &ReceivedBatch) -> Vec<u32> {
@@ -18,7 +18,7 @@ fn every_datagram_reaches_a_consumer_that_keeps_up_and_the_memory_goes_round() {
     let (group, socket) = receiver();
     let mut sender = sender_to(group, socket.port());
     let thread = ReceiveThread::spawn(vec![socket], SMALL).unwrap();
-    // Many times the memory of the thread, in steps that it can hold.
+    // Many times the memory of the thread, in steps that fit it.
     let mut next = 0_u32;
     for _ in 0..100 {
         let step: Vec<u8> =
@@ -47,7 +47,7 @@ fn a_stalled_consumer_misses_datagrams_and_is_told_how_many() {
     let held = thread.batches().recv_timeout(PATIENCE).unwrap();
     assert_eq!(numbers(&held), [0]);
 
-    // Paced, so that the thread and not the kernel is the one that throws away.
+    // Paced, so that the thread drops the datagrams, and not the kernel.
     let sent = 2000_u32;
     for number in 1..=sent {
         sender.send_batch(0, &[number.to_be_bytes(); 250].concat(), 1000).unwrap();
@@ -58,7 +58,7 @@ fn a_stalled_consumer_misses_datagrams_and_is_told_how_many() {
     std::thread::sleep(SILENCE);
     drop(held);
 
-    // What was kept is the beginning, without a hole; then the consumer is back in the present.
+    // The received datagrams are the first ones, without a gap; then those after the drops.
     let mut received = 0_u64;
     let mut last = 0;
     sender.send_batch(0, &[(sent + 1).to_be_bytes(); 250].concat(), 1000).unwrap();
@@ -82,7 +82,7 @@ fn slow_traffic_uses_the_memory_as_well_as_fast_traffic() {
     let (group, socket) = receiver();
     let mut sender = sender_to(group, socket.port());
     let thread = ReceiveThread::spawn(vec![socket], SMALL).unwrap();
-    // Nobody takes anything. Single datagrams, far apart: with a batch each, two would fit.
+    // No batch is taken. Single datagrams, far apart: with one batch each, only two would fit.
     let sent = 50_u32;
     for number in 0..sent {
         sender.send_batch(0, &number.to_be_bytes(), 4).unwrap();
@@ -111,7 +111,7 @@ fn the_thread_stops_whether_silent_or_flooded() {
         std::thread::sleep(Duration::from_millis(20));
         let started = Instant::now();
         thread.stop().unwrap();
-        // 200 ms are promised; a thread that does not stop would take for ever.
+        // The limit is 200 ms; a thread that does not stop would exceed any limit.
         assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
         flood.join().unwrap();
     }
@@ -132,7 +132,7 @@ fn a_batch_may_outlive_the_thread() {
 fn the_memory_of_a_thread_is_fixed_by_its_configuration() {
     assert!(ReceiveThreadConfig::default().memory() < 12 << 20);
     assert!(SMALL.memory() < 1 << 20);
-    // Fewer than two batches are two.
+    // Fewer than two batches count as two.
     let none = ReceiveThreadConfig { batches: 0, batch_size: 0 };
     assert_eq!(none.memory(), SMALL.memory());
 }

@@ -1,4 +1,4 @@
-//! What the tests share: a group of their own, and a way to collect datagrams.
+//! Helpers of the tests: groups, receivers, and collecting datagrams.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,23 +9,23 @@ use fontana_net::{
     SendSocket,
 };
 
-/// Far more than loopback needs, so that only a datagram that never comes meets it.
+/// Time limit far above what loopback needs, so that only a missing datagram reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Long enough for a datagram on loopback to arrive if it arrives at all.
+/// Long enough for a datagram to arrive on loopback.
 pub(crate) const SILENCE: Duration = Duration::from_millis(100);
 
 pub(crate) fn loopback() -> Interface {
     Interfaces::list().unwrap().loopback().expect("the loopback interface is up").clone()
 }
 
-/// A group that no other test running now uses.
+/// A group that no other running test uses.
 pub(crate) fn random_group() -> IpAddr {
     let [a, b, ..] = RandomState::new().hash_one(0_u8).to_ne_bytes();
     Ipv4Addr::new(239, 255, a, b).into()
 }
 
-/// A receiver of a new group on a port of the system's choice.
+/// A receiver of a new group, on a port that the system chooses.
 pub(crate) fn receiver() -> (IpAddr, ReceiveSocket) {
     let group = random_group();
     let receiver = ReceiveSocket::open(&ReceiveConfig::multicast(group, 0, &loopback())).unwrap();
@@ -66,7 +66,7 @@ pub(crate) fn hears_nothing(receiver: &mut ReceiveSocket) {
     assert_eq!(receiver.recv_batch(SILENCE, &mut batch).unwrap(), 0, "{batch:?}");
 }
 
-/// A number of this host's, from `/proc/sys`.
+/// A setting of this host, from `/proc/sys`.
 pub(crate) fn setting(name: &str) -> usize {
     let path = format!("/proc/sys/{}", name.replace('.', "/"));
     std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
