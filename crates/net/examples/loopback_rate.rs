@@ -21,7 +21,7 @@ use fontana_net::{
 const DATAGRAM: usize = 1400;
 
 /// Datagrams of the longest GSO batch that fits one IP packet.
-const TRAIN: usize = 46;
+const BATCH: usize = 46;
 
 const DURATION: Duration = Duration::from_secs(2);
 
@@ -48,9 +48,9 @@ fn rate(offload: bool) -> Result<(), Box<dyn Error>> {
     });
 
     let clock = Clock::start();
-    let train = vec![7; DATAGRAM * TRAIN];
+    let batch = vec![7; DATAGRAM * BATCH];
     while u128::from(clock.now_nanos()) < DURATION.as_nanos() {
-        sender.send_batch(0, &train, DATAGRAM)?;
+        sender.send_batch(0, &batch, DATAGRAM)?;
     }
     let seconds = clock.now_nanos() as f64 / 1e9;
     let loss = thread.stop()?;

@@ -45,7 +45,7 @@ use crate::receiver::{ReceiveConfig, ReceiveError, ReceiveSocket};
 pub struct Channels {
     joined: Mutex<BTreeSet<u8>>,
     changes: Sender<Change>,
-    bell: UnixStream,
+    waker: UnixStream,
 }
 
 /// A change for the receive thread. The queue is not bounded, because the thread empties it at each
@@ -60,12 +60,12 @@ impl Channels {
     /// The handle and the receive thread's end. The sockets `base` join channel 0.
     pub(crate) fn new(base: Vec<ReceiveSocket>) -> io::Result<(Self, Changes)> {
         let (changes, queue) = unbounded();
-        let (bell, rung) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        rung.set_nonblocking(true)?;
-        let channels = Self { joined: Mutex::new(BTreeSet::from([0])), changes, bell };
-        channels.tell(Change::Join(base.into_iter().map(|s| s.on_channel(0)).collect()));
-        Ok((channels, Changes { queue, rung }))
+        let (waker, woken) = UnixStream::pair()?;
+        waker.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let channels = Self { joined: Mutex::new(BTreeSet::from([0])), changes, waker };
+        channels.send(Change::Join(base.into_iter().map(|s| s.on_channel(0)).collect()));
+        Ok((channels, Changes { queue, woken }))
     }
 
     /// Opens the channel's sockets, which joins its group, unless it is joined already.
@@ -78,7 +78,7 @@ impl Channels {
             let sockets = ReceiveSocket::open_all(config)?;
             tracing::debug!(channel, reception = ?config.reception, "joined");
             joined.insert(channel);
-            self.tell(Change::Join(sockets.into_iter().map(|s| s.on_channel(channel)).collect()));
+            self.send(Change::Join(sockets.into_iter().map(|s| s.on_channel(channel)).collect()));
         }
         Ok(())
     }
@@ -90,20 +90,20 @@ impl Channels {
         let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
         if joined.remove(&channel) {
             tracing::debug!(channel, "left");
-            self.tell(Change::Leave(channel));
+            self.send(Change::Leave(channel));
         }
     }
 
     /// Wakes the receive thread.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake(&self) {
         // A full socket wakes the thread already.
-        let _ = (&self.bell).write(&[1]);
+        let _ = (&self.waker).write(&[1]);
     }
 
-    fn tell(&self, change: Change) {
+    fn send(&self, change: Change) {
         // Ignored if the thread has ended.
         let _ = self.changes.send(change);
-        self.ring();
+        self.wake();
     }
 }
 
@@ -111,20 +111,20 @@ impl Channels {
 #[derive(Debug)]
 pub(crate) struct Changes {
     queue: Receiver<Change>,
-    rung: UnixStream,
+    woken: UnixStream,
 }
 
 impl Changes {
     /// A descriptor that is readable while there are changes.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.rung.as_fd()
+        self.woken.as_fd()
     }
 
     /// The changes since the last call.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Change> {
         // Read before the queue, so that later changes wake the thread again.
-        let mut rings = [0; 64];
-        while matches!((&self.rung).read(&mut rings), Ok(count) if count > 0) {}
+        let mut bytes = [0; 64];
+        while matches!((&self.woken).read(&mut bytes), Ok(count) if count > 0) {}
         self.queue.try_iter()
     }
 }

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleep_until_never_returns_early_and_not_at_all_late_for_the_past() {
+    fn sleep_until_never_returns_early_and_at_once_for_the_past() {
         let clock = Clock::start();
         clock.sleep_until(3_000_000);
         assert!(clock.now_nanos() >= 3_000_000);
@@ -143,7 +143,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn processors_are_kept_awake_as_long_as_that_is_wanted() {
+    fn processors_are_kept_awake_while_the_request_is_held() {
         // The latency that the kernel uses, in microseconds, from all requests.
         let latency = || std::fs::read("/dev/cpu_dma_latency").map(|bytes| bytes[..4] == [0; 4]);
         match Wakefulness::request() {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_before_the_wait_is_kept_once() {
+    fn a_ring_before_the_wait_is_stored_once() {
         let (clock, alarm) = (Clock::start(), Alarm::new());
         alarm.ring();
         alarm.ring();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_cuts_an_endless_wait_short() {
+    fn a_ring_ends_an_endless_wait() {
         let (clock, alarm) = (Clock::start(), Alarm::new());
         let bell = alarm.clone();
         let other = std::thread::spawn(move || bell.ring());

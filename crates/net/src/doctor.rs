@@ -267,14 +267,14 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_cannot_be_had_comes_with_a_way_out() {
+    fn a_buffer_that_is_not_granted_has_a_remedy() {
         let finding = receive_buffer(1 << 30);
         assert!(finding.verdict == Verdict::Good || finding.remedy.is_some(), "{finding:?}");
         assert_eq!(receive_buffer(65_536).verdict, Verdict::Good);
     }
 
     #[test]
-    fn every_verdict_that_is_not_good_says_what_is_the_matter() {
+    fn every_finding_has_a_text_without_full_stop() {
         let config = DoctorConfig {
             interface: Some(InterfaceSelector::Name("lo".to_owned())),
             querier_wait: Duration::ZERO,

@@ -24,7 +24,7 @@ use std::time::Duration;
 const KERNEL_HEADER: usize = 10;
 
 /// Offset of the kind of GSO batch: `gso_type`, 0 for a single packet.
-const TRAIN_KIND: usize = 1;
+const GSO_TYPE: usize = 1;
 
 /// One byte more than the longest frame with the kernel's header: an IP packet of 65 535 bytes
 /// after an Ethernet header. A frame that fills it was truncated.
@@ -57,7 +57,7 @@ impl Frame {
     /// forwarded together until then.
     pub fn is_train(&self) -> bool {
         // The flag of explicit congestion notification is not a kind.
-        self.0.get(TRAIN_KIND).is_some_and(|kind| kind & 0x7f != 0)
+        self.0.get(GSO_TYPE).is_some_and(|kind| kind & 0x7f != 0)
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_what_it_was_made_of() {
+    fn a_frame_has_the_bytes_it_was_made_of() {
         let frame = Frame::new(b"frame");
         assert_eq!(frame.bytes(), b"frame");
         assert!(!frame.is_train());
@@ -195,16 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn trains_are_told_from_packets_with_congestion_notification() {
+    fn gso_batches_are_distinguished_from_packets_with_congestion_notification() {
         for (kind, is_train) in [(0, false), (1, true), (5, true), (0x80, false), (0x81, true)] {
             let mut frame = Frame::new(b"frame");
-            frame.0[TRAIN_KIND] = kind;
+            frame.0[GSO_TYPE] = kind;
             assert_eq!(frame.is_train(), is_train, "{kind}");
         }
     }
 
     #[test]
-    fn what_is_no_frame_is_empty() {
+    fn input_that_is_no_frame_is_empty() {
         let cut = Frame([0; KERNEL_HEADER - 1].into());
         assert_eq!(cut.bytes(), b"");
         assert!(!Frame([].into()).is_train());

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_interface_is_answered_with_the_list_of_those_that_exist() {
+    fn an_unknown_interface_is_an_error_that_lists_existing_ones() {
         for text in ["eth7", "10.0.0.4", "10.0.0.4/32", "192.168.0.0/16", "::/128"] {
             let error = select(text).unwrap_err();
             assert!(matches!(error, InterfaceError::NotFound { .. }), "{text}");
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_with_two_interfaces_is_not_guessed() {
+    fn a_network_that_matches_two_interfaces_is_an_error() {
         // 0.0.0.0/0 contains every IPv4 address and no IPv6 one.
         for text in ["10.0.0.0/8", "0.0.0.0/0"] {
             let error = select(text).unwrap_err();
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_down_is_said_to_be_down() {
+    fn an_interface_that_is_down_is_reported_as_down() {
         assert!(matches!(select("eth9"), Err(InterfaceError::Down { .. })));
     }
 
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_to_send_from_means_something_beyond_the_link() {
+    fn the_source_address_is_valid_beyond_the_link() {
         let eth0 = interface(2, "eth0", &["10.0.0.3", "fe80::3", "2001:db8::3"]);
         assert_eq!(eth0.address(IpVersion::V6), Some("2001:db8::3".parse().unwrap()));
         let link_only = interface(2, "eth0", &["fe80::3"]);

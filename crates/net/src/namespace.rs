@@ -41,7 +41,7 @@ pub enum NamespaceError {
     #[error("a network namespace is only for root")]
     NotPermitted,
     /// iproute2 is not installed.
-    #[error("there is no program `ip` here (of the package iproute2)")]
+    #[error("program `ip` not found; install the package iproute2")]
     NoProgram,
     /// A command of `ip` failed.
     #[error("ip: {said}")]
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_goes_to_a_namespace_goes_alone() {
+    fn a_thread_enters_a_namespace_alone() {
         let Some(namespace) = namespace() else { return };
         let before = names();
         namespace.ip("link add only-here type veth peer name other").unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_two_namespaces_talk_over_a_pair_of_interfaces() {
+    fn sockets_of_two_namespaces_exchange_datagrams_over_a_pair_of_interfaces() {
         let Some(left) = namespace() else { return };
         let right = Namespace::new().unwrap();
         let pair = format!("link add eth0 type veth peer name eth0 netns {}", right.path());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ip_refuses_is_told_with_its_line() {
+    fn a_failed_command_of_ip_is_reported_with_its_line() {
         let Some(namespace) = namespace() else { return };
         let error = namespace.ip("link set lo up\nlink set there-is-no up").unwrap_err();
         let said = error.to_string();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_panics_inside_panics_outside() {
+    fn a_panic_inside_is_resumed_outside() {
         let Some(namespace) = namespace() else { return };
         let inside = || namespace.within(|| -> u8 { panic!("inside") });
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(inside)).is_err());

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 
-pub use batch::{Batch, MAX_TRAINS};
+pub use batch::{Batch, MAX_RECEIVE_CALLS};
 
 use crate::group::{GroupError, check_group};
 use crate::interface::{Interface, scoped};
@@ -310,7 +310,7 @@ impl ReceiveSocket {
     /// Like [`Self::recv_batch`], but appends to `batch`. Returns the number of added datagrams; 0
     /// at once if the batch is full.
     ///
-    /// Bounded in time and in memory: at most [`MAX_TRAINS`] system calls.
+    /// Bounded in time and in memory: at most [`MAX_RECEIVE_CALLS`] system calls.
     ///
     /// # Errors
     /// As [`Self::recv_batch`].
@@ -321,7 +321,7 @@ impl ReceiveSocket {
         let before = batch.len();
         let started = Instant::now();
         // Usually data is available and no wait is needed, so receive first.
-        for _ in 0..MAX_TRAINS {
+        for _ in 0..MAX_RECEIVE_CALLS {
             let Some(room) = batch.room() else { break };
             let mut meta = [RecvMeta::default()];
             let received = self.offload.recv(
@@ -470,7 +470,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drop_counter_goes_on_where_the_kernel_wraps() {
+    fn the_drop_counter_continues_when_the_kernels_wraps() {
         let mut counter = WrappingCounter::starting_at(u32::MAX - 2);
         counter.advance_to(u32::MAX - 2);
         assert_eq!(counter.total, 0);
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortfall_begins_one_byte_below_what_was_asked() {
+    fn a_shortfall_begins_one_byte_below_the_request() {
         assert_eq!(BufferShortfall::between(8 << 20, 8 << 20), None);
         let shortfall = BufferShortfall::between(8 << 20, (8 << 20) - 1).unwrap();
         assert_eq!((shortfall.asked, shortfall.got), (8 << 20, (8 << 20) - 1));

@@ -180,7 +180,7 @@ impl ReceiveThread {
 
     fn join(&mut self) -> io::Result<LocalLoss> {
         self.stop.store(true, Ordering::Relaxed);
-        self.channels.ring();
+        self.channels.wake();
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             Some(Err(_)) => Err(io::Error::other("the receive thread panicked")),

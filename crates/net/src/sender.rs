@@ -226,13 +226,13 @@ impl SendSocket {
         sent: &mut Sent,
     ) -> Result<(), SendError> {
         let segments = (MAX_PAYLOAD_SIZE / segment_size).clamp(1, MAX_SEGMENTS);
-        for train in contents.chunks(segment_size.saturating_mul(segments)) {
+        for batch in contents.chunks(segment_size.saturating_mul(segments)) {
             let (offload, too_large) = (self.offload, self.losses.too_large);
-            if train.len() > segment_size && self.send_train(host, train, segment_size, sent)? {
+            if batch.len() > segment_size && self.send_gso_batch(host, batch, segment_size, sent)? {
                 continue;
             }
-            for datagram in train.chunks(segment_size) {
-                self.keep_whole(datagram, host)?;
+            for datagram in batch.chunks(segment_size) {
+                self.disable_segmentation(datagram, host)?;
                 self.send_one(host, datagram, segment_size, sent)?;
             }
             if self.losses.too_large > too_large {
@@ -244,10 +244,10 @@ impl SendSocket {
     }
 
     /// Sends a GSO batch in one call. `false` if offload is not available.
-    fn send_train(
+    fn send_gso_batch(
         &mut self,
         host: &Host,
-        train: &[u8],
+        batch: &[u8],
         segment_size: usize,
         sent: &mut Sent,
     ) -> Result<bool, SendError> {
@@ -255,7 +255,7 @@ impl SendSocket {
             self.offload = false;
             return Ok(false);
         }
-        match self.send_one(host, train, segment_size, sent) {
+        match self.send_one(host, batch, segment_size, sent) {
             // EINVAL: the kernel does not support it, or (before Linux 6.9) a segment exceeds the
             // MTU, which the attempt without offload will show. EIO: the device does not support
             // it.
@@ -326,7 +326,7 @@ impl SendSocket {
     }
 
     /// Ensures that a single datagram is not segmented by the size of an earlier GSO batch.
-    fn keep_whole(&mut self, datagram: &[u8], host: &Host) -> Result<(), SendError> {
+    fn disable_segmentation(&mut self, datagram: &[u8], host: &Host) -> Result<(), SendError> {
         // Without offload the option is not set: the system may not support it.
         if self.segment_size_set == 0 || (self.offload && datagram.len() <= self.segment_size_set) {
             return Ok(());
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_without_meaning_are_refused_with_the_reason() {
+    fn invalid_configurations_are_refused_with_the_reason() {
         let refused = |change: fn(&mut SendConfig)| loopback_sender(change).unwrap_err();
         assert!(matches!(
             refused(
@@ -481,13 +481,13 @@ mod tests {
             let mut sender = network.within(|| loopback_sender(case)).unwrap().unwrap();
             let offload = sender.uses_offload();
             // Two datagrams of 1400 bytes and a short one, which fits the lower MTU.
-            let train = [7; 2 * 1400 + 10];
-            let whole = Sent { datagrams: 3, payload_bytes: train.len() as u64, lost: 0 };
-            assert_eq!(sender.send_batch(0, &train, 1400).unwrap(), whole);
+            let batch = [7; 2 * 1400 + 10];
+            let whole = Sent { datagrams: 3, payload_bytes: batch.len() as u64, lost: 0 };
+            assert_eq!(sender.send_batch(0, &batch, 1400).unwrap(), whole);
             for number in 1..=2 {
                 network.ip("link set lo mtu 1300").unwrap();
                 for _ in 0..3 {
-                    let sent = sender.send_batch(0, &train, 1400).unwrap();
+                    let sent = sender.send_batch(0, &batch, 1400).unwrap();
                     assert!(sent.lost >= 2 && sent.lost + sent.datagrams == 3, "{sent:?}");
                     // A short one alone is sent, and does not end the drop.
                     assert_eq!(sender.send_batch(0, &[7; 10], 1400).unwrap().datagrams, 1);
@@ -496,7 +496,7 @@ mod tests {
                 let drop = MtuDrop { number, payload_size: 1400, interface };
                 assert_eq!(sender.mtu_drop(), Some(&drop));
                 network.ip("link set lo mtu 1500").unwrap();
-                assert_eq!(sender.send_batch(0, &train, 1400).unwrap(), whole);
+                assert_eq!(sender.send_batch(0, &batch, 1400).unwrap(), whole);
                 assert_eq!(sender.uses_offload(), offload);
             }
             assert_eq!(sender.losses().too_large, sender.sent().lost);
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_that_may_pass_are_counted_and_others_are_not() {
+    fn temporary_errors_are_counted_and_others_are_not() {
         let mut losses = SendLosses::default();
         for code in [
             libc::ENOBUFS,

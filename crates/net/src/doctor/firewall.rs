@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_are_missing_fail_or_hang_give_no_output() {
+    fn programs_that_are_missing_or_fail_or_hang_give_no_output() {
         assert_eq!(output("fontana-no-such-program", &[]), None);
         assert_eq!(output("false", &[]), None);
         assert_eq!(output("echo", &["rules"]).as_deref(), Some("rules\n"));

@@ -33,7 +33,7 @@ pub fn multicast(interface: &Interface, version: IpVersion, source_specific: boo
 
 /// Sends a datagram to the broadcast address of the loopback network and receives it.
 pub fn loopback_broadcast(loopback: &Interface) -> Finding {
-    let attempt = || -> Result<Heard, Box<dyn std::error::Error>> {
+    let attempt = || -> Result<Received, Box<dyn std::error::Error>> {
         let address = Ipv4Addr::new(127, 255, 255, 255);
         let mut receiver = ReceiveSocket::open(&ReceiveConfig::broadcast(address, 0))?;
         let to = ChannelAddress::Broadcast(SocketAddrV4::new(address, receiver.port()));
@@ -49,7 +49,7 @@ pub fn offload(loopback: &Interface) -> Finding {
     const SEGMENT: usize = 1000;
     const SEGMENTS: usize = 8;
     let subject = "segmentation offload";
-    let attempt = || -> Result<(bool, Heard), Box<dyn std::error::Error>> {
+    let attempt = || -> Result<(bool, Received), Box<dyn std::error::Error>> {
         let mut config = ReceiveConfig::unicast((Ipv4Addr::LOCALHOST, 0).into());
         config.sources = vec![Ipv4Addr::LOCALHOST.into()];
         let mut receiver = ReceiveSocket::open(&config)?;
@@ -62,13 +62,13 @@ pub fn offload(loopback: &Interface) -> Finding {
     let slow = "the session works, at several times the processor's work per packet";
     match attempt() {
         Err(error) => Finding::new(subject, Verdict::Bad, error.to_string()),
-        Ok((true, heard)) if heard.datagrams == SEGMENTS && heard.trains == 1 => {
+        Ok((true, received)) if received.datagrams == SEGMENTS && received.receive_calls == 1 => {
             Finding::new(subject, Verdict::Good, "works in both directions")
         }
-        Ok((_, heard)) if heard.datagrams != SEGMENTS => Finding::new(
+        Ok((_, received)) if received.datagrams != SEGMENTS => Finding::new(
             subject,
             Verdict::Bad,
-            format!("{} of {SEGMENTS} datagrams arrived over loopback", heard.datagrams),
+            format!("{} of {SEGMENTS} datagrams arrived over loopback", received.datagrams),
         )
         .remedy("check a local firewall"),
         Ok((false, _)) => {
@@ -87,16 +87,16 @@ const PROBE: &[u8] = b"fontana doctor";
 
 /// The received part of a probe.
 #[derive(Debug, Clone, Copy, Default)]
-struct Heard {
+struct Received {
     datagrams: usize,
-    trains: usize,
+    receive_calls: usize,
 }
 
 fn round_trip(
     interface: &Interface,
     version: IpVersion,
     source_specific: bool,
-) -> Result<Heard, Box<dyn std::error::Error>> {
+) -> Result<Received, Box<dyn std::error::Error>> {
     let group = random_group(version, source_specific);
     let mut config = ReceiveConfig::multicast(group, 0, interface);
     if source_specific {
@@ -115,7 +115,7 @@ fn round_trip(
 }
 
 /// Receives up to `wanted` datagrams.
-fn listen(receiver: &mut ReceiveSocket, wanted: usize) -> std::io::Result<Heard> {
+fn listen(receiver: &mut ReceiveSocket, wanted: usize) -> std::io::Result<Received> {
     let mut batch = Batch::default();
     let started = Instant::now();
     while batch.len() < wanted && !batch.is_full() {
@@ -125,16 +125,16 @@ fn listen(receiver: &mut ReceiveSocket, wanted: usize) -> std::io::Result<Heard>
         }
         receiver.recv_more(remaining, &mut batch)?;
     }
-    Ok(Heard { datagrams: batch.len(), trains: batch.trains() })
+    Ok(Received { datagrams: batch.len(), receive_calls: batch.receive_calls() })
 }
 
 fn finding(
     subject: String,
-    result: Result<Heard, Box<dyn std::error::Error>>,
+    result: Result<Received, Box<dyn std::error::Error>>,
     remedy: &str,
 ) -> Finding {
     match result {
-        Ok(heard) if heard.datagrams > 0 => {
+        Ok(received) if received.datagrams > 0 => {
             Finding::new(subject, Verdict::Good, "a datagram sent to oneself was heard")
         }
         Ok(_) => Finding::new(subject, Verdict::Bad, "a datagram sent to oneself was not heard")
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_on_an_interface_that_is_gone_is_bad_with_the_reason() {
+    fn a_probe_on_a_missing_interface_is_bad_with_the_reason() {
         let gone = Interface {
             name: "gone0".to_owned(),
             index: 999_999,

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn general_queries_are_told_from_everything_else() {
+    fn general_queries_are_distinguished_from_other_packets() {
         let v1 = [0x11, 0, 0, 0, 0, 0, 0, 0];
         let v2 = [0x11, 100, 0, 0, 0, 0, 0, 0];
         let v3 = [0x11, 100, 0, 0, 0, 0, 0, 0, 2, 125, 0, 0];

@@ -12,7 +12,7 @@ const MAX_MESSAGE: usize = 65_535;
 
 /// Receive calls whose results one batch holds. It limits empty datagrams, which take no space in
 /// the slab. 1024 datagrams of 1400 bytes are 1.4 MB: the default slab is full before that.
-pub const MAX_TRAINS: usize = 1024;
+pub const MAX_RECEIVE_CALLS: usize = 1024;
 
 /// Number of datagrams from which on a batch is full. With receive offload, a call returns several:
 /// at most 64 (`UDP_GRO_CNT_MAX`). Datagrams of 128 bytes fill the default slab first.
@@ -30,7 +30,7 @@ pub struct Batch {
     slab: Box<[u8]>,
     used: usize,
     datagrams: Vec<Datagram>,
-    trains: usize,
+    receive_calls: usize,
 }
 
 /// Prints the counts, without the bytes.
@@ -40,7 +40,7 @@ impl fmt::Debug for Batch {
             .field("size", &self.slab.len())
             .field("used", &self.used)
             .field("datagrams", &self.datagrams.len())
-            .field("trains", &self.trains)
+            .field("receive_calls", &self.receive_calls)
             .finish()
     }
 }
@@ -60,13 +60,13 @@ impl Batch {
             slab: vec![0; size.max(MIN_SIZE)].into_boxed_slice(),
             used: 0,
             datagrams: Vec::new(),
-            trains: 0,
+            receive_calls: 0,
         }
     }
 
     /// A placeholder for a batch that was moved elsewhere. It counts as full.
     pub(crate) fn without_memory() -> Self {
-        Self { slab: Box::default(), used: 0, datagrams: Vec::new(), trains: 0 }
+        Self { slab: Box::default(), used: 0, datagrams: Vec::new(), receive_calls: 0 }
     }
 
     /// Upper bound of the memory of a batch of this size, bookkeeping included.
@@ -85,8 +85,8 @@ impl Batch {
     }
 
     /// The number of receive calls that filled it: with receive offload less than [`Self::len`].
-    pub fn trains(&self) -> usize {
-        self.trains
+    pub fn receive_calls(&self) -> usize {
+        self.receive_calls
     }
 
     /// Bytes of UDP payload of all datagrams.
@@ -97,14 +97,14 @@ impl Batch {
     /// Removes the datagrams, and keeps the memory.
     pub fn clear(&mut self) {
         self.used = 0;
-        self.trains = 0;
+        self.receive_calls = 0;
         self.datagrams.clear();
     }
 
     /// True if there is not enough room for any result of a receive call.
     pub fn is_full(&self) -> bool {
         self.slab.len() - self.used < MAX_MESSAGE
-            || self.trains >= MAX_TRAINS
+            || self.receive_calls >= MAX_RECEIVE_CALLS
             || self.datagrams.len() >= MAX_DATAGRAMS
     }
 
@@ -157,7 +157,7 @@ impl Batch {
             payload: start as u32..end.min(start + stride) as u32,
         }));
         self.used = end;
-        self.trains += 1;
+        self.receive_calls += 1;
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_cut_at_its_stride_and_its_end_may_be_short() {
+    fn a_gso_batch_is_split_at_its_stride_and_its_end_may_be_short() {
         let mut batch = Batch::default();
         keep(&mut batch, b"aabbc", 2);
         keep(&mut batch, b"", 0);
@@ -214,21 +214,21 @@ mod tests {
     #[test]
     fn empty_datagrams_are_bounded_by_their_number() {
         let mut batch = Batch::default();
-        for _ in 0..MAX_TRAINS {
+        for _ in 0..MAX_RECEIVE_CALLS {
             assert!(!batch.is_full());
             keep(&mut batch, b"", 0);
         }
         assert!(batch.is_full());
-        assert_eq!(batch.iter().count(), MAX_TRAINS);
+        assert_eq!(batch.iter().count(), MAX_RECEIVE_CALLS);
     }
 
     proptest! {
         #[test]
         fn the_count_is_the_number_of_datagrams_for_any_length_and_stride(
-            trains in prop::collection::vec((0_usize..300, 0_usize..400), 0..20),
+            messages in prop::collection::vec((0_usize..300, 0_usize..400), 0..20),
         ) {
             let mut batch = Batch::default();
-            for (len, stride) in trains {
+            for (len, stride) in messages {
                 keep(&mut batch, &vec![7; len], stride);
             }
             prop_assert_eq!(batch.iter().count(), batch.len());

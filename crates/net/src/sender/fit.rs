@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_never_fitted_is_told_apart_from_what_ceased_to_fit() {
+    fn datagrams_that_never_fitted_are_distinguished_from_those_that_fitted_before() {
         let mut fit = Fit::default();
         assert_eq!(fit.on_misfit(1), Misfit::NeverFitted);
         fit.on_taken(1000);

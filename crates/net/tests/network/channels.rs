@@ -65,7 +65,7 @@ impl Session {
 }
 
 #[test]
-fn sixty_four_channels_are_told_apart_and_only_the_joined_ones_are_heard() {
+fn sixty_four_channels_are_distinguished_and_only_joined_ones_are_received() {
     let mut session = Session::new();
     session.send_to_all();
     assert_eq!(session.heard(2), BTreeMap::from([(0, 2)]));
@@ -130,7 +130,7 @@ fn joins_and_leaves_of_other_channels_lose_nothing_of_one_that_is_received() {
 /// One more than the kernel lets a socket join a group from, and another source.
 #[test]
 #[cfg(target_os = "linux")]
-fn more_sources_than_one_socket_takes_are_heard_once_each_and_strangers_are_not() {
+fn more_sources_than_one_socket_takes_are_received_once_each_and_others_are_not() {
     let most = crate::support::setting("net.ipv4.igmp_max_msf");
     let group = random_group();
     let source = |number: usize| IpAddr::from([127, 7, (number / 256) as u8, (number % 256) as u8]);

@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 #[test]
-fn any_source_receiver_hears_multicast_and_is_told_where_it_came_from() {
+fn an_any_source_receiver_gets_multicast_with_its_source_address() {
     let (group, mut receiver) = receiver();
     let mut sender = sender_to(group, receiver.port());
     sender.send_batch(0, b"hello", 5).unwrap();
@@ -61,7 +61,7 @@ fn every_datagram_comes_with_its_own_congestion_mark() {
 }
 
 #[test]
-fn source_specific_receiver_hears_its_sources_and_nobody_else() {
+fn a_source_specific_receiver_gets_datagrams_of_its_sources_only() {
     let group = crate::support::random_group();
     let mut config = ReceiveConfig::multicast(group, 0, &loopback());
     config.sources = vec![[127, 0, 0, 2].into(), [127, 0, 0, 3].into()];
@@ -88,7 +88,7 @@ fn every_receiver_of_a_group_on_one_host_gets_every_datagram() {
 }
 
 #[test]
-fn a_receiver_does_not_hear_another_group_of_the_same_port() {
+fn a_receiver_does_not_get_another_group_of_the_same_port() {
     let (group, mut mine) = receiver();
     let other_group = crate::support::random_group();
     let config = ReceiveConfig::multicast(other_group, mine.port(), &loopback());

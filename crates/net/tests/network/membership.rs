@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 #[test]
-fn a_left_group_is_not_heard_and_a_joined_one_is_heard_again() {
+fn a_left_group_is_not_received_and_a_joined_one_is_received_again() {
     let (group, mut receiver) = receiver();
     let mut sender = sender_to(group, receiver.port());
 
@@ -54,7 +54,7 @@ fn a_group_is_joined_from_anyone_or_from_named_sources_but_not_both() {
 }
 
 #[test]
-fn joins_that_could_never_be_heard_are_refused() {
+fn joins_that_cannot_be_received_are_refused() {
     let (group, receiver) = receiver();
     let membership = receiver.membership().unwrap();
     let join = |group: &str, source: Option<&str>| {

@@ -15,7 +15,7 @@ fn contents(size: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_train_arrives_as_its_segments_with_and_without_offload() {
+fn a_gso_batch_arrives_as_its_segments_with_and_without_offload() {
     for offload in [true, false] {
         // From one datagram to several GSO batches, with and without a short last datagram.
         for (size, segment_size) in [
@@ -53,7 +53,7 @@ fn a_train_sent_in_one_piece_is_received_in_one_piece() {
     assert!(sender.uses_offload(), "segmentation offload works on loopback since Linux 4.18");
     let mut batch = Batch::default();
     receiver.recv_batch(crate::support::PATIENCE, &mut batch).unwrap();
-    assert_eq!((batch.len(), batch.trains()), (40, 1));
+    assert_eq!((batch.len(), batch.receive_calls()), (40, 1));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn segment_sizes_may_change_from_call_to_call() {
 }
 
 #[test]
-fn a_datagram_that_cannot_fit_is_refused_with_the_size_and_the_way_out() {
+fn a_datagram_that_cannot_fit_is_refused_with_its_size_and_a_hint() {
     let (group, receiver) = receiver();
     for offload in [true, false] {
         let mut sender = sender_with(group, receiver.port(), |c| c.offload = offload);

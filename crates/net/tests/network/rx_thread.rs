@@ -14,7 +14,7 @@ fn numbers(batch: &ReceivedBatch) -> Vec<u32> {
 }
 
 #[test]
-fn every_datagram_reaches_a_consumer_that_keeps_up_and_the_memory_goes_round() {
+fn every_datagram_reaches_a_consumer_that_keeps_up_and_the_memory_is_reused() {
     let (group, socket) = receiver();
     let mut sender = sender_to(group, socket.port());
     let thread = ReceiveThread::spawn(vec![socket], SMALL).unwrap();
@@ -38,7 +38,7 @@ fn every_datagram_reaches_a_consumer_that_keeps_up_and_the_memory_goes_round() {
 }
 
 #[test]
-fn a_stalled_consumer_misses_datagrams_and_is_told_how_many() {
+fn a_stalled_consumer_misses_datagrams_and_learns_how_many() {
     let (group, socket) = receiver();
     let mut sender = sender_with(group, socket.port(), |c| c.offload = false);
     let thread = ReceiveThread::spawn(vec![socket], SMALL).unwrap();
