@@ -1,10 +1,10 @@
-//! Where packets go to or come from, as people write it.
+//! Network addresses as people write them.
 
 use crate::failure::Failure;
 use fontana::{DEFAULT_GROUP, Outcome};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// `GROUP:PORT`, `HOST:PORT`, or either without the port. A host may be a name.
+/// Parses `GROUP:PORT`, `HOST:PORT`, or either without the port. A host may be a name.
 pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
     let port = DEFAULT_GROUP.port();
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
@@ -17,7 +17,8 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
     };
     let with_port = if text.contains(':') { text.to_owned() } else { format!("{text}:{port}") };
     let found: Vec<_> = with_port.to_socket_addrs().map_err(malformed)?.collect();
-    // One socket speaks one version, and IPv4 is the one that multicast is switched on for.
+    // A socket has one IP version. IPv4 is preferred: more networks have multicast switched on for
+    // it.
     let preferred = found.iter().find(|address| address.is_ipv4()).or(found.first()).copied();
     let address = preferred.ok_or_else(|| malformed(std::io::ErrorKind::NotFound.into()))?;
     if address.port() == 0 {

@@ -1,4 +1,4 @@
-//! What can be typed. What it means is decided by the commands.
+//! The command line's definitions. Each command decides what its arguments mean.
 
 mod lab;
 mod send;
@@ -21,11 +21,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A digital fountain: pour files into a multicast group, fill them from it bit-exact.
+/// A digital fountain: send files over multicast to any number of receivers, bit-exact
 ///
-/// One sender, any number of receivers, no packet flowing back. A receiver joins when it likes,
-/// loses what it loses, and has the exact files once it has heard about as many bytes as they are
-/// long.
+/// One sender, any number of receivers, no packets from receivers to the sender. A receiver may
+/// join at any time and lose packets. It has the exact files once it has received about as many
+/// bytes as they are long.
 #[derive(Debug, Parser)]
 #[command(
     name = "fontana",
@@ -35,12 +35,12 @@ use std::time::Duration;
     styles = Styles::plain(),
     after_help = "Examples:
   fontana demo                          see it work on this machine: no root, no configuration
-  fontana send image.raw                pour a file; prints the command for the receivers
+  fontana send image.raw                send a file; prints the command for the receivers
   fontana recv                          list what is on the default group, choose, receive
   fontana recv 'fontana://...' -o /srv  receive what a ticket names",
     after_long_help = "Examples:
   fontana demo                          see it work on this machine: no root, no configuration
-  fontana send image.raw                pour a file; prints the command for the receivers
+  fontana send image.raw                send a file; prints the command for the receivers
   fontana recv                          list what is on the default group, choose, receive
   fontana recv 'fontana://...' -o /srv  receive what a ticket names
 
@@ -52,10 +52,10 @@ Exit codes (the first that applies):
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Print what the program does on standard error: debug, or fontana_net=debug,info
+    /// Print a trace of the program on standard error: debug, or fontana_net=debug,info
     ///
-    /// FILTER is that of Rust's tracing-subscriber: levels (error, warn, info, debug, trace), also by
-    /// crate. What is done for each packet is at the level trace.
+    /// FILTER has the syntax of Rust's tracing-subscriber: levels (error, warn, info, debug,
+    /// trace), also by crate. Operations on each packet have the level trace.
     #[arg(long, global = true, value_name = "FILTER", value_parser = log::parse)]
     pub(crate) log: Option<LogFilter>,
 }
@@ -73,34 +73,34 @@ pub(crate) enum Command {
     Man(ManArguments),
 }
 
-/// How a command talks.
+/// The output options of a command.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct Talk {
     /// Print events as JSON, one per line
     ///
-    /// Described in docs/events.md. Nothing else is written to standard output.
+    /// See docs/events.md. Nothing else is written to standard output.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print errors and what was asked for, nothing else
+    /// Print only errors and results
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
 impl ReceiveArguments {
-    /// Which kind of session is received.
+    /// The format of the session to receive.
     pub(crate) fn format(&self) -> SessionFormat {
         session_format(self.flute, self.fcast)
     }
 }
 
-/// What a session is to be good at.
+/// What a session is optimized for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileArgument {
-    /// Complete as soon as can be
+    /// Complete as soon as possible
     Speed,
-    /// As little as can be waits at a receiver
+    /// Keep as few symbols waiting at a receiver as possible
     Space,
-    /// Receivers whose processors are slower than their networks
+    /// Serve receivers whose processors are slower than their networks
     Cpu,
 }
 
@@ -114,7 +114,7 @@ impl From<ProfileArgument> for Profile {
     }
 }
 
-/// The format of a session, without what belongs to it.
+/// The format of a session, without its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionFormat {
     Fontana,
@@ -132,42 +132,42 @@ fn session_format(flute: bool, fcast: bool) -> SessionFormat {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InterfaceArgument {
-    /// Network interface: its name, its address, or its network (10.0.0.0/8)
+    /// Use this network interface: its name, its address, or its network (10.0.0.0/8)
     ///
-    /// By default the one that the routing table gives for the group, or else the first one that
-    /// carries multicast.
+    /// The default is the interface that the routing table gives for the group, or else the first
+    /// one that carries multicast.
     #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
     pub(crate) interface: Option<InterfaceSelector>,
 }
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct MemoryArgument {
-    /// Memory to use, whatever the size of the files: 128M, 1G
+    /// Use at most this much memory, whatever the size of the files: 128M, 1G
     ///
-    /// At least 32M. Files that are larger cost time, not memory.
+    /// At least 32M. Larger files take more time, not more memory.
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = parse_size)]
     pub(crate) memory: u64,
 }
 
 /// Receive files from a multicast group
 ///
-/// With a ticket: the session it names. Without: lists what is on the group and asks. Sends
-/// nothing, ever. Files appear under their names when every byte of them is verified.
+/// With a ticket: receive the session that it names. Without: list the sessions on the group and
+/// ask. A receiver never sends a packet. A file gets its name when every byte of it is verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  fontana recv                           list what is there, choose
+  fontana recv                           list the sessions, choose one
   fontana recv 'fontana://192.0.2.1@239.255.77.1:7701/5?manifest=...' -o /srv/images
-  fontana recv -y -i eth0 --timeout 10m  the first session that is heard on eth0
-  fontana recv 'fontana://...' --only '*.jpg'    a part of it; the names: --list
-  fontana recv 'fontana://...' --to - | tar x    unpack what is received as it comes
-  fontana recv 'fontana://...' --to /dev/sdb     write a disk image where it belongs
+  fontana recv -y -i eth0 --timeout 10m  the first session on eth0
+  fontana recv 'fontana://...' --only '*.jpg'    only these files; list the names: --list
+  fontana recv 'fontana://...' --to - | tar x    unpack while it is received
+  fontana recv 'fontana://...' --to /dev/sdb     write a disk image to its device
   fontana recv 'fontana://...?key=...' --watch -o /srv/images    every newer version
-  fontana recv --flute -y                files of a plain FLUTE session; nobody vouches for them
-  fontana recv --fcast -y                files of an FCAST session; nobody vouches for them")]
+  fontana recv --flute -y                files of a plain FLUTE session, not authenticated
+  fontana recv --fcast -y                files of an FCAST session, not authenticated")]
 pub(crate) struct ReceiveArguments {
-    /// What the sender printed: fontana://...
+    /// Ticket that the sender printed: fontana://...
     pub(crate) ticket: Option<Ticket>,
-    /// Group to listen on without a ticket
+    /// Listen on this group if there is no ticket
     #[arg(
         long,
         value_name = "GROUP:PORT",
@@ -177,25 +177,25 @@ pub(crate) struct ReceiveArguments {
     pub(crate) group: String,
     #[command(flatten)]
     pub(crate) interface: InterfaceArgument,
-    /// Directory that files go to
+    /// Write files to this directory
     #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) output: PathBuf,
-    /// Where a stream, or the session's only file, goes: standard output (-), a device, or a file
+    /// Write a stream, or the session's only file, to standard output (-), a device, or a file
     ///
-    /// To standard output, every byte is verified before it is written, and nothing follows a gap;
-    /// all messages go to standard error then, events (--json) too. A device that is not in use is
-    /// written in place, after it was confirmed (--yes), and all of it is read back before success
-    /// is said; so is a file, which must not be there without --overwrite.
+    /// Standard output: every byte is verified before it is written, and nothing is written after a
+    /// gap. All messages, and events (--json), then go to standard error. A device must not be in
+    /// use. It is written in place after confirmation (--yes), and is read back as a whole before
+    /// success is reported. So is a file, which must not exist without --overwrite.
     #[arg(long, value_name = "-|DEVICE|FILE", value_hint = ValueHint::AnyPath,
           conflicts_with_all = ["output", "flute", "fcast", "only", "skip_existing", "list", "watch"])]
     pub(crate) to: Option<PathBuf>,
-    /// Directory for what cannot be handed over yet, with --to
+    /// With --to: keep data that cannot be delivered yet in this directory
     ///
-    /// For standard output it takes as much room as the file is long, for a device as much as its
-    /// repair symbols. By default that for temporary files: TMPDIR, or /tmp.
+    /// Standard output needs as much room as the file is long; a device needs the room of its
+    /// repair symbols. The default is the directory for temporary files: TMPDIR, or /tmp.
     #[arg(long, value_name = "DIR", requires = "to", value_hint = ValueHint::DirPath)]
     pub(crate) staging: Option<PathBuf>,
-    /// Bytes of a stream that may wait on the disk until they can be handed over: 512M, 4G
+    /// Keep at most this many bytes of a stream on the disk until they can be delivered: 512M, 4G
     ///
     /// A consumer that stops reading for longer than this lasts loses the stream.
     #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = parse_size)]
@@ -203,115 +203,117 @@ pub(crate) struct ReceiveArguments {
     /// Replace files that exist
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Receive only what the files in DIR do not hold already
+    /// Receive only what the files in DIR do not contain already
     ///
-    /// Found by hashing them, never by size or time. Files that are the same stay as they are, but
-    /// for mode and time; of others that may be replaced (--overwrite), only the blocks that differ
-    /// are received. Files that share a block, small ones, must all be there to tell of any.
+    /// Files are compared by hash, never by size or time. Equal files stay, but get their mode and
+    /// time. Of other files that may be replaced (--overwrite), only the blocks that differ are
+    /// received. Small files that share a block are recognized only if all of them exist.
     #[arg(long, conflicts_with_all = ["flute", "fcast"])]
     pub(crate) skip_existing: bool,
     /// Receive only files and links that match GLOB; may be repeated
     ///
-    /// Patterns are those of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',
-    /// '/photos/2026/'. Objects with no byte of such a file are not received at all. Names: --list.
+    /// The syntax is that of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',
+    /// '/photos/2026/'. Objects without a byte of such a file are not received. List the names:
+    /// --list.
     #[arg(long, value_name = "GLOB", conflicts_with_all = ["flute", "fcast"])]
     pub(crate) only: Vec<String>,
-    /// List the names in the session, and receive nothing; with --json all of them
+    /// List the names in the session and receive nothing; with --json all of them
     #[arg(long, conflicts_with_all = ["flute", "fcast", "only"])]
     pub(crate) list: bool,
-    /// Take the first session that is heard, and write to the device (--to), without asking
+    /// Take the first session that is received, and write to the device (--to), without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Key of the publisher, if the ticket does not name it: take only what is signed with it
+    /// Accept only what this publisher signed, if the ticket does not name its key
     #[arg(long, value_name = "KEY", conflicts_with_all = ["flute", "fcast"])]
     pub(crate) key: Option<PublicKey>,
-    /// Take every newer version of the publisher, until told to stop
+    /// Receive every newer version of the publisher until stopped
     ///
-    /// The directory remembers the newest version (.fontana-mark-KEY), and what is not newer is not
-    /// taken, also after a restart. Files that earlier versions have brought are replaced, of
-    /// others only with --overwrite; files that a newer version does not have any more stay.
-    /// Implies --skip-existing. A manifest= of the ticket counts for nothing then. See
-    /// docs/watch.md.
+    /// The directory remembers the newest version (.fontana-mark-KEY). Versions that are not newer
+    /// are not received, also after a restart. Files of earlier versions are replaced; other files
+    /// only with --overwrite. Files that a newer version does not contain stay. Implies
+    /// --skip-existing. The ticket's manifest= is then ignored. See docs/watch.md.
     #[arg(long, conflicts_with_all = ["flute", "fcast", "list", "once", "any_version"])]
     pub(crate) watch: bool,
     /// With --watch: end after N versions
     #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// With --watch: how long to leave the group alone while only old versions are sent
+    /// With --watch: leave the group for this long while only old versions are sent
     #[arg(long, value_name = "TIME", requires = "watch", default_value = "10", value_parser = parse_duration, hide = true)]
     pub(crate) look_every: Duration,
     /// Run PROGRAM when everything is complete and verified, with --watch for every version
     ///
-    /// Takes the rest of the command line: PROGRAM and its arguments, as they are, without a shell.
-    /// What was received is in its environment (FONTANA_DIRECTORY, FONTANA_MANIFEST,
+    /// Takes the rest of the command line as PROGRAM and its arguments, without a shell. The
+    /// environment describes what was received: FONTANA_DIRECTORY, FONTANA_MANIFEST,
     /// FONTANA_VERSION, FONTANA_VERIFIED, FONTANA_FILES, FONTANA_BYTES, FONTANA_SESSION,
-    /// FONTANA_LABEL). It is waited for; if it fails, the exit code is 5.
+    /// FONTANA_LABEL. fontana waits for PROGRAM. If it fails, the exit code is 5.
     #[arg(long, value_name = "PROGRAM [ARG]...", num_args = 1.., allow_hyphen_values = true,
           conflicts_with = "list", value_hint = ValueHint::ExecutablePath)]
     pub(crate) exec: Vec<OsString>,
-    /// Take a version that is older than the newest that the directory has had, too
+    /// Also accept a version that is older than the newest one in the directory
     #[arg(long)]
     pub(crate) any_version: bool,
     /// Leave after the first complete session
     ///
-    /// This is what happens anyway, with and without a ticket: the option is for scripts that want
-    /// to say so.
+    /// This is the default. The option lets scripts state it.
     #[arg(long)]
     pub(crate) once: bool,
-    /// Give up when it is not complete after so long: 90, 90s, 10m, 2h
+    /// Give up if the session is not complete after this time: 90, 90s, 10m, 2h
     ///
-    /// By default it takes the time it takes, as long as anything is heard (--silence).
+    /// By default there is no limit while packets arrive (--silence).
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Give up when nothing of the session is heard for so long; 0: never
+    /// Give up if no packet of the session arrives for this long; 0: never
     ///
-    /// By default 60, which covers a switch that learns the group and a sender that is being
-    /// restarted; with --watch never.
+    /// The default is 60, which covers a switch that learns the group and a sender that restarts.
+    /// With --watch it is 0.
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
     pub(crate) silence: Option<Duration>,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
-    /// Of a layered session, take no more than this many bits per second: 20M
+    /// Take at most this many bits per second of a layered session: 20M
     ///
-    /// By what the session says of its layers; a session that has nothing as slow is refused.
+    /// The session's head states the rates of its layers. A session whose lowest layer is faster is
+    /// refused.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub(crate) max_rate: Option<u64>,
-    /// Of a layered session, take no more than N layers
+    /// Take at most N layers of a layered session
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) max_layers: Option<u8>,
-    /// Most bytes to accept in one session: 10G
+    /// Accept at most this many bytes in one session: 10G
     ///
-    /// Whoever may send to the group decides how much it is. The default is 32T: the disk decides.
+    /// Any host that can send to the group chooses the size of a session. The default is 32T: the
+    /// disk is the limit.
     #[arg(long, value_name = "SIZE", default_value = "32T", value_parser = parse_size)]
     pub(crate) max_size: u64,
-    /// Bytes of kernel receive buffer to ask for
+    /// Ask the kernel for this many bytes of receive buffer
     ///
     /// The default holds 67 ms at 1 Gbit/s. Linux gives at most net.core.rmem_max.
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
     pub(crate) receive_buffer: u64,
-    /// Receive the files of a plain FLUTE session (RFC 6726); nobody vouches for them
+    /// Receive the files of a plain FLUTE session (RFC 6726); they are not authenticated
     #[arg(long)]
     pub(crate) flute: bool,
-    /// Receive the files of an FCAST session (RFC 6968); nobody vouches for them
+    /// Receive the files of an FCAST session (RFC 6968); they are not authenticated
     ///
-    /// Complete when the sender's list of objects says that it is, and all of them are here.
+    /// The session is complete when the sender's list of objects is complete and all of them are
+    /// received.
     #[arg(long, conflicts_with = "flute")]
     pub(crate) fcast: bool,
-    /// What to be good at
+    /// Optimize the reception for this
     ///
-    /// With cpu nothing is decoded before all channels were left, so that a slow processor loses no
-    /// packets. The sender has a part in it, too: --profile of fontana send.
+    /// With cpu, decoding begins after all channels were left, so that a slow processor loses no
+    /// packets. Give the sender the same profile: --profile of fontana send.
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed)]
     pub(crate) profile: ProfileArgument,
     /// Decode when N symbols more than necessary have arrived
     ///
-    /// By default as soon as it could succeed. Waiting saves attempts on slow machines.
+    /// The default is 0: decode as soon as it can succeed. Waiting saves attempts on slow machines.
     #[arg(long, value_name = "N", conflicts_with = "profile")]
     pub(crate) patient: Option<u32>,
-    /// Throw away so many per cent of the packets
+    /// Drop this share of the packets
     #[arg(long, value_name = "PERCENT", value_parser = parse_share, hide = true)]
     pub(crate) simulate_loss: Option<f64>,
-    /// Which packets those are
+    /// Choose the dropped packets with this seed
     #[arg(long, value_name = "N", default_value_t = 0, requires = "simulate_loss", hide = true)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -320,27 +322,27 @@ pub(crate) struct ReceiveArguments {
 
 /// List or discard what interrupted receptions have left
 ///
-/// A receiver that is started again with the same directory goes on with it by itself: nothing has
-/// to be done for that.
+/// A receiver that is started again with the same directory resumes by itself. It does not need
+/// this command.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana resume                          list what was interrupted here
   fontana resume /srv/images --discard 16b4e25b")]
 pub(crate) struct ResumeArguments {
-    /// Directory that files went to
+    /// Directory that files were written to
     #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
-    /// Which reception: what the list begins with, or the first digits of it
+    /// Reception: its tag in the list, or the first digits of it
     ///
-    /// May be left out where there is only one.
+    /// Not needed if there is only one.
     #[arg(value_name = "TAG")]
     pub(crate) tag: Option<String>,
-    /// List them; this is what happens anyway
+    /// List them; this is the default
     #[arg(long, conflicts_with = "discard")]
     pub(crate) list: bool,
     /// Remove what it has received so far
     ///
-    /// Files that are complete stay. What is being received is refused.
+    /// Complete files stay. A reception that is running is refused.
     #[arg(long)]
     pub(crate) discard: bool,
     #[command(flatten)]
@@ -349,14 +351,15 @@ pub(crate) struct ResumeArguments {
 
 /// Show one sender and five receivers on this machine
 ///
-/// A clean receiver, two lossy ones, one that joins late and one that is stopped and started
-/// again. Takes less than ten seconds, 200 MB of temporary files, no root and no configuration.
+/// One receiver without loss, two with losses, one that joins late, and one that is stopped and
+/// started again. Takes less than ten seconds and 200 MB of temporary files. Needs no root and no
+/// configuration.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Way of the packets, instead of the first one that works
+    /// Send packets this way instead of the first one that works
     #[arg(long, value_enum, hide = true)]
     pub(crate) path: Option<DemoPath>,
-    /// Bytes of the file
+    /// Send a file of this many bytes
     #[arg(long, value_name = "SIZE", default_value = "20M", value_parser = parse_size, hide = true)]
     pub(crate) size: u64,
     #[command(flatten)]
@@ -371,13 +374,13 @@ pub(crate) enum DemoPath {
     Unicast,
 }
 
-/// See whether multicast works on this host, and what helps if not
+/// Check whether multicast works on this host, and say what helps if it does not
 ///
-/// Looks at interfaces, buffers, loopback, offload, the IGMP querier and the firewall. Changes
-/// nothing; nothing leaves this host but the system's membership reports. As root it sees more.
+/// Checks interfaces, buffers, loopback, offload, the IGMP querier and the firewall. Changes
+/// nothing. No packet leaves this host except the system's membership reports. Root sees more.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Look at this interface only: its name, its address, or its network (10.0.0.0/8)
+    /// Check this interface only: its name, its address, or its network (10.0.0.0/8)
     #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
     pub(crate) interface: Option<InterfaceSelector>,
     #[command(flatten)]
@@ -386,13 +389,13 @@ pub(crate) struct DoctorArguments {
 
 /// Make a key to sign sessions with
 ///
-/// Writes the secret key to FILE, for this user only, and prints the public key.
+/// Writes the secret key to FILE, readable by this user only, and prints the public key.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana keygen publisher.key
   fontana send image.raw --sign publisher.key")]
 pub(crate) struct KeygenArguments {
-    /// File to create; one that exists is left alone
+    /// File to create; an existing one is not changed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
 }
@@ -403,7 +406,7 @@ pub(crate) struct KeygenArguments {
   fontana completions bash > ~/.local/share/bash-completion/completions/fontana
   fontana completions fish > ~/.config/fish/completions/fontana.fish")]
 pub(crate) struct CompletionsArguments {
-    /// The shell
+    /// Shell to complete for
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
@@ -414,7 +417,7 @@ pub(crate) struct CompletionsArguments {
   fontana man | man -l -
   fontana man ~/.local/share/man/man1")]
 pub(crate) struct ManArguments {
-    /// Directory for fontana.1, fontana-send.1 and the others
+    /// Write fontana.1, fontana-send.1 and the other pages to this directory
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What a person or a script sees. The one place that writes to standard output and standard error.
+//! Output for people and scripts. Only this module writes to standard output and standard error.
 //!
 //! | | standard output | standard error |
 //! |---|---|---|
@@ -8,7 +8,8 @@
 //! | `-q` | results | errors |
 //! | `recv --to -` | what is received | everything else |
 //!
-//! A reader that goes away ends the program quietly: `fontana send FILE | head -1` is no error.
+//! The program ends without an error when the reader of its output closes it: `fontana send FILE |
+//! head -1`.
 
 use crate::events::{self, Notice};
 use crate::exit;
@@ -20,21 +21,21 @@ use std::cell::Cell;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
-/// Where messages go.
+/// The destination of messages.
 pub(crate) struct Console {
     json: bool,
     quiet: bool,
-    /// Standard output carries what is received, and nothing else.
+    /// Standard output carries received content, and nothing else.
     carries_data: bool,
-    /// Standard output was closed; nobody reads any more.
+    /// The reader of standard output has closed it.
     closed: Cell<bool>,
     bars: MultiProgress,
     stop: CancellationToken,
 }
 
 impl Console {
-    /// `stop` is set when standard output is closed: a session whose reader has gone has no
-    /// purpose. `carries_data`: standard output is for what is received.
+    /// `stop` is cancelled when standard output is closed: the session's output then has no reader.
+    /// `carries_data`: standard output carries received content.
     pub(crate) fn new(
         json: bool,
         quiet: bool,
@@ -43,7 +44,7 @@ impl Console {
     ) -> Self {
         let terminals = io::stderr().is_terminal() && (carries_data || io::stdout().is_terminal());
         let target = if terminals && !json && !quiet {
-            // Ten frames per second are smooth, and slow terminals keep up.
+            // Ten frames per second look smooth, and slow terminals can draw them.
             ProgressDrawTarget::stderr_with_hz(10)
         } else {
             ProgressDrawTarget::hidden()
@@ -68,50 +69,50 @@ impl Console {
         self.closed.get()
     }
 
-    /// Adds a progress bar; it is invisible where nobody would see it.
+    /// Adds a progress bar, which is invisible if standard error is no terminal.
     pub(crate) fn bar(&self, bar: ProgressBar) -> ProgressBar {
         self.bars.add(bar)
     }
 
-    /// An event for scripts.
+    /// Writes an event for scripts.
     pub(crate) fn event(&self, event: &impl Serialize) {
         if self.json {
             self.out(&events::line(event));
         }
     }
 
-    /// A result for people; `-q` does not silence what was asked for.
+    /// Writes a result for people, also with `-q`.
     pub(crate) fn result(&self, text: impl Display) {
         if !self.json {
             self.out(&format!("{text}\n"));
         }
     }
 
-    /// Something worth knowing, for a person who is watching.
+    /// Writes a note, if standard error is a terminal.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.json && !self.quiet && io::stderr().is_terminal() {
             self.err(&format!("{text}\n"));
         }
     }
 
-    /// How an interrupted session stood, also for those who only read a log.
+    /// Writes the state of an interrupted session, also if standard error is no terminal.
     pub(crate) fn say(&self, text: impl Display) {
         if !self.json && !self.quiet {
             self.err(&format!("{text}\n"));
         }
     }
 
-    /// A question, for a person who is there.
+    /// Writes a question. The caller has checked that a person can answer.
     pub(crate) fn ask(&self, text: impl Display) {
         self.err(&text.to_string());
     }
 
-    /// How a session stood: said to everybody if it was interrupted.
+    /// Writes the state of a session: with [`Self::say`] if it was interrupted, else as a note.
     pub(crate) fn say_or_note(&self, interrupted: bool, text: impl Display) {
         if interrupted { self.say(text) } else { self.note(text) }
     }
 
-    /// Something that may go wrong later, with a hint.
+    /// Writes a warning with a hint.
     pub(crate) fn warning(&self, message: &str, hint: &str) {
         self.event(&Notice::Warning { message: message.into(), way_out: hint.into() });
         if !self.json && !self.quiet {
@@ -119,7 +120,6 @@ impl Console {
         }
     }
 
-    /// Something that went wrong.
     pub(crate) fn failure(&self, failure: &Failure) {
         let Failure { outcome, message, hint } = failure;
         self.event(&Notice::Error {
@@ -152,13 +152,13 @@ impl Console {
     }
 
     fn err(&self, text: &str) {
-        // There is nobody left to tell that standard error is gone.
+        // A failure to write to standard error cannot be reported.
         let _ = self.bars.suspend(|| io::stderr().write_all(text.as_bytes()));
     }
 }
 
-/// `error: MESSAGE` and the hint, indented, below it. Colour only where it is welcome: a
-/// terminal, and no `NO_COLOR` (no-color.org).
+/// `error: MESSAGE` and the hint, indented, below it. Colored only on a terminal, and without
+/// `NO_COLOR` (no-color.org).
 fn paragraph(kind: &str, color: &str, message: &str, hint: &str) -> String {
     let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_hint_is_indented_below_the_message() {
-        // The output of tests is captured: no terminal, no colour.
+        // The output of tests is captured: no terminal, no color.
         assert_eq!(
             paragraph("error", "31", "no", "do this\nor that"),
             "error: no\n  do this\n  or that\n"

@@ -24,15 +24,16 @@ mod path;
 mod receiver;
 mod report;
 
-/// The sender's cap. With the default file the receiver that loses 40 % is ready after 5 seconds:
-/// long enough to watch, and short enough that a machine which is busy with other things makes it
-/// before the deadline (a sender that wakes late does not catch up with its rate).
+/// The sender's rate limit. With the default file, the receiver that loses 40 % completes after 5
+/// seconds: long enough to watch. A loaded machine still meets the deadline (a sender that is
+/// scheduled late does not catch up with its rate).
 const RATE_BITS_PER_SECOND: u64 = 64_000_000;
 
-/// Whatever goes wrong, it is over before half a minute.
+/// Time limit of the whole demonstration.
 const DEADLINE: Duration = Duration::from_secs(27);
 
-/// Memory for each of the six sessions: less than the library's default, a laptop is enough.
+/// Memory for each of the six sessions: less than the library's default, so that a laptop can run
+/// it.
 const MEMORY: usize = 64 << 20;
 
 pub(crate) fn run(
@@ -54,14 +55,14 @@ pub(crate) fn run(
     let enough = CancellationToken::new();
     let session = Sender::builder([&file])
         .addressing(way.sender.clone())
-        // Copies share the rate: this leaves each receiver the same.
+        // The copies share the rate: each receiver gets the whole of it.
         .rate(fontana::Rate::bits_per_second(RATE_BITS_PER_SECOND * copies))
         .memory(MEMORY)
         .workers(1)
         .cancellation_token(&enough)
         .prepare()?;
     console.note(format_args!(
-        "pouring {} of noise at {} to five receivers on this machine",
+        "sending {} of noise at {} to five receivers on this machine",
         Bytes(arguments.size),
         Rate(RATE_BITS_PER_SECOND as f64),
     ));
@@ -133,7 +134,7 @@ fn pour(
         stop,
     };
     std::thread::scope(|scope| {
-        // If a thread cannot be started, those that run are stopped.
+        // If a thread cannot be started, the running ones are stopped.
         let give_up = |_: &ThreadError| stop.cancel();
         let mut receivers = Vec::new();
         let (joining, ready) = channel();
@@ -144,7 +145,8 @@ fn pour(
             receivers.push(spawn_scoped(scope, part.name, play).inspect_err(give_up)?);
         }
         drop(joining);
-        // The early receivers have joined when they have dropped their ends: they miss no packet.
+        // The early receivers have joined when they have dropped their ends of the channel, so that
+        // they miss no packet.
         let _ = ready.recv();
         let send = || {
             stage.begin();
@@ -158,7 +160,7 @@ fn pour(
                 sender.join()
             });
             if sent.is_err() {
-                // Nothing will come any more.
+                // No receiver needs more packets.
                 stop.cancel();
             }
             sent
@@ -173,8 +175,8 @@ fn pour(
     })
 }
 
-/// Bytes that no compression and no lucky guess can shorten. Any generator would do: this one is
-/// SplitMix64 (Steele, Lea, Flood 2014).
+/// Writes incompressible bytes, so that no receiver can guess any. The generator is SplitMix64
+/// (Steele, Lea, Flood 2014).
 fn write_noise(path: &Path, size: u64) -> io::Result<()> {
     let mut out = BufWriter::new(File::create_new(path)?);
     let mut state = u64::from(std::process::id());

@@ -1,7 +1,7 @@
-//! What `--json` prints: one event per line. The one place that knows JSON.
+//! The events of `--json`, one per line. JSON exists only here.
 //!
-//! `docs/events.md` describes every event and field; a test holds the two together. Names of files
-//! and sessions come from strangers, so they are in the form of [`fontana::wire::Printable`].
+//! `docs/events.md` describes every event and field; a test compares the two. Names of files and
+//! sessions are untrusted, so they have the form of [`fontana::wire::Printable`].
 
 mod lab;
 mod relay;
@@ -19,13 +19,13 @@ use fontana::{
 use serde::Serialize;
 use std::time::Duration;
 
-/// The line of an event, with its end.
+/// The line of an event, with its line feed.
 pub(crate) fn line(event: &impl Serialize) -> String {
     // Events have no maps and no fallible parts: their serialization does not fail.
     serde_json::to_string(event).map_or_else(|_| String::new(), |json| json + "\n")
 }
 
-/// Any command.
+/// Events of every command.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -34,7 +34,7 @@ pub(crate) enum Notice {
     Error { message: String, way_out: String, code: u8 },
 }
 
-/// `fontana send`.
+/// Events of `fontana send`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -85,7 +85,7 @@ pub(crate) enum SendEvent {
     },
 }
 
-/// A name in the tree that is sent.
+/// An entry of the tree that is sent.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct Named {
@@ -110,7 +110,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// `copies`: hosts that each packet went to.
+    /// `copies`: number of hosts that each packet was sent to.
     pub(crate) fn new(stats: &SenderStats, lost: u64, copies: u64) -> Self {
         Self {
             payload_bytes: stats.payload_bytes * copies,
@@ -135,12 +135,12 @@ impl SendEvent {
     }
 }
 
-/// How often the content has been sent, as symbols go.
+/// Encoding symbols sent over source symbols.
 pub(crate) fn passes(stats: &SenderStats, source_symbols: u64) -> f64 {
     rounded((stats.source_symbols + stats.repair_symbols) as f64 / source_symbols.max(1) as f64)
 }
 
-/// `fontana recv`.
+/// Events of `fontana recv`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -274,7 +274,7 @@ pub(crate) enum ReceiveEvent {
     },
 }
 
-/// What a session carries.
+/// The content of a session.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 pub(crate) struct Content {
@@ -415,7 +415,7 @@ impl ReceiveEvent {
         }
     }
 
-    /// Ends with another outcome than the reception did: a hook failed, or a watch went on.
+    /// Replaces the reception's outcome, if a hook failed or a watch continues.
     pub(crate) fn set_verdict(&mut self, outcome: Outcome) {
         if let Self::Summary { verdict: name, code, .. } = self {
             (*name, *code) = (verdict(outcome).into(), exit::code(outcome));
@@ -437,7 +437,7 @@ impl ReceiveEvent {
     }
 }
 
-/// `fontana resume`.
+/// Events of `fontana resume`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -476,7 +476,7 @@ impl ResumeEvent {
     }
 }
 
-/// `fontana demo`.
+/// Events of `fontana demo`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -503,7 +503,7 @@ pub(crate) enum DemoEvent {
     },
 }
 
-/// `fontana doctor`.
+/// Events of `fontana doctor`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -512,17 +512,17 @@ pub(crate) enum DoctorEvent {
     Summary { good: u64, unknown: u64, warning: u64, bad: u64, code: u8 },
 }
 
-/// Seconds to the microsecond.
+/// Seconds, rounded to microseconds.
 pub(crate) fn seconds(duration: Duration) -> f64 {
     rounded(duration.as_secs_f64())
 }
 
-/// Six digits after the point: more than anything here is exact to.
+/// Rounds to six digits after the point, which is more than the accuracy of any field.
 pub(crate) fn rounded(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }
 
-/// A TOI as a number of JSON. Senders in use number from 1; the wire would allow 112 bits.
+/// A TOI as a JSON number. Known senders count from 1; the wire format allows 112 bits.
 pub(crate) fn object(toi: Toi) -> u64 {
     u64::try_from(toi.0).unwrap_or(u64::MAX)
 }

@@ -1,9 +1,9 @@
-//! The exit code of each outcome: a part of the program's interface, listed in `docs/events.md`.
+//! The exit code of each outcome: part of the program's interface, listed in `docs/events.md`.
 
 use fontana::Outcome;
 use std::process::ExitCode;
 
-/// The exit code that scripts see; also the field `code` of events.
+/// The exit code; also the field `code` of events.
 pub(crate) const fn code(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Complete => 0,
@@ -16,12 +16,12 @@ pub(crate) const fn code(outcome: Outcome) -> u8 {
         Outcome::SourceChanged => 8,
         // EX_TEMPFAIL of sysexits.h: try again later.
         Outcome::NothingHeard => 75,
-        // 128 and the number of SIGINT, as shells have it.
+        // 128 plus the number of SIGINT, as in shells.
         Outcome::Interrupted => 130,
     }
 }
 
-/// The same as the process returns it.
+/// The exit code as the process returns it.
 pub(crate) fn status(outcome: Outcome) -> ExitCode {
     ExitCode::from(code(outcome))
 }

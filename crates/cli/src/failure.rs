@@ -1,17 +1,16 @@
-//! Why a command failed.
+//! The error of a command.
 
 use crate::hints::hint;
 use fontana::net::ThreadError;
 use fontana::{Error, Outcome};
 
-/// Why a command failed: for people, with a hint, and the outcome that decides on the exit code.
+/// The error of a command, with a hint, and with the outcome that determines the exit code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// The outcome.
     pub(crate) outcome: Outcome,
-    /// What happened, without a full stop.
+    /// The error, without a full stop.
     pub(crate) message: String,
-    /// What to do about it; empty if the message says it.
+    /// What the user can do; empty if the message says it.
     pub(crate) hint: String,
 }
 

@@ -1,9 +1,9 @@
-//! What a person can do about an error of the library: one line for each kind.
+//! Hints for the library's errors: one entry for each kind.
 
 use fontana::ErrorKind;
 
-/// What to do about an error of this kind, in the words of this program's options; empty if the
-/// error's message says it.
+/// The hint for errors of this kind, with the options of this program; empty if the error's message
+/// is sufficient.
 pub(crate) fn hint(kind: ErrorKind) -> &'static str {
     HINTS.iter().find(|(other, _)| *other == kind).map_or("", |(_, hint)| hint)
 }
@@ -71,7 +71,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
         ErrorKind::SourceNotRegular,
         "only files, directories and symbolic links can be sent: exclude it",
     ),
-    (ErrorKind::SourceChanged, "send a copy or a snapshot that nobody writes to"),
+    (ErrorKind::SourceChanged, "send a copy or a snapshot that no program writes to"),
     (ErrorKind::TargetRefused, "choose a directory that this user may write to"),
     (ErrorKind::TargetDisk, "check the disk (dmesg), then receive again"),
     (
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use std::path::{Path, PathBuf};
 
-    /// Errors whose messages name what is allowed, what there is, or what the system answered.
+    /// Errors whose messages name what is allowed, what exists, or what the system answered.
     const MESSAGE_SAYS_IT: [ErrorKind; 7] = [
         ErrorKind::Address,
         ErrorKind::Interface,
@@ -169,7 +169,7 @@ mod tests {
         assert!(files.len() > 100);
         for path in files {
             let text = std::fs::read_to_string(&path).unwrap();
-            // What tests run and what comments say is no message.
+            // Tests and comments contain no messages.
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
             for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
                 let is_option = |rest: &str| rest.starts_with(|c: char| c.is_ascii_lowercase());

@@ -1,9 +1,9 @@
-//! A program that is run when something is complete (`--exec`).
+//! The program that runs when something is complete (`--exec`).
 //!
-//! It gets its arguments as they were typed: there is no shell, and nothing that came from the
-//! network is ever an argument. What was received is told in the environment, in raw bytes. Its
-//! standard input is empty, and what it prints goes to standard error, so that standard output
-//! stays ours. It is waited for, for as long as it takes.
+//! It gets its arguments as they were typed. There is no shell, and no argument comes from the
+//! network. The environment describes what was received, in raw bytes. Standard input is empty. The
+//! program's output goes to standard error, so that standard output carries only results. The
+//! caller waits for it without a limit.
 
 use crate::failure::Failure;
 use fontana::{Outcome, ReceiveReport, SessionKey, wire::Manifest};
@@ -14,14 +14,14 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What is run.
+/// A program and its arguments.
 pub(crate) struct Hook<'a> {
     program: &'a OsStr,
     arguments: &'a [OsString],
     directory: &'a Path,
 }
 
-/// What a session is called, for the hook.
+/// The description of a session for the hook.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Described {
     session: String,
@@ -33,29 +33,28 @@ impl Described {
     pub(crate) fn new(session: SessionKey, manifest: &Manifest) -> Self {
         Self {
             session: format!("{}/{}", session.source, session.tsi),
-            // An environment has no NUL in it.
+            // An environment variable cannot contain NUL.
             label: manifest.label().bytes().filter(|&byte| byte != 0).collect(),
             files: manifest.files().count() as u64,
         }
     }
 
-    /// Of these files only some are received.
+    /// Only this number of files is received.
     pub(crate) fn select(&mut self, files: u64) {
         self.files = files;
     }
 }
 
 impl<'a> Hook<'a> {
-    /// `words`: the program, and its arguments. `None` if there is none.
+    /// `words`: the program and its arguments. `None` if it is empty.
     pub(crate) fn new(words: &'a [OsString], directory: &'a Path) -> Option<Self> {
         let (program, arguments) = words.split_first()?;
         Some(Self { program, arguments, directory })
     }
 
-    /// Runs it for what was completed, and waits for its end.
+    /// Runs the program for a completed reception, and waits for its end.
     ///
-    /// # Errors
-    /// A failure with exit code 5 if it cannot be started or does not succeed.
+    /// # Errors A failure with exit code 5 if it cannot be started or does not succeed.
     pub(crate) fn run(
         &self,
         summary: &ReceiveReport,

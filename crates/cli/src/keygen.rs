@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Writes a new secret key to a new file, readable by its owner alone.
+/// Writes a new secret key to a new file that only its owner can read.
 pub(crate) fn run(path: &Path, console: &Console) -> Result<Outcome, Failure> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::new(

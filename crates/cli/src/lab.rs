@@ -1,4 +1,4 @@
-//! `fontana lab`: runs experiments, shows what became of their claims, and leaves pages and rows.
+//! `fontana lab`: runs experiments, prints the verdicts on their claims, and writes pages and rows.
 
 mod relay;
 mod swarm;
@@ -18,7 +18,7 @@ use fontana_lab::{
 use std::path::Path;
 use std::time::Instant;
 
-/// The commit that this program was built from (`build.rs`).
+/// The commit that this program was built from (set by `build.rs`).
 const COMMIT: &str = match option_env!("FONTANA_COMMIT") {
     Some(commit) => commit,
     None => "unknown",
@@ -80,7 +80,7 @@ fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Out
             )
         })?;
     }
-    // Before an hour of work, not after it.
+    // Fails before hours of work, not after them.
     if let Some(out) = &arguments.out {
         std::fs::create_dir_all(out).map_err(|error| not_written(out, &error))?;
     }
@@ -94,7 +94,7 @@ fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Out
     leave(&outcomes, arguments.real, arguments.out.as_deref(), began, console)
 }
 
-/// The experiments that the words mean, each once, in the order of the registry.
+/// The experiments that the words name, each once, in the order of the registry.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     let all = registry::EXPERIMENTS;
     match ids.iter().find(|word| !all.iter().any(|known| means(word, known.id))) {
@@ -111,7 +111,7 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     }
 }
 
-/// The same of those that have a real form, if this host can run them.
+/// The named experiments that have a real form, if this host can run them.
 fn real(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     let all = registry::REAL;
     let simulated: Vec<_> =
@@ -132,7 +132,7 @@ fn real(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     wanted.map(checked).collect()
 }
 
-/// An experiment cannot be run over real sockets on this host.
+/// The failure of an experiment that cannot run over real sockets on this host.
 fn not_here(id: &str, error: &RealError) -> Failure {
     let (outcome, hint) = match error {
         RealError::Hosts(
@@ -183,7 +183,7 @@ fn join(arguments: &LabMergeArguments, console: &Console) -> Result<Outcome, Fai
     leave(&outcomes, false, arguments.out.as_deref(), began, console)
 }
 
-/// Writes and says what was found.
+/// Writes the pages, then prints the findings.
 fn leave(
     outcomes: &[fontana_lab::Outcome],
     real: bool,
@@ -242,7 +242,7 @@ fn leave(
     Ok(outcome)
 }
 
-/// What a page says it was made with: the command that does it again.
+/// The command that makes a page again.
 fn command(outcomes: &[fontana_lab::Outcome], real: bool) -> String {
     let mut words = vec!["fontana lab run".to_owned()];
     let all = if real { registry::REAL.len() } else { registry::EXPERIMENTS.len() };
@@ -287,7 +287,7 @@ fn show(finding: &Finding, seed: u64, console: &Console) {
     });
 }
 
-/// With what else the digest follows from: seed, scale and commit.
+/// The inputs that determine the digest: seed, scale and commit.
 fn provenance(outcomes: &[fontana_lab::Outcome]) -> String {
     let (seed, quick) = outcomes
         .first()

@@ -1,8 +1,8 @@
-//! `--log`: what the library traces, on standard error.
+//! `--log`: the library's trace on standard error.
 
 use tracing_subscriber::EnvFilter;
 
-/// What is traced.
+/// A filter with valid syntax.
 #[derive(Clone, Debug)]
 pub(crate) struct LogFilter(String);
 
@@ -17,6 +17,6 @@ pub(crate) fn parse(text: &str) -> Result<LogFilter, String> {
 /// Writes what the filter selects to standard error from now on.
 pub(crate) fn start(LogFilter(filter): LogFilter) {
     let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter));
-    // It fails if there is one already, and nothing else starts one.
+    // It fails only if a subscriber is installed already; no other code installs one.
     let _ = log.with_writer(std::io::stderr).try_init();
 }

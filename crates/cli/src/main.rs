@@ -1,8 +1,8 @@
 //! The program `fontana`: a command line over the library of the same name.
 //!
-//! `args` is what can be typed; each command has a module that turns it into what it means and
-//! watches the session; `console` is where it all comes out; `events` is the only place that knows
-//! JSON. `exit` has the exit codes, `hints` what a person can do about an error.
+//! `args` defines the arguments. Each command has a module that interprets them and shows the
+//! session's events. `console` writes all output, `events` defines the JSON, `exit` the exit codes,
+//! `hints` what a user can do about an error.
 
 mod address;
 mod args;
@@ -63,7 +63,7 @@ fn run(command: &Command, console: &Console, stop: &CancellationToken) -> Result
 }
 
 impl Command {
-    /// Whether standard output is for what is received.
+    /// Whether standard output carries received content.
     fn writes_data(&self) -> bool {
         matches!(self, Self::Recv(arguments) if arguments.to.as_deref() == Some(Path::new("-")))
     }

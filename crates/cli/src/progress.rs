@@ -1,4 +1,4 @@
-//! What a person sees while it runs.
+//! Progress bars.
 
 use crate::console::Console;
 use crate::events::passes;
@@ -8,24 +8,24 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Rates are over so long: shorter is nervous, longer is late.
+/// Window over which rates are averaged: a shorter one fluctuates, a longer one lags behind.
 const WINDOW: Duration = Duration::from_secs(2);
 
-/// How fast a counter grows.
+/// The growth rate of a counter.
 #[derive(Debug, Default)]
 pub(crate) struct Meter(VecDeque<(Duration, u64)>);
 
 impl Meter {
-    /// Takes a reading of the counter.
+    /// Adds a reading of the counter.
     pub(crate) fn push(&mut self, at: Duration, count: u64) {
-        // The oldest one that stays is just outside the window, so that all of it counts.
+        // The oldest reading that stays is just outside the window, so that the window is covered.
         while self.0.get(1).is_some_and(|(second, _)| *second + WINDOW <= at) {
             self.0.pop_front();
         }
         self.0.push_back((at, count));
     }
 
-    /// Growth per second over the window; 0 before there are two readings.
+    /// Growth per second over the window; 0 if there are fewer than two readings.
     pub(crate) fn per_second(&self) -> f64 {
         let (Some((from, before)), Some((to, now))) = (self.0.front(), self.0.back()) else {
             return 0.0;
@@ -35,7 +35,7 @@ impl Meter {
     }
 }
 
-/// Lets something pass once a second.
+/// A gate that opens at most once a second.
 #[derive(Debug, Default)]
 pub(crate) struct OncePerSecond(Option<Duration>);
 
@@ -49,7 +49,7 @@ impl OncePerSecond {
     }
 }
 
-/// A bar with `template`, whose mistakes are ours and show in the first test.
+/// A bar with `template`. A test checks all templates.
 fn bar(length: Option<u64>, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -61,19 +61,19 @@ const BAR: &str = "{bar:24} {percent:>3} %  {msg}";
 const NAMED_BAR: &str = "{prefix:<12} {bar:24} {percent:>3} %  {msg}";
 const SPINNER: &str = "{spinner} {msg}";
 
-/// Cases of experiments.
+/// A bar for the cases of experiments.
 pub(crate) fn cases() -> ProgressBar {
     bar(Some(0), "{bar:24} {pos} of {len} cases, {elapsed}")
 }
 
-/// How far a sender is.
+/// The progress of a sender.
 pub(crate) struct SendBar {
     bar: ProgressBar,
     rate: Meter,
 }
 
 impl SendBar {
-    /// `symbols`: how many there will be, if there is an end.
+    /// `symbols`: number of symbols that will be sent; `None` if there is no end.
     pub(crate) fn new(console: &Console, symbols: Option<u64>) -> Self {
         let template = if symbols.is_some() { BAR } else { SPINNER };
         Self { bar: console.bar(bar(symbols, template)), rate: Meter::default() }
@@ -97,7 +97,7 @@ impl SendBar {
     }
 }
 
-/// How far a receiver is.
+/// The progress of a receiver.
 pub(crate) struct ReceiveBar {
     bar: ProgressBar,
     rate: Meter,
@@ -109,7 +109,7 @@ impl ReceiveBar {
         Self::with_bar(console.bar(bar(Some(1), BAR)))
     }
 
-    /// One of several, with a name.
+    /// One of several bars, with a name.
     pub(crate) fn named(console: &Console, name: &'static str) -> Self {
         let bar = console.bar(bar(Some(1), NAMED_BAR));
         bar.set_prefix(name);
@@ -130,10 +130,10 @@ impl ReceiveBar {
         self.bar.set_length(progress.source_symbols);
         self.bar.set_position(have);
         if progress.symbols_wanted == 0 {
-            return self.say("heard enough, verifying");
+            return self.say("reception complete, verifying");
         }
         let left = progress.symbols_wanted as f64 / self.symbols.per_second();
-        // A rate of nothing makes no prediction; nor does one of next week.
+        // There is no estimate at a rate of 0, or if it would be more than a week.
         let left = match Duration::try_from_secs_f64(left) {
             Ok(left) if left < Duration::from_secs(7 * 86_400) => {
                 format!("{} left", Time(whole_seconds(left)))
@@ -156,7 +156,7 @@ impl ReceiveBar {
         self.bar.set_message(message);
     }
 
-    /// Leaves the bar as it is, with a last word.
+    /// Leaves the bar as it is, with a last message.
     pub(crate) fn end(&self, message: &'static str) {
         self.bar.abandon_with_message(message);
     }
@@ -166,7 +166,7 @@ impl ReceiveBar {
     }
 }
 
-/// What was received, in a line.
+/// A summary of what was received, in a line.
 pub(crate) fn received(progress: &ReceiveProgress, bytes: u64, files: u64) -> String {
     let inefficiency = progress.reception_inefficiency();
     format!(
@@ -179,7 +179,7 @@ pub(crate) fn received(progress: &ReceiveProgress, bytes: u64, files: u64) -> St
     )
 }
 
-/// Tenths of seconds only where they matter.
+/// Rounds to whole seconds from three seconds on.
 pub(crate) fn whole_seconds(duration: Duration) -> Duration {
     if duration < Duration::from_secs(3) {
         duration

@@ -83,7 +83,7 @@ pub(crate) fn run(
     Ok(watch.conclude(&report, &circumstances))
 }
 
-/// Says where it listens. Returns that place, for people.
+/// Reports where it listens. Returns the address and interface as text.
 fn begin(
     interface: &str,
     shortfall: Option<&BufferShortfall>,
@@ -110,14 +110,14 @@ fn begin(
     place
 }
 
-/// What the arguments mean.
+/// The interpreted arguments.
 struct Setup {
     receiver: ReceiverBuilder,
-    /// Where it listens.
+    /// Address to listen on.
     address: SocketAddr,
-    /// Where files go, or what is not complete.
+    /// Directory of the files, or of what is not complete.
     directory: PathBuf,
-    /// The session is chosen by a person, from those on offer.
+    /// A person chooses the session among those on offer.
     asks: bool,
 }
 
@@ -163,19 +163,19 @@ impl Setup {
             receiver = receiver.give_up_after_silence((!silence.is_zero()).then_some(silence));
         }
         if arguments.watch && arguments.ticket.as_ref().is_some_and(|t| t.manifest.is_some()) {
-            // The ticket of one version: its number follows from its content.
+            // A ticket for one version has a number that follows from its content.
             receiver = receiver.tsi(None);
         }
         Ok(Self { receiver, address, directory, asks })
     }
 }
 
-/// Where to listen.
+/// Address, channels and interface to listen on.
 fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
     let mut addressing = match &arguments.ticket {
         Some(ticket) => Addressing::of_ticket(ticket),
         None => Addressing {
-            // As many as the sender says, on the groups after this one.
+            // As many channels as the head declares, on the groups after the first one.
             channels: ChannelGroups::Consecutive(MAX_CHANNELS),
             ..Addressing::to(address::parse(&arguments.group)?)
         },
@@ -185,7 +185,7 @@ fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
     Ok(addressing)
 }
 
-/// Which kind of session, and what of it; and whether a person chooses it.
+/// The format and its options, and whether a person chooses the session.
 fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure> {
     let ticket = arguments.ticket.as_ref();
     let mut fontana = ticket.map_or_else(FontanaReception::default, FontanaReception::from_ticket);
@@ -196,8 +196,8 @@ fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure
         }
         _ => fontana.publisher = fontana.publisher.or(arguments.key),
     }
-    // There is nothing to choose by: plain FLUTE and FCAST sessions say too little about
-    // themselves.
+    // A person cannot choose among plain FLUTE and FCAST sessions: they do not describe their
+    // content.
     let takes_first = ticket.is_some()
         || arguments.key.is_some()
         || arguments.yes
@@ -220,8 +220,8 @@ fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure
     Ok((format, !takes_first))
 }
 
-/// The interface that a sender on this same host uses. Without it `send -i lo` would print a
-/// command that does not work here.
+/// The interface with the address of a sender on this host. Without it, the command that `send -i
+/// lo` prints would not work here.
 fn own_interface(ticket: &Ticket) -> Option<InterfaceSelector> {
     let interfaces = Interfaces::list().ok()?;
     let is_ours = |source| interfaces.iter().flat_map(|i| &i.addresses).any(|a| a.ip == source);
@@ -229,32 +229,32 @@ fn own_interface(ticket: &Ticket) -> Option<InterfaceSelector> {
     Some(InterfaceSelector::Address(source))
 }
 
-/// Sessions on offer that are told of. Each needs a forged manifest only, so there is an end.
+/// Largest number of offers that are shown: an attacker can forge any number of manifests.
 const MAX_OFFERS: usize = 256;
 
-/// Watches a receiver at work.
+/// Shows the events of a receiver.
 struct Watch<'a> {
     console: &'a Console,
     stop: &'a CancellationToken,
-    /// Present until a session was chosen.
+    /// Present until a session is chosen.
     chooser: Option<Chooser>,
     bar: Option<ReceiveBar>,
     gate: OncePerSecond,
     files: u64,
     offers_told: usize,
-    /// The names in the first session are wanted, and nothing else.
+    /// The names in the first session are still to be listed.
     lists: bool,
-    /// Errors that were told: the same one often ends many objects.
+    /// Messages that were shown: the same error often ends many objects.
     told: BTreeSet<String>,
     poisoned: bool,
-    /// What is being received.
+    /// The description of the content for the hook.
     described: Described,
-    /// What is run when it is complete.
+    /// The program that runs when it is complete.
     hook: Option<Hook<'a>>,
 }
 
 impl Watch<'_> {
-    /// Shows what happened. Returns the session that a person has chosen.
+    /// Shows an event. Returns the session that a person has chosen.
     fn observe(&mut self, event: &ReceiveEvent) -> Option<SessionKey> {
         self.show(event);
         match self.chooser.as_mut()?.poll(self.console) {
@@ -424,7 +424,7 @@ impl Watch<'_> {
         self.bar = Some(ReceiveBar::new(self.console));
     }
 
-    /// Tells of a failure once.
+    /// Shows a failure once.
     fn tell(&mut self, failure: &Failure) {
         if self.told.insert(failure.message.clone()) {
             self.console.failure(failure);
@@ -432,7 +432,7 @@ impl Watch<'_> {
     }
 
     fn conclude(&mut self, summary: &ReceiveReport, circumstances: &Circumstances) -> Outcome {
-        // A consumer may have had enough: that is no error.
+        // A consumer that closes its input has read enough: that is no error.
         let hung_up = summary.delivery.is_some_and(|delivery| delivery.closed);
         for error in &summary.failures {
             self.tell(&Failure::from(&**error));
@@ -453,7 +453,7 @@ impl Watch<'_> {
         outcome
     }
 
-    /// Runs the hook, if there is one and everything is complete. Whether it succeeded.
+    /// Runs the hook, if there is one and the reception is complete. Returns its outcome.
     fn run_hook(&mut self, summary: &ReceiveReport) -> Outcome {
         let Some(hook) = self.hook.as_ref().filter(|_| summary.outcome == Outcome::Complete) else {
             return Outcome::Complete;

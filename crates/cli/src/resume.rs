@@ -1,5 +1,5 @@
-//! `fontana resume`: what interrupted receptions have left. Going on is what `fontana recv` does by
-//! itself; here one sees what there is, and removes what nobody wants any more.
+//! `fontana resume`: lists and discards what interrupted receptions have left. `fontana recv`
+//! resumes them by itself.
 
 use crate::args::ResumeArguments;
 use crate::console::Console;
@@ -52,13 +52,13 @@ fn discard(
     Ok(Outcome::Complete)
 }
 
-/// How long nothing has been received.
+/// Time since the last symbol was received.
 fn idle(interrupted: &Interrupted) -> Duration {
-    // Nothing if the clock was set back since.
+    // Zero if the clock was set back since.
     SystemTime::now().duration_since(interrupted.modified).unwrap_or_default()
 }
 
-/// A reception, for people.
+/// The description of a reception for people.
 struct Description<'a>(&'a Interrupted);
 
 impl std::fmt::Display for Description<'_> {

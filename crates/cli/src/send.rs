@@ -53,7 +53,8 @@ pub(crate) fn run(
         }
         return folder::run(arguments, sender, &outline, console, stop);
     }
-    // Hashing a large file takes a while. Nothing is to be tidied then: a signal just ends it.
+    // Hashing a large file takes a while. There is nothing to clean up yet: a signal ends the
+    // program.
     let prepared = sender.prepare()?;
     let session = prepared.description().clone();
     let is_new = plan.format.manifest.is_none();
@@ -92,11 +93,11 @@ pub(crate) fn run(
     Ok(watch.conclude(&report?, session.source_symbols))
 }
 
-/// What the arguments mean, the files apart.
+/// The interpreted arguments, except the files.
 struct Plan {
     addressing: Addressing,
     code: Code,
-    /// What a session of ours is to be, whatever the format.
+    /// Options of the format `Fontana`; other formats use some of them.
     format: FontanaFormat,
 }
 
@@ -148,7 +149,7 @@ impl Plan {
             .code(self.code)
             .block_symbols(arguments.block_symbols)
             .symbol_size(arguments.symbol_size)
-            // The earlier run that wrote the manifest has sent them.
+            // A mirror's or a resumed session's source symbols were sent by the first run.
             .source_pass(!arguments.mirror && self.format.manifest.is_none())
             .mirrored(arguments.mirror || arguments.manifest.is_some())
             .filter(filter)
@@ -172,9 +173,9 @@ fn memory(arguments: &SendArguments) -> usize {
     usize::try_from(arguments.memory.memory).unwrap_or(usize::MAX)
 }
 
-/// The code that was asked for.
+/// The code of `--fec` and `--stretch`.
 fn code(arguments: &SendArguments) -> Result<Code, Failure> {
-    /// Any number is as good, and mirrors have to agree.
+    /// Any value works, but mirrors must have the same one.
     const SEED: u64 = 0;
     if let (Some(factor), false) = (arguments.stretch, arguments.fec == Fec::Tornado) {
         let message = format!("--stretch {factor} with another code than Tornado");
@@ -198,7 +199,7 @@ fn code(arguments: &SendArguments) -> Result<Code, Failure> {
     })
 }
 
-/// A key file has one line of 85 bytes; more is something else.
+/// Largest key file that is read: a key is one line of 85 bytes.
 const MAX_KEY_FILE: u64 = 4096;
 
 fn read_key(path: &Path, console: &Console) -> Result<SecretKey, Failure> {
@@ -219,7 +220,7 @@ fn read_key(path: &Path, console: &Console) -> Result<SecretKey, Failure> {
     text.parse().map_err(|error| refused(&error))
 }
 
-/// What is told before anything is sent.
+/// The description of a session before anything is sent.
 struct Outline {
     addressing: Addressing,
     interface: String,
@@ -286,8 +287,7 @@ impl Outline {
                 Time(self.pass(session.source_symbols, symbol_size)),
             ));
             if arguments.format() != SessionFormat::Fontana && arguments.tsi.is_none() {
-                console
-                    .result("  the session number is drawn anew at every start; fix it: --tsi N");
+                console.result("  the session number is random at every start; set it: --tsi N");
             }
         } else {
             let end = match (arguments.push, arguments.duration) {
@@ -320,7 +320,7 @@ impl Outline {
         self.addressing.to.iter().map(for_one).collect()
     }
 
-    /// How long the content takes once, control packets (under 1 %) not counted.
+    /// Duration of one pass over the content, without control packets (under 1 %).
     fn pass(&self, source_symbols: u64, symbol_size: u16) -> Duration {
         let version = IpVersion::of(self.addressing.address().ip());
         let packet = PACKET_HEADER + version.header_size() as u64 + u64::from(symbol_size);
@@ -352,7 +352,7 @@ fn warn_of_mtu(drop: &MtuDrop, console: &Console) {
 /// LCT header and payload id of a packet of content (`docs/wire.md`, section 1).
 pub(crate) const PACKET_HEADER: u64 = 20;
 
-/// Watches a sender at work.
+/// Shows the events of a sender.
 struct Watch<'a> {
     console: &'a Console,
     stop: &'a CancellationToken,
@@ -397,7 +397,7 @@ impl Watch<'_> {
 
     fn conclude(&self, summary: &SendReport, source_symbols: u64) -> Outcome {
         let result = match summary.outcome {
-            // The time that was asked for has passed.
+            // The sender ended after `--duration`.
             Outcome::Interrupted if self.time_is_up => Outcome::Complete,
             other => other,
         };

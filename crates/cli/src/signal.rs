@@ -1,4 +1,4 @@
-//! Signals: the first one asks the session to stop, the second one ends the program.
+//! Signals: the first cancels the session, the second ends the program.
 
 use crate::exit;
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use fontana::{CancellationToken, Outcome};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Sets `stop` at the first SIGINT, SIGTERM or SIGHUP; exits at the second.
+/// Cancels `stop` at the first SIGINT, SIGTERM or SIGHUP; exits at the second.
 pub(crate) fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(Outcome::Io, format!("cannot listen for signals: {error}"), "")
@@ -17,7 +17,8 @@ pub(crate) fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
     let listen = move || {
         for _ in signals.forever() {
             if stop.is_cancelled() {
-                // A session that is asked twice may hang on a disk or a lock: nothing is tidied.
+                // A session that does not stop may wait for a disk or a lock: exit without cleaning
+                // up.
                 signal_hook::low_level::exit(exit::code(Outcome::Interrupted).into());
             }
             stop.cancel();

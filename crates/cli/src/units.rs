@@ -1,15 +1,15 @@
-//! Numbers with units, as people type and read them.
+//! Numbers with units, parsed and formatted.
 //!
-//! Rates are decimal and in bits (`100M` is 100 000 000 bit/s), as networks are sold. Sizes are in
-//! bytes and follow `dd`: `M` is 1 048 576 bytes, `MB` is 1 000 000. What is printed is decimal.
+//! Rates are decimal and in bits per second (`100M` is 100 000 000 bit/s). Sizes are in bytes and
+//! follow `dd`: `M` is 1 048 576 bytes, `MB` is 1 000 000. Output is decimal.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Largest whole number that every step of the arithmetic here keeps exact (2^53).
+/// Largest integer up to which a 64-bit float is exact (2^53).
 const LARGEST: f64 = 9_007_199_254_740_992.0;
 
-/// Splits `1.5G` into 1.5 and `G`. No sign, no exponent, no word like `inf`.
+/// Splits `1.5G` into 1.5 and `G`. Rejects signs, exponents and words like `inf`.
 fn number_and_unit(text: &str) -> Result<(f64, &str), String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -109,11 +109,12 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The number in the largest unit of which it is at least one, each a thousand of the one before.
+/// Scales a number to the largest unit of which it is at least one. Each unit is 1000 of the
+/// previous.
 fn decimal(mut number: f64, units: &[&'static str]) -> (f64, &'static str) {
     let (&last, others) = units.split_last().unwrap_or((&"", &[]));
     for unit in others {
-        // What would be rounded to 1000.0 is the next unit's 1.0.
+        // A number that would be rounded to 1000.0 becomes 1.0 of the next unit.
         if number < 999.95 {
             return (number, unit);
         }
@@ -137,7 +138,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A share, for people: `5.0 %`; a dash where it is not known.
+/// A share, for people: `5.0 %`; a dash if it is unknown.
 pub(crate) struct Percent(pub Option<f64>);
 
 impl fmt::Display for Percent {
@@ -149,7 +150,7 @@ impl fmt::Display for Percent {
     }
 }
 
-/// A number of things: `1 file`, `3 files`, `12 345 packets`.
+/// A number and a noun: `1 file`, `3 files`, `12 345 packets`.
 pub(crate) struct Count(pub u64, pub &'static str);
 
 impl fmt::Display for Count {

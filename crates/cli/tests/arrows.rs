@@ -1,13 +1,13 @@
-//! Architecture invariant: who may depend on whom (ARCHITECTURE.md). A new arrow means editing
-//! this table, and saying why.
+//! Tests that crates depend only on those that ARCHITECTURE.md allows. A new dependency is added to
+//! this table with a reason.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Crate, and those of ours that it may use. Everything below `fontana-store` is the same whether
-/// it runs on a machine or in a simulation.
+/// A crate, and the crates of this workspace that it may use. Everything below `fontana-store` is
+/// the same on a machine and in a simulation.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("fontana-fec", &[]),
     ("fontana-wire", &["fontana-fec"]),
@@ -27,11 +27,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fontana-testing", &[]),
 ];
 
-/// Compares our codes with those of others, and is not part of any program that is shipped.
+/// Compares our codes with those of others. No shipped crate may depend on it.
 const NEVER_SHIPPED: &str = "fontana-bench";
 
-/// Crates that tests may use and the program may not: ours with bytes for tests, and those of
-/// others that panic on malformed input or are only here to compare with.
+/// Crates that only tests may use: ours with bytes for tests, and others that panic on malformed
+/// input or serve for comparison.
 const NEVER_LINKED: &[&str] = &["fontana-testing", "raptorq", "flute", "reed-solomon-simd"];
 
 fn normal_dependencies() -> BTreeMap<String, Vec<String>> {

@@ -1,6 +1,6 @@
-//! Structure inside the crates, read from the `use` lines: no circle of files, no item that is
-//! imported through `lib.rs`, no item that `lib.rs` defines. (`arrows.rs` checks the arrows between
-//! crates.)
+//! Tests of the structure inside the crates, read from the `use` lines: no circle of files, no item
+//! that is imported through `lib.rs`, no item that `lib.rs` defines. (`arrows.rs` checks the
+//! dependencies between crates.)
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,8 +79,8 @@ impl Crate {
         owners.into_iter().find(|module| self.files.contains_key(module)).unwrap_or_default()
     }
 
-    /// Which files each file imports, but not those above it: a child module may take from its
-    /// parent what the parent keeps private to its folder.
+    /// The files that each file imports, except those above it: a child module may use what its
+    /// parent keeps private to its folder.
     fn arrows(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let arrows = |module: &Module| {
             let owners = self.imports(module).into_iter().map(|path| self.owner(&path));

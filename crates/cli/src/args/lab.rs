@@ -1,4 +1,4 @@
-//! `fontana lab`.
+//! The arguments of `fontana lab`.
 
 use super::Talk;
 use crate::units::{parse_duration, parse_rate, parse_share};
@@ -47,31 +47,30 @@ pub(crate) struct LabListArguments {
 /// that measure time run one after the other, at the end.
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArguments {
-    /// Which: an id, the part of an id before the dot, or all
+    /// Experiments: an id, the part of an id before the dot, or all
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Fewer trials, the same claims
+    /// Run fewer trials of the same claims
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Run what the papers ran on real hosts between hosts of this machine, over real sockets
+    /// Run the experiments on real hosts of this machine, over real sockets
     ///
-    /// Hosts are network namespaces, with a relay before each receiver. In real time: minutes, and
-    /// figures that follow from the machine and what else it does. Takes Linux, iproute2 and root,
-    /// or instead of root: unshare --map-root-user --net fontana lab run ID --real. Not every
-    /// experiment has a real form; `fontana lab list` marks those that have. All means all of
-    /// these.
+    /// Hosts are network namespaces, with a relay before each receiver. A run takes minutes of real
+    /// time, and its figures depend on the machine and its other load. Needs Linux, iproute2 and
+    /// root, or instead of root: unshare --map-root-user --net fontana lab run ID --real. `fontana
+    /// lab list` marks the experiments that have a real form; all means all of these.
     #[arg(long, conflicts_with = "case")]
     pub(crate) real: bool,
     /// Write a page, figures, and rows as CSV to this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
-    /// Where all randomness comes from
+    /// Draw all random numbers from this seed
     #[arg(long, value_name = "S", default_value_t = fontana_lab::DEFAULT_SEED)]
     pub(crate) seed: u64,
-    /// Compute slice N of M only, from 0; nothing is judged
+    /// Compute only slice N (from 0) of M, and judge nothing
     #[arg(long, value_name = "N", requires = "of", requires = "out")]
     pub(crate) case: Option<u32>,
-    /// How many slices there are
+    /// Cut the run into M slices
     #[arg(long, value_name = "M", requires = "case")]
     pub(crate) of: Option<u32>,
     #[command(flatten)]
@@ -81,7 +80,7 @@ pub(crate) struct LabRunArguments {
 /// Join the slices of one run, and judge the claims
 #[derive(Debug, Args)]
 pub(crate) struct LabMergeArguments {
-    /// What the runs of the slices have written
+    /// Directories that the runs of the slices have written
     #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directories: Vec<PathBuf>,
     /// Write a page, figures, and rows as CSV to this directory
@@ -91,60 +90,60 @@ pub(crate) struct LabMergeArguments {
     pub(crate) talk: Talk,
 }
 
-/// Run the protocol in random simulated worlds, and check what must hold in all of them
+/// Run the protocol in random simulated worlds, and check the invariants in all of them
 ///
 /// Each seed draws a network with losses, faults and churn, the content and how it is sent. Uses
 /// all processors; a run follows from its seed alone.
 #[derive(Debug, Args)]
 pub(crate) struct LabSwarmArguments {
-    /// How many runs
+    /// Run N worlds
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub(crate) seeds: u32,
-    /// Seed of the first run; the others follow
+    /// Give the first run this seed; the others follow
     #[arg(long, value_name = "S", default_value_t = fontana_lab::DEFAULT_SEED)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
 
-/// A link of the simulator between two interfaces, for runs on real hosts
+/// Relay between two interfaces like a link of the simulator, for runs on real hosts
 ///
-/// Takes every frame that comes to one interface and sends it out of the other one, when and if the
-/// link says that it arrives: the same link in both directions. Frames that keep the network
-/// together (ARP, IGMP, neighbor and listener discovery) are only delayed. Needs root, and the two
-/// interfaces for itself: best in a network namespace. Ends when it is interrupted, and says what
-/// it did.
+/// Takes every frame that arrives at one interface and sends it from the other one, when and if the
+/// simulated link delivers it; both directions have the same parameters. Frames that keep the
+/// network together (ARP, IGMP, neighbor and listener discovery) are only delayed. Needs root, and
+/// the two interfaces for itself: best in a network namespace. Runs until interrupted, then prints
+/// what it did.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana lab relay --between near far --delay 50ms
   fontana lab relay --between near far --loss 5% --burst 4 --seed 7
   fontana lab relay --between near far --rate 20M --queue 100ms --delay 20ms --jitter 2ms")]
 pub(crate) struct LabRelayArguments {
-    /// The two interfaces
+    /// Interfaces to relay between
     #[arg(long, num_args = 2, required = true, value_names = ["A", "B"])]
     pub(crate) between: Vec<InterfaceSelector>,
-    /// Share of packets that are lost
+    /// Lose this share of the packets
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = parse_share)]
     pub(crate) loss: f64,
-    /// Losses come in bursts of so many packets on average; without it, each by itself
+    /// Lose packets in bursts of this mean length; without it, independently
     #[arg(long, value_name = "PACKETS", requires = "loss", value_parser = parse_burst)]
     pub(crate) burst: Option<f64>,
-    /// Delay of every packet
+    /// Delay every packet by this time
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration)]
     pub(crate) delay: Duration,
-    /// Mean of an exponentially distributed delay on top, which reorders nothing
+    /// Add an exponentially distributed delay with this mean, without reordering
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration)]
     pub(crate) jitter: Duration,
-    /// Rate of IP packets, in bits per second; without it there is no queue
+    /// Carry at most this many bits per second of IP packets; without it there is no queue
     #[arg(long, value_name = "RATE", value_parser = parse_link_rate)]
     pub(crate) rate: Option<u64>,
-    /// How long a full queue takes at the rate; what finds it full is dropped
+    /// Drop packets that find a queue of this length; a time at the rate
     #[arg(long, value_name = "TIME", default_value = "100ms", requires = "rate", value_parser = parse_duration)]
     pub(crate) queue: Duration,
     /// Lose and queue every frame, also those that keep the network together
     #[arg(long)]
     pub(crate) every_frame: bool,
-    /// Where all randomness comes from: packets in the same order are lost alike
+    /// Draw all random numbers from this seed: packets in the same order have the same losses
     #[arg(long, value_name = "S", default_value_t = fontana_lab::DEFAULT_SEED)]
     pub(crate) seed: u64,
     #[command(flatten)]

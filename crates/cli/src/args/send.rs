@@ -1,4 +1,4 @@
-//! `fontana send`.
+//! The arguments of `fontana send`.
 
 use super::{
     InterfaceArgument, MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format,
@@ -9,70 +9,72 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Pour files into a multicast group
+/// Send files to a multicast group
 ///
-/// Sends the source symbols once and fresh repair symbols ever after, so that receivers may join
-/// at any time; stops when it is told to (Ctrl-C, --duration), or after a finite amount (--push).
+/// Sends the source symbols once, then new repair symbols without end, so that receivers may join
+/// at any time. Stops when interrupted (Ctrl-C), after a time (--duration), or after a finite
+/// amount (--push).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   fontana send image.raw
   fontana send *.iso --rate 1G -i eth0
-  fontana send photos --exclude '*.tmp'      a directory with all that is in it
+  fontana send photos --exclude '*.tmp'      a directory with its content
   fontana send image.raw --push 30           everything once and 30 % repair symbols, then end
-  fontana send image.raw --manifest image.manifest    goes on after a restart; on other hosts: mirrors
-  tar c photos | fontana send - --name photos.tar    send it while it is made, once
-  tar c photos | fontana send - --spool      read it all, then pour it for ever
-  fontana send folder --watch --sign key     every state of it that has come to rest
+  fontana send image.raw --manifest image.manifest    resumes after a restart; on other hosts: mirrors
+  tar c photos | fontana send - --name photos.tar    send it once, while it is made
+  tar c photos | fontana send - --spool      read it to its end, then send it without end
+  fontana send folder --watch --sign key     a new version after every change
   fontana send image.raw --sign key          receivers check the signature (fontana keygen key)
   fontana send image.raw --to 10.0.0.7:7701,10.0.0.8:7701    no multicast: a copy for each host")]
 pub(crate) struct SendArguments {
     /// Files and directories to send, or - for standard input
     ///
     /// Receivers see the last component of each path, so it must be different for all. A directory
-    /// is sent with all that is in it: files with their holes, directories, symbolic links (never
-    /// followed), modes and times. Owners, extended attributes, set-user-id bits and which files
-    /// are hard links to each other are not kept; devices, pipes and sockets are refused.
+    /// is sent with its content: files with their holes, directories, symbolic links (not
+    /// followed), modes and times. Owners, extended attributes, set-user-id bits and hard links are
+    /// not sent; devices, pipes and sockets are refused.
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
-    /// Name that receivers know the file by, instead of its own
+    /// Give the file this name at receivers
     ///
-    /// For a single file, or standard input (-), which is `stream` if nothing else is said.
+    /// For a single file, or standard input (-), whose name is `stream` by default.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<OsString>,
-    /// Read standard input (-) to its end into a file without a name in DIR, then send that
+    /// Read standard input (-) to its end into an unnamed file in DIR, then send that file
     ///
-    /// DIR has to have room for all of it. By default that for temporary files: TMPDIR, or /tmp.
+    /// DIR needs room for all of it. The default is the directory for temporary files: TMPDIR, or
+    /// /tmp.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true,
           value_hint = ValueHint::DirPath)]
     pub(crate) spool: Option<Option<PathBuf>>,
-    /// Announce a stream for so long before it begins: 10, 10s, 1m
+    /// Announce a stream for this long before it begins: 10, 10s, 1m
     ///
-    /// So that receivers can be started: one that comes later has missed the beginning. A time, not
-    /// a number of receivers: they send nothing, so nobody can count them.
+    /// Receivers can be started in this time. A later receiver misses the beginning. A number of
+    /// receivers cannot be given: receivers send nothing, so the sender cannot count them.
     #[arg(long, value_name = "TIME", value_parser = parse_wait)]
     pub(crate) wait: Option<Duration>,
-    /// Repair symbols of a stream, in per cent of its source symbols
+    /// Send this percentage of a stream's source symbols as repair symbols
     ///
-    /// A stream is sent once: receivers survive a loss of P / (100 + P), 9 % by default, and lose
-    /// the stream where more is lost of a fragment.
+    /// A stream is sent once. Receivers survive a loss of P / (100 + P), 9 % by default. They lose
+    /// the stream if more of one fragment is lost.
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = parse_permille)]
     pub(crate) repair: u32,
-    /// Of the files in a directory, send only those that match GLOB; may be repeated
+    /// Send only those files of a directory that match GLOB; may be repeated
     ///
-    /// Patterns are those of .gitignore, relative to each directory that is sent: '*.jpg',
-    /// 'docs/**', '/top-level'. What is named itself is sent in any case.
+    /// The syntax is that of .gitignore, relative to each directory that is sent: '*.jpg',
+    /// 'docs/**', '/top-level'. Files that are named on the command line are always sent.
     #[arg(long, value_name = "GLOB")]
     pub(crate) include: Vec<String>,
-    /// Of what is in a directory, leave out what matches GLOB; may be repeated
+    /// Exclude what matches GLOB in a directory; may be repeated
     ///
-    /// Wins over --include. A directory that matches is left out with all that is in it.
+    /// Takes precedence over --include. A directory that matches is excluded with its content.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
-    /// Multicast group, broadcast address, or hosts that get a copy each
+    /// Send to this multicast group or broadcast address, or a copy to each of these hosts
     ///
-    /// The default is in the range for one organization (RFC 2365), where nobody has to ask for an
-    /// address. The port may be left out: 7701. Several hosts share the rate. Several groups are
-    /// the channels of a layered session.
+    /// The default is in the range for one organization (RFC 2365), whose addresses need no
+    /// registration. The default port is 7701. Several hosts share the rate. Several groups are the
+    /// channels of a layered session.
     #[arg(
         long,
         value_name = "GROUP:PORT[,HOST:PORT...]",
@@ -82,160 +84,162 @@ pub(crate) struct SendArguments {
     pub(crate) to: Vec<String>,
     #[command(flatten)]
     pub(crate) interface: InterfaceArgument,
-    /// Most bits per second on the wire, headers included: 100M, 1.5G
+    /// Send at most this many bits per second, headers included: 100M, 1.5G
     ///
     /// The default leaves room on a 1 Gbit/s network and on old switches that flood multicast.
     #[arg(long, value_name = "RATE", default_value = "100M", value_parser = parse_rate)]
     pub(crate) rate: u64,
-    /// Serve receivers of different speed, each at the rate that its network has to spare
+    /// Serve receivers of different speed, each at the rate that its network can carry
     ///
-    /// A session in layers, on many groups from that of --to on; receivers join those they can
-    /// take. What decides is webrc unless --congestion-control says otherwise.
+    /// The session has layers, on several groups that begin with the group of --to. A receiver
+    /// joins as many as its network carries. The congestion control is webrc unless
+    /// --congestion-control is given.
     #[arg(long)]
     pub(crate) layered: bool,
-    /// Layers of rates that stay the same: N channels, on as many groups from that of --to on
+    /// Send layers of constant rates on N channels, one group each, that begin with the group of
+    /// --to
     ///
-    /// Each layer doubles what the layers below it have together (1, 1, 2, 4, ...), all have the
-    /// rate; a receiver takes as many as it can. Other rates: --layers. Other groups: list them in
-    /// --to.
+    /// Each layer doubles the rate of the layers below it (1, 1, 2, 4, ...). All together have the
+    /// rate (--rate). Other rates: --layers. Other groups: list them in --to.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) channels: Option<u8>,
-    /// Rates of the layers, the lowest first: 1M,1M,2M
+    /// Give the layers these rates, the lowest first: 1M,1M,2M
     ///
-    /// One for each channel; together at most the rate (--rate).
+    /// One rate for each channel; their sum is at most the rate (--rate).
     #[arg(long, value_name = "RATE,...", value_delimiter = ',', value_parser = parse_rate)]
     pub(crate) layers: Vec<u64>,
-    /// What decides how much of the rate a receiver takes
+    /// Control how much of the rate a receiver takes
     ///
-    /// webrc (RFC 3738), rlc and flid-sl: what its network has to spare, fair to other traffic,
-    /// found by joining and leaving; webrc has channels of its own, as many as the rate takes, and
-    /// webrc-fast ten times as fast waves. fixed: whoever runs it (recv --max-rate, --max-layers).
-    /// none: there are no layers. By default webrc with --layered, fixed with --channels or
-    /// --layers, and none else.
+    /// webrc (RFC 3738), rlc and flid-sl: receivers find the rate that their network can carry,
+    /// fair to other traffic, by joining and leaving. webrc chooses the number of its channels from
+    /// the rate; webrc-fast has waves ten times as fast. fixed: the receiver's user decides (recv
+    /// --max-rate, --max-layers). none: there are no layers. The default is webrc with --layered,
+    /// fixed with --channels or --layers, and none otherwise.
     #[arg(long, value_name = "SCHEME", value_enum)]
     pub(crate) congestion_control: Option<CongestionScheme>,
-    /// Routers that packets may pass, plus one
+    /// Let packets pass this many routers, plus one
     ///
-    /// The default keeps them on this network: a mistake stays small. More needs
+    /// The default keeps packets on this network, so that a mistake has little effect. More needs
     /// --controlled-network.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) ttl: u8,
-    /// All networks that the packets can reach are yours, and have room for the rate
+    /// Assert that all networks that the packets can reach are yours and have room for the rate
     ///
-    /// A session without congestion control yields to nobody. It leaves this network (--ttl) only
-    /// if this is said (RFC 8085, section 4.1).
+    /// A session without congestion control does not yield to other traffic. It may leave this
+    /// network (--ttl) only with this option (RFC 8085, section 4.1).
     #[arg(long)]
     pub(crate) controlled_network: bool,
-    /// Number of the session
+    /// Use this session number
     ///
     /// By default it follows from the content, so that a ticket stays valid when the sender is
-    /// restarted; with --flute and --fcast it is drawn at random.
+    /// restarted. With --flute and --fcast it is random.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=0xFFFF_FFFF))]
     pub(crate) tsi: Option<u64>,
     /// Send everything once and PERCENT repair symbols, then end
     ///
-    /// Without it the sender goes on until it is stopped. To survive a loss of p, take at least
-    /// 100 * p / (100 - p) and a few more: 30 for 20 %.
+    /// Without it the sender runs until it is stopped. To survive a loss of p, give at least 100 *
+    /// p / (100 - p) and a few more: 30 for 20 %.
     #[arg(long, value_name = "PERCENT", value_parser = parse_permille)]
     pub(crate) push: Option<u32>,
-    /// End after so long: 90, 90s, 10m, 2h
+    /// End after this time: 90, 90s, 10m, 2h
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
-    /// One block after the other, each with PERCENT repair symbols
+    /// Send one block after the other, each with PERCENT repair symbols
     ///
     /// For receivers that write blocks in order. By default all blocks of all files advance
-    /// together, so that a receiver may join at any time and waits for none in particular. 10 %
-    /// repair symbols bridge a loss of 8 %.
+    /// together, so that a receiver may join at any time. 10 % repair symbols compensate a loss of
+    /// 8 %.
     #[arg(long, value_name = "PERCENT", value_parser = parse_permille, num_args = 0..=1,
           require_equals = true, default_missing_value = "10")]
     pub(crate) sequential: Option<u32>,
-    /// What to be good at
+    /// Optimize the session for this
     ///
-    /// space has shorter blocks, and three quarters of each come together, so that receivers have
-    /// few under way; it takes some more symbols. cpu is a matter of receivers (recv --profile),
-    /// who should be told the same in any case.
+    /// space has shorter blocks and sends three quarters of each together, so that receivers hold
+    /// few incomplete blocks; it takes some more symbols. cpu concerns receivers (recv --profile),
+    /// which should be given the same profile.
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed,
           conflicts_with = "sequential")]
     pub(crate) profile: ProfileArgument,
-    /// Plain FLUTE (RFC 6726), for other programs
+    /// Send plain FLUTE (RFC 6726), for other programs
     ///
-    /// One object per file and nothing of our own: no hashes, no signature, no packet numbers.
+    /// One object per file and no extensions of Fontana: no hashes, no signature, no packet
+    /// numbers.
     #[arg(long, conflicts_with_all = ["sign", "content_version"])]
     pub(crate) flute: bool,
-    /// FCAST (RFC 6968), for other programs: objects that describe themselves
+    /// Send FCAST (RFC 6968), for other programs: objects that describe themselves
     ///
-    /// Long files are cut into slices, each an object with its own name, place in the file and
-    /// SHA-256; nobody needs a table. Nothing of our own, and no signature.
+    /// Long files are cut into slices. Each is an object with its own name, position in the file
+    /// and SHA-256, so that receivers need no table. No extensions of Fontana, and no signature.
     #[arg(long, conflicts_with_all = ["flute", "sign", "content_version", "manifest", "mirror", "watch"])]
     pub(crate) fcast: bool,
-    /// With --fcast: most bytes of a file in one object: 64K, 16M
+    /// With --fcast: put at most this many bytes of a file into one object: 64K, 16M
     ///
-    /// By default about a block (--block-symbols): 13 MB. Shorter ones are ready sooner and cost
-    /// more symbols, and a header each, of some 210 bytes and the name.
+    /// The default is about a block (--block-symbols): 13 MB. Shorter slices complete sooner, cost
+    /// more symbols, and a header each of some 210 bytes and the name.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "fcast")]
     pub(crate) slice: Option<u64>,
-    /// Code to protect the symbols with
+    /// Protect the symbols with this code
     ///
-    /// raptorq (RFC 6330) makes as many different symbols as anybody wants; rs (Reed-Solomon, RFC
-    /// 5510) makes 255 for a block of 128 and repeats them; tornado makes two for each source
-    /// symbol (--stretch) and repeats them; lt is a fountain that is decoded fast and takes some
-    /// per cent more symbols; lt-strict takes hardly more, and longer; none repeats the source
-    /// symbols.
+    /// raptorq (RFC 6330) makes any number of different symbols. rs (Reed-Solomon, RFC 5510) makes
+    /// 255 for a block of 128 and repeats them. tornado makes two for each source symbol
+    /// (--stretch) and repeats them. lt is a fountain code that decodes fast and takes some per
+    /// cent more symbols. lt-strict takes hardly more symbols, and more time. none repeats the
+    /// source symbols.
     #[arg(long, value_name = "CODE", value_enum, default_value_t = Fec::Raptorq)]
     pub(crate) fec: Fec,
-    /// With --fec tornado: so many symbols for each source symbol before they are repeated, 2 to 10
+    /// With --fec tornado: make N symbols for each source symbol before they are repeated, 2 to 10
     ///
-    /// By default 2, which is enough for a receiver that misses up to 40 % and for one sender. With
+    /// The default is 2, which is enough for one sender and a receiver that misses up to 40 %. With
     /// N a receiver may miss up to about 1 - 1.1 / N of them, and several senders repeat each other
-    /// less; it takes more symbols to decode, and both sides more memory: see docs/tuning.md.
+    /// less. Decoding takes more symbols, and both sides more memory: see docs/tuning.md.
     #[arg(long, value_name = "N")]
     pub(crate) stretch: Option<u8>,
-    /// Source symbols per block, about
+    /// Cut objects into blocks of about N source symbols
     ///
-    /// Longer blocks need fewer symbols in all; shorter ones are decoded faster and in less
-    /// memory. 10 000 cost 0.6 % at 10 % loss.
+    /// Longer blocks need fewer symbols in all; shorter ones decode faster and in less memory. 10
+    /// 000 cost 0.6 % at 10 % loss.
     #[arg(long, value_name = "N", default_value_t = fontana::DEFAULT_BLOCK_SYMBOLS)]
     pub(crate) block_symbols: u32,
-    /// Bytes per symbol
+    /// Send symbols of this many bytes
     ///
-    /// By default what fits the interface's MTU.
+    /// The default fits the interface's MTU.
     #[arg(long, value_name = "BYTES")]
     pub(crate) symbol_size: Option<u16>,
     /// Sign the session with the key in KEYFILE (fontana keygen)
     ///
-    /// The ticket then names the public key, and receivers take nothing that is not signed with
-    /// it.
+    /// The ticket then names the public key, and receivers accept only what is signed with it.
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub(crate) sign: Option<PathBuf>,
-    /// Send the directories as they change: a new version whenever they have come to rest
+    /// Send a new version whenever the directories have not changed for two seconds (--settle)
     ///
     /// Needs --sign: receivers follow the key (fontana recv --watch). The ticket names the key and
-    /// no manifest, and stays valid; so does the session's number, which follows from the key. The
-    /// old version is sent until the new one is ready. Several such senders with one key need
-    /// different --tsi. See docs/watch.md.
+    /// no manifest, and stays valid. The session's number follows from the key. The old version is
+    /// sent until the new one is ready. Several such senders with one key need different --tsi. See
+    /// docs/watch.md.
     #[arg(long, conflicts_with_all = ["flute", "manifest", "mirror", "dry_run", "content_version"])]
     pub(crate) watch: bool,
-    /// With --watch: how long nothing may have changed before a version is made
+    /// With --watch: make a version after this long without a change
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = parse_duration, requires = "watch")]
     pub(crate) settle: Duration,
-    /// With --watch: look for changes every so often, where the system's word does not reach
+    /// With --watch: scan for changes this often, where the system does not report them
     ///
-    /// Network file systems tell of nobody's changes but this host's.
+    /// Network file systems report only changes by this host.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "watch")]
     pub(crate) poll: Option<Duration>,
-    /// Version of the content
+    /// Give the content this version
     ///
-    /// Raise it when the same publisher sends newer content, so that the newer one can be told.
+    /// Raise it when the same publisher sends newer content, so that receivers can tell which is
+    /// newer.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) content_version: u64,
     #[command(flatten)]
     pub(crate) memory: MemoryArgument,
-    /// Write what is sent to FILE, or go on with what FILE says
+    /// Write the manifest to FILE, or send what an existing FILE describes
     ///
-    /// The first sender writes FILE. One that finds it (after a restart, or on another host with a
-    /// copy of it) sends repair symbols of the same objects, whatever its own defaults: what
-    /// receivers hear of all of them adds up, and one ticket is for all. The files must be the
-    /// same; those whose size and time agree are not read again.
+    /// The first sender writes FILE. A sender that finds it (after a restart, or on another host
+    /// with a copy of it) sends repair symbols of the same objects, whatever its own options. A
+    /// receiver adds up the symbols of all senders, and one ticket is for all. The files must be
+    /// the same; those whose size and time agree are not read again.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "flute")]
     pub(crate) manifest: Option<PathBuf>,
     /// Read and hash all files again, also those whose size and time agree with the manifest
@@ -243,8 +247,8 @@ pub(crate) struct SendArguments {
     pub(crate) rehash: bool,
     /// Send repair symbols only: another sender sends the source symbols
     ///
-    /// For mirrors of the same content: what receivers hear of all senders adds up. With
-    /// --manifest, FILE must be there: a copy of the first sender's.
+    /// For mirrors of the same content: a receiver adds up the symbols of all senders. With
+    /// --manifest, FILE must exist: a copy of the first sender's.
     #[arg(long, alias = "no-source")]
     pub(crate) mirror: bool,
     /// Say what would be sent, and send nothing; with --json every file, directory and link
@@ -255,13 +259,11 @@ pub(crate) struct SendArguments {
 }
 
 impl SendArguments {
-    /// The format of the session.
     pub(crate) fn format(&self) -> SessionFormat {
         session_format(self.flute, self.fcast)
     }
 }
 
-/// A code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fec {
     Raptorq,
@@ -272,7 +274,7 @@ pub(crate) enum Fec {
     None,
 }
 
-/// What decides how many layers a receiver takes.
+/// Rule for how many layers a receiver takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CongestionScheme {
     None,
@@ -283,7 +285,7 @@ pub(crate) enum CongestionScheme {
     WebrcFast,
 }
 
-/// A time; who asks for a number of receivers is told why there is none.
+/// Parses a time, and explains the error if a number of receivers was given.
 fn parse_wait(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| {
         let what = "receivers send nothing and cannot be counted; wait for a time: --wait 10s";

@@ -1,5 +1,5 @@
-//! How the packets get from the sender to five receivers on one machine: the first way that works
-//! of loopback multicast, loopback broadcast, and a copy for each.
+//! The network path from the sender to five receivers on one machine: the first that works of
+//! loopback multicast, loopback broadcast, and a copy for each.
 
 use super::RECEIVERS;
 use crate::args::DemoPath;
@@ -9,18 +9,18 @@ use fontana::{Addressing, Outcome};
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
-/// A way that works.
+/// A path that works.
 pub(super) struct Way {
     pub(super) name: &'static str,
     pub(super) sender: Addressing,
     /// Where each receiver listens.
     pub(super) receivers: Vec<Addressing>,
-    /// Ways that do not work here.
+    /// Paths that do not work here.
     failed: &'static [&'static str],
 }
 
 impl Way {
-    /// The first one that works, or the one that was asked for.
+    /// Returns the first path that works, or `wanted`.
     pub(super) fn find(wanted: Option<DemoPath>) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             let message = format!("cannot use this host's loopback interface: {error}");
@@ -43,7 +43,7 @@ impl Way {
         .map_err(failed)
     }
 
-    /// All listen at the same address.
+    /// All receivers listen at the same address.
     fn shared(
         name: &'static str,
         address: Ipv4Addr,
@@ -92,15 +92,15 @@ fn probe(loopback: &Interface) -> DemoPath {
     }
 }
 
-/// A group that no other demonstration on this host uses, in the range for one organization
-/// (RFC 2365).
+/// A group that no other demonstration on this host uses, in the range for one organization (RFC
+/// 2365).
 fn random_group() -> Ipv4Addr {
     let [a, b, ..] = std::process::id().to_le_bytes();
     Ipv4Addr::new(239, 255, a, b)
 }
 
-/// Ports that nobody listens on. Somebody may take one before we do; then the demonstration says
-/// so.
+/// Returns ports that no socket is bound to. If another program takes one before the demonstration
+/// does, binding fails with an error.
 fn free_ports<const N: usize>() -> std::io::Result<[u16; N]> {
     let mut held = Vec::new();
     let mut ports = [0; N];

@@ -1,4 +1,4 @@
-//! The five receivers.
+//! The five receivers of the demonstration.
 
 use super::{DEADLINE, MEMORY};
 use crate::console::Console;
@@ -18,17 +18,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// What a receiver does.
+/// When a receiver runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plan {
     FromTheStart,
     /// Joins when half of the file's symbols have been sent.
     Late,
-    /// Is stopped when it has half of the symbols, and started again.
+    /// Is stopped when it has half of the symbols, then started again.
     Stopped,
 }
 
-/// The part that a receiver plays.
+/// A receiver's name, loss and plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) name: &'static str,
@@ -46,17 +46,17 @@ pub(super) const RECEIVERS: [Part; 5] = [
 ];
 
 impl Part {
-    /// Whether it has joined before the first packet is sent.
+    /// Whether it joins before the first packet is sent.
     pub(super) fn is_early(&self) -> bool {
         self.plan != Plan::Late
     }
 }
 
-/// How long the stopped receiver is away: long enough to be seen, and to miss a few thousand
-/// packets.
+/// Time between the two runs of the stopped receiver: long enough to be seen and to miss a few
+/// thousand packets.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What all of them share.
+/// State that all receivers share.
 pub(super) struct Stage<'a> {
     pub(super) ticket: Ticket,
     pub(super) file: &'a Path,
@@ -67,9 +67,9 @@ pub(super) struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Sending begins.
+    /// Sets the time at which sending begins.
     pub(super) fn begin(&self) {
-        // Nobody else begins.
+        // It is set only here, and once.
         let _ = self.began.set(Instant::now());
     }
 
@@ -78,7 +78,7 @@ impl Stage<'_> {
     }
 }
 
-/// How it went.
+/// The result of a receiver.
 #[derive(Debug, Default)]
 pub(super) struct PartResult {
     /// Since sending began.
@@ -88,9 +88,8 @@ pub(super) struct PartResult {
     pub(super) verified: Option<Verified>,
     /// Equal to the file that was sent.
     pub(super) is_exact: bool,
-    /// A second life went on with the symbols of the first one.
+    /// The second run resumed with the symbols of the first one.
     pub(super) resumed: bool,
-    /// Why it failed.
     pub(super) failure: Option<Failure>,
     packets: u64,
     source_symbols: u64,
@@ -100,17 +99,16 @@ pub(super) struct PartResult {
 }
 
 impl PartResult {
-    /// All packets of the session that were received, in all lives, over the source symbols.
+    /// All packets of the session that were received, in all runs, over the source symbols.
     pub(super) fn reception_inefficiency(&self) -> Option<f64> {
         (self.source_symbols > 0).then(|| self.packets as f64 / self.source_symbols as f64)
     }
 
-    /// Share of the packets that did not arrive while it listened.
+    /// Share of the packets that were lost while it listened.
     pub(super) fn loss(&self) -> Option<f64> {
         (self.expected > 0).then(|| self.lost as f64 / self.expected as f64)
     }
 
-    /// Whether it was started more than once.
     pub(super) fn was_stopped(&self) -> bool {
         self.lives > 1
     }
@@ -118,7 +116,7 @@ impl PartResult {
     fn add(&mut self, life: &ReceiveReport) {
         let (progress, stats) = (&life.progress, &life.progress.stats);
         self.lives += 1;
-        // A life that goes on with what another one has left counts that one's packets as well.
+        // A run that resumes an earlier one counts the packets of that one as well.
         let before = if self.resumed { 0 } else { self.packets };
         self.packets = before + stats.session_packets;
         self.lost += stats.lost;
@@ -134,11 +132,11 @@ pub(super) fn bar(console: &Console, part: &Part) -> ReceiveBar {
     bar
 }
 
-/// The end of a channel on which nothing is sent. A receiver drops it when it has joined, or has
-/// failed to: the sender waits for that.
+/// The sending end of a channel that carries nothing. A receiver drops it when it has joined, or
+/// has failed to. The sender waits until all are dropped.
 pub(super) type Joining = Option<Sender<Infallible>>;
 
-/// Plays one part from joining to the end.
+/// Runs one receiver to its end.
 pub(super) fn play(
     part: &Part,
     addressing: &Addressing,
@@ -211,7 +209,7 @@ fn open(
         .prepare()
 }
 
-/// One life: until it is complete, or has `stop_at` symbols.
+/// One run: until reception is complete, or `stop_at` symbols are received.
 fn listen(
     session: PreparedReceiver,
     stage: &Stage<'_>,

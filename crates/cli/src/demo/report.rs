@@ -1,4 +1,4 @@
-//! What the demonstration showed, in a table and in events.
+//! The results of the demonstration, as a table and as events.
 
 use super::receiver::{Part, PartResult, RECEIVERS};
 use crate::events::{DemoEvent, rounded, seconds, verified};
@@ -7,7 +7,7 @@ use crate::units::Percent;
 use fontana::{SessionDescription, Verified};
 use std::fmt::Write;
 
-/// Bytes on the wire that one lossless copy of the content takes, without any table of contents.
+/// Bytes on the wire of one copy of the content without loss, without control packets.
 pub(super) fn one_copy(session: &SessionDescription) -> u64 {
     let symbol = session.manifest.objects().first().map_or(0, |object| object.oti.symbol_size);
     let headers = PACKET_HEADER + fontana::net::IpVersion::V4.header_size() as u64;
@@ -15,7 +15,7 @@ pub(super) fn one_copy(session: &SessionDescription) -> u64 {
 }
 
 /// Bytes on the wire if each receiver got its own copy and every lost packet were sent again until
-/// it arrives: no protocol can do with less.
+/// it arrives: the minimum for any unicast protocol.
 pub(super) fn separate_copies(one_copy: u64) -> u64 {
     RECEIVERS.iter().map(|part| (one_copy as f64 / (1.0 - part.loss)) as u64).sum()
 }
@@ -31,7 +31,7 @@ pub(super) fn receiver(part: &Part, outcome: &PartResult) -> DemoEvent {
     }
 }
 
-/// What the file is worth: nothing if it differs.
+/// How the file was verified: not at all if it differs.
 fn trust(outcome: &PartResult) -> Verified {
     match outcome.verified {
         Some(verified) if outcome.is_exact => verified,

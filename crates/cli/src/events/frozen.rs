@@ -1,8 +1,9 @@
-//! The interface for scripts does not change by accident: the names of all events and fields, the
-//! words for outcomes and the exit codes are compared with a committed list, `frozen.txt`.
+//! A test that the interface for scripts does not change by accident. It compares the names of all
+//! events and fields, the words for outcomes and the exit codes with a committed list,
+//! `frozen.txt`.
 //!
-//! An addition is a line or a word more in the list. A rename or a removal breaks scripts: it needs
-//! a major version and an entry in CHANGELOG.md.
+//! An addition adds a line or a word to the list. A rename or a removal breaks scripts: it needs a
+//! major version and an entry in CHANGELOG.md.
 
 use super::tests::examples;
 use super::*;
@@ -12,8 +13,8 @@ use std::fmt::Write;
 
 const FROZEN: &str = include_str!("frozen.txt");
 
-/// One line for each event: the command, the event's name, and what `E` serializes. The values come
-/// from the page, which has an example of each variant.
+/// One line for each event: the command, the event's name, and the fields that `E` serializes. The
+/// values come from the page, which has an example of each variant.
 fn fields<E: Serialize + DeserializeOwned>(heading: &str, into: &mut String) {
     for example in examples(heading) {
         let event: E = serde_json::from_str(example).expect(example);

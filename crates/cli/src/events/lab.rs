@@ -26,7 +26,7 @@ pub(crate) enum LabEvent {
         expected: bool,
         seed: u64,
     },
-    /// A run of the swarm in which something did not hold.
+    /// A run of the swarm that violated an invariant.
     Breach {
         seed: u64,
         what: String,

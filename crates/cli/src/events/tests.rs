@@ -1,5 +1,5 @@
-//! `docs/events.md` and the events agree: every documented example is an event with exactly its
-//! fields, and every event has an example.
+//! Tests that `docs/events.md` and the events agree: every documented example is an event with
+//! exactly its fields, and every event has an example.
 
 use super::*;
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ pub(super) fn examples(heading: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The names of all variants, out of the complaint about an unknown one.
+/// The names of all variants, taken from serde's error about an unknown one.
 fn variants<E: DeserializeOwned>() -> BTreeSet<String> {
     let complaint = match serde_json::from_str::<E>(r#"{"event":"?"}"#) {
         Ok(_) => panic!("no event is called ?"),
@@ -35,7 +35,7 @@ fn check<E: Serialize + DeserializeOwned>(heading: &str) {
         let documented: Value = serde_json::from_str(example).expect(example);
         let event: E = serde_json::from_str(example)
             .unwrap_or_else(|error| panic!("{heading}: {error} in {example}"));
-        // What is missing in the example comes back as null; what is too much was refused or is
+        // A field that the example lacks comes back as null. A field that the event lacks is
         // dropped.
         let emitted: Value = serde_json::from_str(&line(&event)).unwrap();
         assert_eq!(documented, emitted, "{heading}");

@@ -1,4 +1,4 @@
-//! `fontana lab relay`: a simulated link between two real interfaces, until it is stopped.
+//! `fontana lab relay`: a simulated link between two real interfaces, until it is interrupted.
 
 use crate::args::LabRelayArguments;
 use crate::console::Console;
@@ -38,7 +38,7 @@ pub(crate) fn run(
     ended.map_err(|error| failure(&error)).map(|()| Outcome::Interrupted)
 }
 
-/// What was typed, as what it means.
+/// Checks the arguments.
 fn config(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Result<RelayConfig, Failure> {
     let usage = |message, hint: String| Failure::new(Outcome::Usage, message, hint);
     let (loss, burst) = (arguments.loss, arguments.burst);
@@ -94,7 +94,7 @@ fn began(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Event {
     }
 }
 
-/// What became of the frames of one direction.
+/// Reports the counters of one direction.
 fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
     let DirectionStats { line, delivered, refused, missed, latest } = *stats;
     console.event(&Event::Relayed {

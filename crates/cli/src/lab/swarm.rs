@@ -1,4 +1,4 @@
-//! `fontana lab swarm`: random worlds, and what must hold in all of them.
+//! `fontana lab swarm`: random worlds, and the invariants of all of them.
 
 use crate::args::LabSwarmArguments;
 use crate::console::Console;

@@ -1,4 +1,4 @@
-//! Which session? A numbered list that grows as sessions are heard, and a question.
+//! The choice of a session: a numbered list of the sessions received so far, and a question.
 
 use crate::console::Console;
 use crate::units::{Bytes, Count};
@@ -16,10 +16,10 @@ pub(super) struct Chooser {
     lines: Receiver<String>,
 }
 
-/// What a person answered.
+/// The answer of the user.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    /// This one, from 0.
+    /// Take this session, counted from 0.
     Take(usize),
     Quit,
     Unclear,
@@ -29,7 +29,7 @@ impl Answer {
     fn of(line: &str, offers: usize) -> Self {
         match line.trim() {
             "q" | "quit" => Self::Quit,
-            // With one session there is no question.
+            // With one session, Enter means yes.
             "" | "y" | "yes" if offers == 1 => Self::Take(0),
             number => match number.parse::<usize>() {
                 Ok(number) if (1..=offers).contains(&number) => Self::Take(number - 1),
@@ -42,7 +42,7 @@ impl Answer {
 impl Chooser {
     pub(super) fn new() -> Result<Self, ThreadError> {
         let (sender, lines) = channel();
-        // Waits for a line for as long as the program lives; nothing else can be done with a read.
+        // Waits for a line until the program ends: a read from a terminal cannot be cancelled.
         spawn("answers", move || {
             for line in io::stdin().lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
@@ -53,7 +53,7 @@ impl Chooser {
         Ok(Self { offers: Vec::new(), lines })
     }
 
-    /// Adds a session to the list, or says what became of one that is on it.
+    /// Adds a session to the list.
     pub(super) fn offer(&mut self, offer: &Offer, console: &Console) {
         let manifest = &offer.manifest;
         let (files, bytes) = (manifest.files().count() as u64, manifest.content_length());
@@ -62,7 +62,7 @@ impl Chooser {
         self.list(offer.session, &what, console);
     }
 
-    /// The same for a stream.
+    /// Adds a stream to the list.
     pub(super) fn offer_stream(
         &mut self,
         session: SessionKey,
@@ -87,12 +87,11 @@ impl Chooser {
             session.tsi,
         ));
         if known.is_none() && number == 0 {
-            console.note("which one? (its number; others appear as they are heard; q to quit)");
+            console.note("which one? (its number; others appear as they are received; q to quit)");
         }
     }
 
-    /// Looks for an answer: the session that was chosen, if one was. Breaks when the person wants
-    /// none.
+    /// Returns the chosen session, if there is an answer. Breaks if the user wants none.
     pub(super) fn poll(&mut self, console: &Console) -> ControlFlow<(), Option<SessionKey>> {
         let line = match self.lines.try_recv() {
             Ok(line) => line,

@@ -1,4 +1,4 @@
-//! `recv --to`: standard output, or a device, which has to be confirmed.
+//! `recv --to`: standard output, or a device, after confirmation.
 
 use super::Setup;
 use crate::args::ReceiveArguments;
@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// A receiver into what the arguments say, ended by `stop`.
+/// Prepares a receiver with the destination of the arguments. `stop` ends it.
 pub(super) fn open(
     arguments: &ReceiveArguments,
     setup: Setup,
@@ -37,7 +37,7 @@ fn standard_output() -> Result<File, Failure> {
         let hint = "pipe it into a program: fontana recv --to - | tar x\nor into a file: > FILE";
         return Err(Failure::new(Outcome::Usage, "standard output is this terminal", hint));
     }
-    // The descriptor itself: the library's buffer looks for ends of lines.
+    // Uses the descriptor itself: the standard library's buffer searches for line ends.
     let output = io::stdout()
         .as_fd()
         .try_clone_to_owned()
@@ -45,7 +45,7 @@ fn standard_output() -> Result<File, Failure> {
     Ok(File::from(output))
 }
 
-/// Asks before a device loses what is on it. A file that may be overwritten was named so.
+/// Asks before a device is overwritten. A file that may be overwritten needs `--overwrite`.
 fn confirm(device: &Device, yes: bool, console: &Console) -> Result<(), Failure> {
     let Some(capacity) = device.capacity() else { return Ok(()) };
     let model = device.model().map_or_else(String::new, |model| format!("{model}, "));

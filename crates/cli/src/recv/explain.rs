@@ -1,4 +1,4 @@
-//! Why a reception did not succeed, and what to do about it, in words.
+//! Messages and hints for receptions that did not succeed.
 
 use crate::args::{ReceiveArguments, SessionFormat};
 use crate::failure::Failure;
@@ -7,19 +7,19 @@ use crate::units::{Bytes, Count, Percent, Time};
 use fontana::{Error, Outcome, ReceiveReport, Rejection, Verified};
 use std::net::SocketAddr;
 
-/// What the words depend on besides the outcome.
+/// What the messages depend on besides the outcome.
 pub(super) struct Circumstances {
-    /// Address and interface that were listened on.
+    /// Address and interface that it listened on.
     pub(super) place: String,
     pub(super) group: SocketAddr,
     pub(super) is_group: bool,
     pub(super) max_size: u64,
     pub(super) format: SessionFormat,
-    /// Sessions were on offer.
+    /// At least one session was on offer.
     pub(super) offered: bool,
 }
 
-/// An object that was given up.
+/// The failure of an object that was given up.
 pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
     match reason {
         Some(reason) => Failure::from(reason),
@@ -59,7 +59,7 @@ impl Circumstances {
         }
     }
 
-    /// Why nothing was completed when no single error says so.
+    /// The failure of a reception that no single error explains.
     pub(super) fn explain(&self, summary: &ReceiveReport) -> Failure {
         let (message, hint) = match summary.outcome {
             Outcome::Authentication => self.authentication(summary),
@@ -84,7 +84,7 @@ impl Circumstances {
         Failure::new(summary.outcome, message, hint)
     }
 
-    /// What the next run can build on.
+    /// A hint about what the next run can resume.
     fn going_on(&self, summary: &ReceiveReport) -> String {
         if let Some(delivery) = summary.delivery {
             let bytes = Bytes(delivery.bytes);

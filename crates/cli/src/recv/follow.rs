@@ -1,4 +1,4 @@
-//! `fontana recv --watch`: one version after the other.
+//! `fontana recv --watch`: receives one version after the other.
 
 use super::explain::Circumstances;
 use super::{Setup, Watch, begin};
@@ -24,7 +24,7 @@ pub(super) fn run(
         .give_up_after_silence(arguments.silence.filter(|silence| !silence.is_zero()))
         .look_every(arguments.look_every)
         .count(arguments.count)
-        // What the hook is run for stays as it is until the hook has ended.
+        // The content stays unchanged until the hook has ended.
         .wait_after_version(true);
     stop_on_signals(stop)?;
     let mut place = None;
@@ -42,7 +42,7 @@ pub(super) fn run(
         described: Described::default(),
         hook: Hook::new(&arguments.exec, &arguments.output),
     };
-    // What the hook made of the last version that was taken.
+    // The outcome of the hook for the last version.
     let mut content = Outcome::Complete;
     let follower = follower.start()?;
     for event in follower.events() {
@@ -52,7 +52,7 @@ pub(super) fn run(
                 place.get_or_insert_with(|| {
                     begin(&interface, shortfall, arguments, address, console)
                 });
-                // Sessions' clocks begin again.
+                // The clock of each session begins at 0.
                 watch.gate = OncePerSecond::default();
             }
             FollowEvent::Receiving(event) => _ = watch.observe(&event),
@@ -91,7 +91,7 @@ impl Watch<'_> {
         if let Some(bar) = self.bar.take() {
             bar.clear();
         }
-        // What is told once is told once of every version.
+        // Messages are shown once for each version.
         self.told.clear();
         self.poisoned = false;
         self.offers_told = 0;

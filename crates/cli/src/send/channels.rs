@@ -1,4 +1,4 @@
-//! Where a session goes, over which channels, and in which layers.
+//! The destination of a session, its channels and its layers.
 
 use crate::address;
 use crate::args::{CongestionScheme, SendArguments};
@@ -7,7 +7,7 @@ use fontana::wire::{ChannelGroups, MAX_CHANNELS};
 use fontana::{Addressing, Layering, LayeringScheme, Outcome};
 use std::collections::BTreeSet;
 
-/// What `--to` and `--channels` mean: one group and those after it, or a list of groups; a
+/// Interprets `--to` and `--channels`: one group and those after it, or a list of groups; a
 /// broadcast address; or hosts.
 pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failure> {
     let usage = |message: &str, hint: &str| {
@@ -52,7 +52,7 @@ pub(super) fn addressing(arguments: &SendArguments) -> Result<Addressing, Failur
     Ok(Addressing { to: vec![*first], channels, ..addressing })
 }
 
-/// What `--layered`, `--layers` and `--congestion-control` mean.
+/// Interprets `--layered`, `--layers` and `--congestion-control`.
 pub(super) fn layering(arguments: &SendArguments) -> Result<Option<Layering>, Failure> {
     let scheme = match arguments.congestion_control {
         Some(CongestionScheme::None) => {

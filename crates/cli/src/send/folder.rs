@@ -1,4 +1,4 @@
-//! `fontana send --watch`: directories as they change.
+//! `fontana send --watch`: sends a new version after every change of a directory.
 
 use super::{Outline, Watch};
 use crate::args::SendArguments;

@@ -1,4 +1,4 @@
-//! What is sent, for people: counts, and a list for `--dry-run`.
+//! The content of a session for people: counts, and a list for `--dry-run`.
 
 use crate::args::SessionFormat;
 use crate::console::Console;
@@ -7,7 +7,7 @@ use crate::units::{Bytes, Count};
 use fontana::wire::{Entry, Manifest, Printable};
 use serde::Serialize;
 
-/// Names that a dry run lists; a terminal has few more lines, a person no more patience.
+/// Names that a dry run lists: about what a terminal shows.
 const LISTED: usize = 50;
 
 pub(super) fn directories(manifest: &Manifest) -> u64 {
@@ -22,7 +22,7 @@ fn count(manifest: &Manifest, kind: impl Fn(&Entry) -> bool) -> u64 {
     manifest.entries().iter().filter(|entry| kind(entry)).count() as u64
 }
 
-/// `3 files, 1 directory, 2 links, 4.0 kB`: what there is none of is left out, but files.
+/// `3 files, 1 directory, 2 links, 4.0 kB`, without kinds of which there are none, except files.
 pub(super) fn counts(manifest: &Manifest) -> String {
     let mut counts = Count(manifest.files().count() as u64, "file").to_string();
     let directories = (directories(manifest), ("directory", "directories"));
@@ -35,7 +35,7 @@ pub(super) fn counts(manifest: &Manifest) -> String {
     format!("{counts}, {}", Bytes(manifest.content_length()))
 }
 
-/// Lists the first names, or for scripts all of them, each as the event that `event` makes of it.
+/// Lists the first names, or for scripts all of them, as the event that `event` returns for each.
 pub(crate) fn show<E: Serialize>(
     manifest: &Manifest,
     console: &Console,
@@ -68,7 +68,7 @@ pub(crate) fn show<E: Serialize>(
     }
 }
 
-/// What receivers will not see; told where somebody might expect it.
+/// A note about content that receivers do not get from this format.
 pub(super) fn not_kept(manifest: &Manifest, mode: SessionFormat) -> Option<&'static str> {
     let is_below = |entry: &Entry| entry.path().components().nth(1).is_some();
     let is_plain = mode != SessionFormat::Fontana;

@@ -1,5 +1,4 @@
-//! The file of `fontana send --manifest`: a manifest as it travels, for other lives and mirrors of
-//! a sender.
+//! The file of `fontana send --manifest`: a manifest as on the wire, for restarts and mirrors.
 
 use crate::failure::Failure;
 use fontana::Outcome;
@@ -30,7 +29,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Manifest>, Failure> {
     })
 }
 
-/// Writes the manifest to a new file: whole or not at all, and never over another one.
+/// Writes the manifest to a new file atomically. An existing file is not replaced.
 pub(super) fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
     let failed = |error: &io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {

@@ -1,4 +1,4 @@
-//! `fontana send -`: standard input, sent as it comes, or read to its end first.
+//! `fontana send -`: standard input, sent while it is read, or read to its end first.
 
 use crate::args::SendArguments;
 use crate::console::Console;
@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "stream";
 /// The content of a session.
 pub(super) enum Input {
     Files,
-    /// Standard input, as it comes.
+    /// Standard input, while it is read.
     Stream,
     /// Standard input, read to its end into a file on the disk of this directory.
     Copy(PathBuf),

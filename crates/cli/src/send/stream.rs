@@ -1,4 +1,4 @@
-//! `fontana send -` without `--spool`: a stream, sent while it is made.
+//! `fontana send -` without `--spool`: a stream, sent while it is produced.
 
 use super::{Outline, Plan, memory, standard_input, warn_of_mtu};
 use crate::args::{Fec, ProfileArgument, SendArguments};
@@ -13,7 +13,7 @@ use fontana::wire::{Printable, PublicKey, Ticket, Tsi};
 use fontana::{CancellationToken, Outcome, SendEvent as Event, SendReport, StreamSender};
 use std::io;
 
-/// Sends standard input as it comes.
+/// Sends standard input while it is read.
 pub(super) fn run(
     arguments: &SendArguments,
     plan: Plan,
@@ -61,7 +61,7 @@ pub(super) fn run(
     Ok(conclude(&report?, copies, console))
 }
 
-/// Options for what is there as a whole before it is sent.
+/// Refuses options that need the whole content before it is sent.
 fn refuse_what_needs_the_end(arguments: &SendArguments) -> Result<(), Failure> {
     let given = [
         (arguments.push.is_some(), "--push"),

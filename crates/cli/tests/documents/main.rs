@@ -1,4 +1,4 @@
-//! The repository's own documents: links lead somewhere, and prose keeps to a few rules.
+//! Tests of the repository's own documents: links lead to files, and prose follows the style rules.
 #![allow(clippy::unwrap_used)]
 
 mod links;

@@ -1,4 +1,4 @@
-//! What a session may cost: memory, disk, and the patience with strangers.
+//! Limits of a session: memory, disk, and the effect of hostile packets.
 
 use crate::bench::{Bench, Mounted};
 use crate::scene::{GROUP, Scene, same_file};
@@ -33,7 +33,7 @@ fn six_gib_with_holes_cost_no_more_memory_than_was_given() {
     sparse.set_len(6 << 30).unwrap();
     let mut writer = std::io::BufWriter::with_capacity(1 << 20, sparse);
     for part in 0..PARTS {
-        // Not at block boundaries, and a hole at either end.
+        // Not at block boundaries, with a hole at either end.
         let at = part * ((6 << 30) / PARTS) + (70 << 20) + part * 4321;
         writer.seek(SeekFrom::Start(at)).unwrap();
         fontana_testing::write_noise(&mut writer, PART, part).unwrap();
@@ -50,13 +50,13 @@ fn six_gib_with_holes_cost_no_more_memory_than_was_given() {
         let on_disk = received.blocks() * 512;
         println!("host {host}: {} MiB on disk", on_disk >> 20);
         assert_eq!(received.len(), 6 << 30);
-        // A part begins and ends in a block of the file system and of the sender's scan.
+        // A part begins and ends inside a block of the file system and of the sender's scan.
         assert!(on_disk < PARTS * (PART + (1 << 20)));
     }
     drop(mounted);
 }
 
-/// Transfers a file to hosts that have so much memory for it, as the sender has.
+/// Transfers a file to hosts with this memory limit, which the sender has as well.
 fn transfer_within(
     scene: &Scene,
     hosts: &[usize],
@@ -86,7 +86,7 @@ fn transfer_within(
     assert!(peaks.iter().all(|&peak| peak < limit_mib), "{peaks:?}");
 }
 
-/// A full disk is an error with the way out at one receiver and nothing to the other.
+/// A full disk is an error with a hint at one receiver, and has no effect on the other.
 #[test]
 fn a_full_disk_is_5_and_the_receiver_beside_it_finishes() {
     let Some(scene) = Scene::new(3) else { return };
@@ -107,13 +107,13 @@ fn a_full_disk_is_5_and_the_receiver_beside_it_finishes() {
     session.end();
 }
 
-/// A stranger on the group floods it with datagrams of every broken kind while a file is received.
+/// An attacker floods the group with malformed datagrams of every kind while a file is received.
 #[test]
 fn a_flood_of_broken_datagrams_costs_the_honest_transfer_nothing() {
     let Some(scene) = Scene::new(3) else { return };
     let file = scene.noise("image.raw", 32 << 20);
     let session = scene.send(0, "--rate 50M", &file);
-    // Without the source in it, so that strangers are heard at all.
+    // Without a source in the ticket, so that the receiver accepts packets of the attacker.
     let ticket = session.ticket.replace(&format!("{}@", Bench::address(0)), "");
     let mut stranger = scene
         .bench
@@ -141,7 +141,7 @@ fn a_flood_of_broken_datagrams_costs_the_honest_transfer_nothing() {
     session.end();
 }
 
-/// The stranger of the test above: a process of its own, in its own namespace.
+/// The attacker of the test above: a process of its own, in its own namespace.
 #[test]
 #[ignore = "a process that another test starts"]
 fn stranger() {

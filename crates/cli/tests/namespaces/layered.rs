@@ -12,19 +12,19 @@ const BOTTLENECKS: [f64; 4] = [1.0, 4.0, 16.0, 64.0];
 /// bottleneck has one that just fits, up to 60 Mbit/s.
 const LOWEST_LAYER: f64 = 60.0 / 64.0;
 
-/// Until a receiver without losses joins the second layer: by far longer than it takes.
+/// Time limit until a receiver without losses joins the second layer: far more than it takes.
 const JOINS: Duration = Duration::from_secs(120);
 
 const FIXED: &str = "fixed --channels 7";
 const WEBRC: &str = "webrc-fast";
 
-/// How many layers fit a bottleneck.
+/// Number of layers that fit a bottleneck.
 fn layers(bottleneck: f64) -> usize {
     1 + (bottleneck / LOWEST_LAYER).log2() as usize
 }
 
-/// Four receivers behind their bottlenecks, all of them receiving. Each is told what its network
-/// carries, one way or the other, unless it finds that out by itself.
+/// Four receivers behind their bottlenecks. Each gets the capacity of its network as an option,
+/// unless it finds it by itself.
 fn start(
     scene: &Scene,
     length: u64,
@@ -51,7 +51,7 @@ fn start(
     (session, receptions)
 }
 
-/// No link carries what its receiver has not joined.
+/// Checks that no link carries layers that its receiver has not joined.
 fn check_groups(scene: &Scene, host: usize, joined: usize) {
     let crossed = scene.bench.groups(host);
     println!("host {host}: packets of each channel {crossed:?}");
@@ -84,7 +84,7 @@ fn each_at_its_own_rate(length: u64) {
         assert_eq!(summary.number("most_channels") as usize, layers(bottleneck), "host {host}");
         assert_eq!(summary.number("duplicates"), 0.0, "layers do not repeat each other");
         check_groups(&scene, host, layers(bottleneck));
-        // What the host itself drops while it is busy is in this figure: `endless` judges it.
+        // This loss includes what a loaded host drops: `endless` judges the loss.
         println!("host {host}: {bottleneck} Mbit/s, loss {:.4}", summary.number("loss"));
     }
     session.end();
@@ -116,9 +116,9 @@ fn layers_are_on_any_kind_of_groups() {
     }
 }
 
-/// The receivers find their rates by themselves, and leave all channels in the end: nothing of the
-/// session crosses their links any more, although it goes on. How soon they leave depends on how
-/// busy the host is: [`endless`] judges that.
+/// The receivers find their rates by themselves, and leave all channels in the end: no packets of
+/// the session cross their links any more, although it continues. How soon they leave depends on
+/// the load of the host: [`endless`] judges that.
 #[test]
 fn with_webrc_receivers_find_their_rates_and_get_the_file() {
     let Some(scene) = Scene::new(5) else { return };
@@ -136,13 +136,13 @@ fn with_webrc_receivers_find_their_rates_and_get_the_file() {
     session.end();
 }
 
-/// A mark is a sign of congestion like a loss. A receiver beside it, whose packets are not marked,
-/// joins more layers.
+/// An ECN mark has the effect of a loss. Another receiver, whose packets are not marked, joins more
+/// layers.
 #[test]
 fn a_receiver_of_marked_packets_stays_on_the_lowest_layer() {
     let Some(scene) = Scene::new(3) else { return };
     scene.bench.mark(1);
-    // At the lowest layer, minutes.
+    // At the lowest layer this takes minutes.
     let file = scene.noise("image.raw", 256 << 20);
     let options = "--rate 16M --congestion-control rlc --channels 4";
     let session = scene.send(0, options, &file);
@@ -174,9 +174,9 @@ fn an_endless_session_with_webrc_fills_every_bottleneck() {
 
 fn endless(scheme: &str) {
     let Some(scene) = Scene::new(5) else { return };
-    // What is measured is the protocol, not how soon a host wakes this machine.
+    // Keeps the processors awake: the test measures the protocol, not the host's wake-up time.
     let _wakefulness = Wakefulness::request();
-    // More than the fastest receiver hears.
+    // More than the fastest receiver can receive.
     let (session, receptions) = start(&scene, 2 << 30, scheme, "--timeout 280");
     let mut table = Vec::new();
     for (bottleneck, host, mut reception) in receptions.into_iter().rev() {
@@ -188,7 +188,7 @@ fn endless(scheme: &str) {
         };
         let (from, to) = (at(120.0), at(240.0));
         let more = |field: &str| number(&to, field) - number(&from, field);
-        // As the bottleneck counts: Ethernet, IP and UDP headers included.
+        // As the bottleneck counts it: Ethernet, IP and UDP headers included.
         let bits = 8.0 * (more("payload_bytes") + 42.0 * more("datagrams"));
         let used = bits * 1e-6 / more("seconds") / bottleneck;
         let loss = more("lost") / more("expected");

@@ -1,7 +1,7 @@
-//! Real hosts, real loss: senders and receivers in namespaces on a bridge with IGMP snooping.
+//! Tests with senders and receivers in namespaces on a bridge with IGMP snooping, with real loss.
 //!
-//! They need root, and share two cores: one test after the other.
-//! `cargo test -p fontana-cli --test namespaces -- --test-threads=1 --nocapture`.
+//! They need root, and share two cores: run one test after the other. `cargo test -p fontana-cli
+//! --test namespaces -- --test-threads=1 --nocapture`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bounds;

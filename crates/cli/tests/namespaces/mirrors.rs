@@ -24,20 +24,20 @@ fn so_do_mirrors_of_lt_blocks() {
     assert!(mirrored.inefficiency < 1.25);
 }
 
-/// Mirrors of a code with an end repeat each other, on average the less the longer the stretch; but
-/// all go through one order, and lives that happen to begin near each other repeat each other for
-/// most of the time (`docs/tuning.md`). That they begin at different places is seen in
-/// `proto/tests/sparse.rs`; here the file is the file.
+/// Mirrors of a code of finite length repeat each other, on average the less the larger the stretch
+/// factor. All send in one order, and runs that begin near each other repeat each other for most of
+/// the time (`docs/tuning.md`). `proto/tests/sparse.rs` shows that they begin at different places;
+/// this test compares the file.
 #[test]
 fn mirrors_of_tornado_blocks_repeat_each_other_and_complete() {
     let Some(mirrored) = mirrored("--fec tornado --stretch 10", 12 << 20) else { return };
     println!("{mirrored:.4?}");
-    // Each life of a sender sends a symbol once before it comes again: three lives.
+    // Each of the three runs of a sender sends a symbol once before it repeats it.
     assert!(mirrored.distinctness <= 3.0);
     assert!(mirrored.inefficiency <= 3.0 * 1.25);
 }
 
-/// What a receiver had of two senders.
+/// What a receiver received from two senders.
 #[derive(Debug)]
 struct Mirrored {
     /// Packets over distinct ones.
@@ -49,7 +49,7 @@ struct Mirrored {
 }
 
 /// Two mirrors send `size` bytes at 20 Mbit/s each. The second is killed after a while and started
-/// again. None where there is nobody to ask for namespaces.
+/// again. `None` if namespaces are not available.
 fn mirrored(options: &str, size: u64) -> Option<Mirrored> {
     let scene = Scene::new(3)?;
     scene.bench.lose(2, 200);
@@ -63,7 +63,7 @@ fn mirrored(options: &str, size: u64) -> Option<Mirrored> {
     let second = send(1, "--mirror");
     assert_eq!(first.ticket, second.ticket, "one ticket for all");
     let mut reception = scene.receive(2, &first.ticket, "--timeout 60");
-    // About half of what the two take together: 3 s for 32 MiB.
+    // About half of the time that the two take together: 3 s for 32 MiB.
     std::thread::sleep(Duration::from_secs_f64(size as f64 * 8.0 / 40e6 * 0.45));
     let killed = Instant::now();
     second.kill();
@@ -77,8 +77,8 @@ fn mirrored(options: &str, size: u64) -> Option<Mirrored> {
     let received_for = summary.number("seconds") - enough.elapsed().as_secs_f64();
     assert!(same_file(&file, &scene.received(2).join("image.raw")));
     let (first, second) = (first.end(), second.end());
-    // The time over that of one sender with the sum of the rates: a figure, no condition, because a
-    // sender that wakes up late on a busy host does not catch up.
+    // The time over that of one sender with the sum of the rates. It is printed, not checked: a
+    // sender that is scheduled late on a loaded host does not catch up.
     let rate = |sender: &Summary| sender.number("wire_bytes") / sender.number("seconds");
     let (came, dropped) = scene.bench.losses(2);
     let packet_bytes = summary.number("payload_bytes") / summary.number("datagrams") + 28.0;

@@ -3,7 +3,7 @@
 use crate::scene::{Scene, same_file};
 use std::time::Duration;
 
-/// Less than the packets of a session take on a link of 1500 bytes; enough for IPv6 to stay.
+/// Smaller than the session's packets on a link of 1500 bytes; large enough for IPv6.
 const LOW_MTU: u32 = 1300;
 
 #[test]
@@ -24,8 +24,8 @@ fn a_sender_outlives_an_mtu_drop_and_warns_once() {
 
     reception.complete();
     assert!(same_file(&file, &scene.received(1).join("image.raw")));
-    // The next progress report shows that the sender runs; then nothing but the sum of all losses
-    // is a warning.
+    // The next progress report shows that the sender runs. After it, the only warning is the sum of
+    // all losses.
     session.sender.wait_for("progress", Duration::from_secs(10));
     let warnings = session.sender.seen.iter().filter(|event| event["event"] == "warning").count();
     assert_eq!(warnings, 1);

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Issue: a producer into three consumers at 1 % loss: equal sums. A fourth consumer, which stops
-/// reading, loses the stream and keeps nobody waiting.
+/// reading, loses the stream and delays no other one.
 #[test]
 fn three_programs_get_the_stream_and_one_that_stops_reading_blocks_nobody() {
     stream(64 << 20, "200M", Duration::from_secs(40));
@@ -35,7 +35,7 @@ fn stream(bytes: u64, rate: &str, limit: Duration) {
     let mut receivers: Vec<_> = (1..=3)
         .map(|host| shell(&scene, host, &format!("set -o pipefail; {receive} | sha256sum")))
         .collect();
-    // Somebody holds the other end of the pipe, and does not read.
+    // A process holds the other end of the pipe, and does not read.
     let script = format!(
         "mkfifo '{fifo}'; sleep 600 < '{fifo}' & {receive} --window 48M > '{fifo}'; code=$?; \
          kill $!; exit $code",

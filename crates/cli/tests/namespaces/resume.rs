@@ -7,11 +7,12 @@ use std::time::Duration;
 /// Issue: killed with SIGKILL at 20 random moments of one 256 MiB reception at 10 % loss.
 #[test]
 fn a_receiver_killed_again_and_again_hears_little_more_than_the_file() {
-    // From before it has joined to well into the transfer; all 20 together hear half of it.
+    // From before it has joined to well into the transfer; all 20 together receive half of it.
     killed_receivers_go_on("--rate 150M", 256 << 20, 20, 0..1000, 1.05);
 }
 
-/// The same, smaller: these codes take more symbols, and by chance (`docs/codes.md`).
+/// The same with less content: these codes take more symbols, and a random number
+/// (`docs/codes.md`).
 #[test]
 fn so_does_one_of_a_tornado_or_lt_session() {
     for code in ["tornado", "lt"] {
@@ -38,7 +39,7 @@ fn killed_receivers_go_on(
     for _ in 0..kills {
         let mut reception = receive();
         if milliseconds.start > 0 {
-            // However busy the machine is: each life is to have something for the next one.
+            // However loaded the machine is: each run leaves something for the next one.
             reception.receiver.wait_for("accepted", Duration::from_secs(30));
         }
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

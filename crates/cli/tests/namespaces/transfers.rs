@@ -17,12 +17,12 @@ fn four_receivers_get_256_mib_for_little_more_than_its_bytes() {
     }
     let size = 256 << 20;
     let file = scene.noise("image.raw", size);
-    // One sender and four receivers share two cores here. The time from the last symbol that was
-    // needed to leaving the group is theirs, and at a higher rate more packets fall into it.
+    // One sender and four receivers share two cores here. The time from the last necessary symbol
+    // to leaving the group depends on them; at a higher rate more packets arrive in it.
     let session = scene.send(0, "--rate 150M", &file);
     let receive = |host| (host, scene.receive(host, &session.ticket, "--timeout 120"));
     let mut receptions = vec![receive(1), receive(3), receive(4)];
-    // The second one is late: it comes when about half has been sent.
+    // The second one is late: it joins when about half has been sent.
     std::thread::sleep(Duration::from_millis(7200));
     receptions.push(receive(2));
 
@@ -41,8 +41,8 @@ fn four_receivers_get_256_mib_for_little_more_than_its_bytes() {
             assert!((measured - wanted).abs() < 0.01, "the rule did not see single datagrams");
         }
         if permille == 300 {
-            // What had been sent, by the packets' own numbers, when the slowest had enough; without
-            // what a busy host dropped before the receiver saw it.
+            // What had been sent, by the packets' own numbers, when the slowest receiver was
+            // complete; without what a loaded host dropped before the receiver got it.
             let payload = summary.number("payload_bytes") / summary.number("packets");
             let dropped = summary.number("kernel_drops") + summary.number("queue_drops");
             most_expected = (summary.number("expected") - dropped) * payload;

@@ -1,4 +1,4 @@
-//! The smaller commands, and manners.
+//! The smaller commands, and behavior that all commands share.
 
 use crate::support::{Running, arguments, fontana, noise, place, run};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -88,14 +88,14 @@ fn a_dry_run_says_what_it_would_do_and_sends_nothing() {
         assert!(dry.stdout.contains(part), "{part} in {}", dry.stdout);
     }
     assert!(listener.recv(&mut [0; 2000]).is_err(), "nothing arrives");
-    // The listener does hear what is sent.
+    // The listener does receive what is sent.
     let words = format!("send -i lo --to {place} --duration 300ms");
     run(&arguments(&words, &[&file])).expect(0);
     assert!(listener.recv(&mut [0; 2000]).is_ok());
 }
 
-/// The numbers of channels are those of docs/congestion.md: WEBRC's waves, quiet ones and the base
-/// channel.
+/// Layered sessions have the numbers of channels that docs/congestion.md states: WEBRC's waves,
+/// quiet ones and the base channel.
 #[test]
 fn layers_follow_from_what_decides_about_them() {
     let directory = tempfile::tempdir().unwrap();
@@ -154,7 +154,7 @@ fn a_reader_that_goes_away_ends_the_program_quietly() {
     let sent = sender.hang_up().expect(130);
     assert_eq!(sent.stderr, "");
 
-    // What prints once and ends is done when nobody reads.
+    // A command that prints once ends when its output has no reader.
     let mut child = fontana().args(["completions", "bash"]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -1,4 +1,4 @@
-//! `fontana demo`: five receivers, five verified files, whichever way the packets go.
+//! `fontana demo`: five receivers, five verified files, on each network path.
 
 use crate::support::{Run, documented, fields, run};
 
@@ -20,7 +20,7 @@ fn assert_five_verified(run: &Run) {
     assert_eq!(summary["verified_receivers"], 5);
     assert_eq!(summary["verdict"], "complete");
     let loss = |index: usize| receivers[index]["loss"].as_f64().unwrap();
-    // A busy host drops packets, too.
+    // A loaded host drops packets as well.
     assert!(loss(1) > 0.02 && loss(2) > 0.35, "{}", run.stdout);
     assert_eq!(receivers[0]["joined_at"], 0.0);
     assert!(receivers[3]["joined_at"].as_f64().unwrap() > 0.1, "it came late");

@@ -44,7 +44,8 @@ fn the_events_of_a_transfer_agree_with_the_page_and_with_each_other() {
     assert_eq!(done.len(), 2);
     assert!(done.iter().all(|event| event["verified"] == "digest"));
     let number = |field: &str| summary[field].as_u64().unwrap();
-    // `packets` ends when enough was heard; symbols may still be fresh while a solver is at work.
+    // `packets` is counted until reception is complete; later symbols may be fresh while a solver
+    // runs.
     assert!(number("datagrams") >= number("fresh") + number("control_packets"), "{summary}");
 
     let summary = sent.event("summary");

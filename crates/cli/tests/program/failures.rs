@@ -1,4 +1,4 @@
-//! What can go wrong without privilege: the exit code, and a message that ends with the way out.
+//! Errors that need no privilege to cause: the exit code, the message and the hint.
 
 use crate::support::{Run, Running, Sender, arguments, noise, place, run};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn file(directory: &Path, size: usize) -> PathBuf {
     path
 }
 
-/// The message and the way out.
+/// Checks the message and the hint.
 fn assert_says(run: &Run, message: &str, way_out: &str) {
     let mut lines = run.stderr.lines();
     let found = lines.by_ref().any(|line| line.starts_with("error: ") && line.contains(message));
@@ -135,7 +135,7 @@ fn symbols_of_a_forger_are_4() {
     std::fs::write(&forged, noise(60_000, 2)).unwrap();
     let words = format!("--to {} --tsi 9 --rate 20M", place());
     let honest = Sender::start(&words, &[&honest]);
-    // The same session as far as packets show, with other bytes.
+    // Packets of the same session with other bytes.
     let forger = Sender::start(&words, &[&forged]);
     let into = directory.path().join("into");
     let words = format!("recv {} --json --timeout 30 -o", honest.ticket);
@@ -226,7 +226,7 @@ fn a_wrong_key_is_7() {
 fn a_file_that_changes_is_8_and_the_others_go_on() {
     let directory = tempfile::tempdir().unwrap();
     let changing = directory.path().join("changing");
-    // More than fits the memory: it is read again and again.
+    // More than fits the memory, so that it is read repeatedly.
     std::fs::write(&changing, noise(40_000_000, 5)).unwrap();
     let steady = file(directory.path(), 50_000);
     let words = format!("--to {} --memory 32M --rate 300M", place());
@@ -234,7 +234,7 @@ fn a_file_that_changes_is_8_and_the_others_go_on() {
     let ticket = sender.ticket.clone();
     std::thread::sleep(Duration::from_millis(300));
     std::fs::write(&changing, noise(40_000_000, 6)).unwrap();
-    // The steady file still goes out: its receiver is done with that one and waits for the other.
+    // The steady file is still sent: its receiver completes that one and waits for the other.
     let into = directory.path().join("into");
     std::thread::sleep(Duration::from_secs(1));
     let words = format!("recv {ticket} --json --timeout 3 -o");

@@ -22,7 +22,7 @@ fn receive(directory: &Path, words: &[&str]) -> Run {
 #[test]
 fn the_program_gets_its_arguments_as_typed_and_the_rest_in_the_environment() {
     let directory = tempfile::tempdir().unwrap();
-    // The one argument that is a program is that of a shell which was asked for.
+    // The only argument with syntax is that of a shell that the test names as the program.
     let script = "printf '<%s>' \"$@\"; env | grep ^FONTANA_; cat; echo told >&2";
     let words = ["sh", "-c", script, "name", "two words", "--json", "$HOME", "*"];
     let run = receive(directory.path(), &words).expect(0);
@@ -41,7 +41,7 @@ fn the_program_gets_its_arguments_as_typed_and_the_rest_in_the_environment() {
     ] {
         assert!(run.stderr.contains(&variable), "{variable} in {}", run.stderr);
     }
-    // Standard output is ours: every line of it is an event.
+    // Standard output carries events only.
     assert_eq!(run.event("summary")["code"], 0);
 }
 

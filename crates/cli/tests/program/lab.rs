@@ -84,8 +84,8 @@ fn what_makes_no_sense_is_refused_with_the_way_out() {
 
 #[test]
 fn a_relay_that_cannot_be_is_refused_with_the_way_out() {
-    // There is one interface everywhere, with packets of 65 536 bytes: what comes so far that it is
-    // told so has passed the other checks.
+    // There is one interface everywhere, with packets of 65 536 bytes: arguments that get this
+    // message have passed the other checks.
     let cases = [
         ("", "lo twice"),
         ("--loss 60 --burst 1.49", "--burst is at least 1.500"),

@@ -1,4 +1,4 @@
-//! The program as people and scripts see it: its exit codes, its words, its events. Real sockets on
+//! Tests of the program as users and scripts see it: exit codes, messages, events. Real sockets on
 //! the loopback interface, real files, no root.
 #![allow(clippy::unwrap_used, clippy::panic)]
 

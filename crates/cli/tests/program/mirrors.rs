@@ -1,10 +1,10 @@
-//! `fontana send --manifest`: other lives and mirrors of a sender.
+//! `fontana send --manifest`: restarts and mirrors of a sender.
 
 use crate::support::{arguments, noise, place, run};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Sends for a moment; the events that tell what, and how much of it.
+/// Sends for a moment. Returns the events of the session and of its end.
 fn send(words: &str, files: &[&Path]) -> (serde_json::Value, serde_json::Value) {
     let words = format!("send -i lo {words} --rate 20M --duration 400ms --json");
     let sent = run(&arguments(&words, files)).expect(0);
@@ -79,12 +79,12 @@ fn files_that_are_not_what_the_manifest_says_are_8() {
     refused("", &[&other], "not among the files");
     refused("", &[&file, &other], "no such name");
 
-    // A copy that did not keep the time is read, and is right.
+    // A copy with another time is read, and is accepted.
     set_modified(modified - Duration::from_secs(5));
     run(&arguments(&words, &[&file])).expect(0);
     std::fs::write(&file, noise(30_000, 2)).unwrap();
     refused("", &[&file], "its bytes are others");
-    // Nobody notices without reading it.
+    // Size and time agree, so only reading can find the change.
     set_modified(modified);
     refused("--rehash", &[&file], "its bytes are others");
     std::fs::write(&file, noise(30_001, 1)).unwrap();
@@ -115,7 +115,7 @@ fn a_tree_is_gone_on_with_as_long_as_everything_in_it_is_what_it_was() {
         let refused = run(&arguments(&words, &[&tree])).expect(8);
         assert!(refused.stderr.contains(what), "{what:?} in {}", refused.stderr);
     };
-    // What was a hole and is none any more: no hash would tell.
+    // A hole that became data: hashes cannot show it.
     std::os::unix::fs::FileExt::write_all_at(&sparse, b"x", 1 << 19).unwrap();
     refused("sparse\" is not what the manifest says: its bytes are others");
     std::os::unix::fs::FileExt::write_all_at(&sparse, &[0], 1 << 19).unwrap();

@@ -1,4 +1,4 @@
-//! Standard input and output: what is sent and received without a file.
+//! Standard input and output: content that is sent and received without a file.
 
 use crate::support::{Running, Sender, arguments, noise, place, run};
 use std::fs::File;
@@ -69,7 +69,7 @@ fn what_makes_no_sense_with_standard_input_is_said() {
     }
 }
 
-/// Starts a stream that is announced for a moment, and the ticket.
+/// Starts a stream that is announced for a moment. Returns the ticket.
 fn stream(words: &str, input: &std::path::Path) -> Sender {
     let words = format!("--to {} --wait 1500ms {words} -", place());
     Sender::start_with(File::open(input).unwrap().into(), &words, &[])

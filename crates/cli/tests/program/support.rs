@@ -1,4 +1,4 @@
-//! Starting the program, and what it said.
+//! Starts the program, and keeps its output.
 
 pub(crate) use fontana_testing::noise;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub(crate) fn fontana() -> Command {
     command
 }
 
-/// What a run left behind.
+/// The result of a run.
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -22,7 +22,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Panics with everything that was said if the exit code is another one.
+    /// Panics with all output if the exit code is another one.
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self
@@ -62,7 +62,7 @@ pub(crate) fn place() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let process = std::process::id();
-    // The port too: one test listens on it for all groups.
+    // The port differs as well: one test listens on it for all groups.
     let port = 20_000 + (process * 64 + number) % 12_000;
     format!("239.255.{}.{}:{port}", process % 251, 1 + number)
 }
@@ -78,7 +78,7 @@ impl Running {
         Self::start_with(Stdio::null(), arguments)
     }
 
-    /// With something to read from.
+    /// Starts it with this standard input.
     pub(crate) fn start_with<A: AsRef<std::ffi::OsStr>>(stdin: Stdio, arguments: &[A]) -> Self {
         let mut child = fontana()
             .args(arguments)
@@ -91,7 +91,7 @@ impl Running {
         Self { child, stdout }
     }
 
-    /// The next line that it prints; blocks until there is one.
+    /// The next line of its output; blocks until there is one.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
@@ -104,7 +104,7 @@ impl Running {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    /// What it prints, as bytes.
+    /// Its output, as bytes.
     pub(crate) fn stdout(&mut self) -> &mut BufReader<ChildStdout> {
         &mut self.stdout
     }
@@ -156,7 +156,7 @@ impl Sender {
         Self::start_with(Stdio::null(), words, files)
     }
 
-    /// With something to read from.
+    /// Starts it with this standard input.
     pub(crate) fn start_with(stdin: Stdio, words: &str, files: &[&Path]) -> Self {
         let arguments = arguments(&format!("send -i lo {words}"), files);
         let mut running = Running::start_with(stdin, &arguments);
@@ -165,7 +165,7 @@ impl Sender {
         Self { ticket: ticket.to_owned(), running }
     }
 
-    /// Ends it; it must have had no reason to complain.
+    /// Ends it, and checks that it reported no error.
     pub(crate) fn finish(self) {
         self.running.stop().expect(130);
     }

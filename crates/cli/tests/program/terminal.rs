@@ -1,4 +1,4 @@
-//! The program on a terminal: it asks, and shows how far it is.
+//! The program on a terminal: questions and progress.
 
 use crate::support::{Sender, arguments, fontana, noise, place};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -30,11 +30,11 @@ impl Terminal {
         Self { child, ours: ours.into(), shown: String::new() }
     }
 
-    /// Reads until this was shown; all of it if it never is.
+    /// Reads until this text was shown, or to the end.
     fn read_until(&mut self, text: &str) {
         let mut buffer = [0; 4096];
         while !self.shown.contains(text) {
-            // A terminal that nobody holds any more is an error to read from.
+            // Reading from a terminal whose other end is closed is an error.
             let Ok(size) = self.ours.read(&mut buffer) else { break };
             self.shown.push_str(&String::from_utf8_lossy(&buffer[..size]));
         }

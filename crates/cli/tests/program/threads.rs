@@ -1,4 +1,4 @@
-//! A system that has no more threads: the program says so and ends, whichever thread it was.
+//! A system without free threads: the program reports it and ends, whichever thread failed.
 
 use crate::support::{Run, Sender, arguments, noise, place, run};
 use std::fs;
@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Address space of a thread's stack. A limit on the whole address space is then a limit on the
-/// number of threads, one that binds root and needs no privilege.
+/// number of threads. It applies to root and needs no privilege.
 const STACK_BYTES: u64 = 512 << 20;
-/// Address space for all else, which takes less than that and more than nothing.
+/// Address space for everything else, which takes less than that and more than nothing.
 const OTHER_BYTES: u64 = 384 << 20;
-/// No command starts so many threads: five times four workers, and a few others.
+/// More threads than any command starts: five times four workers, and a few others.
 const MANY_THREADS: u64 = 32;
 
-/// Runs the program where it can start so many threads. If it hangs, the exit code is 124.
+/// Runs the program with a limit on threads. If it hangs, the exit code is 124.
 fn run_with_threads(threads: u64, arguments: &[String], stdin: &[u8]) -> Run {
     let kibibytes = (threads * STACK_BYTES + OTHER_BYTES) >> 10;
     let limited = format!("ulimit -v {kibibytes}; exec timeout -s KILL 60 \"$0\" \"$@\"");
@@ -23,7 +23,7 @@ fn run_with_threads(threads: u64, arguments: &[String], stdin: &[u8]) -> Run {
         .args(["-c", &limited, env!("CARGO_BIN_EXE_fontana")])
         .args(arguments)
         .env("RUST_MIN_STACK", STACK_BYTES.to_string())
-        // Threads of their own arenas would each take address space for one.
+        // Arenas of threads would each take address space for one.
         .env("MALLOC_ARENA_MAX", "1")
         .stdin(fs::File::open(input.path()).map_or_else(|_| Stdio::null(), Stdio::from))
         .output()
@@ -35,8 +35,9 @@ fn run_with_threads(threads: u64, arguments: &[String], stdin: &[u8]) -> Run {
     }
 }
 
-/// Runs a command with no thread but the first, then with one more each time, until there are
-/// enough of them. Every run before has to end with the error. Returns how many are enough.
+/// Runs a command with no thread but the first, then with one more each time, until it succeeds.
+/// Every earlier run has to end with the error. Returns the number of threads of the successful
+/// run.
 fn fails_until_there_are_threads(command: impl Fn(u64) -> Vec<String>, stdin: &[u8]) -> u64 {
     for threads in 0..MANY_THREADS {
         let ended = run_with_threads(threads, &command(threads), stdin);
@@ -73,7 +74,7 @@ fn a_sender_without_threads_ends_with_5() {
 fn a_sender_of_a_stream_without_threads_ends_with_5() {
     let words = format!("send - -i lo --to {} --memory 32M", place());
     let enough = fails_until_there_are_threads(|_| arguments(&words, &[]), b"a stream");
-    // Signals, and cutting: the thread that reads may have ended before it is started.
+    // Signals, and cutting: the reading thread may have ended before that one is started.
     assert!(enough >= 2, "{enough}");
 }
 
@@ -103,7 +104,7 @@ fn a_receiver_without_threads_ends_with_5() {
         move |threads| {
             let into = into(threads);
             fs::create_dir_all(&into).unwrap();
-            // Of what is there, all but the last block agrees.
+            // All blocks but the last agree with the existing file.
             let mut there = noise(3_000_000, 1);
             there[2_999_999] ^= 1;
             fs::write(into.join("file"), there).unwrap();

@@ -34,7 +34,7 @@ fn files_of_every_size_arrive_by_the_command_that_was_printed() {
     let files = files(directory.path(), &[0, 1, 1343, 1344, 1345, 700_000]);
     let sender = Sender::start(&format!("--to {}", place()), &paths(&files));
     let into = directory.path().join("into");
-    // A buffer that can be had anywhere: a smaller one than asked for would be worth a warning.
+    // A buffer that every host grants: a smaller one than requested would be a warning.
     let words = format!("recv {} --receive-buffer 100K --timeout 20 -o", sender.ticket);
     let received = run(&arguments(&words, &[&into])).expect(0);
     assert_eq!((received.stdout.as_str(), received.stderr.as_str()), ("", ""), "quiet in a pipe");
@@ -203,7 +203,7 @@ fn a_receiver_that_was_stopped_goes_on_with_what_it_had() {
     let words = format!("recv {} --json -o", sender.ticket);
     let mut receiver = Running::start(&arguments(&words, &[&into]));
     while !receiver.line().contains("accepted") {}
-    // A quarter of the file, of which something must have been kept.
+    // After a quarter of the file; some of it must have been saved.
     std::thread::sleep(std::time::Duration::from_millis(300));
     receiver.signal("-INT");
     let stopped = receiver.wait().expect(130);

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// `photos`, with 60 pictures, a link, an empty directory and something that nobody wants.
+/// `photos`, with 60 pictures, a link, an empty directory and an unwanted file.
 fn plant(directory: &Path) -> PathBuf {
     let photos = directory.join("photos");
     fs::create_dir_all(photos.join("2026")).unwrap();

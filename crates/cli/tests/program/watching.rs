@@ -1,4 +1,4 @@
-//! Following a publisher: `recv --watch`, in words and exit codes.
+//! Following a publisher with `recv --watch`: messages and exit codes.
 
 use crate::support::{Running, Sender, arguments, noise, place, run};
 use std::fs;

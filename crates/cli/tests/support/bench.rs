@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Whether the bench can be used here. Skips aloud; where `CI=true`, a skip is a failure.
+/// Whether namespaces are available. A skipped test is reported; with `CI=true` it fails.
 pub fn available() -> bool {
     let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n");
     let tools = ["ip", "bridge", "nft", "ethtool"];
@@ -90,7 +90,7 @@ impl Bench {
         format!("{}h{number}", self.name)
     }
 
-    /// Where the relay of a host is.
+    /// Name of the namespace of a host's relay.
     fn between(&self, number: usize) -> String {
         format!("{}r{number}", self.name)
     }
@@ -169,7 +169,7 @@ END"
         self.all_counters(host, "groups came")
     }
 
-    /// Waits until nothing more comes to a host for the groups that are counted.
+    /// Waits until no more packets of the counted groups arrive at a host.
     pub fn wait_until_quiet(&self, host: usize) {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut before = self.groups(host);
@@ -247,8 +247,8 @@ END"
     /// the host. It relays once this returns, until it is interrupted; later relays take its place.
     pub fn relay(&self, host: usize, options: &str) -> Program {
         let (switch, between) = (self.switch(), self.between(host));
-        // The port of the switch becomes the relay's, and the switch gets a new one. Without IPv6
-        // the namespace in the middle says nothing of its own.
+        // The relay takes the port of the switch, and the switch gets a new one. Without IPv6 the
+        // namespace in the middle sends nothing itself.
         sh(&format!(
             "ip netns pids {between} >/dev/null 2>&1 && exit 0;
              ip netns add {between};
@@ -275,7 +275,7 @@ END"
     /// A socket on a host for this process.
     pub fn udp_socket(&self, host: usize) -> UdpSocket {
         let namespace = std::fs::File::open(format!("/run/netns/{}", self.host(host))).unwrap();
-        // A socket stays where it was made, also when the thread that went there has ended.
+        // A socket stays in its namespace, also when the thread that entered it has ended.
         let make = move || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
             UdpSocket::bind("0.0.0.0:0").unwrap()

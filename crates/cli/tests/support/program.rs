@@ -28,7 +28,7 @@ impl Program {
         let seen_peak = Arc::clone(&peak);
         std::thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                // Several times a second, whoever else the test is waiting for.
+                // Several times a second, whatever the test waits for.
                 seen_peak.fetch_max(peak_memory(pid), Ordering::Relaxed);
                 if send.send(line).is_err() {
                     return;
@@ -77,7 +77,7 @@ impl Program {
         sh(&format!("kill -KILL {}", self.child.id()));
     }
 
-    /// Exit code, and what it said to people.
+    /// Exit code, and what it wrote to standard error.
     pub fn finish(&mut self, limit: Duration) -> (Option<i32>, String) {
         let deadline = Instant::now() + limit;
         let status = loop {

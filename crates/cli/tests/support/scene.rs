@@ -1,4 +1,4 @@
-//! Sessions and receptions on the bench, so that a test says what is sent, how, and what must hold.
+//! Sessions and receptions on the bench: a test states what is sent, how, and what must hold.
 //!
 //! ```ignore
 //! let Some(scene) = Scene::new(2) else { return };
@@ -21,21 +21,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Where everybody sends unless told otherwise.
+/// The default group of all senders.
 pub const GROUP: &str = "239.255.77.1:7701";
 
-/// Until a sender has read its files, and until it has ended: by far longer than they take, so that
-/// only what hangs is stopped.
+/// Time limit for a sender to read its files, and for its end: far longer than either takes, so
+/// that only a hanging process is stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The same for a whole reception; its own `--timeout` ends it earlier.
+/// Time limit for a whole reception; its own `--timeout` ends it earlier.
 const RECEPTION: Duration = Duration::from_secs(240);
 
-/// The tests take turns whatever the number of test threads: they share two cores and compare
-/// rates.
+/// The tests run one after the other, whatever the number of test threads: they share two cores and
+/// compare rates.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Hosts on a bridge and a directory that they share; both go when it is dropped.
+/// Hosts on a bridge, and a directory that they share; both are removed on drop.
 pub struct Scene {
     pub bench: Bench,
     directory: TempDir,
@@ -43,9 +43,9 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// `None` where there can be no bench; the reason has been said.
+    /// `None` if the bench is not available; the reason has been printed.
     pub fn new(hosts: usize) -> Option<Self> {
-        // That a test failed is no reason for the next one to.
+        // A failed test poisons the lock; the next test may still run.
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         bench::available().then(|| Self {
             bench: Bench::new(hosts),
@@ -65,7 +65,7 @@ impl Scene {
         path
     }
 
-    /// `fontana send` to [`GROUP`] on a host, once it has said what it sends.
+    /// `fontana send` to [`GROUP`] on a host; returns after its first event.
     pub fn send(&self, host: usize, options: &str, what: &Path) -> Session {
         self.send_to(GROUP, host, options, what)
     }
@@ -90,7 +90,7 @@ impl Scene {
         Reception { receiver: self.start(host, &words, into), host }
     }
 
-    /// Where a host receives unless told otherwise.
+    /// The default directory of a receiver.
     pub fn received(&self, host: usize) -> PathBuf {
         self.path(&format!("received by {host}"))
     }
@@ -113,7 +113,7 @@ impl Session {
         self.sender.kill();
     }
 
-    /// Interrupts it; what it says at its end.
+    /// Interrupts it. Returns its summary.
     pub fn end(mut self) -> Summary {
         self.sender.interrupt();
         let (code, errors) = self.sender.finish(PATIENCE);
@@ -129,7 +129,7 @@ pub struct Reception {
 }
 
 impl Reception {
-    /// Waits for its end, which must have this exit code; what it said to people.
+    /// Waits for its end, which must have this exit code. Returns what it wrote to standard error.
     pub fn finish(&mut self, expected: i32) -> String {
         let (code, errors) = self.receiver.finish(RECEPTION);
         let summary = self.receiver.last("summary");
@@ -138,13 +138,13 @@ impl Reception {
         errors
     }
 
-    /// Waits until it has everything, verified and on disk.
+    /// Waits until everything is verified and on disk.
     pub fn complete(&mut self) -> Summary {
         self.finish(0);
         self.summary()
     }
 
-    /// What it said at its end.
+    /// The event at its end.
     pub fn summary(&self) -> Summary {
         self.receiver.last("summary").cloned().map(Summary).unwrap()
     }
