@@ -55,98 +55,97 @@ fn a_ticket_holds_what_its_text_says() {
     assert_eq!(parse(&text), Ok(expected));
 }
 
+/// Texts that are not tickets, and the error of each.
+const ERRORS: &[(&str, &str)] = &[
+    ("http://239.255.77.1:7701/1", "a ticket begins with fontana://"),
+    ("", "a ticket begins with fontana://"),
+    ("fontana://239.255.77.1:7701", "the ticket has no session number: GROUP:PORT/TSI"),
+    ("fontana://239.255.77.1:7701/", "\"\" is not a session number (0 to 281474976710655)"),
+    (
+        "fontana://239.255.77.1:7701/281474976710656",
+        "\"281474976710656\" is not a session number (0 to 281474976710655)",
+    ),
+    ("fontana://239.255.77.1:7701/01", "\"01\" is not a session number (0 to 281474976710655)"),
+    ("fontana://239.255.77.1:7701/+1", "\"+1\" is not a session number (0 to 281474976710655)"),
+    (
+        "fontana://239.255.77.1/1",
+        "the ticket has no port after \"239.255.77.1\": GROUP:PORT/TSI, an IPv6 GROUP in brackets",
+    ),
+    (
+        "fontana://[ff3e::1]/1",
+        "the ticket has no port after \"[ff3e::1]\": GROUP:PORT/TSI, an IPv6 GROUP in brackets",
+    ),
+    ("fontana://239.255.77.1:0/1", "\"0\" is not a port (1 to 65535)"),
+    ("fontana://239.255.77.1:65536/1", "\"65536\" is not a port (1 to 65535)"),
+    (
+        "fontana://ff3e::1:7701/1",
+        "\"ff3e::1\" is neither an IPv4 address nor an IPv6 address in brackets",
+    ),
+    (
+        "fontana://example.org:7701/1",
+        "\"example.org\" is neither an IPv4 address nor an IPv6 address in brackets",
+    ),
+    (
+        "fontana://@239.255.77.1:7701/1",
+        "\"\" is neither an IPv4 address nor an IPv6 address in brackets",
+    ),
+    (
+        "fontana://[ff02::1%eth0]:7701/1",
+        "\"ff02::1%eth0\" names an interface; write the address without it and choose the interface apart",
+    ),
+    ("fontana://0.0.0.0:7701/1", "0.0.0.0 is no address that anyone sends from or to"),
+    (
+        "fontana://10.0.0.7@[ff3e::1]:7701/1",
+        "the source 10.0.0.7 and the group ff3e::1 are of different families",
+    ),
+    (
+        "fontana://239.255.77.1@10.0.0.7:7701/1",
+        "the source 239.255.77.1 is a multicast address: SOURCE@GROUP, in this order",
+    ),
+    ("fontana://10.0.0.7,10.0.0.7@232.1.2.3:7701/1", "the source 10.0.0.7 appears twice"),
+    (
+        "fontana://232.1.2.3:7701/1?key=12",
+        "in key=: not a key: 2 characters, 64 hexadecimal digits are right",
+    ),
+    (
+        "fontana://232.1.2.3:7701/1?key",
+        "in key=: not a key: 0 characters, 64 hexadecimal digits are right",
+    ),
+    (
+        "fontana://232.1.2.3:7701/1?manifest=",
+        "in manifest=: 0 characters, 64 hexadecimal digits are right",
+    ),
+    (
+        "fontana://232.1.2.3:7701/1?cert=1",
+        "the parameter \"cert\" is unknown: this ticket is for a later version",
+    ),
+    ("fontana://239.1.2.3:7701/1?channels=many", "\"many\" is not a number of channels (2 to 64)"),
+    (
+        "fontana://10.0.0.7:7701/1?channels=2",
+        "10.0.0.7 cannot be a channel's group beside 10.0.0.7: channels are multicast groups of one family",
+    ),
+    (
+        "fontana://239.1.2.3:7701/1?groups=[ff15::1]",
+        "ff15::1 cannot be a channel's group beside 239.1.2.3: channels are multicast groups of one family",
+    ),
+    (
+        "fontana://239.1.2.3:7701/1?groups=239.1.2.4,239.1.2.3",
+        "two channels are on the group 239.1.2.3",
+    ),
+    (
+        "fontana://239.1.2.3:7701/1?groups=",
+        "\"\" is neither an IPv4 address nor an IPv6 address in brackets",
+    ),
+    (
+        "fontana://239.1.2.3:7701/1?channels=2&groups=239.1.2.4",
+        "the ticket says more than once what channels there are",
+    ),
+];
+
 #[test]
 fn errors_say_what_is_wrong() {
-    let cases = [
-        ("http://239.255.77.1:7701/1", "a ticket begins with fontana://"),
-        ("", "a ticket begins with fontana://"),
-        ("fontana://239.255.77.1:7701", "the ticket has no session number: GROUP:PORT/TSI"),
-        ("fontana://239.255.77.1:7701/", "\"\" is not a session number (0 to 281474976710655)"),
-        (
-            "fontana://239.255.77.1:7701/281474976710656",
-            "\"281474976710656\" is not a session number (0 to 281474976710655)",
-        ),
-        ("fontana://239.255.77.1:7701/01", "\"01\" is not a session number (0 to 281474976710655)"),
-        ("fontana://239.255.77.1:7701/+1", "\"+1\" is not a session number (0 to 281474976710655)"),
-        (
-            "fontana://239.255.77.1/1",
-            "the ticket has no port after \"239.255.77.1\": GROUP:PORT/TSI, an IPv6 GROUP in brackets",
-        ),
-        (
-            "fontana://[ff3e::1]/1",
-            "the ticket has no port after \"[ff3e::1]\": GROUP:PORT/TSI, an IPv6 GROUP in brackets",
-        ),
-        ("fontana://239.255.77.1:0/1", "\"0\" is not a port (1 to 65535)"),
-        ("fontana://239.255.77.1:65536/1", "\"65536\" is not a port (1 to 65535)"),
-        (
-            "fontana://ff3e::1:7701/1",
-            "\"ff3e::1\" is neither an IPv4 address nor an IPv6 address in brackets",
-        ),
-        (
-            "fontana://example.org:7701/1",
-            "\"example.org\" is neither an IPv4 address nor an IPv6 address in brackets",
-        ),
-        (
-            "fontana://@239.255.77.1:7701/1",
-            "\"\" is neither an IPv4 address nor an IPv6 address in brackets",
-        ),
-        (
-            "fontana://[ff02::1%eth0]:7701/1",
-            "\"ff02::1%eth0\" names an interface; write the address without it and choose the interface apart",
-        ),
-        ("fontana://0.0.0.0:7701/1", "0.0.0.0 is no address that anyone sends from or to"),
-        (
-            "fontana://10.0.0.7@[ff3e::1]:7701/1",
-            "the source 10.0.0.7 and the group ff3e::1 are of different families",
-        ),
-        (
-            "fontana://239.255.77.1@10.0.0.7:7701/1",
-            "the source 239.255.77.1 is a multicast address: SOURCE@GROUP, in this order",
-        ),
-        ("fontana://10.0.0.7,10.0.0.7@232.1.2.3:7701/1", "the source 10.0.0.7 appears twice"),
-        (
-            "fontana://232.1.2.3:7701/1?key=12",
-            "in key=: not a key: 2 characters, 64 hexadecimal digits are right",
-        ),
-        (
-            "fontana://232.1.2.3:7701/1?key",
-            "in key=: not a key: 0 characters, 64 hexadecimal digits are right",
-        ),
-        (
-            "fontana://232.1.2.3:7701/1?manifest=",
-            "in manifest=: 0 characters, 64 hexadecimal digits are right",
-        ),
-        (
-            "fontana://232.1.2.3:7701/1?cert=1",
-            "the parameter \"cert\" is unknown: this ticket is for a later version",
-        ),
-        (
-            "fontana://239.1.2.3:7701/1?channels=many",
-            "\"many\" is not a number of channels (2 to 64)",
-        ),
-        (
-            "fontana://10.0.0.7:7701/1?channels=2",
-            "10.0.0.7 cannot be a channel's group beside 10.0.0.7: channels are multicast groups of one family",
-        ),
-        (
-            "fontana://239.1.2.3:7701/1?groups=[ff15::1]",
-            "ff15::1 cannot be a channel's group beside 239.1.2.3: channels are multicast groups of one family",
-        ),
-        (
-            "fontana://239.1.2.3:7701/1?groups=239.1.2.4,239.1.2.3",
-            "two channels are on the group 239.1.2.3",
-        ),
-        (
-            "fontana://239.1.2.3:7701/1?groups=",
-            "\"\" is neither an IPv4 address nor an IPv6 address in brackets",
-        ),
-        (
-            "fontana://239.1.2.3:7701/1?channels=2&groups=239.1.2.4",
-            "the ticket says more than once what channels there are",
-        ),
-    ];
-    for (text, expected) in cases {
-        assert_eq!(message(text), expected, "{text}");
+    for (text, expected) in ERRORS {
+        assert_eq!(&message(text), expected, "{text}");
     }
     let twice = format!("fontana://232.1.2.3:7701/1?manifest={HASH}&manifest={HASH}");
     assert_eq!(message(&twice), "the parameter \"manifest\" appears twice");
@@ -222,7 +221,7 @@ fn the_longest_ticket_is_shorter_than_the_limit() {
     );
     assert_eq!(parse(&text).unwrap().to_string(), text);
     for cut in truncations(text.as_bytes()) {
-        // A prefix is a ticket with less content, or an error.
+        // A prefix is a ticket with fewer parameters, or an error.
         let _ = parse(str::from_utf8(cut).unwrap());
     }
 }
