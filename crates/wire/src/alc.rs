@@ -59,8 +59,8 @@ impl<'a> Packet<'a> {
         Ok(Self { header, rest })
     }
 
-    /// Payload id and symbol after the header; `None` if nothing follows the header. A packet
-    /// without a payload only carries information on its session or object.
+    /// Parses the payload id and the symbol after the header; `None` if nothing follows the header.
+    /// A packet without a payload only carries information on its session or object.
     ///
     /// In a FLUTE session `encoding_id` is the header's codepoint. A receiver that knows the
     /// object's scheme from a better source drops packets whose codepoint differs.

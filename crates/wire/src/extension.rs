@@ -16,7 +16,7 @@ const HET_CENC: u8 = 193;
 const FIRST_FIXED: u8 = 128;
 
 /// Largest number of extensions in a header. No standard puts more than six into one. The limit
-/// bounds the work that an attacker's header causes.
+/// bounds the work that a header of an attacker causes.
 const MAX_EXTENSIONS: usize = 16;
 
 const USE_SCT_HIGH: u16 = 0x8000;
@@ -44,7 +44,7 @@ pub enum Extension<'a> {
     Cenc(u8),
     /// An extension of an unknown type. Receivers ignore it.
     Unknown {
-        /// Header extension type.
+        /// Extension type (HET).
         het: u8,
         /// Bytes after type and length.
         content: &'a [u8],

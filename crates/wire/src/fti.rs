@@ -100,7 +100,7 @@ pub fn parse(encoding_id: EncodingId, content: &[u8]) -> Result<Oti, FtiError> {
     if reader.is_empty() { Ok(oti) } else { Err(length) }
 }
 
-/// What EXT_FTI says.
+/// The parsed fields of EXT_FTI.
 struct Fti {
     transfer_length: u64,
     symbol_size: u16,
@@ -140,7 +140,7 @@ fn parse_small_block(reader: &mut Reader<'_>) -> Option<Fti> {
 
 fn parse_expandable(content: &[u8]) -> Result<Oti, FtiError> {
     let (encoding_id, actual) = (EncodingId::EXPANDABLE, content.len());
-    // Until the instance is known, what all instances have.
+    // The size that all instances have, checked before the instance is known.
     let shortest = 4 * usize::from(words(encoding_id)) - 2;
     let length = |expected| FtiError::Length { encoding_id: encoding_id.0, expected, actual };
     let mut reader = Reader::new(content);

@@ -102,8 +102,8 @@ impl BlockHasher {
         Self(blake3::Hasher::new_derive_key(BLOCK_CONTEXT))
     }
 
-    /// Adds the next bytes of the block, any number of them. Pieces of 16 KiB and more keep all
-    /// SIMD lanes busy and are hashed several times faster than small ones.
+    /// Adds the next bytes of the block, any number of them. Pieces of 16 KiB and more use all SIMD
+    /// lanes and are hashed several times faster than small ones.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

@@ -1,5 +1,5 @@
-//! The session head: a small record that the sender repeats, and from which a receiver learns
-//! everything else.
+//! The session head: a small record that the sender repeats, and from which a receiver learns all
+//! other parameters of the session.
 //!
 //! It identifies the manifest, its expiry and the session's rate. The publisher may sign it. It
 //! travels as a No-Code object of one symbol with [`Toi::HEAD`](crate::Toi::HEAD), padded with
@@ -47,8 +47,8 @@ const FORMAT_VERSION: u8 = 1;
 /// Prefix of the signed message. It prevents a signature over a head from being valid for another
 /// kind of message.
 const SIGNATURE_DOMAIN: &[u8] = b"fontana session head v1\0";
-/// Size in bytes of an unsigned head whose manifest is sent without a code or with RaptorQ, as
-/// Fontana's are.
+/// Size in bytes of an unsigned head whose manifest is sent without a code or with RaptorQ, which
+/// Fontana uses.
 const UNSIGNED_SIZE: usize = 88 + oti::MIN_SIZE;
 
 /// A random number that a sending process draws when it starts. It distinguishes the runs of one

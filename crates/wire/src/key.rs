@@ -22,7 +22,7 @@ pub(crate) type Signature = [u8; 64];
 pub struct SecretKey(SigningKey);
 
 impl SecretKey {
-    /// The key of a seed of 32 random bytes, which the caller draws from the operating system.
+    /// The key of a seed of 32 random bytes, which the caller takes from the operating system.
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         Self(SigningKey::from_bytes(seed))
     }

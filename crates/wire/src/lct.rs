@@ -222,7 +222,7 @@ impl HeaderFields {
     /// Appends the header to `out`. Payload id and symbol follow it.
     ///
     /// # Panics
-    /// If [`HeaderFields::check`] fails: sending wrong headers would be worse.
+    /// If [`HeaderFields::check`] fails, because a wrong header must not be sent.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let widths = match self.check().and_then(|()| self.choose_widths()) {
             Ok(widths) => widths,

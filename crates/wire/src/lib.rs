@@ -1,22 +1,38 @@
 //! Parsers and emitters of everything that Fontana puts on the wire.
 //!
-//! | subject | items | source |
-//! |---|---|---|
-//! | packets | [`Packet`], [`HeaderFields`], [`emit_payload_id`] | RFC 5651, RFC 5775 |
-//! | object transmission information | [`fti`] | RFC 5445, RFC 6330 |
-//! | file delivery table | [`Fdt`] | RFC 6726, RFC 3926 |
-//! | compound objects, carousel instances | [`Compound`], [`CarouselInstance`] | RFC 6968 |
-//! | content encodings | [`decode_bounded`] | RFC 1950 to 1952 |
-//! | session head, manifest, stream index | [`SessionHead`], [`Manifest`], [`StreamIndex`] | `docs/wire.md` |
-//! | congestion control | [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`] | RFC 3738; `docs/wire.md` |
-//! | hashes, keys | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
-//! | tickets | [`Ticket`] | `docs/wire.md` |
-//!
 //! Every parser is total. For any input it returns a value or an error that says what is wrong, in
-//! time and memory proportional to the input. It copies no symbols.
+//! time and memory proportional to the input. It copies no symbols. `parse` and `emit` are inverse
+//! to each other for the formats that this crate defines. For the formats of RFCs, `parse` accepts
+//! the variants in use and `emit` writes one form.
 //!
-//! `parse` and `emit` are inverse to each other for the formats that this crate defines. For the
-//! formats of RFCs, `parse` accepts the variants in use and `emit` writes one form.
+//! ```
+//! use fontana_fec::{EncodingId, Esi, Sbn};
+//! use fontana_wire::{HeaderFields, Packet, Toi, Tsi, emit_payload_id};
+//!
+//! let mut datagram = Vec::new();
+//! HeaderFields { codepoint: 6, ..HeaderFields::new(Tsi(7), Some(Toi(1))) }.emit(&mut datagram);
+//! emit_payload_id(EncodingId::RAPTORQ, Sbn(0), Esi(3), &mut datagram);
+//! datagram.extend_from_slice(b"symbol");
+//!
+//! let packet = Packet::parse(&datagram)?;
+//! assert_eq!((packet.header.tsi, packet.header.toi), (Tsi(7), Some(Toi(1))));
+//! let payload = packet.payload(EncodingId::RAPTORQ)?.ok_or("no payload")?;
+//! assert_eq!((payload.sbn, payload.esi, payload.symbol), (Sbn(0), Esi(3), &b"symbol"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | items | source |
+//! |---|---|---|
+//! | `alc`, `lct`, `extension` | packets: [`Packet`], [`HeaderFields`], [`emit_payload_id`] | RFC 5651, RFC 5775 |
+//! | [`fti`] | object transmission information in packets | RFC 5445, RFC 6330 |
+//! | `fdt` | file delivery table: [`Fdt`] | RFC 6726, RFC 3926 |
+//! | `fcast` | compound objects, carousel instances: [`Compound`], [`CarouselInstance`] | RFC 6968 |
+//! | `content` | content encodings: [`decode_bounded`] | RFC 1950 to 1952 |
+//! | `head`, `manifest`, `stream` | [`SessionHead`], [`Manifest`], [`StreamIndex`] | `docs/wire.md` |
+//! | `congestion`, `cci` | congestion control: [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`] | RFC 3738; `docs/wire.md` |
+//! | `hash`, `key` | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
+//! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
+//! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
 
 mod alc;
 mod bytes;

@@ -2,7 +2,8 @@
 //!
 //! A Content-Location is an identifier that is not signed: any host that can send to the group can
 //! write one. The rules for names made from it are therefore stricter than those for names in a
-//! manifest. It must be text, without anything that has a special meaning on another system.
+//! manifest. It must be text, without characters and names that have a special meaning on any
+//! system.
 
 use crate::path::{PathError, RelativePath};
 use std::fmt::Write as _;

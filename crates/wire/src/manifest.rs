@@ -38,7 +38,7 @@ use std::ops::Range;
 /// Longest file in bytes. Offsets in files are signed on most systems.
 pub(crate) const MAX_FILE_LENGTH: u64 = i64::MAX as u64;
 
-/// Description of all that a session delivers.
+/// Description of all content of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     version: u64,
@@ -273,13 +273,13 @@ impl Manifest {
         self.files().fold(0, |sum, file| sum.saturating_add(file.length()))
     }
 
-    /// Length of all objects in bytes: what a receiver has to receive.
+    /// Length of all objects in bytes, which a receiver has to receive.
     pub fn transfer_length(&self) -> u64 {
         self.objects.iter().fold(0, |sum, object| sum.saturating_add(object.oti.transfer_length))
     }
 
-    /// Hash over all objects. Manifests with equal objects have the same hash, whatever the names
-    /// and times of the files.
+    /// Hash over all objects. Manifests with equal objects have the same hash, regardless of the
+    /// names and times of the files.
     pub fn tree_hash(&self) -> Hash {
         tree_hash(self.objects.iter().map(|object| (object.toi, object.hash())))
     }

@@ -1,4 +1,4 @@
-//! File names inside a tree, received from a publisher who may be hostile.
+//! File names inside a tree, received from a publisher that may be hostile.
 //!
 //! A [`RelativePath`] is a list of components that always names something *below* a directory.
 //! Components are raw bytes, as on Unix. Code that writes to a file system checks what only that

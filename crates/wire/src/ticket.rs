@@ -43,12 +43,12 @@ pub struct Ticket {
     pub port: u16,
     /// Session identifier.
     pub tsi: Tsi,
-    /// Key of the publisher who must have signed the session head.
+    /// Key of the publisher that must have signed the session head.
     pub key: Option<PublicKey>,
     /// Hash of the manifest that the session must have.
     pub manifest: Option<Hash>,
     /// Groups of all channels; more than one channel only if `group` is multicast. A receiver joins
-    /// no other groups, whatever the session declares.
+    /// no other groups, regardless of what the session declares.
     pub channels: ChannelGroups,
 }
 

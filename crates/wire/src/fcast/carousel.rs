@@ -13,8 +13,8 @@ use std::ops::RangeInclusive;
 /// A set of objects that are sent together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CarouselInstance {
-    /// True if no later instance will list an object that was not listed by this one or an earlier
-    /// one.
+    /// True if no later instance will list an object that this one or an earlier one has not
+    /// listed.
     pub is_complete: bool,
     /// Number of the instance, if it has one: counts from 0, one for each instance of the session.
     pub id: Option<u64>,

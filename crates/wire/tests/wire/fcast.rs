@@ -33,7 +33,7 @@ pub(crate) fn full() -> CompoundMetadata {
     }
 }
 
-/// A handmade header with a right checksum over the header alone.
+/// A header made by the test, with a right checksum over the header alone.
 fn header(flags: u8, encoding: u8, metadata: &[u8]) -> Vec<u8> {
     let length = (8 + metadata.len() as u32).to_be_bytes();
     let mut header = [&[flags, encoding, 0, 0], &length[..], metadata].concat();

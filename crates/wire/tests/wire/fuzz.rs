@@ -27,7 +27,7 @@ fn packet() {
     });
 }
 
-/// Random bytes rarely pass the first word, so these follow a valid one.
+/// Random bytes rarely pass the checks of the first word, so these follow a valid one.
 #[test]
 fn packet_behind_a_good_first_word() {
     bolero::check!().with_type::<(u8, u8, Vec<u8>)>().for_each(|(flags, words, rest)| {
@@ -200,7 +200,7 @@ fn content_decoding() {
     });
 }
 
-/// Valid bytes, cut and overwritten at one place.
+/// Valid bytes, truncated and overwritten at one place.
 fn patched(good: &[u8], at: u16, cut: u16, patch: &[u8]) -> Vec<u8> {
     let mut bytes = good.to_vec();
     let at = usize::from(at) % (bytes.len() + 1);
