@@ -1,13 +1,13 @@
-//! Fontana's Cauchy code beside ISA-L's `ec_encode_data` on the same shapes, in turns, on one
-//! thread.
+//! Comparison of Fontana's Cauchy code with ISA-L's `ec_encode_data` on the same shapes, in
+//! alternating runs, on one thread.
 //!
 //! ```sh
 //! apt-get install libisal-dev
 //! cargo run --release -p fontana-bench --features isal --example isal
 //! ```
 //!
-//! For *encode* both have what they can have beforehand: a plan, and tables. For *decode* neither:
-//! ISA-L's way is to invert `k x k`, to make tables of the rows of what was lost, and to encode
+//! For *encode* both prepare in advance what they can: a plan, and tables. For *decode* neither
+//! does: ISA-L inverts a `k x k` matrix, makes tables of the rows of the lost symbols, and encodes
 //! with them.
 #![allow(
     unsafe_code,
@@ -25,7 +25,8 @@ use fontana_fec::{Esi, FecScheme, Lent, Progress, Scratch};
 use std::sync::Arc;
 
 const SYMBOL_SIZE: usize = 1280;
-/// A run takes some 50 microseconds: reading the clock costs a hundredth of that.
+/// Source symbols of a run. A run takes about 50 microseconds; reading the clock costs a hundredth
+/// of that.
 const SOURCE_SYMBOLS_OF_A_RUN: usize = 400;
 
 fn main() {
@@ -48,7 +49,7 @@ fn report(what: &str, k: usize, contestants: &mut [Box<dyn Contestant + '_>; 2])
     println!("{what:24} {}, ratio {:.2}", said.join(", "), seconds[1].1 / seconds[0].1);
 }
 
-/// One piece of work, so often that a clock can tell how long it takes.
+/// A piece of work, repeated until a clock can measure it.
 struct Repeated<'a> {
     name: &'static str,
     times: usize,
@@ -71,14 +72,14 @@ impl Contestant for Repeated<'_> {
     }
 }
 
-/// What both work on.
+/// The block that both work on.
 struct Shape {
     k: usize,
     repair: usize,
     source: Vec<u8>,
     lost: Vec<usize>,
-    /// Symbols that a decoder has: the source symbols that were not lost, and as many repair
-    /// symbols.
+    /// The received symbols: the source symbols that were not lost, and as many repair symbols as
+    /// were lost.
     received: Vec<usize>,
     scheme: FecScheme,
 }
@@ -114,7 +115,7 @@ impl Shape {
         &self.source[index * SYMBOL_SIZE..][..SYMBOL_SIZE]
     }
 
-    /// Whether these are the lost symbols.
+    /// Asserts that these are the lost symbols.
     #[track_caller]
     fn check(&self, recovered: &[u8]) {
         for (recovered, &lost) in recovered.chunks(SYMBOL_SIZE).zip(&self.lost) {
@@ -203,7 +204,7 @@ impl Shape {
     }
 }
 
-/// As much of ISA-L (`erasure_code.h`) as is needed, with slices.
+/// The functions of ISA-L (`erasure_code.h`) that are needed, with slices.
 mod isal {
     use super::SYMBOL_SIZE;
     use std::ffi::c_int;
@@ -241,7 +242,7 @@ mod isal {
         inverse
     }
 
-    /// What products with the rows of a matrix are looked up in.
+    /// Look-up tables for products with the rows of a matrix.
     pub(super) struct Tables {
         k: usize,
         rows: usize,
@@ -259,7 +260,7 @@ mod isal {
             Self { k, rows, tables }
         }
 
-        /// One symbol for each row into `out`.
+        /// Writes one symbol for each row into `out`.
         pub(super) fn encode(&self, data: &[&[u8]], out: &mut [u8]) {
             assert!(data.len() == self.k && data.iter().all(|symbol| symbol.len() == SYMBOL_SIZE));
             assert_eq!(out.len(), self.rows * SYMBOL_SIZE);
@@ -267,7 +268,7 @@ mod isal {
             let coding: Vec<_> =
                 out.chunks_mut(SYMBOL_SIZE).map(|symbol| symbol.as_mut_ptr()).collect();
             // SAFETY: `k` symbols are read and `rows` written, each of `SYMBOL_SIZE` bytes, with
-            // tables that were made for as many.
+            // tables that were made for these numbers.
             unsafe {
                 ec_encode_data(
                     SYMBOL_SIZE as c_int,

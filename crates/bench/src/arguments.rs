@@ -24,19 +24,19 @@ pub(crate) enum Command {
     Failures { k: u32 },
 }
 
-/// Which measurements to make; what is not said is not restricted.
+/// The measurements to make. `None` does not restrict.
 #[derive(Default)]
 pub(crate) struct Selection {
     pub(crate) code: Option<String>,
     pub(crate) k: Option<u32>,
     pub(crate) scenario: Option<Scenario>,
-    /// Without the peers.
+    /// Without other implementations.
     pub(crate) alone: bool,
 }
 
 impl Arguments {
     /// # Errors
-    /// What is wrong, and how to say it right.
+    /// A message with the mistake and the correct form.
     pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let wrong = |what: String| format!("error: {what}\n{USAGE}");
         let mut selection = Selection::default();

@@ -1,4 +1,4 @@
-//! The table of codes, and their speed.
+//! The list of codes, and their speed.
 
 use crate::arguments::Selection;
 use crate::contest::{Outcome, contest};
@@ -13,23 +13,24 @@ use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use serde::Serialize;
 
-/// One of our codes, the blocks it is measured with, and whom it is compared with.
+/// A code of Fontana, the blocks it is measured with, and the implementations it is compared with.
 struct Code {
     name: &'static str,
-    /// Of blocks of so many source symbols.
+    /// The scheme for blocks of this many source symbols.
     scheme: fn(u32) -> FecScheme,
     source_symbols: &'static [u32],
     scenarios: &'static [Scenario],
     peers: &'static [Peer],
 }
 
-/// Longest block that is measured without being asked for: one of a million symbols takes 5 GB.
+/// Longest block that is measured by default: one of a million symbols takes 5 GB.
 const LONG: u32 = 100_000;
 
-/// Of codes whose plans cost nothing and that take more than `k` symbols, or never a source symbol.
+/// Scenarios of codes whose plans cost nothing, and that need more than `k` symbols or have no
+/// source symbols.
 const SPARSE: &[Scenario] = &[Scenario::Encode, Scenario::Receive, Scenario::ReceiveIds];
 
-/// A new code is a new line here.
+/// The list of codes. A new code adds one line.
 const CODES: &[Code] = &[
     Code {
         name: "raptorq",
@@ -76,8 +77,7 @@ const CODES: &[Code] = &[
     },
 ];
 
-/// One comparison. Speeds are of source data: `k * symbol_size` bytes in the time that the scenario
-/// takes.
+/// One comparison. Speeds are bytes of source data, `k * symbol_size`, per time of the scenario.
 #[derive(Serialize)]
 struct Row {
     code: &'static str,
@@ -86,7 +86,7 @@ struct Row {
     scenario: String,
     mbytes_per_second: f64,
     peer: Option<String>,
-    /// Our speed over the peer's.
+    /// Fontana's speed divided by the peer's.
     ratio: Option<f64>,
 }
 
@@ -111,7 +111,7 @@ impl Row {
     }
 }
 
-/// Measures what is selected and prints it as it comes.
+/// Runs the selected measurements, and prints each result as soon as it is available.
 pub(crate) fn run(selection: &Selection, json: bool) {
     let wanted = |code: &&Code| selection.code.as_ref().is_none_or(|name| name == code.name);
     for code in CODES.iter().filter(wanted) {

@@ -1,45 +1,45 @@
-//! Measuring contestants fairly: in turns, so that whatever else the machine does hits all of them,
-//! and by the processor time of the thread, so that it does not count as theirs. All of them work
-//! on one thread.
+//! Fair measurement of several implementations: in alternating runs, so that other load on the host
+//! affects all of them, and by the processor time of the thread, so that other load does not count.
+//! Each works on one thread.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Somebody who can do what is to be measured, again and again.
+/// An implementation that can repeat the measured work.
 pub(crate) trait Contestant {
     fn name(&self) -> &str;
 
-    /// What has to be done before each run, and is not measured.
+    /// Work before each run that is not measured.
     fn prepare(&mut self) {}
 
-    /// What is measured.
+    /// The measured work.
     fn run(&mut self);
 
-    /// How often a run does what the others do in theirs.
+    /// Pieces of work per run.
     fn pieces(&self) -> usize {
         1
     }
 }
 
-/// What one contestant took.
+/// The result of one contestant.
 pub(crate) struct Outcome {
     pub(crate) name: String,
-    /// For one piece of its work; the median of all runs.
+    /// Seconds for one piece of work; the median of all runs.
     pub(crate) seconds: f64,
 }
 
-/// Runs all contestants in turns; each at least 5 times, and for about half a second.
+/// Runs all contestants in alternating order; each at least 5 times, and for about half a second.
 pub(crate) fn contest(contestants: &mut [Box<dyn Contestant + '_>]) -> Vec<Outcome> {
     const AT_LEAST: usize = 5;
     const AT_MOST: usize = 201;
     const ABOUT: Duration = Duration::from_millis(500);
-    // The first run warms caches, and says how many there is time for.
+    // The first run warms the caches, and determines the number of runs.
     let slowest = contestants.iter_mut().map(|c| time(c.as_mut())).max().unwrap_or_default();
     let rounds = (ABOUT.as_nanos() / slowest.as_nanos().max(1)) as usize;
     let mut times = vec![Vec::new(); contestants.len()];
     for _ in 0..rounds.clamp(AT_LEAST, AT_MOST) {
         for (contestant, times) in contestants.iter_mut().zip(&mut times) {
-            // Twice: the others had the caches.
+            // Twice: the other contestants have evicted its data from the caches.
             time(contestant.as_mut());
             times.push(time(contestant.as_mut()));
         }

@@ -1,9 +1,10 @@
 //! How often random encoding symbols fail to determine a RaptorQ block, on ids alone.
 //!
 //! RFC 6330 promises at most one failure in a hundred with as many symbols as the block has source
-//! symbols, and a hundred times fewer with each one more. Counting shows it with an interval: `x`
-//! failures in `n` independent trials have a true rate within the 95 % interval of Clopper and
-//! Pearson (Biometrika 26, 1934), which is exact for the binomial distribution.
+//! symbols, and a hundred times fewer with each additional one. This program counts failures, and
+//! gives an interval: with `x` failures in `n` independent trials, the true rate is within the 95 %
+//! interval of Clopper and Pearson (Biometrika 26, 1934), which is exact for the binomial
+//! distribution.
 //!
 //! Every trial is a function of its number, so the result does not depend on the threads.
 
@@ -14,12 +15,12 @@ use std::ops::Range;
 const SCHEME: FecScheme =
     FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 1 });
 
-/// Trials with 0, 1 and 2 symbols more than the block has: so many that of the rates that are
-/// measured the intervals end below the bounds.
+/// Trials with 0, 1 and 2 symbols more than the block has: enough that the intervals of the
+/// measured rates end below the bounds.
 const TRIALS: [u64; 3] = [100_000, 1_000_000, 20_000_000];
 const BOUNDS: [f64; 3] = [1e-2, 1e-4, 1e-6];
 
-/// Runs all trials for a block of `k` symbols, on all cores, and prints what they came to.
+/// Runs all trials for a block of `k` symbols, on all cores, and prints the results.
 pub(crate) fn run(k: u32, json: bool) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let plans = PlanCache::new(1);
@@ -47,8 +48,8 @@ pub(crate) fn run(k: u32, json: bool) {
     }
 }
 
-/// Failures among some trials of decoding a block of `k` from `k + extra` random repair symbols:
-/// the hardest mix.
+/// Failures among some trials of decoding a block of `k` from `k + extra` random repair symbols,
+/// which are the hardest mix.
 fn failures(plans: &PlanCache, k: u32, extra: u32, trials: Range<u64>) -> u64 {
     let fails = |trial: &u64| {
         let mut decoder = plans.decoder(SCHEME, k).unwrap();
@@ -67,8 +68,8 @@ fn failures(plans: &PlanCache, k: u32, extra: u32, trials: Range<u64>) -> u64 {
     trials.filter(fails).count() as u64
 }
 
-/// A linear congruential generator, with the output function of SplitMix64: neighbouring seeds give
-/// numbers that have nothing to do with each other.
+/// A linear congruential generator, with the output function of SplitMix64: adjacent seeds give
+/// independent numbers.
 struct Random(u64);
 
 impl Random {
@@ -80,8 +81,8 @@ impl Random {
     }
 }
 
-/// The interval of Clopper and Pearson at 95 %: the rates with which so many failures or more, and
-/// so many or fewer, still have a chance of 2.5 %.
+/// The interval of Clopper and Pearson at 95 %: the rates at which this many failures or more, and
+/// this many or fewer, have a probability of 2.5 %.
 fn interval(failures: u64, trials: u64) -> (f64, f64) {
     let low = if failures == 0 {
         0.0
@@ -92,7 +93,7 @@ fn interval(failures: u64, trials: u64) -> (f64, f64) {
     (low, high)
 }
 
-/// The largest rate below 1 for which `holds`, which holds for small ones.
+/// The largest rate below 1 for which `holds`, which is true for small rates.
 fn bisect(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..100 {
@@ -102,10 +103,10 @@ fn bisect(holds: impl Fn(f64) -> bool) -> f64 {
     low
 }
 
-/// The chance of at most `failures` in `trials`.
+/// The probability of at most `failures` in `trials`.
 fn at_most(failures: u64, trials: u64, rate: f64) -> f64 {
     let (n, log_rate, log_rest) = (trials as f64, rate.ln(), (-rate).ln_1p());
-    // Terms of the binomial distribution, by their logarithms, each from the one before.
+    // Terms of the binomial distribution, by their logarithms, each from the previous one.
     let mut log_term = n * log_rest;
     let mut sum = log_term.exp();
     for x in 0..failures {
@@ -122,7 +123,7 @@ mod tests {
     #[allow(unused_imports)]
     use super::*;
 
-    /// Of published tables, and by hand for no failure: 1 - 0.025^(1/n).
+    /// Values of published tables, and by hand for no failure: 1 - 0.025^(1/n).
     #[test]
     fn intervals_are_the_known_ones() {
         for (failures, trials, low, high) in [

@@ -1,5 +1,5 @@
-//! How fast this machine adds rows: what bounds every code that is made of exclusive or. A code
-//! that reads `r` rows for each source symbol cannot be faster than `r` pieces of this work.
+//! How fast this host adds rows: an upper bound for every code that uses exclusive or. A code that
+//! reads `r` rows for each source symbol cannot be faster than `r` pieces of this work.
 
 use crate::contest::Contestant;
 use crate::workload::SYMBOL_SIZE;
@@ -13,8 +13,8 @@ type Row = [u64; STRIPE / 8];
 
 pub(crate) const NAME: &str = "limit";
 
-/// Adds rows, in stripes, from random places of a table as large as that of a block. A piece of it
-/// is as many rows as the block has symbols.
+/// Adds rows, in stripes, from random places of a table as large as that of a block. One piece adds
+/// as many rows as the block has symbols.
 pub(crate) struct ReadingRows {
     rows: Vec<Row>,
     indices: Vec<[u32; WEIGHT]>,

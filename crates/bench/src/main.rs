@@ -1,12 +1,16 @@
-//! Fontana's codes beside those of others, measured in one process, in turns.
+//! Comparison of Fontana's codes with other implementations, in one process, in alternating runs.
 //!
-//! `cargo run --release -p fontana-bench -- codes [--json] [--code NAME] [--k K] [--scenario NAME]`;
-//! `cargo bench -p fontana-fec` is the same program. `-- failures` counts failures instead. What
-//! the figures mean, and what they were when they were read, is in `docs/benchmarks.md`.
+//! ```text
+//! cargo run --release -p fontana-bench -- codes [--json] [--code NAME] [--k K] [--scenario NAME]
+//! cargo run --release -p fontana-bench -- failures
+//! ```
 //!
-//! The peers allocate their results anew each time, and with glibc's defaults most of that time
-//! goes to the kernel. For a comparison of the codes, set `MALLOC_TRIM_THRESHOLD_=4000000000` and
-//! `MALLOC_MMAP_THRESHOLD_=4000000000` in the environment.
+//! `cargo bench -p fontana-fec` is the same program. `failures` counts decoding failures instead.
+//! `docs/benchmarks.md` explains the figures, and has those of past runs.
+//!
+//! The other implementations allocate their results again in each run, and with glibc's defaults
+//! most of that time is spent in the kernel. For a comparison of the codes, set
+//! `MALLOC_TRIM_THRESHOLD_=4000000000` and `MALLOC_MMAP_THRESHOLD_=4000000000` in the environment.
 
 #![allow(
     clippy::disallowed_types,

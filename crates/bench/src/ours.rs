@@ -1,4 +1,4 @@
-//! Fontana's codes, all through the same contract.
+//! Fontana's codes, all through the same interface.
 
 use crate::contest::Contestant;
 use crate::reception::{OnIds, Receiving, Reception};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub(crate) const NAME: &str = "fontana";
 
-/// One of our codes at work on `workload`, whose repair symbols have the ESIs from `k` on.
+/// A code of Fontana at work on `workload`, whose repair symbols have the ESIs from `k` on.
 pub(crate) fn contestant<'a>(
     scheme: FecScheme,
     scenario: Scenario,
@@ -75,7 +75,7 @@ impl Contestant for Encoding<'_> {
 
 struct Decoding<'a> {
     scheme: FecScheme,
-    /// As a receiver of many blocks has it: what is the same for all of them is made once.
+    /// Shared by all blocks, as in a receiver of many blocks.
     plans: PlanCache,
     workload: &'a Workload,
     repair: Vec<u8>,
@@ -99,7 +99,7 @@ impl<'a> Decoding<'a> {
             scratch: Scratch::default(),
             out: vec![0; lost.len() * SYMBOL_SIZE],
         };
-        // One symbol more than the peers need, and more until it is enough.
+        // One symbol more than the other implementations need, and more until they suffice.
         this.received.extend(&encoding.esis[..=lost.len()]);
         for &esi in &encoding.esis[lost.len() + 1..] {
             if this.solve().is_some() {

@@ -1,5 +1,5 @@
-//! Implementations of others. They are handed their packets ready made, before the clock starts;
-//! ours are copied in while it runs, as a receiver does from disk.
+//! Other implementations. They get their packets prepared, before the clock starts. Fontana's
+//! symbols are copied while it runs, as a receiver does from disk.
 
 use crate::contest::Contestant;
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload};
@@ -9,10 +9,10 @@ use raptorq::{
 };
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
-/// Makes a contestant, if the peer can do that.
+/// Makes a contestant; `None` if the implementation does not support the scenario.
 pub(crate) type Peer = for<'a> fn(Scenario, &'a Workload) -> Option<Box<dyn Contestant + 'a>>;
 
-/// The crate `raptorq`: the same code.
+/// The crate `raptorq`, which implements the same code.
 pub(crate) fn raptorq(scenario: Scenario, workload: &Workload) -> Option<Box<dyn Contestant + '_>> {
     Some(match scenario {
         Scenario::Plan => Box::new(RaptorQPlanning { k: u16::try_from(workload.k).ok()? }),
@@ -102,7 +102,7 @@ impl<'a> RaptorQDecoding<'a> {
         let k = u16::try_from(workload.k).unwrap();
         let plan = SourceBlockEncodingPlan::generate(k);
         let repair = RaptorQEncoding { workload, plan };
-        // One symbol more than there are source symbols: enough, but once in 10 000 times.
+        // One symbol more than there are source symbols suffices, except once in 10 000 times.
         let mut packets = repair.repair_packets(lost.len() as u32 + 1);
         let here =
             (0..workload.k).filter(|&esi| lost.binary_search(&fontana_fec::Esi(esi)).is_err());

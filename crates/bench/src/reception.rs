@@ -1,4 +1,4 @@
-//! Our codes as a receiver meets them: from as many symbols as it takes.
+//! Fontana's codes at a receiver: decoding from as many symbols as it needs.
 
 use crate::contest::Contestant;
 use crate::workload::{SYMBOL_SIZE, Workload, symbol};
@@ -6,19 +6,19 @@ use fontana_fec::codes::lt::{Lt, LtCode, Profile};
 use fontana_fec::{Esi, FecScheme, Lent, Plan, PlanCache, Progress, Scratch, Work};
 use std::sync::Arc;
 
-/// Recovered symbols are written this many at a time, as a receiver does.
+/// Recovered symbols per write, as in a receiver.
 const BATCH: usize = 16_000;
 
-/// Of a Tornado code any symbols, of LT repair symbols, of others half of the source symbols and
+/// For a Tornado code any symbols, for LT repair symbols, for others half of the source symbols and
 /// then repair symbols.
 pub(crate) struct Reception<'a> {
     scheme: FecScheme,
     workload: &'a Workload,
     esis: Vec<Esi>,
     repair: Vec<u8>,
-    /// For each repair symbol, by number, where it is in `repair`.
+    /// For each repair symbol, by number, its position in `repair`.
     places: Vec<u32>,
-    /// Keeps what decoders share while no decoder is there.
+    /// Keeps what decoders share while there is no decoder.
     _plan: Arc<Plan>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Reception<'a> {
 /// In ascending order.
 fn sufficient(scheme: FecScheme, k: u32) -> Vec<Esi> {
     let candidates: Vec<u32> = match scheme {
-        // An order that is no walk through the layers.
+        // An order that does not follow the layers.
         FecScheme::Tornado(_) => {
             let n = u64::from(scheme.block_profile(k).encoding_symbols);
             (0..n).map(|i| (i * 7_919 % n) as u32).collect()
@@ -76,7 +76,7 @@ fn sufficient(scheme: FecScheme, k: u32) -> Vec<Esi> {
         next.iter().for_each(|&esi| assert!(decoder.push(Esi(esi)).is_ok()));
         esis.extend(next.iter().copied().map(Esi));
     }
-    // What strict codes promise is with 1.05 k symbols.
+    // Strict codes guarantee success with 1.05 k symbols.
     let at_least = if is_strict(scheme) { k as usize + k as usize / 20 } else { 0 };
     let more = candidates.iter().copied().map(Esi).skip(esis.len());
     esis.extend(more.take(at_least.saturating_sub(esis.len())));
@@ -88,7 +88,7 @@ fn is_strict(scheme: FecScheme) -> bool {
     matches!(scheme, FecScheme::Lt(Lt { code: LtCode { profile: Profile::Strict, .. }, .. }))
 }
 
-/// The part of it that is done on ids.
+/// The part that is done on ids.
 pub(crate) struct OnIds<'a>(pub(crate) Reception<'a>);
 
 impl Contestant for OnIds<'_> {
@@ -101,7 +101,7 @@ impl Contestant for OnIds<'_> {
     }
 }
 
-/// All of it.
+/// The whole reception.
 pub(crate) struct Receiving<'a> {
     reception: Reception<'a>,
     scratch: Scratch,

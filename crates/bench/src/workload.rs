@@ -1,24 +1,24 @@
-//! What all contestants work on.
+//! The blocks that all contestants work on.
 
 use fontana_fec::Esi;
 
-/// Fits an Ethernet frame.
+/// Bytes of a symbol: fits an Ethernet frame.
 pub(crate) const SYMBOL_SIZE: usize = 1280;
 
-/// One thing to be measured.
+/// A measured task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// Planning, on ids alone, for a block whose source symbols are all there.
+    /// Planning, on ids alone, for a block whose source symbols are all available.
     Plan,
-    /// As many repair symbols as there are source symbols, from a plan made beforehand.
+    /// Computing as many repair symbols as there are source symbols, with a prepared plan.
     Encode,
-    /// All source symbols, of which `lost` in a hundred, evenly spread, are replaced by repair
-    /// symbols; planning included.
+    /// Decoding from all source symbols, of which `lost` in a hundred, evenly distributed, are
+    /// replaced by repair symbols; planning included.
     Decode { lost: u32 },
-    /// From as many symbols as it takes: for codes of which no `k` symbols suffice, or without
-    /// source symbols. Planning included.
+    /// Decoding from as many symbols as needed, for codes of which no `k` symbols suffice, or
+    /// without source symbols. Planning included.
     Receive,
-    /// Of this, planning.
+    /// The planning of `Receive`.
     ReceiveIds,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// A block of `k` symbols that do not look alike.
+    /// A block of `k` different symbols.
     pub(crate) fn new(k: u32) -> Self {
         let mut state = 1_u32;
         let mut next = || {
@@ -70,14 +70,14 @@ impl Workload {
         symbol(&self.block, esi.0)
     }
 
-    /// The source symbols that are lost when `percent` of them are, evenly spread.
+    /// The source symbols that are lost if `percent` of them are, evenly distributed.
     pub(crate) fn lost(&self, percent: u32) -> Vec<Esi> {
         let is_lost = |esi: &u32| (esi + 1) * percent / 100 != esi * percent / 100;
         (0..self.k).filter(is_lost).map(Esi).collect()
     }
 }
 
-/// Symbol `index` of some that lie one after the other.
+/// Symbol `index` of contiguous symbols.
 pub(crate) fn symbol(bytes: &[u8], index: u32) -> &[u8] {
     &bytes[index as usize * SYMBOL_SIZE..][..SYMBOL_SIZE]
 }
