@@ -1,5 +1,6 @@
-//! What the tests of several crates share: noise that no code, compression or hole shortens, the
-//! same whenever a test runs, and loud skips. A dev-dependency only (`crates/cli/tests/arrows.rs`).
+//! Helpers of the tests of several crates: noise that codes, compression and holes cannot shorten,
+//! the same in each run, and skips with a message. A dev-dependency only
+//! (`crates/cli/tests/arrows.rs`).
 //!
 //! ```
 //! use fontana_testing::noise;
@@ -13,7 +14,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// `length` bytes of the noise of this seed.
+/// `length` bytes of noise from a seed.
 #[must_use]
 pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + 8);
@@ -25,20 +26,20 @@ pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// A file with the same bytes, which need not fit into memory.
+/// Creates a file with `length` bytes of noise, which need not fit into memory.
 ///
 /// # Errors
-/// What the system says when the file cannot be created or written.
+/// The file cannot be created or written.
 pub fn noise_file(path: &Path, length: u64, seed: u64) -> io::Result<()> {
     let mut file = BufWriter::with_capacity(1 << 18, File::create(path)?);
     write_noise(&mut file, length, seed)?;
     file.flush()
 }
 
-/// The same bytes to anything, at its present position.
+/// Writes `length` bytes of noise to a writer, at its present position.
 ///
 /// # Errors
-/// The writer's.
+/// Those of the writer.
 pub fn write_noise(to: &mut impl Write, length: u64, seed: u64) -> io::Result<()> {
     let mut words = Words::new(seed);
     let mut left = length;
@@ -51,9 +52,9 @@ pub fn write_noise(to: &mut impl Write, length: u64, seed: u64) -> io::Result<()
     Ok(())
 }
 
-/// Makes a staging directory's journal one of another run of the machine, which is what a machine
-/// finds that was switched off. Its first group, after the eight bytes of the format, holds the
-/// name of the run that it was begun in alone (`crates/store/src/journal.rs`).
+/// Changes a staging directory's journal into one that was written during another boot of the host,
+/// as after a power failure. Its first group, after the eight bytes of the format, contains only
+/// the boot id (`crates/store/src/journal.rs`).
 ///
 /// # Panics
 /// If the journal ends before.
@@ -63,23 +64,24 @@ pub fn written_before_a_restart(journal: &mut [u8]) {
     journal[12..16].copy_from_slice(&crc);
 }
 
-/// Says on the terminal, past the test harness, which keeps what passing tests print to itself,
-/// that a test could not do its work.
+/// Prints that a test is skipped to the terminal, past the test harness, which captures the output
+/// of passing tests.
 ///
 /// # Panics
-/// Where skipping is not acceptable: `CI=true`.
+/// If tests must not be skipped: `CI=true`.
 pub fn skip(reason: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "skipped under CI: {reason}");
     let _ = writeln!(io::stderr(), "SKIPPED: {reason}");
 }
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Not the
-/// one of `fontana-proto`, which this crate is used to test.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+/// Separate from that of `fontana-proto`, which this crate is used to test.
 struct Words(u64);
 
 impl Words {
     fn new(seed: u64) -> Self {
-        // Scattered: seeds at the generator's own step would give each other's words, shifted.
+        // Scattered: seeds that differ by the generator's own step would give the same words,
+        // shifted.
         Self(Self(seed).next_word())
     }
 
