@@ -125,7 +125,7 @@ mod tests {
 
     /// Values of published tables, and by hand for no failure: 1 - 0.025^(1/n).
     #[test]
-    fn intervals_are_the_known_ones() {
+    fn intervals_equal_published_values() {
         for (failures, trials, low, high) in [
             (0, 10, 0.0, 0.308_497),
             (1, 10, 0.002_528_58, 0.445_016),

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_era_nearest_to_now_is_meant() {
+    fn the_era_nearest_to_now_is_used() {
         // 2036-02-07T06:28:16Z, when NTP seconds wrap to zero.
         let wrap = (1 << 32) - UNIX_EPOCH;
         assert_eq!(NtpSeconds::from_unix_seconds(wrap), NtpSeconds(0));

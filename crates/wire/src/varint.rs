@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_survives(value: u64, signed: i64) {
+        fn every_value_is_read_back(value: u64, signed: i64) {
             let mut out = Vec::new();
             emit(value, &mut out);
             prop_assert_eq!(parse_all(&out), Some(value));

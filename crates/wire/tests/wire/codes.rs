@@ -96,7 +96,7 @@ fn the_record_is_as_long_as_its_code_needs() {
 }
 
 #[test]
-fn a_code_that_is_not_ours_is_called_by_its_name() {
+fn an_unsupported_code_is_an_error_that_names_it() {
     let changed = |oti, at: usize, value| {
         let mut record = record(oti);
         record[at] = value;
@@ -170,7 +170,7 @@ fn a_payload_id_has_a_word_for_the_block_and_one_for_the_symbol() {
 
 proptest! {
     #[test]
-    fn every_code_survives_in_either_place(scheme in schemes(), length in 0..1_u64 << 48, size: u16) {
+    fn every_code_is_read_back_from_either_place(scheme in schemes(), length in 0..1_u64 << 48, size: u16) {
         let oti = Oti { transfer_length: length, symbol_size: size, scheme };
         prop_assert_eq!(fti::parse(EncodingId(128), &extension(oti)[2..]), Ok(oti));
         match with_record(&record(oti)) {

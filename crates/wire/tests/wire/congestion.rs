@@ -46,7 +46,7 @@ fn a_fixed_rate_on_one_channel_costs_a_head_two_bytes() {
 }
 
 #[test]
-fn doubling_layers_are_as_1_1_2_4() {
+fn doubling_layers_have_rates_1_1_2_4() {
     let layers = LayerRates::geometric(16_000, 512, 5).unwrap();
     let cumulative: Vec<_> = layers.cumulative().collect();
     assert_eq!(cumulative, [16_000, 32_000, 64_000, 128_000, 256_000]);
@@ -117,7 +117,7 @@ fn a_head_with_64_listed_layers_has_the_documented_size() {
 }
 
 #[test]
-fn what_no_session_could_have_is_refused_by_its_name() {
+fn parameters_out_of_range_are_refused_by_name() {
     let changed = |control: CongestionControl, at: usize, value: u8| {
         let mut bytes = with(control).emit(None);
         bytes[48 + at] = value;
@@ -150,7 +150,7 @@ fn what_no_session_could_have_is_refused_by_its_name() {
 }
 
 #[test]
-fn packets_say_in_32_bits_what_their_scheme_needs() {
+fn the_cci_of_every_scheme_has_32_bits() {
     let rlc = RlcCci { sync_point: true, burst: false, layer: 3, sequence: 0x0102 };
     assert_eq!(rlc.emit().low32(), 0xD503_0102, "MCL's filler 55 and flag 80");
     let burst = RlcCci { sync_point: false, burst: true, ..rlc };

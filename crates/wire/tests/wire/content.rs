@@ -73,7 +73,7 @@ fn every_encoding_is_decoded_and_every_truncation_noticed() {
 }
 
 #[test]
-fn what_follows_the_end_is_an_error() {
+fn bytes_after_the_end_are_an_error() {
     for encoding in [ContentEncoding::Zlib, ContentEncoding::Deflate, ContentEncoding::Gzip] {
         let mut encoded = encode(encoding, b"water");
         encoded.extend([0; 20]);
@@ -83,7 +83,7 @@ fn what_follows_the_end_is_an_error() {
 }
 
 #[test]
-fn deflate_in_the_sense_of_http_is_understood() {
+fn zlib_data_named_deflate_are_decoded() {
     let zlib = encode(ContentEncoding::Zlib, &text());
     assert_eq!(decode(ContentEncoding::Deflate, &zlib).unwrap(), text());
     // The reverse is not accepted: zlib means zlib.
@@ -111,7 +111,7 @@ fn gzip_headers_with_everything_in_them_and_several_members_are_read() {
 }
 
 #[test]
-fn a_gzip_header_with_flags_of_the_future_is_refused() {
+fn a_gzip_header_with_reserved_flags_is_refused() {
     // RFC 1952, section 2.3.1.2: they may announce a field that this decoder would not skip.
     let good = encode(ContentEncoding::Gzip, b"water");
     for flag in [0x20, 0x40, 0x80] {

@@ -90,7 +90,7 @@ fn block(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_pages_worked_example_is_what_the_code_writes() {
+fn the_worked_example_of_the_page_is_the_codes_output() {
     let head = session_head().emit(Some(&key()));
     let table = Oti { symbol_size: 1384, ..control_oti(300) };
     let examples = [

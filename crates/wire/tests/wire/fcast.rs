@@ -102,7 +102,7 @@ fn an_empty_instance_is_legal() {
 }
 
 #[test]
-fn no_bit_of_an_object_can_change_unseen_under_a_global_checksum() {
+fn a_global_checksum_detects_every_flipped_bit() {
     let object = CompoundHeader::Object(full()).with_data(b"some bytes");
     for flipped in flips(&object) {
         // The reserved bits are ignored, but part of the checksum.
@@ -114,7 +114,7 @@ fn no_bit_of_an_object_can_change_unseen_under_a_global_checksum() {
 }
 
 #[test]
-fn everything_that_can_be_said_is_read_back() {
+fn all_metadata_are_read_back() {
     for metadata in [CompoundMetadata::default(), named("x"), full()] {
         for data in [&b""[..], b"x", b"four"] {
             let header = CompoundHeader::Object(metadata.clone());
@@ -168,7 +168,7 @@ fn entries_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn what_another_version_would_mean_is_not_guessed() {
+fn other_versions_and_formats_are_refused() {
     assert_eq!(Compound::parse(&header(0x20, 0, b"")), Err(FcastError::Version(1)));
     assert_eq!(Compound::parse(&header(0, 0x10, b"")), Err(FcastError::Format(1)));
     assert_eq!(Compound::parse(&header(0, 0x02, b"")), Err(FcastError::Encoding(2)));
@@ -224,14 +224,14 @@ fn the_list_of_the_rfc_has_ranges_and_equivalences() {
 }
 
 #[test]
-fn a_list_that_wraps_is_brought_into_order() {
+fn a_list_that_wraps_is_sorted() {
     let text = format!("{}-{},0-4", Toi::MAX.0 - 1, Toi::MAX.0);
     assert_eq!(list(&text).unwrap().objects, [toi(0..=4), toi(Toi::MAX.0 - 1..=Toi::MAX.0)]);
     assert!(list(&format!("{}", Toi::MAX.0 + 1)).is_err());
 }
 
 #[test]
-fn lists_that_are_none_are_refused() {
+fn invalid_lists_are_refused() {
     for text in [
         ",",
         "1,",
@@ -265,7 +265,7 @@ fn lists_that_are_none_are_refused() {
 }
 
 #[test]
-fn a_list_has_as_many_elements_as_the_limit_says() {
+fn a_list_with_more_elements_than_the_limit_is_refused() {
     let of = |count: usize| {
         let all: Vec<_> = (0..count).map(|n| (2 * n).to_string()).collect();
         list(&all.join(","))

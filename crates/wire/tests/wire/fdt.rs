@@ -29,7 +29,7 @@ fn is_value(result: &Result<FdtFile, FdtError>, name: &str) -> bool {
 }
 
 #[test]
-fn the_namespace_and_foreign_things_do_not_matter() {
+fn namespaces_and_unknown_elements_are_ignored() {
     let bodies = [
         r#"<FDT-Instance xmlns="urn:ietf:params:xml:ns:fdt" Expires="5"><File TOI="1" Content-Location="x"/></FDT-Instance>"#,
         r#"<FDT-Instance xmlns="urn:IETF:metadata:2005:FLUTE:FDT" Expires="5"><File TOI="1" Content-Location="x"></File></FDT-Instance>"#,
@@ -169,7 +169,7 @@ fn values_that_are_not_of_their_type_are_refused() {
 }
 
 #[test]
-fn what_must_be_there_must_be_there_once() {
+fn required_attributes_occur_exactly_once() {
     let missing = |element, attribute| Err(FdtError::Missing { element, attribute });
     assert_eq!(parse("<FDT-Instance/>"), missing("FDT-Instance", "Expires"));
     let file = |attributes: &str| {
@@ -238,7 +238,7 @@ fn compressed_tables_are_read_and_bombs_are_not() {
 }
 
 #[test]
-fn what_errors_quote_does_nothing_to_a_terminal() {
+fn errors_quote_received_text_escaped() {
     let documents = [
         "<FDT-Instance Expires='1'></\x1b[2J>",
         "<FDT-Instance Expires='1'><\x1b[2J></FDT-Instance>",
@@ -423,7 +423,7 @@ fn a_table_describes_tornado_and_lt_by_instance_and_information() {
 
 proptest! {
     #[test]
-    fn every_table_survives(fdt in tables()) {
+    fn every_table_is_read_back(fdt in tables()) {
         prop_assert_eq!(Fdt::parse(&fdt.emit()), Ok(fdt));
     }
 }

@@ -64,7 +64,7 @@ fn the_version_that_a_head_claims_is_read_without_the_rest() {
 }
 
 #[test]
-fn a_signed_head_is_believed_by_those_who_know_its_publisher_only() {
+fn a_signed_head_is_verified_with_its_publishers_key_only() {
     let bytes = sample().emit(Some(&publisher()));
     let head = UnverifiedHead::parse(&bytes).unwrap();
     assert_eq!(head.claimed_signer(), Some(publisher().public_key()));
@@ -80,7 +80,7 @@ fn a_signed_head_is_believed_by_those_who_know_its_publisher_only() {
 }
 
 #[test]
-fn a_pinned_manifest_makes_a_head_good_for_that_manifest_only() {
+fn a_pinned_manifest_verifies_heads_of_that_manifest_only() {
     let head = UnverifiedHead::parse(&sample().emit(None)).unwrap();
     let actual = sample().manifest.hash;
     assert_eq!(head.clone().verify_pinned(&actual), Ok(sample()));
@@ -89,7 +89,7 @@ fn a_pinned_manifest_makes_a_head_good_for_that_manifest_only() {
 }
 
 #[test]
-fn no_flipped_bit_survives_the_signature() {
+fn the_signature_detects_every_flipped_bit() {
     let key = publisher().public_key();
     for flipped in flips(&sample().emit(Some(&publisher()))) {
         let trusted = UnverifiedHead::parse(&flipped).and_then(|head| head.verify(&key));
@@ -126,7 +126,7 @@ fn padding_is_zeros_of_any_length_and_nothing_else() {
 }
 
 #[test]
-fn what_is_not_a_head_is_called_by_its_name() {
+fn invalid_heads_are_refused_with_the_reason() {
     let bytes = sample().emit(None);
     let with = |at: usize, value: u8| {
         let mut changed = bytes.clone();
@@ -196,7 +196,7 @@ fn heads() -> impl Strategy<Value = SessionHead> {
 
 proptest! {
     #[test]
-    fn every_head_survives(head in heads(), signed: bool) {
+    fn every_head_is_read_back(head in heads(), signed: bool) {
         let key = signed.then(publisher);
         let bytes = head.emit(key.as_ref());
         let parsed = UnverifiedHead::parse(&bytes).unwrap();

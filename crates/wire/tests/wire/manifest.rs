@@ -78,7 +78,7 @@ fn with_entries(entries: Vec<Entry>) -> Result<Manifest, ManifestError> {
 }
 
 #[test]
-fn a_tree_survives_in_the_order_of_its_paths() {
+fn a_tree_is_read_back_in_the_order_of_its_paths() {
     let manifest = sample();
     assert_eq!(parse(&manifest.emit()).as_ref(), Ok(&manifest));
     let names: Vec<_> = manifest.entries().iter().map(|entry| entry.path().to_string()).collect();
@@ -134,7 +134,7 @@ fn no_truncated_or_flipped_manifest_passes_for_another_encoding_of_the_same() {
 }
 
 #[test]
-fn what_is_not_a_manifest_is_called_by_its_name() {
+fn invalid_manifests_are_refused_with_the_reason() {
     let mut bytes = sample().emit();
     assert_eq!(parse(b""), Err(ManifestError::Magic));
     assert_eq!(parse(b"FONTAN"), Err(ManifestError::Magic));
@@ -298,7 +298,7 @@ fn implied_directories_count_as_entries() {
 }
 
 #[test]
-fn claims_of_many_things_are_refused_before_room_is_made_for_them() {
+fn large_claimed_counts_are_refused_before_memory_is_allocated() {
     // "FONTMAN" 1, version 0, no label, no objects, then 999 999 entries in two bytes.
     let bytes = [b"FONTMAN\x01\0\0\0" as &[u8], &[0xBF, 0x84, 0x3D], &[0, 0]].concat();
     assert_eq!(parse(&bytes), Err(ManifestError::Malformed { position: 14 }));
@@ -398,7 +398,7 @@ fn manifests() -> impl Strategy<Value = Manifest> {
 
 proptest! {
     #[test]
-    fn every_manifest_survives_and_has_one_encoding(manifest in manifests()) {
+    fn every_manifest_is_read_back_and_has_one_encoding(manifest in manifests()) {
         let bytes = manifest.emit();
         prop_assert_eq!(parse(&bytes), Ok(manifest));
         for flipped in flips(&bytes) {

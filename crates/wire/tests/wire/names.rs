@@ -39,7 +39,7 @@ fn components_of_255_bytes_and_paths_of_32_components_are_the_longest() {
 }
 
 #[test]
-fn what_is_below_is_decided_by_components() {
+fn is_below_compares_components() {
     let path = |text: &str| RelativePath::new(text).unwrap();
     assert!(path("a/b").is_below(&path("a")));
     assert!(path("a/b/c").is_below(&path("a")));
@@ -113,7 +113,7 @@ fn a_content_location_that_leads_elsewhere_is_refused() {
 }
 
 #[test]
-fn what_is_shown_to_people_does_nothing_to_their_terminal() {
+fn displayed_names_contain_no_terminal_controls() {
     let cases: [(&[u8], &str); 9] = [
         (b"plain name.txt", "plain name.txt"),
         ("日本語 é e\u{301}".as_bytes(), "日本語 é e\u{301}"),
@@ -165,14 +165,14 @@ fn keys_and_hashes_have_one_text_form_and_take_two() {
 
 proptest! {
     #[test]
-    fn a_portable_path_survives_as_a_content_location(names in prop::collection::vec("[a-zé %&?#\"<>]{0,8}[a-z]", 1..5)) {
+    fn a_portable_path_is_read_back_from_its_content_location(names in prop::collection::vec("[a-zé %&?#\"<>]{0,8}[a-z]", 1..5)) {
         let path = RelativePath::from_components(&names).unwrap();
         prop_assume!(names.iter().all(|name| !matches!(name.as_str(), "con" | "nul" | "aux" | "prn")));
         prop_assert_eq!(parse_content_location(&emit_content_location(&path)), Ok(path));
     }
 
     #[test]
-    fn whatever_a_content_location_says_the_path_is_a_path(location: String) {
+    fn any_content_location_gives_a_valid_path_or_an_error(location: String) {
         if let Ok(path) = parse_content_location(&location) {
             prop_assert!(path.components().all(|name| !matches!(name, b"" | b"." | b"..")));
         }

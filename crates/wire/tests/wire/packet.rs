@@ -121,7 +121,7 @@ fn congestion_control_information_keeps_its_width() {
 }
 
 #[test]
-fn every_extension_survives() {
+fn every_extension_is_read_back() {
     let fields = HeaderFields {
         fdt: Some(FdtExtension { version: 2, instance_id: 0xF_FFFF }),
         content_encoding: Some(ContentEncoding::Gzip),
@@ -259,7 +259,7 @@ fn the_time_words_of_rfc_3451_are_skipped_unless_the_session_is_known_to_have_no
 }
 
 #[test]
-fn a_payload_is_nothing_or_at_least_a_payload_id() {
+fn a_payload_is_absent_or_has_a_payload_id() {
     let header = hex("10a00400 00000000 00000001 00000001");
     let with = |rest: &str| [header.clone(), hex(rest)].concat();
     assert_eq!(Packet::parse(&header).unwrap().payload(EncodingId(0)), Ok(None));
@@ -366,7 +366,7 @@ fn header_fields() -> impl Strategy<Value = HeaderFields> {
 
 proptest! {
     #[test]
-    fn whatever_is_sent_is_read_back(fields in header_fields(), rest: Vec<u8>) {
+    fn every_header_is_read_back(fields in header_fields(), rest: Vec<u8>) {
         prop_assert_eq!(fields.check(), Ok(()));
         let mut datagram = emitted(&fields);
         let header_length = datagram.len();

@@ -23,7 +23,7 @@ pub(crate) fn sample() -> StreamIndex {
 }
 
 #[test]
-fn an_index_survives_and_says_where_its_fragments_are() {
+fn an_index_is_read_back_with_the_ranges_of_its_fragments() {
     let index = sample();
     assert_eq!(StreamIndex::parse(&index.emit()), Ok(index.clone()));
     let places: Vec<_> = index.placed().map(|placed| (placed.number, placed.range)).collect();
@@ -43,7 +43,7 @@ fn an_index_hashes_to_something_else_than_a_manifest_of_the_same_bytes() {
 }
 
 #[test]
-fn cut_and_prolonged_bytes_are_no_index() {
+fn truncated_and_extended_bytes_are_no_index() {
     let bytes = sample().emit();
     for cut in truncations(&bytes) {
         assert!(StreamIndex::parse(cut).is_err());
@@ -53,7 +53,7 @@ fn cut_and_prolonged_bytes_are_no_index() {
 }
 
 #[test]
-fn both_sides_of_every_limit() {
+fn every_limit_of_the_index_holds_at_its_edge() {
     let with = |change: &dyn Fn(&mut StreamIndex)| {
         let mut index = sample();
         change(&mut index);

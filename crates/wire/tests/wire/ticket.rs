@@ -17,7 +17,7 @@ fn message(text: &str) -> String {
 }
 
 #[test]
-fn tickets_survive_as_they_are_written() {
+fn tickets_are_read_back_unchanged() {
     let texts = [
         "fontana://239.255.77.1:7701/1".to_owned(),
         "fontana://10.0.0.7@232.1.2.3:7701/0".to_owned(),
@@ -163,7 +163,7 @@ fn errors_say_what_is_wrong() {
 }
 
 #[test]
-fn twenty_sources_are_a_ticket_and_one_more_is_not() {
+fn a_ticket_has_at_most_twenty_sources() {
     let text = |count: usize| {
         let sources: Vec<_> = (1..=count).map(|i| format!("10.0.0.{i}")).collect();
         format!("fontana://{}@232.1.2.3:7701/1", sources.join(","))
@@ -175,7 +175,7 @@ fn twenty_sources_are_a_ticket_and_one_more_is_not() {
 }
 
 #[test]
-fn sixty_four_channels_are_a_ticket_and_one_more_is_not() {
+fn a_ticket_has_at_most_sixty_four_channels() {
     let counted = |count: u32| parse(&format!("fontana://239.1.2.250:7701/1?channels={count}"));
     let ticket = counted(64).unwrap();
     assert_eq!(ticket.channels.group(ticket.group, 5), Some([239, 1, 2, 255].into()));
@@ -228,7 +228,7 @@ fn the_longest_ticket_is_shorter_than_the_limit() {
 
 proptest! {
     #[test]
-    fn every_ticket_survives(
+    fn every_ticket_is_read_back(
         sources: [u32; 3],
         count in 0..=3_usize,
         group: u128,
