@@ -1,15 +1,15 @@
 //! The channels of a session, and sets of them.
 
-/// One LCT channel of a session: a multicast group, known here only by its number.
+/// One LCT channel of a session: a multicast group, identified here by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(pub u8);
 
 impl ChannelId {
-    /// The one that every receiver is on first, and the slowest.
+    /// The channel that every receiver joins first, and the slowest one.
     pub const BASE: Self = Self(0);
 }
 
-/// Channels, one bit for each of the 256: what is asked of every packet is found without a search.
+/// A set of channels, one bit for each of the 256: a look-up per packet takes constant time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelSet {
     bits: [u64; 4],
@@ -17,12 +17,12 @@ pub struct ChannelSet {
 }
 
 impl ChannelSet {
-    /// Whether `channel` is one of them.
+    /// True if `channel` is in the set.
     pub const fn contains(&self, ChannelId(channel): ChannelId) -> bool {
         self.bits[(channel >> 6) as usize] >> (channel & 63) & 1 == 1
     }
 
-    /// Adds `channel`. False if it was there.
+    /// Adds `channel`. False if the set contained it.
     pub const fn insert(&mut self, channel: ChannelId) -> bool {
         let is_new = !self.contains(channel);
         self.bits[(channel.0 >> 6) as usize] |= 1 << (channel.0 & 63);
@@ -30,7 +30,7 @@ impl ChannelSet {
         is_new
     }
 
-    /// Takes `channel` out. False if it was not there.
+    /// Removes `channel`. False if the set did not contain it.
     pub const fn remove(&mut self, channel: ChannelId) -> bool {
         let was_there = self.contains(channel);
         self.bits[(channel.0 >> 6) as usize] &= !(1 << (channel.0 & 63));
@@ -38,17 +38,17 @@ impl ChannelSet {
         was_there
     }
 
-    /// How many there are.
+    /// The number of channels.
     pub fn len(&self) -> usize {
         self.count.into()
     }
 
-    /// Whether there are none.
+    /// True if the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// All of them, the lowest first.
+    /// The channels, in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = ChannelId> + '_ {
         (0..=u8::MAX).map(ChannelId).filter(|&channel| self.contains(channel))
     }

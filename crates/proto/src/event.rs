@@ -1,4 +1,4 @@
-//! What an endpoint reports to the application, by side; and its outputs.
+//! Reports of endpoints to the application, by side; and their outputs.
 
 use crate::endpoint::{BlockId, Output, SessionKey};
 use crate::job::{JobError, ReceiveJob, SendJob};
@@ -7,93 +7,91 @@ use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex, Toi};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How far a receiver may trust what it received (DESIGN, section 5). Ordered.
+/// How far a receiver's content is verified. Ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verified {
-    /// Lengths and checksums agree, nothing more: plain FLUTE and FCAST.
+    /// Only lengths and checksums agree: plain FLUTE and FCAST.
     None,
-    /// Every byte matches a manifest whose hash was known or accepted beforehand.
+    /// Every byte matches a manifest whose hash was known, or accepted by the user.
     Digest,
     /// Every byte matches a manifest that the expected publisher has signed.
     Signed,
 }
 
-/// Why a session on the joined channels is not the one.
+/// Why a session on the joined channels is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// Its TSI is not the ticket's.
     OtherSession,
     /// Its manifest is not the ticket's.
     OtherManifest,
-    /// The publisher's key was expected, and the head is not signed with it.
+    /// The head is not signed with the expected publisher's key.
     WrongKey,
     /// The head's expiry has passed.
     Expired,
-    /// Its version is not above the one that was asked for.
+    /// Its version is not above the given minimum.
     OldVersion,
-    /// Its manifest, or its file delivery table, does not parse or asks for more than the limits
-    /// allow.
+    /// Its manifest, or its file delivery table, cannot be parsed, or exceeds the limits.
     BadManifest,
-    /// The least that it brings is more than this receiver takes.
+    /// Its lowest rate exceeds this receiver's limit.
     TooFast,
     /// Its objects have more bytes, or blocks that take more memory to decode, than the limits
     /// allow.
     TooLarge,
 }
 
-/// Why no more of a stream can be received.
+/// Why the reception of a stream ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamBreak {
-    /// Its beginning had left the air when it was first heard of.
+    /// Its first fragments were no longer sent when the receiver found it.
     Late,
-    /// More of a fragment was lost than its repair symbols made good.
+    /// More symbols of a fragment were lost than its repair symbols can replace.
     Lost,
-    /// As many fragments wait to be handed over as there is room for: the consumer, or this host,
-    /// is slower than the sender.
+    /// All slots hold fragments that wait for delivery: the consumer, or this host, is slower than
+    /// the sender.
     Behind,
     /// It has more bytes than the limits allow.
     TooLarge,
-    /// A fragment was given up: its storage failed, or it was forged again and again.
+    /// A fragment was given up: its storage failed, or it was corrupt repeatedly.
     Failed,
-    /// Its sender broke it off.
+    /// The sender reported that the stream is incomplete.
     BySender,
 }
 
-/// A session that was heard and could be received.
+/// A session that was found and can be received.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// Names the session.
+    /// The session.
     pub session: SessionKey,
     /// Its head.
     pub head: Arc<SessionHead>,
-    /// What it carries.
+    /// Its content.
     pub manifest: Arc<Manifest>,
 }
 
-/// Why a file that a table names is not received.
+/// Why a file of a file delivery table is not received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileRefusal {
-    /// It is sent with a code that is not ours.
+    /// Its code is not supported.
     #[error("its code, FEC Encoding ID {0}, is not known here")]
     Code(u8),
-    /// Its transmission information describes no object.
+    /// Its transmission information is invalid.
     #[error("its transmission information makes no sense: {0}")]
     Geometry(#[from] OtiError),
-    /// The session has already asked for as much as
-    /// [`ReceiverLimits`](crate::ReceiverLimits) allow.
+    /// The session has already used as much as [`ReceiverLimits`](crate::ReceiverLimits) allow.
     #[error("the session asks for more {0} than are accepted")]
     Limit(&'static str),
-    /// Its TOI is one of those that Fontana keeps for other uses.
+    /// Its TOI is reserved by Fontana.
     #[error("its TOI is kept for other uses")]
     ReservedToi,
 }
 
-/// Why an object is not received to its end.
+/// Why an object is given up.
 #[derive(Clone, Debug)]
 pub enum ObjectFailure {
     /// Its blocks were corrupt too often.
     Corrupt,
-    /// A job on it failed, or on the session.
+    /// A job on the object, or on the session, failed.
     Job(JobError),
 }
 
@@ -103,91 +101,92 @@ pub(crate) type SenderOutput = Output<SendJob, SenderEvent>;
 /// An output of a receiver.
 pub(crate) type ReceiverOutput = Output<ReceiveJob, ReceiverEvent>;
 
-/// What a sender reports.
+/// A report of a sender.
 #[derive(Clone, Debug)]
 pub enum SenderEvent {
-    /// Everything that was to be sent has been sent.
+    /// All content has been sent.
     Finished,
-    /// An object's source failed; it is not sent any more.
+    /// An object's source failed; it is no longer sent.
     Withdrawn {
         /// The object.
         toi: Toi,
-        /// Why.
+        /// The error.
         error: JobError,
     },
 }
 
-/// What a receiver reports.
+/// A report of a receiver.
 #[derive(Clone, Debug)]
 pub enum ReceiverEvent {
-    /// A session is on offer; it is received at once if the configuration says so,
-    /// or else when the application accepts it.
+    /// A session can be received. Its reception starts at once if the configuration says so,
+    /// otherwise when the application accepts it.
     Offered(Offer),
-    /// A session on the same channels was refused. Told once per session and reason.
+    /// A session on the same channels was rejected. Reported once per session and reason.
     Rejected {
         /// The session.
         session: SessionKey,
-        /// Why.
+        /// The reason.
         reason: Rejection,
     },
-    /// The expected publisher has signed a newer version than the one that is being
-    /// received, and sends it. Told once for each version; reception goes on as before, though
-    /// perhaps nobody sends the older version any more.
+    /// The expected publisher has signed a newer version than the one being received, and sends it.
+    /// Reported once for each version. Reception continues, but maybe no sender sends the older
+    /// version any more.
     Superseded {
-        /// The session that carries the newer one.
+        /// The session that carries the newer version.
         session: SessionKey,
         /// Its version.
         version: u64,
     },
     /// A manifest was accepted; reception has begun.
     Accepted {
-        /// The session it came from; others that carry the same manifest add to it.
+        /// The session that the manifest came from; others with the same manifest contribute
+        /// symbols.
         session: SessionKey,
         /// The manifest.
         manifest: Arc<Manifest>,
         /// Its hash.
         hash: Hash,
-        /// What its objects will be worth.
+        /// How far its objects will be verified.
         verified: Verified,
     },
-    /// A stream is on offer, as [`ReceiverEvent::Offered`]. Told once.
+    /// A stream can be received, as with [`ReceiverEvent::Offered`]. Reported once.
     StreamOffered {
         /// The session.
         session: SessionKey,
-        /// Its index at that moment.
+        /// Its index at that time.
         index: Arc<StreamIndex>,
     },
     /// A stream was accepted; reception has begun.
     StreamAccepted {
-        /// The session it came from.
+        /// The session that the index came from.
         session: SessionKey,
-        /// Its index at that moment.
+        /// Its index at that time.
         index: Arc<StreamIndex>,
-        /// Who signs it. Without a ticket: whoever was heard first.
+        /// The signer's key. Without a ticket: that of the first stream found.
         key: PublicKey,
-        /// What its bytes will be worth.
+        /// How far its bytes will be verified.
         verified: Verified,
     },
-    /// A fragment was handed over.
+    /// A fragment was delivered.
     FragmentDone {
         /// Its number.
         number: u32,
-        /// Its place in the stream.
+        /// Its range in the stream.
         range: Range<u64>,
     },
-    /// No more of the stream can be received; what was handed over is right.
+    /// The reception of the stream ends early; the delivered bytes are correct.
     StreamBroken {
         /// The first byte that is missing.
         at: u64,
-        /// Why.
+        /// The reason.
         reason: StreamBreak,
     },
-    /// An earlier life had left something of what was accepted.
+    /// An earlier run has saved parts of the accepted content.
     Resumed {
-        /// Source symbols that need not be received any more.
+        /// Source symbols that need not be received again.
         symbols: u64,
     },
-    /// The first object of a session was heard of, and is received with all others.
+    /// The first object of an FCAST session was found, and is received with all others.
     CarouselFound {
         /// The session.
         session: SessionKey,
@@ -201,14 +200,14 @@ pub enum ReceiverEvent {
         /// Bytes of the object, as transported.
         transfer_length: u64,
     },
-    /// A file of the table, or an object, is not received. The others
-    /// are, and in the end there is [`ReceiverEvent::GivenUp`].
+    /// A file of the table, or an object, is not received. The others are, and
+    /// [`ReceiverEvent::GivenUp`] follows at the end.
     FileRefused {
         /// The object.
         toi: Toi,
         /// Its name, as the sender wrote it.
         content_location: String,
-        /// Why.
+        /// The reason.
         reason: FileRefusal,
     },
     /// Enough symbols have arrived for the block.
@@ -216,55 +215,55 @@ pub enum ReceiverEvent {
         /// The block.
         block: BlockId,
     },
-    /// The block's bytes are those of the manifest.
+    /// The block's bytes match the manifest.
     BlockVerified {
         /// The block.
         block: BlockId,
     },
-    /// The block's bytes are wrong: a symbol was forged or damaged. It is received again.
+    /// The block's bytes are wrong: a symbol was forged or damaged. The block is received again.
     BlockCorrupt {
         /// The block.
         block: BlockId,
-        /// How often this has happened to the block.
+        /// The number of times for this block.
         times: u32,
     },
-    /// Enough has been received of everything; the channels were left.
+    /// Enough symbols of every block have been received; the channels were left.
     ReceptionComplete,
     /// An object is on disk under its final name.
     ObjectDone {
         /// The object.
         toi: Toi,
-        /// What it is worth.
+        /// How far it is verified.
         verified: Verified,
     },
-    /// An object is given up.
+    /// An object was given up.
     ObjectFailed {
         /// The object.
         toi: Toi,
-        /// Why.
+        /// The reason.
         failure: ObjectFailure,
     },
-    /// Everything is on disk and verified as far as it can be.
+    /// Everything is on disk, and verified as far as possible.
     Complete,
-    /// Every object is done or given up, and at least one is given up; or what was left after all
-    /// objects could not be finished.
+    /// Every object is done or given up, and at least one is given up; or [`ReceiveJob::Finish`]
+    /// failed.
     GivenUp {
-        /// What [`ReceiveJob::Finish`] failed with, if that was it.
+        /// The error of [`ReceiveJob::Finish`], if it failed.
         error: Option<JobError>,
     },
     /// The congestion control of the session has joined or left channels.
     Level {
-        /// Channels that are joined now.
+        /// The number of joined channels.
         channels: u16,
-        /// Bytes per second that they bring if nothing is lost, as far as is known.
+        /// Their rate in bytes per second without losses, if known.
         rate_bytes_per_second: Option<u64>,
-        /// Bytes of UDP payload of wanted sessions that arrived, per second, since the level
-        /// changed last.
+        /// Received bytes of UDP payload of accepted sessions, per second, since the last change of
+        /// the level.
         received_bytes_per_second: u64,
     },
-    /// Nothing of a session has arrived for a while; the channels were joined anew.
+    /// No packet of a session has arrived for some time; the channels were joined again.
     Silence {
-        /// True if nothing has ever arrived.
+        /// True if no packet has ever arrived.
         ever_since_start: bool,
     },
 }

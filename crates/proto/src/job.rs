@@ -1,7 +1,7 @@
-//! Work on bytes that an endpoint asks for, and the answers to it, by side.
+//! Work on bytes that an endpoint requests, and the answers, by side.
 //!
-//! An endpoint decides on ids. Its driver carries out the jobs: on threads, at once on bytes in
-//! memory, or on ids alone in a simulation.
+//! An endpoint decides on ids. Its driver runs the jobs: on threads, at once on bytes in memory, or
+//! on ids alone in a simulation.
 
 use crate::endpoint::{BatchId, BlockId, SessionKey};
 use fontana_fec::{Esi, IdDecoder, ObjectLayout, Plan, Progress, Work};
@@ -11,31 +11,31 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What an opening, an answer or a failure is about.
+/// The subject of an opening, an answer or a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// One object.
     Object(Toi),
-    /// Everything that was accepted.
+    /// All accepted content.
     Session,
 }
 
-/// The class of a failure, as far as a person or a program acts differently on it.
+/// The class of a failure, as far as users or programs react differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
     /// The file system, or the user's quota on it, is full.
     DiskFull,
     /// The device or the operating system failed.
     Io,
-    /// A path is not permitted, exists already, is in use, or is not what it should be.
+    /// A path is not permitted, exists already, is in use, or has the wrong type.
     Refused,
     /// A file was changed while it was being sent.
     SourceChanged,
-    /// Numbers that describe no object: a manifest or a caller is wrong.
+    /// An inconsistent geometry: a manifest or a caller is wrong.
     Geometry,
 }
 
-/// Why a job failed: its class, and the driver's own error as its [source](Error::source).
+/// Why a job failed: its class, and the driver's error as its [source](Error::source).
 #[derive(Clone, Debug)]
 pub struct JobError {
     category: Category,
@@ -71,20 +71,20 @@ impl Error for JobError {
     }
 }
 
-/// Work that a sender asks for.
+/// Work that a sender requests.
 #[derive(Debug)]
 pub enum SendJob {
-    /// Make encoding symbols ready to send. Ends with [`SendDone::Prepared`] or
+    /// Prepare encoding symbols for sending. Answered by [`SendDone::Prepared`] or
     /// [`SendDone::Failed`].
     Prepare {
-        /// Names the batch from now on.
+        /// The new batch.
         batch: BatchId,
-        /// Block whose symbols they are.
+        /// Block of the symbols.
         block: BlockId,
         /// The symbols, in the order of their indices in the batch.
         esis: Vec<Esi>,
     },
-    /// The batch will not be asked for again. No answer.
+    /// The batch is no longer needed. No answer.
     Release {
         /// The batch.
         batch: BatchId,
@@ -99,73 +99,73 @@ pub enum SendDone {
         /// The batch.
         batch: BatchId,
     },
-    /// The batch cannot be made: its source has changed or cannot be read.
+    /// The batch cannot be prepared: its source has changed or cannot be read.
     Failed {
         /// The batch.
         batch: BatchId,
-        /// Why.
+        /// The error.
         error: JobError,
     },
 }
 
-/// Work that a receiver asks for. Jobs on one block are carried out in the order in which they were
-/// asked for; jobs on different blocks may overlap.
+/// Work that a receiver requests. Jobs on one block run in the order of the requests; jobs on
+/// different blocks may overlap.
 #[derive(Debug)]
 pub enum ReceiveJob {
-    /// Make room for what is about to be received. Ends with [`ReceiveDone::Opened`] or
+    /// Prepare storage for what is received. Answered by [`ReceiveDone::Opened`] or
     /// [`ReceiveDone::Failed`].
     Open(Opening),
     /// Store a received symbol. No answer unless it fails: [`ReceiveDone::Failed`].
     Place {
         /// The symbol's block.
         block: BlockId,
-        /// Which symbol.
+        /// The symbol.
         esi: Esi,
-        /// Where it goes.
+        /// The place.
         to: SymbolPlace,
         /// Its bytes.
         symbol: SymbolBytes,
     },
-    /// Find out, on ids, whether the available symbols suffice. Ends with [`ReceiveDone::Solved`].
+    /// Find out, on ids, whether the available symbols suffice. Answered by
+    /// [`ReceiveDone::Solved`].
     Solve {
         /// The block.
         block: BlockId,
-        /// The decoder that knows the available symbols; it comes back with the answer.
+        /// The decoder that has the ids of the available symbols; it is returned with the answer.
         decoder: Box<dyn IdDecoder>,
-        /// How much work the attempt may cost.
+        /// The budget of the attempt.
         budget: Work,
     },
-    /// Compute the lost source symbols, put them in place and hash the whole block. Ends with
-    /// [`ReceiveDone::Recovered`] or [`ReceiveDone::Failed`].
+    /// Compute the lost source symbols, write them to their places and hash the whole block.
+    /// Answered by [`ReceiveDone::Recovered`] or [`ReceiveDone::Failed`].
     Recover {
         /// The block.
         block: BlockId,
-        /// How.
+        /// The plan or decoder.
         recipe: Recipe,
-        /// The repair symbols that were placed; the index of each is its
-        /// [`SymbolPlace::RepairSlot`].
+        /// The placed repair symbols; the index of each is its [`SymbolPlace::RepairSlot`].
         repair: Vec<Esi>,
     },
-    /// The block's repair symbols are not needed any more. A driver that keeps a journal notes the
+    /// The block's repair symbols are no longer needed. A driver with a journal records the
     /// outcome. No answer unless it fails: [`ReceiveDone::Failed`].
     Settle {
         /// The block.
         block: BlockId,
-        /// What became of it.
+        /// The outcome.
         outcome: BlockOutcome,
     },
-    /// Every block of the object is verified; bring the files that are now complete to disk under
-    /// their final names. Ends with [`ReceiveDone::Committed`] or [`ReceiveDone::Failed`].
+    /// Every block of the object is verified: sync the files that are now complete, and give them
+    /// their final names. Answered by [`ReceiveDone::Committed`] or [`ReceiveDone::Failed`].
     Commit {
         /// The object.
         toi: Toi,
     },
-    /// Every object is committed; finish what is left (empty files, staging). Ends with
+    /// Every object is committed: finish the rest (empty files, staging). Answered by
     /// [`ReceiveDone::Finished`] or [`ReceiveDone::Failed`].
     Finish,
 }
 
-/// What a receiver is about to receive.
+/// The content that a receiver opens.
 #[derive(Clone, Debug)]
 pub enum Opening {
     /// All objects of a manifest.
@@ -174,12 +174,12 @@ pub enum Opening {
     File {
         /// The session.
         session: SessionKey,
-        /// What the file delivery table says of it.
+        /// Its entry in the file delivery table.
         file: Arc<FdtFile>,
         /// Its geometry.
         layout: ObjectLayout,
     },
-    /// One object of an FCAST session (RFC 6968). Its header says what it is when it has arrived: a
+    /// One object of an FCAST session (RFC 6968). Its header arrives with its content: it is a
     /// file, a slice of one, or a descriptor ([`Committed::Descriptor`]).
     Compound {
         /// The session.
@@ -190,23 +190,23 @@ pub enum Opening {
         layout: ObjectLayout,
     },
     /// One fragment of a stream. Its slot is free again when it is committed, which is when its
-    /// bytes were delivered: after those of all fragments before it.
+    /// bytes were delivered, after those of all earlier fragments.
     Fragment {
         /// Its number; [`StreamIndex::toi`](fontana_wire::StreamIndex::toi) is its object.
         number: u32,
         /// Its geometry.
         layout: ObjectLayout,
-        /// Its slot while it is received and waits: no other open fragment has it.
+        /// Its slot until it is delivered: no other open fragment has it.
         slot: u32,
         /// Number of slots.
         slot_count: u32,
-        /// Most bytes of any fragment.
+        /// Largest length of a fragment in bytes.
         slot_length: u32,
     },
 }
 
 impl Opening {
-    /// What is opened: named in [`ReceiveDone::Opened`].
+    /// The subject of the opening, as in [`ReceiveDone::Opened`].
     pub fn scope(&self) -> Scope {
         match self {
             Self::Manifest(_) => Scope::Session,
@@ -217,19 +217,19 @@ impl Opening {
     }
 }
 
-/// What an earlier run of the receiver saved of what was opened. It is trusted no further than a
-/// packet is: the blocks' hashes decide.
+/// What an earlier run of the receiver has saved of the opened content. It is not trusted more than
+/// packets: the blocks' hashes verify it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
-    /// Packets of the session that were received in all runs before.
+    /// Packets of the session received in all earlier runs.
     pub session_packets: u64,
     /// Objects whose files have their final names.
     pub committed: Vec<Toi>,
-    /// Blocks of which symbols were saved.
+    /// Blocks with saved symbols.
     pub blocks: Vec<SavedBlock>,
 }
 
-/// What an earlier run of the receiver saved of one block.
+/// What an earlier run of the receiver has saved of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedBlock {
     /// The block.
@@ -242,36 +242,36 @@ pub struct SavedBlock {
     pub repair: Vec<(Esi, u32)>,
 }
 
-/// Where a received symbol is stored.
+/// The place of a received symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SymbolPlace {
-    /// A source symbol: at its final place in the object.
+    /// The final place of a source symbol in the object.
     InPlace,
-    /// A repair symbol: in this slot of the block's part of the repair file.
+    /// A slot in the block's part of the repair file, for a repair symbol.
     RepairSlot(u32),
 }
 
-/// The bytes of a symbol that arrived.
+/// The bytes of a received symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SymbolBytes {
-    /// This range of the slab of the batch that was just handled.
+    /// A range of the slab of the batch that was handled last.
     InSlab(Range<u32>),
-    /// These bytes, from a datagram that was handled before it was known where they go.
+    /// Bytes of an earlier datagram, whose place was not known when it was handled.
     Saved(Vec<u8>),
 }
 
 /// How to compute the lost symbols of a block.
 #[derive(Debug)]
 pub enum Recipe {
-    /// The plan that an earlier [`ReceiveJob::Solve`] found.
+    /// The plan of an earlier [`ReceiveJob::Solve`].
     Plan(Arc<Plan>),
-    /// The plan was dropped, to bound memory: solve again, without a budget, then execute. The
+    /// The plan was dropped to bound memory: solve again, without a budget, then execute. The
     /// decoder has found its solution before and finds it again.
     Decoder(Box<dyn IdDecoder>),
 }
 
 impl Recipe {
-    /// The plan; `None` if the decoder finds no solution any more, which is a defect.
+    /// The plan; `None` if the decoder finds no solution, which is a defect.
     pub fn into_plan(self) -> Option<Arc<Plan>> {
         match self {
             Self::Plan(plan) => Some(plan),
@@ -283,50 +283,50 @@ impl Recipe {
     }
 }
 
-/// What became of a recovered block.
+/// The result of a recovered block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOutcome {
-    /// Its bytes have the hash that was expected of them.
+    /// Its bytes have the expected hash.
     Verified,
-    /// Its bytes are wrong: everything that was placed for it is void.
+    /// Its bytes are wrong: all its symbols are void.
     Corrupt,
 }
 
 /// The answer to a [`ReceiveJob`].
 #[derive(Debug)]
 pub enum ReceiveDone {
-    /// There is room.
+    /// The storage is ready.
     Opened {
-        /// [`Opening::scope`] of what was opened.
+        /// [`Opening::scope`] of the opened content.
         scope: Scope,
-        /// What an earlier run saved of it.
+        /// What an earlier run has saved of it.
         saved: Saved,
     },
     /// An attempt to solve has ended.
     Solved {
         /// The block.
         block: BlockId,
-        /// The decoder, back again.
+        /// The decoder.
         decoder: Box<dyn IdDecoder>,
-        /// What the attempt found.
+        /// The result of the attempt.
         progress: Progress,
     },
     /// The block's bytes are complete.
     Recovered {
         /// The block.
         block: BlockId,
-        /// Hash of the block's bytes as they now are.
+        /// Hash of the block's bytes.
         hash: Hash,
     },
     /// An object was committed.
     Committed(Committed),
-    /// Everything is on disk and staging is gone.
+    /// Everything is on disk, and staging is removed.
     Finished,
-    /// A job failed for good.
+    /// A job failed permanently.
     Failed {
-        /// What cannot be received any more.
+        /// The content that cannot be received.
         scope: Scope,
-        /// Why.
+        /// The error.
         error: JobError,
     },
 }
@@ -339,11 +339,11 @@ pub enum Committed {
         /// The object.
         toi: Toi,
     },
-    /// It holds no file, but a descriptor of an FCAST session.
+    /// The object is a descriptor of an FCAST session, not a file.
     Descriptor {
         /// The object.
         toi: Toi,
-        /// What it lists.
+        /// The objects that it lists.
         instance: CarouselInstance,
     },
 }

@@ -1,13 +1,64 @@
-//! Endpoints without input or output: what to send, join, leave, keep, solve and report, given the
-//! time and the datagrams.
+//! Endpoints without input or output: from the time and the received datagrams, they decide what to
+//! send, join, leave, save, solve and report.
 //!
-//! A [`Sender`] and a [`Receiver`] obey one contract, [`Endpoint`], whose law is stated there: call
-//! a `handle_*`, poll the outputs, wait. They decide on ids. A [`Driver`] moves the bytes: it polls
-//! an endpoint and gives its jobs ([`SendJob`], [`ReceiveJob`]) to a [`JobRunner`]. The same
-//! endpoints run over sockets and in simulated networks.
+//! A [`Sender`] and a [`Receiver`] implement one contract, [`Endpoint`]: call a `handle_*`, poll
+//! the outputs, wait. They decide on ids. A [`Driver`] moves the bytes: it polls an endpoint and
+//! passes its jobs ([`SendJob`], [`ReceiveJob`]) to a [`JobRunner`]. The same endpoints run over
+//! sockets and in simulated networks. The crate reads no clock, opens no socket or file, starts no
+//! thread and draws no random number: time and seed are arguments.
 //!
-//! Nothing here reads a clock, opens a socket or a file, starts a thread or draws a random number:
-//! time and seed are arguments.
+//! ```
+//! use fontana_fec::{FecScheme, Oti, codes::raptorq::RaptorQ};
+//! use fontana_proto::{ChannelId, Destination, Endpoint, Instant, Output, SendJob};
+//! use fontana_proto::{SendDone, SendMode, SendObject, Sender, SenderConfig, TransmissionSchedule};
+//! use fontana_wire::{Packet, Toi, Tsi};
+//!
+//! let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
+//! let layout = Oti { transfer_length: 5000, symbol_size: 1000, scheme }.layout()?;
+//! let mut sender = Sender::new(SenderConfig {
+//!     tsi: Tsi(7),
+//!     objects: vec![SendObject { toi: Toi(1), layout, source_pass: true }],
+//!     control: Vec::new(),
+//!     mode: SendMode::OnDemand,
+//!     schedule: TransmissionSchedule::EVEN,
+//!     channels: None,
+//!     rate_bytes_per_second: 1_000_000,
+//!     packet_overhead: 28,
+//!     round_symbols: 1024,
+//!     sequence_in_cci: true,
+//!     fti_in_packets: false,
+//!     seed: 1,
+//! });
+//!
+//! let (now, mut header) = (Instant::ZERO, Vec::new());
+//! sender.handle_timeout(now);
+//! while let Some(output) = sender.poll_output(now, &mut header) {
+//!     match output {
+//!         // A real driver encodes these symbols of the block first.
+//!         Output::Job(SendJob::Prepare { batch, .. }) => {
+//!             sender.handle_done(now, SendDone::Prepared { batch });
+//!         }
+//!         Output::Transmit { to, symbol } => {
+//!             assert_eq!(to, Destination::Channel(ChannelId::BASE));
+//!             assert_eq!(Packet::parse(&header)?.header.toi, Some(Toi(1)));
+//!             assert!(symbol.is_some(), "the driver appends its bytes to the header");
+//!             break;
+//!         }
+//!         _ => {}
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | `endpoint`, `datagram`, `time` | the contract: [`Endpoint`], [`Output`], [`DatagramBatch`], [`Instant`] |
+//! | `job`, `event`, `run` | jobs, answers and events by side; [`Driver`] and [`JobRunner`] |
+//! | `sender` | [`Sender`], [`StreamSender`], control objects |
+//! | `receiver` | [`Receiver`], its configuration and limits |
+//! | `schedule`, `profile` | the order of symbols: [`TransmissionSchedule`], [`Profile`] |
+//! | `congestion`, `channel` | [`ChannelClock`] of a sender, [`SubscriptionControl`] of a receiver |
+//! | `pacer`, `random` | rate limit, and random numbers from a seed |
 
 mod channel;
 mod congestion;

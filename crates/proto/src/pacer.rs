@@ -1,11 +1,11 @@
-//! How fast a sender may go.
+//! The rate limit of a sender.
 
 use crate::time::Instant;
 use std::time::Duration;
 
 /// A token bucket: in any window of length `w`, at most `rate * w + burst` bytes pass.
 ///
-/// Kept as one time stamp (the generic cell rate algorithm of ITU-T I.371): the moment at which
+/// The state is one time stamp (the generic cell rate algorithm of ITU-T I.371): the time at which
 /// the bucket is full again. The cost of a packet is rounded up to whole nanoseconds, so that
 /// rounding can only make the sender slower.
 #[derive(Clone, Debug)]
@@ -13,13 +13,13 @@ pub struct Pacer {
     rate_bytes_per_second: u64,
     burst: Duration,
     full_at: Instant,
-    /// What the packet costs that did not fit last.
+    /// Cost of the packet that was rejected last.
     refused: Duration,
 }
 
 impl Pacer {
-    /// Window whose bytes may leave back to back: long enough that waking up a millisecond late
-    /// keeps the pace, short enough for the queue of any switch.
+    /// Window whose bytes may leave back to back: long enough to keep the rate if the sender wakes
+    /// up a millisecond late, short enough for the queue of any switch.
     pub const BURST_WINDOW: Duration = Duration::from_millis(2);
 
     /// A full bucket. The burst is two packets or [`BURST_WINDOW`](Self::BURST_WINDOW), whichever
@@ -35,7 +35,7 @@ impl Pacer {
         }
     }
 
-    /// Takes `bytes` out of the bucket if they are there.
+    /// Takes `bytes` out of the bucket if it contains them.
     pub fn take(&mut self, now: Instant, bytes: u32) -> bool {
         let cost = cost(u64::from(bytes), self.rate_bytes_per_second);
         let full_at = self.full_at.max(now) + cost;
@@ -48,10 +48,10 @@ impl Pacer {
         fits
     }
 
-    /// When a sender that found the bucket empty should look again: when a quarter of it is full,
-    /// so that packets leave in trains rather than one by one. The other three quarters are for
-    /// waking up late, by 1.5 ms: what runs over is lost. Where a packet is more than a quarter of
-    /// the bucket, when it fits: no sooner, or the sender would look again and again.
+    /// When a sender that found the bucket empty should try again: when a quarter of it is full, so
+    /// that packets leave in GSO batches rather than one by one. The other three quarters allow for
+    /// waking up 1.5 ms late; what overflows is lost. If a packet is more than a quarter of the
+    /// bucket, the time at which it fits: earlier, the sender would only try again and again.
     pub fn next_wake(&self) -> Instant {
         self.full_at + self.refused.max(self.burst / 4) - self.burst
     }

@@ -1,42 +1,43 @@
-//! What a session is to be good at: named bundles of settings, one part for each side.
+//! Profiles: named bundles of settings for different goals, with one part for each side.
 //!
-//! FCAST has three (Roca, Mordelet 2002, section 6.4.1): `opt_speed` receives fastest and hides the
-//! decoding behind the reception, `opt_space` needs least memory at a receiver, `opt_cpu` keeps
-//! decoding out of the way of receiving. Both sides should be told the same one; if they are not,
-//! everything still arrives.
+//! FCAST has three (Roca, Mordelet 2002, section 6.4.1): `opt_speed` receives fastest and overlaps
+//! decoding with the reception, `opt_space` needs least memory at a receiver, `opt_cpu` defers
+//! decoding until the reception is complete. Both sides should use the same profile; if they do
+//! not, everything still arrives.
 
 use crate::receiver::DecodePolicy;
 use crate::schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 use fontana_fec::FecScheme;
 
-/// What a session is to be good at. The default is what measures best: the least time from the
-/// first packet heard to everything verified, over receivers of one to all layers, losses of 0 to
-/// 50 % and any time of joining.
+/// The goal of a session. The default has the best measurements: the least time from the first
+/// received packet to everything verified, over receivers of one to all layers, losses of 0 to 50 %
+/// and any time of joining.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Soonest complete.
+    /// Shortest time until complete.
     #[default]
     Speed,
-    /// Few blocks under way at a time at a receiver.
+    /// Few concurrent blocks at a receiver.
     Space,
-    /// Receivers that decode more slowly than they receive.
+    /// For receivers that decode more slowly than they receive.
     Cpu,
 }
 
-/// Of m/p_rand(l): one symbol in so many is exchanged with another one. Twice as many are then not
-/// where the sequence has them: a quarter, spread over all blocks, for the price of the rest
-/// arriving block by block. The paper does not say which l it had.
+/// `l` of m/p_rand(l): one symbol in this many is exchanged with another one. Twice as many are
+/// then at other positions than in sequence: a quarter, spread over all blocks, while the rest
+/// arrives block by block. The paper does not state its l.
 const ONE_IN: u32 = 8;
 /// The paper's n/k.
 const STRETCH_FACTOR: u32 = 4;
-/// A block under way is a megabyte, at a reception overhead of a third of a per cent with RaptorQ.
+/// Source symbols of a small block: an incomplete block takes a megabyte, at a reception overhead
+/// of a third of a per cent with RaptorQ.
 const SMALL_BLOCK: u32 = 1000;
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Self; 3] = [Self::Speed, Self::Space, Self::Cpu];
 
-    /// What it is called.
+    /// The profile's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Speed => "speed",
@@ -45,11 +46,10 @@ impl Profile {
         }
     }
 
-    /// The sender's order. `opt_speed` and `opt_cpu` mix everything, which even progress does too
-    /// and with less chance: over layers, a code of fixed stretch has the same symbol sent again as
-    /// seldom by no other order, all receivers taken together (`docs/schedules.md`). `opt_space` is
-    /// in segments (organization 2) over layers; of a single channel they would be the source
-    /// symbols alone.
+    /// The sender's order. `opt_speed` and `opt_cpu` mix everything; even progress does so with
+    /// less randomness. Over layers, no other order repeats symbols of a code of fixed stretch less
+    /// often, over all receivers together (`docs/schedules.md`). `opt_space` uses segments
+    /// (organization 2) over layers. On a single channel they would be the source symbols alone.
     pub fn schedule(self, scheme: FecScheme, layer_count: u8) -> TransmissionSchedule {
         match self {
             Self::Speed | Self::Cpu => TransmissionSchedule::EVEN,
@@ -65,7 +65,7 @@ impl Profile {
         }
     }
 
-    /// Source symbols that a block of the sender should not exceed, if the profile cares.
+    /// Most source symbols of a block of the sender; `None`: no limit.
     pub const fn max_block_symbols(self) -> Option<u32> {
         match self {
             Self::Space => Some(SMALL_BLOCK),

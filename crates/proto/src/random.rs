@@ -2,7 +2,8 @@
 
 /// The generator behind the codes ([`fontana_fec::SplitMix64`]), in numbered streams.
 ///
-/// Not for secrets. The seed is drawn by the caller, once, from the system; a run repeats with it.
+/// Not for cryptography. The caller takes the seed from the system once; the same seed gives the
+/// same run.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(fontana_fec::SplitMix64);
 

@@ -1,7 +1,7 @@
-//! The driver core: polls an endpoint, runs its jobs, and returns what concerns others.
+//! The driver core: polls an endpoint, runs its jobs, and returns the other outputs.
 //!
 //! Simulations, the threads of the `fontana` crate, real runs of the lab and tests differ in the
-//! [`JobRunner`] and in what they do with [`Effect`]s.
+//! [`JobRunner`] and in how they handle [`Effect`]s.
 
 use crate::channel::ChannelId;
 use crate::datagram::DatagramBatch;
@@ -14,14 +14,14 @@ use std::time::Duration;
 pub trait JobRunner<Job> {
     /// The answer to a job.
     type Done;
-    /// Why a driver cannot go on. A job that fails is a [`Self::Done`].
+    /// Why a driver cannot continue. A job that fails is a [`Self::Done`].
     type Error;
 
-    /// Runs `job`; `batch` is what was handled just before, or empty. `None`: there is no
+    /// Runs `job`; `batch` is the batch that was handled last, or empty. `None`: there is no
     /// answer, or it comes later by [`Endpoint::handle_done`].
     ///
     /// # Errors
-    /// Why the driver cannot go on.
+    /// Why the driver cannot continue.
     fn run(
         &mut self,
         now: Instant,
@@ -30,12 +30,12 @@ pub trait JobRunner<Job> {
     ) -> Result<Option<Finished<Self::Done>>, Self::Error>;
 }
 
-/// What a job came to.
+/// The result of a job.
 #[derive(Debug)]
 pub struct Finished<Done> {
-    /// What the endpoint is told.
+    /// The answer for the endpoint.
     pub done: Done,
-    /// How long the work takes in virtual time. Zero: the endpoint is told before anything else.
+    /// Virtual time that the work takes. Zero: the endpoint gets the answer before anything else.
     pub after: Duration,
 }
 
@@ -46,44 +46,44 @@ impl<Done> Finished<Done> {
     }
 }
 
-/// Names an answer that waits in a [`Driver`] until its time has come.
+/// Identifies an answer that waits in a [`Driver`] for its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// What is left of an endpoint's outputs when its jobs are run.
+/// An output of an endpoint that is not a job.
 #[derive(Debug)]
 pub enum Effect<Event> {
     /// Send a datagram: [`Driver::header`], then the symbol.
     Transmit {
-        /// Where to.
+        /// The destination.
         to: Destination,
         /// The prepared symbol that follows the header, if any.
         symbol: Option<SymbolId>,
     },
     /// Join the channel's group.
     Join(ChannelId),
-    /// Leave it.
+    /// Leave the channel's group.
     Leave(ChannelId),
     /// Report to the application.
     Event(Event),
     /// Call [`Driver::handle_finished`] when the time has passed.
     Later {
-        /// Names the answer.
+        /// The answer.
         ticket: Ticket,
         /// The time that the work takes.
         after: Duration,
     },
 }
 
-/// An endpoint and what runs its jobs.
+/// An endpoint and its job runner.
 #[derive(Debug)]
 pub struct Driver<E: Endpoint, R> {
     /// The endpoint.
     pub endpoint: E,
-    /// Runs its jobs.
+    /// The job runner.
     pub runner: R,
     header: Vec<u8>,
-    /// Answers that the endpoint is told when it has no outputs left.
+    /// Answers that the endpoint gets when it has no outputs left.
     answers: VecDeque<E::Done>,
     /// Answers whose work takes time, by ticket.
     waiting: BTreeMap<u64, E::Done>,
@@ -108,15 +108,15 @@ impl<E: Endpoint, R: JobRunner<E::Job, Done = E::Done>> Driver<E, R> {
         &self.header
     }
 
-    /// The time that a [`Effect::Later`] asked for has passed.
+    /// Passes on the answer of an [`Effect::Later`] whose time has passed.
     pub fn handle_finished(&mut self, now: Instant, Ticket(ticket): Ticket) {
         if let Some(done) = self.waiting.remove(&ticket) {
             self.endpoint.handle_done(now, done);
         }
     }
 
-    /// The next effect; `batch` is what was handled just before, or empty. An endpoint
-    /// is asked for all its outputs, then told one answer, and asked again.
+    /// The next effect; `batch` is the batch that was handled last, or empty. All outputs of the
+    /// endpoint come first, then it gets one answer, and its outputs are polled again.
     ///
     /// # Errors
     /// As [`JobRunner::run`].

@@ -1,10 +1,10 @@
-//! The sending endpoint: a fountain of encoding symbols over everything a session carries.
+//! The sending endpoint: sends encoding symbols of all objects of a session.
 //!
-//! The order of symbols is laid out in *rounds*. While one round is being sent, the driver prepares
-//! the symbols of the next, a batch for each block that occurs in it: that bounds memory by two
-//! rounds and lets a block be encoded for many symbols at once. Between the data go the control
-//! objects (session head, manifest, file delivery table), each in its own rhythm and for as long
-//! as the session lasts, so that a receiver may join at any time.
+//! The order of symbols is planned in *windows* (`rounds`). While one window is sent, the driver
+//! prepares the symbols of the next, a batch for each block that occurs in it. This bounds memory
+//! by two windows, and lets a block be encoded for many symbols at once. The control objects
+//! (session head, manifest, file delivery table) are sent between the content, each with its own
+//! period and until the session ends, so that a receiver may join at any time.
 
 use crate::channel::ChannelId;
 use crate::congestion::ChannelClock;
@@ -40,24 +40,24 @@ pub struct SendObject {
     pub toi: Toi,
     /// Its geometry.
     pub layout: ObjectLayout,
-    /// Whether this sender sends the source symbols once before it turns to repair symbols.
-    /// Mirrors and senders that were started again do not: somebody has heard them already.
+    /// Whether this sender sends the source symbols once before repair symbols. Mirrors and
+    /// restarted senders do not, because receivers may already have them.
     pub source_pass: bool,
 }
 
-/// How long to send.
+/// The amount to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendMode {
-    /// For ever: receivers come and go.
+    /// Without end: receivers come and go.
     OnDemand,
-    /// A finite amount: the source symbols and, per thousand of them, so many repair symbols.
+    /// A finite amount: the source symbols, and repair symbols per thousand of them.
     Push {
         /// Repair symbols per thousand source symbols of a block, rounded up.
         repair_permille: u32,
     },
 }
 
-/// Everything a sender needs to know.
+/// Configuration of a sender.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
     /// Transport session identifier.
@@ -66,32 +66,32 @@ pub struct SenderConfig {
     pub objects: Vec<SendObject>,
     /// Control objects, most urgent first.
     pub control: Vec<ControlObject>,
-    /// How long.
+    /// The amount to send.
     pub mode: SendMode,
-    /// In which order.
+    /// The order of symbols.
     pub schedule: TransmissionSchedule,
-    /// Channels that take turns by a clock; `None`: one channel, as fast as the cap allows.
+    /// The clock of several channels; `None`: one channel, at the rate limit.
     pub channels: Option<ChannelClock>,
-    /// Cap on the bytes on the wire, IP and UDP headers included, of all channels together.
+    /// Limit on the bytes on the wire, IP and UDP headers included, of all channels together.
     pub rate_bytes_per_second: u64,
     /// Bytes of IP and UDP header that the rate counts for each datagram: 28 for IPv4, 48 for IPv6.
     pub packet_overhead: u32,
-    /// Symbols that are laid out and prepared at a time. Two rounds of them are held in memory.
+    /// Symbols of a planning window. Two windows are held in memory.
     pub round_symbols: u32,
-    /// Number the packets of a session of one channel in the CCI, so that receivers can tell loss.
-    /// Plain FLUTE peers expect 0. Of several channels, the clock writes the CCI.
+    /// Write sequence numbers to the CCI of a session of one channel, so that receivers detect
+    /// loss. Plain FLUTE receivers expect 0. With several channels, the clock writes the CCI.
     pub sequence_in_cci: bool,
-    /// Say in every packet of content how its object is encoded (EXT_FTI): FCAST sessions have no
-    /// other place for it.
+    /// Send each object's transmission information in every packet of content (EXT_FTI). FCAST
+    /// sessions have no other place for it.
     pub fti_in_packets: bool,
-    /// Draws the first repair symbol of each block and the first sequence number.
+    /// Seed of the first repair symbol of each block and of the first sequence number.
     pub seed: u64,
 }
 
 /// Counters, never reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
-    /// Datagrams handed to the driver.
+    /// Datagrams passed to the driver.
     pub packets: u64,
     /// Bytes of UDP payload in them.
     pub payload_bytes: u64,
@@ -103,59 +103,60 @@ pub struct SenderStats {
     pub source_symbols: u64,
     /// Repair symbols sent.
     pub repair_symbols: u64,
-    /// Times the rate allowed a packet and the symbols for it were not ready.
+    /// Times that the rate limit allowed a packet whose symbol was not prepared.
     pub underruns: u64,
 }
 
 /// Counters of one channel, never reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelStats {
-    /// Datagrams handed to the driver.
+    /// Datagrams passed to the driver.
     pub packets: u64,
-    /// Of these: control objects.
+    /// Of these, control objects.
     pub control_packets: u64,
     /// Bytes on the wire, IP and UDP headers included.
     pub wire_bytes: u64,
 }
 
-/// Pours the encoding symbols of a session's objects onto its channels.
+/// A sender of the encoding symbols of a session's objects on its channels.
 #[derive(Debug)]
 pub struct Sender {
     outlet: Outlet,
     mode: SendMode,
     rounds: Rounds,
-    /// What the blocks of objects that join later are made with.
+    /// Makes the blocks of objects that are added later.
     blocks: BlockFactory,
-    /// Times that objects have joined.
+    /// The number of calls that added objects.
     extensions: u64,
     control: Vec<ControlCarousel>,
     /// Packets of content on channel 0 since the last control packet there.
     base_gap: u64,
     outputs: VecDeque<SenderOutput>,
     state: State,
-    /// Nothing of the content has been sent since the symbols for it were found missing.
+    /// No content has been sent since its symbols were found to be unprepared.
     starving: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Sending,
-    /// The symbols of the next packet are not ready.
+    /// The symbols of the next packet are not prepared.
     Starved,
     /// The rate does not allow a packet before then.
     Paced(Instant),
     Finished,
 }
 
-/// Control packets are one in so many at most; a receiver that joins late waits for about twice
-/// that for the head, a fifteenth of a second at 100 Mbit/s.
+/// Longest interval between control packets, in packets. A receiver that joins late waits for about
+/// two intervals for the head, a fifteenth of a second at 100 Mbit/s.
 const CONTROL_INTERVAL: u64 = 256;
-/// On slow links they are one in so many at least, even if the head comes less than once a second.
+/// Shortest interval between control packets, in packets, even if the head then comes less than
+/// once a second on slow links.
 const MIN_CONTROL_INTERVAL: u64 = 50;
-/// What a session that only has control objects sends: one in so many nanoseconds.
+/// Interval of packets, in nanoseconds, of a session that has only control objects.
 const IDLE_INTERVAL_NANOS: u64 = 20_000_000;
-/// How many symbols of each control object a push session without any data sends, at least: one
-/// is very likely to arrive, even if most are lost. And every symbol twice.
+/// Least number of symbols of each control object in a push session without content: one is very
+/// likely to arrive, even if most are lost. Every symbol is sent at least twice.
 const IDLE_PUSH_SYMBOLS: u64 = 20;
 
 /// Packets from one control packet to the next.
@@ -164,7 +165,7 @@ fn control_interval(outlet: &Outlet) -> u64 {
 }
 
 impl Sender {
-    /// A sender that has sent nothing yet.
+    /// A sender that has sent nothing.
     pub fn new(config: SenderConfig) -> Self {
         let mut max_symbol =
             config.control.iter().map(|o| u32::from(o.symbol_size())).max().unwrap_or(0);
@@ -219,8 +220,8 @@ impl Sender {
     }
 
     /// Adds objects to a running session and replaces its control objects: the next instance of an
-    /// FCAST carousel (RFC 6968, section 2.2). The order of symbols starts again over all objects. A
-    /// block that was sent before continues with the symbol after the last one that was sent. The
+    /// FCAST carousel (RFC 6968, section 2.2). The order of symbols starts again over all objects.
+    /// A block that was sent before continues with the symbol after the last one that was sent. The
     /// symbols of the added objects may not be larger than those of the session.
     pub fn extend(&mut self, objects: &[SendObject], control: Vec<ControlObject>) {
         let blocks = self.blocks.blocks(objects);
@@ -248,14 +249,14 @@ impl Sender {
         &self.outlet.channels
     }
 
-    /// Gives up an object whose source failed.
+    /// Withdraws an object whose source failed.
     fn withdraw(&mut self, toi: Toi, error: JobError) {
         if self.rounds.withdraw(toi) {
             self.outputs.push_back(SenderOutput::Event(SenderEvent::Withdrawn { toi, error }));
         }
     }
 
-    /// The control object whose turn it is on a channel.
+    /// The control object that is due on a channel.
     fn control_turn(&self, now: Instant, channel: ChannelId) -> Option<usize> {
         let in_rhythm =
             ControlCarousel::pick(&self.control, channel, self.outlet.packets_on(channel));
@@ -310,7 +311,7 @@ impl Sender {
         self.state = State::Paced(wake);
     }
 
-    /// The packet of a session that has nothing but control objects to send.
+    /// The packet of a session that has only control objects to send.
     fn idle_packet(&mut self, now: Instant, slot: Slot, out: &mut Vec<u8>) -> Option<SenderOutput> {
         let enough = |carousel: &ControlCarousel| {
             carousel.sent() >= IDLE_PUSH_SYMBOLS.max(2 * carousel.source_symbols())
@@ -327,7 +328,7 @@ impl Sender {
         Some(output)
     }
 
-    /// The packet of a slot; `None` if there is none now, or none on this channel any more.
+    /// The packet of a slot; `None` if there is none now, or no more on this channel.
     fn content_packet(
         &mut self,
         now: Instant,
@@ -374,7 +375,7 @@ impl Endpoint for Sender {
     type Done = SendDone;
     type Event = SenderEvent;
 
-    /// Nothing flows back in a one-way session.
+    /// A one-way session has no feedback.
     fn handle_datagrams(&mut self, _now: Instant, _batch: &DatagramBatch<'_>) {}
 
     fn handle_done(&mut self, _now: Instant, done: SendDone) {
@@ -410,7 +411,7 @@ impl Endpoint for Sender {
                 return self.idle_packet(now, slot, header);
             }
             self.rounds.plan_ahead(self.outlet.clock(), &mut self.outputs);
-            // What is asked for first is prepared first.
+            // Jobs are prepared in the order of the requests.
             if !self.outputs.is_empty() {
                 break;
             }

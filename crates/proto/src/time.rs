@@ -1,22 +1,22 @@
-//! Time as an argument.
+//! Time as an argument of all functions.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// Nanoseconds since the run began. Nothing in this crate reads a clock: drivers pass this in.
+/// Nanoseconds since the run began. The crate reads no clock: drivers pass the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The beginning of the run.
+    /// The start of the run.
     pub const ZERO: Self = Self(0);
 
-    /// From nanoseconds since the beginning of the run.
+    /// A time in nanoseconds since the start of the run.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the beginning of the run.
+    /// Nanoseconds since the start of the run.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }

@@ -381,7 +381,8 @@ fn deferred_decoding_begins_when_the_channels_were_left() {
 ///
 /// ```text
 /// cargo test --release -p fontana-proto --test layers --no-run
-/// perf stat -e instructions,task-clock target/release/deps/layers-* --ignored three_million_packets
+/// perf stat -e instructions,task-clock \
+///     target/release/deps/layers-* --ignored three_million_packets
 /// ```
 #[test]
 #[ignore = "a measurement"]

@@ -7,15 +7,15 @@ use crate::random::SplitMix64;
 use crate::schedule::{BlockShape, SymbolStream};
 use fontana_fec::Sbn;
 
-/// Makes the blocks of objects, those that the session starts with and those that join it later.
+/// Makes the blocks of the objects of a session, also of those that are added later.
 #[derive(Debug)]
 pub(super) struct BlockFactory {
     pub(super) seed: u64,
-    /// Symbols are sent in the order of their numbers, as the schedules of the FCAST paper have it.
+    /// Symbols are sent in the order of their numbers, as in the schedules of the FCAST paper.
     pub(super) by_number: bool,
     /// Packets carry the OTI of their object.
     pub(super) fti_in_packets: bool,
-    /// Objects of the session so far.
+    /// The number of objects of the session.
     pub(super) objects: u32,
 }
 

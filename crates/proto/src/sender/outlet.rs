@@ -1,4 +1,4 @@
-//! The way out of a sender: packets are numbered, kept to the rate, and counted.
+//! The output of a sender: numbers its packets, limits their rate, and counts them.
 
 use super::control::ControlCarousel;
 use super::{ChannelStats, SenderStats};
@@ -11,7 +11,7 @@ use crate::time::Instant;
 use fontana_fec::{EncodingId, Oti};
 use fontana_wire::{Cci, HeaderFields, Tsi, emit_payload_id, emit_small_block_payload_id};
 
-/// Emits a sender's packets, as fast as the rate allows.
+/// Emits a sender's packets within the rate limit.
 #[derive(Debug)]
 pub(super) struct Outlet {
     tsi: Tsi,
@@ -20,28 +20,28 @@ pub(super) struct Outlet {
     rate_bytes_per_second: u64,
     max_packet: u32,
     pacer: Pacer,
-    /// With several channels, their turns; without, the packets of the one are numbered here.
+    /// The clock of several channels; with one channel, its packets are numbered here.
     clock: Option<ChannelClock>,
     sequence: u32,
     pub(super) stats: SenderStats,
     pub(super) channels: Vec<ChannelStats>,
 }
 
-/// The next packet's place.
+/// Channel and CCI of the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) channel: ChannelId,
     cci: Cci,
 }
 
-/// What a packet of content says.
+/// The fields of a packet of content.
 pub(super) struct DataPacket {
     pub(super) encoding_id: EncodingId,
     pub(super) symbol: SymbolId,
     pub(super) symbol_size: u16,
-    /// Of the symbol's block: tells source symbols from repair symbols.
+    /// Source symbols of the block: distinguishes source from repair symbols.
     pub(super) source_symbols: u32,
-    /// Transmission information of the symbol's object, if the packet is to say it.
+    /// Transmission information of the symbol's object, if the packet carries it.
     pub(super) fti: Option<Oti>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct DataPacket {
 const MAX_HEADER: u32 = 64;
 
 impl Outlet {
-    /// `max_symbol`: bytes of the longest symbol that will be sent.
+    /// `max_symbol` is the size of the longest symbol in bytes.
     pub(super) fn new(
         tsi: Tsi,
         sequence_in_cci: bool,
@@ -72,12 +72,12 @@ impl Outlet {
         }
     }
 
-    /// The number of the first packet.
+    /// Sets the number of the first packet.
     pub(super) fn starting_at(self, sequence: u32) -> Self {
         Self { sequence, ..self }
     }
 
-    /// Over channels that take turns by a clock.
+    /// Uses the clock of several channels.
     pub(super) fn over_channels(self, clock: Option<ChannelClock>) -> Self {
         let count = clock.as_ref().map_or(1, ChannelClock::channel_count);
         Self { clock, channels: vec![ChannelStats::default(); count], ..self }
@@ -87,7 +87,7 @@ impl Outlet {
         self.clock.as_ref()
     }
 
-    /// Where the next packet goes; or when to ask again.
+    /// Channel and CCI of the next packet, or the time to try again.
     pub(super) fn next_slot(&mut self, now: Instant) -> Result<Slot, Instant> {
         let Some(clock) = &mut self.clock else {
             let cci = Cci::from_u32(if self.sequence_in_cci { self.sequence } else { 0 });
@@ -95,27 +95,27 @@ impl Outlet {
         };
         clock.skip_to(now);
         let Emission { at, channel, cci } = clock.peek();
-        // Packets leave in trains: what is due within a moment leaves after it.
+        // Packets leave in GSO batches: those that are due within this time leave together.
         let train = now + Pacer::BURST_WINDOW / 4;
         if at > now { Err(at.max(train)) } else { Ok(Slot { channel, cci }) }
     }
 
-    /// Leaves the next packet's place empty: its channel has nothing left to send.
+    /// Skips the next packet: its channel has nothing to send.
     pub(super) fn pass_over(&mut self) {
         self.clock.iter_mut().for_each(ChannelClock::advance);
     }
 
-    /// Packets sent on a channel.
+    /// The number of packets sent on a channel.
     pub(super) fn packets_on(&self, channel: ChannelId) -> u64 {
         self.channels.get(usize::from(channel.0)).map_or(0, |stats| stats.packets)
     }
 
-    /// Full packets that the rate allows.
+    /// The number of full packets per second that the rate limit allows.
     pub(super) fn packets_per_second(&self) -> u64 {
         self.rate_bytes_per_second / u64::from(self.max_packet)
     }
 
-    /// Appends the header of a packet of content; or says when the rate allows it.
+    /// Appends the header of a packet of content, or returns the time at which the rate allows it.
     pub(super) fn data(
         &mut self,
         now: Instant,
@@ -148,7 +148,7 @@ impl Outlet {
         Ok(self.transmit(slot, bytes, Some(symbol)))
     }
 
-    /// Appends a control packet; or says when the rate allows it.
+    /// Appends a control packet, or returns the time at which the rate allows it.
     pub(super) fn control(
         &mut self,
         now: Instant,
@@ -168,7 +168,7 @@ impl Outlet {
         Ok(self.transmit(slot, bytes, None))
     }
 
-    /// Takes a packet's bytes off the rate. If it has to wait, nothing of it stays in `out`.
+    /// Spends a packet's bytes. If it has to wait, removes it from `out`.
     fn pass(
         &mut self,
         now: Instant,

@@ -1,13 +1,13 @@
-//! The order of symbols, laid out and prepared ahead of need.
+//! Planning windows: the order of symbols, planned and prepared in advance.
 //!
-//! A *round* is a stretch of the order, prepared as a whole: a batch for each block that occurs in
-//! it. While one round is sent the next is prepared. If what is sent next depends on the channel, a
-//! round holds a queue for each, as long as the clock says that the channel will need it; of the
-//! slowest ones a few symbols are then left when the next round begins. They are held for one more
-//! round, and handed back to the order if they are not gone by then. A clock that goes another way
-//! than was foreseen (a sender woke late, and WEBRC's slots did not wait) asks for symbols of a
-//! queue that has none ready: it is served from another queue then, because on which channel a
-//! symbol is sent matters less than that there is one.
+//! A *window*, called round here, is a part of the order that is prepared as a whole: a batch for
+//! each block that occurs in it. While one window is sent, the next is prepared. If the order
+//! depends on the channel, a window has a queue for each channel, as long as the clock needs it.
+//! The slowest queues still have a few symbols when the next window begins. These are kept for one
+//! more window, and then returned to the order. If the clock proceeds differently than planned (a
+//! sender woke up late, and WEBRC's slots did not wait), it may ask for symbols of an empty queue.
+//! It then gets a symbol of another queue, because sending any symbol matters more than its
+//! channel.
 
 use crate::channel::ChannelId;
 use crate::congestion::ChannelClock;
@@ -28,28 +28,28 @@ pub(super) struct Block {
     pub(super) shape: BlockShape,
     pub(super) encoding_id: EncodingId,
     pub(super) stream: SymbolStream,
-    /// Position in the stream of turn 0 of the order: not 0 if the order was started again.
+    /// Position in the stream of turn 0 of the order: not 0 if the order was restarted.
     pub(super) start: u64,
     /// Position in the stream after the last symbol that was sent.
     pub(super) sent: u64,
     pub(super) symbol_size: u16,
-    /// What its packets say of the object, if they are to say it.
+    /// Transmission information that its packets carry, if they do.
     pub(super) fti: Option<Oti>,
 }
 
-/// A symbol that has been laid out.
+/// A planned symbol.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     pub(super) symbol: SymbolId,
     pub(super) turn: Turn,
 }
 
-/// Why there is no symbol.
+/// Why a queue has no symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// It is not ready yet.
+    /// It is not prepared yet.
     Unprepared,
-    /// Nothing is left to send on the channel.
+    /// There are no more symbols for the channel.
     Over,
 }
 
@@ -70,28 +70,28 @@ impl OrderFactory {
     }
 }
 
-/// The rounds of a session.
+/// The planning windows of a session.
 #[derive(Debug)]
 pub(super) struct Rounds {
     blocks: Vec<Block>,
     orders: OrderFactory,
     order: Order,
-    /// The blocks of a round take turns symbol by symbol, however many of each there are.
+    /// The blocks of a window alternate symbol by symbol, for any number of symbols of each.
     even: bool,
     rounds: VecDeque<Round>,
-    /// The one after them, as far as it has been laid out.
+    /// The window after the prepared ones, while it is planned.
     draft: Option<Draft>,
-    /// A symbol has been sent.
+    /// True after the first symbol was sent.
     begun: bool,
-    /// Turns that were laid out and not taken, for each queue.
+    /// Turns that were planned and not sent, for each queue.
     returned: Vec<VecDeque<Turn>>,
-    /// The order has no more turns for the queue.
+    /// For each queue, true if the order has no more turns.
     over: Vec<bool>,
     round_symbols: u32,
-    /// Symbols of the next round, while rounds grow.
+    /// Symbols of the next window, while windows grow.
     next_round: u32,
     next_batch: u64,
-    /// Every batch that has been asked for and not answered.
+    /// Every batch that was requested and not answered.
     preparing: BTreeSet<BatchId>,
     withdrawn: BTreeSet<Toi>,
 }
@@ -106,49 +106,50 @@ struct Round {
 }
 
 impl Round {
-    /// A round begins when all of it is ready: neighbors in it are of different batches.
+    /// A window begins when all of it is prepared: consecutive symbols are from different batches.
     fn is_ready(&self, preparing: &BTreeSet<BatchId>) -> bool {
         let batches = BatchId(self.batches.start)..BatchId(self.batches.end);
         self.ready || preparing.range(batches).next().is_none()
     }
 }
 
-/// A round that is being laid out.
+/// A window that is being planned.
 #[derive(Debug)]
 struct Draft {
-    /// Where the clock will be; `None` if there is one queue for all channels.
+    /// The clock at the end of the draft; `None` if there is one queue for all channels.
     clock: Option<ChannelClock>,
-    /// What was there for each queue when the draft began and the clock has not yet come to.
+    /// For each queue, the symbols that it had when the draft began and that the clock has not
+    /// reached.
     waiting: Vec<usize>,
-    /// Turns to lay out, at most, and packets of the clock to look at for them: symbols for
-    /// channels that it has left for good are not asked for, and what is there of them must not
-    /// make rounds longer.
+    /// Remaining turns to plan, and packets of the clock to examine for them: the draft requests no
+    /// symbols for channels that the clock has left permanently, and their remaining symbols must
+    /// not make windows longer.
     turns: usize,
     packets: usize,
     queues: Vec<VecDeque<Planned>>,
-    /// Of each block that occurs.
+    /// The batch of each block that occurs.
     batches: BTreeMap<usize, (BatchId, Vec<Esi>)>,
     first_batch: u64,
 }
 
-/// What a step of a draft comes to.
+/// The result of a step of a draft.
 enum Step {
-    /// The next turn is one of this queue.
+    /// Plan a turn of this queue.
     Turn(usize),
-    /// The packet is one that a symbol is there for.
+    /// The packet has a symbol already.
     Passed,
-    /// The round is whole.
+    /// The window is complete.
     Whole,
 }
 
-/// Steps of a draft for every packet that is sent: a large round at once would take tens of
-/// milliseconds, in which packets are due.
+/// Steps of a draft for every packet that is sent. Planning a large window at once would take tens
+/// of milliseconds, during which packets are due.
 const STEPS_AT_A_TIME: usize = 16;
 
-/// Rounds double from this length on, so that the first packet need not wait for a large one to be
-/// prepared.
+/// Symbols of the first window; windows double from there. So the first packet need not wait for a
+/// large window to be prepared.
 const FIRST_ROUND: u32 = 1024;
-/// One being sent, one being prepared, and what slow channels have left of the one before.
+/// One being sent, one being prepared, and what slow channels still have of the previous one.
 const MAX_ROUNDS: usize = 3;
 
 impl Rounds {
@@ -173,8 +174,8 @@ impl Rounds {
         }
     }
 
-    /// Adds blocks and starts the order again over all of them. What was laid out and not sent is
-    /// released, and each block continues after the last symbol of it that was sent.
+    /// Adds blocks and restarts the order over all of them. Planned symbols that were not sent are
+    /// released, and each block continues after its last sent symbol.
     pub(super) fn extend(&mut self, added: Vec<Block>, out: &mut VecDeque<SenderOutput>) {
         while !self.rounds.is_empty() {
             self.release(0, out);
@@ -201,18 +202,18 @@ impl Rounds {
         self.blocks.get(index)
     }
 
-    /// The queue that a channel is served from.
+    /// The queue of a channel.
     pub(super) fn queue_of(&self, channel: ChannelId) -> usize {
         usize::from(channel.0).min(self.returned.len().saturating_sub(1))
     }
 
-    /// Goes on with what should be prepared by now.
+    /// Continues planning what should be prepared by now.
     pub(super) fn plan_ahead(
         &mut self,
         clock: Option<&ChannelClock>,
         out: &mut VecDeque<SenderOutput>,
     ) {
-        // Before the first packet nobody waits for anything else.
+        // Before the first packet there is nothing else to send.
         let steps = if self.begun { STEPS_AT_A_TIME } else { usize::MAX };
         while self.draft.is_some()
             || self.rounds.len() < 2
@@ -224,8 +225,8 @@ impl Rounds {
         }
     }
 
-    /// The next symbol of a queue, and the queue that it is in; it stays there until it is
-    /// [taken](Self::take).
+    /// The next symbol of a queue, and the queue that has it. It stays there until
+    /// [`take`](Self::take).
     pub(super) fn peek(
         &mut self,
         queue: usize,
@@ -255,7 +256,7 @@ impl Rounds {
         }
     }
 
-    /// The next symbol that has been laid out for a queue, and whether it is ready.
+    /// The next planned symbol of a queue, and whether it is prepared.
     fn next_in(&mut self, queue: usize) -> Option<(Planned, bool)> {
         self.rounds.iter_mut().find_map(|round| {
             let next = round.queues.get(queue)?.front().copied()?;
@@ -264,14 +265,14 @@ impl Rounds {
         })
     }
 
-    /// The queue of which the oldest round has most, if that is ready.
+    /// The queue with the most symbols in the oldest window, if that is prepared.
     fn fullest_ready(&self) -> Option<usize> {
         let round = self.rounds.front().filter(|round| round.is_ready(&self.preparing))?;
         let (queue, symbols) = round.queues.iter().enumerate().max_by_key(|(_, q)| q.len())?;
         (!symbols.is_empty()).then_some(queue)
     }
 
-    /// The symbol that was [peeked](Self::peek) at was sent.
+    /// Removes the symbol that [`peek`](Self::peek) returned, after it was sent.
     pub(super) fn take(&mut self, queue: usize, out: &mut VecDeque<SenderOutput>) {
         let waiting = |round: &Round| round.queues.get(queue).is_some_and(|q| !q.is_empty());
         let Some(index) = self.rounds.iter().position(waiting) else { return };
@@ -292,7 +293,7 @@ impl Rounds {
         }
     }
 
-    /// Whether nothing is left on any channel.
+    /// True if no channel has anything to send.
     pub(super) fn are_over(&self) -> bool {
         self.rounds.is_empty() && self.draft.is_none()
     }
@@ -301,14 +302,14 @@ impl Rounds {
         self.preparing.remove(&batch);
     }
 
-    /// A batch cannot be made. The object that it was for, if there is anything left of it to send.
+    /// Handles a batch that cannot be prepared. Returns its object if it has symbols left to send.
     pub(super) fn on_prepare_failed(&mut self, batch: BatchId) -> Option<Toi> {
         self.preparing.remove(&batch);
         let mut planned = self.rounds.iter().flat_map(|round| round.queues.iter().flatten());
         planned.find(|planned| planned.symbol.batch == batch).map(|p| p.symbol.block.toi)
     }
 
-    /// Gives up an object; false if it had been given up.
+    /// Withdraws an object; false if it was withdrawn already.
     pub(super) fn withdraw(&mut self, toi: Toi) -> bool {
         let is_new = self.withdrawn.insert(toi);
         if is_new {
@@ -319,8 +320,8 @@ impl Rounds {
         is_new
     }
 
-    /// Goes so many steps on with the next round, and asks for its batches if it is whole. False if
-    /// there is nothing to ask for yet, or nothing to lay out.
+    /// Continues the plan of the next window for some steps, and requests its batches if it is
+    /// complete. False if there is nothing to request yet, or nothing to plan.
     fn plan(
         &mut self,
         steps: usize,
@@ -343,8 +344,8 @@ impl Rounds {
         false
     }
 
-    /// A draft of symbols for the queues that the clock will ask for when it has taken what is
-    /// there already.
+    /// A draft of symbols for the queues that the clock will use after it has taken the symbols
+    /// that are planned already.
     fn begin(&mut self, clock: Option<&ChannelClock>, out: &mut VecDeque<SenderOutput>) -> Draft {
         if self.rounds.len() >= MAX_ROUNDS {
             self.hand_back(out);
@@ -381,7 +382,7 @@ impl Rounds {
         draft.queues.get_mut(queue).into_iter().for_each(|q| q.push_back(Planned { symbol, turn }));
     }
 
-    /// Asks for the batches of a round; false if it is empty.
+    /// Requests the batches of a window; false if it is empty.
     fn finish(&mut self, draft: Draft, out: &mut VecDeque<SenderOutput>) -> bool {
         let Draft { mut queues, batches, first_batch, .. } = draft;
         let unsent = queues.iter().map(VecDeque::len).sum();
@@ -389,7 +390,7 @@ impl Rounds {
             return false;
         }
         if self.even {
-            // Whatever the grain.
+            // For any grain.
             let share = |planned: &Planned| {
                 let length =
                     batches.get(&planned.turn.block).map_or(1, |(_, esis)| esis.len() as u64);
@@ -419,7 +420,7 @@ impl Rounds {
         turn
     }
 
-    /// Ends the oldest round: what is left of it will be prepared anew.
+    /// Ends the oldest window: its remaining symbols will be prepared again.
     fn hand_back(&mut self, out: &mut VecDeque<SenderOutput>) {
         if let Some(round) = self.rounds.front_mut() {
             for (returned, queue) in self.returned.iter_mut().zip(&mut round.queues) {
@@ -436,7 +437,7 @@ impl Rounds {
         }
     }
 
-    /// Whether nothing more can be laid out for the queue.
+    /// True if nothing more can be planned for the queue.
     fn is_over(&self, queue: usize) -> bool {
         let returned = self.returned.get(queue).is_some_and(|turns| !turns.is_empty());
         !returned && self.over.get(queue).is_none_or(|&over| over)

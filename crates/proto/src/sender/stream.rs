@@ -1,13 +1,14 @@
-//! The sending endpoint of a stream: fragments go out as they come, once, with repair symbols.
+//! The sending endpoint of a stream: sends fragments once, as they are produced, with repair
+//! symbols.
 //!
 //! A fragment is one object of one source block (`docs/wire.md`, section 11). Its source symbols
-//! are sent one after the other; its repair symbols follow spread over a while, between those of
-//! the fragments after it, so that a burst of loss hits no fragment alone. Then it is gone: a
-//! stream is not a carousel. The index says which fragments are on the air. It is sent, with its
-//! head, before the first symbol of a fragment and many times after.
+//! are sent one after another. Its repair symbols follow over some time, between the symbols of
+//! later fragments, so that a burst of losses does not hit a single fragment alone. After that the
+//! fragment is not sent again. The index lists the fragments that are being sent. It is sent, with
+//! its head, before the first symbol of a fragment and many times after.
 //!
-//! Nothing is taken that there is no room for: [`StreamSender::wants_fragment`] is what holds a
-//! fast producer back.
+//! The sender accepts no fragment without room: [`StreamSender::wants_fragment`] limits a fast
+//! producer.
 
 use super::control::{Announcement, AnnouncementIntervals, ControlCarousel};
 use super::outlet::{DataPacket, Outlet};
@@ -28,19 +29,19 @@ use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Everything a sender of a stream needs to know.
+/// Configuration of a sender of a stream.
 #[derive(Debug)]
 pub struct StreamSenderConfig {
     /// Transport session identifier.
     pub tsi: Tsi,
-    /// Drawn at random by this process.
+    /// A random number that this process has drawn.
     pub instance: InstanceId,
-    /// Signs every head.
+    /// The key that signs every head.
     pub signer: SecretKey,
-    /// Version of the first index; those that follow count up. Above those of earlier streams
+    /// Version of the first index; later ones count up. It must exceed those of earlier streams
     /// under the same key.
     pub first_version: u64,
-    /// What receivers call the file that they make of it: one component.
+    /// The name of the file that receivers write: one component.
     pub name: RelativePath,
     /// Bytes of a symbol of content, a multiple of 4.
     pub symbol_size: u16,
@@ -48,22 +49,22 @@ pub struct StreamSenderConfig {
     pub control_symbol_size: u16,
     /// Most source symbols of a fragment.
     pub max_symbols: u32,
-    /// Repair symbols per thousand source symbols; [`repair_symbols`] says how many more.
+    /// Repair symbols per thousand source symbols; [`repair_symbols`] adds some.
     pub repair_permille: u32,
-    /// Cap on the bytes on the wire, IP and UDP headers included.
+    /// Limit on the bytes on the wire, IP and UDP headers included.
     pub rate_bytes_per_second: u64,
     /// Bytes of IP and UDP header that the rate counts for each datagram.
     pub packet_overhead: u32,
-    /// For how long only head and index are sent, so that receivers can be started.
+    /// Time during which only head and index are sent, so that receivers can be started.
     pub announce: Duration,
-    /// Draws the first sequence number.
+    /// Seed of the first sequence number.
     pub seed: u64,
 }
 
-/// Repair symbols of a fragment of `source_symbols` at a repair share of `permille`, p: `p k + 3
-/// sqrt(k) + 4`, rounded up. A loss of p / (1 + p) takes away p k on average and deviates from that
-/// by less than a third of sqrt(k): nine deviations are covered, and 4 symbols the shortest
-/// fragments, that may lose everything (`docs/tuning.md`).
+/// Repair symbols of a fragment of `source_symbols` at a repair share of `permille`, p:
+/// `p k + 3 sqrt(k) + 4`, rounded up. A loss of p / (1 + p) removes p k on average, with a standard
+/// deviation below a third of sqrt(k): this covers nine deviations, and 4 symbols cover the
+/// shortest fragments, which may lose everything (`docs/tuning.md`).
 pub fn repair_symbols(source_symbols: u32, permille: u32) -> u32 {
     let share = (u64::from(source_symbols) * u64::from(permille)).div_ceil(1000);
     let spare = 3 * u64::from(source_symbols.isqrt() + 1) + 4;
@@ -72,29 +73,28 @@ pub fn repair_symbols(source_symbols: u32, permille: u32) -> u32 {
     (share + spare).min(most) as u32
 }
 
-/// Fragments on the air at a time, at most: half of what an index can list.
+/// Most fragments that are sent at a time: half of what an index can list.
 const MAX_ON_AIR: usize = 32;
-/// Fragments of which source symbols are still to be sent: one being sent, and one that follows
-/// without a gap.
+/// Most fragments with unsent source symbols: one being sent, and one that follows without a gap.
 const MAX_UNSENT: usize = 2;
-/// Shortest time over which repair symbols are spread: longer than what interrupts a network for a
-/// moment, and long enough to repeat the index twenty times.
+/// Shortest time over which repair symbols are spread: longer than a momentary interruption of a
+/// network, and long enough to repeat the index twenty times.
 const MIN_SPREAD: Duration = Duration::from_millis(500);
-/// How long a fragment stays listed after its last symbol: packets overtake each other, and a
-/// receiver gives a fragment up when it is not listed any more.
+/// How long a fragment stays listed after its last symbol: packets are reordered, and a receiver
+/// gives up a fragment that is no longer listed.
 const GRACE: Duration = Duration::from_millis(250);
-/// A head or a symbol of the index every so many packets, and at least that often: one of both in
-/// 50 ms.
+/// A head or a symbol of the index is sent after this many packets, and at least once per
+/// `CONTROL_PERIOD`: both come within 50 ms.
 const CONTROL_INTERVAL: u64 = 128;
 const CONTROL_PERIOD: Duration = Duration::from_millis(25);
-/// Head and index in turn.
+/// Head and index alternate.
 const INTERVALS: AnnouncementIntervals = AnnouncementIntervals { head: 2, body: 2 };
-/// On slow links, they take no more than one packet in so many.
+/// On slow links, at most one packet in this many is a control packet.
 const LEAST_CONTROL_PACKETS: u32 = 8;
-/// How often head and index are repeated after the end: twenty times each.
+/// Repetitions of head and index after the end: twenty of each.
 const LINGER_PERIODS: u32 = 40;
 
-/// Pours a stream onto its channel.
+/// A sender of a stream on its channel.
 #[derive(Debug)]
 pub struct StreamSender {
     config: StreamSenderConfig,
@@ -102,19 +102,19 @@ pub struct StreamSender {
     control: Vec<ControlCarousel>,
     version: u64,
     state: StreamState,
-    /// Ascending, without a gap up to `next`.
+    /// The fragments that are being sent, ascending, without a gap up to `next`.
     on_air: VecDeque<OnAir>,
-    /// Number of the next fragment, and bytes before it.
+    /// Number of the next fragment, and the bytes before it.
     next: u32,
     length: u64,
-    /// Between control packets.
+    /// Time between control packets.
     control_period: Duration,
     spread: Duration,
     control_due: Instant,
     begins: Option<Instant>,
     ends: Option<Instant>,
     finished: bool,
-    /// Nothing can be sent before.
+    /// Time before which nothing can be sent.
     wake: Instant,
     outputs: VecDeque<SenderOutput>,
 }
@@ -126,19 +126,19 @@ struct OnAir {
     fragment: Fragment,
     source_symbols: u32,
     repair_symbols: u32,
-    /// Symbols sent: first the source symbols, then the repair symbols.
+    /// Number of sent symbols: first the source symbols, then the repair symbols.
     sent: u32,
-    /// When the last source symbol was sent.
+    /// Time of the last source symbol.
     source_over: Instant,
-    /// When the last symbol was sent.
+    /// Time of the last symbol.
     over: Option<Instant>,
 }
 
 impl StreamSender {
-    /// A sender that has sent nothing yet.
+    /// A sender that has sent nothing.
     ///
     /// # Errors
-    /// [`ControlError`] if the control symbols have a size that none can have.
+    /// [`ControlError`] if the size of control symbols is invalid.
     pub fn new(config: StreamSenderConfig) -> Result<Self, ControlError> {
         let symbol = u32::from(config.symbol_size.max(config.control_symbol_size));
         let (rate, overhead) = (config.rate_bytes_per_second.max(1), config.packet_overhead);
@@ -150,8 +150,8 @@ impl StreamSender {
         };
         let control_period = CONTROL_PERIOD.max(packets(LEAST_CONTROL_PACKETS.into()));
         let fragment = packets(config.max_symbols.into());
-        // Twice a fragment's time; with short fragments longer, but never with more on the air than
-        // may be.
+        // Twice a fragment's time; longer with short fragments, but at most for the number of
+        // fragments that may be sent at a time.
         let spread = (2 * fragment).max(MIN_SPREAD.max(20 * control_period));
         let spread = spread.min(fragment.saturating_mul(MAX_ON_AIR as u32 * 3 / 4));
         let mut sender = Self {
@@ -181,22 +181,22 @@ impl StreamSender {
         self.outlet.stats
     }
 
-    /// Bytes of the stream that were taken so far.
+    /// Bytes of the stream that were accepted so far.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Whether there is room for another fragment.
+    /// True if there is room for another fragment.
     pub fn wants_fragment(&self) -> bool {
         let unsent = self.on_air.iter().filter(|fragment| !fragment.source_is_over()).count();
         self.state == StreamState::Open && unsent < MAX_UNSENT && self.on_air.len() < MAX_ON_AIR
     }
 
-    /// Takes the next fragment: `length` bytes that hash to `hash` ([`BlockHasher`] over all of
-    /// them). Its source symbols are batch `2 n` and its repair symbols, [as many as there
-    /// are](repair_symbols) from ESI k on, batch `2 n + 1`, n being its number, from 0. They are
-    /// there until they are released. `None`, and nothing happens, if the fragment is empty or too
-    /// long, or the stream has ended.
+    /// Adds the next fragment: `length` bytes with hash `hash` ([`BlockHasher`] over all of them).
+    /// Its source symbols are batch `2 n` and its repair symbols, [`repair_symbols`] of them from
+    /// ESI k on, batch `2 n + 1`, where n is its number, from 0. The driver keeps them until they
+    /// are released. `None`, without effect, if the fragment is empty or too long, or the stream
+    /// has ended.
     ///
     /// [`BlockHasher`]: fontana_wire::BlockHasher
     pub fn push_fragment(&mut self, length: u32, hash: Hash) -> Option<u32> {
@@ -221,9 +221,8 @@ impl StreamSender {
         Some(number)
     }
 
-    /// Nothing follows: the stream is whole, or broken off. [`SenderEvent::Finished`] comes when
-    /// all that was taken has been sent, and the index has lingered for receivers that lose
-    /// packets.
+    /// Ends the stream as complete or broken. [`SenderEvent::Finished`] comes when all accepted
+    /// fragments have been sent, and the index has been repeated for receivers that lose packets.
     pub fn finish(&mut self, whole: bool) {
         if self.state == StreamState::Open {
             self.state = if whole { StreamState::Ended } else { StreamState::Broken };
@@ -231,18 +230,18 @@ impl StreamSender {
         }
     }
 
-    /// Nothing more is sent, not even what was taken: only that the stream was broken off.
+    /// Stops sending fragments, even accepted ones: only reports that the stream is broken.
     pub fn abandon(&mut self) {
         self.state = StreamState::Broken;
         self.on_air.clear();
         self.publish();
     }
 
-    /// The index has changed.
+    /// Replaces head and index after a change.
     fn publish(&mut self) {
         self.version += 1;
         self.wake = Instant::ZERO;
-        // The sizes that make this fail were looked at in the beginning.
+        // Sizes that would make this fail were checked at the start.
         if let Ok(control) = self.control_objects() {
             self.control = control;
         }
@@ -262,7 +261,7 @@ impl StreamSender {
         }
     }
 
-    /// Head and index as they are now, to be sent at once.
+    /// The present head and index, to be sent at once.
     fn control_objects(&self) -> Result<Vec<ControlCarousel>, ControlError> {
         let index = self.index().emit();
         let size = self.config.control_symbol_size;
@@ -277,13 +276,13 @@ impl StreamSender {
         };
         let signer = Some(&self.config.signer);
         let objects = announcement.control_objects(size, signer, INTERVALS)?;
-        // Another order of repair symbols for each version: symbols of two indexes never mix.
+        // A different first repair symbol for each version: symbols of two indexes are never mixed.
         let mut random = SplitMix64::new(self.config.seed, self.version);
         let carousel = |object| ControlCarousel::new(object, CONTROL_INTERVAL, 1, &mut random);
         Ok(objects.into_iter().map(carousel).collect())
     }
 
-    /// Lets go of what is over.
+    /// Removes fragments that are over.
     fn settle(&mut self, now: Instant) {
         let before = self.on_air.len();
         while self.on_air.front().is_some_and(|fragment| fragment.is_gone(now)) {
@@ -302,7 +301,7 @@ impl StreamSender {
         }
     }
 
-    /// The control object whose turn it is.
+    /// The control object that is due.
     fn control_turn(&self, now: Instant) -> Option<usize> {
         let packets = self.outlet.stats.packets;
         ControlCarousel::pick(&self.control, ChannelId::BASE, packets).or_else(|| {
@@ -312,7 +311,7 @@ impl StreamSender {
         })
     }
 
-    /// The fragment whose turn it is: one with a repair symbol due, or the first one with a source
+    /// The fragment that is due: one with a repair symbol due, or the first one with a source
     /// symbol.
     fn data_turn(&self, now: Instant) -> Option<usize> {
         let due = |fragment: &OnAir| fragment.repair_due(self.spread).is_some_and(|due| due <= now);
@@ -341,7 +340,7 @@ impl StreamSender {
             symbol,
             symbol_size: self.config.symbol_size,
             source_symbols: k,
-            // The index says it.
+            // The index has this information.
             fti: None,
         };
         let sent =
@@ -388,7 +387,7 @@ impl StreamSender {
         }
     }
 
-    /// When something will be to do, if nothing happens before.
+    /// The next time at which something is due.
     fn next_turn(&self) -> Instant {
         let waiting = self.on_air.iter().any(|fragment| !fragment.source_is_over());
         let repairs = self.on_air.iter().filter_map(|fragment| fragment.repair_due(self.spread));
@@ -406,8 +405,8 @@ impl OnAir {
         self.sent >= self.source_symbols
     }
 
-    /// When the next repair symbol is due; `None` before the source symbols are over, and after the
-    /// last one.
+    /// When the next repair symbol is due; `None` before the last source symbol, and after the last
+    /// repair symbol.
     fn repair_due(&self, spread: Duration) -> Option<Instant> {
         let sent = self.sent.checked_sub(self.source_symbols)?;
         (sent < self.repair_symbols)
@@ -430,13 +429,13 @@ impl Endpoint for StreamSender {
     type Done = SendDone;
     type Event = SenderEvent;
 
-    /// Nothing flows back in a one-way session.
+    /// A one-way session has no feedback.
     fn handle_datagrams(&mut self, _now: Instant, _batch: &DatagramBatch<'_>) {}
 
-    /// Fragments come with their symbols: there is nothing to wait for.
+    /// The driver has the symbols of every fragment when it adds it.
     fn handle_done(&mut self, _now: Instant, _done: SendDone) {}
 
-    /// What is due is found when outputs are polled.
+    /// Polling outputs finds what is due.
     fn handle_timeout(&mut self, _now: Instant) {}
 
     fn poll_output(&mut self, now: Instant, header: &mut Vec<u8>) -> Option<SenderOutput> {

@@ -1,5 +1,5 @@
 //! The clock of cumulative layers. Packets leave at the rate of all layers together, and the layers
-//! take turns.
+//! alternate.
 //!
 //! RLC's bursts do not change that rate. Before a synchronization point of the levels up to `j`,
 //! the layers up to `j` are sent at the rate of level `j + 1`: a receiver sees what it would see
@@ -185,8 +185,7 @@ impl LayerClock {
         let tops = 0..self.layers.len().saturating_sub(1);
         let Some(top) = tops.rev().find(has_point) else { return Phase::Even };
         let rate = |layer: usize| self.layers.get(layer).map_or(1, |l| l.cumulative.max(1));
-        // Length of burst and pause together: the packets that the burst adds are left out of the
-        // pause.
+        // Length of burst and pause together: the pause omits the packets that the burst has added.
         let both = |burst: u64| {
             let nanos = u128::from(burst) * u128::from(rate(top + 1)) / u128::from(rate(top));
             u64::try_from(nanos).unwrap_or(u64::MAX)
