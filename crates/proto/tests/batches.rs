@@ -1,4 +1,4 @@
-//! A batch of datagrams leads to the same outputs as its datagrams one by one.
+//! A batch of datagrams gives the same outputs as its datagrams one by one.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/world.rs"]
@@ -15,8 +15,8 @@ use world::{
     Content, PACKET_BYTES, SenderDriver, Setup, datagram, receiver_config, sender, source,
 };
 
-/// What is sent in 400 ms, in one slab: a session, and another one of other content under the same
-/// TSI.
+/// The datagrams that are sent in 400 ms, in one slab: a session, and another one with other
+/// content under the same TSI.
 struct Traffic {
     slab: Vec<u8>,
     datagrams: Vec<Datagram>,
@@ -58,8 +58,8 @@ fn controls() -> Vec<Option<CongestionControl>> {
     ]
 }
 
-/// All outputs of a receiver that gets these datagrams in batches of these sizes, at one moment:
-/// from the beginning, or after its objects were opened.
+/// All outputs of a receiver for these datagrams in batches of these sizes, at one time: from the
+/// beginning, or after its objects were opened.
 fn outputs(
     Traffic { slab, datagrams }: &Traffic,
     is_open: bool,
@@ -110,7 +110,7 @@ fn outputs(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Some datagrams are lost, some come twice, some are cut short.
+    /// Some datagrams are lost, some come twice, some are truncated.
     #[test]
     fn batches_of_any_sizes_lead_to_the_outputs_of_single_datagrams(
         control in 0..4_usize,
@@ -138,8 +138,8 @@ proptest! {
     }
 }
 
-/// What batches are compared by: objects are opened, channels joined, symbols placed, blocks
-/// solved.
+/// The outputs that the tests compare include opened objects, joined channels, placed symbols and
+/// solved blocks.
 #[test]
 fn the_compared_outputs_are_of_every_kind() {
     for control in controls() {

@@ -1,7 +1,7 @@
-//! Digests of the first datagrams of sessions: what is on the wire changes only on purpose.
+//! Digests of the first datagrams of sessions, so that the wire format changes only on purpose.
 //!
-//! A digest that differs means that receivers of an earlier version may not understand this one,
-//! or that a sender sends in another order. Then `docs/wire.md` and this table change together.
+//! A different digest means that receivers of an earlier version may not parse these datagrams, or
+//! that a sender uses another order. Then `docs/wire.md` and this table change together.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/world.rs"]
@@ -25,7 +25,7 @@ use world::{Content, PACKET_BYTES, SenderDriver, Setup, T, TSI, hash, sender};
 /// Datagrams of each session that the digest covers.
 const DATAGRAMS: usize = 2_000;
 
-/// Two objects of a few blocks, the last symbols of which are short.
+/// Two objects of a few blocks, whose last symbols are short.
 const SHAPES: [(usize, u8); 2] = [(100_001, 3), (30_007, 1)];
 
 fn digest(mut driver: SenderDriver) -> Hash {

@@ -1,4 +1,4 @@
-//! A running session that is given further objects.
+//! Objects that are added to a running session.
 
 #![allow(clippy::unwrap_used)]
 
@@ -47,7 +47,7 @@ fn sender(scheme: FecScheme, schedule: TransmissionSchedule) -> Sender {
     })
 }
 
-/// What a number of datagrams carried: numbers of the symbols of each object, in their order.
+/// The ESIs that some datagrams carried, for each object in their order.
 fn send(sender: &mut Sender, now: &mut Instant, datagrams: usize) -> BTreeMap<Toi, Vec<Esi>> {
     let mut sent: BTreeMap<_, Vec<_>> = BTreeMap::new();
     let mut header = Vec::new();

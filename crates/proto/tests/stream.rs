@@ -1,4 +1,4 @@
-//! Streams in virtual time: real endpoints, every job done at once, on bytes in memory.
+//! Streams in virtual time: real endpoints, every job run at once, on bytes in memory.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/world.rs"]
@@ -23,7 +23,7 @@ fn key(seed: u8) -> SecretKey {
     SecretKey::from_seed(&[seed; 32])
 }
 
-/// A stream and its producer, who makes all of it at once.
+/// A stream and its producer, which has all bytes from the beginning.
 struct Stream {
     sender: StreamSender,
     bytes: Vec<u8>,
@@ -66,7 +66,7 @@ impl Stream {
         }
     }
 
-    /// Gives the sender as much as it wants.
+    /// Adds as many fragments as the sender accepts.
     fn feed(&mut self) {
         while self.sender.wants_fragment() && self.taken < self.bytes.len() {
             let end = self.bytes.len().min(self.taken + FRAGMENT);
@@ -211,7 +211,7 @@ fn datagrams_that_overtake_each_other_change_nothing() {
     let bytes = noise(20 * FRAGMENT, 3);
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut receivers = [receiver(0.02, 1)];
-    // The packets of every five milliseconds come in reverse.
+    // The packets of every five milliseconds are reversed.
     let mut held = Vec::new();
     let path = |now: Instant, mut datagrams: Vec<Vec<u8>>| {
         held.append(&mut datagrams);
@@ -332,7 +332,7 @@ fn a_consumer_that_stops_reading_is_given_up_when_the_window_is_full_and_hurts_n
     assert_eq!((at as usize, reason), (5 * FRAGMENT, StreamBreak::Behind));
     assert_whole(&receivers[1], &bytes);
 
-    // One that pauses for less than the window lasts loses nothing.
+    // A consumer that pauses for less time than the window covers loses nothing.
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut receivers = [ReceiverDriver::new(config, 0.0, 1)];
     let each = |now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]| {
@@ -368,7 +368,7 @@ fn old_heads_and_indexes_that_somebody_repeats_change_nothing() {
     let bytes = noise(40 * FRAGMENT, 3);
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut receivers = [receiver(0.01, 1)];
-    // All control packets of the beginning, over and over.
+    // All control packets of the beginning, repeated.
     let mut recorded: Vec<Vec<u8>> = Vec::new();
     let mut count = 0;
     let path = |now: Instant, datagrams: Vec<Vec<u8>>| {
@@ -394,8 +394,8 @@ fn a_forger_with_another_key_or_of_another_instance_is_not_believed() {
     let forged = noise(30 * FRAGMENT, 4);
     for with_ticket in [true, false] {
         let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
-        // The same session number, from the same address; one with another key, and one that was
-        // recorded: the same key in an earlier life.
+        // The same TSI, from the same address; one with another key, and a recorded one: the same
+        // key in an earlier run.
         let mut forgers = [
             Stream::new(forged.clone(), 2, Duration::ZERO),
             Stream::of_key(forged.clone(), 9, &key(1), Duration::ZERO),
@@ -406,8 +406,8 @@ fn a_forger_with_another_key_or_of_another_instance_is_not_believed() {
         let path = |now: Instant, mut datagrams: Vec<Vec<u8>>| {
             for forger in &mut forgers {
                 forger.feed();
-                // Their heads and indexes; their symbols would poison fragments, which is another
-                // matter. The honest stream was heard first.
+                // Their heads and indexes only: their symbols would corrupt fragments, which
+                // another test covers. The receiver has received the real stream first.
                 let control = forger.poll(now).into_iter().filter(|datagram| datagram[2] == 8);
                 if now > Instant::ZERO + Duration::from_millis(100) {
                     datagrams.extend(control);
@@ -462,7 +462,7 @@ fn the_rate_holds_in_every_window() {
         datagrams
     };
     run(&mut stream, &mut [], path, feed);
-    // Two packets of control, the longest there are: more than 2 ms of the rate.
+    // Two control packets, the longest ones: more than 2 ms of the rate.
     let burst = 2 * (1300 + 36 + 28 + 28);
     for window in [1, 10, 100, 1000] {
         for part in sent.windows(window) {

@@ -213,7 +213,7 @@ fn drawn_blocks_have_turns_in_proportion_to_their_length_and_fresh_symbols() {
     assert_eq!(drawn.into_iter().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
 }
 
-/// A seed of an experiment determines the orders, so they must not change unnoticed.
+/// The seed of an experiment determines the orders, so they must not change.
 #[test]
 fn orders_are_frozen() {
     let blocks = shapes(&[32, 32, 20, 7], Some(4));
