@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_of_channels_has_room_for_each() {
+    fn a_set_of_channels_holds_all_256() {
         let mut set = ChannelSet::default();
         assert!(set.is_empty());
         for channel in [255, 0, 64, 63, 128].map(ChannelId) {

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wakes_when_told_finds_room_for_the_packet() {
+    fn a_sender_that_wakes_at_next_wake_can_send_the_packet() {
         for (rate, packet) in [(1_000, 1_392), (1_000_000, 1_392), (12_500_000, 1_392)] {
             let mut pacer = Pacer::new(rate, packet);
             let mut now = Instant::from_nanos(1_000_000_000_000);

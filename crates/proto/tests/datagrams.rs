@@ -171,7 +171,7 @@ fn digests() -> Vec<(&'static str, Hash)> {
 }
 
 #[test]
-fn the_first_datagrams_of_every_kind_of_session_are_what_they_were() {
+fn the_first_datagrams_of_every_kind_of_session_do_not_change() {
     assert_eq!(T, 64, "the digests are of sessions with these symbols");
     let found = digests();
     let text: Vec<_> = found.iter().map(|(name, hash)| format!("{name}: {hash}")).collect();

@@ -80,7 +80,7 @@ fn send(sender: &mut Sender, now: &mut Instant, datagrams: usize) -> BTreeMap<To
 }
 
 #[test]
-fn an_object_joins_and_the_others_continue_where_they_were() {
+fn added_objects_are_sent_and_the_others_continue() {
     let raptorq = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
     let no_code = FecScheme::NoCode(NoCode { max_source_block_length: 64 });
     let schedules = [

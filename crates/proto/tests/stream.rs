@@ -207,7 +207,7 @@ fn a_stream_costs_little_more_than_its_bytes_and_its_repair_share() {
 }
 
 #[test]
-fn datagrams_that_overtake_each_other_change_nothing() {
+fn reordered_datagrams_change_nothing() {
     let bytes = noise(20 * FRAGMENT, 3);
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut receivers = [receiver(0.02, 1)];
@@ -223,7 +223,7 @@ fn datagrams_that_overtake_each_other_change_nothing() {
 }
 
 #[test]
-fn a_burst_that_takes_a_tenth_of_a_fragment_is_made_good() {
+fn a_burst_that_removes_a_tenth_of_a_fragment_is_recovered() {
     let bytes = noise(30 * FRAGMENT, 3);
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut receivers = [receiver(0.0, 1)];
@@ -243,7 +243,7 @@ fn a_burst_that_takes_a_tenth_of_a_fragment_is_made_good() {
 }
 
 #[test]
-fn a_producer_that_pauses_loses_nothing_and_keeps_nobody_waiting() {
+fn a_pausing_producer_loses_nothing_and_delays_no_receiver() {
     let mut stream = Stream::new(Vec::new(), 1, Duration::ZERO);
     let mut receivers = [receiver(0.05, 1)];
     let mut sent = Vec::new();
@@ -269,7 +269,7 @@ fn a_producer_that_pauses_loses_nothing_and_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_receiver_that_comes_after_the_first_fragments_left_is_told_so() {
+fn a_receiver_that_joins_after_the_first_fragments_ends_as_late() {
     let mut stream = Stream::new(noise(60 * FRAGMENT, 3), 1, Duration::ZERO);
     let mut late = receiver(0.0, 1);
     late.joins_at = Instant::ZERO + Duration::from_millis(1500);
@@ -291,7 +291,7 @@ fn a_receiver_that_comes_while_the_stream_is_announced_gets_all_of_it() {
 }
 
 #[test]
-fn after_a_lost_fragment_nothing_is_handed_over_and_the_gap_is_named() {
+fn after_a_lost_fragment_nothing_is_delivered_and_the_gap_is_reported() {
     let bytes = noise(40 * FRAGMENT, 3);
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut receivers = [receiver(0.0, 1)];
@@ -315,7 +315,7 @@ fn after_a_lost_fragment_nothing_is_handed_over_and_the_gap_is_named() {
 }
 
 #[test]
-fn a_consumer_that_stops_reading_is_given_up_when_the_window_is_full_and_hurts_nobody_else() {
+fn a_stalled_consumer_is_given_up_when_the_window_is_full_and_others_continue() {
     let bytes = noise(60 * FRAGMENT, 3);
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut config = receiver_config();
@@ -344,7 +344,7 @@ fn a_consumer_that_stops_reading_is_given_up_when_the_window_is_full_and_hurts_n
 }
 
 #[test]
-fn a_stream_that_its_sender_breaks_off_is_not_whole() {
+fn a_stream_that_its_sender_aborts_is_incomplete() {
     let bytes = noise(3 * FRAGMENT, 3);
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut receivers = [receiver(0.01, 1)];
@@ -364,7 +364,7 @@ fn a_stream_that_its_sender_breaks_off_is_not_whole() {
 }
 
 #[test]
-fn old_heads_and_indexes_that_somebody_repeats_change_nothing() {
+fn replayed_heads_and_indexes_change_nothing() {
     let bytes = noise(40 * FRAGMENT, 3);
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut receivers = [receiver(0.01, 1)];
@@ -389,7 +389,7 @@ fn old_heads_and_indexes_that_somebody_repeats_change_nothing() {
 }
 
 #[test]
-fn a_forger_with_another_key_or_of_another_instance_is_not_believed() {
+fn a_forged_session_with_another_key_or_instance_is_not_accepted() {
     let bytes = noise(30 * FRAGMENT, 3);
     let forged = noise(30 * FRAGMENT, 4);
     for with_ticket in [true, false] {

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn all_layers_together_go_round_and_each_layer_by_itself_too() {
+    fn each_layer_alone_sends_every_symbol() {
         let blocks = fixed(&[8]);
         let mut quota = Quota::new(&blocks, None);
         let mut order = Cumulative::new(&blocks, 4).unwrap();

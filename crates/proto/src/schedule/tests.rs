@@ -123,7 +123,7 @@ fn every_channel_progresses_evenly_and_none_sends_what_another_has_sent() {
 }
 
 #[test]
-fn a_grain_is_sent_in_one_go_and_grains_progress_evenly() {
+fn a_grain_is_sent_without_interruption_and_grains_progress_evenly() {
     let schedule = TransmissionSchedule::Interleaved { grain: 2 };
     let turns: Vec<_> = order(schedule, &[4, 4, 1], None).take(9).collect();
     let blocks: Vec<_> = turns.iter().map(|t| t.block).collect();
@@ -215,7 +215,7 @@ fn drawn_blocks_have_turns_in_proportion_to_their_length_and_fresh_symbols() {
 
 /// The seed of an experiment determines the orders, so they must not change.
 #[test]
-fn orders_are_frozen() {
+fn orders_do_not_change() {
     let blocks = shapes(&[32, 32, 20, 7], Some(4));
     let digests: Vec<String> = all_schedules()
         .into_iter()

@@ -22,7 +22,7 @@ fn run(clock: &mut ChannelClock, seconds: u64) -> Vec<Emission> {
 }
 
 #[test]
-fn a_session_on_one_channel_is_a_comb_of_consecutive_numbers() {
+fn a_session_on_one_channel_has_consecutive_numbers_at_even_times() {
     let fixed = CongestionControl::FixedRate;
     let mut clock = ChannelClock::new(&fixed, 3_000_000, PACKET, Instant::ZERO, 7).unwrap();
     let sent = run(&mut clock, 1);
@@ -65,7 +65,7 @@ fn numbers_are_per_channel_and_start_anywhere() {
 }
 
 #[test]
-fn a_late_sender_makes_up_for_a_burst_and_no_more() {
+fn a_late_sender_sends_one_burst_of_overdue_packets() {
     // 10 packets in 2 ms: the burst allows ten at once, including the current one.
     let mut clock = layered(vec![1_000_000, 4_000_000]);
     run(&mut clock, 1);
@@ -289,7 +289,7 @@ fn a_webrc_sender_that_was_late_follows_the_time_and_leaves_no_gaps_in_a_slot() 
 }
 
 #[test]
-fn a_webrc_sender_that_is_always_late_thins_its_waves_alike_and_its_base_channel_not() {
+fn a_late_webrc_sender_skips_the_same_share_of_each_wave_but_no_base_packets() {
     let control = CongestionControl::Webrc(webrc());
     let sent = |is_late: bool| {
         let mut clock = ChannelClock::new(&control, 0, 1400, Instant::ZERO, 7).unwrap();

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_below_zero_do_not_make_time_run_backwards() {
+    fn samples_below_zero_keep_the_average_above_its_minimum() {
         let mut round_trip = RoundTrip::new(Duration::from_millis(100), 0.75);
         for _ in 0..1000 {
             round_trip.on_join(Duration::ZERO, 0.5);

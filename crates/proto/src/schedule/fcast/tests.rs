@@ -126,7 +126,7 @@ fn a_rateless_code_has_fresh_symbols_in_every_pass() {
 }
 
 #[test]
-fn a_last_segment_that_is_shorter_and_a_stretch_below_the_code_are_right() {
+fn a_shorter_last_segment_and_a_stretch_below_the_code_are_sent() {
     let shape = |k, n| BlockShape { object: 0, source_symbols: k, encoding_symbols: n };
     let schedule = fcast(SymbolOrganization::Segments, ObjectOrder::Random);
     // n = 25 of k = 10: segments of 10, 10 and 5.
