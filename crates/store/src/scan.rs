@@ -1,30 +1,4 @@
 //! Scanning of what is sent: files, and directories with their contents.
-//!
-//! ```
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let dir = tempfile::tempdir()?;
-//! # std::fs::create_dir(dir.path().join("photos"))?;
-//! # std::fs::write(dir.path().join("photos/a.jpg"), "a")?;
-//! # std::fs::write(dir.path().join("photos/a.tmp"), "a")?;
-//! # let path = dir.path().join("photos");
-//! use fontana_store::{Filter, Found, Tree};
-//!
-//! let filter = Filter { exclude: vec!["*.tmp".into()], ..Filter::default() };
-//! let tree = Tree::scan(&[path], &filter)?;
-//! let names: Vec<_> = tree.entries.iter().map(|entry| entry.name.as_slice()).collect();
-//! assert_eq!(names, [&b"photos"[..], b"photos/a.jpg"]);
-//! assert!(matches!(tree.entries[1].found, Found::File(_)));
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! Receivers see the last component of a path. A directory includes everything in it: regular
-//! files, directories (empty ones too) and symbolic links, which are not followed. Names are raw
-//! bytes; hidden files are included. What cannot be sent (devices, pipes, sockets) is an error, not
-//! skipped, so that no file is missing at a receiver without an error at the sender.
-//!
-//! Patterns are those of `.gitignore`, by the crate `ignore`. They are relative to each directory
-//! that was named. A path that was named itself is always sent.
 
 use crate::ids::FileIndex;
 use crate::source::{SourceError, SourceFiles};
@@ -48,6 +22,32 @@ pub struct Filter {
 }
 
 /// The result of a scan, in the order of names: a directory before its contents.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # std::fs::create_dir(dir.path().join("photos"))?;
+/// # std::fs::write(dir.path().join("photos/a.jpg"), "a")?;
+/// # std::fs::write(dir.path().join("photos/a.tmp"), "a")?;
+/// # let path = dir.path().join("photos");
+/// use fontana_store::{Filter, Found, Tree};
+///
+/// let filter = Filter { exclude: vec!["*.tmp".into()], ..Filter::default() };
+/// let tree = Tree::scan(&[path], &filter)?;
+/// let names: Vec<_> = tree.entries.iter().map(|entry| entry.name.as_slice()).collect();
+/// assert_eq!(names, [&b"photos"[..], b"photos/a.jpg"]);
+/// assert!(matches!(tree.entries[1].found, Found::File(_)));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Receivers see the last component of a path. A directory includes everything in it: regular
+/// files, directories (empty ones too) and symbolic links, which are not followed. Names are raw
+/// bytes; hidden files are included. What cannot be sent (devices, pipes, sockets) is an error, not
+/// skipped, so that no file is missing at a receiver without an error at the sender.
+///
+/// Patterns are those of `.gitignore`, by the crate `ignore`. They are relative to each directory
+/// that was named. A path that was named itself is always sent.
 #[derive(Debug)]
 pub struct Tree {
     /// The names of the scanned paths, in the order given.

@@ -1,18 +1,4 @@
 //! Selection of the names that a receiver takes.
-//!
-//! ```
-//! use fontana_store::Selection;
-//!
-//! let selection = Selection::new(&["*.jpg".into(), "/photos/2026/".into()])?;
-//! assert!(selection.takes(b"photos/1999/a.jpg", false));
-//! assert!(selection.takes(b"photos/2026/notes.txt", false), "its directory matches");
-//! assert!(!selection.takes(b"photos/1999/notes.txt", false));
-//! # Ok::<(), fontana_store::ScanError>(())
-//! ```
-//!
-//! Patterns are those of `.gitignore`, by the crate `ignore`, relative to the top of the session.
-//! They match raw bytes. The time of a match grows with the length of the name, independent of the
-//! patterns (they become finite automata).
 
 use crate::scan::ScanError;
 use crate::scan::check_pattern;
@@ -22,6 +8,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Patterns of the selected names; `None` selects everything.
+///
+/// ```
+/// use fontana_store::Selection;
+///
+/// let selection = Selection::new(&["*.jpg".into(), "/photos/2026/".into()])?;
+/// assert!(selection.takes(b"photos/1999/a.jpg", false));
+/// assert!(selection.takes(b"photos/2026/notes.txt", false), "its directory matches");
+/// assert!(!selection.takes(b"photos/1999/notes.txt", false));
+/// # Ok::<(), fontana_store::ScanError>(())
+/// ```
+///
+/// Patterns are those of `.gitignore`, by the crate `ignore`, relative to the top of the session.
+/// They match raw bytes. The time of a match grows with the length of the name, independent of the
+/// patterns (they become finite automata).
 #[derive(Clone, Debug)]
 pub struct Selection(Option<Gitignore>);
 

@@ -1,9 +1,5 @@
 //! ALC packets: LCT header, FEC payload id, encoding symbol (RFC 5775, section 2). Payload ids are
 //! those of RFC 5445, sections 3.2.1 and 5.2.1, RFC 5510, and RFC 6330, section 3.2.
-//!
-//! Parsing copies nothing: a [`Packet`] borrows from the datagram. A sender appends the parts of a
-//! packet to a buffer: [`HeaderFields::emit`](crate::HeaderFields::emit), [`emit_payload_id`], then
-//! the symbol.
 
 use crate::bytes::Reader;
 use crate::lct::{Header, ReservedBits};
@@ -19,6 +15,10 @@ pub const fn payload_id_size(encoding_id: EncodingId) -> usize {
 }
 
 /// An ALC packet: one datagram of a session.
+///
+/// Parsing copies nothing: a [`Packet`] borrows from the datagram. A sender appends the parts of a
+/// packet to a buffer: [`HeaderFields::emit`](crate::HeaderFields::emit), [`emit_payload_id`], then
+/// the symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
     /// The LCT header.

@@ -1,16 +1,6 @@
 //! Congestion control on the wire: the parameters in the session head. The CCI of each packet
 //! ([`RlcCci`](crate::RlcCci), [`FlidCci`](crate::FlidCci), [`WebrcCci`](crate::WebrcCci)) adds
 //! what concerns the packet.
-//!
-//! | | a channel is | the CCI is | source |
-//! |---|---|---|---|
-//! | [`FixedRate`](CongestionControl::FixedRate) | the session | a sequence number | |
-//! | [`FixedLayers`](CongestionControl::FixedLayers) | a layer of constant rate | a sequence number | |
-//! | [`Rlc`](CongestionControl::Rlc) | a layer | synchronization point, layer, sequence number | Vicisano, Rizzo, Crowcroft 1998; MCL |
-//! | [`FlidSl`](CongestionControl::FlidSl) | a layer | trigger, slot, layer, sequence number | Byers and others 2000; MCL |
-//! | [`Webrc`](CongestionControl::Webrc) | the base, or a wave | slot, channel, sequence number | RFC 3738, section 5.1 |
-//!
-//! The sequence number counts the packets of the channel, so that receivers detect losses.
 
 use crate::bytes::Reader;
 
@@ -27,6 +17,16 @@ const FLID_SL: u8 = 3;
 const WEBRC: u8 = 4;
 
 /// Congestion control scheme of a session, with its parameters.
+///
+/// | | a channel is | the CCI is | source |
+/// |---|---|---|---|
+/// | [`FixedRate`](CongestionControl::FixedRate) | the session | a sequence number | |
+/// | [`FixedLayers`](CongestionControl::FixedLayers) | a layer of constant rate | a sequence number | |
+/// | [`Rlc`](CongestionControl::Rlc) | a layer | synchronization point, layer, sequence number | Vicisano, Rizzo, Crowcroft 1998; MCL |
+/// | [`FlidSl`](CongestionControl::FlidSl) | a layer | trigger, slot, layer, sequence number | Byers and others 2000; MCL |
+/// | [`Webrc`](CongestionControl::Webrc) | the base, or a wave | slot, channel, sequence number | RFC 3738, section 5.1 |
+///
+/// The sequence number counts the packets of the channel, so that receivers detect losses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
     /// One channel at a constant rate, for which the sender's operator is responsible.

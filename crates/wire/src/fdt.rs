@@ -1,18 +1,5 @@
 //! The file delivery table (FDT): the objects of a FLUTE session (RFC 6726, section 3.4; RFC 3926,
 //! section 3.4).
-//!
-//! ```
-//! use fontana_wire::Fdt;
-//!
-//! let fdt = Fdt::parse(
-//!     br#"<FDT-Instance xmlns="urn:ietf:params:xml:ns:fdt" Expires="3976218000">
-//!             <File TOI="1" Content-Location="a/b.bin" Content-Length="500"/>
-//!         </FDT-Instance>"#,
-//! )?;
-//! assert_eq!(fdt.files[0].transfer_length, Some(500));
-//! assert_eq!(Fdt::parse(&fdt.emit())?, fdt);
-//! # Ok::<(), fontana_wire::FdtError>(())
-//! ```
 
 mod emit;
 mod parse;
@@ -26,6 +13,19 @@ use std::fmt;
 
 /// One FDT instance: the decoded content of an object with [`Toi::FDT`]. Its instance id is in
 /// EXT_FDT.
+///
+/// ```
+/// use fontana_wire::Fdt;
+///
+/// let fdt = Fdt::parse(
+///     br#"<FDT-Instance xmlns="urn:ietf:params:xml:ns:fdt" Expires="3976218000">
+///             <File TOI="1" Content-Location="a/b.bin" Content-Length="500"/>
+///         </FDT-Instance>"#,
+/// )?;
+/// assert_eq!(fdt.files[0].transfer_length, Some(500));
+/// assert_eq!(Fdt::parse(&fdt.emit())?, fdt);
+/// # Ok::<(), fontana_wire::FdtError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fdt {
     /// Time until which the instance describes packets that arrive.

@@ -1,17 +1,4 @@
 //! BLAKE3 hashes of blocks, objects, trees, manifests and stream indexes.
-//!
-//! Every kind of hash has its own key, derived from a context string by BLAKE3's `derive_key` mode.
-//! A hash of one kind therefore never equals a hash of another kind:
-//!
-//! ```text
-//! block    = H("fontana 2026-11 block v1",    the object's bytes that lie in the source block)
-//! object   = H("fontana 2026-11 object v1",   u64 transfer length ‖ block 0 ‖ block 1 ‖ ...)
-//! tree     = H("fontana 2026-11 tree v1",     (u32 TOI ‖ object) for every object, by TOI)
-//! manifest = H("fontana 2026-11 manifest v1", the manifest's bytes)
-//! index    = H("fontana 2026-11 stream index v1", the stream index's bytes)
-//! ```
-//!
-//! Integers are big-endian. A block excludes the padding of the object's last symbol.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +10,19 @@ const MANIFEST_CONTEXT: &str = "fontana 2026-11 manifest v1";
 const STREAM_INDEX_CONTEXT: &str = "fontana 2026-11 stream index v1";
 
 /// A 32-byte hash. Its text form is 64 hexadecimal digits, written in lower case.
+///
+/// Every kind of hash has its own key, derived from a context string by BLAKE3's `derive_key` mode.
+/// A hash of one kind therefore never equals a hash of another kind:
+///
+/// ```text
+/// block    = H("fontana 2026-11 block v1",    the object's bytes that lie in the source block)
+/// object   = H("fontana 2026-11 object v1",   u64 transfer length ‖ block 0 ‖ block 1 ‖ ...)
+/// tree     = H("fontana 2026-11 tree v1",     (u32 TOI ‖ object) for every object, by TOI)
+/// manifest = H("fontana 2026-11 manifest v1", the manifest's bytes)
+/// index    = H("fontana 2026-11 stream index v1", the stream index's bytes)
+/// ```
+///
+/// Integers are big-endian. A block excludes the padding of the object's last symbol.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; Hash::SIZE]);
 

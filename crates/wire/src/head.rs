@@ -1,36 +1,5 @@
 //! The session head: a small record that the sender repeats, and from which a receiver learns all
 //! other parameters of the session.
-//!
-//! It identifies the manifest, its expiry and the session's rate. The publisher may sign it. It
-//! travels as a No-Code object of one symbol with [`Toi::HEAD`](crate::Toi::HEAD), padded with
-//! zeros to the size of the session's other packets.
-//!
-//! [`UnverifiedHead::parse`] exposes only the claimed signer. One of three methods returns the
-//! [`SessionHead`]: [`UnverifiedHead::verify`] checks the signature of a publisher,
-//! [`UnverifiedHead::verify_pinned`] a manifest hash from a ticket, and
-//! [`UnverifiedHead::without_verification`] nothing.
-//!
-//! ```text
-//! offset  bytes
-//!      0      8  "FONTANA" and the format version, 1
-//!      8     16  instance id
-//!     24      8  manifest version
-//!     32      8  expires, unix seconds; 0 = never
-//!     40      8  rate, bytes per second; 0 = not stated
-//!     48      1  congestion control; 0 = fixed rate
-//!     49      1  channel count, at least 1
-//!     50      c  parameters of congestion control; none with fixed rate on one channel
-//!   50+c      1  what describes the content: 0 = a manifest, 1 = a stream index
-//!   51+c      4  its TOI
-//!   55+c      n  its object transmission information: 15 with No-Code, RFC 5510 and RaptorQ
-//! 55+c+n     32  its hash
-//! 87+c+n      1  0 = not signed, 1 = signed
-//! 88+c+n     32  public key       } when signed
-//! 120+c+n    64  signature        }
-//! ```
-//!
-//! The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and all bytes before the
-//! signature.
 
 use crate::bytes::Reader;
 use crate::congestion::{CongestionControl, CongestionError};
@@ -90,6 +59,37 @@ pub enum ContentKind {
 }
 
 /// Description of a session.
+///
+/// It identifies the manifest, its expiry and the session's rate. The publisher may sign it. It
+/// travels as a No-Code object of one symbol with [`Toi::HEAD`](crate::Toi::HEAD), padded with
+/// zeros to the size of the session's other packets.
+///
+/// [`UnverifiedHead::parse`] exposes only the claimed signer. One of three methods returns the
+/// [`SessionHead`]: [`UnverifiedHead::verify`] checks the signature of a publisher,
+/// [`UnverifiedHead::verify_pinned`] a manifest hash from a ticket, and
+/// [`UnverifiedHead::without_verification`] nothing.
+///
+/// ```text
+/// offset  bytes
+///      0      8  "FONTANA" and the format version, 1
+///      8     16  instance id
+///     24      8  manifest version
+///     32      8  expires, unix seconds; 0 = never
+///     40      8  rate, bytes per second; 0 = not stated
+///     48      1  congestion control; 0 = fixed rate
+///     49      1  channel count, at least 1
+///     50      c  parameters of congestion control; none with fixed rate on one channel
+///   50+c      1  what describes the content: 0 = a manifest, 1 = a stream index
+///   51+c      4  its TOI
+///   55+c      n  its object transmission information: 15 with No-Code, RFC 5510 and RaptorQ
+/// 55+c+n     32  its hash
+/// 87+c+n      1  0 = not signed, 1 = signed
+/// 88+c+n     32  public key       } when signed
+/// 120+c+n    64  signature        }
+/// ```
+///
+/// The signature is Ed25519 over `"fontana session head v1"`, a zero byte, and all bytes before the
+/// signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionHead {
     /// Identifier of the sending process.

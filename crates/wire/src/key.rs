@@ -1,7 +1,4 @@
 //! Ed25519 keys of publishers (RFC 8032), with their hexadecimal text form.
-//!
-//! Verification is strict: it accepts canonical points only, and none of small order. All receivers
-//! therefore agree on which signatures are valid.
 
 use crate::hash::{HexError, parse_hex};
 use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
@@ -63,6 +60,9 @@ impl FromStr for SecretKey {
 ///
 /// The value holds the checked encoding. The decompressed curve point would take six times the
 /// memory, and decompression takes a tenth of a verification.
+///
+/// Verification is strict: it accepts canonical points only, and none of small order. All receivers
+/// therefore agree on which signatures are valid.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; PublicKey::SIZE]);
 

@@ -1,17 +1,5 @@
 //! The LCT header (RFC 5651, section 5, with the profile of RFC 5775, section 2.1).
 //! [`Packet`](crate::Packet) parses it; [`HeaderFields`] emits it.
-//!
-//! ```text
-//!  0                   1                   2                   3
-//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
-//! +-------+---+---+-+---+-+---+-+-+---------------+---------------+
-//! | V = 1 | C |PSI|S| O |H|Res|A|B|    HDR_LEN    |   Codepoint   |
-//! +-------+---+---+-+---+-+---+-+-+---------------+---------------+
-//! |  congestion control information: C + 1 words                  |
-//! |  TSI: 32 S + 16 H bits, then TOI: 32 O + 16 H bits            |
-//! |  header extensions, until HDR_LEN words are full              |
-//! +---------------------------------------------------------------+
-//! ```
 
 use crate::bytes::{Reader, put_uint};
 use crate::content::ContentEncoding;
@@ -44,6 +32,18 @@ pub enum ReservedBits {
 }
 
 /// Header of a received packet.
+///
+/// ```text
+///  0                   1                   2                   3
+///  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+/// +-------+---+---+-+---+-+---+-+-+---------------+---------------+
+/// | V = 1 | C |PSI|S| O |H|Res|A|B|    HDR_LEN    |   Codepoint   |
+/// +-------+---+---+-+---+-+---+-+-+---------------+---------------+
+/// |  congestion control information: C + 1 words                  |
+/// |  TSI: 32 S + 16 H bits, then TOI: 32 O + 16 H bits            |
+/// |  header extensions, until HDR_LEN words are full              |
+/// +---------------------------------------------------------------+
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {
     /// Congestion control information.

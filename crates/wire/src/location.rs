@@ -1,9 +1,4 @@
 //! Conversion between Content-Location and path (RFC 6726, section 3.4.2; RFC 3986).
-//!
-//! A Content-Location is an identifier that is not signed: any host that can send to the group can
-//! write one. The rules for names made from it are therefore stricter than those for names in a
-//! manifest. It must be text, without characters and names that have a special meaning on any
-//! system.
 
 use crate::path::{PathError, RelativePath};
 use std::fmt::Write as _;
@@ -11,6 +6,11 @@ use std::fmt::Write as _;
 /// The path of a Content-Location: the path of its URI, percent-decoded once. Scheme, authority,
 /// query, fragment, empty components and `.` are dropped. A backslash separates components like a
 /// slash.
+///
+/// A Content-Location is an identifier that is not signed: any host that can send to the group can
+/// write one. The rules for names made from it are therefore stricter than those for names in a
+/// manifest. It must be text, without characters and names that have a special meaning on any
+/// system.
 ///
 /// # Errors
 /// [`PathError`] for `..`, control characters, colons, Windows device names, trailing dots or

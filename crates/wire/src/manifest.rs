@@ -1,30 +1,6 @@
 //! The manifest: the tree of files that a session delivers, the objects that hold their bytes, and
 //! the hash of every source block. A receiver that trusts the manifest's hash, by a signed session
 //! head or a ticket, can verify every byte.
-//!
-//! A [`Manifest`] is valid by construction: [`Manifest::new`] and [`Manifest::parse`] check the
-//! same rules. No path leaves the tree, no entry lies below a file or a symbolic link, no extent
-//! exceeds its object, and no length overflows. A manifest has one encoding: `emit` and `parse` are
-//! inverse to each other.
-//!
-//! ```text
-//! "FONTMAN" and the format version, 1
-//! varint version
-//! varint size, label in UTF-8
-//! varint object count, then for each, in the order of TOIs:
-//!     varint TOI less the previous one's (0 at first)
-//!     15 bytes of object transmission information, as in the session head
-//!     u8 content encoding, 0
-//!     32 bytes for each source block: its hash
-//! varint entry count, then for each, in the order of paths:
-//!     u8 kind: 0 file, 1 directory, 2 symbolic link
-//!     varint size, path
-//!     file and directory: varint mode, varint seconds, varint nanoseconds
-//!     file: varint segment count, then for each, in the file's order:
-//!         varint TOI, varint offset in that object, varint length; or
-//!         varint 0, varint length, for a hole
-//!     symbolic link: varint size, target
-//! ```
 
 mod check;
 mod emit;
@@ -39,6 +15,30 @@ use std::ops::Range;
 pub(crate) const MAX_FILE_LENGTH: u64 = i64::MAX as u64;
 
 /// Description of all content of a session.
+///
+/// A [`Manifest`] is valid by construction: [`Manifest::new`] and [`Manifest::parse`] check the
+/// same rules. No path leaves the tree, no entry lies below a file or a symbolic link, no extent
+/// exceeds its object, and no length overflows. A manifest has one encoding: `emit` and `parse` are
+/// inverse to each other.
+///
+/// ```text
+/// "FONTMAN" and the format version, 1
+/// varint version
+/// varint size, label in UTF-8
+/// varint object count, then for each, in the order of TOIs:
+///     varint TOI less the previous one's (0 at first)
+///     15 bytes of object transmission information, as in the session head
+///     u8 content encoding, 0
+///     32 bytes for each source block: its hash
+/// varint entry count, then for each, in the order of paths:
+///     u8 kind: 0 file, 1 directory, 2 symbolic link
+///     varint size, path
+///     file and directory: varint mode, varint seconds, varint nanoseconds
+///     file: varint segment count, then for each, in the file's order:
+///         varint TOI, varint offset in that object, varint length; or
+///         varint 0, varint length, for a hole
+///     symbolic link: varint size, target
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     version: u64,

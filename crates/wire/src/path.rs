@@ -1,15 +1,14 @@
 //! File names inside a tree, received from a publisher that may be hostile.
-//!
-//! A [`RelativePath`] is a list of components that always names something *below* a directory.
-//! Components are raw bytes, as on Unix. Code that writes to a file system checks what only that
-//! file system restricts, such as letter case and device names.
 
 use crate::printable::Printable;
 use std::cmp::Ordering;
 use std::fmt;
 
 /// A relative path of 1 to [`RelativePath::MAX_DEPTH`] components. No component is empty, `.` or
-/// `..`, contains `/` or NUL, or is longer than [`RelativePath::MAX_COMPONENT_SIZE`].
+/// `..`, contains `/` or NUL, or is longer than [`RelativePath::MAX_COMPONENT_SIZE`]. So a path
+/// always names something *below* a directory. Components are raw bytes, as on Unix. Code that
+/// writes to a file system checks what only that file system restricts, such as letter case and
+/// device names.
 ///
 /// Paths are ordered by their components, so that a directory directly precedes its content.
 /// [`Display`](fmt::Display) escapes control characters and the like ([`Printable`]).

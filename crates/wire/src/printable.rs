@@ -1,8 +1,4 @@
 //! Escaping of received names for display.
-//!
-//! A file name may contain terminal escape sequences that change earlier output, or Unicode
-//! controls that reverse the order of what follows (`gpj.exe` shown as `exe.jpg`). [`Printable`]
-//! escapes such characters.
 
 use std::fmt::{self, Write as _};
 
@@ -18,6 +14,10 @@ use std::fmt::{self, Write as _};
 /// assert_eq!(Printable("\x1b[2Jgone").to_string(), "\\u{1b}[2Jgone");
 /// assert_eq!(Printable(b"caf\xe9").to_string(), "caf\\xe9");
 /// ```
+///
+/// A file name may contain terminal escape sequences that change earlier output, or Unicode
+/// controls that reverse the order of what follows (`gpj.exe` shown as `exe.jpg`). [`Printable`]
+/// escapes such characters.
 #[derive(Clone, Copy)]
 pub struct Printable<T>(pub T);
 

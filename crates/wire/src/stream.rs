@@ -1,10 +1,4 @@
 //! The stream index: the fragments of a session of unknown length that exist so far.
-//!
-//! A *stream* is cut into *fragments* as it is produced. Each is an object of one source block; its
-//! TOI is its number plus one. The index lists the fragments that are being sent. Each new fragment
-//! makes a new version of the index. The session head names the index in place of a manifest, and
-//! is always signed, because no hash of the content exists beforehand. `docs/wire.md`, section 11,
-//! describes the format.
 
 use crate::bytes::Reader;
 use crate::hash::Hash;
@@ -56,6 +50,12 @@ pub struct PlacedFragment {
 }
 
 /// The fragments of a stream, from the first one that is still being sent.
+///
+/// A *stream* is cut into *fragments* as it is produced. Each is an object of one source block; its
+/// TOI is its number plus one. The index lists the fragments that are being sent. Each new fragment
+/// makes a new version of the index. The session head names the index in place of a manifest, and
+/// is always signed, because no hash of the content exists beforehand. `docs/wire.md`, section 11,
+/// describes the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamIndex {
     /// Version of the index, as in the head. It grows with every change.

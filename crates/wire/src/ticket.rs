@@ -1,20 +1,4 @@
 //! Tickets: one line of text with everything that a receiver needs to join a session.
-//!
-//! ```text
-//! fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&channels=N|&groups=GROUP{,GROUP}]
-//! ```
-//! `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits. A session
-//! of several channels gives their number (on consecutive groups) or the groups of channels 1, 2,
-//! ... `docs/wire.md` has the exact grammar.
-//!
-//! ```
-//! use fontana_wire::{Ticket, Tsi};
-//!
-//! let ticket: Ticket = "fontana://10.0.0.7@232.1.2.3:7701/5".parse()?;
-//! assert_eq!(ticket.tsi, Tsi(5));
-//! assert_eq!(ticket.to_string(), "fontana://10.0.0.7@232.1.2.3:7701/5");
-//! # Ok::<(), fontana_wire::TicketError>(())
-//! ```
 
 use crate::channels::ChannelGroups;
 use crate::congestion::MAX_CHANNELS;
@@ -31,6 +15,22 @@ const SCHEME: &str = "fontana://";
 const MAX_SIZE: usize = 4096;
 
 /// Address of a session, with the key or hash that authenticates it.
+///
+/// ```text
+/// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&channels=N|&groups=GROUP{,GROUP}]
+/// ```
+/// `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits. A session
+/// of several channels gives their number (on consecutive groups) or the groups of channels 1, 2,
+/// ... `docs/wire.md` has the exact grammar.
+///
+/// ```
+/// use fontana_wire::{Ticket, Tsi};
+///
+/// let ticket: Ticket = "fontana://10.0.0.7@232.1.2.3:7701/5".parse()?;
+/// assert_eq!(ticket.tsi, Tsi(5));
+/// assert_eq!(ticket.to_string(), "fontana://10.0.0.7@232.1.2.3:7701/5");
+/// # Ok::<(), fontana_wire::TicketError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// Source addresses from which a receiver joins the group; empty: any source. All are of the
