@@ -17,7 +17,8 @@ use std::time::Duration;
 fn example(name: &str) -> Command {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let build = ["build", "--quiet", "--offline", "-p", "fontana", "--examples"];
+        // With the features of all crates, as in `cargo test --workspace`: nothing is built twice.
+        let build = ["build", "--quiet", "--offline", "--workspace", "--examples"];
         assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
     });
     let test = std::env::current_exe().unwrap();
