@@ -167,6 +167,15 @@ fn sparse_blocks(code: Code, total: u64, block_symbols: u32) -> (u32, u32) {
     (max_source_block_length, total.div_ceil(blocks) as u32)
 }
 
+/// The parameters of a control object of `length` bytes for other programs. Receivers of a session
+/// without RaptorQ may not know that code, so its control objects have none.
+pub(crate) fn plain_control_oti(code: Code, length: usize, symbol_size: u16) -> Oti {
+    match code {
+        Code::RaptorQ => fontana_proto::control_oti(length, symbol_size),
+        _ => object_oti(Code::None, length as u64, symbol_size, 1 << 16),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

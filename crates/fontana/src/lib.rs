@@ -8,7 +8,8 @@
 //! use fontana::{Addressing, Outcome, Rate, Receiver, Sender};
 //!
 //! # let directory = tempfile::tempdir().unwrap();
-//! # let (file, downloads) = (directory.path().join("image.raw"), directory.path().join("downloads"));
+//! # let file = directory.path().join("image.raw");
+//! # let downloads = directory.path().join("downloads");
 //! std::fs::write(&file, "an image").unwrap();
 //! let mut here = Addressing::to("239.255.77.2:7702".parse().unwrap());
 //! here.interface = Some("127.0.0.1".parse().unwrap());

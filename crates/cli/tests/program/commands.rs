@@ -7,13 +7,14 @@ use std::process::Stdio;
 use std::time::Duration;
 
 #[test]
-fn a_log_goes_to_standard_error_and_has_the_session_and_the_channel() {
+fn a_log_goes_to_standard_error_and_names_the_session() {
     let directory = tempfile::tempdir().unwrap();
     let words = format!("recv fontana://{}/1 -i lo --silence 1 --json --log debug -o", place());
     let received = run(&arguments(&words, &[directory.path()])).expect(75);
-    let joined = received.stderr.lines().find(|line| line.contains("joined"));
-    assert!(received.stderr.contains("session{kind=\"receiver\"}: "), "{}", received.stderr);
-    assert!(joined.is_none_or(|line| line.contains("channel=")), "{}", received.stderr);
+    for told in ["started", "ended"] {
+        let line = format!("INFO session{{kind=\"receiver\"}}: fontana::session: {told}\n");
+        assert!(received.stderr.contains(&line), "{}", received.stderr);
+    }
     assert_eq!(received.event("summary")["code"], 75);
     let refused = run(&["doctor", "--log", "fontana_net=loud"]).expect(2);
     assert!(refused.stderr.contains("try info, debug"), "{}", refused.stderr);

@@ -56,7 +56,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--no-source --fec none", "nothing to send", "leave one"),
         ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
         ("--fcast --fec tornado", "neither Tornado nor LT", "--fec raptorq"),
-        ("--fec tornado --stretch 1", "by 1, it is 2 to 10", "--fec raptorq"),
+        ("--fec tornado --stretch 1", "is 1, must be 2 to 10", "--fec raptorq"),
         ("--fec tornado --stretch 11", "by 11, it is 2 to 10", "--fec raptorq"),
         ("--fec lt --stretch 4", "another code than Tornado", "--fec tornado"),
         ("--stretch 4", "another code than Tornado", "--fec tornado"),

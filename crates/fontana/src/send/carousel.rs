@@ -3,11 +3,10 @@
 //! until it is to be sent ([`Sender::go`](crate::Sender::go), PUSH_DATA). Then the next instance of
 //! the carousel begins (RFC 6968, section 2.2), which lists all objects so far.
 
-use super::control::plain_control_oti;
 use super::options::SendOptions;
 use crate::content::{Content, ContentOptions, MAX_OBJECTS};
 use crate::error::{Error, SetupError};
-use crate::geometry::Code;
+use crate::geometry::{self, Code};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fontana_fec::PlanCache;
 use fontana_proto::{ControlObject, SendObject};
@@ -217,7 +216,7 @@ fn descriptor(
 ) -> Result<ControlObject, Error> {
     let bytes = instance.emit();
     // Packets of content have EXT_FTI, too.
-    let oti = plain_control_oti(code, bytes.len(), symbol_size);
+    let oti = geometry::plain_control_oti(code, bytes.len(), symbol_size);
     Ok(ControlObject::new(toi, oti, &bytes, None, 1)?)
 }
 

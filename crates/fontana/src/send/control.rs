@@ -6,8 +6,7 @@ use super::options::SendOptions;
 use crate::content::Content;
 use crate::error::Error;
 use crate::format::{FcastFormat, Format};
-use crate::geometry::{self, Code};
-use fontana_fec::Oti;
+use crate::geometry;
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
 use fontana_wire::{CongestionControl, ContentKind, FdtExtension, InstanceId, Toi};
 use std::num::NonZeroU64;
@@ -50,7 +49,7 @@ pub(super) fn control_objects(
     let table = content.file_delivery_table(now + FDT_LIFETIME).emit();
     let (length, size) = (table.len(), size - FDT_EXTENSION_BYTES);
     let oti = match is_plain {
-        true => plain_control_oti(options.code, length, size),
+        true => geometry::plain_control_oti(options.code, length, size),
         false => control_oti(length, size),
     };
     let extension = FdtExtension {
@@ -64,13 +63,4 @@ pub(super) fn control_objects(
         control.push(ControlObject::empty_files(&tois, oti, rhythm));
     }
     Ok(control)
-}
-
-/// The parameters of a control object for other programs. Receivers of a session without RaptorQ may
-/// not know that code, so its control objects have none.
-pub(super) fn plain_control_oti(code: Code, length: usize, symbol_size: u16) -> Oti {
-    match code {
-        Code::RaptorQ => control_oti(length, symbol_size),
-        _ => geometry::object_oti(Code::None, length as u64, symbol_size, 1 << 16),
-    }
 }
