@@ -8,6 +8,7 @@ mod object;
 mod options;
 mod outcome;
 mod plan;
+mod runner;
 mod saved;
 mod session;
 mod staging_root;

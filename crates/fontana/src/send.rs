@@ -9,6 +9,7 @@ mod egress;
 mod observe;
 mod options;
 mod order;
+mod runner;
 mod session;
 mod stream;
 mod train;

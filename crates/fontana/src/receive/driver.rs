@@ -4,13 +4,14 @@
 use super::delivery::{DeliveryReport, OrderedDelivery};
 use super::handle::{Command, Commands};
 use super::into::ReceiveInto;
-use super::object::{OpenObject, OpenedObject};
+use super::object::OpenedObject;
 use super::options::{ReceiveOptions, SILENCE, SimulatedLoss};
 use super::outcome::{Over, Results};
+use super::runner::ReceiveRunner;
 use super::staging_root::StagingRoot;
 use super::target::{Target, TargetReport, TargetSetup};
 use super::threads::{Reports, Threads, WorkerShare, report_channels};
-use super::worker::{Attempt, WorkerJob, WorkerReport};
+use super::worker::WorkerReport;
 use crate::addressing::Listening;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
@@ -20,18 +21,17 @@ use crate::report::ReceiveReport;
 use crate::resume::known_manifest;
 use crate::versions::Versions;
 use crossbeam_channel::{Receiver as ChannelReceiver, select_biased};
-use fontana_fec::Sbn;
 use fontana_net::rx_thread::LocalLoss;
 use fontana_net::{
     Channels, Clock, ReceiveSocket, ReceiveThread, ReceiveThreadConfig, ReceivedBatch,
 };
 use fontana_proto::{
-    ChannelId, Committed, Datagram, DatagramBatch, Endpoint, Instant, Output, ReceiveDone,
+    ChannelId, Committed, Datagram, DatagramBatch, Driver, Effect, Endpoint, Instant, ReceiveDone,
     ReceiveJob, Receiver, ReceiverConfig, ReceiverLimits, Scope, SplitMix64, Subscription,
-    SubscriptionLimits, SymbolBytes, Verified,
+    SubscriptionLimits, Verified,
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
-use fontana_wire::{StreamIndex, Toi};
+use fontana_wire::StreamIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -102,9 +102,11 @@ pub(super) fn run(
     let summary = std::thread::scope(|scope| {
         let share = WorkerShare { count: options.workers.max(1), bytes: shares.worker_bytes };
         let threads = Threads::spawn(scope, share, &mut target, senders)?;
-        let mut driver = Driver {
+        let runner =
+            ReceiveRunner { threads, objects: BTreeMap::new(), delivery, session_packets: 0 };
+        let mut thread = DecidingThread {
             clock: Clock::start(),
-            receiver,
+            core: Driver::new(receiver, runner),
             channels: rx.channels(),
             listening,
             refused: BTreeSet::new(),
@@ -113,19 +115,16 @@ pub(super) fn run(
             only_one_manifest: options.expectation.manifest.is_some(),
             follows: options.versions == Versions::Newer,
             old_version_heard: None,
-            threads,
-            objects: BTreeMap::new(),
             loss: LocalLoss::default(),
             losing: options.simulated_loss.map(Losing::new),
-            delivery,
             outcome: Results::default(),
             observe,
         };
-        let over = driver.run(stop, &rx, &reports, &commands, &options);
+        let over = thread.run(stop, &rx, &reports, &commands, &options);
         abandoned.cancel();
         // Until now the channel of commands must not be closed.
         drop(handle);
-        over.map(|over| driver.summary(over))
+        over.map(|over| thread.summary(over))
     });
     let missing = target.end();
     let mut summary = summary?;
@@ -166,9 +165,9 @@ fn receiver(
     )
 }
 
-struct Driver<'a, 'b> {
+struct DecidingThread<'a, 'b> {
     clock: Clock,
-    receiver: Receiver,
+    core: Driver<Receiver, ReceiveRunner>,
     channels: &'a Channels,
     listening: Listening,
     /// Channels that could not be joined.
@@ -181,11 +180,8 @@ struct Driver<'a, 'b> {
     follows: bool,
     /// Since when only versions have been heard that are not newer.
     old_version_heard: Option<Duration>,
-    threads: Threads,
-    objects: BTreeMap<Toi, Arc<OpenObject>>,
     loss: LocalLoss,
     losing: Option<Losing>,
-    delivery: OrderedDelivery,
     outcome: Results,
     observe: &'a mut (dyn FnMut(ReceiveEvent) + 'b),
 }
@@ -220,7 +216,7 @@ impl Losing {
     }
 }
 
-impl Driver<'_, '_> {
+impl DecidingThread<'_, '_> {
     fn run(
         &mut self,
         stop: &CancellationToken,
@@ -233,21 +229,21 @@ impl Driver<'_, '_> {
         let mut last_heard = (0, Duration::ZERO);
         loop {
             self.poll(&DatagramBatch::EMPTY)?;
-            let delivered = self.delivery.reports();
-            self.threads.flush(self.receiver.stats().session_packets);
+            let delivered = self.core.runner.delivery.reports();
+            self.core.runner.flush(self.core.endpoint.stats().session_packets);
             let elapsed = self.elapsed();
             if elapsed >= last_observed + OBSERVE_EVERY {
                 last_observed = elapsed;
                 let progress = self.progress();
                 (self.observe)(ReceiveEvent::Progress(progress));
             }
-            let heard = self.receiver.stats().session_packets;
+            let heard = self.core.endpoint.stats().session_packets;
             if heard != last_heard.0 {
                 last_heard = (heard, elapsed);
             }
             let silent = options.give_up_after_silence.is_some_and(|limit| {
                 elapsed.saturating_sub(last_heard.1) >= limit
-                    && self.receiver.poll_timeout().is_some()
+                    && self.core.endpoint.poll_timeout().is_some()
             });
             let over = if let Some(over) = self.outcome.over {
                 Some(over)
@@ -265,7 +261,7 @@ impl Driver<'_, '_> {
                 (self.observe)(ReceiveEvent::Progress(progress));
                 return Ok(over);
             }
-            let due = self.receiver.poll_timeout();
+            let due = self.core.endpoint.poll_timeout();
             let patience =
                 due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
             // What is finished first: it frees memory and says when to stop listening.
@@ -274,7 +270,7 @@ impl Driver<'_, '_> {
                 recv(reports.target) -> report => if let Ok(report) = report { self.on_target(report) },
                 recv(delivered) -> report => if let Ok(report) = report { self.on_delivery(report) },
                 recv(commands) -> command => if let Ok(Command::Accept(session)) = command {
-                    self.receiver.accept(session);
+                    self.core.endpoint.accept(session);
                 },
                 recv(rx.batches()) -> batch => match batch {
                     Ok(batch) => self.on_batch(&batch)?,
@@ -287,7 +283,7 @@ impl Driver<'_, '_> {
             }
             let now = self.now();
             if due.is_some_and(|due| due <= now) {
-                self.receiver.handle_timeout(now);
+                self.core.endpoint.handle_timeout(now);
             }
         }
     }
@@ -314,23 +310,24 @@ impl Driver<'_, '_> {
     }
 
     fn handle_batch(&mut self, batch: &DatagramBatch<'_>) -> Result<(), Error> {
-        self.receiver.handle_datagrams(self.now(), batch);
+        self.core.endpoint.handle_datagrams(self.now(), batch);
         self.poll(batch)
     }
 
     /// Carries out everything that the endpoint asks for; `batch` is what it has just handled.
     fn poll(&mut self, batch: &DatagramBatch<'_>) -> Result<(), Error> {
         let now = self.now();
-        while let Some(output) = self.receiver.poll_output(now, &mut Vec::new()) {
-            match output {
-                Output::Job(job) => self.on_job(job, batch),
-                Output::Event(event) => self.on_event(event),
-                Output::Join(ChannelId(channel)) => self.join(channel)?,
-                Output::Leave(ChannelId(channel)) => self.leave(channel),
-                Output::Transmit { .. } => {}
+        self.core.runner.session_packets = self.core.endpoint.stats().session_packets;
+        loop {
+            let Ok(effect) = self.core.poll(now, batch);
+            match effect {
+                Some(Effect::Event(event)) => self.on_event(event),
+                Some(Effect::Join(ChannelId(channel))) => self.join(channel)?,
+                Some(Effect::Leave(ChannelId(channel))) => self.leave(channel),
+                Some(Effect::Transmit { .. } | Effect::Later { .. }) => {}
+                None => return Ok(()),
             }
         }
-        Ok(())
     }
 
     /// A session goes on without a channel that cannot be joined, but not without channel 0.
@@ -361,54 +358,6 @@ impl Driver<'_, '_> {
         self.joined.remove(&channel);
     }
 
-    fn on_job(&mut self, job: ReceiveJob, batch: &DatagramBatch<'_>) {
-        match job {
-            ReceiveJob::Open(_) => self.threads.hand_to_target(job),
-            ReceiveJob::Place { block, esi, to, symbol } => {
-                let symbol = match &symbol {
-                    SymbolBytes::Saved(bytes) => Some(&bytes[..]),
-                    SymbolBytes::InSlab(range) => batch.bytes(range),
-                };
-                let object = self.objects.get(&block.toi).cloned();
-                if let (Some(object), Some(bytes)) = (object, symbol) {
-                    let job = |symbol| WorkerJob::Place { object, block, esi, to, symbol };
-                    let session_packets = self.receiver.stats().session_packets;
-                    self.threads.hand_symbol_to_worker(block.sbn, bytes, job, session_packets);
-                }
-            }
-            ReceiveJob::Solve { block, decoder, budget } => {
-                self.threads.solve(Attempt { block, decoder, budget });
-            }
-            ReceiveJob::Recover { block, recipe, repair } => {
-                if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    self.hand_to_worker(
-                        block.sbn,
-                        WorkerJob::Recover { object, block, recipe, repair },
-                    );
-                }
-            }
-            ReceiveJob::Settle { block, outcome } => {
-                if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    self.hand_to_worker(block.sbn, WorkerJob::Settle { object, block, outcome });
-                }
-            }
-            // A fragment is committed when it was delivered, and all is finished when it was.
-            ReceiveJob::Commit { toi } => match (self.delivery.stream(), self.objects.get(&toi)) {
-                (Some(stream), Some(object)) => stream.deliver_fragment(toi, object),
-                _ => self.threads.hand_to_target(job),
-            },
-            ReceiveJob::Finish => match self.delivery.thread() {
-                Some(thread) => thread.finish(),
-                None => self.threads.hand_to_target(ReceiveJob::Finish),
-            },
-        }
-    }
-
-    fn hand_to_worker(&mut self, sbn: Sbn, job: WorkerJob) {
-        let session_packets = self.receiver.stats().session_packets;
-        self.threads.hand_to_worker(sbn, job, session_packets);
-    }
-
     fn on_worker(&mut self, report: WorkerReport) {
         let done = match report {
             WorkerReport::Solved { block, decoder, progress } => {
@@ -417,7 +366,7 @@ impl Driver<'_, '_> {
             WorkerReport::Recovered { block, hash } => ReceiveDone::Recovered { block, hash },
             WorkerReport::Failed { scope, error } => self.failed(scope, error),
         };
-        self.receiver.handle_done(self.now(), done);
+        self.core.endpoint.handle_done(self.now(), done);
     }
 
     fn on_target(&mut self, report: TargetReport) {
@@ -431,11 +380,14 @@ impl Driver<'_, '_> {
             TargetReport::Opened { scope, opened } => {
                 // All objects of a manifest share one staging directory.
                 if let Some(staging) = opened.objects.first().and_then(|o| o.object.journal()) {
-                    self.threads.keep_synced(staging);
+                    self.core.runner.threads.keep_synced(staging);
                 }
                 let objects = opened.objects.into_iter();
-                self.objects.extend(objects.map(|OpenedObject { toi, object }| (toi, object)));
-                self.receiver.leave_out(opened.deselected);
+                self.core
+                    .runner
+                    .objects
+                    .extend(objects.map(|OpenedObject { toi, object }| (toi, object)));
+                self.core.endpoint.leave_out(opened.deselected);
                 if let Some(part) = opened.part {
                     (self.observe)(ReceiveEvent::Selected(part));
                 }
@@ -448,12 +400,12 @@ impl Driver<'_, '_> {
             TargetReport::Finished => ReceiveDone::Finished,
             TargetReport::Failed { scope, error } => self.failed(scope, error),
         };
-        self.receiver.handle_done(self.now(), done);
+        self.core.endpoint.handle_done(self.now(), done);
     }
 
     fn begin_stream(&mut self, index: &StreamIndex, verified: Verified) {
         self.outcome.accepted = Some(verified);
-        if let Err(error) = self.delivery.begin_stream(index) {
+        if let Err(error) = self.core.runner.delivery.begin_stream(index) {
             self.outcome.failures.insert(Scope::Session, Arc::new(error));
             self.outcome.over = Some(Over::GivenUp);
         }
@@ -463,11 +415,13 @@ impl Driver<'_, '_> {
         match report {
             DeliveryReport::Delivered { number } => {
                 let toi = StreamIndex::toi(u32::try_from(number).unwrap_or(u32::MAX));
-                if self.delivery.stream().is_some() && self.objects.remove(&toi).is_some() {
-                    self.threads.hand_to_target(ReceiveJob::Commit { toi });
+                if self.core.runner.delivery.stream().is_some()
+                    && self.core.runner.objects.remove(&toi).is_some()
+                {
+                    self.core.runner.threads.hand_to_target(ReceiveJob::Commit { toi });
                 }
             }
-            DeliveryReport::Finished => self.threads.hand_to_target(ReceiveJob::Finish),
+            DeliveryReport::Finished => self.core.runner.threads.hand_to_target(ReceiveJob::Finish),
             DeliveryReport::Failed(error) if error.is_closed_consumer() => {
                 self.outcome.over = Some(Over::ConsumerGone);
             }
@@ -488,9 +442,9 @@ impl Driver<'_, '_> {
     fn progress(&self) -> ReceiveProgress {
         ReceiveProgress {
             elapsed: self.elapsed(),
-            stats: self.receiver.stats(),
-            source_symbols: self.receiver.source_symbols(),
-            symbols_wanted: self.receiver.symbols_wanted(),
+            stats: self.core.endpoint.stats(),
+            source_symbols: self.core.endpoint.source_symbols(),
+            symbols_wanted: self.core.endpoint.symbols_wanted(),
             channels: self.joined.len() as u8,
             most_channels: self.most_channels,
             kernel_drops: self.loss.kernel_drops,
@@ -500,6 +454,6 @@ impl Driver<'_, '_> {
 
     fn summary(self, over: Over) -> ReceiveReport {
         let progress = self.progress();
-        self.outcome.summary(over, progress, self.delivery.end())
+        self.outcome.summary(over, progress, self.core.runner.delivery.end())
     }
 }

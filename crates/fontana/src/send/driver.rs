@@ -1,41 +1,26 @@
-//! Drives a [`Sender`](fontana_proto::Sender): workers read and encode ahead of need, one thread
-//! keeps the pace and waits for nobody.
+//! The pacing thread of a sender: workers read and encode ahead of need, and this thread sends each
+//! packet when it is due. It waits for no other thread.
 
 use super::carousel::NextInstance;
 use super::observe::Told;
+use super::runner::{EncodeJob, Encoded, SendRunner, encode};
 use super::train::Trains;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
 use crate::outcome::Outcome;
 use crate::report::SendReport;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender as ChannelSender, unbounded};
-use fontana_fec::Esi;
+use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
 use fontana_net::thread::spawn_scoped;
 use fontana_net::{Clock, SendSocket};
 use fontana_proto::{
-    BatchId, BlockId, Destination, Endpoint, Instant, Output, SendDone, SendJob, Sender,
-    SenderEvent, SymbolId,
+    DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, Sender, SenderEvent,
 };
 use fontana_store::ObjectEncoder;
 use fontana_wire::Toi;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A batch to be prepared.
-struct Task {
-    batch: BatchId,
-    block: BlockId,
-    esis: Vec<Esi>,
-    encoder: Arc<ObjectEncoder>,
-}
-
-struct Prepared {
-    batch: BatchId,
-    toi: Toi,
-    symbols: Result<Vec<u8>, Error>,
-}
 
 /// How often the application is told.
 const OBSERVE_EVERY: Duration = Duration::from_millis(200);
@@ -62,177 +47,132 @@ pub(super) fn run(
     stop: &CancellationToken,
     observe: &mut dyn FnMut(SendEvent),
 ) -> Result<SendReport, Error> {
-    let Transmission { socket, mut sender, mut source_symbols, encoders, .. } = transmission;
+    let Transmission { socket, sender, source_symbols, encoders, .. } = transmission;
     let Transmission { instances, workers, worker_bytes, .. } = transmission;
-    let (tasks, queue) = unbounded::<Task>();
-    let (finished, done) = unbounded::<Prepared>();
+    let (jobs, queue) = unbounded::<EncodeJob>();
+    let (finished, encoded) = unbounded::<Encoded>();
     std::thread::scope(|scope| {
-        // An early return drops `tasks`, which ends the workers.
-        let tasks = tasks;
+        // An early return drops `jobs`, which ends the workers.
+        let jobs = jobs;
         for _ in 0..workers {
             let (queue, finished) = (queue.clone(), finished.clone());
-            spawn_scoped(scope, "encode", move || prepare(&queue, &finished, worker_bytes))?;
+            spawn_scoped(scope, "encode", move || encode(&queue, &finished, worker_bytes))?;
         }
         drop((queue, finished));
-        let mut driver = Driver {
+        let thread = PacingThread {
             clock: Clock::start(),
+            core: Driver::new(sender, SendRunner::new(encoders, jobs)),
             trains: Trains::new(socket),
-            batches: BTreeMap::new(),
-            encoders,
-            tasks,
-            failed: BTreeSet::new(),
-            failures: Vec::new(),
+            source_symbols,
+            instances,
             ended: false,
         };
-        let (mut last_observed, mut told) = (Duration::ZERO, Told::default());
-        let mut header = Vec::with_capacity(2048);
-        loop {
-            let now = driver.now();
-            for next in instances.try_iter() {
-                source_symbols += next.source_symbols;
-                driver.encoders.extend(next.encoders);
-                sender.extend(&next.objects, next.control);
-            }
-            while let Some(output) = sender.poll_output(now, &mut header) {
-                driver.act(output, &header)?;
-                header.clear();
-            }
-            driver.trains.leave()?;
-            let elapsed = Duration::from_nanos(now.as_nanos());
-            let over = driver.ended || stop.is_cancelled();
-            if over || elapsed >= last_observed + OBSERVE_EVERY {
-                last_observed = elapsed;
-                let (lost, stats) = (driver.trains.lost, sender.stats());
-                let progress = SendProgress { elapsed, stats, source_symbols, lost };
-                told.tell(&driver.failures, &driver.trains, progress, observe);
-            }
-            if over {
-                let interrupted = stop.is_cancelled() && !driver.ended;
-                return Ok(driver.report(interrupted, elapsed, sender.stats()));
-            }
-            let due = sender.poll_timeout();
-            let patience = due
-                .map_or(STOP_LATENCY, |due| due.saturating_since(driver.now()).min(STOP_LATENCY));
-            match done.recv_timeout(patience) {
-                Ok(prepared) => {
-                    let done = driver.take(prepared);
-                    sender.handle_done(driver.now(), done);
-                    // An endless sender of nothing would only keep receivers waiting.
-                    let objects = driver.encoders.len();
-                    driver.ended |= objects > 0 && driver.failed.len() == objects;
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                // Workers end when there is nobody to work for.
-                Err(RecvTimeoutError::Disconnected) => driver.ended = true,
-            }
-            let now = driver.now();
-            if due.is_some_and(|due| due <= now) {
-                sender.handle_timeout(now);
-            }
-        }
+        thread.run(&encoded, stop, observe)
     })
 }
 
-/// A worker: makes the symbols of one batch after the other until there is no one to ask for them.
-fn prepare(queue: &Receiver<Task>, finished: &ChannelSender<Prepared>, worker_bytes: usize) {
-    crate::system::give_way();
-    for Task { batch, block, esis, encoder } in queue {
-        let size = usize::from(encoder.source().layout().oti().symbol_size);
-        let mut symbols = vec![0; esis.len() * size];
-        let result = encoder.encode(block.sbn, &esis, worker_bytes, &mut symbols);
-        let symbols = result.map(|()| symbols).map_err(Error::from);
-        if finished.send(Prepared { batch, toi: block.toi, symbols }).is_err() {
-            return;
-        }
-    }
-}
-
-struct Driver {
+struct PacingThread {
     clock: Clock,
+    core: Driver<Sender, SendRunner>,
     trains: Trains,
-    /// Prepared symbols, one after the other, and the size of each.
-    batches: BTreeMap<BatchId, Batch>,
-    encoders: BTreeMap<Toi, Arc<ObjectEncoder>>,
-    tasks: ChannelSender<Task>,
-    failed: BTreeSet<Toi>,
-    failures: Vec<Arc<Error>>,
+    source_symbols: u64,
+    instances: Receiver<NextInstance>,
     ended: bool,
 }
 
-struct Batch {
-    symbols: Vec<u8>,
-    count: usize,
-}
+impl PacingThread {
+    fn run(
+        mut self,
+        encoded: &Receiver<Encoded>,
+        stop: &CancellationToken,
+        observe: &mut dyn FnMut(SendEvent),
+    ) -> Result<SendReport, Error> {
+        let (mut last_observed, mut told) = (Duration::ZERO, Told::default());
+        loop {
+            let now = self.now();
+            for next in self.instances.try_iter() {
+                self.source_symbols += next.source_symbols;
+                self.core.runner.add(next.encoders);
+                self.core.endpoint.extend(&next.objects, next.control);
+            }
+            self.poll(now)?;
+            let elapsed = Duration::from_nanos(now.as_nanos());
+            let over = self.ended || stop.is_cancelled();
+            if over || elapsed >= last_observed + OBSERVE_EVERY {
+                last_observed = elapsed;
+                told.tell(
+                    self.core.runner.failures(),
+                    &self.trains,
+                    self.progress(elapsed),
+                    observe,
+                );
+            }
+            if over {
+                let interrupted = stop.is_cancelled() && !self.ended;
+                return Ok(self.report(interrupted, elapsed));
+            }
+            let due = self.core.endpoint.poll_timeout();
+            let patience =
+                due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
+            match encoded.recv_timeout(patience) {
+                Ok(encoded) => {
+                    let done = self.core.runner.finish(encoded);
+                    self.core.endpoint.handle_done(self.now(), done);
+                    // An endless sender of nothing would only keep receivers waiting.
+                    self.ended |= self.core.runner.all_failed();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // All workers have ended.
+                Err(RecvTimeoutError::Disconnected) => self.ended = true,
+            }
+            let now = self.now();
+            if due.is_some_and(|due| due <= now) {
+                self.core.endpoint.handle_timeout(now);
+            }
+        }
+    }
 
-impl Driver {
     fn now(&self) -> Instant {
         Instant::from_nanos(self.clock.now_nanos())
     }
 
-    fn act(&mut self, output: Output<SendJob, SenderEvent>, header: &[u8]) -> Result<(), Error> {
-        match output {
-            Output::Transmit { to: Destination::Channel(channel), symbol } => {
-                let bytes = match symbol {
-                    None => Some(&[][..]),
-                    Some(symbol) => symbol_bytes(&self.batches, symbol),
-                };
-                if let Some(bytes) = bytes {
-                    self.trains.push(channel, header, bytes)?;
+    /// Sends what is due.
+    fn poll(&mut self, now: Instant) -> Result<(), Error> {
+        loop {
+            let Ok(effect) = self.core.poll(now, &DatagramBatch::EMPTY);
+            match effect {
+                Some(Effect::Transmit { to: Destination::Channel(channel), symbol }) => {
+                    let bytes = match symbol {
+                        None => Some(&[][..]),
+                        Some(symbol) => self.core.runner.symbol(symbol),
+                    };
+                    if let Some(bytes) = bytes {
+                        self.trains.push(channel, self.core.header(), bytes)?;
+                    }
                 }
-            }
-            Output::Job(SendJob::Prepare { batch, block, esis }) => {
-                self.batches.insert(batch, Batch { symbols: Vec::new(), count: esis.len() });
-                if let Some(encoder) = self.encoders.get(&block.toi).map(Arc::clone) {
-                    // Workers live as long as this sender of tasks.
-                    let _ = self.tasks.send(Task { batch, block, esis, encoder });
-                }
-            }
-            Output::Job(SendJob::Release { batch }) => {
-                self.batches.remove(&batch);
-            }
-            Output::Event(SenderEvent::Finished) => self.ended = true,
-            Output::Event(SenderEvent::Withdrawn { .. }) => {}
-            Output::Join(_) | Output::Leave(_) => {}
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, prepared: Prepared) -> SendDone {
-        let Prepared { batch, toi, symbols } = prepared;
-        match symbols {
-            Ok(symbols) => {
-                if let Some(waiting) = self.batches.get_mut(&batch) {
-                    waiting.symbols = symbols;
-                }
-                SendDone::Prepared { batch }
-            }
-            Err(error) => {
-                let error = Arc::new(error);
-                let failed = SendDone::Failed { batch, error: Error::of_job(&error) };
-                // One reason for each object: the others follow from it.
-                if self.failed.insert(toi) {
-                    self.failures.push(error);
-                }
-                failed
+                Some(Effect::Event(SenderEvent::Finished)) => self.ended = true,
+                // The runner has the reason.
+                Some(Effect::Event(SenderEvent::Withdrawn { .. })) => {}
+                Some(Effect::Join(_) | Effect::Leave(_) | Effect::Later { .. }) => {}
+                None => return self.trains.leave(),
             }
         }
     }
 
-    fn report(
-        self,
-        interrupted: bool,
-        elapsed: Duration,
-        stats: fontana_proto::SenderStats,
-    ) -> SendReport {
+    fn progress(&self, elapsed: Duration) -> SendProgress {
+        SendProgress {
+            elapsed,
+            stats: self.core.endpoint.stats(),
+            source_symbols: self.source_symbols,
+            lost: self.trains.lost,
+        }
+    }
+
+    fn report(self, interrupted: bool, elapsed: Duration) -> SendReport {
         let start = if interrupted { Outcome::Interrupted } else { Outcome::Complete };
-        let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
-        SendReport { outcome, elapsed, stats, lost: self.trains.lost, failures: self.failures }
+        let failures = self.core.runner.failures().to_vec();
+        let outcome = failures.iter().fold(start, |o, error| o.worst(error.outcome()));
+        let (stats, lost) = (self.core.endpoint.stats(), self.trains.lost);
+        SendReport { outcome, elapsed, stats, lost, failures }
     }
-}
-
-fn symbol_bytes(batches: &BTreeMap<BatchId, Batch>, symbol: SymbolId) -> Option<&[u8]> {
-    let batch = batches.get(&symbol.batch)?;
-    let size = batch.symbols.len().checked_div(batch.count)?;
-    let at = symbol.index as usize * size;
-    batch.symbols.get(at..at + size)
 }

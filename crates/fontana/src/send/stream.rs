@@ -18,11 +18,12 @@ use cut::{Cutter, Prepared};
 use fontana_fec::codes::raptorq;
 use fontana_net::{Clock, SendSocket};
 use fontana_proto::{
-    BatchId, Destination, Endpoint, Instant, Output, SendJob, SenderEvent, StreamSender,
-    StreamSenderConfig,
+    BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, Instant, JobRunner,
+    SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig, SymbolId,
 };
 use fontana_wire::{ChannelGroups, InstanceId, RelativePath, SecretKey, Ticket, Tsi};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io::Read;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -159,12 +160,11 @@ impl PreparedStream {
     ) -> Result<SendReport, Error> {
         let symbol_size = usize::from(self.cutter.symbol_size);
         let fragments = self.cutter.spawn(reader)?;
-        let mut driver = Driver {
+        let fragment_symbols = FragmentSymbols { symbol_size, batches: BTreeMap::new() };
+        let mut thread = PacingThread {
             clock: Clock::start(),
             trains: Trains::new(self.socket),
-            sender: self.sender,
-            symbol_size,
-            batches: BTreeMap::new(),
+            core: Driver::new(self.sender, fragment_symbols),
             fragments: Some(fragments),
             failures: Vec::new(),
             interrupted: false,
@@ -172,22 +172,22 @@ impl PreparedStream {
         };
         let (mut last_observed, mut told) = (Duration::ZERO, Told::default());
         loop {
-            driver.send()?;
-            let elapsed = Duration::from_nanos(driver.clock.now_nanos());
-            if driver.ended || elapsed >= last_observed + OBSERVE_EVERY {
+            thread.send()?;
+            let elapsed = Duration::from_nanos(thread.clock.now_nanos());
+            if thread.ended || elapsed >= last_observed + OBSERVE_EVERY {
                 last_observed = elapsed;
-                let stats = driver.sender.stats();
-                let (source_symbols, lost) = (stats.source_symbols, driver.trains.lost);
+                let stats = thread.core.endpoint.stats();
+                let (source_symbols, lost) = (stats.source_symbols, thread.trains.lost);
                 let progress = SendProgress { elapsed, stats, source_symbols, lost };
-                told.tell(&driver.failures, &driver.trains, progress, observe);
+                told.tell(&thread.failures, &thread.trains, progress, observe);
             }
-            if driver.ended {
-                return Ok(driver.report(elapsed));
+            if thread.ended {
+                return Ok(thread.report(elapsed));
             }
             if token.is_cancelled() {
-                driver.interrupt();
+                thread.interrupt();
             }
-            driver.wait();
+            thread.wait();
         }
     }
 }
@@ -202,14 +202,44 @@ fn single_component(name: &[u8]) -> Result<RelativePath, Error> {
     Ok(path)
 }
 
-/// Keeps the pace, and waits for nobody but a producer that has nothing to send.
-struct Driver {
+/// The symbols of the fragments that are being sent, one after the other.
+struct FragmentSymbols {
+    symbol_size: usize,
+    batches: BTreeMap<BatchId, Vec<u8>>,
+}
+
+impl JobRunner<SendJob> for FragmentSymbols {
+    type Done = SendDone;
+    type Error = Infallible;
+
+    fn run(
+        &mut self,
+        _now: Instant,
+        job: SendJob,
+        _batch: &DatagramBatch<'_>,
+    ) -> Result<Option<Finished<SendDone>>, Infallible> {
+        match job {
+            // Fragments come with their symbols.
+            SendJob::Prepare { .. } => {}
+            SendJob::Release { batch } => _ = self.batches.remove(&batch),
+        }
+        Ok(None)
+    }
+}
+
+impl FragmentSymbols {
+    fn symbol(&self, symbol: SymbolId) -> Option<&[u8]> {
+        let at = symbol.index as usize * self.symbol_size;
+        self.batches.get(&symbol.batch)?.get(at..at + self.symbol_size)
+    }
+}
+
+/// The thread that sends each packet when it is due. It waits for no other thread but a producer
+/// that has nothing to send.
+struct PacingThread {
     clock: Clock,
     trains: Trains,
-    sender: StreamSender,
-    symbol_size: usize,
-    /// Symbols of the fragments that are being sent, one after the other.
-    batches: BTreeMap<BatchId, Vec<u8>>,
+    core: Driver<StreamSender, FragmentSymbols>,
     /// Fragments to come; `None` after the last one.
     fragments: Option<Receiver<Result<Prepared, Error>>>,
     failures: Vec<Arc<Error>>,
@@ -217,7 +247,7 @@ struct Driver {
     ended: bool,
 }
 
-impl Driver {
+impl PacingThread {
     fn now(&self) -> Instant {
         Instant::from_nanos(self.clock.now_nanos())
     }
@@ -225,63 +255,57 @@ impl Driver {
     /// Sends what may be sent now.
     fn send(&mut self) -> Result<(), Error> {
         let now = self.now();
-        let mut header = Vec::with_capacity(2048);
-        while let Some(output) = self.sender.poll_output(now, &mut header) {
-            match output {
-                Output::Transmit { to: Destination::Channel(channel), symbol } => {
+        loop {
+            let Ok(effect) = self.core.poll(now, &DatagramBatch::EMPTY);
+            match effect {
+                Some(Effect::Transmit { to: Destination::Channel(channel), symbol }) => {
                     let bytes = match symbol {
                         None => Some(&[][..]),
-                        Some(symbol) => self.batches.get(&symbol.batch).and_then(|batch| {
-                            let at = symbol.index as usize * self.symbol_size;
-                            batch.get(at..at + self.symbol_size)
-                        }),
+                        Some(symbol) => self.core.runner.symbol(symbol),
                     };
                     if let Some(bytes) = bytes {
-                        self.trains.push(channel, &header, bytes)?;
+                        self.trains.push(channel, self.core.header(), bytes)?;
                     }
                 }
-                Output::Job(SendJob::Release { batch }) => _ = self.batches.remove(&batch),
-                Output::Event(SenderEvent::Finished) => self.ended = true,
-                // Fragments come with their symbols.
-                Output::Job(SendJob::Prepare { .. })
-                | Output::Event(SenderEvent::Withdrawn { .. })
-                | Output::Join(_)
-                | Output::Leave(_) => {}
+                Some(Effect::Event(SenderEvent::Finished)) => self.ended = true,
+                Some(Effect::Event(SenderEvent::Withdrawn { .. })) => {}
+                Some(Effect::Join(_) | Effect::Leave(_) | Effect::Later { .. }) => {}
+                None => return self.trains.leave(),
             }
-            header.clear();
         }
-        self.trains.leave()
     }
 
     /// Waits until something may be sent, or another fragment is there and there is room for it.
     fn wait(&mut self) {
         let patience = self
-            .sender
+            .core
+            .endpoint
             .poll_timeout()
             .map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
-        let Some(fragments) = self.fragments.as_ref().filter(|_| self.sender.wants_fragment())
+        let Some(fragments) =
+            self.fragments.as_ref().filter(|_| self.core.endpoint.wants_fragment())
         else {
             return std::thread::sleep(patience);
         };
         match fragments.recv_timeout(patience) {
             Ok(Ok(Prepared { length, hash, source, repair })) => {
-                if let Some(number) = self.sender.push_fragment(length, hash) {
+                if let Some(number) = self.core.endpoint.push_fragment(length, hash) {
                     let batch = 2 * u64::from(number);
-                    self.batches.insert(BatchId(batch), source);
-                    self.batches.insert(BatchId(batch + 1), repair);
+                    self.core.runner.batches.insert(BatchId(batch), source);
+                    self.core.runner.batches.insert(BatchId(batch + 1), repair);
                 } else {
                     // More fragments than a stream can number.
-                    self.sender.finish(false);
+                    self.core.endpoint.finish(false);
                 }
             }
             Ok(Err(error)) => {
                 self.failures.push(Arc::new(error));
-                self.sender.finish(false);
+                self.core.endpoint.finish(false);
                 self.fragments = None;
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                self.sender.finish(true);
+                self.core.endpoint.finish(true);
                 self.fragments = None;
             }
         }
@@ -292,15 +316,15 @@ impl Driver {
         if !self.interrupted {
             self.interrupted = true;
             self.fragments = None;
-            self.batches.clear();
-            self.sender.abandon();
+            self.core.runner.batches.clear();
+            self.core.endpoint.abandon();
         }
     }
 
     fn report(self, elapsed: Duration) -> SendReport {
         let start = if self.interrupted { Outcome::Interrupted } else { Outcome::Complete };
         let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
-        let stats = self.sender.stats();
+        let stats = self.core.endpoint.stats();
         SendReport { outcome, elapsed, stats, lost: self.trains.lost, failures: self.failures }
     }
 }

@@ -1,16 +1,17 @@
 //! What the protocol says: remembered for the summary, and told to the application.
 
-use super::Driver;
+use super::DecidingThread;
 use crate::error::TransferError;
 use crate::event::{ObjectReport, ReceiveEvent};
 use crate::receive::options::SILENCE;
 use crate::receive::outcome::Over;
+use crate::receive::runner::ReceiveRunner;
 use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, SessionKey, Verified};
 use fontana_wire::{Printable, Toi};
 use std::sync::Arc;
 use std::time::Duration;
 
-impl Driver<'_, '_> {
+impl DecidingThread<'_, '_> {
     pub(super) fn on_event(&mut self, event: ReceiverEvent) {
         let elapsed = self.elapsed();
         match event {
@@ -25,7 +26,7 @@ impl Driver<'_, '_> {
                 self.old_version_heard = None;
                 self.outcome.manifest = Some((hash, manifest.version()));
                 self.outcome.accepted = Some(verified);
-                self.delivery.begin_file(&manifest);
+                self.core.runner.delivery.begin_file(&manifest);
                 (self.observe)(ReceiveEvent::Accepted { session, manifest, hash, verified });
             }
             ReceiverEvent::StreamOffered { session, index } => {
@@ -43,7 +44,7 @@ impl Driver<'_, '_> {
                 self.outcome.over = Some(Over::GivenUp);
             }
             ReceiverEvent::Resumed { symbols } => {
-                let source_symbols = self.receiver.source_symbols();
+                let source_symbols = self.core.endpoint.source_symbols();
                 (self.observe)(ReceiveEvent::Resumed { symbols, source_symbols });
             }
             ReceiverEvent::CarouselFound { session } => {
@@ -79,13 +80,19 @@ impl Driver<'_, '_> {
                     }
                     ObjectFailure::Job(_) => self.outcome.failure(toi),
                 };
-                let names = self.objects.get(&toi).map_or_else(Vec::new, |o| o.names().to_vec());
+                let names = self
+                    .core
+                    .runner
+                    .objects
+                    .get(&toi)
+                    .map_or_else(Vec::new, |o| o.names().to_vec());
                 (self.observe)(ReceiveEvent::ObjectFailed { toi, names, error });
             }
             ReceiverEvent::Complete => self.outcome.over = Some(Over::Complete),
             ReceiverEvent::GivenUp { .. } => self.outcome.over = Some(Over::GivenUp),
             ReceiverEvent::BlockVerified { block } => {
-                self.delivery.on_verified(block, &self.objects)
+                let ReceiveRunner { delivery, objects, .. } = &mut self.core.runner;
+                delivery.on_verified(block, objects);
             }
             ReceiverEvent::Level { channels, received_bytes_per_second, .. } => {
                 (self.observe)(ReceiveEvent::Level { channels, received_bytes_per_second });
@@ -118,8 +125,8 @@ impl Driver<'_, '_> {
     }
 
     fn object_report(&self, toi: Toi, verified: Verified, elapsed: Duration) -> ObjectReport {
-        let object = self.objects.get(&toi);
-        let progress = self.receiver.object_progress(toi);
+        let object = self.core.runner.objects.get(&toi);
+        let progress = self.core.endpoint.object_progress(toi);
         let inefficiency = progress.map_or(1.0, |p| {
             if p.source_symbols == 0 { 1.0 } else { p.packets as f64 / p.source_symbols as f64 }
         });
