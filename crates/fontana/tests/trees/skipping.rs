@@ -128,7 +128,10 @@ fn what_was_copied_is_kept_over_an_interruption_and_verified_again() {
     let root = directory.path().join("tree");
     plant_images(&root);
     let addressing = addressing(32);
-    let sending = send_blocks(&root, &addressing);
+    // What is missing takes two seconds, however late the receiver is stopped.
+    let slow = Rate::bytes_per_second(1_000_000);
+    let options = send_options(vec![root.clone()], &addressing).block_symbols(500).rate(slow);
+    let sending = Sending::start(options);
     let into = directory.path().join("into");
     let options = receive_options(&sending.ticket, &addressing, &into);
     fs::create_dir_all(into.join("tree")).unwrap();
