@@ -3,6 +3,7 @@
 //! what concerns the packet.
 
 use crate::bytes::Reader;
+use std::time::Duration;
 
 /// Largest number of channels of a session. A receiver may be joined to most of them at once, and
 /// each takes an entry in every switch on the path. 64 channels are enough for 500 Mbit/s with
@@ -294,6 +295,22 @@ impl Webrc {
     /// `T`: number of wave channels, and number of slots after which the schedule repeats.
     pub const fn wave_channels(&self) -> u8 {
         self.wave_slots.saturating_add(self.quiet_slots)
+    }
+
+    /// `L`: number of packets of the base channel in a slot.
+    pub fn base_packets_per_slot(&self) -> u16 {
+        let decay = f64::from(self.decay_256ths) / 256.0;
+        let rate = f64::from(self.base_packets_per_second);
+        let slot = Duration::from_millis(self.slot_milliseconds.into()).as_secs_f64();
+        let packets = (rate * slot * (1.0 - decay) / -decay.ln()).ceil();
+        (packets as u64).clamp(1, 1 << 15) as u16
+    }
+
+    /// Modulus of the base channel's sequence numbers: the largest multiple of
+    /// [`base_packets_per_slot`](Self::base_packets_per_slot) that is at most 2^16.
+    pub fn base_modulus(&self) -> u32 {
+        let packets = u32::from(self.base_packets_per_slot());
+        (1 << 16) / packets * packets
     }
 
     fn checked(self) -> Result<Self, CongestionError> {

@@ -29,7 +29,7 @@
 //! | `fcast` | compound objects, carousel instances: [`Compound`], [`CarouselInstance`] | RFC 6968 |
 //! | `content` | content encodings: [`decode_bounded`] | RFC 1950 to 1952 |
 //! | `head`, `manifest`, `stream` | [`SessionHead`], [`Manifest`], [`StreamIndex`] | `docs/wire.md` |
-//! | `congestion`, `cci` | congestion control: [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`] | RFC 3738; `docs/wire.md` |
+//! | `congestion`, `cci`, `numbering` | congestion control: [`CongestionControl`], [`RlcCci`], [`FlidCci`], [`WebrcCci`], [`Numbering`] | RFC 3738; `docs/wire.md` |
 //! | `hash`, `key` | [`BlockHasher`], [`SecretKey`] | BLAKE3, RFC 8032 |
 //! | `path`, `location`, `printable` | received names: [`RelativePath`], [`parse_content_location`], [`Printable`] | RFC 3986 |
 //! | `ticket`, `channels` | [`Ticket`], [`ChannelGroups`] | `docs/wire.md` |
@@ -52,6 +52,7 @@ mod lct;
 mod location;
 mod manifest;
 mod ntp;
+mod numbering;
 mod oti;
 mod packet_error;
 mod path;
@@ -90,6 +91,7 @@ pub use manifest::{
     ManifestObject, Metadata, PlacedSegment, Segment, SymlinkEntry,
 };
 pub use ntp::NtpSeconds;
+pub use numbering::{Numbering, SequenceNumber};
 pub use packet_error::PacketError;
 pub use path::{PathError, RelativePath};
 pub use printable::Printable;

@@ -33,8 +33,6 @@ impl Waves {
         let decay = f64::from(webrc.decay_256ths) / 256.0;
         let base_rate = f64::from(webrc.base_packets_per_second);
         let slot = Duration::from_millis(webrc.slot_milliseconds.into());
-        let base_packets = (base_rate * slot.as_secs_f64() * (1.0 - decay) / -decay.ln()).ceil();
-        let base_packets = (base_packets as u64).clamp(1, 1 << 15);
         Self {
             base_rate,
             decay,
@@ -42,8 +40,8 @@ impl Waves {
             count: usize::from(webrc.wave_slots.max(1)),
             channels: webrc.wave_channels(),
             quiet: webrc.quiet_slots,
-            base_packets,
-            base_modulus: (1 << 16) / base_packets as u32 * base_packets as u32,
+            base_packets: webrc.base_packets_per_slot().into(),
+            base_modulus: webrc.base_modulus(),
             session_rate: f64::from(webrc.rate_bytes_per_second)
                 / f64::from(webrc.packet_bytes.max(1)),
         }

@@ -168,6 +168,36 @@ fn the_cci_of_every_scheme_has_32_bits() {
     assert_eq!(WebrcCci::parse(wide), None);
 }
 
+#[test]
+fn a_packet_has_the_number_that_its_scheme_puts_into_the_cci_of_its_channel() {
+    let layers = LayerRates::geometric(10_000, 512, 4).unwrap();
+    let fixed = CongestionControl::FixedLayers(layers.clone()).numbering();
+    let cci = Cci::from_u32(0xFFFF_FFFE);
+    let number = fixed.sequence(3, cci).unwrap();
+    assert_eq!((number.value, number.modulus), (0xFFFF_FFFE, 1 << 32));
+    assert_eq!((number.steps_from(0xFFFF_FFFC), number.steps_from(1)), (2, -3));
+
+    let slot_milliseconds = 500;
+    let flid = CongestionControl::FlidSl(FlidSl { layers, slot_milliseconds }).numbering();
+    let cci = FlidCci { trigger: true, slot: 5, layer: 2, sequence: 3 }.emit();
+    let number = flid.sequence(2, cci).unwrap();
+    assert_eq!((number.value, number.modulus, number.steps_from(65_534)), (3, 1 << 16, 5));
+    assert_eq!(flid.sequence(1, cci), None, "of another layer");
+    assert_eq!(flid.sequence(2, Cci::new(1, 2).unwrap()), None, "too wide");
+
+    let waves = webrc().wave_channels();
+    let modulus = webrc().base_modulus();
+    let webrc = CongestionControl::Webrc(webrc()).numbering();
+    let of = |channel, sequence, slot| WebrcCci { slot, channel, sequence }.emit();
+    let last = (modulus - 1) as u16;
+    let number = webrc.sequence(0, of(waves, last, 0)).unwrap();
+    assert_eq!((number.modulus, number.steps_from(modulus - 2)), (modulus.into(), 1));
+    assert_eq!(webrc.sequence(1, of(0, u16::MAX, 0)).unwrap().modulus, 1 << 16);
+    assert_eq!(webrc.sequence(1, of(1, 0, 0)), None, "of another wave");
+    assert_eq!(webrc.sequence(0, of(0, 0, 0)), None, "of a wave");
+    assert_eq!(webrc.sequence(0, of(waves, 0, waves)), None, "of no slot");
+}
+
 proptest! {
     #[test]
     fn any_32_bits_are_read_as_every_scheme_would_write_them(value: u32) {
