@@ -15,7 +15,6 @@ mod fixed;
 mod flid;
 pub mod presets;
 mod rlc;
-mod sequence;
 mod steps;
 mod subscribe;
 mod waves;

@@ -66,7 +66,6 @@ mod datagram;
 mod endpoint;
 mod event;
 mod job;
-mod loss;
 mod pacer;
 mod profile;
 mod random;
@@ -74,6 +73,7 @@ mod receiver;
 mod run;
 mod schedule;
 mod sender;
+mod sequence;
 mod time;
 
 pub use channel::{ChannelId, ChannelSet};
@@ -104,4 +104,5 @@ pub use sender::{
     SendObject, Sender, SenderConfig, SenderStats, StreamSender, StreamSenderConfig, control_oti,
     repair_symbols,
 };
+pub use sequence::{ChannelLoss, Losses, SequenceTracker};
 pub use time::Instant;

@@ -14,6 +14,7 @@ use crate::datagram::{Datagram, DatagramBatch, Ecn};
 use crate::endpoint::{BlockId, Endpoint, SessionKey};
 use crate::event::{ObjectFailure, Offer, ReceiverEvent, ReceiverOutput, Rejection, Verified};
 use crate::job::{Committed, Opening, ReceiveDone, ReceiveJob, Scope, SymbolBytes};
+use crate::sequence::{ChannelLoss, Losses, SequenceTracker};
 use crate::time::Instant;
 use channels::Channels;
 use collector::Collector;
@@ -127,25 +128,25 @@ impl Receiver {
             stats.session_packets += state.packets.saturating_sub(state.left_out);
             stats.left_out += state.left_out;
             stats.control_packets += state.control_packets;
-            for (expected, lost) in state.loss.channels() {
-                stats.expected += expected;
-                stats.lost += lost;
+            for channel in state.sequence.channels() {
+                stats.expected += channel.expected;
+                stats.lost += channel.lost;
             }
         }
         stats
     }
 
-    /// Of each channel, from channel 0 on, how many packets of the wanted sessions were sent while
-    /// it was joined, and how many of them were lost.
-    pub fn channel_loss(&self) -> Vec<(u64, u64)> {
-        let mut channels = Vec::new();
+    /// Packets of the wanted sessions on each channel, from channel 0 on.
+    pub fn channel_loss(&self) -> Vec<ChannelLoss> {
+        let mut channels: Vec<ChannelLoss> = Vec::new();
         for state in self.sessions.values().filter(|state| state.is_wanted(self.chosen.is_some())) {
-            for (index, (expected, lost)) in state.loss.channels().enumerate() {
-                if channels.len() <= index {
-                    channels.push((0, 0));
-                }
-                if let Some(sum) = channels.get_mut(index) {
-                    *sum = (sum.0 + expected, sum.1 + lost);
+            for (index, channel) in state.sequence.channels().enumerate() {
+                match channels.get_mut(index) {
+                    Some(sum) => {
+                        sum.expected += channel.expected;
+                        sum.lost += channel.lost;
+                    }
+                    None => channels.push(channel),
                 }
             }
         }
@@ -459,7 +460,7 @@ impl Receiver {
         }
         let mode = self.config.metadata;
         let (listening, is_chosen) = (self.phase == Phase::Listening, self.chosen.is_some());
-        // What still comes of a channel that was left says nothing about what does not.
+        // Packets that still arrive on a channel after a leave do not show which ones are lost.
         let numbered = mode == MetadataMode::Manifest && self.channels.is_joined(datagram.channel);
         let Some(state) = self.state(now, session) else {
             self.stats.foreign += 1;
@@ -470,21 +471,25 @@ impl Receiver {
             self.stats.foreign += 1;
             return;
         }
+        let (channel, cci) = (datagram.channel, packet.header.cci);
+        let mut lost = Losses::default();
         if listening {
             state.packets += 1;
             if numbered {
-                state.loss.on_sequence(datagram.channel, packet.header.cci.low32());
+                lost = state.sequence.on_packet(now, channel, cci, datagram.dropped_before);
             }
             let is_control = |toi| matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST);
             state.control_packets += u64::from(packet.header.toi.is_some_and(is_control));
         }
+        let has_gap = state.sequence.has_gap();
         if state.is_wanted(is_chosen) {
             (self.last_heard, self.ever_heard) = (now, true);
             let seen = PacketSeen {
-                channel: datagram.channel,
-                cci: packet.header.cci,
+                channel,
+                cci,
                 congestion_experienced: datagram.ecn == Ecn::CongestionExperienced,
-                dropped_before: datagram.dropped_before,
+                lost,
+                has_gap,
             };
             self.channels.on_packet(now, session, bytes.len(), &seen);
             if self.channels.are_deserted(now) {
@@ -533,8 +538,12 @@ impl Receiver {
             return None;
         }
         let output = self.channels.poll_output(now)?;
-        if let ReceiverOutput::Join(channel) = output {
-            self.sessions.values_mut().for_each(|state| state.loss.on_join(channel));
+        for state in self.sessions.values_mut() {
+            match output {
+                ReceiverOutput::Join(channel) => state.sequence.on_join(channel),
+                ReceiverOutput::Leave(channel) => state.sequence.on_leave(channel),
+                _ => {}
+            }
         }
         Some(output)
     }
@@ -633,7 +642,11 @@ impl Endpoint for Receiver {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.channels.on_timeout(now);
+        // A control that no session has declared needs no losses.
+        let mut unknown = SequenceTracker::default();
+        let declared = self.channels.session().and_then(|session| self.sessions.get_mut(&session));
+        let sequence = declared.map_or(&mut unknown, |state| &mut state.sequence);
+        self.channels.on_timeout(now, sequence);
         if self.phase == Phase::Listening
             && now.saturating_since(self.last_heard) >= self.config.silence_after
         {

@@ -6,8 +6,8 @@ mod bottleneck;
 
 use bottleneck::{Link, Network, Router, at, mbit};
 use fontana_proto::{
-    BreakerLimits, ChannelId, FirstChannel, Instant, PacketSeen, SplitMix64, SubscriptionError,
-    SubscriptionLimits, presets, subscribe,
+    BreakerLimits, ChannelId, FirstChannel, Instant, PacketSeen, SequenceTracker, SplitMix64,
+    SubscriptionError, SubscriptionLimits, presets, subscribe,
 };
 use fontana_wire::{Cci, CongestionControl, LayerRates};
 use std::time::Duration;
@@ -285,18 +285,21 @@ fn more_losses_in_an_epoch_than_fit_a_count_are_many_losses() {
     let base = control.channel_count() - 1;
     let first = FirstChannel { now: Instant::ZERO, first_packet_after: None };
     let mut under_test = subscribe(&control, &NO_BREAKER, first).unwrap();
+    let mut sequence = SequenceTracker::new(control.numbering());
     for packet in 0..200_000_u64 {
-        let sequence = (packet * 32_000 % 65_000) as u16;
-        let cci = fontana_wire::WebrcCci { slot: 0, channel: base, sequence }.emit();
+        let number = (packet * 32_000 % 65_000) as u16;
+        let cci = fontana_wire::WebrcCci { slot: 0, channel: base, sequence: number }.emit();
+        let lost = sequence.on_packet(Instant::ZERO, ChannelId::BASE, cci, 0);
         let seen = PacketSeen {
-            channel: ChannelId(0),
+            channel: ChannelId::BASE,
             cci,
             congestion_experienced: false,
-            dropped_before: 0,
+            lost,
+            has_gap: sequence.has_gap(),
         };
         under_test.on_packet(Instant::ZERO, &seen);
     }
-    under_test.on_timeout(at(1));
+    under_test.on_timeout(at(1), &mut sequence);
     assert!(under_test.level().channels <= 2, "the base channel and a first wave");
 }
 
@@ -307,6 +310,7 @@ fn no_packet_makes_a_control_panic_or_grow() {
     for control in schemes().into_iter().chain([fixed, CongestionControl::FixedRate]) {
         let first = FirstChannel { now: Instant::ZERO, first_packet_after: None };
         let mut under_test = subscribe(&control, &SubscriptionLimits::default(), first).unwrap();
+        let mut sequence = SequenceTracker::new(control.numbering());
         let mut now = Instant::ZERO;
         let mut joined = 1_i64;
         for _ in 0..50_000 {
@@ -320,15 +324,15 @@ fn no_packet_makes_a_control_panic_or_grow() {
                     | u32::from(channel.saturating_sub(1)) << 16
                     | random.below(99)
             };
-            let packet = PacketSeen {
-                channel: ChannelId(channel),
-                cci: Cci::from_u32(word),
-                congestion_experienced: random.below(50) == 0,
-                dropped_before: random.next_u64() >> random.below(64),
-            };
+            let (channel, cci) = (ChannelId(channel), Cci::from_u32(word));
+            let congestion_experienced = random.below(50) == 0;
+            let dropped_before = random.next_u64() >> random.below(64);
+            let lost = sequence.on_packet(now, channel, cci, dropped_before);
+            let has_gap = sequence.has_gap();
+            let packet = PacketSeen { channel, cci, congestion_experienced, lost, has_gap };
             under_test.on_packet(now, &packet);
             if under_test.poll_timeout().is_some_and(|at| at <= now) {
-                under_test.on_timeout(now);
+                under_test.on_timeout(now, &mut sequence);
             }
             assert!(under_test.poll_timeout().is_none_or(|at| at > now));
             while let Some(change) = under_test.poll_membership() {

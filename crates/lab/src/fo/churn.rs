@@ -5,7 +5,7 @@ use crate::session::{SYMBOL_BYTES, Session};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
-    ChannelId, Instant, Level, Membership, PacketSeen, SplitMix64, Subscription,
+    ChannelId, Instant, Level, Membership, PacketSeen, SequenceTracker, SplitMix64, Subscription,
     SubscriptionControl,
 };
 use fontana_sim::LossModel;
@@ -74,18 +74,22 @@ impl Wanderer {
     fn new(layers: u8, random: SplitMix64) -> Self {
         Self { layers, wanted: 1, joined: 0, next: Instant::ZERO, random }
     }
-}
 
-impl SubscriptionControl for Wanderer {
-    fn on_packet(&mut self, now: Instant, _packet: &PacketSeen) {
-        self.on_timeout(now);
-    }
-
-    fn on_timeout(&mut self, now: Instant) {
+    fn wander(&mut self, now: Instant) {
         if now >= self.next {
             self.wanted = 1 + self.random.below(self.layers.into()) as u8;
             self.next = now + Duration::from_millis(u64::from(self.random.below(200)) + 1);
         }
+    }
+}
+
+impl SubscriptionControl for Wanderer {
+    fn on_packet(&mut self, now: Instant, _packet: &PacketSeen) {
+        self.wander(now);
+    }
+
+    fn on_timeout(&mut self, now: Instant, _sequence: &mut SequenceTracker) {
+        self.wander(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

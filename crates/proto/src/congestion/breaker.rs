@@ -7,11 +7,10 @@ use super::control::{
     BreakerLimits, FirstChannel, Level, Membership, PacketSeen, SubscriptionControl,
     SubscriptionLimits,
 };
-use super::sequence::{MODULUS, Sequences};
-use super::waves::Waves;
 use crate::channel::ChannelId;
+use crate::sequence::SequenceTracker;
 use crate::time::Instant;
-use fontana_wire::{CongestionControl, FlidCci, RlcCci, WebrcCci};
+use fontana_wire::CongestionControl;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -28,11 +27,8 @@ pub(super) struct CircuitBreaker {
     scheme: CongestionControl,
     limits: SubscriptionLimits,
     breaker: BreakerLimits,
-    /// Modulus of the sequence numbers of channel 0.
-    base_modulus: u64,
     inner: Box<dyn SubscriptionControl>,
     joined: BTreeSet<u8>,
-    sequences: Sequences,
     /// Packets of the current part.
     received: u64,
     lost: u64,
@@ -63,16 +59,11 @@ impl CircuitBreaker {
     ) -> Self {
         Self {
             window: Window { channels_at_start: inner.level().channels, ..Window::default() },
-            base_modulus: match &scheme {
-                CongestionControl::Webrc(webrc) => Waves::new(webrc).base_modulus.into(),
-                _ => MODULUS,
-            },
             scheme,
             limits,
             breaker,
             inner,
             joined: BTreeSet::from([0]),
-            sequences: Sequences::default(),
             received: 0,
             lost: 0,
             part_end: now + breaker.window / PARTS,
@@ -80,20 +71,6 @@ impl CircuitBreaker {
             rejoin_at: None,
             outputs: VecDeque::new(),
         }
-    }
-
-    /// Sequence number of a packet on its channel, and the modulus of such numbers.
-    fn number(&self, packet: &PacketSeen) -> Option<(u32, u64)> {
-        let number = match &self.scheme {
-            CongestionControl::FixedRate | CongestionControl::FixedLayers(_) => {
-                return Some((packet.cci.low32(), 1 << 32));
-            }
-            CongestionControl::Rlc(_) => RlcCci::parse(packet.cci)?.sequence,
-            CongestionControl::FlidSl(_) => FlidCci::parse(packet.cci)?.sequence,
-            CongestionControl::Webrc(_) => WebrcCci::parse(packet.cci)?.sequence,
-        };
-        let modulus = if packet.channel.0 == 0 { self.base_modulus } else { MODULUS };
-        Some((number.into(), modulus))
     }
 
     fn start_window(&mut self, now: Instant) {
@@ -131,7 +108,6 @@ impl CircuitBreaker {
         let leaves = self.joined.iter().rev().map(|&channel| Membership::Leave(ChannelId(channel)));
         self.outputs.extend(leaves);
         self.joined.clear();
-        self.sequences = Sequences::default();
         self.rejoin_at = Some(now + self.pause);
         self.pause = (self.pause * 2).min(self.breaker.max_pause);
     }
@@ -153,23 +129,22 @@ impl SubscriptionControl for CircuitBreaker {
         if self.rejoin_at.is_some() || !self.joined.contains(&packet.channel.0) {
             return;
         }
-        if let Some((number, modulus)) = self.number(packet) {
-            self.received += 1;
-            let lost = self.sequences.on_packet(now, packet, number, modulus);
-            self.lost = self.lost.saturating_add(lost.packets);
-            self.lost += u64::from(packet.congestion_experienced);
-        }
+        let lost = packet.lost.packets.saturating_add(packet.congestion_experienced.into());
+        self.received += 1;
+        self.lost = self.lost.saturating_add(lost);
         self.inner.on_packet(now, packet);
     }
 
-    fn on_timeout(&mut self, now: Instant) {
+    fn on_timeout(&mut self, now: Instant, sequence: &mut SequenceTracker) {
         if let Some(at) = self.rejoin_at {
             if now >= at {
                 self.rejoin(now);
             }
             return;
         }
-        self.inner.on_timeout(now);
+        let before = sequence.detected();
+        self.inner.on_timeout(now, sequence);
+        self.lost = self.lost.saturating_add(sequence.detected() - before);
         if now >= self.part_end {
             self.on_part_end(now);
         }
@@ -194,7 +169,6 @@ impl SubscriptionControl for CircuitBreaker {
             }
             Membership::Leave(channel) => {
                 self.joined.remove(&channel.0);
-                self.sequences.forget(channel.0);
             }
         }
         Some(output)
@@ -235,25 +209,22 @@ mod tests {
         let scheme = CongestionControl::FixedRate;
         let inner = build(&scheme, &LIMITS, first).unwrap();
         let breaker = LIMITS.breaker.unwrap();
+        let mut sequence = SequenceTracker::new(scheme.numbering());
         let mut control = CircuitBreaker::new(scheme, LIMITS, breaker, inner, Instant::ZERO);
         for number in 0..3_000 {
             let now = Instant::ZERO + Duration::from_millis(10) * number;
             if control.poll_timeout().is_some_and(|at| at <= now) {
-                control.on_timeout(now);
+                control.on_timeout(now, &mut sequence);
             }
             if number % 100 >= percents[number as usize / 1_000] {
-                control.on_packet(
-                    now,
-                    &PacketSeen {
-                        channel: ChannelId::BASE,
-                        cci: Cci::from_u32(number),
-                        congestion_experienced: false,
-                        dropped_before: 0,
-                    },
-                );
+                let (channel, cci) = (ChannelId::BASE, Cci::from_u32(number));
+                let lost = sequence.on_packet(now, channel, cci, 0);
+                let (congestion_experienced, has_gap) = (false, sequence.has_gap());
+                let seen = PacketSeen { channel, cci, congestion_experienced, lost, has_gap };
+                control.on_packet(now, &seen);
             }
         }
-        control.on_timeout(at(30));
+        control.on_timeout(at(30), &mut sequence);
         control.level().channels
     }
 

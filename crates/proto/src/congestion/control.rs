@@ -1,6 +1,7 @@
 //! The interface of a subscription control, its limits and its errors.
 
 use crate::channel::ChannelId;
+use crate::sequence::{Losses, SequenceTracker};
 use crate::time::Instant;
 use fontana_wire::Cci;
 use std::time::Duration;
@@ -23,8 +24,10 @@ pub struct PacketSeen {
     pub cci: Cci,
     /// True if a router marked the packet (RFC 3168). It counts as a loss.
     pub congestion_experienced: bool,
-    /// Number of datagrams that this host dropped before it. They do not indicate congestion.
-    pub dropped_before: u64,
+    /// Packets of its channel that [`SequenceTracker`] detected to be lost with it.
+    pub lost: Losses,
+    /// True if a packet of a joined channel is missing and may still be late.
+    pub has_gap: bool,
 }
 
 /// Subscription level of a receiver.
@@ -38,10 +41,11 @@ pub struct Level {
 
 /// Receiver-driven congestion control: decides which channels of a session a receiver joins.
 pub trait SubscriptionControl: Send + std::fmt::Debug {
-    /// Handles a packet of the session.
+    /// Handles a packet of the session. Its losses are found already.
     fn on_packet(&mut self, now: Instant, packet: &PacketSeen);
-    /// Handles the time of [`poll_timeout`](Self::poll_timeout).
-    fn on_timeout(&mut self, now: Instant);
+    /// Handles the time of [`poll_timeout`](Self::poll_timeout). If it is time to look for losses
+    /// that no packet shows, the control asks the session's tracker for them.
+    fn on_timeout(&mut self, now: Instant, sequence: &mut SequenceTracker);
     /// Time of the next call of [`on_timeout`](Self::on_timeout).
     fn poll_timeout(&self) -> Option<Instant>;
     /// The next change of subscription; `None` if there is none.

@@ -2,6 +2,7 @@
 
 use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
 use crate::channel::ChannelId;
+use crate::sequence::SequenceTracker;
 use crate::time::Instant;
 
 /// A cumulative prefix of the channels: the wanted one and the joined one.
@@ -51,7 +52,7 @@ impl FixedChannels {
 
 impl SubscriptionControl for FixedChannels {
     fn on_packet(&mut self, _now: Instant, _packet: &PacketSeen) {}
-    fn on_timeout(&mut self, _now: Instant) {}
+    fn on_timeout(&mut self, _now: Instant, _sequence: &mut SequenceTracker) {}
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }

@@ -4,6 +4,7 @@
 
 use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
 use super::steps::Steps;
+use crate::sequence::SequenceTracker;
 use crate::time::Instant;
 use fontana_wire::{FlidCci, FlidSl};
 use std::time::Duration;
@@ -40,7 +41,7 @@ impl FlidControl {
         self.steps.down(now, self.slot * DEAF_SLOTS);
     }
 
-    fn on_slot_end(&mut self, now: Instant) {
+    fn on_slot_end(&mut self, now: Instant, has_gap: bool) {
         let partial = std::mem::take(&mut self.partial);
         let (lost, triggered) = (std::mem::take(&mut self.lost), self.triggered);
         self.triggered = false;
@@ -49,7 +50,7 @@ impl FlidControl {
         }
         if lost > 0 {
             self.down(now);
-        } else if triggered && !partial && !self.steps.sequences.has_gap() {
+        } else if triggered && !partial && !has_gap {
             self.steps.up(now);
         }
     }
@@ -58,7 +59,7 @@ impl FlidControl {
 impl SubscriptionControl for FlidControl {
     fn on_packet(&mut self, now: Instant, packet: &PacketSeen) {
         let Some(cci) = FlidCci::parse(packet.cci) else { return };
-        let Some(lost) = self.steps.on_packet(now, packet, cci.layer, cci.sequence) else { return };
+        let Some(lost) = self.steps.on_packet(now, packet, cci.layer) else { return };
         let ahead = |current: u8| cci.slot.wrapping_sub(current) % FlidCci::SLOTS;
         match self.current {
             // A late packet of an earlier slot.
@@ -67,7 +68,7 @@ impl SubscriptionControl for FlidControl {
             current => {
                 self.current = Some(cci.slot);
                 if current.is_some() {
-                    self.on_slot_end(now);
+                    self.on_slot_end(now, packet.has_gap);
                 }
             }
         }
@@ -76,8 +77,8 @@ impl SubscriptionControl for FlidControl {
             cci.trigger && cci.layer == self.steps.top() && self.current == Some(cci.slot);
     }
 
-    fn on_timeout(&mut self, now: Instant) {
-        let Some(lost) = self.steps.on_timeout(now) else { return };
+    fn on_timeout(&mut self, now: Instant, sequence: &mut SequenceTracker) {
+        let Some(lost) = self.steps.on_timeout(now, sequence) else { return };
         self.lost += lost;
         if self.steps.has_silent_layer(now) {
             self.down(now);

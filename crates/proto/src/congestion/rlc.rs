@@ -5,6 +5,7 @@
 
 use super::control::{Level, Membership, PacketSeen, SubscriptionControl};
 use super::steps::Steps;
+use crate::sequence::SequenceTracker;
 use crate::time::Instant;
 use fontana_wire::{Rlc, RlcCci, SyncSpacing};
 use std::collections::VecDeque;
@@ -79,8 +80,8 @@ impl RlcControl {
         }
     }
 
-    fn on_sync_point(&mut self, now: Instant) {
-        let clean = self.lost_since_sync_point == 0 && !self.steps.sequences.has_gap();
+    fn on_sync_point(&mut self, now: Instant, has_gap: bool) {
+        let clean = self.lost_since_sync_point == 0 && !has_gap;
         self.lost_since_sync_point = 0;
         if self.steps.is_deaf(now) {
             return;
@@ -94,7 +95,7 @@ impl RlcControl {
 impl SubscriptionControl for RlcControl {
     fn on_packet(&mut self, now: Instant, packet: &PacketSeen) {
         let Some(cci) = RlcCci::parse(packet.cci) else { return };
-        let Some(lost) = self.steps.on_packet(now, packet, cci.layer, cci.sequence) else { return };
+        let Some(lost) = self.steps.on_packet(now, packet, cci.layer) else { return };
         let is_top = cci.layer == self.steps.top();
         // The queue that a burst fills causes losses until the pause after the burst is over. The
         // pause is about as long as the burst.
@@ -103,12 +104,12 @@ impl SubscriptionControl for RlcControl {
         }
         self.on_losses(now, lost);
         if is_top && cci.sync_point && cci.layer == self.steps.top() {
-            self.on_sync_point(now);
+            self.on_sync_point(now, packet.has_gap);
         }
     }
 
-    fn on_timeout(&mut self, now: Instant) {
-        let Some(lost) = self.steps.on_timeout(now) else { return };
+    fn on_timeout(&mut self, now: Instant, sequence: &mut SequenceTracker) {
+        let Some(lost) = self.steps.on_timeout(now, sequence) else { return };
         if lost > 0 {
             self.on_losses(now, lost);
         }

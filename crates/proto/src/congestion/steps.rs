@@ -3,7 +3,7 @@
 
 use super::control::{Level, PacketSeen};
 use super::fixed::Prefix;
-use super::sequence::{LOST_AFTER, MODULUS, Sequences};
+use crate::sequence::{LOST_AFTER, SequenceTracker};
 use crate::time::Instant;
 use std::time::Duration;
 
@@ -21,7 +21,6 @@ pub(super) struct Steps {
     pub(super) prefix: Prefix,
     /// Rate of each level in bytes per second.
     rates: Vec<u64>,
-    pub(super) sequences: Sequences,
     deaf_until: Instant,
     /// Time of the next check for losses that no packet shows.
     next_check: Instant,
@@ -34,7 +33,6 @@ impl Steps {
         Self {
             prefix: Prefix::new(1, 1),
             rates,
-            sequences: Sequences::default(),
             deaf_until: now,
             next_check: now + LOST_AFTER,
             last_received: vec![now],
@@ -52,7 +50,6 @@ impl Steps {
         now: Instant,
         packet: &PacketSeen,
         layer: u8,
-        number: u16,
     ) -> Option<u64> {
         if layer != packet.channel.0 || layer > self.top() {
             return None;
@@ -60,8 +57,7 @@ impl Steps {
         if let Some(last) = self.last_received.get_mut(usize::from(layer)) {
             *last = now;
         }
-        let lost = self.sequences.on_packet(now, packet, number.into(), MODULUS).packets;
-        Some(lost + u64::from(packet.congestion_experienced))
+        Some(packet.lost.packets + u64::from(packet.congestion_experienced))
     }
 
     pub(super) fn poll_timeout(&self) -> Instant {
@@ -69,12 +65,16 @@ impl Steps {
     }
 
     /// Number of losses that no packet has shown; `None` before the time of the check.
-    pub(super) fn on_timeout(&mut self, now: Instant) -> Option<u64> {
+    pub(super) fn on_timeout(
+        &mut self,
+        now: Instant,
+        sequence: &mut SequenceTracker,
+    ) -> Option<u64> {
         if now < self.next_check {
             return None;
         }
         self.next_check = now + LOST_AFTER;
-        Some(self.sequences.expire(now).packets)
+        Some(sequence.expire(now).packets)
     }
 
     pub(super) fn is_deaf(&self, now: Instant) -> bool {
@@ -91,7 +91,6 @@ impl Steps {
     pub(super) fn down(&mut self, now: Instant, deaf: Duration) {
         if self.prefix.wanted > 1 {
             self.prefix.wanted -= 1;
-            self.sequences.forget(self.prefix.wanted);
             self.last_received.pop();
         }
         // Silent layers get the deaf time, too.

@@ -6,9 +6,9 @@
 //! recommendation. Comments mark deviations with "Not in the RFC".
 
 use super::control::{FirstChannel, Level, Membership, PacketSeen, SubscriptionControl};
-use super::sequence::{Losses, MODULUS, Sequences};
 use super::waves::Waves;
 use crate::channel::ChannelId;
+use crate::sequence::{Losses, SequenceTracker};
 use crate::time::Instant;
 use estimate::{LossEstimate, RoundTrip, loss_at, rate_at};
 use fontana_wire::{Webrc, WebrcCci};
@@ -62,7 +62,6 @@ pub(super) struct WebrcControl {
     failed_joins: u32,
     no_join_before: Instant,
     outputs: VecDeque<Membership>,
-    sequences: Sequences,
     loss: LossEstimate,
     round_trip: RoundTrip,
     /// Beginnings of loss events of which losses may still show.
@@ -165,7 +164,6 @@ impl WebrcControl {
             failed_joins: 0,
             no_join_before: first.now,
             outputs: VecDeque::new(),
-            sequences: Sequences::default(),
             loss: LossEstimate::default(),
             round_trip: RoundTrip::new(delay, waves.decay),
             loss_events: VecDeque::new(),
@@ -230,7 +228,6 @@ impl WebrcControl {
     }
 
     fn leave(&mut self, channel: u8) {
-        self.sequences.forget(channel + 1);
         self.outputs.push_back(Membership::Leave(ChannelId(channel + 1)));
     }
 
@@ -326,13 +323,13 @@ impl WebrcControl {
         target.min(self.max_rate)
     }
 
-    fn on_epoch(&mut self, now: Instant) {
+    fn on_epoch(&mut self, now: Instant, sequence: &mut SequenceTracker) {
         // A late call ends several epochs at once.
         let epoch = self.epoch();
         let late = now.saturating_since(self.next_epoch).as_nanos() / epoch.as_nanos().max(1);
         let epochs = late.min(u128::from(EPOCHS_PER_SLOT)) as u32 + 1;
         self.next_epoch = now.max(self.next_epoch + epoch * (epochs - 1)) + epoch;
-        let lost = self.sequences.expire(now);
+        let lost = sequence.expire(now);
         if lost.packets > 0 {
             self.on_losses(now, lost);
         }
@@ -451,7 +448,6 @@ impl WebrcControl {
         let channel = ((u16::from(slot) + before as u16) % u16::from(self.waves.channels)) as u8;
         self.joined.push_back(Wave { channel, is_received: false });
         self.joining = Some(now);
-        self.sequences.forget(channel + 1);
         self.outputs.push_back(Membership::Join(ChannelId(channel + 1)));
         let growth = self.growth_with(before + 1);
         if let Some(rates) = &mut self.rates {
@@ -519,8 +515,6 @@ impl SubscriptionControl for WebrcControl {
             // A packet of a wave that was left.
             return;
         }
-        let modulus = if is_base { self.waves.base_modulus.into() } else { MODULUS };
-        let lost = self.sequences.on_packet(now, packet, cci.sequence.into(), modulus);
         if is_base && self.rates.is_none() {
             let before = u64::from(cci.sequence) % self.waves.base_packets;
             let slot = self.waves.slot.as_secs_f64();
@@ -531,15 +525,15 @@ impl SubscriptionControl for WebrcControl {
         self.received = self.received.saturating_add(1);
         self.loss.on_packets(1.0);
         if packet.congestion_experienced {
-            self.on_losses(now, Losses { at: now, space: Duration::ZERO, ..lost });
-        } else if lost.packets > 0 {
-            self.on_losses(now, lost);
+            self.on_losses(now, Losses { at: now, space: Duration::ZERO, ..packet.lost });
+        } else if packet.lost.packets > 0 {
+            self.on_losses(now, packet.lost);
         }
     }
 
-    fn on_timeout(&mut self, now: Instant) {
+    fn on_timeout(&mut self, now: Instant, sequence: &mut SequenceTracker) {
         if now >= self.next_epoch {
-            self.on_epoch(now);
+            self.on_epoch(now, sequence);
         }
     }
 

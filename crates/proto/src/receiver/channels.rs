@@ -13,6 +13,7 @@ use crate::congestion::{
 };
 use crate::endpoint::SessionKey;
 use crate::event::{ReceiverEvent, ReceiverOutput};
+use crate::sequence::SequenceTracker;
 use crate::time::Instant;
 use fontana_wire::SessionHead;
 use std::collections::VecDeque;
@@ -89,6 +90,7 @@ impl Channels {
         session: SessionKey,
         head: &SessionHead,
         instead: bool,
+        sequence: &mut SequenceTracker,
     ) -> Result<(), SubscriptionError> {
         let Some(limits) = self.limits else { return Ok(()) };
         if self.session == Some(session) || (self.session.is_some() && !instead) {
@@ -97,6 +99,8 @@ impl Channels {
         let first = FirstChannel { now: self.now, first_packet_after: self.base_heard_after };
         let control = subscribe(&head.congestion_control, &limits, first)?;
         self.decide_by(control);
+        // The new control does not react to earlier gaps.
+        sequence.forget_all_gaps();
         (self.session, self.heard_at) = (Some(session), None);
         Ok(())
     }
@@ -116,6 +120,11 @@ impl Channels {
         let upper = self.joined.iter().rev().filter(|&channel| channel != ChannelId::BASE);
         self.pending.extend(upper.map(Membership::Leave));
         self.pending.push_back(Membership::Join(ChannelId::BASE));
+    }
+
+    /// The session whose head declared the control.
+    pub(super) fn session(&self) -> Option<SessionKey> {
+        self.session
     }
 
     pub(super) fn is_joined(&self, channel: ChannelId) -> bool {
@@ -153,9 +162,10 @@ impl Channels {
         self.session.is_some() && self.heard_at.is_some_and(silent)
     }
 
-    pub(super) fn on_timeout(&mut self, now: Instant) {
+    /// Handles the control's time. `sequence` is that of the session whose control it is.
+    pub(super) fn on_timeout(&mut self, now: Instant, sequence: &mut SequenceTracker) {
         self.now = now;
-        self.control.on_timeout(now);
+        self.control.on_timeout(now, sequence);
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {

@@ -124,8 +124,8 @@ impl Receiver {
         let Some(head) = state.head.clone().filter(|_| state.standing != Standing::Refused) else {
             return;
         };
-        state.loss.number_by(&head.congestion_control);
-        if self.channels.declare(session, &head, instead).is_err() {
+        state.sequence.set_numbering(head.congestion_control.numbering());
+        if self.channels.declare(session, &head, instead, &mut state.sequence).is_err() {
             self.reject(session, Rejection::TooFast);
         }
     }

@@ -5,7 +5,7 @@ use super::flute::Tables;
 use super::standing::Standing;
 use crate::endpoint::BlockId;
 use crate::endpoint::SessionKey;
-use crate::loss::ChannelLoss;
+use crate::sequence::SequenceTracker;
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{Hash, Manifest, PublicKey, SessionHead, StreamIndex};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct SessionState {
     pub(super) standing: Standing,
-    pub(super) loss: ChannelLoss,
+    pub(super) sequence: SequenceTracker,
     /// Packets until everything had been heard, and those of them that carried control objects.
     pub(super) packets: u64,
     pub(super) control_packets: u64,
@@ -123,7 +123,7 @@ impl SessionState {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             standing: Standing::Unknown,
-            loss: ChannelLoss::default(),
+            sequence: SequenceTracker::default(),
             packets: 0,
             control_packets: 0,
             left_out: 0,

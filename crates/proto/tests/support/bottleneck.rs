@@ -3,11 +3,11 @@
 //! nothing but their congestion control information.
 
 use fontana_proto::{
-    ChannelClock, ChannelId, FirstChannel, Instant, Membership, PacketSeen, SplitMix64,
-    SubscriptionControl, SubscriptionLimits, subscribe,
+    ChannelClock, ChannelId, FirstChannel, Instant, Losses, Membership, PacketSeen,
+    SequenceTracker, SplitMix64, SubscriptionControl, SubscriptionLimits, subscribe,
 };
 use fontana_wire::{Cci, CongestionControl};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// A bottleneck.
@@ -37,8 +37,11 @@ impl Default for Router {
 
 pub(crate) struct Receiver {
     pub(crate) control: Box<dyn SubscriptionControl>,
+    sequence: SequenceTracker,
     pub(crate) router: Router,
     link: usize,
+    /// The channels that it wants.
+    joined: BTreeSet<u8>,
     /// For each channel, from when and until when packets come.
     members: BTreeMap<u8, (Instant, Option<Instant>)>,
     pub(crate) bytes: u64,
@@ -105,8 +108,10 @@ impl Network {
         let first = FirstChannel { now: self.now, first_packet_after: None };
         self.receivers.push(Receiver {
             control: subscribe(control, limits, first).unwrap(),
+            sequence: SequenceTracker::new(control.numbering()),
             router,
             link,
+            joined: BTreeSet::from([0]),
             members: BTreeMap::from([(0, (self.now, None))]),
             bytes: 0,
             joins: 0,
@@ -153,7 +158,8 @@ impl Network {
             if let Some((at, link)) = arrival.filter(|&(at, _)| at <= next) {
                 self.deliver(at, link);
             } else if let Some((_, receiver)) = timer.filter(|&(at, _)| at <= next) {
-                self.receivers[receiver].control.on_timeout(self.now);
+                let Receiver { control, sequence, .. } = &mut self.receivers[receiver];
+                control.on_timeout(self.now, sequence);
                 self.follow(receiver);
             } else {
                 self.send();
@@ -196,12 +202,11 @@ impl Network {
 
     fn deliver(&mut self, now: Instant, link: usize) {
         let Some((_, sent, channel, cci)) = self.queues[link].underway.pop_front() else { return };
-        let packet = PacketSeen { channel, cci, congestion_experienced: false, dropped_before: 0 };
         for index in 0..self.receivers.len() {
             let receiver = &mut self.receivers[index];
             if receiver.link == link && receiver.hears(channel, sent) {
                 receiver.bytes += u64::from(self.packet_bytes);
-                receiver.control.on_packet(now, &packet);
+                receiver.on_packet(now, channel, cci);
                 self.follow(index);
             }
         }
@@ -213,6 +218,8 @@ impl Network {
         while let Some(change) = receiver.control.poll_membership() {
             match change {
                 Membership::Join(ChannelId(channel)) => {
+                    receiver.joined.insert(channel);
+                    receiver.sequence.on_join(ChannelId(channel));
                     receiver.joins += 1;
                     let from = now + receiver.router.join_takes;
                     if !(receiver.router.grafts)(channel) {
@@ -226,6 +233,8 @@ impl Network {
                     }
                 }
                 Membership::Leave(ChannelId(channel)) => {
+                    receiver.joined.remove(&channel);
+                    receiver.sequence.on_leave(ChannelId(channel));
                     if let Some(member) = receiver.members.get_mut(&channel) {
                         member.1 = Some(now + receiver.router.leave_takes);
                     }
@@ -241,6 +250,16 @@ impl Receiver {
         self.members
             .get(&channel.0)
             .is_some_and(|&(from, until)| from <= sent && until.is_none_or(|until| sent < until))
+    }
+
+    fn on_packet(&mut self, now: Instant, channel: ChannelId, cci: Cci) {
+        let mut lost = Losses::default();
+        if self.joined.contains(&channel.0) {
+            lost = self.sequence.on_packet(now, channel, cci, 0);
+        }
+        let has_gap = self.sequence.has_gap();
+        let packet = PacketSeen { channel, cci, congestion_experienced: false, lost, has_gap };
+        self.control.on_packet(now, &packet);
     }
 
     /// Cuts the receiver off a channel without telling it.

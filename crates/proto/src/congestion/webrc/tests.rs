@@ -93,7 +93,7 @@ fn an_epoch_that_ends_late_was_no_faster() {
     for length in [50, 58, 50, 50, 55, 50, 61, 50, 50, 50] {
         now += length;
         control.received = length as u32;
-        control.on_epoch(ms(now));
+        control.on_epoch(ms(now), &mut SequenceTracker::default());
     }
     let Stretches { latest, fastest } = control.arrivals.stretches.expect("two stretches and more");
     assert!((latest - 1000.0).abs() < 0.01 && (fastest - 1000.0).abs() < 0.01, "{fastest}");
