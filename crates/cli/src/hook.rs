@@ -54,7 +54,8 @@ impl<'a> Hook<'a> {
 
     /// Runs the program for a completed reception, and waits for its end.
     ///
-    /// # Errors A failure with exit code 5 if it cannot be started or does not succeed.
+    /// # Errors
+    /// A failure with exit code 5 if it cannot be started or does not succeed.
     pub(crate) fn run(
         &self,
         summary: &ReceiveReport,

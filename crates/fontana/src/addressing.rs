@@ -1,4 +1,4 @@
-//! Where a session's packets go, and through which interface.
+//! The destinations of a session, and its interface.
 
 use crate::error::{Error, SetupError};
 use fontana_net::{
@@ -7,19 +7,19 @@ use fontana_net::{
 use fontana_wire::{ChannelGroups, Ticket};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 
-/// Group and port where nothing else is said: administratively scoped, this site only (RFC 2365).
+/// Default group and port: administratively scoped, this site only (RFC 2365).
 pub const DEFAULT_GROUP: SocketAddr =
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 77, 1)), 7701);
 
-/// Where a session's packets go.
+/// The destinations of a session's packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addressing {
     /// A multicast group and port; or a broadcast address; or hosts that get a copy each.
     pub to: Vec<SocketAddr>,
-    /// The groups of the session's channels, that of channel 0 being the one in `to`. For a
-    /// receiver: the only groups that it will join.
+    /// The groups of the session's channels; `to` is the group of channel 0. A receiver joins only
+    /// these groups.
     pub channels: ChannelGroups,
-    /// The interface; chosen by the routing table if not named.
+    /// The interface; the routing table chooses it if `None`.
     pub interface: Option<InterfaceSelector>,
     /// TTL or hop limit of multicast. 1: this network only.
     pub hop_limit: u8,
@@ -38,7 +38,7 @@ impl Addressing {
         Self { to: vec![address], ..Self::default() }
     }
 
-    /// Where a ticket says that the session is.
+    /// The addressing of a ticket.
     pub fn of_ticket(ticket: &Ticket) -> Self {
         let address = SocketAddr::new(ticket.group, ticket.port);
         Self { channels: ticket.channels.clone(), ..Self::to(address) }
@@ -49,7 +49,7 @@ impl Addressing {
         self.to.first().copied().unwrap_or(DEFAULT_GROUP)
     }
 
-    /// What a ticket says.
+    /// The address in tickets.
     pub(crate) fn ticket_address(&self) -> SocketAddr {
         self.address()
     }
@@ -59,7 +59,7 @@ impl Addressing {
         self.to.len()
     }
 
-    /// The interface: the one that was named, or else the best one.
+    /// The interface: the given one, or else the best one.
     ///
     /// # Errors
     /// [`SetupError::Interface`] if there is none, with those that exist.
@@ -69,7 +69,7 @@ impl Addressing {
         let address = self.address().ip();
         Ok(match &self.interface {
             Some(selector) => interfaces.select(selector)?.clone(),
-            // What goes to this host does not leave it.
+            // Packets to this host do not leave it.
             None if address.is_loopback() => {
                 let loopback = interfaces.loopback().cloned();
                 loopback
@@ -79,7 +79,7 @@ impl Addressing {
         })
     }
 
-    /// Where the packets of each channel go.
+    /// The destination of each channel.
     pub(crate) fn destinations(&self, interface: &Interface) -> Result<Vec<ChannelAddress>, Error> {
         Ok(match self.to.as_slice() {
             [group] if group.ip().is_multicast() => self.groups(*group)?,
@@ -93,7 +93,7 @@ impl Addressing {
 
     fn groups(&self, first: SocketAddr) -> Result<Vec<ChannelAddress>, Error> {
         let groups: Vec<_> = self.channels.groups(first.ip()).collect();
-        // A receiver joins all of them in one way, from any source or from the one.
+        // A receiver joins all groups in one way: from any source, or from the one source.
         let is_ssm = fontana_net::is_source_specific(first.ip());
         let is_like = |&group: &IpAddr| {
             group.is_multicast() && fontana_net::is_source_specific(group) == is_ssm
@@ -127,7 +127,7 @@ impl Addressing {
     }
 }
 
-/// Where a receiver may listen.
+/// The groups that a receiver may join.
 #[derive(Clone, Debug)]
 pub(crate) struct Listening {
     base: ReceiveConfig,
@@ -135,13 +135,13 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// How to listen to channel 0.
+    /// The configuration of channel 0.
     pub(crate) fn base(&self) -> &ReceiveConfig {
         &self.base
     }
 
-    /// How to listen to a channel's group; `None` if the channel is not on the list, or is no group
-    /// that could be joined and left.
+    /// The configuration of a channel's group; `None` if the channel is not in the list, or has no
+    /// multicast group.
     pub(crate) fn group(&self, channel: u8) -> Option<ReceiveConfig> {
         let Reception::Group { group, interface } = &self.base.reception else { return None };
         let group = self.channels.group(*group, channel)?;
@@ -156,6 +156,6 @@ fn is_broadcast(ip: Ipv4Addr, interface: &Interface) -> bool {
         || interface.is_loopback && ip == LOOPBACK_BROADCAST
 }
 
-/// The broadcast address of 127.0.0.0/8: Linux has a route for it, and does not name it with the
+/// The broadcast address of 127.0.0.0/8. Linux has a route for it, but does not list it with the
 /// interface's addresses.
 const LOOPBACK_BROADCAST: Ipv4Addr = Ipv4Addr::new(127, 255, 255, 255);

@@ -1,10 +1,9 @@
-//! Asking a session to end.
+//! Cancellation of sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A request to end, shared with the sessions that are to end. A session notices it within a tenth
-/// of a second.
+/// A cancellation token, shared with sessions. A session ends within a tenth of a second.
 #[derive(Clone, Debug, Default)]
 pub struct CancellationToken(Arc<Inner>);
 
@@ -20,13 +19,13 @@ impl CancellationToken {
         Self::default()
     }
 
-    /// A token that is cancelled with this one, or alone.
+    /// A token that is cancelled by itself or with this one.
     #[must_use]
     pub fn child_token(&self) -> Self {
         Self(Arc::new(Inner { is_cancelled: AtomicBool::new(false), parent: Some(self.clone()) }))
     }
 
-    /// Asks to end. Safe to call from a signal handler.
+    /// Cancels the token. Safe to call from a signal handler.
     pub fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What is sent: files, directories and links, cut into objects, hashed, and described.
+//! The content of a sender: files, directories and links, cut into objects, hashed, and described.
 
 use crate::error::Error;
 use crate::geometry::{self, Code};
@@ -23,18 +23,17 @@ mod tree;
 
 pub(crate) use fcast::MAX_OBJECTS;
 
-/// How content is examined.
+/// Options of the content.
 pub(crate) struct ContentOptions<'a> {
     pub(crate) files: &'a [PathBuf],
-    /// What receivers know the only file by, if not by its own name.
+    /// The name that receivers give the only file; its own name if `None`.
     pub(crate) name: Option<&'a [u8]>,
     pub(crate) filter: &'a Filter,
     pub(crate) code: Code,
     pub(crate) symbol_size: u16,
     pub(crate) block_symbols: u32,
     pub(crate) version: u64,
-    /// For receivers of plain FLUTE and FCAST: nothing but files, and none of them beside another
-    /// in an object.
+    /// For plain FLUTE and FCAST: only files are sent, and no object contains several files.
     pub(crate) plain: bool,
     pub(crate) workers: usize,
 }
@@ -43,17 +42,17 @@ pub(crate) struct ContentOptions<'a> {
 pub(crate) struct Content {
     pub(crate) manifest: Manifest,
     pub(crate) objects: Vec<ContentObject>,
-    /// What only receivers of plain FLUTE are told.
+    /// The parts of a file delivery table that only plain FLUTE needs.
     plain: Option<Plain>,
 }
 
 struct Plain {
-    /// What the table says of an empty file.
+    /// The parameters of empty files in the table.
     empty: Oti,
     md5: BTreeMap<RelativePath, [u8; 16]>,
 }
 
-/// One object of it.
+/// An object of the content.
 #[derive(Clone)]
 pub(crate) struct ContentObject {
     pub(crate) toi: Toi,
@@ -117,7 +116,7 @@ fn plain(
     Ok(Plain { empty, md5 })
 }
 
-/// A name for people: the only one, or the first one and how many more there are.
+/// A label for people: the only name, or the first name and the number of the others.
 fn label(names: &[Vec<u8>]) -> String {
     let name =
         names.first().map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned());
@@ -161,8 +160,8 @@ fn hash_blocks(objects: &[ContentObject], workers: usize) -> Result<Vec<Vec<Hash
     Ok(hashes)
 }
 
-/// What `work` makes of the numbers below `count`, in their order, on `workers` threads; or the
-/// first error that one of them met.
+/// The results of `work` for the numbers below `count`, in their order, on `workers` threads; or
+/// its first error.
 fn in_parallel<T: Send>(
     count: usize,
     workers: usize,
@@ -194,7 +193,7 @@ fn in_parallel<T: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 0..workers.clamp(1, count.max(1)) {
-            // No number is left for the threads that have been started.
+            // The threads that have been started find no number left.
             let no_more = |_: &ThreadError| next.store(count, Ordering::Relaxed);
             spawn_scoped(scope, "hash", run).inspect_err(no_more)?;
         }
@@ -206,7 +205,7 @@ fn in_parallel<T: Send>(
     }
 }
 
-/// MD5 of a file that is an object, or is empty: every byte is read once more.
+/// The MD5 digest of a file that is an object, or is empty. Reads every byte again.
 fn md5_of(object: Option<&ContentObject>) -> Result<[u8; 16], Error> {
     let mut md5 = Md5::new();
     if let Some(object) = object {

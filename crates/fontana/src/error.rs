@@ -1,9 +1,9 @@
-//! Why a session could not be set up, or failed.
+//! The errors of a session.
 //!
-//! An [`Error`] is one of three groups: what was asked for is not possible ([`SetupError`]), the
-//! system or the network failed ([`IoError`]), or what arrived cannot be received
-//! ([`TransferError`]). Each error has an [`ErrorKind`], by which a program selects its answer, and
-//! the [`Outcome`] that a session with this error has.
+//! An [`Error`] belongs to one of three groups: invalid options ([`SetupError`]), a failure of the
+//! system or the network ([`IoError`]), or content that cannot be received ([`TransferError`]).
+//! Each error has an [`ErrorKind`], by which a program can handle it, and the [`Outcome`] of a
+//! session that ends with it.
 
 mod kind;
 
@@ -23,42 +23,42 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was asked for is not possible.
+    /// The options cannot be satisfied.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// A file, a device, the network or the system failed.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// What is sent, or arrived, cannot be received.
+    /// The content that is sent or received is unusable.
     #[error(transparent)]
     Transfer(#[from] TransferError),
 }
 
-/// The options contradict each other, or the content, or this host.
+/// Options that contradict each other, the content, or this host.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// What is to be sent makes no sense, whatever is on the disk.
+    /// The content to send is invalid, whatever is on the disk.
     #[error(transparent)]
     Scan(ScanError),
-    /// The destinations make no sense.
+    /// The destinations are invalid.
     #[error(transparent)]
     Send(SendError),
-    /// A group or source that cannot be received from.
+    /// The group or source cannot be received from.
     #[error(transparent)]
     Receive(ReceiveError),
-    /// The network interface.
+    /// The network interface does not exist or does not fit.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// The interface's packets are too small.
+    /// The interface's MTU is too small.
     #[error(transparent)]
     Mtu(#[from] MtuError),
-    /// The name of a file to be sent or received.
+    /// The name of a file to be sent or received is invalid.
     #[error("{name:?}: {error}")]
     Name {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         error: PathError,
     },
     /// A stream's name has several components.
@@ -70,17 +70,17 @@ pub enum SetupError {
     /// Two files would have the same name at the receivers.
     #[error("{first:?} and {second:?} have the same file name")]
     SameName {
-        /// One of them.
+        /// The first file.
         first: PathBuf,
-        /// The other.
+        /// The second file.
         second: PathBuf,
     },
     /// A file differs from the manifest that is to be sent again.
     #[error("{name:?} is not what the manifest says: {what}")]
     Differs {
-        /// The file, as receivers see it.
+        /// The file's name at receivers.
         name: String,
-        /// What is different.
+        /// The difference.
         what: String,
     },
     /// A plain FLUTE or FCAST session with Tornado or LT.
@@ -88,30 +88,30 @@ pub enum SetupError {
         "other programs know neither Tornado nor LT, FEC Encoding ID 128 is what each makes of it"
     )]
     CodeOfOurOwn,
-    /// The rates of the session's layers.
+    /// The rates of the session's layers are invalid.
     #[error(transparent)]
     Layers(#[from] LayerError),
-    /// The parameters of the congestion control.
+    /// The parameters of the congestion control are invalid.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
-    /// WEBRC lays out its own channels.
+    /// Rates of layers were given for WEBRC, which determines its own.
     #[error("the rates of WEBRC's channels follow from the session's rate")]
     WavesWithRates,
-    /// Groups for another number of channels than there are.
+    /// The number of groups is not the number of channels.
     #[error("there are {groups} groups for {channels} channels")]
     Groups {
-        /// Groups that were named.
+        /// Groups that were given.
         groups: u8,
         /// Channels of the session.
         channels: u8,
     },
-    /// Several channels for a kind of session that has only one.
+    /// Several channels for a kind of session that has one.
     #[error("{0} has one channel")]
     OneChannelOnly(&'static str),
-    /// Several channels where there is no multicast.
+    /// Several channels without multicast.
     #[error("several channels need a multicast group for each, and this is broadcast or unicast")]
     ChannelsWithoutGroups,
-    /// Not all channels can be on consecutive groups from this one on.
+    /// Not all channels fit into consecutive groups.
     #[error("{count} channels from {first} on leave the range of groups that it is in")]
     ChannelsBeyondGroups {
         /// The group of channel 0.
@@ -119,44 +119,44 @@ pub enum SetupError {
         /// Number of channels.
         count: u8,
     },
-    /// Packets without congestion control that leave this network.
+    /// Packets without congestion control would leave this network.
     #[error(
         "TTL {hop_limit} sends beyond this network without congestion control, which RFC 8085 \
          (section 4.1) leaves to networks that are under one control"
     )]
     UncontrolledNetwork {
-        /// The TTL or hop limit that was asked for.
+        /// The TTL or hop limit.
         hop_limit: u8,
     },
     /// Nothing to send.
     #[error("no file to send")]
     NothingToSend,
-    /// The file with the newest version of a publisher that a directory holds is not intact.
+    /// The file with a directory's high-water mark is corrupt.
     #[error("{path:?} is not what was written there: which versions are old is not known")]
     Mark {
         /// The file.
         path: PathBuf,
     },
-    /// Newer versions were asked for, without a key that says which versions are genuine.
-    #[error("to follow versions needs the publisher's key: anybody could send a newer one")]
+    /// Versions cannot be followed without the publisher's key.
+    #[error("to follow versions needs the publisher's key: any host could send a newer one")]
     NoPublisher,
-    /// A directory is to be followed, and receivers would have no way to tell versions.
-    #[error("to send a directory as it changes needs a key: receivers follow whoever signs")]
+    /// A directory cannot be published without a key to sign with.
+    #[error("to send a directory as it changes needs a key to sign with, which receivers follow")]
     NoSigner,
     /// A number is outside its range.
     #[error("{what} is {actual}; it must be {allowed}")]
     Range {
-        /// What it is.
+        /// Its name.
         what: &'static str,
         /// Its value.
         actual: u64,
-        /// What it may be.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// A running session takes no further files.
     #[error("this session takes no further files: {0}")]
     NoFurtherFiles(&'static str),
-    /// A session that grows and has an end.
+    /// A session cannot both grow and have an end.
     #[error(
         "a session that takes further files has no end of its own, and this one sends a finite amount"
     )]
@@ -166,7 +166,7 @@ pub enum SetupError {
     TooMuch(#[from] ControlError),
 }
 
-/// Rates of layers that a session cannot have. Rates are in bits per second.
+/// Invalid rates of layers, in bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
@@ -177,15 +177,15 @@ pub enum LayerError {
     TooSlow {
         /// Its rate.
         rate: u64,
-        /// The lowest that a layer may have.
+        /// The minimum.
         least: u64,
     },
-    /// A layer is faster than the session head can say.
+    /// A layer is faster than the session head can express.
     #[error("the rate of a layer in bits per second is {rate}; it must be at most {most}")]
     TooFast {
         /// Its rate.
         rate: u64,
-        /// The highest that a layer may have.
+        /// The maximum.
         most: u64,
     },
     /// All layers together are faster than the session.
@@ -199,7 +199,7 @@ pub enum LayerError {
         /// The session's rate.
         most: u64,
     },
-    /// Other than one rate for each channel.
+    /// The number of rates is not the number of channels.
     #[error("the number of layers is {layers}; it must be one for each channel, {channels}")]
     Count {
         /// Rates that were given.
@@ -209,74 +209,74 @@ pub enum LayerError {
     },
 }
 
-/// The disk, the network or the system failed or refused.
+/// A failure of the disk, the network or the system.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IoError {
-    /// A file to be sent.
+    /// A file to be sent cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The directory or device that is received into.
+    /// The target directory or device failed.
     #[error(transparent)]
     Staging(#[from] StagingError),
-    /// The sending socket.
+    /// The sending socket failed.
     #[error(transparent)]
     Send(SendError),
-    /// The receiving socket.
+    /// The receiving socket failed.
     #[error(transparent)]
     Receive(ReceiveError),
-    /// The writer that takes what is received failed.
+    /// The writer that takes received content failed.
     #[error("cannot hand over what was received: {error}")]
     Consumer {
-        /// What it answered.
+        /// Its error.
         #[source]
         error: io::Error,
     },
-    /// The reader that makes what is sent failed.
+    /// The reader of the content to send failed.
     #[error("cannot read what is to be sent: {error}")]
     Producer {
-        /// What it answered.
+        /// Its error.
         #[source]
         error: io::Error,
     },
-    /// A device does not keep what is written to it.
+    /// A device does not return what was written to it.
     #[error("{path:?} does not have what was written to it")]
     ReadBack {
         /// The device.
         path: PathBuf,
     },
-    /// The system has no thread left.
+    /// The system starts no thread.
     #[error(transparent)]
     Thread(#[from] ThreadError),
-    /// The system refuses something that needs no file and no socket.
+    /// The system refuses an operation without file or socket.
     #[error("cannot {doing}: {error}")]
     System {
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// The system's answer.
+        /// The system's error.
         #[source]
         error: io::Error,
     },
 }
 
-/// What is sent cannot be received, or not as it was asked for.
+/// Content that cannot be received as requested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// Of what is sent, nothing is what was asked for.
+    /// Nothing in the session matches the selection.
     #[error("nothing in {label:?} is what was asked for; it has {names}")]
     NothingSelected {
-        /// What is sent, for people.
+        /// The content's label.
         label: String,
         /// The first names in it.
         names: String,
     },
-    /// A received file's content is not what its table says.
+    /// A received file contradicts its table.
     #[error("{name:?}: {what}")]
     Content {
         /// The file.
         name: String,
-        /// What is wrong.
+        /// The contradiction.
         what: String,
     },
     /// A file is sent in a way that this library does not receive.
@@ -284,19 +284,19 @@ pub enum TransferError {
     Unsupported {
         /// The file.
         name: String,
-        /// What is the matter.
+        /// The unsupported feature.
         what: String,
     },
-    /// Only a part of a file has come, or is sent at all.
+    /// Slices of a file are missing, or were never sent.
     #[error("{name:?} lacks {missing} of its {count} slices: {which}")]
     MissingSlices {
         /// The file.
         name: String,
         /// How many slices are missing.
         missing: u32,
-        /// How many there are.
+        /// Number of all slices.
         count: u32,
-        /// The first of them, by their numbers from 0.
+        /// The first missing slices, by their numbers from 0.
         which: String,
     },
     /// A stream cannot be received to its end.
@@ -306,27 +306,27 @@ pub enum TransferError {
         if missing > delivered { format!("; byte {missing} is missing") } else { String::new() }
     )]
     StreamBroken {
-        /// Bytes that were handed over.
+        /// Bytes that were delivered.
         delivered: u64,
         /// The first byte that is missing.
         missing: u64,
-        /// Why.
+        /// The reason.
         reason: StreamBreak,
     },
-    /// What is received for a pipe or device has to be one file.
+    /// The content for a pipe or device is not one file.
     #[error("the session has {files} files, and only one can go to a pipe or device")]
     NotOneFile {
-        /// How many it has.
+        /// Number of files.
         files: usize,
     },
-    /// What is received does not fit where it should go.
+    /// The content is larger than the device.
     #[error("{path:?} has {capacity} bytes, and {length} are to be written")]
     TooSmall {
         /// The device.
         path: PathBuf,
-        /// What it has.
+        /// Its size.
         capacity: u64,
-        /// What is needed.
+        /// The size of the content.
         length: u64,
     },
 }
@@ -343,7 +343,7 @@ fn broken(reason: StreamBreak) -> &'static str {
 }
 
 impl Error {
-    /// What kind of error it is.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Setup(error) => error.kind(),
@@ -352,12 +352,12 @@ impl Error {
         }
     }
 
-    /// The outcome of a session that this error ends.
+    /// The outcome of a session that ends with this error.
     pub fn outcome(&self) -> Outcome {
         self.kind().outcome()
     }
 
-    /// An error of the system while `doing` something that needs no file and no socket.
+    /// An error of the system while `doing` something without file or socket.
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Io(IoError::System { doing, error })
     }
@@ -378,12 +378,12 @@ impl Error {
         }
     }
 
-    /// What an endpoint is told of a job that failed.
+    /// The error as the endpoint gets it from a failed job.
     pub(crate) fn of_job(error: &Arc<Self>) -> JobError {
         JobError::new(error.category(), Arc::<Self>::clone(error))
     }
 
-    /// Whether a consumer has closed its end, which is its right.
+    /// Whether a consumer has closed its end, which is not a failure.
     pub(crate) fn is_closed_consumer(&self) -> bool {
         matches!(self, Self::Io(IoError::Consumer { error })
             if error.kind() == io::ErrorKind::BrokenPipe)

@@ -1,4 +1,4 @@
-//! What a running session reports to the application.
+//! The events of a running session.
 
 use crate::error::Error;
 use fontana_net::MtuDrop;
@@ -7,16 +7,16 @@ use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a sender reports while it runs.
+/// An event of a sender.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SendEvent {
-    /// Where it stands, a few times a second.
+    /// The progress, a few times a second.
     Progress(SendProgress),
-    /// A file was given up, because it changed or cannot be read. The others are sent on.
+    /// A file was given up, because it changed or cannot be read. The other files are still sent.
     Failed(Arc<Error>),
-    /// Packets do not fit the interface's MTU any more: it was lowered. They are lost until it is
-    /// raised again.
+    /// Packets exceed the interface's MTU, which was lowered. They are lost until it is raised
+    /// again.
     MtuDropped(MtuDrop),
 }
 
@@ -26,7 +26,7 @@ impl SendEvent {
     }
 }
 
-/// Where a sender stands.
+/// The progress of a sender.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SendProgress {
@@ -34,69 +34,69 @@ pub struct SendProgress {
     pub elapsed: Duration,
     /// Counters of the protocol.
     pub stats: SenderStats,
-    /// Source symbols of the whole content: as many symbols make one pass.
+    /// Source symbols of the whole content; one pass sends this many.
     pub source_symbols: u64,
-    /// Datagrams that this host could not send, of those counted in `stats`.
+    /// Datagrams counted in `stats` that this host could not send.
     pub lost: u64,
 }
 
-/// What a receiver reports while it runs.
+/// An event of a receiver.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ReceiveEvent {
-    /// A session is on offer. [`Receiver::accept`](crate::Receiver::accept) accepts it,
-    /// unless the receiver accepts sessions by itself.
+    /// A session is on offer. [`Receiver::accept`](crate::Receiver::accept) accepts it, unless the
+    /// receiver accepts sessions by itself.
     Offered(Offer),
     /// A session on the same group was refused. Reported once for each session and reason.
     Rejected {
         /// The session.
         session: SessionKey,
-        /// Why.
+        /// The reason.
         reason: Rejection,
     },
     /// Reception of a manifest's content has begun.
     Accepted {
         /// The session that announced it first.
         session: SessionKey,
-        /// What is received.
+        /// The content.
         manifest: Arc<Manifest>,
         /// Its hash.
         hash: Hash,
         /// How the files are verified.
         verified: Verified,
     },
-    /// A stream is on offer. [`Receiver::accept`](crate::Receiver::accept) accepts it,
-    /// unless the receiver accepts sessions by itself.
+    /// A stream is on offer. [`Receiver::accept`](crate::Receiver::accept) accepts it, unless the
+    /// receiver accepts sessions by itself.
     StreamOffered {
         /// The session.
         session: SessionKey,
-        /// What is known of it.
+        /// Its description.
         index: Arc<StreamIndex>,
     },
     /// Reception of a stream has begun.
     StreamAccepted {
         /// The session that announced it first.
         session: SessionKey,
-        /// What is known of it.
+        /// Its description.
         index: Arc<StreamIndex>,
-        /// The key that signs it. Without a ticket, that of the first stream that was received:
-        /// compare it with what the sender printed.
+        /// The key that signs it. Without a ticket, this is the key of the first stream received;
+        /// compare it with the key that the sender printed.
         key: PublicKey,
         /// How its bytes are verified.
         verified: Verified,
     },
-    /// Only a part of what was accepted is received: what was asked for
+    /// Only a selected part of the content is received
     /// ([`FontanaReception::only`](crate::FontanaReception::only)).
     Selected(ReceivedPart),
-    /// What is there already is being compared with the manifest
+    /// Existing files are being compared with the manifest
     /// ([`FontanaReception::skip_existing`](crate::FontanaReception::skip_existing)).
     Compared {
         /// Bytes that were compared.
         bytes: u64,
-        /// How many there are.
+        /// Bytes to compare in total.
         of: u64,
     },
-    /// Symbols that an earlier run left, or that existing files hold, are not received again.
+    /// Symbols of an earlier run or of existing files are not received again.
     Resumed {
         /// Source symbols that are not received again.
         symbols: u64,
@@ -108,33 +108,34 @@ pub enum ReceiveEvent {
         /// The session.
         session: SessionKey,
     },
-    /// A file of a plain FLUTE session was found, or, in an FCAST session, the first slice of one,
-    /// or all of it, has arrived.
+    /// A file was found: in a plain FLUTE session when it is announced, in an FCAST session when
+    /// its first slice, or all of it, has arrived.
     FileFound {
-        /// Its object, or that of the slice.
+        /// The object of the file or of the slice.
         toi: Toi,
-        /// Its name, as the sender writes it: any bytes.
+        /// Its name as sent: any bytes.
         name: String,
-        /// Bytes: of the object with plain FLUTE, of the file with FCAST.
+        /// Bytes of the object with plain FLUTE, of the file with FCAST.
         bytes: u64,
     },
-    /// A block was corrupt, and is received again: an attacker forges packets, or a host is broken.
+    /// A block was corrupt, and is received again. Either an attacker forges packets, or a host is
+    /// broken.
     Poisoned {
         /// The object.
         toi: Toi,
-        /// How often this block was corrupt.
+        /// How many times this block was corrupt.
         times: u32,
     },
-    /// Nothing has arrived for a while. The group was joined again.
+    /// No packet has arrived for a while. The group was joined again.
     Silence {
-        /// For how long nothing has arrived.
+        /// Time since the last packet.
         duration: Duration,
-        /// True if nothing of a session has ever arrived.
+        /// True if no packet of a session has ever arrived.
         ever_since_start: bool,
     },
-    /// In a session of several channels: some were joined or left.
+    /// Channels of a session of several channels were joined or left.
     Level {
-        /// How many are joined now.
+        /// Channels that are joined now.
         channels: u16,
         /// Bytes of UDP payload that arrived per second since the level changed last.
         received_bytes_per_second: u64,
@@ -144,7 +145,7 @@ pub enum ReceiveEvent {
     ChannelRefused {
         /// The channel.
         channel: u8,
-        /// Why.
+        /// The reason.
         error: Arc<Error>,
     },
     /// Reception is complete: the group was left.
@@ -157,7 +158,7 @@ pub enum ReceiveEvent {
         toi: Toi,
         /// Its files.
         names: Vec<String>,
-        /// Why; `None` if the disk was not the reason.
+        /// The disk's error; `None` if the disk was not the reason.
         error: Option<Arc<Error>>,
     },
     /// The progress, a few times a second.
@@ -174,21 +175,21 @@ impl ReceiveEvent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedPart {
-    /// Its files.
+    /// Number of files.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Objects that hold bytes of them.
+    /// Objects that contain bytes of these files.
     pub objects: u64,
 }
 
-/// An object that was received.
+/// The result of an object that was received.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ObjectReport {
     /// The object.
     pub toi: Toi,
-    /// The files that it holds bytes of.
+    /// The files that it contains bytes of.
     pub names: Vec<String>,
     /// How they were verified.
     pub verified: Verified,
@@ -197,8 +198,8 @@ pub struct ObjectReport {
     /// Packets of the object that were received until its reception was complete, over its source
     /// symbols.
     pub reception_inefficiency: f64,
-    /// Share of the session's packets that the network lost until now; `None` where packets are
-    /// not numbered (plain FLUTE and FCAST).
+    /// Share of the session's packets that the network has lost so far; `None` if packets are not
+    /// numbered (plain FLUTE and FCAST).
     pub loss: Option<f64>,
     /// Time since the start.
     pub elapsed: Duration,
@@ -212,13 +213,13 @@ pub struct ReceiveProgress {
     pub elapsed: Duration,
     /// Counters of the protocol.
     pub stats: ReceiverStats,
-    /// Source symbols of everything accepted; 0 before.
+    /// Source symbols of all accepted content; 0 before anything is accepted.
     pub source_symbols: u64,
     /// Symbols still missing.
     pub symbols_wanted: u64,
     /// Channels that are joined.
     pub channels: u8,
-    /// Most channels that were joined at a time.
+    /// Largest number of channels that were joined at a time.
     pub most_channels: u8,
     /// Packets that the kernel dropped because the receive buffer was full.
     pub kernel_drops: u64,
@@ -234,7 +235,7 @@ impl ReceiveProgress {
             .then(|| self.stats.session_packets as f64 / self.source_symbols as f64)
     }
 
-    /// Share of the session's packets that the network lost; `None` where they are not numbered.
+    /// Share of the session's packets that the network lost; `None` if they are not numbered.
     pub fn loss(&self) -> Option<f64> {
         (self.stats.expected > 0).then(|| self.stats.lost as f64 / self.stats.expected as f64)
     }

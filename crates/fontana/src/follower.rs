@@ -1,4 +1,4 @@
-//! Following a publisher: a receiver that takes one version after the other.
+//! The follower of a publisher: receives one version after the other.
 //!
 //! ```no_run
 //! use fontana::{FollowEvent, Follower, Receiver};
@@ -14,12 +14,13 @@
 //! # Ok::<(), fontana::Error>(())
 //! ```
 //!
-//! Versions count upwards, and a directory has a high-water mark: what is not above it is not
-//! taken, whoever sends it and after any restart.
+//! Version numbers increase. A directory has a high-water mark: versions that are not above it are
+//! not received, whichever host sends them, also after a restart.
 //!
-//! While an old version is being sent, the group is left, and joined again for a second every few
-//! seconds: a follower with nothing new to take costs the network and this host a tenth of a
-//! stream. While nothing is sent at all, the group stays joined: what is sent once is not missed.
+//! While an old version is sent, the follower leaves the group, and joins it again for a second
+//! every few seconds. If there is nothing new, it costs the network and this host a tenth of the
+//! stream. While nothing is sent, the group stays joined, so that content that is sent once is not
+//! missed.
 
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
@@ -36,7 +37,7 @@ use fontana_proto::{Rejection, SessionKey};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// How versions are followed.
+/// The options of a follower.
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `start`"]
 pub struct FollowerBuilder {
@@ -47,33 +48,33 @@ pub struct FollowerBuilder {
 }
 
 impl FollowerBuilder {
-    /// How long the group is left alone while only old versions are being sent. By default ten
-    /// seconds, as a look takes one.
+    /// Leaves the group for this long while only old versions are sent. By default ten seconds; a
+    /// look takes one.
     pub fn look_every(mut self, pause: Duration) -> Self {
         self.look_every = pause;
         self
     }
 
-    /// Ends after so many versions. By default never.
+    /// Ends after this many versions. By default never.
     pub fn count(mut self, count: Option<u64>) -> Self {
         self.count = count;
         self
     }
 
-    /// Ends when nothing of a session has arrived for so long. By default never.
+    /// Ends if no packet of a session has arrived for this long. By default never.
     pub fn give_up_after_silence(mut self, silence: Option<Duration>) -> Self {
         self.receiver = self.receiver.give_up_after_silence(silence);
         self
     }
 
-    /// Whether it waits for [`Follower::proceed`] after each version, so that the files stay as
-    /// they are until the application is done with them. By default it does not.
+    /// Sets whether it waits for [`Follower::proceed`] after each version, so that the files do not
+    /// change while the application uses them. By default it does not.
     pub fn wait_after_version(mut self, waits: bool) -> Self {
         self.waits = waits;
         self
     }
 
-    /// Follows on threads of its own.
+    /// Follows on its own threads.
     ///
     /// # Errors
     /// [`SetupError::NoPublisher`](crate::SetupError::NoPublisher) without a key; what
@@ -89,7 +90,7 @@ impl FollowerBuilder {
             count,
             proceeds: waits.then_some(proceeds),
         };
-        // What is wrong from the beginning is told at once.
+        // Setup errors are returned before the thread starts.
         let first = PreparedReceiver::open(follow.receive.clone(), token.clone())?;
         let work = move |token: &CancellationToken, tell: &mut dyn FnMut(FollowEvent)| {
             follow.run(first, token, tell)
@@ -99,7 +100,7 @@ impl FollowerBuilder {
     }
 }
 
-/// A receiver that takes every newer version of a publisher. Dropping it stops it.
+/// A running follower. Dropping it stops it.
 #[derive(Debug)]
 pub struct Follower {
     running: Running<FollowEvent, FollowReport>,
@@ -116,23 +117,23 @@ impl Follower {
         FollowerBuilder { receiver, look_every: Duration::from_secs(10), count: None, waits: false }
     }
 
-    /// What happens, until it ends.
+    /// The events of the follower.
     pub fn events(&self) -> Events<FollowEvent> {
         self.running.events()
     }
 
-    /// Looks for the next version, with [`FollowerBuilder::wait_after_version`].
+    /// Continues with the next version, with [`FollowerBuilder::wait_after_version`].
     pub fn proceed(&self) {
-        // A follower that has ended looks for nothing.
+        // Sending fails only if the follower has ended.
         let _ = self.proceed.send(());
     }
 
-    /// Asks it to end; what was received is saved.
+    /// Requests its end. What was received is saved.
     pub fn stop(&self) {
         self.running.stop();
     }
 
-    /// Waits until all versions that were asked for are there, the time is up, or it was stopped.
+    /// Waits until all requested versions are received, the time is up, or it was stopped.
     ///
     /// # Errors
     /// [`Error`] if the network or the system fails.
@@ -141,25 +142,25 @@ impl Follower {
     }
 }
 
-/// What a follower tells.
+/// An event of a follower.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FollowEvent {
     /// The group was joined, for the first time or to look again.
     Joined {
-        /// Name of the interface that is listened on.
+        /// Name of the interface.
         interface: String,
         /// Set if the kernel gave less receive buffer than asked for.
         buffer_shortfall: Option<BufferShortfall>,
     },
-    /// From a reception. What would be repeated at every look is told once.
+    /// An event of a reception. Events that every look would repeat are emitted once.
     Receiving(ReceiveEvent),
     /// A version is complete.
     Taken(ReceiveReport),
-    /// A version was given up: a newer one is being sent, or it failed. One that failed is passed
-    /// over until the follower is started again.
+    /// A version was given up: a newer one is being sent, or it failed. A failed version is skipped
+    /// until the follower is started again.
     GivenUp(ReceiveReport),
-    /// Nothing newer is being sent; the group was left for a while. Told when that begins.
+    /// Nothing newer is being sent, and the group was left for a while. Emitted when that begins.
     Waiting,
 }
 
@@ -169,11 +170,11 @@ impl FollowEvent {
     }
 }
 
-/// How a follower ended.
+/// The result of a follower.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FollowReport {
-    /// The outcome: that of the last version that was taken or failed, if nothing is under way.
+    /// The outcome of the last version that was completed or failed, if none is being received.
     pub outcome: Outcome,
     /// Versions that were completed.
     pub taken: u64,
@@ -181,14 +182,14 @@ pub struct FollowReport {
     pub last: ReceiveReport,
 }
 
-/// What the thread does.
+/// The state of the follower's thread.
 struct Follow {
     receive: ReceiveOptions,
-    /// Of all receptions together.
+    /// For all receptions together.
     timeout: Option<Duration>,
     look_every: Duration,
     count: Option<u64>,
-    /// What it waits for after a version, if it waits.
+    /// Present if it waits after each version.
     proceeds: Option<Receiver<()>>,
 }
 
@@ -204,7 +205,7 @@ impl Follow {
         let mut first = Some(first);
         let mut told = Told::default();
         let mut taken = 0;
-        // The outcome while nothing is under way.
+        // The outcome if no version is being received.
         let mut outcome: Option<Outcome> = None;
         loop {
             let left = timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
@@ -244,7 +245,8 @@ impl Follow {
                 (Ended::Superseded, accepted) => {
                     tell(FollowEvent::GivenUp(report));
                     if let Some((hash, _)) = accepted {
-                        // It is not sent any more; if it is in use after all, it stays.
+                        // This version is not sent any more. If another receiver uses its state,
+                        // the state stays.
                         let _ = crate::resume::discard(&receive.directory, &hash.to_string());
                     }
                 }
@@ -252,7 +254,7 @@ impl Follow {
                     if told.waits() {
                         tell(FollowEvent::Waiting);
                     }
-                    // What is there is the newest that is sent.
+                    // The version in the directory is the newest one that is sent.
                     outcome.get_or_insert(Outcome::Complete);
                     let (since, pause) = (Instant::now(), look_every);
                     let pause = left.map_or(pause, |left| left.min(pause));
@@ -272,7 +274,7 @@ impl Follow {
     }
 }
 
-/// Waits for a word, or the end.
+/// Waits for [`Follower::proceed`], or the end.
 fn wait_for(proceeds: &Receiver<()>, token: &CancellationToken) {
     while !token.is_cancelled() {
         match proceeds.recv_timeout(STOP_LATENCY) {
@@ -282,13 +284,13 @@ fn wait_for(proceeds: &Receiver<()>, token: &CancellationToken) {
     }
 }
 
-/// How long a stop request may go unnoticed.
+/// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(50);
 
-/// Rejections that are remembered, so that each is told once.
+/// Largest number of rejections that are remembered so that each is emitted once.
 const MAX_REJECTIONS: usize = 256;
 
-/// What was told, and would be again at every look for days.
+/// Events that were emitted, and that every later look would repeat.
 #[derive(Default)]
 struct Told {
     rejections: BTreeSet<(SessionKey, u8)>,
@@ -319,7 +321,7 @@ impl Told {
         }
     }
 
-    /// Notes that it is waiting. True if that is news.
+    /// Records that it is waiting. Returns true if it was not waiting before.
     fn waits(&mut self) -> bool {
         !std::mem::replace(&mut self.waiting, true)
     }

@@ -1,4 +1,4 @@
-//! Formats of sessions: ours, and those of other programs. What only one of them has is in its
+//! Formats of sessions: Fontana's, FLUTE and FCAST. Options that only one format has are in its
 //! variant.
 
 use crate::layers::Layering;
@@ -11,10 +11,10 @@ use fontana_wire::{Hash, Manifest, PublicKey, SecretKey};
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "a session has one, and users write no Box")]
 pub enum Format {
-    /// Ours: a signed head, a manifest with the hash of every block, numbered packets. The manifest
-    /// describes whole trees; a file delivery table is beside it.
+    /// Fontana's format: a signed head, a manifest with the hash of every block, numbered packets.
+    /// The manifest describes whole trees. The session also has a file delivery table.
     Fontana(FontanaFormat),
-    /// Plain FLUTE (RFC 6726): an object for each file and nothing of our own, for other programs.
+    /// Plain FLUTE (RFC 6726), for other programs: an object for each file, without extensions.
     Flute,
     /// FCAST (RFC 6968): objects that describe themselves, for other programs.
     Fcast(FcastFormat),
@@ -35,37 +35,35 @@ impl Format {
     }
 }
 
-/// What only a session of ours has.
+/// The options of Fontana's format.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FontanaFormat {
     /// Signs the session head.
     pub signer: Option<SecretKey>,
-    /// Version of the content: tells receivers of a publisher which of two is newer.
+    /// Version of the content. Receivers compare the versions of one publisher.
     pub version: u64,
-    /// The manifest of another sender, or of an earlier run of this one, to send symbols of the
-    /// same objects: the files must be what it says, and it decides on code, symbol size, blocks
-    /// and version.
+    /// The manifest of another sender or of an earlier run, whose objects are sent again. The files
+    /// must match it. It determines code, symbol size, blocks and version.
     pub manifest: Option<Manifest>,
-    /// Hash files even if size and time of last modification are those of `manifest`.
+    /// Hash files even if their size and modification time are those of `manifest`.
     pub rehash: bool,
-    /// How the rate is divided among the channels of the session. By default a session of several
+    /// How the rate is divided among the channels of the session. `None`: a session of several
     /// channels has layers of doubling rates.
     pub layering: Option<Layering>,
 }
 
 impl Default for FontanaFormat {
-    /// Version 1, not signed.
     fn default() -> Self {
         Self { signer: None, version: 1, manifest: None, rehash: false, layering: None }
     }
 }
 
-/// What only an FCAST session has.
+/// The options of an FCAST session.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FcastFormat {
-    /// Most bytes of a file in one object; about a source block if not given.
+    /// Largest number of bytes of a file in one object. `None`: about a source block.
     pub slice_bytes: Option<u64>,
     /// The session takes further files while it runs ([`Sender::add`](crate::Sender::add)), and
     /// receivers wait for them until [`Sender::finish`](crate::Sender::finish). Only for sessions
@@ -77,11 +75,11 @@ pub struct FcastFormat {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ReceiveFormat {
-    /// Ours, and streams.
+    /// Fontana's format, and streams.
     Fontana(FontanaReception),
-    /// Plain FLUTE (RFC 6726). Its files are not verified.
+    /// Plain FLUTE (RFC 6726). Files are not authenticated.
     Flute,
-    /// FCAST (RFC 6968). Its files are not verified.
+    /// FCAST (RFC 6968). Files are not authenticated.
     Fcast,
 }
 
@@ -91,31 +89,30 @@ impl Default for ReceiveFormat {
     }
 }
 
-/// What a receiver can ask for in a session of ours only.
+/// The options of a reception in Fontana's format.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FontanaReception {
-    /// Accept only the manifest of this hash.
+    /// Accept only the manifest with this hash.
     pub manifest: Option<Hash>,
     /// Accept only what this publisher has signed.
     pub publisher: Option<PublicKey>,
-    /// Whether to take the first session that meets the expectation, or to ask.
+    /// Whether to accept the first matching session, or to offer sessions to the application.
     pub acceptance: Acceptance,
-    /// Which versions of the publisher.
+    /// Which versions of the publisher to accept.
     pub versions: Versions,
-    /// Do not receive again what the files in the directory hold: found by hashing them block by
-    /// block. Files that are the same stay as they are, but for mode and time; of others, only
-    /// blocks that differ are received.
+    /// Do not receive blocks that existing files contain, which is found by hashing them. Equal
+    /// files stay, but get their mode and time. Of other files, only blocks that differ are
+    /// received.
     pub skip_existing: bool,
-    /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to
-    /// the top of what is sent; none: everything.
+    /// Receive only what matches one of these patterns, in the syntax of `.gitignore`, relative to
+    /// the top of what is sent. Empty: everything.
     pub only: Vec<String>,
-    /// Bytes of a stream that may wait for its consumer on the disk, those being received included.
+    /// Largest number of bytes of a stream on the disk, received or waiting for the consumer.
     pub stream_window: u64,
 }
 
 impl Default for FontanaReception {
-    /// The first session that comes, and all of it.
     fn default() -> Self {
         Self {
             manifest: None,

@@ -1,9 +1,9 @@
 //! How files are cut into objects, blocks and symbols.
 //!
-//! A block of `k` symbols that hears `k` of the symbols sent for it is complete, and the receiver
-//! is when its slowest block is: with B blocks and loss p it needs `1 + z(B) sqrt(p / k)` times the
-//! symbols, z(B) being the normal quantile of the worst of B. Long blocks are therefore better
-//! until they fall out of the processor's caches; 10 000 symbols cost 0.6 % at 10 % loss.
+//! A block of `k` symbols is complete when `k` of its symbols are received. The receiver is
+//! complete when its slowest block is: with B blocks and loss p it needs `1 + z(B) sqrt(p / k)`
+//! times the symbols, z(B) being the normal quantile of the worst of B. Longer blocks are therefore
+//! better, until they exceed the processor's caches; 10 000 symbols cost 0.6 % at 10 % loss.
 
 use fontana_fec::codes::lt::{self, Lt, LtCode};
 use fontana_fec::codes::no_code::{self, NoCode};
@@ -13,52 +13,51 @@ use fontana_fec::codes::tornado::{self, Tornado, TornadoCode};
 use fontana_fec::{EncodingId, FecScheme, MAX_TRANSFER_LENGTH, Oti};
 use std::sync::LazyLock;
 
-/// Source symbols that a block is given where nothing else decides.
+/// Default number of source symbols per block.
 pub const DEFAULT_BLOCK_SYMBOLS: u32 = 10_000;
 
-/// One symbol at least of a Reed-Solomon block is to be a repair symbol.
+/// At least one symbol of a Reed-Solomon block is a repair symbol.
 const REED_SOLOMON_MAX_BLOCK_SYMBOLS: u32 = MAX_N as u32 - 1;
 /// Encoding symbols of a Reed-Solomon block.
 const MAX_N: u16 = ReedSolomonCode::Rfc5510.max_encoding_symbols();
-/// Half of the symbols are repair symbols, so that one cycle is enough while less than half of it
-/// is lost.
+/// Half of the symbols are repair symbols: one cycle is enough for a receiver that loses less than
+/// half of it.
 const REED_SOLOMON_BLOCK_SYMBOLS: u32 = 128;
-/// As many blocks as No-Code has are enough for 11 GB, and no more than a receiver is ready to keep
-/// account of.
+/// Largest number of blocks, as for No-Code: enough for 11 GB, and within what a receiver tracks.
 const REED_SOLOMON_MAX_BLOCKS: u32 = 1 << 16;
-/// Fewer source symbols than this take so many more in Tornado or LT (a tenth at a thousand, as
-/// many again at twenty) that the one short block would keep all receivers waiting.
+/// Blocks of fewer source symbols need so many more symbols with Tornado or LT (a tenth at 1000,
+/// twice as many at 20) that one short block would delay all receivers.
 const SPARSE_MIN_SYMBOLS: u32 = 1_000;
-/// Which sums of LT: any number is as good, and senders of one object have to agree.
+/// Seed of LT's sums: any value works, but all senders of one object must have the same one.
 const SPARSE_SEED: u64 = 0;
 /// Symbol alignment: the recommendation of RFC 6330, section 4.3, and what deployed decoders
 /// expect.
 const ALIGNMENT: u8 = 4;
 
-/// Which code content is sent with.
+/// The erasure code of the content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Code {
-    /// RaptorQ (RFC 6330): a fountain.
+    /// RaptorQ (RFC 6330): a fountain code.
     #[default]
     RaptorQ,
-    /// Reed-Solomon (RFC 5510, FEC Encoding ID 5): blocks of at most 254 symbols, 255 encoding
-    /// symbols to the longest, again and again.
+    /// Reed-Solomon (RFC 5510, FEC Encoding ID 5): blocks of at most 254 symbols. The longest has
+    /// 255 encoding symbols, which are repeated.
     ReedSolomon,
-    /// Tornado: source symbols and as many checks as the stretch factor says, again and again.
+    /// Tornado: source symbols and as many checks as the stretch factor determines, repeated.
     Tornado(TornadoCode),
-    /// LT for receivers that only peel: a fountain, the fastest to decode.
+    /// LT for receivers that only peel: a fountain code, the fastest to decode.
     Lt,
-    /// LT for receivers that eliminate too: a fountain that needs hardly more than `k` symbols.
+    /// LT for receivers that also eliminate: a fountain code that needs few more than `k` symbols.
     LtStrict,
-    /// None (RFC 5445): source symbols, again and again.
+    /// No code (RFC 5445): source symbols, repeated.
     None,
 }
 
 impl Code {
-    /// Most source symbols that a block may be asked to have.
+    /// Largest number of source symbols that may be requested for a block.
     pub(crate) const fn max_block_symbols(self) -> u32 {
         match self {
-            // Longer ones than Reed-Solomon's own are taken as a wish for its default.
+            // Requests above Reed-Solomon's own limit mean its default.
             Self::RaptorQ | Self::ReedSolomon => raptorq::MAX_SOURCE_SYMBOLS,
             Self::Tornado(_) => tornado::MAX_SOURCE_SYMBOLS,
             Self::Lt | Self::LtStrict => lt::MAX_SOURCE_SYMBOLS,
@@ -66,7 +65,7 @@ impl Code {
         }
     }
 
-    /// Most blocks of an object.
+    /// Largest number of blocks of an object.
     const fn max_blocks(self) -> u32 {
         match self {
             Self::RaptorQ => raptorq::MAX_BLOCKS,
@@ -87,7 +86,7 @@ impl Code {
     }
 }
 
-/// The lengths that blocks may be asked to have, for messages.
+/// The allowed lengths of blocks, for messages.
 pub(crate) fn block_lengths() -> &'static str {
     static LENGTHS: LazyLock<String> = LazyLock::new(|| {
         let [raptorq, tornado, none, lt] =
@@ -98,7 +97,7 @@ pub(crate) fn block_lengths() -> &'static str {
     &LENGTHS
 }
 
-/// Most bytes that one object can have.
+/// Largest number of bytes of one object.
 pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
     let block_symbols = match code {
         Code::ReedSolomon => REED_SOLOMON_MAX_BLOCK_SYMBOLS,
@@ -157,8 +156,8 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
     Oti { transfer_length: length, symbol_size, scheme }
 }
 
-/// With Tornado or LT, of `total` source symbols: the limit of a block's length, and the length
-/// that blocks have. What the sums are made for is that, not the limit.
+/// The limit of a block's length, and the length of the blocks, of `total` source symbols with
+/// Tornado or LT. The sums are made for the length, not for the limit.
 fn sparse_blocks(code: Code, total: u64, block_symbols: u32) -> (u32, u32) {
     let least = total.div_ceil(code.max_blocks().into()).max(1);
     let longest = u64::from(code.max_block_symbols());
@@ -206,7 +205,7 @@ mod tests {
         assert_eq!(shape(length, 10_000), (4, 9_753));
         assert_eq!(shape(length, 64), (610, 64));
         assert_eq!(shape(length, 1), (39_010, 1));
-        // Where the numbers run out, blocks grow.
+        // At the largest number of blocks, blocks grow.
         let full = (1 << 16) * 64 * 1344;
         assert_eq!(shape(full, 64), (1 << 16, 64));
         assert_eq!(shape(full + 1, 64), (64_528, 65));
@@ -257,8 +256,8 @@ mod tests {
                 1_000 * u32::from(stretch_factor)
             );
         }
-        // A symbol less, and a code that is of no use for so few; unless such blocks were asked
-        // for.
+        // One symbol less, and the code is useless for so few symbols, unless blocks of this length
+        // were requested.
         let ids = |length, block_symbols| {
             [Code::Tornado(TornadoCode::Z), Code::Lt].map(|code| {
                 object_oti(code, length, 1344, block_symbols).scheme.profile().encoding_id.0

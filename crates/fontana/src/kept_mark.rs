@@ -1,4 +1,4 @@
-//! The high-water mark while a directory is received into.
+//! The high-water mark of a directory during a reception.
 
 mod mark;
 
@@ -9,7 +9,7 @@ use fontana_wire::PublicKey;
 use mark::Mark;
 use std::collections::BTreeSet;
 
-/// The high-water mark of the publisher that is received, in its directory.
+/// The high-water mark of the publisher in the target directory.
 #[derive(Debug)]
 pub(crate) struct KeptMark {
     publisher: PublicKey,
@@ -18,8 +18,8 @@ pub(crate) struct KeptMark {
 }
 
 impl KeptMark {
-    /// Reads the mark. `None` without a publisher, if any version is taken, and in a directory
-    /// without a mark unless versions are followed, which makes one.
+    /// Reads the mark. `None` without a publisher, if any version is accepted, and in a directory
+    /// without a mark unless versions are followed, which creates one.
     pub(crate) fn open(
         target: &TargetDirectory,
         publisher: Option<PublicKey>,
@@ -36,7 +36,7 @@ impl KeptMark {
         Ok(mark.map(|mark| Self { publisher, mark, follows }))
     }
 
-    /// The version that what is received must be above.
+    /// The version that an accepted version must exceed.
     pub(crate) fn newer_than(&self) -> Option<u64> {
         match self.follows {
             true => self.mark.version,
@@ -44,12 +44,12 @@ impl KeptMark {
         }
     }
 
-    /// Names that a newer version may take.
+    /// Names of files that a newer version may replace.
     pub(crate) fn replaceable(&self) -> BTreeSet<Vec<u8>> {
         if self.follows { self.mark.names.clone() } else { BTreeSet::new() }
     }
 
-    /// Remembers names that are about to appear.
+    /// Records names before their files appear.
     pub(crate) fn add_names<'n>(
         &mut self,
         target: &TargetDirectory,
@@ -63,7 +63,7 @@ impl KeptMark {
         Ok(())
     }
 
-    /// Remembers that a version is complete.
+    /// Records that a version is complete.
     pub(crate) fn raise(&mut self, target: &TargetDirectory, version: u64) -> Result<(), Error> {
         if self.mark.version.is_none_or(|mark| mark < version) {
             self.mark.version = Some(version);

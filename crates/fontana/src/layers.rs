@@ -1,26 +1,27 @@
-//! The layers of a session: rates that receivers of different speed choose from.
+//! The layers of a session: cumulative rates for receivers of different speed.
 
 use crate::error::{Error, LayerError, SetupError};
 use fontana_proto::presets;
 use fontana_wire::{CongestionControl, LayerRates};
 
-/// How a session's rate is shared out to its channels, and what decides how many of them a receiver
-/// joins.
+/// How a session's rate is divided among its channels, and how receivers choose the number of
+/// channels to join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layering {
-    /// What decides.
+    /// How receivers choose.
     pub scheme: LayeringScheme,
-    /// Bytes per second of each layer, the lowest first. Empty: each layer doubles what the layers
-    /// below it have together (1, 1, 2, 4, ...), and all have the session's rate. WEBRC lays out
-    /// its own.
+    /// Bytes per second of each layer, the lowest first. Empty: each layer doubles the sum of the
+    /// layers below it (1, 1, 2, 4, ...), and all together have the session's rate. WEBRC
+    /// determines its own.
     pub rates_bytes_per_second: Vec<u64>,
 }
 
-/// What decides how many channels a receiver joins: see `docs/tuning.md`.
+/// How receivers choose the number of channels to join: see `docs/tuning.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayeringScheme {
-    /// Whoever runs the receiver ([`ReceiveOptions::max_channels`](crate::ReceiveOptions),
-    /// [`max_rate_bytes_per_second`](crate::ReceiveOptions)): no congestion control.
+    /// The receiver's options
+    /// ([`ReceiverBuilder::max_channels`](crate::ReceiverBuilder::max_channels),
+    /// [`max_rate`](crate::ReceiverBuilder::max_rate)): no congestion control.
     Fixed,
     /// Receiver-driven layered congestion control ([`presets::rlc`]).
     Rlc,
@@ -29,7 +30,7 @@ pub enum LayeringScheme {
     /// Wave and equation based rate control (RFC 3738, [`presets::webrc`]). The number of channels
     /// follows from the rate.
     Webrc,
-    /// The same ten times as fast ([`presets::webrc_fast`]).
+    /// WEBRC with waves ten times as fast ([`presets::webrc_fast`]).
     WebrcFast,
 }
 
@@ -40,7 +41,7 @@ impl LayeringScheme {
     }
 }
 
-/// Bytes per second that a layer has at the least, as a session has.
+/// Lowest rate of a layer in bytes per second, and of a session.
 const LEAST_LAYER: u64 = 1000;
 
 impl Layering {
@@ -49,7 +50,8 @@ impl Layering {
         Self { scheme, rates_bytes_per_second: Vec::new() }
     }
 
-    /// What a session of this rate says of itself; its layers are on `channels` channels.
+    /// The parameters in the head of a session of this rate, whose layers are on `channels`
+    /// channels.
     pub(crate) fn congestion_control(
         &self,
         channels: u8,
@@ -84,7 +86,7 @@ impl Layering {
             return Err(LayerError::TooSlow { rate: 8 * least, least: 8 * LEAST_LAYER }.into());
         }
         if listed.is_empty() {
-            // Twice what is below, in 256ths.
+            // Twice the sum of the layers below, in 256ths.
             return Ok(LayerRates::geometric(in_head(least)?, 2 * 256, channels)?);
         }
         if listed.len() != usize::from(channels) {
@@ -100,7 +102,7 @@ impl Layering {
     }
 }
 
-/// A rate as the session head says it: in 32 bits.
+/// A rate in the 32-bit form of the session head.
 fn in_head(rate_bytes_per_second: u64) -> Result<u32, Error> {
     u32::try_from(rate_bytes_per_second).map_err(|_| {
         let (rate, most) = (rate_bytes_per_second.saturating_mul(8), 8 * u64::from(u32::MAX));

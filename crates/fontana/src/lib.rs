@@ -1,8 +1,8 @@
 //! A digital fountain: bulk data for any number of receivers at once, over multicast, broadcast or
 //! one-way links, without feedback. A [`Sender`] sends encoding symbols of its files to a group. A
 //! [`Receiver`] may join at any time and lose packets; it has the exact files when it has received
-//! about as many bytes as they are long. Each runs on threads of its own, emits events, and ends
-//! with a report.
+//! about as many bytes as they are long. Each runs on its own threads, emits events, and ends with
+//! a report.
 //!
 //! ```
 //! use fontana::{Addressing, Outcome, Rate, Receiver, Sender};
@@ -28,15 +28,15 @@
 //! |---|---|
 //! | sending files and directories | [`Sender`], [`Format`], [`Layering`], [`Code`] |
 //! | receiving into a directory, a pipe or a device | [`Receiver`], [`ReceiveFormat`], [`Device`] |
-//! | sending a stream while it is made | [`StreamSender`]; reading it first: [`StdinCopy`] |
+//! | sending a stream while it is produced | [`StreamSender`]; reading it first: [`StdinCopy`] |
 //! | sending a directory as it changes | [`Publisher`] |
 //! | receiving every version of a publisher | [`Follower`], [`Versions`] |
-//! | what happens | [`Events`], [`SendEvent`], [`ReceiveEvent`], [`FollowEvent`], [`PublishEvent`] |
-//! | how it ended | [`Outcome`], [`SendReport`], [`ReceiveReport`] |
-//! | what went wrong | [`Error`], [`ErrorKind`] |
-//! | where packets go, and how fast | [`Addressing`], [`Rate`] |
+//! | events | [`Events`], [`SendEvent`], [`ReceiveEvent`], [`FollowEvent`], [`PublishEvent`] |
+//! | results | [`Outcome`], [`SendReport`], [`ReceiveReport`] |
+//! | errors | [`Error`], [`ErrorKind`] |
+//! | destinations, and the rate | [`Addressing`], [`Rate`] |
 //! | ending a session | [`CancellationToken`] |
-//! | what interrupted receivers have left | [`interrupted`], [`discard`] |
+//! | the state of interrupted receivers | [`interrupted`], [`discard`] |
 //! | packets, tickets and manifests | [`wire`] |
 //! | interfaces, sockets, and whether multicast works on this host | [`net`] |
 //!

@@ -1,13 +1,13 @@
-//! How a memory budget is divided. The same rule for every file size: more content than memory
-//! costs time, not memory.
+//! The division of a memory budget. It is the same for every file size: content that exceeds the
+//! memory takes more time, not more memory.
 
-/// Least budget that a session accepts: below it the fixed parts alone would not fit.
+/// Smallest budget of a session: the fixed parts do not fit into less.
 pub const MIN_MEMORY: usize = 32 << 20;
 
-/// Budget where nothing else is said.
+/// Default budget.
 pub const DEFAULT_MEMORY: usize = 256 << 20;
 
-/// What is left for content: the program itself, its stacks, socket buffers and plans.
+/// The part for content, without the program itself, its stacks, socket buffers and plans.
 const fn usable(memory: usize) -> usize {
     memory - memory / 8
 }
@@ -15,13 +15,13 @@ const fn usable(memory: usize) -> usize {
 /// A sender's shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SenderMemory {
-    /// Bytes of prepared symbols in one round; two rounds are held.
+    /// Bytes of prepared symbols in one planning window; two windows are held.
     pub(crate) round_bytes: usize,
     /// Bytes that each worker may spend to encode a block.
     pub(crate) worker_bytes: usize,
-    /// Bytes of solved blocks that are kept from round to round.
+    /// Bytes of solved blocks that are kept from window to window.
     pub(crate) kept_bytes: usize,
-    /// Bytes that lists of symbols in their order may take: half of what is left beside content.
+    /// Bytes of lists of symbols in their order: half of what content leaves.
     pub(crate) order_bytes: u64,
 }
 
@@ -37,9 +37,9 @@ impl SenderMemory {
     }
 }
 
-/// Bytes of a stream's fragments, at most. Eight times as many are held: what is read ahead, a
-/// fragment that is cut, one that is encoded (twice: as bytes and as intermediate symbols), one
-/// that waits, two that are sent, and the repair symbols of those before them.
+/// Largest number of bytes of a stream's fragment. The budget holds eight fragments: the data that
+/// is read ahead, a fragment that is cut, one that is encoded (twice: as bytes and as intermediate
+/// symbols), one that waits, two that are sent, and the repair symbols of those before them.
 pub(crate) fn fragment_bytes(memory: usize) -> usize {
     usable(memory.max(MIN_MEMORY)) / 9
 }
@@ -47,13 +47,13 @@ pub(crate) fn fragment_bytes(memory: usize) -> usize {
 /// A receiver's shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReceiverMemory {
-    /// Bytes of received datagrams that wait to be looked at or written.
+    /// Bytes of received datagrams that wait to be parsed or written.
     pub(crate) datagram_bytes: usize,
     /// Bytes that each worker may spend to recover a block.
     pub(crate) worker_bytes: usize,
-    /// Bytes of symbols kept until it is known what they belong to.
+    /// Bytes of symbols of blocks that are not known yet.
     pub(crate) spool_bytes: usize,
-    /// Bytes of decoders that hold more than the numbers of symbols: Tornado's and LT's.
+    /// Bytes of decoders that hold more than symbol ids: Tornado's and LT's.
     pub(crate) decoder_bytes: u64,
 }
 
@@ -69,9 +69,9 @@ impl ReceiverMemory {
     }
 }
 
-/// Source symbols per block and round, at least: a block is encoded anew for every visit, and
-/// visited for no less than a 32nd of its symbols. Encoding then costs at most 32 passes over the
-/// content for each pass that is sent, and a receiver hears at most 3 % too much of some blocks.
+/// Smallest number of source symbols per block and window, as a share of the block: a 32nd. A block
+/// is encoded again for every visit, so encoding costs at most 32 passes over the content for each
+/// pass that is sent. A receiver receives at most 3 % too many symbols of some blocks.
 pub(crate) const LEAST_VISIT: u32 = 32;
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! How a session ended.
+//! The outcome of a session.
 
-/// How a session ended. Where several apply, the first in the order of [`Outcome::worst`] counts.
+/// The outcome of a session. If several apply, [`Outcome::worst`] selects the one that is reported.
 ///
-/// The list is complete: a program can map each outcome to a message or an exit code of its own.
+/// The list is complete: a program can map each outcome to a message or an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything is complete and verified on this host.
     Complete,
-    /// The options or a configuration make no sense.
+    /// The options or a configuration are invalid.
     Usage,
     /// Incomplete when the time was up; what was received is saved.
     Incomplete,
-    /// What was received is not what was promised.
+    /// What was received is not what was announced.
     VerificationFailed,
     /// The disk is full, or input and output failed.
     Io,
-    /// A path or a permission was refused.
+    /// A path was refused, or a permission is missing.
     Refused,
     /// A key or an authentication failed.
     Authentication,
@@ -42,7 +42,7 @@ impl Outcome {
         Self::Interrupted,
     ];
 
-    /// The one of the two that is reported.
+    /// The outcome that is reported for both.
     #[must_use]
     pub fn worst(self, other: Self) -> Self {
         let rank = |outcome| match outcome {

@@ -1,5 +1,5 @@
-//! Sending what a directory holds, as it changes: a new version whenever the directory has not
-//! changed for a while, under one session number and one key, so that one ticket stays valid.
+//! The publisher of a directory: sends a new version whenever the directory has not changed for a
+//! while. All versions have one session number and one key, so that one ticket stays valid.
 //!
 //! ```no_run
 //! use fontana::{FontanaFormat, Format, PublishEvent, Publisher, Sender};
@@ -16,12 +16,12 @@
 //! # Ok::<(), fontana::Error>(())
 //! ```
 //!
-//! A thread waits for changes (inotify, or a look every few seconds where that is not available),
-//! until nothing has changed for [`PublisherBuilder::settle`], and prepares the new version.
-//! Meanwhile the old one is being sent; then the new one takes its place.
+//! A thread waits for changes (inotify, or polling where that is not available). When nothing has
+//! changed for [`PublisherBuilder::settle`], it prepares the new version. The old one is sent until
+//! the new one replaces it.
 //!
-//! Versions are milliseconds since 1970, or one more than the last: they increase over restarts
-//! without anything being stored, as long as the clock is not set back.
+//! Versions are milliseconds since 1970, or one more than the last. They increase over restarts
+//! without stored state, unless the clock is set back.
 
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, IoError, SetupError};
@@ -40,7 +40,7 @@ use notify::{RecursiveMode, Watcher};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How a directory is followed.
+/// The options of a publisher.
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `start`"]
 pub struct PublisherBuilder {
@@ -50,23 +50,23 @@ pub struct PublisherBuilder {
 }
 
 impl PublisherBuilder {
-    /// How long nothing may have changed before a version is made. By default two seconds: programs
-    /// that save a file, and those that copy many, write again within less.
+    /// Makes a version after this long without a change. By default two seconds: programs that save
+    /// a file or copy many write again within less.
     pub fn settle(mut self, time: Duration) -> Self {
         self.settle = time;
         self
     }
 
-    /// Look for changes every so often instead of waiting for the system to report them.
+    /// Polls for changes at this interval instead of waiting for the system to report them.
     pub fn poll(mut self, every: Option<Duration>) -> Self {
         self.poll = every;
         self
     }
 
-    /// Sends on threads of its own.
+    /// Sends on its own threads.
     ///
     /// # Errors
-    /// [`SetupError::NoSigner`]; that the files cannot be looked at; or that the system starts no
+    /// [`SetupError::NoSigner`]; that the files cannot be examined; or that the system starts no
     /// thread.
     pub fn start(self) -> Result<Publisher, Error> {
         let (mut send, token) = self.sender.into_parts();
@@ -83,26 +83,26 @@ impl PublisherBuilder {
     }
 }
 
-/// A sender of a directory as it changes. Dropping it stops it.
+/// A running publisher of a directory. Dropping it stops it.
 #[derive(Debug)]
 pub struct Publisher {
     running: Running<PublishEvent, PublishReport>,
 }
 
 impl Publisher {
-    /// Sends what `sender` sends, in versions. Its format is ours, with a key to sign with; the
-    /// version is set by the publisher, and the session number follows from the key if it is not
-    /// given.
+    /// The options for sending the files of `sender` in versions. Its format must be
+    /// [`Format::Fontana`](crate::Format::Fontana) with a signer. The publisher sets the version.
+    /// The session number follows from the key if it is not given.
     pub fn builder(sender: SenderBuilder) -> PublisherBuilder {
         PublisherBuilder { sender, settle: Duration::from_secs(2), poll: None }
     }
 
-    /// What happens, until it ends.
+    /// The events of the publisher.
     pub fn events(&self) -> Events<PublishEvent> {
         self.running.events()
     }
 
-    /// Asks it to end.
+    /// Requests its end.
     pub fn stop(&self) {
         self.running.stop();
     }
@@ -110,32 +110,32 @@ impl Publisher {
     /// Waits until it was stopped.
     ///
     /// # Errors
-    /// What [`SenderBuilder::prepare`] fails with if it is for another reason than the state of a
-    /// file, and at the beginning for any.
+    /// The errors of [`SenderBuilder::prepare`], except those that the state of a file causes after
+    /// the first version.
     pub fn join(self) -> Result<PublishReport, Error> {
         self.running.join()
     }
 }
 
-/// What a publisher tells.
+/// An event of a publisher.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum PublishEvent {
-    /// The system does not report changes: the publisher looks for them now and then.
+    /// The system does not report changes: the publisher polls.
     Polling {
-        /// Why.
+        /// The system's error.
         reason: String,
-        /// How often.
+        /// The interval.
         every: Duration,
     },
-    /// A version is about to be sent, in the place of the one before.
+    /// This version replaces the previous one.
     Version(Arc<SessionDescription>),
-    /// From the sending of a version.
+    /// An event of the sender of the current version.
     Sending(SendEvent),
-    /// A version is not sent any more.
+    /// A version is no longer sent.
     Ended(SendReport),
-    /// The directory cannot be sent as it is; what was sent before goes on. Emitted once for each
-    /// reason.
+    /// The directory cannot be sent in its current state. The previous version is still sent.
+    /// Emitted once for each reason.
     Failed(Arc<Error>),
 }
 
@@ -145,24 +145,24 @@ impl PublishEvent {
     }
 }
 
-/// How it ended.
+/// The result of a publisher.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PublishReport {
-    /// Interrupted, or that a file of the last version changed.
+    /// `Interrupted`, or `SourceChanged` if a file of the last version changed.
     pub outcome: Outcome,
-    /// Versions that were sent.
+    /// Number of versions that were sent.
     pub versions: u64,
 }
 
-/// Where there is no word of changes: often enough for people, seldom enough for the disk.
+/// Interval without change reports: short enough for users, long enough for the disk.
 const POLL_EVERY: Duration = Duration::from_secs(2);
-/// Also where there is: a word may get lost (a network file system, a queue that was full).
+/// Interval with change reports, which can be lost (network file systems, a full queue).
 const LOOK_ANYWAY: Duration = Duration::from_secs(60);
-/// How long a stop request may go unnoticed.
+/// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 
-/// What the thread that sends does.
+/// The state of the publisher's thread.
 struct Publish {
     send: SendOptions,
     settle: Duration,
@@ -203,7 +203,7 @@ impl Publish {
     }
 }
 
-/// Sends what is prepared until the next is.
+/// Sends each prepared version until the next one.
 fn send_versions(
     prepared: &Receiver<Result<Box<PreparedSender>, Error>>,
     token: &CancellationToken,
@@ -219,7 +219,7 @@ fn send_versions(
             }
             Ok(Err(error)) => return Err(error),
             Err(RecvTimeoutError::Timeout) => continue,
-            // The other thread has panicked, and that is told already.
+            // The other thread has panicked, and the panic has been reported.
             Err(RecvTimeoutError::Disconnected) => break,
         };
         tell(PublishEvent::Version(Arc::clone(session.shared_description())));
@@ -240,7 +240,7 @@ fn send_versions(
     Ok(report)
 }
 
-/// Whether an error is of the files as they are, and may be gone when they are others.
+/// Whether the error can disappear when the files change.
 fn is_passing(error: &Error) -> bool {
     !matches!(
         error,
@@ -249,19 +249,19 @@ fn is_passing(error: &Error) -> bool {
     )
 }
 
-/// Has the system tell of changes.
+/// Watches the files with the system's change reports.
 fn listen(
     send: &SendOptions,
     words: Sender<()>,
     news: &Receiver<()>,
 ) -> notify::Result<notify::RecommendedWatcher> {
     let mut watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
-        // One word is as good as many.
+        // One pending report is enough.
         let _ = words.try_send(());
     })?;
     if news.try_recv() == Err(TryRecvError::Disconnected) {
         // The watcher has dropped `words` because its thread could not be started, which it does
-        // not return. Without the thread all that can be called panics, its `drop` too.
+        // not return as an error. Without the thread all of its functions panic, its `drop` too.
         std::mem::forget(watcher);
         return Err(notify::Error::generic("its thread cannot be started"));
     }
@@ -271,7 +271,7 @@ fn listen(
     Ok(watcher)
 }
 
-/// Everything by which a state of the files is told from another.
+/// Everything that distinguishes two states of the files.
 #[derive(Debug, PartialEq, Eq)]
 struct Snapshot(Vec<(Vec<u8>, State)>);
 
@@ -300,7 +300,7 @@ impl Snapshot {
         Ok(Self(names))
     }
 
-    /// For how long nothing in it has changed, by the clocks that wrote the times.
+    /// Time since the last change, by the clocks that wrote the modification times.
     fn rests_for(&self) -> Duration {
         let newest = self.0.iter().map(|(_, state)| match state {
             State::File(identity) => identity.changed,
@@ -317,7 +317,7 @@ impl Snapshot {
 /// The thread that prepares versions.
 struct Folder {
     send: SendOptions,
-    /// Of the last version that was made.
+    /// The last version that was made.
     version: u64,
     settle: Duration,
     poll: Duration,
@@ -356,7 +356,7 @@ impl Folder {
         }
     }
 
-    /// Prepares a version, if nothing changes meanwhile. True if that need not be tried again.
+    /// Prepares a version, if nothing changes meanwhile. Returns false if it must be tried again.
     fn prepare(&mut self, snapshot: &Snapshot, told: &mut String) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let version = (now.as_millis() as u64).max(self.version.saturating_add(1));
@@ -369,13 +369,13 @@ impl Folder {
                 if Snapshot::take(&self.send).is_ok_and(|now| now == *snapshot) {
                     self.version = version;
                     told.clear();
-                    // Nobody waits for it any more when it is over.
+                    // Sending fails only after the session's end.
                     let _ = self.ready.send(Ok(Box::new(session)));
                     return true;
                 }
                 false
             }
-            // What vanished while it was read is gone in the next snapshot.
+            // A file that vanished while it was read is missing in the next snapshot.
             Err(Error::Io(IoError::Source(error)))
                 if error.category() == fontana_proto::Category::SourceChanged =>
             {
@@ -388,7 +388,7 @@ impl Folder {
         }
     }
 
-    /// Tells of an error, unless it is the one that was told last.
+    /// Emits an error, unless it is the last one that was emitted.
     fn tell(&self, told: &mut String, error: Error) {
         let words = error.to_string();
         if *told != words {
@@ -397,7 +397,7 @@ impl Folder {
         }
     }
 
-    /// Waits a part of the time to settle.
+    /// Sleeps for a part of the settling time.
     fn rest(&self) {
         self.pause(self.settle / 4, false);
     }
@@ -414,7 +414,7 @@ impl Folder {
             if for_news && self.news.recv_timeout(step) == Ok(()) {
                 return;
             }
-            // Without a watcher the channel has no other end, and does not wait.
+            // Without a watcher the channel is disconnected, and receiving from it does not wait.
             if !for_news || self.news.is_empty() {
                 let left = limit.saturating_sub(since.elapsed()).min(step);
                 std::thread::sleep(left);

@@ -1,4 +1,4 @@
-//! How fast a session sends.
+//! The rate of a session.
 
 /// A rate on the wire, IP and UDP headers included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -7,8 +7,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate of a sender that is not given one: it leaves room on a 1 Gbit/s network, and on
-    /// switches that flood multicast.
+    /// The default rate of a sender. It leaves room on a 1 Gbit/s network, and on switches that
+    /// flood multicast.
     pub const DEFAULT: Self = Self::mbit(100);
 
     /// Megabits per second.
@@ -16,7 +16,7 @@ impl Rate {
         Self::bits_per_second(megabits.saturating_mul(1_000_000))
     }
 
-    /// Bits per second; what is not a whole byte is dropped.
+    /// Bits per second, rounded down to whole bytes.
     pub const fn bits_per_second(bits: u64) -> Self {
         Self { bytes_per_second: bits / 8 }
     }

@@ -1,4 +1,4 @@
-//! Receiving: [`Receiver`](crate::receiver::Receiver) is its face, [`driver`] its heart.
+//! The implementation of [`Receiver`](crate::receiver::Receiver); [`driver`] is its main loop.
 
 mod delivery;
 mod driver;

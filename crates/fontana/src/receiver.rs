@@ -1,4 +1,4 @@
-//! Receiving: packets in, verified files out.
+//! The receiver of files.
 //!
 //! ```no_run
 //! use fontana::{Outcome, Receiver};
@@ -30,8 +30,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to receive, and where to. Everything has a safe default: the default group, the first
-/// session that comes, into the current directory.
+/// The options of a receiver. Defaults: the default group, the first session received, and the
+/// current directory.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `start`"]
 pub struct ReceiverBuilder {
@@ -52,14 +52,14 @@ impl Default for ReceiverBuilder {
 }
 
 impl ReceiverBuilder {
-    /// Most bytes that are accepted in one session.
+    /// Default of [`max_bytes`](Self::max_bytes).
     pub const DEFAULT_MAX_BYTES: u64 = 1 << 45;
-    /// A receiver gives up when nothing of the session has arrived for so long.
+    /// Default of [`give_up_after_silence`](Self::give_up_after_silence).
     pub const DEFAULT_SILENCE: Duration = Duration::from_secs(60);
-    /// When a receiver decodes.
+    /// Default of [`policy`](Self::policy).
     pub const DEFAULT_POLICY: DecodePolicy = DecodePolicy::Incremental;
 
-    /// Receives what the ticket says: its group and channels, session, sources, manifest and key.
+    /// The options of a ticket: its group and channels, session, sources, manifest and key.
     pub fn from_ticket(ticket: &Ticket) -> Self {
         Self::default()
             .addressing(Addressing::of_ticket(ticket))
@@ -68,32 +68,32 @@ impl ReceiverBuilder {
             .format(ReceiveFormat::Fontana(FontanaReception::from_ticket(ticket)))
     }
 
-    /// Where to listen. Of several addresses the first one counts. Without a ticket, its channels
-    /// are the only ones that a session may have, if it has several.
+    /// Sets where to listen. Only the first of several addresses is used. Without a ticket, a
+    /// session may use only the channels given here, if there are several.
     pub fn addressing(mut self, addressing: Addressing) -> Self {
         self.options.addressing = addressing;
         self
     }
 
-    /// The interface to listen on; chosen by the routing table if not given.
+    /// Listens on this interface; the routing table chooses it if `None`.
     pub fn interface(mut self, interface: Option<InterfaceSelector>) -> Self {
         self.options.addressing.interface = interface;
         self
     }
 
-    /// Receive only the session of this transport session identifier.
+    /// Receives only the session with this transport session identifier.
     pub fn tsi(mut self, tsi: Option<Tsi>) -> Self {
         self.options.expectation.tsi = tsi;
         self
     }
 
-    /// Receive only from these sources; from any if there are none.
+    /// Receives only from these sources; from any source if empty.
     pub fn sources(mut self, sources: Vec<IpAddr>) -> Self {
         self.options.expectation.sources = sources;
         self
     }
 
-    /// Which kind of session to receive, and what of it.
+    /// Sets the format of the session and the options that only this format has.
     pub fn format(mut self, format: ReceiveFormat) -> Self {
         let (metadata, fontana) = match format {
             ReceiveFormat::Fontana(fontana) => (MetadataMode::Manifest, fontana),
@@ -112,15 +112,15 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Files go into this directory, which is created if it is not there.
+    /// Receives into this directory, which is created if it does not exist.
     pub fn into_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.options.directory = directory.into();
         self
     }
 
-    /// A stream, or the one file of a session, goes to `writer` in its order, every byte of it
-    /// verified, as soon as it can. `writer` is used on a thread of its own and may take its time;
-    /// it is flushed at the end. `staging` holds what is not written yet, under no name.
+    /// Writes a stream, or the one file of a session, to `writer` in order, every byte verified, as
+    /// soon as possible. `writer` runs on a thread of its own, may block, and is flushed at the
+    /// end. The directory `staging` holds what is not written yet, in unnamed files.
     pub fn into_pipe(
         mut self,
         writer: impl Write + Send + 'static,
@@ -130,78 +130,77 @@ impl ReceiverBuilder {
         ReceiverInto { builder: self, target: Target::Pipe(Box::new(writer)) }
     }
 
-    /// A stream, or the one file of a session, goes to a device or to a file that is written in
-    /// place, every symbol to its position at once. Success is reported after all of it was read
-    /// back. `staging` holds repair symbols, and what a receiver that is started again resumes
-    /// with.
+    /// Writes a stream, or the one file of a session, to a device or a file in place: every source
+    /// symbol to its position at once. Success is reported after all of it was read back. The
+    /// directory `staging` holds repair symbols, and what a restarted receiver resumes with.
     pub fn into_device(mut self, device: Device, staging: impl Into<PathBuf>) -> ReceiverInto {
         self.options.directory = staging.into();
         ReceiverInto { builder: self, target: Target::Device(device) }
     }
 
-    /// Whether files that exist are replaced.
+    /// Sets whether existing files are replaced.
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.options.overwrite = overwrite;
         self
     }
 
-    /// Most channels of a session to be joined to at a time.
+    /// Joins at most this many channels of a session at a time.
     pub fn max_channels(mut self, channels: u8) -> Self {
         self.options.max_channels = channels;
         self
     }
 
-    /// Highest rate to join to, by what the session says of its layers. A session that has nothing
-    /// as slow is refused.
+    /// Joins at most this rate, by the rates of layers that the session's head states. A session
+    /// whose lowest layer is faster is refused.
     pub fn max_rate(mut self, rate: Rate) -> Self {
         self.options.max_rate_bytes_per_second = Some(rate.as_bytes_per_second());
         self
     }
 
-    /// When to decode.
+    /// Sets when to decode.
     pub fn policy(mut self, policy: DecodePolicy) -> Self {
         self.options.policy = policy;
         self
     }
 
-    /// Memory to use, in bytes, whatever the size of the files.
+    /// Uses at most this much memory, in bytes, whatever the size of the files.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.options.memory = bytes;
         self
     }
 
-    /// Threads that decode and write.
+    /// Sets the number of threads that decode and write.
     pub fn workers(mut self, workers: usize) -> Self {
         self.options.workers = workers;
         self
     }
 
-    /// Bytes of kernel receive buffer to ask for.
+    /// Asks the kernel for this many bytes of receive buffer.
     pub fn receive_buffer(mut self, bytes: usize) -> Self {
         self.options.receive_buffer = bytes;
         self
     }
 
-    /// Most bytes to accept in one session.
+    /// Accepts at most this many bytes in one session.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.options.max_bytes = bytes;
         self
     }
 
-    /// Give up when it is not complete after so long. By default never.
+    /// Gives up if the session is not complete after this time. `None`, the default: never.
     pub fn timeout(mut self, timeout: Option<Duration>) -> Self {
         self.options.timeout = timeout;
         self
     }
 
-    /// Give up when nothing of the session has arrived for so long; `None`: never. By default after
-    /// a minute.
+    /// Gives up if no packet of the session has arrived for this long. `None`: never. By default
+    /// after [`DEFAULT_SILENCE`](Self::DEFAULT_SILENCE).
     pub fn give_up_after_silence(mut self, silence: Option<Duration>) -> Self {
         self.options.give_up_after_silence = silence;
         self
     }
 
-    /// Lose datagrams on purpose.
+    /// Drops datagrams at random, for tests.
     pub fn simulated_loss(mut self, loss: Option<SimulatedLoss>) -> Self {
         self.options.simulated_loss = loss;
         self
@@ -213,15 +212,15 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Opens the directory and the socket, and joins, without starting a thread.
+    /// Opens the directory and the socket, and joins the group, without starting a thread.
     ///
     /// # Errors
-    /// [`Error`]; nothing was changed then, but that the directory may have been created.
+    /// [`Error`]. Nothing has changed then, except that the directory may have been created.
     pub fn prepare(self) -> Result<PreparedReceiver, Error> {
         PreparedReceiver::open(self.options, self.token.child_token())
     }
 
-    /// Prepares, and receives on threads of its own.
+    /// Prepares, and receives on its own threads.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare), or that the system starts no thread.
@@ -247,7 +246,7 @@ enum Target {
 }
 
 impl ReceiverInto {
-    /// Opens the staging directory and the socket, and joins, without starting a thread.
+    /// Opens the staging directory and the socket, and joins the group, without starting a thread.
     ///
     /// # Errors
     /// As [`ReceiverBuilder::prepare`].
@@ -259,7 +258,7 @@ impl ReceiverInto {
         }
     }
 
-    /// Prepares, and receives on threads of its own.
+    /// Prepares, and receives on its own threads.
     ///
     /// # Errors
     /// As [`ReceiverBuilder::start`].
@@ -276,7 +275,7 @@ impl FontanaReception {
 }
 
 impl PreparedReceiver {
-    /// Receives on threads of its own.
+    /// Receives on its own threads.
     ///
     /// # Errors
     /// [`IoError::Thread`](crate::IoError::Thread) if the system has no thread left.
@@ -290,7 +289,7 @@ impl PreparedReceiver {
     }
 }
 
-/// A receiver that is running. Dropping it stops it.
+/// A running receiver. Dropping it stops it.
 #[derive(Debug)]
 pub struct Receiver {
     running: Running<ReceiveEvent, ReceiveReport>,
@@ -298,17 +297,17 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Receives the first session on the default group.
+    /// The default options: the first session on the default group.
     pub fn builder() -> ReceiverBuilder {
         ReceiverBuilder::default()
     }
 
-    /// Receives what the ticket says.
+    /// The options of a ticket.
     pub fn from_ticket(ticket: &Ticket) -> ReceiverBuilder {
         ReceiverBuilder::from_ticket(ticket)
     }
 
-    /// What happens, until the session ends.
+    /// The events of the session.
     pub fn events(&self) -> Events<ReceiveEvent> {
         self.running.events()
     }
@@ -318,16 +317,16 @@ impl Receiver {
         self.commands.accept(session);
     }
 
-    /// Asks it to end; what was received is saved.
+    /// Requests the end of the session. What was received is saved.
     pub fn stop(&self) {
         self.running.stop();
     }
 
-    /// Waits until everything is on disk, nothing more can be done, or the time is up. Events that
-    /// were not taken are dropped.
+    /// Waits until everything is on disk, no progress is possible, or the time is up. Drops events
+    /// that were not taken.
     ///
     /// # Errors
-    /// [`Error`] if the network or the system fails; an object that fails is in the report.
+    /// [`Error`] if the network or the system fails. Objects that fail are listed in the report.
     pub fn join(self) -> Result<ReceiveReport, Error> {
         self.running.join()
     }

@@ -1,4 +1,4 @@
-//! How a session ended.
+//! The result of a session.
 
 use crate::error::Error;
 use crate::event::{ObjectReport, ReceiveProgress};
@@ -8,7 +8,7 @@ use fontana_wire::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a sender ended.
+/// The result of a sender.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SendReport {
@@ -18,9 +18,9 @@ pub struct SendReport {
     pub elapsed: Duration,
     /// Counters of the protocol.
     pub stats: SenderStats,
-    /// Datagrams that this host could not send, of those counted in `stats`.
+    /// Datagrams counted in `stats` that this host could not send.
     pub lost: u64,
-    /// Why files were given up.
+    /// The errors of files that were given up.
     pub failures: Vec<Arc<Error>>,
 }
 
@@ -28,21 +28,20 @@ pub struct SendReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// Everything is on disk, or given up.
+    /// Everything is on disk or was given up.
     Done,
-    /// The time was up, or nothing that can be received arrived for too long.
+    /// The time was up, or no usable packet arrived for too long.
     TimeUp,
     /// The caller stopped it.
     Stopped,
-    /// [`Versions::Newer`](crate::Versions::Newer): only versions that are not newer are being
-    /// sent.
+    /// [`Versions::Newer`](crate::Versions::Newer): only versions that are not newer are sent.
     NothingNew,
-    /// [`Versions::Newer`](crate::Versions::Newer): a newer version is being sent than the one that
-    /// was being received.
+    /// [`Versions::Newer`](crate::Versions::Newer): a version is sent that is newer than the one
+    /// that was received.
     Superseded,
 }
 
-/// How a reception ended.
+/// The result of a reception.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReceiveReport {
@@ -54,24 +53,24 @@ pub struct ReceiveReport {
     pub manifest: Option<(Hash, u64)>,
     /// The progress at the end.
     pub progress: ReceiveProgress,
-    /// What was received.
+    /// Objects that were received.
     pub objects: Vec<ObjectReport>,
     /// Bytes of the files that were committed.
     pub bytes: u64,
-    /// Least trust in anything received; `None` if nothing was accepted.
+    /// The weakest verification of anything received; `None` if nothing was accepted.
     pub verified: Option<Verified>,
-    /// Why objects were given up.
+    /// The errors of objects that were given up.
     pub failures: Vec<Arc<Error>>,
     /// Sessions that were received and refused.
     pub rejections: Vec<(SessionKey, Rejection)>,
-    /// What a consumer has taken; `None` where files went to a directory.
+    /// What was written to a pipe or device; `None` if files went to a directory.
     pub delivery: Option<Delivery>,
 }
 
-/// What a consumer has taken.
+/// The bytes that a consumer has taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// Bytes from the beginning, all of them verified.
+    /// Bytes from the beginning, all verified.
     pub bytes: u64,
     /// The consumer closed its end before it had everything.
     pub closed: bool,

@@ -1,9 +1,10 @@
-//! What interrupted receptions have left in a directory: to see what receiving again goes on with,
-//! or to remove it.
+//! The state that interrupted receptions have left in a directory: listed, or discarded. Receiving
+//! again resumes from it.
 //!
 //! ```no_run
 //! for interrupted in fontana::interrupted("downloads")? {
-//!     println!("{}: {} of {} symbols", interrupted.tag, interrupted.symbols, interrupted.source_symbols);
+//!     let (have, all) = (interrupted.symbols, interrupted.source_symbols);
+//!     println!("{}: {have} of {all} symbols", interrupted.tag);
 //! }
 //! # Ok::<(), fontana::Error>(())
 //! ```
@@ -18,48 +19,49 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A reception that was interrupted, or is running.
+/// An interrupted or running reception.
 #[derive(Clone, Debug)]
 pub struct Interrupted {
-    /// Names it in its directory: the hash of its manifest, or, for plain FLUTE and FCAST, the
-    /// session.
+    /// Its identifier in the directory: the hash of its manifest, or, for plain FLUTE and FCAST,
+    /// the session.
     pub tag: String,
-    /// What is being received; `None` for plain FLUTE and FCAST, and if it was not written down
-    /// whole.
+    /// The content; `None` for plain FLUTE and FCAST, and if the file with the manifest is
+    /// incomplete.
     pub manifest: Option<Manifest>,
-    /// Source symbols that need not be received any more; 0 without a manifest.
+    /// Source symbols that need not be received again; 0 without a manifest.
     pub symbols: u64,
     /// Source symbols of the whole content; 0 without a manifest.
     pub source_symbols: u64,
     /// Bytes that it occupies on the disk.
     pub bytes_on_disk: u64,
-    /// When something was received last.
+    /// Time of the last symbol received.
     pub modified: SystemTime,
-    /// A receiver is at work on it.
+    /// A receiver is running on it.
     pub in_use: bool,
 }
 
 /// The interrupted and the running receptions of a directory, by tag.
 ///
 /// # Errors
-/// [`IoError::Staging`](crate::IoError::Staging) if the directory is not there or cannot be listed.
+/// [`IoError::Staging`](crate::IoError::Staging) if the directory does not exist or cannot be
+/// listed.
 pub fn interrupted(directory: impl AsRef<Path>) -> Result<Vec<Interrupted>, Error> {
     let leftovers = open(directory.as_ref())?.leftovers()?;
     Ok(leftovers.into_iter().map(Interrupted::new).collect())
 }
 
-/// Removes what an interrupted reception has left; files that it completed stay.
+/// Removes the state of an interrupted reception. Files that it completed stay.
 ///
 /// # Errors
-/// [`IoError::Staging`](crate::IoError::Staging): with [`StagingError::Busy`] if a receiver is at
-/// work on it.
+/// [`IoError::Staging`](crate::IoError::Staging): with [`StagingError::Busy`] if a receiver is
+/// running on it.
 pub fn discard(directory: impl AsRef<Path>, tag: &str) -> Result<(), Error> {
     let target = Arc::new(open(directory.as_ref())?);
     let (staging, _) = Staging::create(target, tag, StagingOptions::default())?;
     Ok(staging.remove()?)
 }
 
-/// Opens a directory that must be there: nothing is received into it.
+/// Opens an existing directory: nothing is received into it.
 fn open(path: &Path) -> Result<TargetDirectory, Error> {
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => Ok(TargetDirectory::open(path)?),
@@ -70,8 +72,8 @@ fn open(path: &Path) -> Result<TargetDirectory, Error> {
     }
 }
 
-/// The manifest of this hash, if an earlier receiver has left it, and the hash: a large one need
-/// not be received in every life.
+/// The manifest with this hash and the hash, if an earlier run has saved it: a large manifest need
+/// not be received in every run.
 pub(crate) fn known_manifest(
     target: &TargetDirectory,
     hash: Hash,
@@ -82,7 +84,8 @@ pub(crate) fn known_manifest(
     Some((hash, Arc::new(manifest)))
 }
 
-/// A manifest that may be torn, or anybody's: the tag is the hash of the right one.
+/// Parses a manifest that may be torn or written by another user. It is genuine if the tag is its
+/// hash.
 fn parse(description: &[u8], tag: &str, limits: &ManifestLimits) -> Option<Manifest> {
     let is_whole = manifest_hash(description).to_string() == tag;
     is_whole.then(|| Manifest::parse(description, limits).ok()).flatten()
@@ -105,7 +108,7 @@ impl Interrupted {
     }
 }
 
-/// Source symbols of an object that need not be received any more, and all of them.
+/// Source symbols of an object that need not be received again, and all of them.
 fn held_of(object: &ManifestObject, kept: &Kept) -> (u64, u64) {
     let Ok(layout) = object.oti.layout() else { return (0, 0) };
     let all = layout.total_source_symbols();

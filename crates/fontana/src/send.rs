@@ -1,5 +1,5 @@
-//! Sending: [`Sender`](crate::sender::Sender) is its face, and
-//! [`StreamSender`](crate::stream::StreamSender) that of a stream.
+//! The implementation of [`Sender`](crate::sender::Sender) and
+//! [`StreamSender`](crate::stream::StreamSender).
 
 mod carousel;
 mod checks;

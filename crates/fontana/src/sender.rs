@@ -1,4 +1,4 @@
-//! Sending: files in, packets out.
+//! The sender of files.
 //!
 //! ```no_run
 //! use fontana::{Rate, Sender};
@@ -28,8 +28,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What to send, and how. Everything has a safe default: the default group, 100 Mbit/s at most,
-/// this network only, until it is stopped.
+/// The options of a sender. Defaults: the default group, 100 Mbit/s, this network only, no end.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `start`"]
 pub struct SenderBuilder {
@@ -38,127 +37,127 @@ pub struct SenderBuilder {
 }
 
 impl SenderBuilder {
-    /// What receivers know the file by, instead of its own name: for a single file.
+    /// Sets the name that receivers give a single file, instead of its own.
     pub fn name(mut self, name: impl Into<Vec<u8>>) -> Self {
         self.options.name = Some(name.into());
         self
     }
 
-    /// Which of the files in a directory.
+    /// Selects files in directories.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.options.filter = filter;
         self
     }
 
-    /// To this group, or host, with the default addressing otherwise.
+    /// Sends to this group or host, with the default addressing otherwise.
     pub fn to(self, address: SocketAddr) -> Self {
         let interface = self.options.addressing.interface.clone();
         self.addressing(Addressing { interface, ..Addressing::to(address) })
     }
 
-    /// Where packets go, and how far.
+    /// Sets destinations, channels, interface and hop limit.
     pub fn addressing(mut self, addressing: Addressing) -> Self {
         self.options.addressing = addressing;
         self
     }
 
-    /// The interface to send through; chosen by the routing table if not given.
+    /// Sends through this interface; the routing table chooses it if `None`.
     pub fn interface(mut self, interface: Option<InterfaceSelector>) -> Self {
         self.options.addressing.interface = interface;
         self
     }
 
-    /// Sends at most at this rate, IP and UDP headers included. With several unicast hosts their
-    /// copies share it.
+    /// Sends at most at this rate, IP and UDP headers included. The copies to several unicast hosts
+    /// share it.
     pub fn rate(mut self, rate: Rate) -> Self {
         self.options.rate = rate;
         self
     }
 
-    /// All networks that the packets can reach are the operator's, and have room for the rate:
-    /// without congestion control, a session goes beyond this network ([`Addressing::hop_limit`])
-    /// only if this is said (RFC 8085, section 4.1).
+    /// Asserts that all networks that the packets can reach are the operator's, and have room for
+    /// the rate. A session without congestion control may leave this network
+    /// ([`Addressing::hop_limit`]) only with this assertion (RFC 8085, section 4.1).
     pub fn controlled_network(mut self, controlled: bool) -> Self {
         self.options.controlled_network = controlled;
         self
     }
 
-    /// Transport session identifier; if not given, that of the manifest ([`Tsi::of_manifest`]), and
-    /// for plain FLUTE and FCAST one drawn at random.
+    /// Sets the transport session identifier. If `None`, it follows from the manifest
+    /// ([`Tsi::of_manifest`]); for plain FLUTE and FCAST it is random.
     pub fn tsi(mut self, tsi: Option<Tsi>) -> Self {
         self.options.tsi = tsi;
         self
     }
 
-    /// Until it is stopped, or a finite amount.
+    /// Sets whether the sender has an end.
     pub fn mode(mut self, mode: SendMode) -> Self {
         self.options.mode = mode;
         self
     }
 
-    /// In which order.
+    /// Sets the order of symbols.
     pub fn ordering(mut self, ordering: Ordering) -> Self {
         self.options.ordering = ordering;
         self
     }
 
-    /// What the session is to be good at: the order that [`Ordering::Even`] stands for, and how
-    /// long blocks are. Receivers have a part in it, too: [`Profile::policy`].
+    /// Optimizes the session: the order of [`Ordering::Even`], and the length of blocks. Receivers
+    /// should have the same profile: [`Profile::policy`].
     pub fn profile(mut self, profile: Profile) -> Self {
         self.options.profile = profile;
         self
     }
 
-    /// With which code.
+    /// Sets the erasure code.
     pub fn code(mut self, code: Code) -> Self {
         self.options.code = code;
         self
     }
 
-    /// Source symbols per block, about.
+    /// Sets the approximate number of source symbols per block.
     pub fn block_symbols(mut self, symbols: u32) -> Self {
         self.options.block_symbols = symbols;
         self
     }
 
-    /// Bytes per symbol; from the interface's MTU if not given.
+    /// Sets the bytes per symbol; the interface's MTU determines them if `None`.
     pub fn symbol_size(mut self, bytes: Option<u16>) -> Self {
         self.options.symbol_size = bytes;
         self
     }
 
-    /// The format of the session, with what only that format has.
+    /// Sets the format of the session and the options that only this format has.
     pub fn format(mut self, format: Format) -> Self {
         self.options.format = format;
         self
     }
 
-    /// Whether this sender sends the source symbols. Others of the same content do not.
+    /// Sets whether this sender sends the source symbols. Other senders of the content do not.
     pub fn source_pass(mut self, source_pass: bool) -> Self {
         self.options.source_pass = source_pass;
         self
     }
 
-    /// Whether other senders send the same content: then the ticket names no source, where the
-    /// group permits.
+    /// Sets whether other senders send the same content. The ticket then names no source, where the
+    /// group permits that.
     pub fn mirrored(mut self, mirrored: bool) -> Self {
         self.options.mirrored = mirrored;
         self
     }
 
-    /// Memory to use, in bytes, whatever the size of the files.
+    /// Uses at most this much memory, in bytes, whatever the size of the files.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.options.memory = bytes;
         self
     }
 
-    /// Threads that read and encode.
+    /// Sets the number of threads that read and encode.
     pub fn workers(mut self, workers: usize) -> Self {
         self.options.workers = workers;
         self
     }
 
-    /// Seed of everything random that need not be secret; from the system if not given.
+    /// Sets the seed of all random numbers that need not be secret; random if not given.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self
@@ -170,8 +169,8 @@ impl SenderBuilder {
         self
     }
 
-    /// Examines and hashes the files, opens the socket, and lays out the session, without starting
-    /// a thread. Nothing is sent.
+    /// Examines and hashes the files, opens the socket and plans the session. Starts no thread and
+    /// sends nothing.
     ///
     /// # Errors
     /// [`Error`].
@@ -179,7 +178,7 @@ impl SenderBuilder {
         PreparedSender::prepare(self.options, self.token.child_token())
     }
 
-    /// Prepares, and sends on threads of its own.
+    /// Prepares, and sends on its own threads.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare), or that the system starts no thread.
@@ -193,7 +192,7 @@ impl SenderBuilder {
 }
 
 impl PreparedSender {
-    /// Sends on threads of its own.
+    /// Sends on its own threads.
     ///
     /// # Errors
     /// [`IoError::Thread`](crate::IoError::Thread) if the system has no thread left.
@@ -207,27 +206,27 @@ impl PreparedSender {
     }
 }
 
-/// A sender that is running. Dropping it stops it.
+/// A running sender. Dropping it stops it.
 #[derive(Debug)]
 pub struct Sender {
     running: Running<SendEvent, SendReport>,
     description: Arc<SessionDescription>,
-    /// Of a session that takes further files.
+    /// Present if the session takes further files.
     carousel: Option<Carousel>,
 }
 
 impl Sender {
-    /// Sends files, and directories with all that is in them. Receivers see the last component of
-    /// each path.
+    /// The options for sending files, and directories with their content. Receivers see the last
+    /// component of each path.
     ///
-    /// All of them are one session and scheduled together; [`Ordering::Sequential`] sends one after
-    /// the other. An FCAST session takes further files while it runs: [`add`](Self::add).
+    /// All files are one session and are scheduled together; [`Ordering::Sequential`] sends one
+    /// after the other. An FCAST session takes further files while it runs: [`add`](Self::add).
     pub fn builder(files: impl IntoIterator<Item = impl Into<PathBuf>>) -> SenderBuilder {
         let files = files.into_iter().map(Into::into).collect();
         SenderBuilder { options: SendOptions::new(files), token: CancellationToken::new() }
     }
 
-    /// What is sent, and how receivers find it.
+    /// The content of the session and its ticket.
     pub fn description(&self) -> &SessionDescription {
         &self.description
     }
@@ -253,8 +252,9 @@ impl Sender {
         self.carousel()?.go(false)
     }
 
-    /// As [`go`](Self::go), and tells receivers that nothing will be added: they end when they have
-    /// everything. The session continues for others until it is [stopped](Self::stop).
+    /// Does the same as [`go`](Self::go), and announces that no file will be added: receivers end
+    /// when they have everything. The session continues for others until it is
+    /// [stopped](Self::stop).
     ///
     /// # Errors
     /// [`SetupError::NoFurtherFiles`] if the session takes none.
@@ -267,22 +267,22 @@ impl Sender {
         Ok(self.carousel.as_ref().ok_or(SetupError::NoFurtherFiles(reason))?)
     }
 
-    /// What happens, until the session ends.
+    /// The events of the session.
     pub fn events(&self) -> Events<SendEvent> {
         self.running.events()
     }
 
-    /// Asks it to end.
+    /// Requests the end of the session.
     pub fn stop(&self) {
         self.running.stop();
     }
 
-    /// Waits until everything has been sent, nothing is left to send, or it was stopped. Events
-    /// that were not taken are dropped.
+    /// Waits until everything has been sent, nothing is left to send, or the session was stopped.
+    /// Drops events that were not taken.
     ///
     /// # Errors
-    /// [`IoError::Send`](crate::IoError::Send) if the network refuses for good. A file that changes
-    /// is no error: it is given up, and the report says so.
+    /// [`IoError::Send`](crate::IoError::Send) if the network refuses permanently. A file that
+    /// changes is no error: it is given up, and is listed in the report.
     pub fn join(self) -> Result<SendReport, Error> {
         self.running.join()
     }

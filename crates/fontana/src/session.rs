@@ -1,4 +1,4 @@
-//! A session that runs on a thread of its own: its events, its end and its report.
+//! A session on a thread of its own: its events, its end and its report.
 
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Events that may wait to be taken, besides one about progress. A session that has more to say
-/// waits; sessions of thousands of files have this many in a burst.
+/// Largest number of waiting events, besides one about progress. A session with more events blocks.
+/// Sessions of thousands of files have this many in a burst.
 const CAPACITY: usize = 1024;
 
 /// A session and its thread.
@@ -20,8 +20,8 @@ pub(crate) struct Running<E, R> {
 }
 
 impl<E: Send + 'static, R: Send + 'static> Running<E, R> {
-    /// Runs `work` on a thread called `name`. `work` is to end soon after the token is cancelled.
-    /// `is_progress`: which events replace the one before of the same kind.
+    /// Runs `work` on a thread called `name`. `work` must end soon after the token is cancelled.
+    /// `is_progress` selects events that replace the previous one of the same kind.
     pub(crate) fn spawn(
         name: &str,
         token: CancellationToken,
@@ -53,13 +53,13 @@ impl<E: Send + 'static, R: Send + 'static> Running<E, R> {
         self.token.cancel();
     }
 
-    /// Waits for the end. Events that were not taken are dropped.
+    /// Waits for the end. Drops events that were not taken.
     pub(crate) fn join(mut self) -> Result<R, Error> {
         self.queue.close();
         let Some(thread) = self.thread.take() else {
             return Err(Error::system("join a session")(std::io::Error::other("it was joined")));
         };
-        // A panic in the thread is a defect of ours, and stays one.
+        // A panic in the thread is a defect of this crate, and is propagated.
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
@@ -74,7 +74,7 @@ impl<E, R> Drop for Running<E, R> {
     }
 }
 
-/// Ends the events when the thread ends, however it does.
+/// Ends the events when the thread ends, also by a panic.
 struct AtEnd<E>(Arc<Queue<E>>);
 
 impl<E> Drop for AtEnd<E> {
@@ -83,11 +83,11 @@ impl<E> Drop for AtEnd<E> {
     }
 }
 
-/// The events of a session, in their order. The iterator waits for the next one, and ends with the
-/// session. Several of one session share its events: each goes to one of them.
+/// The events of a session, in order. The iterator blocks for the next one, and ends with the
+/// session. Several iterators of one session share its events: each event goes to one of them.
 ///
-/// Events wait for the application: an event about progress is replaced by the next one, others
-/// never are, so a session whose events are not taken comes to a halt after a thousand of them,
+/// Events wait until they are taken. A progress event is replaced by the next one; other events are
+/// never dropped. A session whose events are not taken therefore blocks after a thousand of them,
 /// until they are taken or the session is joined or dropped.
 ///
 /// With the feature `futures` it is a `futures::Stream` as well.
@@ -160,7 +160,7 @@ struct Waiting<E> {
     events: VecDeque<E>,
     /// The session has ended.
     ended: bool,
-    /// The application takes no more.
+    /// The application takes no more events.
     closed: bool,
     #[cfg(feature = "futures")]
     wakers: Vec<std::task::Waker>,
@@ -195,7 +195,7 @@ impl<E> Queue<E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting<E>> {
-        // Nothing that could panic is done under the lock.
+        // No code under the lock can panic.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    /// Progress is negative.
+    /// Negative events are progress.
     fn running(
         work: impl FnOnce(&CancellationToken, &mut dyn FnMut(i32)) -> Result<u32, Error>
         + Send
@@ -270,7 +270,7 @@ mod tests {
         });
         assert!(session.events().eq(0..many));
         session.join().unwrap();
-        // Nobody takes them.
+        // No events are taken.
         let session = running(move |_, tell| {
             (0..many).for_each(tell);
             Ok(1)

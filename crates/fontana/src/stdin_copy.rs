@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// All bytes of a reader, in a file without a name. The file is deleted when this value is dropped.
+/// The bytes of a reader, copied to an unnamed file. The file is deleted when this value is
+/// dropped.
 ///
 /// ```no_run
 /// use fontana::{Sender, StdinCopy};

@@ -1,4 +1,4 @@
-//! Sending a stream: the bytes of a reader, while they are made.
+//! The sender of a stream: the bytes of a reader, sent while they are produced.
 //!
 //! ```no_run
 //! use fontana::{Outcome, StreamSender};
@@ -23,8 +23,8 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What to send a stream as. Everything has a safe default: those of
-/// [`SenderBuilder`](crate::SenderBuilder), and a tenth of repair symbols.
+/// The options of a stream. Defaults are those of [`SenderBuilder`](crate::SenderBuilder), and 10 %
+/// repair symbols.
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `start`"]
 pub struct StreamSenderBuilder {
@@ -33,15 +33,15 @@ pub struct StreamSenderBuilder {
 }
 
 impl StreamSenderBuilder {
-    /// Repair symbols per thousand source symbols.
+    /// Default of [`repair_permille`](Self::repair_permille).
     pub const DEFAULT_REPAIR_PERMILLE: u32 = 100;
 
-    /// To this group, or host, with the default addressing otherwise.
+    /// Sends to this group or host, with the default addressing otherwise.
     pub fn to(self, address: SocketAddr) -> Self {
         self.addressing(Addressing::to(address))
     }
 
-    /// Where packets go, and how far.
+    /// Sets destinations, interface and hop limit.
     pub fn addressing(mut self, addressing: Addressing) -> Self {
         self.options.addressing = addressing;
         self
@@ -59,49 +59,49 @@ impl StreamSenderBuilder {
         self
     }
 
-    /// Transport session identifier; drawn at random if not given.
+    /// Sets the transport session identifier; random if `None`.
     pub fn tsi(mut self, tsi: Option<Tsi>) -> Self {
         self.options.tsi = tsi;
         self
     }
 
-    /// Source symbols per fragment, at most.
+    /// Sets the largest number of source symbols per fragment.
     pub fn block_symbols(mut self, symbols: u32) -> Self {
         self.options.block_symbols = symbols;
         self
     }
 
-    /// Bytes per symbol; from the interface's MTU if not given.
+    /// Sets the bytes per symbol; the interface's MTU determines them if `None`.
     pub fn symbol_size(mut self, bytes: Option<u16>) -> Self {
         self.options.symbol_size = bytes;
         self
     }
 
-    /// Repair symbols per thousand source symbols: nothing is sent a second time.
+    /// Sets the repair symbols per thousand source symbols. No symbol is sent twice.
     pub fn repair_permille(mut self, permille: u32) -> Self {
         self.options.repair_permille = permille;
         self
     }
 
-    /// For how long the stream is announced before it begins, so that receivers can be started.
+    /// Announces the stream for this long before it begins, so that receivers can be started.
     pub fn announce(mut self, time: Duration) -> Self {
         self.options.announce = time;
         self
     }
 
-    /// Signs the stream; if not given, a key that is made for it.
+    /// Signs the stream with this key; with a new key if `None`.
     pub fn signer(mut self, key: Option<SecretKey>) -> Self {
         self.options.signer = key;
         self
     }
 
-    /// Memory to use, in bytes.
+    /// Uses at most this much memory, in bytes.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.options.memory = bytes;
         self
     }
 
-    /// Seed of everything random that need not be secret; from the system if not given.
+    /// Sets the seed of all random numbers that need not be secret; random if not given.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self
@@ -113,7 +113,7 @@ impl StreamSenderBuilder {
         self
     }
 
-    /// Opens the socket, and makes a key if none was given. Nothing is read or sent.
+    /// Opens the socket, and makes a key if none was given. Reads and sends nothing.
     ///
     /// # Errors
     /// [`Error`].
@@ -121,7 +121,7 @@ impl StreamSenderBuilder {
         PreparedStream::prepare(self.options, self.token.child_token())
     }
 
-    /// Prepares, and sends what `reader` gives, on threads of its own.
+    /// Prepares, and sends the bytes of `reader` on its own threads.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare), or that the system starts no thread.
@@ -131,8 +131,8 @@ impl StreamSenderBuilder {
 }
 
 impl PreparedStream {
-    /// Sends what `reader` gives until it ends, on threads of its own. Only as much is read as
-    /// there is room for; a read that never returns keeps its thread.
+    /// Sends the bytes of `reader` to its end, on its own threads. Reads only what the memory has
+    /// room for. A read that never returns keeps its thread.
     ///
     /// # Errors
     /// [`IoError::Thread`](crate::IoError::Thread) if the system has no thread left.
@@ -146,7 +146,7 @@ impl PreparedStream {
     }
 }
 
-/// A sender of a stream that is running. Dropping it stops it.
+/// A running sender of a stream. Dropping it stops it.
 #[derive(Debug)]
 pub struct StreamSender {
     running: Running<SendEvent, SendReport>,
@@ -154,7 +154,7 @@ pub struct StreamSender {
 }
 
 impl StreamSender {
-    /// Sends a stream that receivers call by this name: one component.
+    /// The options for a stream of this name, which has one component.
     pub fn builder(name: impl Into<Vec<u8>>) -> StreamSenderBuilder {
         let repair_permille = StreamSenderBuilder::DEFAULT_REPAIR_PERMILLE;
         let options = StreamOptions { repair_permille, ..StreamOptions::new(name) };
@@ -162,27 +162,28 @@ impl StreamSender {
         StreamSenderBuilder { options, token }
     }
 
-    /// What a receiver needs to know.
+    /// The ticket for receivers.
     pub fn ticket(&self) -> &Ticket {
         &self.ticket
     }
 
-    /// What happens, until the session ends.
+    /// The events of the session.
     pub fn events(&self) -> Events<SendEvent> {
         self.running.events()
     }
 
-    /// Asks it to end; receivers are told.
+    /// Requests the end of the session, and announces it to receivers.
     pub fn stop(&self) {
         self.running.stop();
     }
 
-    /// Waits until the stream was sent to its end, or it was stopped. Events that were not taken
-    /// are dropped.
+    /// Waits until the stream was sent to its end, or was stopped. Drops events that were not
+    /// taken.
     ///
     /// # Errors
-    /// [`IoError::Send`](crate::IoError::Send) if the network refuses for good. A reader that fails
-    /// is in the report ([`IoError::Producer`](crate::IoError::Producer)), and receivers are told.
+    /// [`IoError::Send`](crate::IoError::Send) if the network refuses permanently. A reader that
+    /// fails is in the report ([`IoError::Producer`](crate::IoError::Producer)), and receivers are
+    /// notified.
     pub fn join(self) -> Result<SendReport, Error> {
         self.running.join()
     }

@@ -8,9 +8,9 @@ pub(crate) fn default_workers() -> usize {
     std::thread::available_parallelism().map_or(2, std::num::NonZero::get).clamp(1, 4)
 }
 
-/// Makes the calling thread give way to those that keep the pace and drain the socket: a moment
-/// that they miss is gone, while work on blocks is done ahead of need. Per thread on Linux; where
-/// it is refused nothing is lost but smoothness.
+/// Lowers the calling thread's priority below the threads that pace packets and drain the socket.
+/// Those lose packets if they run late; work on blocks is done ahead of need. Per thread on Linux.
+/// An error is ignored: only pacing suffers.
 pub(crate) fn give_way() {
     let _ = rustix::process::nice(5);
 }

@@ -1,6 +1,5 @@
-//! A publisher who is trusted by mistake: manifests that lead out of the target directory, or that
-//! nobody could hold. Their hash is what the ticket says, so nothing but the rules for names and
-//! numbers stands between them and the disk.
+//! Manifests of a hostile publisher whose key is trusted: they lead out of the target directory, or
+//! are too large. Their hash is the ticket's, so only the checks of names and numbers refuse them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fontana::wire::{
@@ -116,9 +115,9 @@ fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> Re
     let sending = std::thread::spawn(move || {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         while !stopped.is_cancelled() {
-            for train in packets.chunks(32) {
-                for packet in train {
-                    // Refused while nobody listens.
+            for batch in packets.chunks(32) {
+                for packet in batch {
+                    // Refused while no socket listens.
                     let _ = socket.send_to(packet, here);
                 }
                 std::thread::sleep(Duration::from_millis(1));

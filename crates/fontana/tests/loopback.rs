@@ -109,8 +109,8 @@ fn files_arrive(addressing: Addressing, code: Code, sizes: &[usize]) {
     assert_eq!(summary.outcome, Outcome::Interrupted);
 }
 
-/// What comes on each group of a session, to anybody who joins it: the congestion control
-/// information of every packet, as a number. `channels`: how many groups, or 1 if they follow from
+/// The packets on each group of a session, as any member receives them: the congestion control
+/// information of every packet, as a number. `channels`: number of groups, or 1 if it follows from
 /// the scheme.
 fn heard_on_each_group(scheme: LayeringScheme, channels: u8) -> (Vec<Vec<u32>>, SendReport) {
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Files as objects that describe themselves (RFC 6968): long files are cut into slices, and every
-//! slice, or file, is an object of a header and its bytes, independent of all others. Cutting at
-//! the length of a source block costs nothing: a receiver has the slice when it has the block, and
-//! need not hold more of a file until it can use it.
+//! Files as FCAST objects (RFC 6968), which describe themselves. Long files are cut into slices.
+//! Every slice, or file, is an object of a header and its bytes, independent of all others. A slice
+//! has about the length of a source block, which costs nothing: a receiver has the slice when it
+//! has the block, and can write it at once.
 
 use super::{Content, ContentObject, ContentOptions, in_parallel, label, tree, unsuitable};
 use crate::error::{Error, SetupError};
@@ -15,9 +15,9 @@ use fontana_wire::{
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// Most objects of a session, descriptors included: as many as a receiver takes from one.
+/// Largest number of objects of a session, descriptors included, which is a receiver's limit.
 pub(crate) const MAX_OBJECTS: u64 = 100_000;
-/// Room that a slice leaves in its block for the header: most of these have 210 bytes and a name.
+/// Bytes of a block that a slice leaves for its header: most headers have 210 bytes and a name.
 const HEADER_ROOM: u64 = 512;
 /// Bytes that are read at a time.
 const CHUNK: usize = 256 << 10;
@@ -25,24 +25,24 @@ const CHUNK: usize = 256 << 10;
 /// The data of one object.
 struct Part<'a> {
     path: &'a RelativePath,
-    /// Where they are: perhaps nowhere, of an empty file.
+    /// The position of the bytes; none for an empty file.
     extent: Extent,
     /// Bytes of the whole file.
     file_length: u64,
-    /// Which part of it they are, if not all.
+    /// The slice of the file; `None` if it is all of it.
     slice: Option<Slice>,
 }
 
-/// What one look at the data tells.
+/// The result of one pass over the data.
 struct Examined {
     sum: InternetChecksum,
     sha256: [u8; 32],
 }
 
 impl Content {
-    /// Examines files, in slices of at most `slice_bytes`, or about a source block if that is not
-    /// said: every byte is read twice. Of directories, only the files are sent. The objects are
-    /// numbered from `first_toi` on.
+    /// Examines files, in slices of at most `slice_bytes`, or of about a source block if `None`.
+    /// Reads every byte twice. Of directories, only the files are sent. Objects are numbered from
+    /// `first_toi` on.
     pub(crate) fn compound(
         options: &ContentOptions<'_>,
         slice_bytes: Option<u64>,
@@ -74,14 +74,14 @@ impl Content {
     }
 }
 
-/// About a block's bytes.
+/// The default length of a slice: about a block's bytes.
 fn default_slice(options: &ContentOptions<'_>) -> u64 {
     let block = u64::from(options.block_symbols) * u64::from(options.symbol_size);
-    // Short blocks are for other reasons than to have a header in every one of them.
+    // Blocks may be short for other reasons; a header in every one of them would cost too much.
     block.max(1 << 20) - HEADER_ROOM
 }
 
-/// Cuts files into slices of equal length: none is much shorter than the others.
+/// Cuts files into slices of about equal length.
 fn parts<'a>(
     sources: &SourceFiles,
     files: &'a [(RelativePath, FileIndex)],
@@ -93,7 +93,7 @@ fn parts<'a>(
         let (path, file) = (path, *file);
         let file_length = sources.file(file).map_err(SourceError::from)?.size();
         let count = file_length.div_ceil(slice_bytes.max(1)).max(1);
-        // The descriptor has a number, too.
+        // The descriptor also has a number.
         let total = u64::from(first_toi) + parts.len() as u64 + count;
         if total > MAX_OBJECTS {
             return Err(SetupError::Range {
@@ -169,7 +169,7 @@ fn object(
     Ok(ContentObject { toi, source: Arc::new(source) })
 }
 
-/// What is sent, for people at the sender's: no receiver is told.
+/// A description of the content for the sender's application. It is not sent.
 fn describe(
     options: &ContentOptions<'_>,
     label: String,
@@ -187,7 +187,7 @@ fn describe(
             extents.last().is_some_and(|extent| extent.file == *index)
         };
         let count = rest.iter().take_while(is_of_file).count();
-        // An empty file is an object of a header alone, and has no bytes in it.
+        // An empty file is an object of a header without data.
         let (own, others) = rest.split_at_checked(count.max(1)).unwrap_or_default();
         rest = others;
         for object in own {

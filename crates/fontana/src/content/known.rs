@@ -1,6 +1,5 @@
-//! Content that a manifest describes already: a sender that was started again, or a mirror of
-//! another one, pours symbols of the same objects. What the manifest says is taken as it is; the
-//! files have to agree with it.
+//! Content that a manifest already describes. A restarted sender, or a mirror, sends symbols of the
+//! same objects. The manifest determines the content, and the files must match it.
 
 use super::table::objects_of;
 use super::{Content, ContentObject, ContentOptions, hash_blocks, tree};
@@ -14,12 +13,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Content {
-    /// The content of `manifest`, in these files. Those whose size and time of last modification
-    /// are the manifest's are believed to be the same, unless `rehash` is set; the others are read.
-    /// Modes, and times of directories, may be others.
+    /// The content of `manifest`, in these files. A file with the manifest's size and modification
+    /// time is taken to be the same, unless `rehash` is set; other files are read. Modes, and times
+    /// of directories, may differ.
     ///
     /// # Errors
-    /// [`SetupError::Differs`] with the first file that is not as the manifest says.
+    /// [`SetupError::Differs`] with the first file that differs from the manifest.
     pub(crate) fn of_manifest(
         options: &ContentOptions<'_>,
         manifest: &Manifest,
@@ -35,22 +34,22 @@ impl Content {
     }
 }
 
-/// What was found under a name.
+/// What has a name in the file system.
 enum Named {
     File(FileIndex),
     /// A directory or a link.
     Other(Entry),
 }
 
-/// A file of the manifest, and where its bytes are.
+/// A file of the manifest, and its source.
 struct Found<'a> {
     entry: &'a FileEntry,
     index: FileIndex,
-    /// It was written to since the manifest was made, or is a copy that did not keep the time.
+    /// Its time differs: it was written since the manifest was made, or is a copy with a new time.
     doubtful: bool,
 }
 
-/// Finds everything that the manifest names, and nothing else, among what is to be sent.
+/// Finds everything that the manifest names among the files to send, and refuses anything else.
 fn match_entries<'a>(
     manifest: &'a Manifest,
     sources: &SourceFiles,
@@ -104,7 +103,7 @@ fn has_time_of(source: &SourceFile, file: &FileEntry) -> bool {
         == (file.metadata.mtime_seconds, file.metadata.mtime_nanoseconds)
 }
 
-/// Sees that there are zeros where the manifest has a hole: no object holds them, and no hash.
+/// Checks that a hole of the manifest contains zeros: no object and no hash covers it.
 fn check_holes(file: &FileEntry, index: FileIndex, sources: &SourceFiles) -> Result<(), Error> {
     let mut chunk = vec![0; 1 << 16];
     for range in file.holes() {
@@ -120,7 +119,7 @@ fn check_holes(file: &FileEntry, index: FileIndex, sources: &SourceFiles) -> Res
     Ok(())
 }
 
-/// The objects of the manifest, in its order, out of the files that were found.
+/// The objects of the manifest, in its order, from the files that were found.
 fn objects(
     manifest: &Manifest,
     sources: &Arc<SourceFiles>,
@@ -161,7 +160,7 @@ fn objects(
     Ok(objects)
 }
 
-/// Hashes the objects that have bytes of doubtful files.
+/// Hashes the objects that contain bytes of files with other times.
 fn check_hashes(
     manifest: &Manifest,
     objects: &[ContentObject],

@@ -1,9 +1,9 @@
 //! How files become objects.
 //!
-//! A file is an object of its own, or several if one cannot hold it. But every object has a block
-//! at least, and a receiver is done when its slowest block is, so a thousand files of a few symbols
-//! each would cost more than one of the same size. Small files are therefore *bundled*: laid end to
-//! end, in the order of the tree, in objects that hold many of them. Holes are in no object.
+//! A file is an object, or several if one cannot hold it. Every object has at least one block, and
+//! a receiver is complete when its slowest block is. A thousand files of a few symbols each would
+//! therefore cost more than one of the same size. Small files are *bundled*: concatenated in the
+//! order of the tree, in objects that contain many of them. No object contains holes.
 
 use super::{ContentObject, ContentOptions};
 use crate::error::{Error, SetupError};
@@ -16,13 +16,13 @@ use fontana_wire::{Segment, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Fewer small files than this are left as they are: they cost little, and receivers of plain FLUTE
-/// can take a file that is an object.
+/// Fewer small files than this are not bundled: they cost little, and receivers of plain FLUTE can
+/// use a file that is an object.
 const LEAST_BUNDLED: usize = 16;
 
-/// Most bytes of a bundle, unless a single file is longer: some blocks of the default length, so
-/// that none is short. If one of its files changes while it is sent, the others of the bundle are
-/// given up too; this is how many.
+/// Largest number of bytes of a bundle, unless a single file is longer: some blocks of the default
+/// length, so that none is short. If a file of a bundle changes while it is sent, the whole bundle
+/// is given up.
 const MAX_BUNDLE: u64 = 64 << 20;
 
 /// Cuts the files into objects.
@@ -30,7 +30,7 @@ pub(super) fn objects(
     options: &ContentOptions<'_>,
     sources: &Arc<SourceFiles>,
 ) -> Result<Vec<ContentObject>, Error> {
-    // A block's bytes: what is longer has long blocks by itself.
+    // The bytes of a block: longer files have long blocks without bundling.
     let block = u64::from(options.block_symbols) * u64::from(options.symbol_size);
     let (mut small, mut large) = (Vec::new(), Vec::new());
     for (index, file) in (0..).map(FileIndex).zip(sources.as_slice()) {
@@ -42,7 +42,7 @@ pub(super) fn objects(
         }
     }
     let runs = if small.len() < LEAST_BUNDLED {
-        // In the order of the files, as if there were no difference.
+        // In the order of the files.
         let mut all = [large, small].concat();
         all.sort();
         all
@@ -56,7 +56,7 @@ pub(super) fn objects(
     Ok(objects)
 }
 
-/// The bytes of a file that are sent. Plain FLUTE knows no holes.
+/// The extents of a file that are sent. Plain FLUTE sends holes as zeros.
 fn extents(options: &ContentOptions<'_>, file: FileIndex, source: &SourceFile) -> Vec<Extent> {
     if options.plain {
         let whole = Extent { file, offset: 0, length: source.size() };
@@ -74,15 +74,15 @@ fn length(extents: &[Extent]) -> u64 {
     extents.iter().map(|extent| extent.length).sum()
 }
 
-/// Lays files end to end, as many as are about equal parts of at most [`MAX_BUNDLE`]: none is much
-/// shorter than the others. A file is in one bundle only, so that it is complete when that is.
+/// Concatenates files to bundles of about equal length, at most [`MAX_BUNDLE`]. A file is in one
+/// bundle only, so that it is complete when the bundle is.
 fn bundles(files: Vec<Vec<Extent>>) -> Vec<Vec<Extent>> {
     let total: u64 = files.iter().map(|file| length(file)).sum();
     let share = total.div_ceil(total.div_ceil(MAX_BUNDLE).max(1));
     let mut bundles: Vec<Vec<Extent>> = Vec::new();
     let mut before = 0;
     for file in files {
-        // A file belongs to the share that its first byte falls into.
+        // A file belongs to the bundle that its first byte falls into.
         if before / share >= bundles.len() as u64 {
             bundles.push(Vec::new());
         }
@@ -94,7 +94,7 @@ fn bundles(files: Vec<Vec<Extent>>) -> Vec<Vec<Extent>> {
     bundles
 }
 
-/// The objects that hold a run of extents: one, or as many as its length needs.
+/// The objects of a run of extents: one, or as many as its length needs.
 fn fragments(
     options: &ContentOptions<'_>,
     sources: &Arc<SourceFiles>,
@@ -111,7 +111,7 @@ fn fragments(
             SetupError::Range { what: "the length of a file", actual: length, allowed }.into()
         );
     }
-    // Equal fragments, on whole symbols: none is much shorter than the others.
+    // Fragments of about equal length, in whole symbols.
     let symbols = length.div_ceil(u64::from(options.symbol_size)).div_ceil(count.max(1));
     let size = symbols * u64::from(options.symbol_size);
     (0..count)
@@ -128,7 +128,7 @@ fn fragments(
             let extents = Extents::new(part(run, offset, length)).map_err(SourceError::from)?;
             let source = ObjectSource::new(Arc::clone(sources), layout, extents)
                 .map_err(SourceError::from)?;
-            // Content counts from 1 (0 is the file delivery table).
+            // TOIs of content count from 1 (0 is the file delivery table).
             let toi = Toi::from((objects_before as u64 + number + 1) as u32);
             Ok(ContentObject { toi, source: Arc::new(source) })
         })
@@ -153,7 +153,7 @@ fn part(run: &[Extent], start: u64, length: u64) -> Vec<Extent> {
         .collect()
 }
 
-/// Where the bytes of every file are: in the objects, or in holes.
+/// The segments of every file: in objects, or in holes.
 pub(super) fn segments(
     sources: &SourceFiles,
     objects: &[ContentObject],

@@ -1,4 +1,4 @@
-//! What the file delivery table says of the content (RFC 6726, section 3.4).
+//! The file delivery table of the content (RFC 6726, section 3.4).
 
 use super::Content;
 use fontana_fec::Oti;
@@ -8,18 +8,18 @@ use fontana_wire::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Content type of an object that is a part of a file, or a file without its holes: not something
-/// that another program could use.
+/// Content type of an object that is a part of a file, or a file without its holes: other programs
+/// cannot use it.
 const FRAGMENT_TYPE: &str = "application/vnd.fontana.fragment";
-/// Content type of many files laid end to end.
+/// Content type of an object of many files.
 const BUNDLE_TYPE: &str = "application/vnd.fontana.bundle";
 
-/// TOIs of empty files in plain FLUTE sessions start here, far from the others.
+/// First TOI of empty files in plain FLUTE sessions, above all others.
 const EMPTY_FILES: u32 = 0x8000_0000;
 
 impl Content {
-    /// The table that tells FLUTE receivers what is here. An object that is exactly one file is
-    /// listed as that file; the others are listed so that it is known what passes by.
+    /// The table for FLUTE receivers. An object that is exactly one file is listed as that file.
+    /// Other objects are listed with a content type of their own.
     pub(crate) fn file_delivery_table(&self, expires_since_epoch: Duration) -> Fdt {
         let mut held: BTreeMap<u32, Vec<&FileEntry>> = BTreeMap::new();
         for file in self.manifest.files() {
@@ -56,7 +56,7 @@ impl Content {
         Fdt { expires, complete: true, files }
     }
 
-    /// The objects of empty files, if there are any: only plain FLUTE has them.
+    /// The objects of empty files, if there are any; only plain FLUTE has them.
     pub(crate) fn empty_files(&self) -> Option<(Vec<Toi>, Oti)> {
         let (_, _, oti) = self.listed_empty_files().next()?;
         Some((self.listed_empty_files().map(|(toi, ..)| toi).collect(), oti))
@@ -75,7 +75,7 @@ impl Content {
     }
 }
 
-/// The objects that hold bytes of a file, in its order.
+/// The objects that contain bytes of a file, in its order.
 pub(super) fn objects_of(file: &FileEntry) -> Vec<u32> {
     let toi = |segment: &Segment| match *segment {
         Segment::Extent { toi, .. } => Some(toi),

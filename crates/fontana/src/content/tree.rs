@@ -1,4 +1,4 @@
-//! The files, directories and links that are to be sent, under the names that receivers see.
+//! The files, directories and links to send, under their names at receivers.
 
 use super::ContentOptions;
 use crate::error::{Error, SetupError};
@@ -8,19 +8,18 @@ use fontana_wire::{
 };
 use std::collections::BTreeMap;
 
-/// What was found.
+/// The result of a scan.
 pub(super) struct Scanned {
-    /// The names of the paths that were given, in their order.
+    /// The names of the given paths, in their order.
     pub(super) roots: Vec<Vec<u8>>,
     pub(super) sources: SourceFiles,
     /// The regular files, ascending by index.
     pub(super) files: Vec<(RelativePath, FileIndex)>,
-    /// Directories and symbolic links; none for plain FLUTE and FCAST, which have no words for
-    /// them.
+    /// Directories and symbolic links; none for plain FLUTE and FCAST, which cannot describe them.
     pub(super) others: Vec<Entry>,
 }
 
-/// Looks at everything that is to be sent. Nothing is read yet.
+/// Scans the given paths. Reads no file.
 pub(super) fn scan(options: &ContentOptions<'_>) -> Result<Scanned, Error> {
     let Tree { mut roots, files: sources, mut entries } =
         Tree::scan(options.files, options.filter)?;
@@ -65,7 +64,7 @@ pub(super) fn scan(options: &ContentOptions<'_>) -> Result<Scanned, Error> {
     Ok(Scanned { roots, sources, files, others })
 }
 
-/// Gives the only file that was named another name.
+/// Renames the only file that was given.
 fn rename(name: &[u8], roots: &mut [Vec<u8>], entries: &mut [TreeEntry]) -> Result<(), Error> {
     match (roots, entries) {
         ([root], [TreeEntry { name: old, found: Found::File(_), .. }]) => {
@@ -81,7 +80,7 @@ fn rename(name: &[u8], roots: &mut [Vec<u8>], entries: &mut [TreeEntry]) -> Resu
     }
 }
 
-/// A file that no object holds bytes of yet.
+/// A file that no object contains bytes of yet.
 pub(super) fn file_entry(path: RelativePath, source: &SourceFile) -> FileEntry {
     let modified = source.identity().modified;
     let metadata = Metadata {

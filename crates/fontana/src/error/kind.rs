@@ -1,4 +1,4 @@
-//! What kind an error is: the value by which a program selects its answer.
+//! The kind of an error, by which a program can handle it.
 
 use super::{IoError, LayerError, SetupError, TransferError};
 use crate::outcome::Outcome;
@@ -6,36 +6,35 @@ use fontana_net::ReceiveError;
 use fontana_proto::{Category, StreamBreak};
 use fontana_store::{Errno, NameError, ScanError, SourceError, StagingError};
 
-/// What kind an [`Error`](super::Error) is.
+/// The kind of an [`Error`](super::Error).
 ///
-/// Errors of one kind call for the same answer. The kinds are more than the outcomes, and fewer
-/// than the errors.
+/// Errors of one kind are handled alike. There are more kinds than outcomes, and fewer than errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A pattern that selects files means nothing.
+    /// A pattern that selects files is invalid.
     Pattern,
-    /// A path to be sent has no last component that could be a name.
+    /// A path to be sent has no last component that can be a name.
     Nameless,
-    /// Destinations, groups, sources or ports that make no sense.
+    /// Destinations, groups, sources or ports are invalid.
     Address,
     /// A group could not be joined.
     Membership,
-    /// There is no such network interface, or none that fits.
+    /// The network interface does not exist, or does not fit.
     Interface,
-    /// The interface's packets are too small.
+    /// The interface's MTU is too small.
     Mtu,
-    /// A name that a file may not have.
+    /// A file may not have this name.
     FileName,
-    /// A name of a stream that is a path.
+    /// The name of a stream is a path.
     StreamName,
-    /// Two files of one name.
+    /// Two files have one name.
     SameName,
-    /// The files are not those of the manifest.
+    /// The files differ from the manifest.
     ManifestDiffers,
-    /// A code that other programs do not know, for other programs.
+    /// The code is unknown to other programs.
     CodeOfOurOwn,
-    /// The parameters of the congestion control.
+    /// The parameters of the congestion control are invalid.
     Congestion,
     /// The lowest layer is too slow.
     LayerTooSlow,
@@ -43,11 +42,11 @@ pub enum ErrorKind {
     LayerTooFast,
     /// All layers together are too fast.
     LayersTooFast,
-    /// There is not one layer for each channel.
+    /// The number of layers is not the number of channels.
     LayerCount,
-    /// Rates of layers for a control that lays out its own.
+    /// Rates of layers were given for WEBRC, which determines its own.
     WavesWithRates,
-    /// There is not one group for each channel.
+    /// The number of groups is not the number of channels.
     GroupCount,
     /// Several channels for a kind of session that has one.
     OneChannelOnly,
@@ -55,11 +54,11 @@ pub enum ErrorKind {
     ChannelsWithoutGroups,
     /// More channels than there are groups from the first one on.
     ChannelsBeyondGroups,
-    /// No congestion control beyond this network.
+    /// The session would leave this network without congestion control.
     UncontrolledNetwork,
-    /// Nothing to send.
+    /// There is nothing to send.
     NothingToSend,
-    /// The record of a publisher's versions is not intact.
+    /// The record of a publisher's versions is corrupt.
     Mark,
     /// The publisher's key is missing.
     NoPublisher,
@@ -69,11 +68,11 @@ pub enum ErrorKind {
     Range,
     /// A running session takes no further files.
     NoFurtherFiles,
-    /// A session that takes further files, with an end.
+    /// A session cannot both grow and have an end.
     GrowingPush,
-    /// More files than a session can describe.
+    /// There are more files than a session can describe.
     TooMuch,
-    /// A file to be sent is not there.
+    /// A file to be sent does not exist.
     SourceMissing,
     /// A file to be sent may not be read by this user.
     SourceDenied,
@@ -81,7 +80,7 @@ pub enum ErrorKind {
     SourceRefused,
     /// The disk with the files to be sent failed.
     SourceDisk,
-    /// What is to be sent is neither a file nor a directory nor a link.
+    /// The path to be sent is neither a file nor a directory nor a link.
     SourceNotRegular,
     /// A file changed while it was being sent.
     SourceChanged,
@@ -95,55 +94,55 @@ pub enum ErrorKind {
     TargetExists,
     /// A directory has the file's name.
     TargetIsDirectory,
-    /// Something else stands where a directory should be.
+    /// Another object is in the place of a directory.
     TargetBlocked,
     /// Another receiver uses the target.
     TargetBusy,
     /// The device is mounted or in use.
     DeviceInUse,
-    /// Neither a device nor a file.
+    /// The path is neither a device nor a file.
     NotADevice,
-    /// Two names differ in letter case only, and the file system does not tell them apart.
+    /// Two names differ in letter case only, and the file system does not distinguish them.
     NameCaseClash,
     /// The target cannot have a file of this name.
     NameRefused,
-    /// Numbers that describe no object: a defect of this library, or of the sender.
+    /// Parameters describe no object: a defect of this library, or of the sender.
     Geometry,
     /// The system refuses a socket.
     Network,
-    /// The writer that takes what is received failed.
+    /// The writer that takes received content failed.
     Consumer,
-    /// The reader that makes what is sent failed.
+    /// The reader of the content to send failed.
     Producer,
-    /// A device does not keep what is written to it.
+    /// A device does not return what was written to it.
     ReadBack,
-    /// The system has no thread left.
+    /// The system starts no thread.
     Thread,
-    /// The system refuses something else.
+    /// The system refuses another operation.
     System,
-    /// Nothing of what is sent was asked for.
+    /// Nothing in the session matches the selection.
     NothingSelected,
-    /// What was received contradicts itself.
+    /// The received content contradicts itself.
     Content,
-    /// A file is sent in a way that is not received here.
+    /// A file is sent in a way that this library does not support.
     Unsupported,
     /// Slices of a file are missing.
     MissingSlices,
-    /// A pipe or device takes one file, and there are more or none.
+    /// A pipe or device takes one file, and the session has another number.
     NotOneFile,
     /// The device is too small.
     TooSmall,
-    /// The stream began before the receiver.
+    /// The stream began before the receiver joined.
     StreamLate,
-    /// More of the stream was lost than its repair symbols make good.
+    /// More of the stream was lost than its repair symbols can recover.
     StreamLost,
     /// The consumer is slower than the stream.
     StreamBehind,
-    /// The stream is longer than what is accepted.
+    /// The stream is longer than the limit.
     StreamTooLarge,
-    /// What arrives of the stream is not what was promised.
+    /// The received stream is not what was announced.
     StreamFailed,
-    /// The sender broke the stream off.
+    /// The sender aborted the stream.
     StreamBySender,
 }
 
@@ -275,7 +274,8 @@ impl ErrorKind {
             | Self::Producer
             | Self::Thread
             | Self::System => Outcome::Io,
-            // A description that fits no object: the sender's, if it is not a defect of ours.
+            // A description that fits no object comes from the sender, or from a defect of this
+            // library.
             Self::Geometry | Self::ReadBack | Self::Content | Self::StreamFailed => {
                 Outcome::VerificationFailed
             }
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn all_kinds_are_listed_once_and_in_order() {
-        // Declared in this order, without values: their numbers are those of the list.
+        // The kinds are declared in the order of the list, without values.
         for (number, &kind) in ErrorKind::ALL.iter().enumerate() {
             assert_eq!(kind as usize, number, "{kind:?}");
         }

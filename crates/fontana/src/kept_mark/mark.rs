@@ -1,9 +1,9 @@
 //! The high-water mark of a publisher in a directory.
 //!
-//! It has the newest version that is complete in the directory, so that an old version is not taken
-//! again, and the names that the publisher's versions have brought, so that a newer version may
-//! replace them. It is the file `.fontana-mark-KEY` of the target directory, `KEY` being the
-//! publisher's public key:
+//! It holds the newest version that is complete in the directory, so that an old version is not
+//! accepted again, and the names of the publisher's files, so that a newer version may replace
+//! them. It is the file `.fontana-mark-KEY` of the target directory, `KEY` being the publisher's
+//! public key:
 //!
 //! ```text
 //! "FONTMRK" and the format version, 1
@@ -12,8 +12,8 @@
 //! names, ascending, each: u32 bytes, then the path with slashes
 //! 32 bytes: BLAKE3 of everything before
 //! ```
-//! Numbers are big-endian. The hash finds torn writes and accidents. An attacker who may write to
-//! the directory as this user needs no mark to do harm.
+//! Numbers are big-endian. The hash detects torn writes and accidental changes. It does not protect
+//! from an attacker who can write to the directory as this user.
 
 use crate::error::{Error, SetupError};
 use fontana_store::TargetDirectory;
@@ -22,16 +22,16 @@ use std::collections::BTreeSet;
 
 const MAGIC: &[u8; 8] = b"FONTMRK\x01";
 const HASH_SIZE: usize = 32;
-/// Longest file that is read and written: a million names of 60 bytes. Beyond that, names are
-/// forgotten; what has them is then not replaced without being asked for.
+/// Largest file that is read and written: a million names of 60 bytes. Further names are dropped;
+/// their files are then replaced only on request.
 const MAX_SIZE: usize = 64 << 20;
 
-/// What a directory remembers of a publisher.
+/// The record of a publisher in a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The newest version that was completed.
     pub(crate) version: Option<u64>,
-    /// Files and links that its versions have brought.
+    /// Files and links of its versions.
     pub(crate) names: BTreeSet<Vec<u8>>,
 }
 
@@ -39,7 +39,7 @@ impl Mark {
     /// Reads the mark of a publisher; `None` if the directory has none.
     ///
     /// # Errors
-    /// [`SetupError::Mark`] if it is not a whole one of this publisher,
+    /// [`SetupError::Mark`] if it is corrupt or of another publisher,
     /// [`IoError::Staging`](crate::IoError::Staging).
     pub(crate) fn read(
         target: &TargetDirectory,
@@ -51,7 +51,7 @@ impl Mark {
         Ok(Some(parse(&bytes, publisher).ok_or_else(wrong)?))
     }
 
-    /// Writes it; it would survive a power failure then.
+    /// Writes the mark, and syncs it to survive a power failure.
     ///
     /// # Errors
     /// [`IoError::Staging`](crate::IoError::Staging).
@@ -150,7 +150,7 @@ mod tests {
             changed[at] ^= 0x40;
             assert_eq!(parse(&changed, &key(1)), None, "{at}");
         }
-        // Rightly hashed, and still nonsense.
+        // The hash is right, the content is invalid.
         let hashed = |mut bytes: Vec<u8>| {
             let hash = blake3::hash(&bytes);
             bytes.extend(hash.as_bytes());

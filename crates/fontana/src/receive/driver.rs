@@ -1,5 +1,5 @@
-//! Drives a [`Receiver`]: one thread drains the socket, this one decides, workers write and
-//! decode, and one brings files to their names.
+//! The driver of a [`Receiver`]. One thread drains the socket, this one decides, workers write and
+//! decode, and one gives files their names.
 
 use super::delivery::{DeliveryReport, OrderedDelivery};
 use super::handle::{Command, Commands};
@@ -38,23 +38,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod events;
 
-/// How often the application is told where it stands.
+/// Interval between progress events.
 const OBSERVE_EVERY: Duration = Duration::from_millis(200);
-/// How long a stop request may go unnoticed.
+/// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Bytes of one receive batch.
 const BATCH_BYTES: usize = 256 << 10;
-/// How long a receiver that follows versions listens when it has heard an old one: a newer one may
+/// How long a receiver that follows versions listens after it received an old one: a newer one may
 /// be sent beside it.
 const LOOK: Duration = Duration::from_secs(1);
-/// What a reception is made of.
+/// The parts of a reception.
 pub(super) struct Reception {
     pub(super) options: ReceiveOptions,
     pub(super) sockets: Vec<ReceiveSocket>,
     pub(super) listening: Listening,
     pub(super) directory: Arc<TargetDirectory>,
     pub(super) selection: Selection,
-    /// What the directory remembers of the publisher.
+    /// The directory's record of the publisher.
     pub(super) mark: Option<KeptMark>,
     pub(super) handle: Commands,
     pub(super) commands: ChannelReceiver<Command>,
@@ -122,7 +122,7 @@ pub(super) fn run(
         };
         let over = thread.run(stop, &rx, &reports, &commands, &options);
         abandoned.cancel();
-        // Until now the channel of commands must not be closed.
+        // The channel of commands must stay open until now.
         drop(handle);
         over.map(|over| thread.summary(over))
     });
@@ -176,9 +176,9 @@ struct DecidingThread<'a, 'b> {
     most_channels: u8,
     /// The manifest's hash is known: no other manifest will do.
     only_one_manifest: bool,
-    /// Nothing but newer versions is wanted.
+    /// Only newer versions are accepted.
     follows: bool,
-    /// Since when only versions have been heard that are not newer.
+    /// Time since which only versions that are not newer have been received.
     old_version_heard: Option<Duration>,
     loss: LocalLoss,
     losing: Option<Losing>,
@@ -186,7 +186,7 @@ struct DecidingThread<'a, 'b> {
     observe: &'a mut (dyn FnMut(ReceiveEvent) + 'b),
 }
 
-/// The datagrams that are lost on purpose.
+/// The datagrams that are dropped on purpose.
 struct Losing {
     random: SplitMix64,
     threshold: u64,
@@ -264,7 +264,7 @@ impl DecidingThread<'_, '_> {
             let due = self.core.endpoint.poll_timeout();
             let patience =
                 due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
-            // What is finished first: it frees memory and says when to stop listening.
+            // Finished work first: it frees memory and decides when to stop listening.
             select_biased! {
                 recv(reports.workers) -> report => if let Ok(report) = report { self.on_worker(report) },
                 recv(reports.target) -> report => if let Ok(report) = report { self.on_target(report) },
@@ -330,11 +330,11 @@ impl DecidingThread<'_, '_> {
         }
     }
 
-    /// A session goes on without a channel that cannot be joined, but not without channel 0.
+    /// A session continues without a channel that cannot be joined, but not without channel 0.
     fn join(&mut self, channel: u8) -> Result<(), Error> {
-        // More channels than the ticket says, by whoever wrote the head: they do not exist for us.
+        // The head may declare more channels than the ticket allows; those are ignored.
         let Some(config) = self.listening.group(channel) else {
-            // What is no group is listened to all the time.
+            // An address that is no multicast group is received from all the time.
             self.joined.extend((channel == 0).then_some(channel));
             return Ok(());
         };
@@ -350,7 +350,7 @@ impl DecidingThread<'_, '_> {
         Ok(())
     }
 
-    /// What is waiting in a channel's socket when it is left is given up.
+    /// Drops what is waiting in the socket of a channel that is left.
     fn leave(&mut self, channel: u8) {
         if self.listening.group(channel).is_some() {
             self.channels.leave(channel);

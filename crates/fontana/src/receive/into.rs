@@ -1,9 +1,9 @@
-//! What a reception is received into.
+//! The destination of a reception.
 
 use fontana_store::Device;
 use std::io::Write;
 
-/// What the caller of a reception asks for.
+/// The destination that the caller chose.
 pub(super) enum ReceiveInto {
     /// The options' directory.
     Directory,

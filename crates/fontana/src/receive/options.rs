@@ -1,4 +1,4 @@
-//! What to receive, where to, and within which limits.
+//! The options of a receiver.
 
 use crate::addressing::Addressing;
 use crate::memory;
@@ -21,7 +21,7 @@ pub struct SimulatedLoss {
     pub seed: u64,
 }
 
-/// What to receive, and where to. Every option has a safe default.
+/// The options of a receiver. Every option has a safe default.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveOptions {
     /// Where to listen: at the first address. Without a ticket, its channels are the only ones that

@@ -9,12 +9,12 @@ use fontana_wire::{Hash, Toi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Why the loop ended.
+/// Why the main loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     Complete,
     GivenUp,
-    /// The only manifest that would do cannot be received.
+    /// The only acceptable manifest cannot be received.
     Hopeless,
     TimeUp,
     Interrupted,
@@ -24,7 +24,7 @@ pub(super) enum Over {
     ConsumerGone,
 }
 
-/// What was received and what failed until now.
+/// What was received and what failed so far.
 #[derive(Default)]
 pub(super) struct Results {
     pub(super) over: Option<Over>,
@@ -48,7 +48,7 @@ impl Results {
         of(Scope::Object(toi)).or_else(|| of(Scope::Session)).cloned()
     }
 
-    /// What is told in the end.
+    /// The report.
     pub(super) fn summary(
         self,
         over: Over,
@@ -82,7 +82,7 @@ impl Results {
             Over::Interrupted | Over::ConsumerGone => Outcome::Interrupted,
             Over::TimeUp if accepted.is_some() => Outcome::Incomplete,
             Over::TimeUp | Over::Hopeless => outcome_of_silence(&rejections),
-            // An object was given up: the failures say why, or it was poisoned.
+            // An object was given up: the failures give the reason, or a block was corrupt.
             Over::GivenUp if failures.is_empty() || poisoned => Outcome::VerificationFailed,
             Over::GivenUp => Outcome::Complete,
         };

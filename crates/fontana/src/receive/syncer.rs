@@ -1,5 +1,5 @@
-//! Brings what is received to the medium now and then, so that a power failure costs little. It
-//! waits for the medium, so it has a thread of its own, and nobody waits for it.
+//! Syncs received content to the disk every few seconds, which limits the loss at a power failure.
+//! It has a thread of its own, so that no other thread waits for the disk.
 
 use super::worker::WorkerReport;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -8,19 +8,19 @@ use fontana_store::Staging;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time after which what was received is synced: what a power failure costs at most, beside the
+/// Time after which received content is synced: the largest loss at a power failure, beside the
 /// syncing itself. The system would write it after 30 s by itself (`dirty_expire_centisecs`), so
-/// not much is written that would otherwise not be: repair symbols of blocks that end in between.
+/// few additional bytes are written: repair symbols of blocks that are completed in between.
 const SYNC_EVERY: Duration = Duration::from_secs(10);
 
 /// Bytes after which it is synced earlier. A second's work for a common disk; the system itself
 /// begins at 10 % of its memory (`dirty_background_ratio`), and stops writers at 20 %.
 const SYNC_BYTES: u64 = 256 << 20;
 
-/// How often to look.
+/// Interval between checks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Syncs the staging directory that comes, until there is nobody to send one.
+/// Syncs the staging directory that arrives, until the channel is closed.
 pub(super) fn run(opened: &Receiver<Arc<Staging>>, reports: &Sender<WorkerReport>) {
     crate::system::give_way();
     let mut staging: Option<Arc<Staging>> = None;

@@ -1,7 +1,7 @@
-//! The work on blocks. What moves bytes (placing, recovering) belongs to one worker for each block,
-//! so that it stays in order. Solving is work on ids alone and has threads of its own: when all
-//! blocks are complete at the same moment, the group is left as soon as that is known, and not
-//! after half of them have been recovered.
+//! The work on blocks. Jobs that move bytes (placing, recovering) belong to one worker for each
+//! block, so that they stay in order. Solving works on ids alone and has threads of its own: when
+//! all blocks complete at the same moment, the receiver leaves the group as soon as they are
+//! solved, before they are recovered.
 
 use super::object::OpenObject;
 use crate::error::Error;
@@ -134,8 +134,8 @@ fn work(
                 object.staged.free_repair(sbn)?;
                 return Ok(None);
             }
-            // First the word that the spool is not needed, then the spool: whoever dies in between
-            // finds it needed or not there at all.
+            // The journal says that the spool is not needed before the spool is freed: after a
+            // crash in between, the next run finds a spool that is needed, or none.
             notes.write()?;
             object.staged.free_repair_when_synced(sbn)?;
             Ok(None)

@@ -1,7 +1,7 @@
-//! An FCAST session that takes further files while it runs: what an application adds
-//! ([`Sender::add`](crate::Sender::add), KEEP_DATA in Roca and Mordelet 2002, section 4.2.3) waits
-//! until it is to be sent ([`Sender::go`](crate::Sender::go), PUSH_DATA). Then the next instance of
-//! the carousel begins (RFC 6968, section 2.2), which lists all objects so far.
+//! An FCAST session that takes further files while it runs. Files that the application adds
+//! ([`Sender::add`](crate::Sender::add), KEEP_DATA in Roca and Mordelet 2002, section 4.2.3) wait
+//! until [`Sender::go`](crate::Sender::go) (PUSH_DATA). Then the next instance of the carousel
+//! begins (RFC 6968, section 2.2), which lists all objects so far.
 
 use super::options::SendOptions;
 use crate::content::{Content, ContentOptions, MAX_OBJECTS};
@@ -24,7 +24,7 @@ pub(super) struct Geometry {
     pub(super) symbol_size: u16,
 }
 
-/// What all encoders of a session share.
+/// The settings that all encoders of a session share.
 #[derive(Clone)]
 pub(super) struct EncoderPool {
     pub(super) plans: Arc<PlanCache>,
@@ -48,7 +48,7 @@ impl EncoderPool {
     }
 }
 
-/// What the sending thread adds to a running session.
+/// An addition to a running session.
 pub(super) struct NextInstance {
     pub(super) objects: Vec<SendObject>,
     pub(super) encoders: Vec<(Toi, Arc<ObjectEncoder>)>,
@@ -56,7 +56,7 @@ pub(super) struct NextInstance {
     pub(super) control: Vec<ControlObject>,
 }
 
-/// The application's side of a session that takes further files.
+/// The application's handle of a session that takes further files.
 pub(crate) struct Carousel {
     options: SendOptions,
     geometry: Geometry,
@@ -67,12 +67,12 @@ pub(crate) struct Carousel {
 }
 
 struct State {
-    /// Names at the receivers, of all files so far.
+    /// Names of all files so far, as receivers see them.
     names: BTreeSet<RelativePath>,
-    /// Numbers of the objects that are being sent.
+    /// TOIs of the objects that are being sent.
     sent: Vec<RangeInclusive<Toi>>,
     next_toi: u32,
-    /// What waits to be sent.
+    /// Content that is not sent yet.
     added: Vec<Content>,
     /// Number of the last instance.
     instance: u64,
@@ -86,8 +86,8 @@ impl std::fmt::Debug for Carousel {
 }
 
 impl Carousel {
-    /// The carousel of a session that starts with `content`, and what the sending thread takes new
-    /// instances from.
+    /// The carousel of a session that starts with `content`, and the channel by which the sending
+    /// thread receives new instances.
     pub(super) fn new(
         options: &SendOptions,
         geometry: Geometry,
@@ -139,7 +139,7 @@ impl Carousel {
         Ok(())
     }
 
-    /// Sends what was added beside what is being sent. `is_complete`: nothing will be added later.
+    /// Sends what was added. `is_complete`: no file will be added later.
     pub(crate) fn go(&self, is_complete: bool) -> Result<(), Error> {
         let mut state = self.open_state()?;
         if state.added.is_empty() && !is_complete {
@@ -183,7 +183,7 @@ impl Carousel {
     }
 
     fn open_state(&self) -> Result<MutexGuard<'_, State>, Error> {
-        // Nothing leaves the state half changed.
+        // The state is consistent also after a panic.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.is_complete {
             return Err(SetupError::NoFurtherFiles("it was finished").into());
@@ -192,7 +192,7 @@ impl Carousel {
     }
 }
 
-/// The descriptor that a session starts with.
+/// The first descriptor of a session.
 pub(super) fn first_descriptor(
     geometry: Geometry,
     content: &Content,
@@ -215,12 +215,12 @@ fn descriptor(
     instance: &CarouselInstance,
 ) -> Result<ControlObject, Error> {
     let bytes = instance.emit();
-    // Packets of content have EXT_FTI, too.
+    // Packets of content have EXT_FTI as well.
     let oti = geometry::plain_control_oti(code, bytes.len(), symbol_size);
     Ok(ControlObject::new(toi, oti, &bytes, None, 1)?)
 }
 
-/// The objects of `content`, as the protocol knows them.
+/// The objects of `content` for the protocol.
 pub(super) fn send_objects(
     content: &Content,
     source_pass: bool,

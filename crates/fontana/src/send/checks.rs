@@ -1,4 +1,4 @@
-//! Checks of what a sender is asked for.
+//! Checks of a sender's options.
 
 use super::egress::{FDT_EXTENSION_BYTES, FTI_BYTES};
 use super::options::SendOptions;
@@ -11,10 +11,10 @@ use fontana_fec::EncodingId;
 use fontana_proto::SendMode;
 use fontana_wire::{CongestionControl, SessionHead, Tsi};
 
-/// Shortest slice of a file: its header has a quarter of that already.
+/// Smallest slice of a file: the header is a quarter of it.
 const MIN_SLICE: u64 = 1024;
 
-/// Refuses options that cannot be met.
+/// Refuses options that are invalid.
 pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
     if options.files.is_empty() {
         return Err(SetupError::NothingToSend.into());
@@ -50,8 +50,8 @@ pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
 }
 
 /// Refuses a multicast session that leaves this network, unless it is `harmless`: receivers yield
-/// to other traffic, or the caller says that there is none. Unicast hosts are named one by one, and
-/// are not subject to the hop limit.
+/// to other traffic, or the caller asserts that there is none. Unicast hosts are named one by one,
+/// and are not subject to the hop limit.
 pub(super) fn check_addressing(addressing: &Addressing, harmless: bool) -> Result<(), Error> {
     let Addressing { hop_limit, .. } = *addressing;
     if hop_limit > 1 && addressing.address().ip().is_multicast() && !harmless {
@@ -60,7 +60,7 @@ pub(super) fn check_addressing(addressing: &Addressing, harmless: bool) -> Resul
     Ok(())
 }
 
-/// The numbers that every kind of sender is given.
+/// The numbers among the options of every kind of sender.
 pub(super) struct Numbers {
     pub(super) rate_bytes_per_second: u64,
     pub(super) tsi: Option<Tsi>,
@@ -70,7 +70,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Refuses numbers that are out of range; `longest` is the most source symbols of a block.
+    /// Refuses numbers out of range; `longest` is the largest number of source symbols of a block.
     pub(super) fn check(&self, longest: u32) -> Result<(), Error> {
         let range = |what, actual, allowed| Err(SetupError::Range { what, actual, allowed }.into());
         if self.rate_bytes_per_second < 1000 {

@@ -12,11 +12,11 @@ use fontana_wire::{CongestionControl, ContentKind, FdtExtension, InstanceId, Toi
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long a file delivery table stays valid. The session does not outlive it.
+/// Validity of a file delivery table; longer than any session.
 const FDT_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Session head, manifest and file delivery table; only the last for plain FLUTE, and for FCAST the
-/// descriptor of the carousel.
+/// The control objects: session head, manifest and file delivery table; only the table for plain
+/// FLUTE; the descriptor of the carousel for FCAST.
 pub(super) fn control_objects(
     options: &SendOptions,
     congestion_control: &CongestionControl,
@@ -54,7 +54,7 @@ pub(super) fn control_objects(
     };
     let extension = FdtExtension {
         version: FdtExtension::FLUTE_VERSION,
-        // Another run of a sender with the same TSI has another table (RFC 6726, section 3.4.1).
+        // Another run with the same TSI has another table (RFC 6726, section 3.4.1).
         instance_id: now.as_secs() as u32 & FdtExtension::MAX_INSTANCE_ID,
     };
     let rhythm = if is_plain { 1 } else { 4 };

@@ -1,4 +1,4 @@
-//! The pacing thread of a sender: workers read and encode ahead of need, and this thread sends each
+//! The pacing thread of a sender. Workers read and encode ahead of need, and this thread sends each
 //! packet when it is due. It waits for no other thread.
 
 use super::carousel::NextInstance;
@@ -22,21 +22,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the application is told.
+/// Interval between progress events.
 const OBSERVE_EVERY: Duration = Duration::from_millis(200);
-/// How long a stop request may go unnoticed.
+/// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 
-/// What is sent, and with what.
+/// Everything that a session needs for sending.
 pub(super) struct Transmission {
     pub(super) socket: SendSocket,
     pub(super) sender: Sender,
     /// Source symbols of the whole content.
     pub(super) source_symbols: u64,
     pub(super) encoders: BTreeMap<Toi, Arc<ObjectEncoder>>,
-    /// What joins the session while it runs.
+    /// Additions to the running session.
     pub(super) instances: Receiver<NextInstance>,
-    /// Threads that read and encode, and the memory of each in bytes.
+    /// Number of threads that read and encode, and the memory of each in bytes.
     pub(super) workers: usize,
     pub(super) worker_bytes: usize,
 }

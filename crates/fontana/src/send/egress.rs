@@ -1,4 +1,4 @@
-//! Where packets leave this host, and how large they are.
+//! The interface and address that packets are sent from, and the size of packets.
 
 use crate::addressing::Addressing;
 use crate::error::Error;
@@ -6,16 +6,16 @@ use crate::geometry::Code;
 
 use fontana_net::{ChannelAddress, Interface, IpVersion, SendConfig, SendSocket};
 
-/// Bytes of our packets' LCT header, with 32-bit TSI and TOI; the FEC payload id follows.
+/// Bytes of the LCT header with 32-bit TSI and TOI. The FEC payload id follows.
 const LCT_HEADER_BYTES: usize = 16;
-/// Bytes kept free in every packet for authentication (RFC 6584: 4 + 4 + 16, or an AEAD tag and a
-/// counter), so that switching it on does not change the geometry of the content.
+/// Bytes reserved in every packet for authentication (RFC 6584: 4 + 4 + 16, or an AEAD tag and a
+/// counter), so that enabling it does not change the geometry of the content.
 const AUTHENTICATION_BYTES: usize = 36;
-/// What EXT_FTI adds to a header; EXT_FDT adds 4 more.
+/// Bytes of EXT_FTI; EXT_FDT has 4 more.
 pub(super) const FTI_BYTES: u16 = 16;
 pub(super) const FDT_EXTENSION_BYTES: u16 = 4;
 
-/// Where packets leave this host.
+/// The interface and address that packets are sent from.
 pub(super) struct Egress {
     interface: Interface,
     pub(super) version: IpVersion,
@@ -27,8 +27,8 @@ impl Egress {
         Ok(Self { interface, version: IpVersion::of(addressing.address().ip()) })
     }
 
-    /// Bytes of a symbol: `wanted`, or as many as fit in a packet beside `extension_bytes` of
-    /// header extensions.
+    /// Bytes of a symbol: `wanted`, or as many as fit in a packet with `extension_bytes` of header
+    /// extensions.
     pub(super) fn symbol_size(
         &self,
         wanted: Option<u16>,

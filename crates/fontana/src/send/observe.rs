@@ -1,11 +1,11 @@
-//! What a sender tells the application, each thing once.
+//! The events of a sender, each emitted once.
 
 use super::train::Trains;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
 use std::sync::Arc;
 
-/// What was told already.
+/// Records which events were emitted.
 #[derive(Default)]
 pub(super) struct Told {
     failures: usize,
@@ -13,7 +13,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Tells of new failures, of a new drop of the MTU, and how far it is.
+    /// Emits new failures, a new drop of the MTU, and the progress.
     pub(super) fn tell(
         &mut self,
         failures: &[Arc<Error>],

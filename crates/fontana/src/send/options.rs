@@ -1,4 +1,4 @@
-//! What to send, and how.
+//! The options of a sender.
 
 use crate::addressing::Addressing;
 use crate::format::{FontanaFormat, Format};
@@ -11,23 +11,23 @@ use fontana_store::Filter;
 use fontana_wire::{Manifest, SecretKey, Tsi};
 use std::path::PathBuf;
 
-/// How blocks are ordered.
+/// The order of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ordering {
-    /// All blocks of all files advance together, as far as
-    /// [`SenderBuilder::profile`](crate::SenderBuilder::profile) has it: join at any time, no block
-    /// is the last.
+    /// All blocks of all files advance together, to the degree that
+    /// [`SenderBuilder::profile`](crate::SenderBuilder::profile) sets. A receiver may join at any
+    /// time.
     #[default]
     Even,
-    /// One block after the other, each with so many repair symbols per thousand source symbols,
-    /// for receivers that write blocks in order.
+    /// One block after the other, each with this many repair symbols, for receivers that write
+    /// blocks in order.
     Sequential {
         /// Repair symbols per thousand source symbols.
         repair_permille: u32,
     },
 }
 
-/// What to send, and how: [`SenderBuilder`](crate::sender::SenderBuilder) says what each field is.
+/// The options of a sender. [`SenderBuilder`](crate::sender::SenderBuilder) documents the fields.
 #[derive(Clone, Debug)]
 pub(crate) struct SendOptions {
     pub(crate) files: Vec<PathBuf>,
@@ -84,7 +84,7 @@ impl SendOptions {
         }
     }
 
-    /// Most source symbols of a block.
+    /// Largest number of source symbols of a block.
     pub(super) fn max_block_symbols(&self) -> u32 {
         let limit = self.profile.max_block_symbols();
         limit.map_or(self.block_symbols, |limit| limit.min(self.block_symbols))

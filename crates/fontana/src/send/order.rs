@@ -1,4 +1,4 @@
-//! How symbols are laid out: how many at a time, and in which order.
+//! The planning window: how many symbols are planned at a time, and in which order.
 
 use super::options::{Ordering, SendOptions};
 use crate::content::Content;
@@ -6,18 +6,18 @@ use crate::memory::{LEAST_VISIT, SenderMemory};
 use fontana_fec::FecScheme;
 use fontana_proto::TransmissionSchedule;
 
-/// What an order that has lists takes for a symbol: a block and a number.
+/// Bytes of a symbol in an order that uses lists: a block and a number.
 const LISTED_SYMBOL_BYTES: u64 = 8;
-/// A layer lists as many symbols as there are source symbols. A single channel lists all that the
-/// code has, if that is not more than so many times as many.
+/// A layer lists as many symbols as there are source symbols. A single channel lists all symbols of
+/// the code, if that is at most this multiple of the source symbols.
 const MOST_SEGMENTS: u8 = 4;
 
-/// How a sender lays its symbols out.
+/// How a sender plans its symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Symbols that are laid out at a time.
+    /// Symbols of a planning window.
     pub(super) round_symbols: u32,
-    /// In which order.
+    /// Their order.
     pub(super) schedule: TransmissionSchedule,
 }
 
@@ -43,7 +43,7 @@ impl Layout {
             }
             Ordering::Even => {
                 let schemes = || layouts().map(|layout| layout.oti().scheme);
-                // An order for a code that has an end serves one that has none.
+                // An order for a code of finite length also works for a fountain code.
                 let scheme =
                     schemes().find(|s| !s.profile().is_rateless).or_else(|| schemes().next());
                 volume.schedule(options, scheme, symbols, shares.order_bytes)
@@ -54,19 +54,19 @@ impl Layout {
     }
 }
 
-/// How much there is to send.
+/// The amount of content.
 #[derive(Clone, Copy, Debug)]
 struct Volume {
     source_symbols: u64,
-    /// Source symbols of it.
+    /// Source symbols of the longest block.
     longest_block: u32,
     channels: u8,
 }
 
 impl Volume {
-    /// The profile's order, if memory allows for it: blocks take turns in it at every symbol, so
-    /// that a round has to hold a 32nd of everything, and it may take lists. Even progress
-    /// otherwise, in grains of a 32nd of a block.
+    /// The profile's order, if memory allows it: blocks alternate at every symbol, so that a window
+    /// must hold a 32nd of the content, and the order may need lists. Otherwise blocks alternate
+    /// after every 32nd of a block.
     fn schedule(
         self,
         options: &SendOptions,
@@ -74,7 +74,7 @@ impl Volume {
         round_symbols: u32,
         order_bytes: u64,
     ) -> TransmissionSchedule {
-        // With a round that holds a 32nd of everything, even progress costs nothing.
+        // If a window holds a 32nd of the content, alternating at every symbol costs nothing.
         let is_small = u64::from(round_symbols) * u64::from(LEAST_VISIT) >= self.source_symbols;
         if !is_small {
             let grain = self.longest_block.div_ceil(LEAST_VISIT);
@@ -108,7 +108,7 @@ mod tests {
         };
         let space = Profile::Space.schedule(RAPTORQ, 1);
         assert_ne!(space, TransmissionSchedule::EVEN);
-        // A round of 1000 symbols is a 32nd of 32 000; lists have room for 40 000.
+        // A window of 1000 symbols is a 32nd of 32 000; lists have room for 40 000.
         assert_eq!(order(Profile::Space, 32_000, 1), space);
         assert_eq!(order(Profile::Space, 20_000, 2), space);
         assert_eq!(order(Profile::Space, 20_001, 2), TransmissionSchedule::EVEN);

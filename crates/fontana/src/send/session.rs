@@ -21,7 +21,7 @@ use fontana_wire::{ChannelGroups, CongestionControl, Hash, Manifest, SecretKey, 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A session that is ready to be sent: files examined and hashed, socket open.
+/// A session that is ready to be sent: files are examined and hashed, the socket is open.
 pub struct PreparedSender {
     description: Arc<SessionDescription>,
     token: CancellationToken,
@@ -29,17 +29,17 @@ pub struct PreparedSender {
     transmission: Transmission,
 }
 
-/// What a session sends, and how receivers find it.
+/// The content of a session, and its ticket.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionDescription {
-    /// What a receiver needs to know.
+    /// The ticket for receivers.
     pub ticket: Ticket,
-    /// What is sent.
+    /// The content.
     pub manifest: Manifest,
     /// Hash of the manifest; `None` for plain FLUTE and FCAST, which have none.
     pub manifest_hash: Option<Hash>,
-    /// Source symbols of the whole content: as many symbols make one pass.
+    /// Source symbols of the whole content; one pass sends this many.
     pub source_symbols: u64,
 }
 
@@ -51,13 +51,13 @@ impl SessionDescription {
 }
 
 impl PreparedSender {
-    /// Examines and hashes the files, opens the socket, and lays out the session. `token` ends it.
+    /// Examines and hashes the files, opens the socket, and plans the session. `token` ends it.
     pub(crate) fn prepare(
         mut options: SendOptions,
         token: CancellationToken,
     ) -> Result<Self, Error> {
         if let Some(manifest) = options.manifest() {
-            // All its objects have symbols of one size; a manifest of empty files has none.
+            // All objects have the same symbol size; a manifest of empty files has no object.
             let object = manifest.objects().first();
             options.symbol_size = object.map(|object| object.oti.symbol_size);
         }
@@ -148,7 +148,7 @@ impl PreparedSender {
         Ok(Self { description: Arc::new(description), token, carousel, transmission })
     }
 
-    /// What is sent, and how receivers find it.
+    /// The content of the session, and its ticket.
     pub fn description(&self) -> &SessionDescription {
         &self.description
     }
@@ -157,7 +157,7 @@ impl PreparedSender {
         &self.description
     }
 
-    /// What further files are given to, if the session takes any.
+    /// The handle for further files, if the session takes any.
     pub(crate) fn take_carousel(&mut self) -> Option<Carousel> {
         self.carousel.take()
     }
@@ -199,7 +199,7 @@ fn examine(options: &SendOptions, symbol_size: u16) -> Result<Content, Error> {
     }
 }
 
-/// The clock of a session with layers; a session at a fixed rate is as fast as the cap allows.
+/// The clock of a session with layers. A session without layers sends at its rate limit.
 fn clock(
     congestion_control: &CongestionControl,
     rate_bytes_per_second: u64,
@@ -215,17 +215,17 @@ fn clock(
     Ok(Some(clock))
 }
 
-/// The source that the ticket names: none with mirrors, so that one ticket is for all of them. A
-/// source-specific group has to name one (RFC 4607), and on the loopback interface the source says
-/// where receivers listen.
+/// The source that the ticket names: none with mirrors, so that one ticket is valid for all of
+/// them. A source-specific group has to name one (RFC 4607). On the loopback interface the source
+/// determines where receivers listen.
 fn ticket_source(options: &SendOptions, source: IpAddr) -> Option<IpAddr> {
     let group = options.addressing.ticket_address().ip();
     let named = !options.mirrored || source.is_loopback() || fontana_net::is_source_specific(group);
     (named && !source.is_unspecified()).then_some(source)
 }
 
-/// What the session says of its channels. Where their number follows from the rate, the groups do
-/// too, unless they were named.
+/// The congestion control of the session head. If the number of channels follows from the rate, so
+/// do the groups, unless they were given.
 fn congestion_control(
     options: &mut SendOptions,
     rate_bytes_per_second: u64,

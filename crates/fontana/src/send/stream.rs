@@ -1,4 +1,4 @@
-//! A stream that is laid out and sent: [`StreamSender`](crate::stream::StreamSender) is its face.
+//! The implementation of [`StreamSender`](crate::stream::StreamSender).
 
 use super::checks::{Numbers, check_addressing};
 use super::egress::{Egress, FTI_BYTES};
@@ -30,8 +30,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod cut;
 
-/// What to send a stream as: [`StreamSenderBuilder`](crate::stream::StreamSenderBuilder) says what
-/// each field is.
+/// The options of a stream. [`StreamSenderBuilder`](crate::stream::StreamSenderBuilder) documents
+/// the fields.
 #[derive(Debug)]
 pub(crate) struct StreamOptions {
     pub(crate) name: Vec<u8>,
@@ -67,7 +67,7 @@ impl StreamOptions {
     }
 }
 
-/// A stream that is ready to be sent: socket open, nothing read.
+/// A stream that is ready to be sent: the socket is open, nothing is read.
 pub struct PreparedStream {
     ticket: Ticket,
     token: CancellationToken,
@@ -76,12 +76,12 @@ pub struct PreparedStream {
     cutter: Cutter,
 }
 
-/// How often the application is told.
+/// Interval between progress events.
 const OBSERVE_EVERY: Duration = Duration::from_millis(200);
-/// How long a stop request may go unnoticed.
+/// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
-/// Versions of one stream, at most, so that those of the next one under the same key are above: a
-/// fragment has two, so a stream would have to be started within a second of the last one.
+/// Largest number of versions of one stream, so that those of the next stream under the same key
+/// are higher. A fragment has two, so the next stream would have to start within a second.
 const VERSIONS_PER_SECOND: u64 = 1 << 24;
 
 impl PreparedStream {
@@ -142,7 +142,7 @@ impl PreparedStream {
         Ok(Self { ticket, token, socket, sender, cutter })
     }
 
-    /// What a receiver needs to know.
+    /// The ticket for receivers.
     pub fn ticket(&self) -> &Ticket {
         &self.ticket
     }
@@ -151,7 +151,7 @@ impl PreparedStream {
         self.token.clone()
     }
 
-    /// Sends what `reader` gives until it ends, or `token` is cancelled.
+    /// Sends the bytes of `reader` until it ends, or `token` is cancelled.
     pub(crate) fn run(
         self,
         reader: impl Read + Send + 'static,
@@ -202,7 +202,7 @@ fn single_component(name: &[u8]) -> Result<RelativePath, Error> {
     Ok(path)
 }
 
-/// The symbols of the fragments that are being sent, one after the other.
+/// The symbols of the fragments that are being sent, concatenated.
 struct FragmentSymbols {
     symbol_size: usize,
     batches: BTreeMap<BatchId, Vec<u8>>,
@@ -234,13 +234,12 @@ impl FragmentSymbols {
     }
 }
 
-/// The thread that sends each packet when it is due. It waits for no other thread but a producer
-/// that has nothing to send.
+/// The thread that sends each packet when it is due. It waits only for a producer without data.
 struct PacingThread {
     clock: Clock,
     trains: Trains,
     core: Driver<StreamSender, FragmentSymbols>,
-    /// Fragments to come; `None` after the last one.
+    /// Further fragments; `None` after the last one.
     fragments: Option<Receiver<Result<Prepared, Error>>>,
     failures: Vec<Arc<Error>>,
     interrupted: bool,
@@ -275,7 +274,7 @@ impl PacingThread {
         }
     }
 
-    /// Waits until something may be sent, or another fragment is there and there is room for it.
+    /// Waits until something may be sent, or a fragment arrives for which there is room.
     fn wait(&mut self) {
         let patience = self
             .core
@@ -294,7 +293,7 @@ impl PacingThread {
                     self.core.runner.batches.insert(BatchId(batch), source);
                     self.core.runner.batches.insert(BatchId(batch + 1), repair);
                 } else {
-                    // More fragments than a stream can number.
+                    // The stream has more fragments than can be numbered.
                     self.core.endpoint.finish(false);
                 }
             }
@@ -311,7 +310,7 @@ impl PacingThread {
         }
     }
 
-    /// Tells the receivers, and no more.
+    /// Announces the end to receivers, and sends nothing else.
     fn interrupt(&mut self) {
         if !self.interrupted {
             self.interrupted = true;

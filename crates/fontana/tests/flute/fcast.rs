@@ -1,5 +1,5 @@
-//! FCAST (RFC 6968) between two Fontanas, and sessions made by hand: what others may send, and what
-//! nobody should.
+//! FCAST (RFC 6968) between two Fontanas, and handmade sessions: valid ones of other programs, and
+//! hostile ones.
 
 use super::fontana_side::{
     Files, FontanaReceiver, FontanaSender, MIB, Received, addressing, air, assert_same, files_of,

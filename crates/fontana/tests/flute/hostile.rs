@@ -1,5 +1,4 @@
-//! Sessions that nobody should send, from a sender that is made by hand. Beside each of them an
-//! honest file arrives.
+//! Hostile sessions, from a handmade sender. An honest file arrives beside each of them.
 
 use super::fontana_side::{Files, FontanaReceiver, Received, addressing, air, assert_same, noise};
 use super::handmade::{Session, described, oti, table, without_oti};

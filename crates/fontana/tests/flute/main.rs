@@ -1,6 +1,5 @@
 //! Plain FLUTE between Fontana and another implementation, the crate `flute`, over real sockets and
-//! loopback multicast, in both directions; what Fontana does with sessions that nobody should send;
-//! and FCAST, by the same means.
+//! loopback multicast, in both directions; hostile sessions; and FCAST, by the same means.
 #![allow(clippy::unwrap_used)]
 
 mod errata;

@@ -105,7 +105,7 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     assert_eq!(fs::read(into.join("tree/gone")).unwrap(), b"gone", "what vanished stays");
     assert_eq!(fs::read_dir(&into).unwrap().count(), 2, "the tree and the mark");
 
-    // Somebody sends the first version again, rightly signed.
+    // The publisher sends the first version again.
     let sending = publish(&old, &addressing, 1);
     let timed = options.clone().timeout(Some(Duration::from_millis(1_600)));
     let (summary, told) = follow(timed.clone(), 1);

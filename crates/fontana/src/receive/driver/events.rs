@@ -1,4 +1,4 @@
-//! What the protocol says: remembered for the summary, and told to the application.
+//! The endpoint's events: recorded for the report, and emitted to the application.
 
 use super::DecidingThread;
 use crate::error::TransferError;
@@ -103,7 +103,7 @@ impl DecidingThread<'_, '_> {
 
     fn on_rejected(&mut self, session: SessionKey, reason: Rejection) {
         let elapsed = self.elapsed();
-        // Where only this manifest would do, no other can come.
+        // If only one manifest is accepted, no other one can replace it.
         let hopeless =
             matches!(reason, Rejection::BadManifest | Rejection::TooLarge | Rejection::TooFast);
         if hopeless && self.only_one_manifest {

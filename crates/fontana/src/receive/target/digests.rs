@@ -1,5 +1,5 @@
-//! What a sender says of a file's bytes, and whether it is true. Nobody signs it: it finds
-//! accidents.
+//! The digests that a sender announces for a file, and their check. They are not signed, so they
+//! detect accidental changes only.
 
 use md5::{Digest, Md5};
 use sha1::Sha1;

@@ -1,8 +1,8 @@
-//! Cuts what a producer makes into fragments, and encodes them ahead of need.
+//! Cuts the producer's bytes into fragments, and encodes them ahead of need.
 //!
-//! Two threads: one reads, because a read may take for ever; one cuts, and sends what there is when
-//! the producer pauses. Both stand still while there is no room for another fragment, and end when
-//! nobody takes them any more.
+//! One thread reads, because a read may never return. Another thread cuts, and emits an incomplete
+//! fragment when the producer pauses. Both block while there is no room for another fragment, and
+//! end when the receiver of the fragments is dropped.
 
 use crate::error::{Error, IoError};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -14,7 +14,7 @@ use fontana_wire::{BlockHasher, Hash};
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
-/// How fragments are made.
+/// The parameters of fragments.
 pub(super) struct Cutter {
     pub(super) symbol_size: u16,
     pub(super) max_symbols: u32,
@@ -25,21 +25,21 @@ pub(super) struct Cutter {
 pub(super) struct Prepared {
     pub(super) length: u32,
     pub(super) hash: Hash,
-    /// Its source symbols, one after the other; the last one is padded.
+    /// Its source symbols, concatenated; the last one is padded.
     pub(super) source: Vec<u8>,
     /// Its repair symbols, from ESI k on.
     pub(super) repair: Vec<u8>,
 }
 
-/// A byte waits no longer than this for others to share its fragment.
+/// Longest time that a byte waits for others to fill its fragment.
 const FLUSH: Duration = Duration::from_secs(1);
-/// Bytes that are read at a time: what a pipe holds.
+/// Bytes that are read at a time: the capacity of a pipe.
 const CHUNK: usize = 64 << 10;
 /// Chunks that are read ahead: reading and cutting overlap.
 const CHUNKS: usize = 4;
 
 impl Cutter {
-    /// Begins to read. The channel's end is the reader's.
+    /// Starts reading. The returned channel ends when the reader does.
     pub(super) fn spawn(
         self,
         reader: impl Read + Send + 'static,
@@ -57,7 +57,7 @@ impl Cutter {
         fragments: &Sender<Result<Prepared, Error>>,
     ) {
         crate::system::give_way();
-        // Fragments of the full length, and what pauses leave: few lengths come twice.
+        // Fragments of the full length, and incomplete ones: few lengths occur twice.
         let plans = PlanCache::new(2);
         let most = self.max_symbols as usize * usize::from(self.symbol_size);
         let mut fragment = Vec::new();
@@ -89,7 +89,7 @@ impl Cutter {
                 Err(RecvTimeoutError::Disconnected) => Some(Ok(())),
                 Err(RecvTimeoutError::Timeout) => None,
             };
-            // A pause, or the end: what there is goes out.
+            // At a pause or the end, the incomplete fragment is sent.
             if !fragment.is_empty() {
                 deadline = None;
                 let short = std::mem::take(&mut fragment);
@@ -98,7 +98,7 @@ impl Cutter {
                 }
             }
             if let Some(Err(error)) = end {
-                // If nobody is there, nobody need know.
+                // Sending fails only if the receiver of the fragments was dropped.
                 let _ = fragments.send(Err(IoError::Producer { error }.into()));
                 return;
             }
