@@ -18,12 +18,12 @@ pub(crate) struct SymbolStream {
     first_repair: u32,
     /// Number of encoding symbols after which the first one repeats.
     cycle: u32,
-    order: Order,
+    order: EsiOrder,
 }
 
-/// Order of the symbols of a block.
+/// The order of the symbols of a block.
 #[derive(Clone, Copy, Debug)]
-enum Order {
+enum EsiOrder {
     /// Source symbols, if the sender sends them, then repair symbols without end.
     Fountain { is_systematic: bool },
     /// All symbols in their order, repeated.
@@ -41,11 +41,11 @@ impl SymbolStream {
         let cycle = scheme.block_profile(source_symbols).symbols_per_cycle;
         let first_repair = random.below(cycle.saturating_sub(source_symbols));
         let order = if code.is_rateless {
-            Order::Fountain { is_systematic: code.is_systematic }
+            EsiOrder::Fountain { is_systematic: code.is_systematic }
         } else if code.mixes_cycle {
-            Order::Mixed { step: golden_step(cycle.into()) }
+            EsiOrder::Mixed { step: golden_step(cycle.into()) }
         } else {
-            Order::Cycle
+            EsiOrder::Cycle
         };
         Self { source_symbols, source_pass: true, first_repair, cycle, order }
     }
@@ -60,8 +60,8 @@ impl SymbolStream {
     /// Tornado code, these would not suffice for a receiver of this layer alone.
     pub(crate) fn plain(self) -> Self {
         match self.order {
-            Order::Mixed { .. } => Self { order: Order::Plain, ..self },
-            Order::Fountain { .. } | Order::Cycle | Order::Plain => self,
+            EsiOrder::Mixed { .. } => Self { order: EsiOrder::Plain, ..self },
+            EsiOrder::Fountain { .. } | EsiOrder::Cycle | EsiOrder::Plain => self,
         }
     }
 
@@ -74,7 +74,7 @@ impl SymbolStream {
         let (k, n) = (u64::from(self.source_symbols.max(1)), u64::from(self.cycle));
         let (first_repair, cycle) = (u64::from(self.first_repair), n.max(1));
         Esi(match self.order {
-            Order::Fountain { is_systematic } => {
+            EsiOrder::Fountain { is_systematic } => {
                 let source = if self.source_pass && is_systematic { k } else { 0 };
                 if i < source {
                     i
@@ -82,12 +82,12 @@ impl SymbolStream {
                     k + (first_repair + (i - source)) % n.saturating_sub(k).max(1)
                 }
             }
-            Order::Cycle => {
+            EsiOrder::Cycle => {
                 let start = if self.source_pass { 0 } else { k + first_repair };
                 (start + i) % cycle
             }
-            Order::Mixed { step } => (first_repair + i % cycle * step) % cycle,
-            Order::Plain => i % cycle,
+            EsiOrder::Mixed { step } => (first_repair + i % cycle * step) % cycle,
+            EsiOrder::Plain => i % cycle,
         } as u32)
     }
 }
