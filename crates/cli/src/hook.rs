@@ -61,15 +61,20 @@ impl<'a> Hook<'a> {
         summary: &ReceiveReport,
         described: &Described,
     ) -> Result<(), Failure> {
-        let (hash, version) = summary.manifest.unzip();
         let text = |value: Option<String>| value.unwrap_or_default();
         let directory = std::path::absolute(self.directory);
         let directory = directory.as_deref().unwrap_or(self.directory);
         let status = Command::new(self.program)
             .args(self.arguments)
             .env("FONTANA_DIRECTORY", directory)
-            .env("FONTANA_MANIFEST", text(hash.map(|hash| hash.to_string())))
-            .env("FONTANA_VERSION", text(version.map(|version| version.to_string())))
+            .env(
+                "FONTANA_MANIFEST",
+                text(summary.manifest.map(|manifest| manifest.hash.to_string())),
+            )
+            .env(
+                "FONTANA_VERSION",
+                text(summary.manifest.map(|manifest| manifest.version.to_string())),
+            )
             .env("FONTANA_VERIFIED", summary.verified.map_or("", crate::events::verified))
             .env("FONTANA_FILES", described.files.to_string())
             .env("FONTANA_BYTES", summary.bytes.to_string())

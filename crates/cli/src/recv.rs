@@ -433,7 +433,7 @@ impl Watch<'_> {
 
     fn conclude(&mut self, summary: &ReceiveReport, circumstances: &Circumstances) -> Outcome {
         // A consumer that closes its input has read enough: that is no error.
-        let hung_up = summary.delivery.is_some_and(|delivery| delivery.closed);
+        let hung_up = summary.delivery.is_some_and(|delivery| delivery.closed_by_consumer);
         for error in &summary.failures {
             self.tell(&Failure::from(&**error));
         }

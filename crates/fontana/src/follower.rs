@@ -8,7 +8,7 @@
 //! let follower = Follower::builder(receiver).start()?;
 //! for event in follower.events() {
 //!     if let FollowEvent::Taken(report) = event {
-//!         println!("version {:?} is there", report.manifest);
+//!         println!("received {:?}", report.manifest);
 //!     }
 //! }
 //! # Ok::<(), fontana::Error>(())
@@ -28,12 +28,12 @@ use crate::event::ReceiveEvent;
 use crate::outcome::Outcome;
 use crate::receive::{PreparedReceiver, ReceiveOptions};
 use crate::receiver::ReceiverBuilder;
-use crate::report::{Ended, ReceiveReport};
+use crate::report::{AcceptedManifest, Ended, ReceiveReport, RejectedSession};
 use crate::session::{Events, Running};
 use crate::versions::Versions;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use fontana_net::BufferShortfall;
-use fontana_proto::{Rejection, SessionKey};
+use fontana_proto::Rejection;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -92,8 +92,8 @@ impl FollowerBuilder {
         };
         // Setup errors are returned before the thread starts.
         let first = PreparedReceiver::open(follow.receive.clone(), token.clone())?;
-        let work = move |token: &CancellationToken, tell: &mut dyn FnMut(FollowEvent)| {
-            follow.run(first, token, tell)
+        let work = move |token: &CancellationToken, emit: &mut dyn FnMut(FollowEvent)| {
+            follow.run(first, token, emit)
         };
         let running = Running::spawn("follower", token, FollowEvent::is_progress, work)?;
         Ok(Follower { running, proceed })
@@ -198,12 +198,12 @@ impl Follow {
         self,
         first: PreparedReceiver,
         token: &CancellationToken,
-        tell: &mut dyn FnMut(FollowEvent),
+        emit: &mut dyn FnMut(FollowEvent),
     ) -> Result<FollowReport, Error> {
         let Self { mut receive, timeout, look_every, count, proceeds } = self;
         let started = Instant::now();
         let mut first = Some(first);
-        let mut told = Told::default();
+        let mut repeats = RepeatFilter::default();
         let mut taken = 0;
         // The outcome if no version is being received.
         let mut outcome: Option<Outcome> = None;
@@ -214,20 +214,20 @@ impl Follow {
                 Some(session) => session,
                 None => PreparedReceiver::open(receive.clone(), token.clone())?,
             };
-            tell(FollowEvent::Joined {
+            emit(FollowEvent::Joined {
                 interface: session.interface().to_owned(),
                 buffer_shortfall: session.buffer_shortfall().cloned(),
             });
             let report = session.run(token, &mut |event| {
-                if told.is_worth_telling(&event) {
-                    tell(FollowEvent::Receiving(event));
+                if repeats.passes(&event) {
+                    emit(FollowEvent::Receiving(event));
                 }
             })?;
             match (report.ended, report.manifest) {
                 (Ended::Done, Some(_)) if report.outcome == Outcome::Complete => {
                     taken += 1;
                     outcome = Some(Outcome::Complete);
-                    tell(FollowEvent::Taken(report.clone()));
+                    emit(FollowEvent::Taken(report.clone()));
                     if count.is_some_and(|count| taken >= count) {
                         let outcome = Outcome::Complete;
                         return Ok(FollowReport { outcome, taken, last: report });
@@ -238,21 +238,21 @@ impl Follow {
                 }
                 (Ended::Done, accepted) => {
                     outcome = Some(report.outcome);
-                    tell(FollowEvent::GivenUp(report));
+                    emit(FollowEvent::GivenUp(report));
                     let newer_than = &mut receive.expectation.newer_than;
-                    *newer_than = (*newer_than).max(accepted.map(|(_, version)| version));
+                    *newer_than = (*newer_than).max(accepted.map(|manifest| manifest.version));
                 }
                 (Ended::Superseded, accepted) => {
-                    tell(FollowEvent::GivenUp(report));
-                    if let Some((hash, _)) = accepted {
+                    emit(FollowEvent::GivenUp(report));
+                    if let Some(AcceptedManifest { hash, .. }) = accepted {
                         // This version is not sent any more. If another receiver uses its state,
                         // the state stays.
                         let _ = crate::resume::discard(&receive.directory, &hash.to_string());
                     }
                 }
                 (Ended::NothingNew, _) => {
-                    if told.waits() {
-                        tell(FollowEvent::Waiting);
+                    if repeats.starts_waiting() {
+                        emit(FollowEvent::Waiting);
                     }
                     // The version in the directory is the newest one that is sent.
                     outcome.get_or_insert(Outcome::Complete);
@@ -290,23 +290,26 @@ const STOP_LATENCY: Duration = Duration::from_millis(50);
 /// Largest number of rejections that are remembered so that each is emitted once.
 const MAX_REJECTIONS: usize = 256;
 
-/// Events that were emitted, and that every later look would repeat.
+/// The events that were emitted, and that every later look would repeat.
 #[derive(Default)]
-struct Told {
-    rejections: BTreeSet<(SessionKey, u8)>,
+struct RepeatFilter {
+    rejections: BTreeSet<RejectedSession>,
     silence: bool,
     waiting: bool,
     receiving: bool,
 }
 
-impl Told {
-    fn is_worth_telling(&mut self, event: &ReceiveEvent) -> bool {
+impl RepeatFilter {
+    /// Whether an event is emitted. Records it.
+    fn passes(&mut self, event: &ReceiveEvent) -> bool {
         match event {
             ReceiveEvent::Rejected { session, reason } => {
                 let is_common = *reason == Rejection::OtherManifest;
                 !is_common
                     && self.rejections.len() < MAX_REJECTIONS
-                    && self.rejections.insert((*session, *reason as u8))
+                    && self
+                        .rejections
+                        .insert(RejectedSession { session: *session, reason: *reason })
             }
             ReceiveEvent::Silence { .. } => !std::mem::replace(&mut self.silence, true),
             ReceiveEvent::Accepted { .. } => {
@@ -322,7 +325,7 @@ impl Told {
     }
 
     /// Records that it is waiting. Returns true if it was not waiting before.
-    fn waits(&mut self) -> bool {
+    fn starts_waiting(&mut self) -> bool {
         !std::mem::replace(&mut self.waiting, true)
     }
 }

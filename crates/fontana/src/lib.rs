@@ -94,7 +94,7 @@ pub use publisher::{PublishEvent, PublishReport, Publisher, PublisherBuilder};
 pub use rate::Rate;
 pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
-pub use report::{Delivery, Ended, ReceiveReport, SendReport};
+pub use report::{AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession, SendReport};
 pub use resume::{Interrupted, discard, interrupted};
 pub use send::{Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};

@@ -75,8 +75,8 @@ impl PublisherBuilder {
         send.tsi = Some(send.tsi.unwrap_or_else(|| Tsi::of_publisher(&key)));
         let first = Snapshot::take(&send)?;
         let publish = Publish { send, settle: self.settle, poll: self.poll };
-        let work = move |token: &CancellationToken, tell: &mut dyn FnMut(PublishEvent)| {
-            publish.run(first, token, tell)
+        let work = move |token: &CancellationToken, emit: &mut dyn FnMut(PublishEvent)| {
+            publish.run(first, token, emit)
         };
         let running = Running::spawn("publisher", token, PublishEvent::is_progress, work)?;
         Ok(Publisher { running })
@@ -174,7 +174,7 @@ impl Publish {
         self,
         first: Snapshot,
         token: &CancellationToken,
-        tell: &mut dyn FnMut(PublishEvent),
+        emit: &mut dyn FnMut(PublishEvent),
     ) -> Result<PublishReport, Error> {
         let Self { send, settle, poll } = self;
         let (words, news) = bounded(1);
@@ -184,7 +184,7 @@ impl Publish {
                 Ok(watcher) => (LOOK_ANYWAY, Some(watcher)),
                 Err(error) => {
                     let (reason, every) = (error.to_string(), POLL_EVERY);
-                    tell(PublishEvent::Polling { reason, every });
+                    emit(PublishEvent::Polling { reason, every });
                     (every, None)
                 }
             },
@@ -195,7 +195,7 @@ impl Publish {
             let version = send.format.fontana().map_or(0, |format| format.version);
             let folder = Folder { send, version, settle, poll, news, ready, ended: ended.clone() };
             spawn_scoped(scope, "folder", move || folder.run(first))?;
-            let result = send_versions(&prepared, token, tell);
+            let result = send_versions(&prepared, token, emit);
             ended.cancel();
             drop(prepared);
             result
@@ -207,14 +207,14 @@ impl Publish {
 fn send_versions(
     prepared: &Receiver<Result<Box<PreparedSender>, Error>>,
     token: &CancellationToken,
-    tell: &mut dyn FnMut(PublishEvent),
+    emit: &mut dyn FnMut(PublishEvent),
 ) -> Result<PublishReport, Error> {
     let mut report = PublishReport { outcome: Outcome::Interrupted, versions: 0 };
     while !token.is_cancelled() {
         let session = match prepared.recv_timeout(STOP_LATENCY) {
             Ok(Ok(session)) => session,
             Ok(Err(error)) if report.versions > 0 && is_passing(&error) => {
-                tell(PublishEvent::Failed(Arc::new(error)));
+                emit(PublishEvent::Failed(Arc::new(error)));
                 continue;
             }
             Ok(Err(error)) => return Err(error),
@@ -222,11 +222,11 @@ fn send_versions(
             // The other thread has panicked, and the panic has been reported.
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        tell(PublishEvent::Version(Arc::clone(session.shared_description())));
+        emit(PublishEvent::Version(Arc::clone(session.shared_description())));
         report.versions += 1;
         let over = token.child_token();
         let sent = session.run(&over, &mut |event| {
-            tell(PublishEvent::Sending(event));
+            emit(PublishEvent::Sending(event));
             if !prepared.is_empty() {
                 over.cancel();
             }
@@ -235,7 +235,7 @@ fn send_versions(
             Outcome::Complete => Outcome::Interrupted,
             other => other,
         };
-        tell(PublishEvent::Ended(sent));
+        emit(PublishEvent::Ended(sent));
     }
     Ok(report)
 }
@@ -331,12 +331,12 @@ impl Folder {
         let mut rests = first.rests_for().min(self.settle);
         let (mut candidate, mut since) = (first, Instant::now());
         let mut sent: Option<Snapshot> = None;
-        let mut told = String::new();
+        let mut last_error = String::new();
         while !self.ended.is_cancelled() {
             let now = match Snapshot::take(&self.send) {
                 Ok(now) => now,
                 Err(error) => {
-                    self.tell(&mut told, error);
+                    self.report(&mut last_error, error);
                     self.wait(self.settle);
                     continue;
                 }
@@ -348,7 +348,7 @@ impl Folder {
                 self.rest();
             } else if since.elapsed() + rests < self.settle {
                 self.rest();
-            } else if self.prepare(&now, &mut told) {
+            } else if self.prepare(&now, &mut last_error) {
                 sent = Some(now);
             } else {
                 self.rest();
@@ -357,7 +357,7 @@ impl Folder {
     }
 
     /// Prepares a version, if nothing changes meanwhile. Returns false if it must be tried again.
-    fn prepare(&mut self, snapshot: &Snapshot, told: &mut String) -> bool {
+    fn prepare(&mut self, snapshot: &Snapshot, last_error: &mut String) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let version = (now.as_millis() as u64).max(self.version.saturating_add(1));
         let mut options = self.send.clone();
@@ -368,7 +368,7 @@ impl Folder {
             Ok(session) => {
                 if Snapshot::take(&self.send).is_ok_and(|now| now == *snapshot) {
                     self.version = version;
-                    told.clear();
+                    last_error.clear();
                     // Sending fails only after the session's end.
                     let _ = self.ready.send(Ok(Box::new(session)));
                     return true;
@@ -382,17 +382,17 @@ impl Folder {
                 false
             }
             Err(error) => {
-                self.tell(told, error);
+                self.report(last_error, error);
                 true
             }
         }
     }
 
-    /// Emits an error, unless it is the last one that was emitted.
-    fn tell(&self, told: &mut String, error: Error) {
-        let words = error.to_string();
-        if *told != words {
-            *told = words;
+    /// Reports an error, unless its message is that of the last one.
+    fn report(&self, last_error: &mut String, error: Error) {
+        let message = error.to_string();
+        if *last_error != message {
+            *last_error = message;
             let _ = self.ready.send(Err(error));
         }
     }

@@ -281,8 +281,8 @@ impl PreparedReceiver {
     /// [`IoError::Thread`](crate::IoError::Thread) if the system has no thread left.
     pub fn start(self) -> Result<Receiver, Error> {
         let (commands, token) = (self.commands(), self.token());
-        let work = move |token: &CancellationToken, tell: &mut dyn FnMut(ReceiveEvent)| {
-            self.run(token, tell)
+        let work = move |token: &CancellationToken, emit: &mut dyn FnMut(ReceiveEvent)| {
+            self.run(token, emit)
         };
         let running = Running::spawn("receiver", token, ReceiveEvent::is_progress, work)?;
         Ok(Receiver { running, commands })

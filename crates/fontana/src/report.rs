@@ -49,8 +49,8 @@ pub struct ReceiveReport {
     pub outcome: Outcome,
     /// Why it ended.
     pub ended: Ended,
-    /// What was accepted: its hash and version. `None` for plain FLUTE and FCAST.
-    pub manifest: Option<(Hash, u64)>,
+    /// The manifest that was accepted. `None` for plain FLUTE and FCAST.
+    pub manifest: Option<AcceptedManifest>,
     /// The progress at the end.
     pub progress: ReceiveProgress,
     /// Objects that were received.
@@ -62,9 +62,27 @@ pub struct ReceiveReport {
     /// The errors of objects that were given up.
     pub failures: Vec<Arc<Error>>,
     /// Sessions that were received and refused.
-    pub rejections: Vec<(SessionKey, Rejection)>,
+    pub rejections: Vec<RejectedSession>,
     /// What was written to a pipe or device; `None` if files went to a directory.
     pub delivery: Option<Delivery>,
+}
+
+/// A manifest that a receiver accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AcceptedManifest {
+    /// Its hash.
+    pub hash: Hash,
+    /// The version of its content.
+    pub version: u64,
+}
+
+/// A session that a receiver refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RejectedSession {
+    /// The session.
+    pub session: SessionKey,
+    /// The reason.
+    pub reason: Rejection,
 }
 
 /// The bytes that a consumer has taken.
@@ -73,5 +91,5 @@ pub struct Delivery {
     /// Bytes from the beginning, all verified.
     pub bytes: u64,
     /// The consumer closed its end before it had everything.
-    pub closed: bool,
+    pub closed_by_consumer: bool,
 }

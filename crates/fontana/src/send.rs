@@ -6,13 +6,13 @@ mod checks;
 mod control;
 mod driver;
 mod egress;
-mod observe;
+mod emitted;
 mod options;
 mod order;
+mod queue;
 mod runner;
 mod session;
 mod stream;
-mod train;
 
 pub(crate) use carousel::Carousel;
 pub use options::Ordering;

@@ -200,7 +200,7 @@ impl PreparedSender {
         let (description, token) = (Arc::clone(self.shared_description()), self.token());
         let carousel = self.take_carousel();
         let work =
-            move |token: &CancellationToken, tell: &mut dyn FnMut(SendEvent)| self.run(token, tell);
+            move |token: &CancellationToken, emit: &mut dyn FnMut(SendEvent)| self.run(token, emit);
         let running = Running::spawn("sender", token, SendEvent::is_progress, work)?;
         Ok(Sender { running, description, carousel })
     }

@@ -249,9 +249,9 @@ mod tests {
     #[test]
     fn progress_is_replaced_and_other_events_are_not() {
         let (told, wait) = channel();
-        let session = running(move |_, tell| {
+        let session = running(move |_, emit| {
             for event in [1, -1, 2, -2, -3, 3, -4] {
-                tell(event);
+                emit(event);
             }
             told.send(()).unwrap();
             Ok(7)
@@ -264,15 +264,15 @@ mod tests {
     #[test]
     fn a_full_queue_waits_and_joining_frees_it() {
         let many = 10 * CAPACITY as i32;
-        let session = running(move |_, tell| {
-            (0..many).for_each(tell);
+        let session = running(move |_, emit| {
+            (0..many).for_each(emit);
             Ok(0)
         });
         assert!(session.events().eq(0..many));
         session.join().unwrap();
         // No events are taken.
-        let session = running(move |_, tell| {
-            (0..many).for_each(tell);
+        let session = running(move |_, emit| {
+            (0..many).for_each(emit);
             Ok(1)
         });
         assert_eq!(session.join().unwrap(), 1);

@@ -138,8 +138,8 @@ impl PreparedStream {
     /// [`IoError::Thread`](crate::IoError::Thread) if the system has no thread left.
     pub fn start(self, reader: impl Read + Send + 'static) -> Result<StreamSender, Error> {
         let (ticket, token) = (self.ticket().clone(), self.token());
-        let work = move |token: &CancellationToken, tell: &mut dyn FnMut(SendEvent)| {
-            self.run(reader, token, tell)
+        let work = move |token: &CancellationToken, emit: &mut dyn FnMut(SendEvent)| {
+            self.run(reader, token, emit)
         };
         let running = Running::spawn("stream-sender", token, SendEvent::is_progress, work)?;
         Ok(StreamSender { running, ticket })

@@ -169,7 +169,7 @@ fn an_honest_session_beside_hostile_ones_is_received() {
     let packets = (TSI.0..).zip(all).flat_map(|(tsi, manifest)| packets(Tsi(tsi), manifest));
     let summary = receive_packets(packets.collect(), None, &into);
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
-    let bad = summary.rejections.iter().filter(|(_, reason)| *reason == Rejection::BadManifest);
+    let bad = summary.rejections.iter().filter(|one| one.reason == Rejection::BadManifest);
     assert_eq!(bad.count(), hostile.len(), "{:?}", summary.rejections);
     assert_eq!(names_in(&into), ["a", "c"]);
     assert_eq!(names_in(root.path()), ["into"]);

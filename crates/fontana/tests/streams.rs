@@ -194,7 +194,7 @@ fn a_consumer_that_closes_or_stalls_ends_its_own_receiver_only() {
 
     let summary = closing.join().unwrap();
     assert_eq!(summary.outcome, Outcome::Interrupted, "{summary:?}");
-    assert!(summary.delivery.unwrap().closed && summary.failures.is_empty());
+    assert!(summary.delivery.unwrap().closed_by_consumer && summary.failures.is_empty());
     let summary = stalled.join().unwrap();
     assert_eq!(summary.outcome, Outcome::Incomplete, "{summary:?}");
     let message = summary.failures[0].to_string();

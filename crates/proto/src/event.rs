@@ -19,7 +19,7 @@ pub enum Verified {
 }
 
 /// Why a session on the joined channels is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rejection {
     /// Its TSI is not the ticket's.
     OtherSession,

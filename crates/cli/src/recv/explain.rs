@@ -118,7 +118,7 @@ impl Circumstances {
 
     fn authentication(&self, summary: &ReceiveReport) -> (String, String) {
         let heard = Count(summary.progress.stats.foreign, "packet");
-        let was = |reason| summary.rejections.iter().any(|(_, other)| *other == reason);
+        let was = |reason| summary.rejections.iter().any(|rejected| rejected.reason == reason);
         if was(Rejection::WrongKey) {
             let message =
                 format!("the session on {} is not signed with the ticket's key", self.place);

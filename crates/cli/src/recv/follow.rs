@@ -10,7 +10,9 @@ use crate::failure::Failure;
 use crate::hook::{Described, Hook};
 use crate::progress::OncePerSecond;
 use crate::signal::stop_on_signals;
-use fontana::{CancellationToken, Ended, FollowEvent, Follower, Outcome, ReceiveReport};
+use fontana::{
+    AcceptedManifest, CancellationToken, Ended, FollowEvent, Follower, Outcome, ReceiveReport,
+};
 use std::collections::BTreeSet;
 
 pub(super) fn run(
@@ -100,7 +102,7 @@ impl Watch<'_> {
     fn taken(&mut self, summary: &ReceiveReport) {
         let files = self.files;
         self.clear();
-        if let Some((hash, version)) = summary.manifest {
+        if let Some(AcceptedManifest { hash, version }) = summary.manifest {
             self.console.event(&Line::Taken {
                 version,
                 manifest: hash.to_string(),
@@ -119,7 +121,7 @@ impl Watch<'_> {
         }
         self.clear();
         let superseded = summary.ended == Ended::Superseded;
-        let version = summary.manifest.map(|(_, version)| version);
+        let version = summary.manifest.map(|manifest| manifest.version);
         let code = exit::code(summary.outcome);
         self.console.event(&Line::GivenUp { version, superseded, code });
         if superseded {

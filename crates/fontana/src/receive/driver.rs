@@ -39,7 +39,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 mod events;
 
 /// Interval between progress events.
-const OBSERVE_EVERY: Duration = Duration::from_millis(200);
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Bytes of one receive batch.
@@ -65,7 +65,7 @@ pub(super) struct Reception {
 pub(super) fn run(
     reception: Reception,
     stop: &CancellationToken,
-    observe: &mut dyn FnMut(ReceiveEvent),
+    emit: &mut dyn FnMut(ReceiveEvent),
 ) -> Result<ReceiveReport, Error> {
     let (shares, limits) = (reception.options.shares(), reception.options.limits());
     let Reception {
@@ -118,7 +118,7 @@ pub(super) fn run(
             loss: LocalLoss::default(),
             losing: options.simulated_loss.map(Losing::new),
             outcome: Results::default(),
-            observe,
+            emit,
         };
         let over = thread.run(stop, &rx, &reports, &commands, &options);
         abandoned.cancel();
@@ -183,7 +183,7 @@ struct DecidingThread<'a, 'b> {
     loss: LocalLoss,
     losing: Option<Losing>,
     outcome: Results,
-    observe: &'a mut (dyn FnMut(ReceiveEvent) + 'b),
+    emit: &'a mut (dyn FnMut(ReceiveEvent) + 'b),
 }
 
 /// The datagrams that are dropped on purpose.
@@ -225,17 +225,17 @@ impl DecidingThread<'_, '_> {
         commands: &ChannelReceiver<Command>,
         options: &ReceiveOptions,
     ) -> Result<Over, Error> {
-        let mut last_observed = Duration::ZERO;
+        let mut last_progress = Duration::ZERO;
         let mut last_heard = (0, Duration::ZERO);
         loop {
             self.poll(&DatagramBatch::EMPTY)?;
             let delivered = self.core.runner.delivery.reports();
             self.core.runner.flush(self.core.endpoint.stats().session_packets);
             let elapsed = self.elapsed();
-            if elapsed >= last_observed + OBSERVE_EVERY {
-                last_observed = elapsed;
+            if elapsed >= last_progress + PROGRESS_EVERY {
+                last_progress = elapsed;
                 let progress = self.progress();
-                (self.observe)(ReceiveEvent::Progress(progress));
+                (self.emit)(ReceiveEvent::Progress(progress));
             }
             let heard = self.core.endpoint.stats().session_packets;
             if heard != last_heard.0 {
@@ -258,7 +258,7 @@ impl DecidingThread<'_, '_> {
             };
             if let Some(over) = over {
                 let progress = self.progress();
-                (self.observe)(ReceiveEvent::Progress(progress));
+                (self.emit)(ReceiveEvent::Progress(progress));
                 return Ok(over);
             }
             let due = self.core.endpoint.poll_timeout();
@@ -342,7 +342,7 @@ impl DecidingThread<'_, '_> {
             Ok(()) => _ = self.joined.insert(channel),
             Err(error) if channel == 0 => return Err(error),
             Err(error) if self.refused.insert(channel) => {
-                (self.observe)(ReceiveEvent::ChannelRefused { channel, error: Arc::new(error) });
+                (self.emit)(ReceiveEvent::ChannelRefused { channel, error: Arc::new(error) });
             }
             _ => {}
         }
@@ -372,10 +372,10 @@ impl DecidingThread<'_, '_> {
     fn on_target(&mut self, report: TargetReport) {
         let done = match report {
             TargetReport::Compared { bytes, of } => {
-                return (self.observe)(ReceiveEvent::Compared { bytes, of });
+                return (self.emit)(ReceiveEvent::Compared { bytes, of });
             }
             TargetReport::Found { toi, name, bytes } => {
-                return (self.observe)(ReceiveEvent::FileFound { toi, name, bytes });
+                return (self.emit)(ReceiveEvent::FileFound { toi, name, bytes });
             }
             TargetReport::Opened { scope, opened } => {
                 // All objects of a manifest share one staging directory.
@@ -389,7 +389,7 @@ impl DecidingThread<'_, '_> {
                     .extend(objects.map(|OpenedObject { toi, object }| (toi, object)));
                 self.core.endpoint.leave_out(opened.deselected);
                 if let Some(part) = opened.part {
-                    (self.observe)(ReceiveEvent::Selected(part));
+                    (self.emit)(ReceiveEvent::Selected(part));
                 }
                 ReceiveDone::Opened { scope, saved: opened.saved }
             }

@@ -58,8 +58,8 @@ impl OpenObject {
         }
     }
 
-    /// Whether notes are written.
-    pub(super) fn keeps_notes(&self) -> bool {
+    /// Whether a journal notes the object.
+    pub(super) fn has_journal(&self) -> bool {
         self.journal.is_some()
     }
 

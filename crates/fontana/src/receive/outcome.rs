@@ -3,9 +3,9 @@
 use crate::error::{Error, TransferError};
 use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
-use crate::report::{Delivery, Ended, ReceiveReport};
-use fontana_proto::{Rejection, Scope, SessionKey, StreamBreak, Verified};
-use fontana_wire::{Hash, Toi};
+use crate::report::{AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession};
+use fontana_proto::{Rejection, Scope, StreamBreak, Verified};
+use fontana_wire::Toi;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,8 +29,7 @@ pub(super) enum Over {
 pub(super) struct Results {
     pub(super) over: Option<Over>,
     pub(super) accepted: Option<Verified>,
-    /// Hash and version of the manifest that was accepted.
-    pub(super) manifest: Option<(Hash, u64)>,
+    pub(super) manifest: Option<AcceptedManifest>,
     pub(super) objects: Vec<ObjectReport>,
     pub(super) bytes: u64,
     pub(super) poisoned: bool,
@@ -38,7 +37,7 @@ pub(super) struct Results {
     pub(super) broken: Option<(u64, StreamBreak)>,
     /// One reason for each object: after the first, the others follow from it.
     pub(super) failures: BTreeMap<Scope, Arc<Error>>,
-    pub(super) rejections: Vec<(SessionKey, Rejection)>,
+    pub(super) rejections: Vec<RejectedSession>,
 }
 
 impl Results {
@@ -55,8 +54,8 @@ impl Results {
         progress: ReceiveProgress,
         delivered: Option<u64>,
     ) -> ReceiveReport {
-        let closed = over == Over::ConsumerGone;
-        let delivery = delivered.map(|bytes| Delivery { bytes, closed });
+        let closed_by_consumer = over == Over::ConsumerGone;
+        let delivery = delivered.map(|bytes| Delivery { bytes, closed_by_consumer });
         let Results {
             accepted,
             manifest,
@@ -110,9 +109,9 @@ impl Results {
 }
 
 /// The outcome when the time is up and nothing was accepted.
-fn outcome_of_silence(rejections: &[(SessionKey, Rejection)]) -> Outcome {
-    rejections.iter().fold(Outcome::NothingHeard, |outcome, (_, reason)| {
-        outcome.worst(match reason {
+fn outcome_of_silence(rejections: &[RejectedSession]) -> Outcome {
+    rejections.iter().fold(Outcome::NothingHeard, |outcome, rejected| {
+        outcome.worst(match rejected.reason {
             Rejection::WrongKey | Rejection::Expired | Rejection::OldVersion => {
                 Outcome::Authentication
             }

@@ -110,8 +110,8 @@ impl PreparedReceiver {
     pub(crate) fn run(
         self,
         token: &CancellationToken,
-        observe: &mut dyn FnMut(ReceiveEvent),
+        emit: &mut dyn FnMut(ReceiveEvent),
     ) -> Result<ReceiveReport, Error> {
-        driver::run(self.reception, token, observe)
+        driver::run(self.reception, token, emit)
     }
 }

@@ -130,7 +130,7 @@ fn work(
                 BlockOutcome::Corrupt => Note::Void { toi, sbn },
             };
             notes.add(&object, note);
-            if !object.keeps_notes() {
+            if !object.has_journal() {
                 object.staged.free_repair(sbn)?;
                 return Ok(None);
             }
@@ -152,7 +152,7 @@ struct Notes {
 
 impl Notes {
     fn add(&mut self, object: &Arc<OpenObject>, note: Note) {
-        if object.keeps_notes() {
+        if object.has_journal() {
             self.list.push(note);
             // All objects of a session share one journal.
             self.object.get_or_insert_with(|| Arc::clone(object));

@@ -2,9 +2,9 @@
 //! packet when it is due. It waits for no other thread.
 
 use super::carousel::NextInstance;
-use super::observe::Told;
+use super::emitted::Emitted;
+use super::queue::SendQueue;
 use super::runner::{EncodeJob, Encoded, SendRunner, encode};
-use super::train::Trains;
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Interval between progress events.
-const OBSERVE_EVERY: Duration = Duration::from_millis(200);
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 
@@ -45,36 +45,36 @@ pub(super) struct Transmission {
 pub(super) fn run(
     transmission: Transmission,
     stop: &CancellationToken,
-    observe: &mut dyn FnMut(SendEvent),
+    emit: &mut dyn FnMut(SendEvent),
 ) -> Result<SendReport, Error> {
     let Transmission { socket, sender, source_symbols, encoders, .. } = transmission;
     let Transmission { instances, workers, worker_bytes, .. } = transmission;
-    let (jobs, queue) = unbounded::<EncodeJob>();
+    let (jobs, job_queue) = unbounded::<EncodeJob>();
     let (finished, encoded) = unbounded::<Encoded>();
     std::thread::scope(|scope| {
         // An early return drops `jobs`, which ends the workers.
         let jobs = jobs;
         for _ in 0..workers {
-            let (queue, finished) = (queue.clone(), finished.clone());
-            spawn_scoped(scope, "encode", move || encode(&queue, &finished, worker_bytes))?;
+            let (job_queue, finished) = (job_queue.clone(), finished.clone());
+            spawn_scoped(scope, "encode", move || encode(&job_queue, &finished, worker_bytes))?;
         }
-        drop((queue, finished));
+        drop((job_queue, finished));
         let thread = PacingThread {
             clock: Clock::start(),
             core: Driver::new(sender, SendRunner::new(encoders, jobs)),
-            trains: Trains::new(socket),
+            queue: SendQueue::new(socket),
             source_symbols,
             instances,
             ended: false,
         };
-        thread.run(&encoded, stop, observe)
+        thread.run(&encoded, stop, emit)
     })
 }
 
 struct PacingThread {
     clock: Clock,
     core: Driver<Sender, SendRunner>,
-    trains: Trains,
+    queue: SendQueue,
     source_symbols: u64,
     instances: Receiver<NextInstance>,
     ended: bool,
@@ -85,9 +85,9 @@ impl PacingThread {
         mut self,
         encoded: &Receiver<Encoded>,
         stop: &CancellationToken,
-        observe: &mut dyn FnMut(SendEvent),
+        emit: &mut dyn FnMut(SendEvent),
     ) -> Result<SendReport, Error> {
-        let (mut last_observed, mut told) = (Duration::ZERO, Told::default());
+        let (mut last_progress, mut emitted) = (Duration::ZERO, Emitted::default());
         loop {
             let now = self.now();
             for next in self.instances.try_iter() {
@@ -98,13 +98,13 @@ impl PacingThread {
             self.poll(now)?;
             let elapsed = Duration::from_nanos(now.as_nanos());
             let over = self.ended || stop.is_cancelled();
-            if over || elapsed >= last_observed + OBSERVE_EVERY {
-                last_observed = elapsed;
-                told.tell(
+            if over || elapsed >= last_progress + PROGRESS_EVERY {
+                last_progress = elapsed;
+                emitted.update(
                     self.core.runner.failures(),
-                    &self.trains,
+                    &self.queue,
                     self.progress(elapsed),
-                    observe,
+                    emit,
                 );
             }
             if over {
@@ -118,7 +118,8 @@ impl PacingThread {
                 Ok(encoded) => {
                     let done = self.core.runner.finish(encoded);
                     self.core.endpoint.handle_done(self.now(), done);
-                    // An endless sender of nothing would only keep receivers waiting.
+                    // A session without an end whose objects all failed would delay receivers for
+                    // nothing.
                     self.ended |= self.core.runner.all_failed();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -147,14 +148,14 @@ impl PacingThread {
                         Some(symbol) => self.core.runner.symbol(symbol),
                     };
                     if let Some(bytes) = bytes {
-                        self.trains.push(channel, self.core.header(), bytes)?;
+                        self.queue.push(channel, self.core.header(), bytes)?;
                     }
                 }
                 Some(Effect::Event(SenderEvent::Finished)) => self.ended = true,
                 // The runner has the reason.
                 Some(Effect::Event(SenderEvent::Withdrawn { .. })) => {}
                 Some(Effect::Join(_) | Effect::Leave(_) | Effect::Later { .. }) => {}
-                None => return self.trains.leave(),
+                None => return self.queue.flush(),
             }
         }
     }
@@ -164,7 +165,7 @@ impl PacingThread {
             elapsed,
             stats: self.core.endpoint.stats(),
             source_symbols: self.source_symbols,
-            lost: self.trains.lost,
+            lost: self.queue.lost,
         }
     }
 
@@ -172,7 +173,7 @@ impl PacingThread {
         let start = if interrupted { Outcome::Interrupted } else { Outcome::Complete };
         let failures = self.core.runner.failures().to_vec();
         let outcome = failures.iter().fold(start, |o, error| o.worst(error.outcome()));
-        let (stats, lost) = (self.core.endpoint.stats(), self.trains.lost);
+        let (stats, lost) = (self.core.endpoint.stats(), self.queue.lost);
         SendReport { outcome, elapsed, stats, lost, failures }
     }
 }

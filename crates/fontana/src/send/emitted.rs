@@ -1,34 +1,34 @@
 //! The events of a sender, each emitted once.
 
-use super::train::Trains;
+use super::queue::SendQueue;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
 use std::sync::Arc;
 
-/// Records which events were emitted.
+/// The number of failures, and of drops of the MTU, that were emitted.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Emitted {
     failures: usize,
     mtu_drops: u64,
 }
 
-impl Told {
+impl Emitted {
     /// Emits new failures, a new drop of the MTU, and the progress.
-    pub(super) fn tell(
+    pub(super) fn update(
         &mut self,
         failures: &[Arc<Error>],
-        trains: &Trains,
+        queue: &SendQueue,
         progress: SendProgress,
-        observe: &mut dyn FnMut(SendEvent),
+        emit: &mut dyn FnMut(SendEvent),
     ) {
         for failure in failures.iter().skip(self.failures) {
-            observe(SendEvent::Failed(Arc::clone(failure)));
+            emit(SendEvent::Failed(Arc::clone(failure)));
         }
         self.failures = failures.len();
-        if let Some(drop) = trains.mtu_drop().filter(|drop| drop.number > self.mtu_drops) {
+        if let Some(drop) = queue.mtu_drop().filter(|drop| drop.number > self.mtu_drops) {
             self.mtu_drops = drop.number;
-            observe(SendEvent::MtuDropped(drop.clone()));
+            emit(SendEvent::MtuDropped(drop.clone()));
         }
-        observe(SendEvent::Progress(progress));
+        emit(SendEvent::Progress(progress));
     }
 }

@@ -1,31 +1,33 @@
-//! Packets on their way to the kernel.
+//! Packets that wait to be handed to the kernel, in GSO batches (UDP generic segmentation offload).
 
 use crate::error::Error;
 use fontana_net::{MtuDrop, SendSocket};
 use fontana_proto::ChannelId;
 
-/// The trains of a session's channels. They leave when they are full, and all together when the
-/// sender has nothing more that may leave now: so a train is never older than the burst that the
-/// rate allows, and channels that take turns packet by packet have trains all the same.
-pub(super) struct Trains {
+/// One GSO batch for each channel of a session.
+///
+/// A full batch is sent at once. All are sent when the sender has no further packet that may be
+/// sent now. A batch is therefore never older than the burst that the rate allows, and channels
+/// that alternate packet by packet still fill batches.
+pub(super) struct SendQueue {
     socket: SendSocket,
-    /// One for each channel that has been sent to: the memory of the others is not needed.
-    trains: Vec<Train>,
+    /// By channel, up to the highest one that has been sent to.
+    batches: Vec<GsoBatch>,
     /// Datagrams that this host could not send.
     pub(super) lost: u64,
 }
 
-impl Trains {
+impl SendQueue {
     pub(super) fn new(socket: SendSocket) -> Self {
-        Self { socket, trains: Vec::new(), lost: 0 }
+        Self { socket, batches: Vec::new(), lost: 0 }
     }
 
-    /// The last period in which datagrams did not fit the MTU any more.
+    /// The last period in which datagrams exceeded the MTU, which was lowered.
     pub(super) fn mtu_drop(&self) -> Option<&MtuDrop> {
         self.socket.mtu_drop()
     }
 
-    /// Adds a datagram to a channel's train.
+    /// Adds a datagram to a channel's batch, and sends the batch if it is full.
     pub(super) fn push(
         &mut self,
         channel: ChannelId,
@@ -33,52 +35,52 @@ impl Trains {
         symbol: &[u8],
     ) -> Result<(), Error> {
         let channel = usize::from(channel.0);
-        if self.trains.len() <= channel {
-            self.trains.resize_with(channel + 1, Train::default);
+        if self.batches.len() <= channel {
+            self.batches.resize_with(channel + 1, GsoBatch::default);
         }
-        let Some(train) = self.trains.get_mut(channel) else { return Ok(()) };
-        if train.must_leave_before(header.len() + symbol.len()) {
-            self.lost += train.leave(&mut self.socket, channel)?;
+        let Some(batch) = self.batches.get_mut(channel) else { return Ok(()) };
+        if batch.must_flush_before(header.len() + symbol.len()) {
+            self.lost += batch.flush(&mut self.socket, channel)?;
         }
-        train.push(header, symbol);
-        if train.is_complete() {
-            self.lost += train.leave(&mut self.socket, channel)?;
+        batch.push(header, symbol);
+        if batch.is_complete() {
+            self.lost += batch.flush(&mut self.socket, channel)?;
         }
         Ok(())
     }
 
-    /// Sends what is waiting.
-    pub(super) fn leave(&mut self) -> Result<(), Error> {
-        for (channel, train) in self.trains.iter_mut().enumerate() {
-            self.lost += train.leave(&mut self.socket, channel)?;
+    /// Sends all batches.
+    pub(super) fn flush(&mut self) -> Result<(), Error> {
+        for (channel, batch) in self.batches.iter_mut().enumerate() {
+            self.lost += batch.flush(&mut self.socket, channel)?;
         }
         Ok(())
     }
 }
 
-/// Datagrams of one size on their way to the kernel in one piece.
+/// Datagrams of one size that one system call sends.
 #[derive(Default)]
-struct Train {
+struct GsoBatch {
     bytes: Vec<u8>,
     segment_size: usize,
     segments: usize,
-    /// The last datagram was shorter than the others: none can follow.
+    /// The last datagram is shorter than the others: none can follow.
     is_closed: bool,
 }
 
-/// What one call hands to the kernel: its own limits for segmentation offload.
-const TRAIN_SEGMENTS: usize = 64;
-const TRAIN_BYTES: usize = 65_000;
+/// Limits of one call: the kernel's for segmentation offload.
+const BATCH_SEGMENTS: usize = 64;
+const BATCH_BYTES: usize = 65_000;
 
-impl Train {
-    /// Whether a datagram of this size has no place any more. All have the size of the first one,
-    /// but the last may be shorter.
-    fn must_leave_before(&self, size: usize) -> bool {
-        self.segments > 0 && (self.bytes.len() + size > TRAIN_BYTES || size > self.segment_size)
+impl GsoBatch {
+    /// Whether a datagram of this size does not fit. All datagrams have the size of the first one,
+    /// except that the last may be shorter.
+    fn must_flush_before(&self, size: usize) -> bool {
+        self.segments > 0 && (self.bytes.len() + size > BATCH_BYTES || size > self.segment_size)
     }
 
     fn is_complete(&self) -> bool {
-        self.is_closed || self.segments == TRAIN_SEGMENTS
+        self.is_closed || self.segments == BATCH_SEGMENTS
     }
 
     fn push(&mut self, header: &[u8], symbol: &[u8]) {
@@ -92,8 +94,8 @@ impl Train {
         self.is_closed = size < self.segment_size;
     }
 
-    /// How many datagrams this host could not send.
-    fn leave(&mut self, socket: &mut SendSocket, channel: usize) -> Result<u64, Error> {
+    /// Sends the batch. Returns the number of datagrams that this host could not send.
+    fn flush(&mut self, socket: &mut SendSocket, channel: usize) -> Result<u64, Error> {
         if self.segments == 0 {
             return Ok(0);
         }

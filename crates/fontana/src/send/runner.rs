@@ -1,4 +1,4 @@
-//! Runs a sender's jobs: workers read and encode.
+//! The jobs of a sender: workers read and encode.
 
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender as ChannelSender};
@@ -20,14 +20,14 @@ pub(super) struct EncodeJob {
     encoder: Arc<ObjectEncoder>,
 }
 
-/// The symbols of a batch, one after the other.
+/// The result of an [`EncodeJob`]: the symbols of a batch, concatenated.
 pub(super) struct Encoded {
     batch: BatchId,
     toi: Toi,
     symbols: Result<Vec<u8>, Error>,
 }
 
-/// A worker: encodes one batch after the other until the queue is closed.
+/// Runs a worker: encodes batches until the queue is closed.
 pub(super) fn encode(
     queue: &Receiver<EncodeJob>,
     finished: &ChannelSender<Encoded>,
@@ -54,7 +54,7 @@ pub(super) struct SendRunner {
     failures: Vec<Arc<Error>>,
 }
 
-/// Symbols, one after the other; none until they are encoded.
+/// Symbols, concatenated; none until they are encoded.
 struct Batch {
     symbols: Vec<u8>,
     count: usize,
@@ -98,7 +98,7 @@ impl SendRunner {
         self.encoders.extend(encoders);
     }
 
-    /// Stores the symbols of a batch. The answer for the sender.
+    /// Stores the symbols of a batch. Returns the answer for the sender.
     pub(super) fn finish(&mut self, Encoded { batch, toi, symbols }: Encoded) -> SendDone {
         match symbols {
             Ok(symbols) => {
@@ -111,7 +111,7 @@ impl SendRunner {
             Err(error) => {
                 let error = Arc::new(error);
                 let failed = SendDone::Failed { batch, error: Error::of_job(&error) };
-                // One reason for each object: the others follow from it.
+                // One error for each object: later ones are its consequences.
                 if self.failed.insert(toi) {
                     self.failures.push(error);
                 }

@@ -171,9 +171,9 @@ impl PreparedSender {
     pub(crate) fn run(
         self,
         token: &CancellationToken,
-        observe: &mut dyn FnMut(SendEvent),
+        emit: &mut dyn FnMut(SendEvent),
     ) -> Result<SendReport, Error> {
-        driver::run(self.transmission, token, observe)
+        driver::run(self.transmission, token, emit)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::checks::{Numbers, check_addressing};
 use super::egress::{Egress, FTI_BYTES};
-use super::observe::Told;
-use super::train::Trains;
+use super::emitted::Emitted;
+use super::queue::SendQueue;
 use crate::addressing::Addressing;
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
@@ -77,7 +77,7 @@ pub struct PreparedStream {
 }
 
 /// Interval between progress events.
-const OBSERVE_EVERY: Duration = Duration::from_millis(200);
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Largest number of versions of one stream, so that those of the next stream under the same key
@@ -156,30 +156,30 @@ impl PreparedStream {
         self,
         reader: impl Read + Send + 'static,
         token: &CancellationToken,
-        observe: &mut dyn FnMut(SendEvent),
+        emit: &mut dyn FnMut(SendEvent),
     ) -> Result<SendReport, Error> {
         let symbol_size = usize::from(self.cutter.symbol_size);
         let fragments = self.cutter.spawn(reader)?;
         let fragment_symbols = FragmentSymbols { symbol_size, batches: BTreeMap::new() };
         let mut thread = PacingThread {
             clock: Clock::start(),
-            trains: Trains::new(self.socket),
+            queue: SendQueue::new(self.socket),
             core: Driver::new(self.sender, fragment_symbols),
             fragments: Some(fragments),
             failures: Vec::new(),
             interrupted: false,
             ended: false,
         };
-        let (mut last_observed, mut told) = (Duration::ZERO, Told::default());
+        let (mut last_progress, mut emitted) = (Duration::ZERO, Emitted::default());
         loop {
             thread.send()?;
             let elapsed = Duration::from_nanos(thread.clock.now_nanos());
-            if thread.ended || elapsed >= last_observed + OBSERVE_EVERY {
-                last_observed = elapsed;
+            if thread.ended || elapsed >= last_progress + PROGRESS_EVERY {
+                last_progress = elapsed;
                 let stats = thread.core.endpoint.stats();
-                let (source_symbols, lost) = (stats.source_symbols, thread.trains.lost);
+                let (source_symbols, lost) = (stats.source_symbols, thread.queue.lost);
                 let progress = SendProgress { elapsed, stats, source_symbols, lost };
-                told.tell(&thread.failures, &thread.trains, progress, observe);
+                emitted.update(&thread.failures, &thread.queue, progress, emit);
             }
             if thread.ended {
                 return Ok(thread.report(elapsed));
@@ -237,7 +237,7 @@ impl FragmentSymbols {
 /// The thread that sends each packet when it is due. It waits only for a producer without data.
 struct PacingThread {
     clock: Clock,
-    trains: Trains,
+    queue: SendQueue,
     core: Driver<StreamSender, FragmentSymbols>,
     /// Further fragments; `None` after the last one.
     fragments: Option<Receiver<Result<Prepared, Error>>>,
@@ -263,13 +263,13 @@ impl PacingThread {
                         Some(symbol) => self.core.runner.symbol(symbol),
                     };
                     if let Some(bytes) = bytes {
-                        self.trains.push(channel, self.core.header(), bytes)?;
+                        self.queue.push(channel, self.core.header(), bytes)?;
                     }
                 }
                 Some(Effect::Event(SenderEvent::Finished)) => self.ended = true,
                 Some(Effect::Event(SenderEvent::Withdrawn { .. })) => {}
                 Some(Effect::Join(_) | Effect::Leave(_) | Effect::Later { .. }) => {}
-                None => return self.trains.leave(),
+                None => return self.queue.flush(),
             }
         }
     }
@@ -324,6 +324,6 @@ impl PacingThread {
         let start = if self.interrupted { Outcome::Interrupted } else { Outcome::Complete };
         let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
         let stats = self.core.endpoint.stats();
-        SendReport { outcome, elapsed, stats, lost: self.trains.lost, failures: self.failures }
+        SendReport { outcome, elapsed, stats, lost: self.queue.lost, failures: self.failures }
     }
 }

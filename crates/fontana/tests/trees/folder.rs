@@ -39,7 +39,7 @@ fn follow(poll: Option<Duration>, test: u8) {
     let mut taken = Vec::new();
     for event in follower.events() {
         let FollowEvent::Taken(summary) = event else { continue };
-        taken.push(summary.manifest.unwrap().1);
+        taken.push(summary.manifest.unwrap().version);
         match taken.len() {
             1 => {
                 fs::create_dir(root.join("new")).unwrap();

@@ -41,7 +41,7 @@ fn follow(receive: ReceiverBuilder, count: u64) -> (FollowReport, Vec<String>) {
     let mut told = Vec::new();
     for event in follower.events() {
         told.push(match event {
-            FollowEvent::Taken(summary) => format!("taken {}", summary.manifest.unwrap().1),
+            FollowEvent::Taken(summary) => format!("taken {}", summary.manifest.unwrap().version),
             FollowEvent::GivenUp(summary) => format!("given up {:?}", summary.ended),
             FollowEvent::Waiting => "waiting".into(),
             FollowEvent::Receiving(ReceiveEvent::Rejected { reason, .. }) => {
@@ -113,7 +113,7 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     assert_eq!(told, ["rejected OldVersion", "waiting"]);
     let refused = receive(timed.clone());
     assert_eq!(refused.outcome, Outcome::Authentication);
-    assert!(refused.rejections.iter().all(|(_, reason)| *reason == Rejection::OldVersion));
+    assert!(refused.rejections.iter().all(|one| one.reason == Rejection::OldVersion));
     assert_eq!(fs::read(into.join("tree/added")).unwrap(), b"added");
     let any = options.overwrite(true).format(of_publisher(Versions::Any));
     assert_eq!(receive(any).outcome, Outcome::Complete, "whoever insists");

@@ -6,6 +6,7 @@ use crate::event::{ObjectReport, ReceiveEvent};
 use crate::receive::options::SILENCE;
 use crate::receive::outcome::Over;
 use crate::receive::runner::ReceiveRunner;
+use crate::report::{AcceptedManifest, RejectedSession};
 use fontana_proto::{ObjectFailure, ReceiverEvent, Rejection, Scope, SessionKey, Verified};
 use fontana_wire::{Printable, Toi};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ impl DecidingThread<'_, '_> {
     pub(super) fn on_event(&mut self, event: ReceiverEvent) {
         let elapsed = self.elapsed();
         match event {
-            ReceiverEvent::Offered(offer) => (self.observe)(ReceiveEvent::Offered(offer)),
+            ReceiverEvent::Offered(offer) => (self.emit)(ReceiveEvent::Offered(offer)),
             ReceiverEvent::Rejected { session, reason } => self.on_rejected(session, reason),
             ReceiverEvent::Superseded { .. } => {
                 if self.follows {
@@ -24,17 +25,18 @@ impl DecidingThread<'_, '_> {
             }
             ReceiverEvent::Accepted { session, manifest, hash, verified } => {
                 self.old_version_heard = None;
-                self.outcome.manifest = Some((hash, manifest.version()));
+                let version = manifest.version();
+                self.outcome.manifest = Some(AcceptedManifest { hash, version });
                 self.outcome.accepted = Some(verified);
                 self.core.runner.delivery.begin_file(&manifest);
-                (self.observe)(ReceiveEvent::Accepted { session, manifest, hash, verified });
+                (self.emit)(ReceiveEvent::Accepted { session, manifest, hash, verified });
             }
             ReceiverEvent::StreamOffered { session, index } => {
-                (self.observe)(ReceiveEvent::StreamOffered { session, index });
+                (self.emit)(ReceiveEvent::StreamOffered { session, index });
             }
             ReceiverEvent::StreamAccepted { session, index, key, verified } => {
                 self.begin_stream(&index, verified);
-                (self.observe)(ReceiveEvent::StreamAccepted { session, index, key, verified });
+                (self.emit)(ReceiveEvent::StreamAccepted { session, index, key, verified });
             }
             ReceiverEvent::FragmentDone { range, .. } => {
                 self.outcome.bytes += range.end - range.start
@@ -45,30 +47,30 @@ impl DecidingThread<'_, '_> {
             }
             ReceiverEvent::Resumed { symbols } => {
                 let source_symbols = self.core.endpoint.source_symbols();
-                (self.observe)(ReceiveEvent::Resumed { symbols, source_symbols });
+                (self.emit)(ReceiveEvent::Resumed { symbols, source_symbols });
             }
             ReceiverEvent::CarouselFound { session } => {
                 self.outcome.accepted = Some(Verified::None);
-                (self.observe)(ReceiveEvent::CarouselFound { session });
+                (self.emit)(ReceiveEvent::CarouselFound { session });
             }
             ReceiverEvent::FileFound { toi, content_location, transfer_length } => {
                 self.outcome.accepted = Some(Verified::None);
                 let (name, bytes) = (content_location, transfer_length);
-                (self.observe)(ReceiveEvent::FileFound { toi, name, bytes });
+                (self.emit)(ReceiveEvent::FileFound { toi, name, bytes });
             }
             ReceiverEvent::FileRefused { toi, content_location, reason } => {
                 self.on_file_refused(toi, content_location, reason.to_string());
             }
             ReceiverEvent::BlockCorrupt { block, times } => {
-                (self.observe)(ReceiveEvent::Poisoned { toi: block.toi, times });
+                (self.emit)(ReceiveEvent::Poisoned { toi: block.toi, times });
             }
             ReceiverEvent::Silence { ever_since_start } => {
-                (self.observe)(ReceiveEvent::Silence { duration: SILENCE, ever_since_start });
+                (self.emit)(ReceiveEvent::Silence { duration: SILENCE, ever_since_start });
             }
-            ReceiverEvent::ReceptionComplete => (self.observe)(ReceiveEvent::HeardEnough),
+            ReceiverEvent::ReceptionComplete => (self.emit)(ReceiveEvent::HeardEnough),
             ReceiverEvent::ObjectDone { toi, verified } => {
                 let report = self.object_report(toi, verified, elapsed);
-                (self.observe)(ReceiveEvent::ObjectDone(report.clone()));
+                (self.emit)(ReceiveEvent::ObjectDone(report.clone()));
                 self.outcome.bytes += report.bytes;
                 self.outcome.objects.push(report);
             }
@@ -86,7 +88,7 @@ impl DecidingThread<'_, '_> {
                     .objects
                     .get(&toi)
                     .map_or_else(Vec::new, |o| o.names().to_vec());
-                (self.observe)(ReceiveEvent::ObjectFailed { toi, names, error });
+                (self.emit)(ReceiveEvent::ObjectFailed { toi, names, error });
             }
             ReceiverEvent::Complete => self.outcome.over = Some(Over::Complete),
             ReceiverEvent::GivenUp { .. } => self.outcome.over = Some(Over::GivenUp),
@@ -95,7 +97,7 @@ impl DecidingThread<'_, '_> {
                 delivery.on_verified(block, objects);
             }
             ReceiverEvent::Level { channels, received_bytes_per_second, .. } => {
-                (self.observe)(ReceiveEvent::Level { channels, received_bytes_per_second });
+                (self.emit)(ReceiveEvent::Level { channels, received_bytes_per_second });
             }
             ReceiverEvent::BlockSolved { .. } => {}
         }
@@ -112,8 +114,8 @@ impl DecidingThread<'_, '_> {
         if reason == Rejection::OldVersion && self.follows {
             self.old_version_heard.get_or_insert(elapsed);
         }
-        self.outcome.rejections.push((session, reason));
-        (self.observe)(ReceiveEvent::Rejected { session, reason });
+        self.outcome.rejections.push(RejectedSession { session, reason });
+        (self.emit)(ReceiveEvent::Rejected { session, reason });
     }
 
     fn on_file_refused(&mut self, toi: Toi, name: String, what: String) {
@@ -121,7 +123,7 @@ impl DecidingThread<'_, '_> {
         let error = Arc::new(TransferError::Unsupported { name, what }.into());
         let failures = &mut self.outcome.failures;
         let error = Some(Arc::clone(failures.entry(Scope::Object(toi)).or_insert(error)));
-        (self.observe)(ReceiveEvent::ObjectFailed { toi, names, error });
+        (self.emit)(ReceiveEvent::ObjectFailed { toi, names, error });
     }
 
     fn object_report(&self, toi: Toi, verified: Verified, elapsed: Duration) -> ObjectReport {
