@@ -267,6 +267,21 @@ impl Watch<'_> {
     }
 
     fn show(&mut self, event: &ReceiveEvent) {
+        match event {
+            ReceiveEvent::Offered(_)
+            | ReceiveEvent::Rejected { .. }
+            | ReceiveEvent::Accepted { .. }
+            | ReceiveEvent::StreamOffered { .. }
+            | ReceiveEvent::StreamAccepted { .. } => self.show_session(event),
+            ReceiveEvent::Silence { .. }
+            | ReceiveEvent::Level { .. }
+            | ReceiveEvent::ChannelRefused { .. } => self.show_network(event),
+            _ => self.show_content(event),
+        }
+    }
+
+    /// Shows an event about a session on the group.
+    fn show_session(&mut self, event: &ReceiveEvent) {
         let console = self.console;
         match event {
             ReceiveEvent::Offered(offer) => {
@@ -303,24 +318,6 @@ impl Watch<'_> {
                 self.described = Described::new(*session, manifest);
                 self.begin(manifest, session.source);
             }
-            ReceiveEvent::Selected(part) => {
-                let (files, bytes, objects) = (part.files, part.bytes, part.objects);
-                console.event(&Line::Selected { files, bytes, objects });
-                console.note(format_args!(
-                    "of these {}, {}, in {}",
-                    Count(files, "file"),
-                    Bytes(bytes),
-                    Count(objects, "object"),
-                ));
-                self.files = files;
-                self.described.select(files);
-            }
-            ReceiveEvent::Compared { bytes, of } => {
-                let (bytes, of_bytes) = (*bytes, *of);
-                console.event(&Line::Compared { bytes, of_bytes });
-                let (bytes, of) = (Bytes(bytes), Bytes(of_bytes));
-                console.note(format_args!("compared {bytes} of {of} that may be here already"));
-            }
             ReceiveEvent::StreamOffered { session, index } => {
                 self.offers_told += 1;
                 if self.offers_told > MAX_OFFERS {
@@ -343,6 +340,57 @@ impl Watch<'_> {
                 self.chooser = None;
                 self.files = 1;
                 self.bar = Some(ReceiveBar::new(console));
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows an event about the channels and their packets.
+    fn show_network(&mut self, event: &ReceiveEvent) {
+        let console = self.console;
+        match event {
+            ReceiveEvent::Silence { duration, ever_since_start } => {
+                let (seconds, ever_since_start) = (duration.as_secs_f64(), *ever_since_start);
+                console.event(&Line::Silence { seconds, ever_since_start });
+                console.note(format_args!("silent for {seconds} s; joined again"));
+            }
+            ReceiveEvent::Level { channels, received_bytes_per_second } => {
+                console.event(&Line::Level {
+                    channels: *channels,
+                    received_bits_per_second: received_bytes_per_second * 8,
+                });
+            }
+            ReceiveEvent::ChannelRefused { channel, error } => {
+                let failure = Failure::from(&**error);
+                let message = format!("channel {channel} cannot be joined: {}", failure.message);
+                console.warning(&message, "the session continues without it, at a lower rate");
+                console.event(&Line::ChannelRefused { channel: *channel, reason: failure.message });
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows an event about the content of the session that is received.
+    fn show_content(&mut self, event: &ReceiveEvent) {
+        let console = self.console;
+        match event {
+            ReceiveEvent::Selected(part) => {
+                let (files, bytes, objects) = (part.files, part.bytes, part.objects);
+                console.event(&Line::Selected { files, bytes, objects });
+                console.note(format_args!(
+                    "of these {}, {}, in {}",
+                    Count(files, "file"),
+                    Bytes(bytes),
+                    Count(objects, "object"),
+                ));
+                self.files = files;
+                self.described.select(files);
+            }
+            ReceiveEvent::Compared { bytes, of } => {
+                let (bytes, of_bytes) = (*bytes, *of);
+                console.event(&Line::Compared { bytes, of_bytes });
+                let (bytes, of) = (Bytes(bytes), Bytes(of_bytes));
+                console.note(format_args!("compared {bytes} of {of} that may be here already"));
             }
             ReceiveEvent::Resumed { symbols, source_symbols } => {
                 let (symbols, source_symbols) = (*symbols, *source_symbols);
@@ -373,26 +421,9 @@ impl Watch<'_> {
                 console.event(&Line::Poisoned { object: events::object(*toi), times: *times });
                 if !std::mem::replace(&mut self.poisoned, true) {
                     console.note(
-                        "a block was wrong and is received anew: packets are forged or damaged",
+                        "a block was corrupt and is received again: packets are forged or damaged",
                     );
                 }
-            }
-            ReceiveEvent::Silence { duration, ever_since_start } => {
-                let (seconds, ever_since_start) = (duration.as_secs_f64(), *ever_since_start);
-                console.event(&Line::Silence { seconds, ever_since_start });
-                console.note(format_args!("silent for {seconds} s; joined anew"));
-            }
-            ReceiveEvent::Level { channels, received_bytes_per_second } => {
-                console.event(&Line::Level {
-                    channels: *channels,
-                    received_bits_per_second: received_bytes_per_second * 8,
-                });
-            }
-            ReceiveEvent::ChannelRefused { channel, error } => {
-                let failure = Failure::from(&**error);
-                let message = format!("channel {channel} cannot be joined: {}", failure.message);
-                console.warning(&message, "it goes on more slowly without");
-                console.event(&Line::ChannelRefused { channel: *channel, reason: failure.message });
             }
             ReceiveEvent::HeardEnough => {
                 console.event(&Line::HeardEnough {});
