@@ -57,7 +57,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
         ("--flute --fec lt", "neither Tornado nor LT", "--fec raptorq"),
         ("--fcast --fec tornado", "neither Tornado nor LT", "--fec raptorq"),
         ("--fec tornado --stretch 1", "is 1, must be 2 to 10", "--fec raptorq"),
-        ("--fec tornado --stretch 11", "by 11, it is 2 to 10", "--fec raptorq"),
+        ("--fec tornado --stretch 11", "is 11, must be 2 to 10", "--fec raptorq"),
         ("--fec lt --stretch 4", "another code than Tornado", "--fec tornado"),
         ("--stretch 4", "another code than Tornado", "--fec tornado"),
         ("--to 239.1.2.3:x", "no address", "GROUP:PORT"),
