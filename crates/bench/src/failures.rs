@@ -1,4 +1,4 @@
-//! How often random encoding symbols fail to determine a RaptorQ block, on ids alone.
+//! The rate at which random encoding symbols fail to determine a RaptorQ block, on ids alone.
 //!
 //! RFC 6330 promises at most one failure in a hundred with as many symbols as the block has source
 //! symbols, and a hundred times fewer with each additional one. This program counts failures, and

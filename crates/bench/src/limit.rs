@@ -1,5 +1,5 @@
-//! How fast this host adds rows: an upper bound for every code that uses exclusive or. A code that
-//! reads `r` rows for each source symbol cannot be faster than `r` pieces of this work.
+//! The rate at which this host adds rows: an upper bound for every code that uses exclusive or. A
+//! code that reads `r` rows for each source symbol cannot be faster than `r` pieces of this work.
 
 use crate::contest::Contestant;
 use crate::workload::SYMBOL_SIZE;

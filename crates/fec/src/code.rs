@@ -12,10 +12,10 @@ use std::sync::Arc;
 /// Callers check that `source_symbols` is 1 to [`CodeProfile::max_source_symbols`]. For other
 /// numbers a profile is meaningless, and a decoder or a plan may panic.
 pub(crate) trait Code {
-    /// What is the same for all blocks.
+    /// The facts that are the same for all blocks.
     fn profile(&self) -> CodeProfile;
 
-    /// What depends on the length of a block.
+    /// The facts that depend on the length of a block.
     fn block_profile(&self, source_symbols: u32) -> BlockProfile;
 
     /// How objects are partitioned into blocks.

@@ -31,7 +31,7 @@ impl std::fmt::Debug for dyn IdDecoder {
     }
 }
 
-/// Whether a pushed symbol added anything.
+/// The effect of a pushed symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Novelty {
     /// New and stored: its bytes may be an input of the plan.

@@ -1,6 +1,6 @@
 //! Limits of a code on objects and blocks, and errors for OTIs that exceed them.
 
-/// How an object is partitioned into source blocks, and the code's limits.
+/// The partition of an object into source blocks, and the code's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectLimits {
     pub(crate) partition: Partition,
@@ -8,7 +8,7 @@ pub(crate) struct ObjectLimits {
     pub(crate) max_source_symbols: u32,
     /// Most bytes of an object.
     pub(crate) max_transfer_length: u64,
-    /// How a source symbol is laid out in its block.
+    /// The layout of a source symbol in its block.
     pub(crate) interleaving: Interleaving,
 }
 

@@ -23,7 +23,7 @@ use crate::receiver::{DEFAULT_RECEIVE_BUFFER, ReceiveConfig, ReceiveSocket};
 /// The result of a probe, as a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// As it should be.
+    /// Works.
     Good,
     /// Not determined, mostly for lack of privilege.
     Unknown,
@@ -36,13 +36,13 @@ pub enum Verdict {
 /// The result of one probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was examined, for example `receive buffer` or `interface eth0`.
+    /// The subject of the probe, for example `receive buffer` or `interface eth0`.
     pub subject: String,
-    /// How it turned out.
+    /// The class of the result.
     pub verdict: Verdict,
     /// The facts, in one sentence without a full stop.
     pub text: String,
-    /// What to do about it, as a command if there is one.
+    /// The remedy, a command if there is one.
     pub remedy: Option<String>,
 }
 

@@ -77,7 +77,7 @@ fn is_link_local_v6(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
-/// How a user names an interface: `eth0`, `10.0.0.3`, `10.0.0.0/8` or `2001:db8::/32`.
+/// A user's name of an interface: `eth0`, `10.0.0.3`, `10.0.0.0/8` or `2001:db8::/32`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InterfaceSelector {
     /// The system's name.

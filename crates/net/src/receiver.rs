@@ -33,7 +33,7 @@ use crate::sys;
 /// processor for a few time slices.
 pub const DEFAULT_RECEIVE_BUFFER: usize = 8 << 20;
 
-/// What a socket receives.
+/// The datagrams that a socket receives.
 #[derive(Debug, Clone)]
 pub enum Reception {
     /// One group; other datagrams to this port are not received.
@@ -52,7 +52,7 @@ pub enum Reception {
 /// Configuration of a [`ReceiveSocket`].
 #[derive(Debug, Clone)]
 pub struct ReceiveConfig {
-    /// What it receives.
+    /// The datagrams that it receives.
     pub reception: Reception,
     /// UDP port; 0 lets the system choose ([`ReceiveSocket::port`] returns it).
     pub port: u16,

@@ -185,7 +185,7 @@ pub struct KeptBlock {
     pub spooled: Vec<(Esi, u32)>,
 }
 
-/// What earlier runs have saved in a staging directory.
+/// The symbols and facts that earlier runs have saved in a staging directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Packets of the session that all earlier runs have received.
@@ -346,7 +346,7 @@ impl Read for Reader<'_> {
     }
 }
 
-/// Which notes of a journal may be believed.
+/// The notes of a journal that may be believed, by its marks.
 #[derive(Debug)]
 struct Marks {
     /// The boot in which the last group was written.

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Which files of a directory are sent.
+/// A selection of the files of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// If not empty: only files that match one of these patterns, and the directories they are in.

@@ -31,7 +31,7 @@ pub enum SourceError {
     NotRegular {
         /// The path.
         path: PathBuf,
-        /// What it is, with its article.
+        /// Its type, with an article.
         kind: &'static str,
     },
     /// The file was written to, truncated or replaced.
@@ -59,7 +59,7 @@ impl SourceError {
     }
 }
 
-/// How a file differs from its earlier state.
+/// The difference of a file from its earlier state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Its size in bytes.

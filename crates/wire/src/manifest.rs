@@ -364,7 +364,7 @@ pub enum ManifestError {
     Code {
         /// Object number.
         toi: u32,
-        /// What is not supported.
+        /// The unsupported code.
         error: CodeError,
     },
     /// An object with invalid transmission information.
@@ -372,7 +372,7 @@ pub enum ManifestError {
     Oti {
         /// Object number.
         toi: u32,
-        /// What is invalid.
+        /// The invalid part.
         error: OtiError,
     },
     /// An object with a content encoding. Fontana sends objects without encoding.
@@ -448,7 +448,7 @@ pub enum ManifestError {
         path: RelativePath,
         /// Index of the segment, from 0.
         segment: usize,
-        /// What is wrong with the segment.
+        /// The violated rule.
         reason: &'static str,
     },
 }

@@ -60,7 +60,7 @@ use std::sync::Arc;
 pub struct Lt {
     /// `B`: most source symbols in a block.
     pub max_source_block_length: u32,
-    /// Which LT code.
+    /// The LT code.
     pub code: LtCode,
 }
 
@@ -178,7 +178,7 @@ impl Code for Lt {
 /// `1/(M(M-1)) + 1/M + spike_weight` at `M`. No symbol is the sum of more than `M`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LtCode {
-    /// How receivers decode.
+    /// The method by which receivers decode.
     pub profile: Profile,
     /// Seed of the random sums.
     pub seed: u64,

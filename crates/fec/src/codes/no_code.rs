@@ -115,7 +115,7 @@ impl Program for Copied {
     }
 }
 
-/// Which source symbols of a block have arrived.
+/// The available source symbols of a block.
 pub(crate) struct NoCodeDecoder {
     seen: Vec<bool>,
     missing: u32,

@@ -58,7 +58,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub struct Tornado {
     /// `B`: most source symbols in a block.
     pub max_source_block_length: u32,
-    /// Which Tornado code.
+    /// The Tornado code.
     pub code: TornadoCode,
 }
 

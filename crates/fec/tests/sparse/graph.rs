@@ -4,7 +4,7 @@ use fontana_fec::codes::tornado::{StretchError, TornadoCode};
 use fontana_fec::study::tornado::Graph;
 use std::collections::BTreeMap;
 
-/// How many of `nodes` there are of each degree.
+/// The number of `nodes` of each degree.
 fn count(degrees: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
     let mut counts = BTreeMap::new();
     for degree in degrees {

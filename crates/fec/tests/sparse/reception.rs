@@ -28,7 +28,7 @@ impl Inefficiencies {
         (squares / self.0.len() as f64).sqrt()
     }
 
-    /// What a share of the trials stays below.
+    /// The value that this share of the trials stays below.
     fn quantile(&self, share: f64) -> f64 {
         self.0[((self.0.len() as f64 * share) as usize).min(self.0.len() - 1)]
     }

@@ -10,7 +10,7 @@ use fontana_fec::study::lt::Degrees;
 /// A sum of source symbols, one bit for each.
 type Sum = Vec<bool>;
 
-/// What encoding symbol `esi` of a block of `k` is the sum of.
+/// The source symbols whose sum encoding symbol `esi` of a block of `k` is.
 pub(crate) fn sum(scheme: FecScheme, k: u32, esi: u32) -> Sum {
     let mut sum = vec![false; k as usize];
     if esi < k {

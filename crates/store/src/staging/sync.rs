@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// available.
 const MANY: usize = DEFAULT_OPEN_FILES;
 
-/// What was written since the last sync.
+/// Files and ranges that were written since the last sync.
 #[derive(Debug)]
 pub(super) struct Unsynced {
     /// Bytes written.

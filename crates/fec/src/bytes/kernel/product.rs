@@ -63,7 +63,7 @@ impl<'a, C: Copy> Coefficients<'a, C> {
     }
 }
 
-/// Where products are written.
+/// The destination of products.
 pub(crate) trait Outputs {
     /// The number of outputs.
     fn count(&self) -> usize;
@@ -144,7 +144,7 @@ impl Outputs for Symbols<'_> {
     }
 }
 
-/// What happens to the previous bytes of the outputs.
+/// The treatment of the previous bytes of the outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     /// The product is added to them.

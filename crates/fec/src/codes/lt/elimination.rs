@@ -11,7 +11,7 @@ use crate::codes::shared::csr::Lists;
 use crate::codes::shared::equations::{Basis, Budget, Stop, ones, xor_into};
 use crate::ids::Esi;
 
-/// How the symbols that peeling did not recover are computed.
+/// The computation of the symbols that peeling did not recover.
 pub(super) struct Solution {
     /// In order: the other terms of a pivot's encoding symbol are recovered, earlier pivots or
     /// inactive.

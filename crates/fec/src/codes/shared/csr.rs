@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// As many lists as were pushed.
+/// A sequence of lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lists {
     items: Vec<u32>,
