@@ -89,7 +89,7 @@ fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Out
     let outcomes = fontana_lab::run(&plan, &|progress| {
         bar.set_length(progress.cases as u64);
         bar.set_position(progress.done as u64);
-    });
+    })?;
     bar.finish_and_clear();
     leave(&outcomes, arguments.real, arguments.out.as_deref(), began, console)
 }

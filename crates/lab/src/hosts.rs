@@ -14,7 +14,7 @@ use crate::relay::{DirectionStats, Line, Relay};
 use fontana_net::clock::Wakefulness;
 use fontana_net::{
     ChannelAddress, Clock, FrameError, NamespaceError, ReceiveConfig, ReceiveError, ReceiveSocket,
-    ReceiveThread, ReceiveThreadConfig, SendConfig, SendError, SendSocket,
+    ReceiveThread, ReceiveThreadConfig, SendConfig, SendError, SendSocket, ThreadError, thread,
 };
 use fontana_proto::{
     ChannelId, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, JobRunner,
@@ -64,6 +64,9 @@ pub enum HostsError {
     /// The sockets could not be drained.
     #[error("cannot receive: {0}")]
     Drain(#[source] io::Error),
+    /// The system has no thread left for a host or a relay.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
     /// An endpoint asked for a job that makes no sense.
     #[error("a mistake of Fontana: {0}")]
     Job(&'static str),
@@ -172,26 +175,36 @@ where
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let over = &over;
+        let _end = EndRun(over);
         let relay = |mut relay: Relay| {
-            scope.spawn(move || {
-                let result = relay.run(|| over.load(Ordering::Relaxed));
-                // What does not arrive any more need not be waited for.
-                over.store(true, Ordering::Relaxed);
-                result.map(|()| relay.stats())
+            thread::spawn_scoped(scope, "lab relay", move || {
+                // Without a relay, nothing arrives any more.
+                let _end = EndRun(over);
+                relay.run(|| over.load(Ordering::Relaxed)).map(|()| relay.stats())
             })
         };
-        let relaying: Vec<_> = relays.into_iter().map(relay).collect();
+        let relaying = relays.into_iter().map(relay).collect::<Result<Vec<_>, _>>()?;
         let network =
             RelayedNetwork { sender, receivers, switch, limit: Instant::ZERO + limit, over };
-        let received = network.run(sending, receiving);
+        let received = network.run(sending, receiving)?;
         over.store(true, Ordering::Relaxed);
         let relayed: Vec<_> = relaying.into_iter().map(joined).collect();
-        received?
+        received
             .into_iter()
             .zip(relayed)
             .map(|(received, relayed)| Ok(received.relayed(relayed??)))
             .collect()
     })
+}
+
+/// Ends the run when dropped: all threads of it read this flag. Also when an error or a panic
+/// leaves the scope that waits for them.
+struct EndRun<'a>(&'a AtomicBool);
+
+impl Drop for EndRun<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What a thread of a run has found.
@@ -231,18 +244,18 @@ impl RelayedNetwork<'_> {
         self.switch.settle();
         let clock = Clock::start();
         std::thread::scope(|scope| {
-            let sending = scope.spawn(move || {
-                let result = sending.run(socket, clock, self.over);
-                // What is not sent any more need not be waited for.
-                self.over.store(true, Ordering::Relaxed);
-                result
-            });
+            let _end = EndRun(self.over);
+            let sending = thread::spawn_scoped(scope, "lab sender", move || {
+                // Without a sender, nothing arrives any more.
+                let _end = EndRun(self.over);
+                sending.run(socket, clock, self.over)
+            })?;
             let receive = |(receiving, host, early)| {
-                scope.spawn(move || {
+                thread::spawn_scoped(scope, "lab receiver", move || {
                     RunningReceiver::new(receiving, host, clock).run(early, self.limit, self.over)
                 })
             };
-            let threads: Vec<_> = places.into_iter().map(receive).collect();
+            let threads = places.into_iter().map(receive).collect::<Result<Vec<_>, _>>()?;
             let received: Vec<_> = threads.into_iter().map(joined).collect();
             self.over.store(true, Ordering::Relaxed);
             let unsent = joined(sending)??;

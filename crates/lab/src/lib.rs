@@ -10,9 +10,12 @@
 //!
 //! let experiment = registry::find("ms.series").expect("a registered id");
 //! let plan = Plan::new(vec![experiment], Scale::Quick);
-//! for outcome in run(&plan, &|_| ()) {
+//! # fn main() -> Result<(), fontana_net::ThreadError> {
+//! for outcome in run(&plan, &|_| ())? {
 //!     assert!(judge(&outcome).iter().all(|finding| finding.as_expected));
 //! }
+//! # Ok(())
+//! # }
 //! ```
 //!
 //! What the papers measured on real hosts has a second form ([`registry::REAL`]) that runs the same

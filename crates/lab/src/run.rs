@@ -3,6 +3,7 @@
 use crate::csv::{self, Heading};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::table::{Row, Table};
+use fontana_net::{ThreadError, thread};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,7 +107,10 @@ pub struct Progress {
 }
 
 /// Runs the plan. `progress` is called after each case, from any thread.
-pub fn run(plan: &Plan, progress: &(dyn Fn(Progress) + Sync)) -> Vec<Outcome> {
+///
+/// # Errors
+/// The system has no thread left.
+pub fn run(plan: &Plan, progress: &(dyn Fn(Progress) + Sync)) -> Result<Vec<Outcome>, ThreadError> {
     let cases = |kind| {
         let experiments = plan.experiments.iter().enumerate();
         experiments.filter(move |(_, experiment)| experiment.kind == kind).flat_map(
@@ -133,18 +137,24 @@ pub fn run(plan: &Plan, progress: &(dyn Fn(Progress) + Sync)) -> Vec<Outcome> {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         progress(Progress { experiment: experiment.id, done, cases: total });
     };
+    let work_on_all = || {
+        while let Some(case) = counted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(case);
+        }
+    };
     std::thread::scope(|scope| {
         for _ in 0..plan.threads.get().min(counted.len()) {
-            scope.spawn(|| {
-                while let Some(case) = counted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    work(case);
-                }
-            });
+            if let Err(error) = thread::spawn_scoped(scope, "lab", work_on_all) {
+                // The threads that were started find no further case.
+                next.store(counted.len(), Ordering::Relaxed);
+                return Err(error);
+            }
         }
-    });
-    // What is timed has the machine to itself.
+        Ok(())
+    })?;
+    // Timed cases run alone: no other case may slow them down.
     timed.iter().for_each(work);
-    collect(plan, rows.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(collect(plan, rows.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }
 
 fn collect(plan: &Plan, rows: BTreeMap<(usize, u32), Vec<Row>>) -> Vec<Outcome> {

@@ -11,12 +11,16 @@
 //! ```
 //! use fontana_lab::swarm;
 //!
-//! let runs = swarm::play(&swarm::Swarm { seeds: 3, ..swarm::Swarm::default() }, &|_| ());
+//! # fn main() -> Result<(), fontana_net::ThreadError> {
+//! let runs = swarm::play(&swarm::Swarm { seeds: 3, ..swarm::Swarm::default() }, &|_| ())?;
 //! assert!(runs.iter().all(|run| run.outcome.is_ok()));
+//! # Ok(())
+//! # }
 //! ```
 
 use checks::{Checker, Run};
 use draw::{BOUNDS, Drawn};
+use fontana_net::{ThreadError, thread};
 use fontana_sim::{Either, NodeId, PlayedScenario, Scenario};
 use hosts::SwarmHosts;
 use std::num::NonZeroUsize;
@@ -76,29 +80,38 @@ pub struct Tally {
     pub virtual_seconds: u64,
 }
 
-/// Plays the runs. `told` hears of each as it ends, from any thread; the result is in the order of
+/// Plays the runs. `on_end` is called after each, from any thread; the result is in the order of
 /// the seeds.
-pub fn play(swarm: &Swarm, told: &(dyn Fn(&Played) + Sync)) -> Vec<Played> {
+///
+/// # Errors
+/// The system has no thread left.
+pub fn play(swarm: &Swarm, on_end: &(dyn Fn(&Played) + Sync)) -> Result<Vec<Played>, ThreadError> {
     let next = AtomicU32::new(0);
     let runs = Mutex::new(Vec::new());
+    let play_all = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= swarm.seeds {
+                break;
+            }
+            let played = play_one(swarm.first_seed.wrapping_add(index.into()));
+            on_end(&played);
+            runs.lock().unwrap_or_else(PoisonError::into_inner).push(played);
+        }
+    };
     std::thread::scope(|scope| {
         for _ in 0..swarm.threads.get().min(swarm.seeds as usize) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= swarm.seeds {
-                        break;
-                    }
-                    let played = play_one(swarm.first_seed.wrapping_add(index.into()));
-                    told(&played);
-                    runs.lock().unwrap_or_else(PoisonError::into_inner).push(played);
-                }
-            });
+            if let Err(error) = thread::spawn_scoped(scope, "lab", play_all) {
+                // The threads that were started find no further seed.
+                next.store(swarm.seeds, Ordering::Relaxed);
+                return Err(error);
+            }
         }
-    });
+        Ok(())
+    })?;
     let mut runs = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
     runs.sort_by_key(|run: &Played| run.seed.wrapping_sub(swarm.first_seed));
-    runs
+    Ok(runs)
 }
 
 /// Plays the run of a seed.

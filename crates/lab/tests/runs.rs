@@ -19,8 +19,12 @@ fn plan() -> Plan {
     Plan::new(experiments(), Scale::Quick)
 }
 
+fn run_plan(plan: &Plan) -> Vec<Outcome> {
+    run(plan, &|_| ()).unwrap()
+}
+
 fn slice(index: u32, count: u32) -> Vec<Outcome> {
-    run(&Plan { slice: Slice::new(index, count).unwrap(), ..plan() }, &|_| ())
+    run_plan(&Plan { slice: Slice::new(index, count).unwrap(), ..plan() })
 }
 
 /// Slices as a job array would leave them.
@@ -36,10 +40,10 @@ fn slices(directory: &Path, count: u32) -> Vec<PathBuf> {
 #[test]
 fn rows_do_not_depend_on_threads_and_do_on_the_seed() {
     let threads =
-        |threads| run(&Plan { threads: NonZeroUsize::new(threads).unwrap(), ..plan() }, &|_| ());
+        |threads| run_plan(&Plan { threads: NonZeroUsize::new(threads).unwrap(), ..plan() });
     let (one, four) = (threads(1), threads(4));
     assert_eq!(digest(&one), digest(&four));
-    let other = run(&Plan { seed: 2, ..plan() }, &|_| ());
+    let other = run_plan(&Plan { seed: 2, ..plan() });
     assert_ne!(digest(&one), digest(&other));
     assert!(other.iter().flat_map(judge).all(|finding| finding.as_expected), "another seed");
 }
@@ -48,7 +52,7 @@ fn rows_do_not_depend_on_threads_and_do_on_the_seed() {
 fn times_are_no_part_of_the_digest() {
     let timed = registry::find("df.patient").unwrap();
     let counted = registry::find("ms.series").unwrap();
-    let run = |experiments| run(&Plan::new(experiments, Scale::Quick), &|_| ());
+    let run = |experiments| run_plan(&Plan::new(experiments, Scale::Quick));
     let both = run(vec![timed, counted]);
     assert_eq!(digest(&both), digest(&run(vec![counted])));
     // And what it counts comes out as known, whatever the time.
@@ -59,7 +63,7 @@ fn times_are_no_part_of_the_digest() {
 
 #[test]
 fn slices_joined_are_one_run() {
-    let whole = run(&plan(), &|_| ());
+    let whole = run_plan(&plan());
     let directory = tempfile::tempdir().unwrap();
     let mut parts = slices(directory.path(), 3);
     parts.reverse();
@@ -162,7 +166,7 @@ fn what_takes_seconds_comes_out_as_known() {
         "fc.fig18",
     ];
     let experiments = ids.iter().map(|id| registry::find(id).unwrap()).collect();
-    let outcomes = run(&Plan::new(experiments, Scale::Quick), &|_| ());
+    let outcomes = run_plan(&Plan::new(experiments, Scale::Quick));
     for finding in outcomes.iter().flat_map(judge) {
         assert!(finding.as_expected, "{finding:?}");
     }

@@ -4,12 +4,14 @@
 //! fontana lab swarm --seeds 5000 --seed 1
 //! ```
 
+#![allow(clippy::unwrap_used)]
+
 use fontana_lab::swarm::{Played, Swarm, play, play_one};
 
 #[test]
 fn no_run_of_the_swarm_breaks_an_invariant() {
     let swarm = Swarm { seeds: 60, ..Swarm::default() };
-    for Played { seed, what, outcome } in play(&swarm, &|_| ()) {
+    for Played { seed, what, outcome } in play(&swarm, &|_| ()).unwrap() {
         assert!(outcome.is_ok(), "seed {seed}: {what}: {outcome:?}");
     }
 }

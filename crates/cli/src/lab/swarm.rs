@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &LabSwarmArguments, console: &Console) -> Result<Ou
     let bar = console.bar(progress::cases());
     bar.set_length(seeds.into());
     let swarm = Swarm { seeds, first_seed: seed, ..Swarm::default() };
-    let runs = play(&swarm, &|_| bar.inc(1));
+    let runs = play(&swarm, &|_| bar.inc(1))?;
     bar.finish_and_clear();
     for Played { seed, what, outcome } in &runs {
         let Err(breach) = outcome else { continue };

@@ -120,3 +120,11 @@ fn a_receiver_without_threads_ends_with_5() {
     assert!(piped > enough, "{piped}");
     sender.finish();
 }
+
+#[test]
+fn the_lab_without_threads_ends_with_5() {
+    for words in ["lab run ms.series --quick", "lab swarm --seeds 2"] {
+        let enough = fails_until_there_are_threads(|_| arguments(words, &[]), b"");
+        assert!(enough >= 1, "{words}: {enough}");
+    }
+}

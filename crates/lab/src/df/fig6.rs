@@ -13,6 +13,7 @@ use fontana_fec::codes::lt::{Lt, LtCode};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{FecScheme, Oti};
+use fontana_net::thread;
 use fontana_proto::{
     Driver, Instant, ReceiverStats, SplitMix64, SubscriptionLimits, TransmissionSchedule, presets,
 };
@@ -180,9 +181,11 @@ pub(crate) const REAL: Experiment = Experiment {
         std::thread::scope(|scope| {
             let losses = LOSSES.len() as u32;
             let points = (0..losses).map(|loss| Point::of(case.index * losses + loss, REAL_BASE));
-            let receive = |point| scope.spawn(move || receive_really(case, point));
+            let receive = |point| {
+                thread::spawn_scoped(scope, "lab session", move || receive_really(case, point))
+            };
             let running: Vec<_> = points.map(receive).collect();
-            running.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
+            running.into_iter().filter_map(|thread| thread.ok()?.join().ok().flatten()).collect()
         })
     },
     claims: || claims().into_iter().chain([nothing_lost_here()]).collect(),

@@ -138,7 +138,7 @@ fn reliable(case: &Case) -> Option<f64> {
     let seeds = case.scale.pick(40, 500);
     // Cases have their threads from elsewhere.
     let swarm = Swarm { seeds, first_seed: case.seed, threads: NonZeroUsize::MIN };
-    Some(play(&swarm, &|_| ()).iter().filter(|run| run.outcome.is_err()).count() as f64)
+    Some(play(&swarm, &|_| ()).ok()?.iter().filter(|run| run.outcome.is_err()).count() as f64)
 }
 
 fn reception_efficient(case: &Case) -> Option<f64> {

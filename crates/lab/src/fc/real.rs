@@ -16,6 +16,7 @@ use crate::hosts::{
 use crate::session::{LISTENERS_FIRST, Session};
 use crate::statistics::mean;
 use crate::table::{Row, Table, row};
+use fontana_net::thread;
 use fontana_proto::{Driver, Instant};
 use fontana_sim::LossModel;
 use std::collections::BTreeMap;
@@ -103,10 +104,11 @@ fn receive_all(sessions: Vec<Option<Session>>, loss: &LossModel) -> Vec<RealRece
     std::thread::scope(|scope| {
         let receive = |session: Option<Session>| {
             let loss = loss.clone();
-            scope.spawn(move || receive(&session?, loss, PATIENCE)?.ok())
+            let receive = move || receive(&session?, loss, PATIENCE)?.ok();
+            thread::spawn_scoped(scope, "lab session", receive)
         };
         let running: Vec<_> = sessions.into_iter().map(receive).collect();
-        let found = running.into_iter().map(|thread| thread.join().ok().flatten());
+        let found = running.into_iter().map(|thread| thread.ok()?.join().ok().flatten());
         found.map(|found| found.unwrap_or(RealReception::FAILED)).collect()
     })
 }

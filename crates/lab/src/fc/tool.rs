@@ -10,7 +10,7 @@ use fontana::{
     Addressing, CancellationToken, Code, FcastFormat, Format, Ordering, Outcome, Rate,
     ReceiveEvent, ReceiveFormat, Receiver, SendMode, Sender, SimulatedLoss,
 };
-use fontana_net::{Batch, ReceiveConfig, ReceiveSocket};
+use fontana_net::{Batch, ReceiveConfig, ReceiveSocket, thread};
 use fontana_wire::Packet;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -125,7 +125,8 @@ impl Transfer {
         let early = if self.joins_after.is_zero() { Some(receiver()?) } else { None };
         let hush = CancellationToken::new();
         let (sent, received, heard) = std::thread::scope(|scope| -> Result<_, fontana::Error> {
-            let tapping = scope.spawn(|| Heard::listen(&mut tap, &hush));
+            let listen = || Heard::listen(&mut tap, &hush);
+            let tapping = thread::spawn_scoped(scope, "lab tap", listen)?;
             let sent = sender.start().map(|sender| {
                 std::thread::sleep(self.joins_after);
                 let received = early.map_or_else(receiver, Ok).and_then(receive);
