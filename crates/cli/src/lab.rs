@@ -13,7 +13,8 @@ use fontana::net::{FrameError, NamespaceError};
 use fontana::{CancellationToken, Outcome};
 use fontana_lab::registry::{self, Real, RealError};
 use fontana_lab::{
-    Experiment, Finding, HostsError, MergeError, Plan, Printed, Scale, Slice, digest, judge, merge,
+    Experiment, Finding, HostsError, MergeError, Printed, RunPlan, Scale, SweepSlice, digest,
+    judge, merge,
 };
 use std::path::Path;
 use std::time::Instant;
@@ -68,10 +69,10 @@ fn list(console: &Console) -> Outcome {
 fn run_experiments(arguments: &LabRunArguments, console: &Console) -> Result<Outcome, Failure> {
     let scale = if arguments.quick { Scale::Quick } else { Scale::Full };
     let experiments = if arguments.real { real(&arguments.ids)? } else { chosen(&arguments.ids)? };
-    let mut plan = Plan::new(experiments, scale);
+    let mut plan = RunPlan::new(experiments, scale);
     plan.seed = arguments.seed;
     if let (Some(case), Some(of)) = (arguments.case, arguments.of) {
-        plan.slice = Slice::new(case, of).ok_or_else(|| {
+        plan.slice = SweepSlice::new(case, of).ok_or_else(|| {
             let message = format!("there is no slice {case} of {of}");
             Failure::new(
                 Outcome::Usage,
@@ -185,7 +186,7 @@ fn join(arguments: &LabMergeArguments, console: &Console) -> Result<Outcome, Fai
 
 /// Writes the pages, then prints the findings.
 fn leave(
-    outcomes: &[fontana_lab::Outcome],
+    outcomes: &[fontana_lab::ExperimentOutcome],
     real: bool,
     out: Option<&Path>,
     began: Instant,
@@ -195,7 +196,7 @@ fn leave(
         let written = fontana_lab::write_to(out, outcomes, &command(outcomes, real));
         written.map_err(|error| not_written(out, &error))?;
     }
-    let whole = outcomes.iter().all(|outcome| outcome.slice == Slice::WHOLE);
+    let whole = outcomes.iter().all(|outcome| outcome.slice == SweepSlice::WHOLE);
     let mut findings = Vec::new();
     if whole {
         for outcome in outcomes {
@@ -243,7 +244,7 @@ fn leave(
 }
 
 /// The command that makes a page again.
-fn command(outcomes: &[fontana_lab::Outcome], real: bool) -> String {
+fn command(outcomes: &[fontana_lab::ExperimentOutcome], real: bool) -> String {
     let mut words = vec!["fontana lab run".to_owned()];
     let all = if real { registry::REAL.len() } else { registry::EXPERIMENTS.len() };
     if outcomes.len() == all {
@@ -288,7 +289,7 @@ fn show(finding: &Finding, seed: u64, console: &Console) {
 }
 
 /// The inputs that determine the digest: seed, scale and commit.
-fn provenance(outcomes: &[fontana_lab::Outcome]) -> String {
+fn provenance(outcomes: &[fontana_lab::ExperimentOutcome]) -> String {
     let (seed, quick) = outcomes
         .first()
         .map_or((0, false), |outcome| (outcome.seed, outcome.scale == Scale::Quick));

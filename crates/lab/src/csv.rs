@@ -1,9 +1,8 @@
 //! Rows as files. The first line says what they are, so that slices can be joined: see
 //! [`Heading`].
 
-use crate::experiment::{Experiment, Scale};
-use crate::run::Slice;
-use crate::table::{Row, Table, Value};
+use crate::experiment::{Experiment, Scale, SweepSlice};
+use crate::table::{CaseRow, Table, TableRow, Value};
 use std::fmt::Write;
 
 /// What a file of rows says of itself, in its first line:
@@ -13,7 +12,7 @@ pub(crate) struct Heading<'a> {
     pub(crate) id: &'a str,
     pub(crate) seed: u64,
     pub(crate) scale: Scale,
-    pub(crate) slice: Slice,
+    pub(crate) slice: SweepSlice,
 }
 
 pub(crate) fn write(heading: &Heading<'_>, table: &Table) -> String {
@@ -26,10 +25,10 @@ pub(crate) fn write(heading: &Heading<'_>, table: &Table) -> String {
         text.push_str(column);
     }
     text.push('\n');
-    for (case, row) in &table.rows {
+    for CaseRow { case, values } in &table.rows {
         // Writing to a string does not fail.
         let _ = write!(text, "{case}");
-        for value in row {
+        for value in values {
             let _ = write!(text, ",{value}");
         }
         text.push('\n');
@@ -48,13 +47,13 @@ pub(crate) fn heading(text: &str) -> Option<Heading<'_>> {
         "full" => Scale::Full,
         _ => return None,
     };
-    let slice = Slice::new(field("case")?.parse().ok()?, field("of")?.parse().ok()?)?;
+    let slice = SweepSlice::new(field("case")?.parse().ok()?, field("of")?.parse().ok()?)?;
     Some(Heading { id, seed, scale, slice })
 }
 
 /// The rows of a file; the error is the number of the first line that is not what it should be,
 /// counted from 1.
-pub(crate) fn rows(text: &str, experiment: &Experiment) -> Result<Vec<(u32, Row)>, usize> {
+pub(crate) fn rows(text: &str, experiment: &Experiment) -> Result<Vec<CaseRow>, usize> {
     let mut lines = text.lines().enumerate().skip(1);
     let names = lines.next().map(|(_, line)| line.split(',').collect::<Vec<_>>());
     let expected = ["case"].iter().chain(experiment.columns).copied().collect::<Vec<_>>();
@@ -65,9 +64,9 @@ pub(crate) fn rows(text: &str, experiment: &Experiment) -> Result<Vec<(u32, Row)
         .map(|(number, line)| {
             let mut values = line.split(',');
             let case = values.next().and_then(|case| case.parse().ok());
-            let row: Row = values.map(Value::parse).collect();
+            let row: TableRow = values.map(Value::parse).collect();
             case.filter(|_| row.len() == experiment.columns.len())
-                .map(|case| (case, row))
+                .map(|case| CaseRow { case, values: row })
                 .ok_or(number + 1)
         })
         .collect()

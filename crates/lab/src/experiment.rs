@@ -2,7 +2,7 @@
 
 use crate::chart::Exhibit;
 use crate::claim::Claim;
-use crate::table::{Row, Table};
+use crate::table::{Table, TableRow};
 use fontana_proto::SplitMix64;
 
 /// One table, figure or statement of a paper.
@@ -24,7 +24,7 @@ pub struct Experiment {
     /// Number of cases at a scale.
     pub cases: fn(Scale) -> u32,
     /// The rows of one case.
-    pub run: fn(&Case) -> Vec<Row>,
+    pub run: fn(&Case) -> Vec<TableRow>,
     /// What the paper says, and how to read ours off the rows of all cases.
     pub claims: fn() -> Vec<Claim>,
     /// Figures and tables made from the rows of all cases.
@@ -92,5 +92,37 @@ impl Case {
         let mut stream = [0; 8];
         name.finalize_xof().fill(&mut stream);
         SplitMix64::new(self.seed, u64::from_le_bytes(stream))
+    }
+}
+
+/// Every `count`-th case of a sweep, beginning with the one numbered `index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SweepSlice {
+    index: u32,
+    count: u32,
+}
+
+impl SweepSlice {
+    /// All cases.
+    pub const WHOLE: Self = Self { index: 0, count: 1 };
+
+    /// Slice `index` of `count`; `None` unless `index < count`.
+    pub const fn new(index: u32, count: u32) -> Option<Self> {
+        if index < count { Some(Self { index, count }) } else { None }
+    }
+
+    /// Which slice, from 0.
+    pub const fn index(self) -> u32 {
+        self.index
+    }
+
+    /// How many slices there are.
+    pub const fn count(self) -> u32 {
+        self.count
+    }
+
+    /// Whether a case belongs to the slice.
+    pub const fn contains(self, case: u32) -> bool {
+        case % self.count == self.index
     }
 }

@@ -10,7 +10,7 @@ mod network;
 
 use crate::bytes::Pump;
 use crate::claim::{Claim, Printed};
-use crate::relay::{DirectionStats, Line, Relay};
+use crate::relay::{DirectionStats, FrameLink, Relay};
 use fontana_net::clock::Wakefulness;
 use fontana_net::{
     ChannelAddress, Clock, FrameError, NamespaceError, ReceiveConfig, ReceiveError, ReceiveSocket,
@@ -21,7 +21,7 @@ use fontana_proto::{
     ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, Sender, SplitMix64,
 };
 use fontana_sim::{IdRunner, LinkConfig};
-use network::{Host, Network, Switch};
+use network::{Network, NetworkHost, Switch};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -93,8 +93,8 @@ pub(crate) fn are_possible() -> bool {
 }
 
 /// The way to a receiver, with the random stream that the first link of a simulation has.
-fn line(link: LinkConfig, seed: u64) -> Line {
-    Line::new(link, SplitMix64::new(seed, 1))
+fn line(link: LinkConfig, seed: u64) -> FrameLink {
+    FrameLink::new(link, SplitMix64::new(seed, 1))
 }
 
 /// Columns of experiments between hosts: [`Received::lost_here`], and [`Received::late`] in
@@ -215,8 +215,8 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> Result<T, HostsError> {
 /// Hosts whose network is being relayed.
 #[derive(Debug)]
 struct RelayedNetwork<'a> {
-    sender: Host,
-    receivers: Vec<Host>,
+    sender: NetworkHost,
+    receivers: Vec<NetworkHost>,
     switch: Switch,
     limit: Instant,
     over: &'a AtomicBool,
@@ -277,18 +277,18 @@ const fn group(channel: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(239, 255, 76, channel))
 }
 
-fn channel_config(host: &Host, channel: u8) -> ReceiveConfig {
+fn channel_config(host: &NetworkHost, channel: u8) -> ReceiveConfig {
     ReceiveConfig::multicast(group(channel), PORT, &host.interface)
 }
 
 /// Joins channel 0. To be called on the host.
-fn join_base(host: &Host) -> Result<ReceiveThread, HostsError> {
+fn join_base(host: &NetworkHost) -> Result<ReceiveThread, HostsError> {
     let base = ReceiveSocket::open_all(&channel_config(host, 0))?;
     ReceiveThread::spawn(base, RECEIVE_MEMORY).map_err(HostsError::Drain)
 }
 
 /// To be called on the host.
-fn send_socket(host: &Host, channels: u8) -> Result<SendSocket, HostsError> {
+fn send_socket(host: &NetworkHost, channels: u8) -> Result<SendSocket, HostsError> {
     let to = |channel| ChannelAddress::Multicast(SocketAddr::new(group(channel), PORT));
     let destinations = (0..channels.max(1)).map(to).collect();
     Ok(SendSocket::new(&SendConfig::new(&host.interface, destinations))?)
@@ -343,7 +343,7 @@ impl<R> Received<R> {
 #[derive(Debug)]
 struct RunningReceiver<'a, R> {
     received: Received<R>,
-    host: &'a Host,
+    host: &'a NetworkHost,
     clock: Clock,
     starts_at: Instant,
     joined: BTreeSet<u8>,
@@ -353,7 +353,7 @@ impl<'a, R> RunningReceiver<'a, R>
 where
     R: JobRunner<ReceiveJob, Done = ReceiveDone, Error = &'static str>,
 {
-    fn new(receiving: ReceiverHost<R>, host: &'a Host, clock: Clock) -> Self {
+    fn new(receiving: ReceiverHost<R>, host: &'a NetworkHost, clock: Clock) -> Self {
         let ReceiverHost { receiver, runner, starts_after, .. } = receiving;
         let received = Received {
             driver: Driver::new(receiver, runner),

@@ -6,10 +6,10 @@
 //! in slices on many machines and joined afterwards ([`merge`]) give the same page as one run.
 //!
 //! ```
-//! use fontana_lab::{Plan, Scale, judge, registry, run};
+//! use fontana_lab::{RunPlan, Scale, judge, registry, run};
 //!
 //! let experiment = registry::find("ms.series").expect("a registered id");
-//! let plan = Plan::new(vec![experiment], Scale::Quick);
+//! let plan = RunPlan::new(vec![experiment], Scale::Quick);
 //! # fn main() -> Result<(), fontana_net::ThreadError> {
 //! for outcome in run(&plan, &|_| ())? {
 //!     assert!(judge(&outcome).iter().all(|finding| finding.as_expected));
@@ -29,8 +29,10 @@ mod chart;
 mod claim;
 mod csv;
 mod experiment;
+mod finding;
 mod hosts;
 mod loopback;
+mod outcome;
 mod page;
 mod plot;
 pub mod registry;
@@ -50,11 +52,13 @@ mod fo;
 mod ms;
 
 pub use chart::{Axis, Chart, Exhibit, Grid, Series};
-pub use claim::{Claim, Finding, Printed, Verdict, judge};
-pub use experiment::{Case, Experiment, Kind, Scale};
+pub use claim::{Claim, Printed};
+pub use experiment::{Case, Experiment, Kind, Scale, SweepSlice};
+pub use finding::{Finding, Verdict, judge};
 pub use hosts::HostsError;
 pub use loopback::LoopbackError;
+pub use outcome::{ExperimentOutcome, digest};
 pub use page::{contents, write_to};
-pub use run::{DEFAULT_SEED, Outcome, Plan, Progress, Slice, digest, run};
+pub use run::{DEFAULT_SEED, RunPlan, RunProgress, run};
 pub use slices::{MergeError, merge};
-pub use table::{Row, Table, Value};
+pub use table::{CaseRow, Table, TableRow, Value};

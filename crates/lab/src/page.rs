@@ -1,8 +1,9 @@
 //! What a run leaves: a Markdown page, figures, and the rows.
 
 use crate::chart::{Exhibit, Grid};
-use crate::claim::{Finding, judge};
-use crate::run::{Outcome, Slice, digest};
+use crate::experiment::SweepSlice;
+use crate::finding::{Finding, judge};
+use crate::outcome::{ExperimentOutcome, digest};
 use crate::{plot, registry};
 use std::fmt::Write;
 use std::io;
@@ -13,13 +14,13 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the directory cannot be made or a file cannot be written.
-pub fn write_to(directory: &Path, outcomes: &[Outcome], command: &str) -> io::Result<()> {
+pub fn write_to(directory: &Path, outcomes: &[ExperimentOutcome], command: &str) -> io::Result<()> {
     let lab = directory.join("lab");
     std::fs::create_dir_all(&lab)?;
     for outcome in outcomes {
         std::fs::write(lab.join(format!("{}.csv", outcome.experiment.id)), outcome.csv())?;
     }
-    if outcomes.iter().any(|outcome| outcome.slice != Slice::WHOLE) {
+    if outcomes.iter().any(|outcome| outcome.slice != SweepSlice::WHOLE) {
         return Ok(());
     }
     for outcome in outcomes {
@@ -34,7 +35,7 @@ pub fn write_to(directory: &Path, outcomes: &[Outcome], command: &str) -> io::Re
 }
 
 /// Where a figure is, relative to the page.
-fn figure(outcome: &Outcome, name: &str) -> String {
+fn figure(outcome: &ExperimentOutcome, name: &str) -> String {
     let id = outcome.experiment.id;
     if name.is_empty() { format!("lab/{id}.svg") } else { format!("lab/{id}.{name}.svg") }
 }
@@ -50,7 +51,7 @@ pub fn contents(ids: impl Iterator<Item = &'static str>) -> String {
     text
 }
 
-fn page(outcomes: &[Outcome], command: &str) -> String {
+fn page(outcomes: &[ExperimentOutcome], command: &str) -> String {
     let findings: Vec<Vec<Finding>> = outcomes.iter().map(judge).collect();
     let claims = findings.iter().flatten();
     let differing = claims.clone().filter(|finding| finding.reason.is_some()).count();
@@ -76,7 +77,7 @@ fn page(outcomes: &[Outcome], command: &str) -> String {
     text
 }
 
-fn section(text: &mut String, outcome: &Outcome, findings: &[Finding]) {
+fn section(text: &mut String, outcome: &ExperimentOutcome, findings: &[Finding]) {
     let experiment = outcome.experiment;
     let (id, paper, what) = (experiment.id, experiment.paper, experiment.what);
     let _ = write!(text, "\n## {id}\n\n*{paper}.* {what}\n");

@@ -19,19 +19,19 @@
 //! };
 //! let interfaces = Interfaces::list()?;
 //! let between = [interfaces.select(&"a".parse()?)?, interfaces.select(&"b".parse()?)?];
-//! let mut relay = Relay::open(between, config.lines())?;
+//! let mut relay = Relay::open(between, config.links())?;
 //! relay.run(|| false)?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! [`Line`] is one direction as a value without a clock, of any link of the simulator; [`Relay`]
+//! [`FrameLink`] is one direction as a value without a clock, of any link of the simulator; [`Relay`]
 //! adds the sockets and the clock to two of them.
 
-mod line;
+mod frame_link;
 
 pub use fontana_sim::LossModel;
-pub use line::{Line, LineStats};
+pub use frame_link::{FrameLink, FrameLinkStats};
 
 use fontana_net::{Clock, FrameError, FrameSocket, Interface, clock};
 use fontana_proto::{Instant, SplitMix64};
@@ -68,7 +68,7 @@ pub struct RelayConfig {
 pub struct Bottleneck {
     /// Bytes of IP packets, which is what links of the simulator are charged.
     pub rate_bytes_per_second: u64,
-    /// Bytes that wait, at most, and at most [`Line::ROOM`]. What finds no room is dropped.
+    /// Bytes that wait, at most, and at most [`FrameLink::ROOM`]. What finds no room is dropped.
     pub queue_bytes: u64,
 }
 
@@ -83,10 +83,10 @@ impl Bottleneck {
 impl RelayConfig {
     /// The two directions, from the first interface to the second one, and back: the same link,
     /// each with the random stream of its number, 0 and 1.
-    pub fn lines(&self) -> [Line; 2] {
+    pub fn links(&self) -> [FrameLink; 2] {
         [0, 1].map(|direction| {
-            let line = Line::new(self.link(), SplitMix64::new(self.seed, direction));
-            if self.every_frame { line.for_every_frame() } else { line }
+            let link = FrameLink::new(self.link(), SplitMix64::new(self.seed, direction));
+            if self.every_frame { link.for_every_frame() } else { link }
         })
     }
 
@@ -94,7 +94,7 @@ impl RelayConfig {
         let queue_bytes = self.bottleneck.map_or(u64::MAX, |bottleneck| bottleneck.queue_bytes);
         LinkConfig {
             rate_bytes_per_second: self.bottleneck.map(|b| b.rate_bytes_per_second),
-            queue: QueueLength::Bytes(queue_bytes.min(Line::ROOM as u64)),
+            queue: QueueLength::Bytes(queue_bytes.min(FrameLink::ROOM as u64)),
             delay: self.delay,
             jitter: self.jitter,
             loss: self.loss.clone(),
@@ -106,8 +106,8 @@ impl RelayConfig {
 /// What has become of the frames of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionStats {
-    /// On the link.
-    pub line: LineStats,
+    /// What became of the frames on the link.
+    pub frames: FrameLinkStats,
     /// Sent out of the other interface.
     pub delivered: u64,
     /// Not taken by it.
@@ -121,7 +121,7 @@ pub struct DirectionStats {
 impl DirectionStats {
     /// Frames that the relay itself has lost: those are no losses of the link.
     pub const fn lost_here(&self) -> u64 {
-        self.line.overflow + self.refused + self.missed
+        self.frames.overflow + self.refused + self.missed
     }
 }
 
@@ -130,22 +130,22 @@ impl DirectionStats {
 pub struct Relay {
     ports: [FrameSocket; 2],
     /// From the port of the same number to the other one.
-    lines: [Line; 2],
+    links: [FrameLink; 2],
     stats: [DirectionStats; 2],
     clock: Clock,
 }
 
 impl Relay {
-    /// Opens both interfaces, with a line from the first to the second one and one back. What comes
-    /// from now on is relayed as soon as it [runs](Self::run).
+    /// Opens both interfaces, with a link from the first to the second one and one back. Frames that
+    /// arrive from now on are relayed as soon as it [runs](Self::run).
     ///
     /// # Errors
     /// The process has not the rights, or one of them is down.
-    pub fn open(between: [&Interface; 2], lines: [Line; 2]) -> Result<Self, FrameError> {
+    pub fn open(between: [&Interface; 2], links: [FrameLink; 2]) -> Result<Self, FrameError> {
         let [a, b] = between;
         Ok(Self {
             ports: [FrameSocket::open(a)?, FrameSocket::open(b)?],
-            lines,
+            links,
             stats: [DirectionStats::default(); 2],
             clock: Clock::start(),
         })
@@ -170,7 +170,7 @@ impl Relay {
     /// From the first interface to the second one, and back.
     pub fn stats(&self) -> [DirectionStats; 2] {
         [0, 1].map(|from| DirectionStats {
-            line: self.lines[from].stats(),
+            frames: self.links[from].stats(),
             missed: self.ports[from].drops(),
             ..self.stats[from]
         })
@@ -178,10 +178,10 @@ impl Relay {
 
     /// Sends what has arrived at the far end.
     fn deliver(&mut self, from: usize) -> Result<(), FrameError> {
-        let (line, stats) = (&mut self.lines[from], &mut self.stats[from]);
+        let (link, stats) = (&mut self.links[from], &mut self.stats[from]);
         loop {
             let now = Instant::from_nanos(self.clock.now_nanos());
-            let Some(DueEvent { at, event: frame }) = line.poll(now) else { return Ok(()) };
+            let Some(DueEvent { at, event: frame }) = link.poll(now) else { return Ok(()) };
             let taken = self.ports[1 - from].send(&frame)?;
             *(if taken { &mut stats.delivered } else { &mut stats.refused }) += 1;
             stats.latest = stats.latest.max(now.saturating_since(at));
@@ -192,14 +192,14 @@ impl Relay {
     fn take(&mut self, from: usize) -> Result<(), FrameError> {
         for _ in 0..AT_A_TIME {
             let Some(frame) = self.ports[from].recv()? else { break };
-            self.lines[from].offer(Instant::from_nanos(self.clock.now_nanos()), frame);
+            self.links[from].offer(Instant::from_nanos(self.clock.now_nanos()), frame);
         }
         Ok(())
     }
 
     /// Until something comes or arrives.
     fn wait(&self) {
-        let next = self.lines.iter().filter_map(Line::next_at).min();
+        let next = self.links.iter().filter_map(FrameLink::next_at).min();
         let remaining = next.map_or(ATTENTION, |at| self.clock.until(at.as_nanos()));
         if FrameSocket::wait(&self.ports, remaining.min(ATTENTION)).is_err() {
             // Out of memory for a moment. Not a loop that spins until there is some.

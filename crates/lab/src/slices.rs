@@ -1,8 +1,9 @@
 //! Joining slices that were computed apart.
 
 use crate::csv::{self, Heading};
+use crate::experiment::{Scale, SweepSlice};
+use crate::outcome::ExperimentOutcome;
 use crate::registry;
-use crate::run::{Outcome, Slice};
 use crate::table::Table;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -80,7 +81,7 @@ pub enum MergeError {
 ///
 /// # Errors
 /// [`MergeError`] if they are not all the slices of one run.
-pub fn merge(directories: &[PathBuf]) -> Result<Vec<Outcome>, MergeError> {
+pub fn merge(directories: &[PathBuf]) -> Result<Vec<ExperimentOutcome>, MergeError> {
     let mut joined = Joined::default();
     for directory in directories {
         for path in files(directory)? {
@@ -112,10 +113,26 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, MergeError> {
 
 #[derive(Default)]
 struct Joined {
-    /// Seed, scale and number of slices: the same in all files.
-    run: Option<(u64, crate::experiment::Scale, u32)>,
-    /// By the experiment's place in the registry: its rows so far, and which slices they are from.
-    parts: BTreeMap<usize, (Table, Vec<u32>)>,
+    /// The run that the files before are of.
+    run: Option<SlicedRun>,
+    /// By the experiment's position in the registry.
+    parts: BTreeMap<usize, JoinedRows>,
+}
+
+/// What all files of one run have in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct SlicedRun {
+    seed: u64,
+    scale: Scale,
+    /// Number of slices.
+    count: u32,
+}
+
+/// The rows of an experiment so far.
+struct JoinedRows {
+    table: Table,
+    /// Slices that they are from.
+    slices: Vec<u32>,
 }
 
 impl Joined {
@@ -127,7 +144,8 @@ impl Joined {
             return Err(MergeError::Unknown { path, id: id.to_owned() });
         };
         let experiment = registry::EXPERIMENTS[position];
-        if *self.run.get_or_insert((seed, scale, slice.count())) != (seed, scale, slice.count()) {
+        let run = SlicedRun { seed, scale, count: slice.count() };
+        if *self.run.get_or_insert(run) != run {
             return Err(MergeError::Foreign { path });
         }
         let rows = match csv::rows(text, experiment) {
@@ -136,11 +154,11 @@ impl Joined {
         };
         let cases = (experiment.cases)(scale);
         let fits = |case: u32| case < cases && slice.contains(case);
-        if let Some(&(case, _)) = rows.iter().find(|(case, _)| !fits(*case)) {
-            return Err(MergeError::Case { path, case });
+        if let Some(row) = rows.iter().find(|row| !fits(row.case)) {
+            return Err(MergeError::Case { path, case: row.case });
         }
-        let empty = || (Table::new(experiment.columns), Vec::new());
-        let (table, slices) = self.parts.entry(position).or_insert_with(empty);
+        let empty = || JoinedRows { table: Table::new(experiment.columns), slices: Vec::new() };
+        let JoinedRows { table, slices } = self.parts.entry(position).or_insert_with(empty);
         let (index, count) = (slice.index(), slice.count());
         if slices.contains(&index) {
             return Err(MergeError::Twice { path, id: experiment.id, index, count });
@@ -150,17 +168,23 @@ impl Joined {
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<Outcome>, MergeError> {
-        let Some((seed, scale, count)) = self.run else { return Ok(Vec::new()) };
+    fn finish(self) -> Result<Vec<ExperimentOutcome>, MergeError> {
+        let Some(SlicedRun { seed, scale, count }) = self.run else { return Ok(Vec::new()) };
         let mut outcomes = Vec::new();
-        for (position, (mut table, slices)) in self.parts {
+        for (position, JoinedRows { mut table, slices }) in self.parts {
             let experiment = registry::EXPERIMENTS[position];
             if let Some(index) = (0..count).find(|index| !slices.contains(index)) {
                 return Err(MergeError::Missing { id: experiment.id, index, count });
             }
             // Stable: rows of one case keep their order.
-            table.rows.sort_by_key(|(case, _)| *case);
-            outcomes.push(Outcome { experiment, scale, seed, slice: Slice::WHOLE, table });
+            table.rows.sort_by_key(|row| row.case);
+            outcomes.push(ExperimentOutcome {
+                experiment,
+                scale,
+                seed,
+                slice: SweepSlice::WHOLE,
+                table,
+            });
         }
         Ok(outcomes)
     }

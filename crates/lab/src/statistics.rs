@@ -72,12 +72,12 @@ pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
 
 /// The straight line of least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct StraightLine {
     pub(crate) slope: f64,
     pub(crate) intercept: f64,
 }
 
-impl Line {
+impl StraightLine {
     pub(crate) fn through(points: &[(f64, f64)]) -> Self {
         let count = points.len() as f64;
         let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / count;
@@ -97,7 +97,7 @@ impl Line {
 /// `b` of the power law `y = a x^b` that fits best: the slope on doubly logarithmic paper.
 pub(crate) fn exponent(points: &[(f64, f64)]) -> f64 {
     let logarithms: Vec<_> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
-    Line::through(&logarithms).slope
+    StraightLine::through(&logarithms).slope
 }
 
 #[cfg(test)]
@@ -131,7 +131,7 @@ mod tests {
     fn fits_find_what_was_put_in() {
         let cubic: Vec<_> = [1.0, 2.0, 5.0, 9.0].map(|x: f64| (x, 4.0 * x.powi(3))).into();
         assert!((exponent(&cubic) - 3.0).abs() < 1e-12);
-        let line = Line::through(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]);
+        let line = StraightLine::through(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]);
         assert!((line.slope - 2.0).abs() < 1e-12 && (line.intercept - 1.0).abs() < 1e-12);
         assert!((line.farthest(&[(1.0, 3.5)]) - 0.5).abs() < 1e-12);
     }

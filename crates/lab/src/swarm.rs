@@ -18,7 +18,7 @@
 //! # }
 //! ```
 
-use checks::{Checker, Run};
+use checks::{Checker, SwarmRun};
 use draw::{BOUNDS, Drawn};
 use fontana_net::{ThreadError, thread};
 use fontana_sim::{Either, NodeId, PlayedScenario, Scenario};
@@ -32,7 +32,7 @@ mod checks;
 mod draw;
 mod hosts;
 
-pub use checks::Breach;
+pub use checks::InvariantViolation;
 
 /// Which runs.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ pub struct Played {
     /// What it was about, in a line.
     pub what: String,
     /// What came of it.
-    pub outcome: Result<Tally, Breach>,
+    pub outcome: Result<Tally, InvariantViolation>,
 }
 
 /// Counts of a run in which everything held.
@@ -118,7 +118,7 @@ pub fn play(swarm: &Swarm, on_end: &(dyn Fn(&Played) + Sync)) -> Result<Vec<Play
 pub fn play_one(seed: u64) -> Played {
     let scenario = Scenario::draw(seed, &BOUNDS);
     match Drawn::new(&scenario) {
-        None => Played { seed, what: String::new(), outcome: Err(Breach::Drawing) },
+        None => Played { seed, what: String::new(), outcome: Err(InvariantViolation::Drawing) },
         Some(drawn) => {
             Played { seed, what: drawn.what.clone(), outcome: outcome(&scenario, &drawn) }
         }
@@ -130,10 +130,10 @@ pub fn play_one(seed: u64) -> Played {
 /// the carousel of a code without repair needs many hundreds.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
-fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, Breach> {
+fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, InvariantViolation> {
     let receivers: Vec<NodeId> = scenario.receivers.iter().map(|receiver| receiver.node).collect();
     let mut hosts = SwarmHosts::new(drawn);
-    let settled = |run: &Run| checks::is_settled(run, &receivers);
+    let settled = |run: &SwarmRun| checks::is_settled(run, &receivers);
     let PlayedScenario { run, .. } = scenario.play(
         &mut hosts,
         Checker::new(drawn, &scenario.senders),
@@ -141,7 +141,7 @@ fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, Breach> {
         checks::note_calm,
         settled,
     )?;
-    checks::judge(&run, drawn, (&scenario.senders, &receivers), PATIENCE.as_secs())?;
+    checks::judge(&run, drawn, &scenario.senders, &receivers, PATIENCE.as_secs())?;
     let stats = run.stats();
     let corrupt = |node: &NodeId| {
         let host = run.host(*node).and_then(Either::right);

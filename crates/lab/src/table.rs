@@ -80,7 +80,7 @@ impl From<&str> for Value {
 }
 
 /// The values of a row, in the order of the experiment's columns.
-pub type Row = Vec<Value>;
+pub type TableRow = Vec<Value>;
 
 /// A row out of anything that makes values.
 macro_rules! row {
@@ -93,8 +93,17 @@ pub(crate) use row;
 pub struct Table {
     /// Names of the columns.
     pub columns: &'static [&'static str],
-    /// The index of the case that a row belongs to, and the row.
-    pub rows: Vec<(u32, Row)>,
+    /// The rows.
+    pub rows: Vec<CaseRow>,
+}
+
+/// A row of a table, and where it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaseRow {
+    /// The index of the case that returned it.
+    pub case: u32,
+    /// Its values.
+    pub values: TableRow,
 }
 
 /// A condition on rows: this column has this value.
@@ -127,7 +136,7 @@ impl Table {
     pub(crate) fn values(&self, column: &str) -> Vec<Value> {
         let Some(column) = self.position(column) else { return Vec::new() };
         let mut seen: Vec<Value> = Vec::new();
-        for value in self.rows.iter().filter_map(|(_, row)| row.get(column)) {
+        for value in self.rows.iter().filter_map(|row| row.values.get(column)) {
             if !seen.iter().any(|other| other.is(value)) {
                 seen.push(value.clone());
             }
@@ -139,10 +148,10 @@ impl Table {
         self.columns.iter().position(|name| *name == column)
     }
 
-    fn matching(&self, conditions: &[Where<'_>]) -> impl Iterator<Item = &Row> {
+    fn matching(&self, conditions: &[Where<'_>]) -> impl Iterator<Item = &TableRow> {
         let conditions: Vec<(Option<usize>, Value)> =
             conditions.iter().map(|(name, value)| (self.position(name), value.clone())).collect();
-        self.rows.iter().map(|(_, row)| row).filter(move |row| {
+        self.rows.iter().map(|row| &row.values).filter(move |row| {
             conditions.iter().all(|(column, value)| {
                 column.and_then(|column| row.get(column)).is_some_and(|found| found.is(value))
             })
@@ -172,9 +181,8 @@ mod tests {
     #[test]
     fn rows_are_found_by_their_values() {
         let mut table = Table::new(&["code", "k", "eta"]);
-        table.rows.push((0, row!["a", 10_u32, 1.5]));
-        table.rows.push((1, row!["a", 20_u32, 1.25]));
-        table.rows.push((2, row!["b", 10_u32, 1.125]));
+        let rows = [row!["a", 10_u32, 1.5], row!["a", 20_u32, 1.25], row!["b", 10_u32, 1.125]];
+        table.rows.extend((0..).zip(rows).map(|(case, values)| CaseRow { case, values }));
         assert_eq!(table.number("eta", &[("code", "b".into()), ("k", 10.0.into())]), 1.125);
         assert_eq!(table.points("k", "eta", &[("code", "a".into())]), [(10.0, 1.5), (20.0, 1.25)]);
         assert!(table.number("eta", &[("code", "c".into())]).is_nan());

@@ -7,14 +7,14 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// A piece of work that can be done again and again.
-pub(crate) type Work<'a> = Box<dyn FnMut() + 'a>;
+pub(crate) type TimedWork<'a> = Box<dyn FnMut() + 'a>;
 
 /// What takes less than this is done twice in its turn, and the second time counts: the others had
 /// the caches. For what takes longer, filling a cache of some megabytes is nothing.
 const BRIEF: f64 = 0.02;
 
 /// Seconds that each takes: medians of `rounds` turns.
-pub(crate) fn medians(rounds: u32, works: &mut [Work<'_>]) -> Vec<f64> {
+pub(crate) fn medians(rounds: u32, works: &mut [TimedWork<'_>]) -> Vec<f64> {
     let mut times = vec![Vec::new(); works.len()];
     for _ in 0..rounds {
         for (work, times) in works.iter_mut().zip(&mut times) {
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn the_contestants_take_turns() {
         let turns = RefCell::new(String::new());
-        let mut works: [Work<'_>; 2] =
+        let mut works: [TimedWork<'_>; 2] =
             [Box::new(|| turns.borrow_mut().push('a')), Box::new(|| turns.borrow_mut().push('b'))];
         let seconds = medians(2, &mut works);
         assert_eq!(seconds.len(), 2);

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use fontana_lab::{
-    Experiment, MergeError, Outcome, Plan, Scale, Slice, contents, digest, judge, merge, registry,
-    run, write_to,
+    Experiment, ExperimentOutcome, MergeError, RunPlan, Scale, SweepSlice, contents, digest, judge,
+    merge, registry, run, write_to,
 };
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ fn experiments() -> Vec<&'static Experiment> {
     IDS.iter().map(|id| registry::find(id).unwrap()).collect()
 }
 
-fn plan() -> Plan {
-    Plan::new(experiments(), Scale::Quick)
+fn plan() -> RunPlan {
+    RunPlan::new(experiments(), Scale::Quick)
 }
 
-fn run_plan(plan: &Plan) -> Vec<Outcome> {
+fn run_plan(plan: &RunPlan) -> Vec<ExperimentOutcome> {
     run(plan, &|_| ()).unwrap()
 }
 
-fn slice(index: u32, count: u32) -> Vec<Outcome> {
-    run_plan(&Plan { slice: Slice::new(index, count).unwrap(), ..plan() })
+fn slice(index: u32, count: u32) -> Vec<ExperimentOutcome> {
+    run_plan(&RunPlan { slice: SweepSlice::new(index, count).unwrap(), ..plan() })
 }
 
 /// Slices as a job array would leave them.
@@ -40,10 +40,10 @@ fn slices(directory: &Path, count: u32) -> Vec<PathBuf> {
 #[test]
 fn rows_do_not_depend_on_threads_and_do_on_the_seed() {
     let threads =
-        |threads| run_plan(&Plan { threads: NonZeroUsize::new(threads).unwrap(), ..plan() });
+        |threads| run_plan(&RunPlan { threads: NonZeroUsize::new(threads).unwrap(), ..plan() });
     let (one, four) = (threads(1), threads(4));
     assert_eq!(digest(&one), digest(&four));
-    let other = run_plan(&Plan { seed: 2, ..plan() });
+    let other = run_plan(&RunPlan { seed: 2, ..plan() });
     assert_ne!(digest(&one), digest(&other));
     assert!(other.iter().flat_map(judge).all(|finding| finding.as_expected), "another seed");
 }
@@ -52,7 +52,7 @@ fn rows_do_not_depend_on_threads_and_do_on_the_seed() {
 fn times_are_no_part_of_the_digest() {
     let timed = registry::find("df.patient").unwrap();
     let counted = registry::find("ms.series").unwrap();
-    let run = |experiments| run_plan(&Plan::new(experiments, Scale::Quick));
+    let run = |experiments| run_plan(&RunPlan::new(experiments, Scale::Quick));
     let both = run(vec![timed, counted]);
     assert_eq!(digest(&both), digest(&run(vec![counted])));
     // And what it counts comes out as known, whatever the time.
@@ -166,7 +166,7 @@ fn what_takes_seconds_comes_out_as_known() {
         "fc.fig18",
     ];
     let experiments = ids.iter().map(|id| registry::find(id).unwrap()).collect();
-    let outcomes = run_plan(&Plan::new(experiments, Scale::Quick));
+    let outcomes = run_plan(&RunPlan::new(experiments, Scale::Quick));
     for finding in outcomes.iter().flat_map(judge) {
         assert!(finding.as_expected, "{finding:?}");
     }

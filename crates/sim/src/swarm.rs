@@ -128,14 +128,15 @@ const CAST: u64 = 2 << 40;
 impl Scenario {
     /// The world of this seed.
     pub fn draw(seed: u64, bounds: &SwarmBounds) -> Self {
-        let mut dice = Dice(SplitMix64::new(seed, WORLD));
+        let mut dice = WorldDice(SplitMix64::new(seed, WORLD));
         let receivers = dice.between(1, bounds.receivers.max(1).into()) as u32;
         let senders = dice.between(1, bounds.senders.max(1).into()) as u32;
         let World { topology, places } = dice.network(senders + receivers, bounds);
         let (senders, receivers) = places.split_at((senders as usize).min(places.len()));
         let trouble = bounds.trouble;
-        let first =
-            |dice: &mut Dice| if dice.one_in(3) { dice.moment(trouble) } else { Instant::ZERO };
+        let first = |dice: &mut WorldDice| {
+            if dice.one_in(3) { dice.moment(trouble) } else { Instant::ZERO }
+        };
         let receivers = receivers.iter().map(|&node| {
             let starts_at = first(&mut dice);
             ScenarioReceiver { node, starts_at }
@@ -227,7 +228,7 @@ impl Scenario {
         }
     }
 
-    fn draw_incidents(&mut self, dice: &mut Dice, trouble: Duration) {
+    fn draw_incidents(&mut self, dice: &mut WorldDice, trouble: Duration) {
         let links = self.topology.edges().len() as u64;
         let receivers = self.receivers.iter().map(|receiver| receiver.node);
         let hosts: Vec<_> = receivers.chain(self.senders.iter().copied()).collect();
@@ -257,7 +258,7 @@ impl Scenario {
         self.incidents.push(TimedIncident { at, incident });
     }
 
-    fn draw_flows(&mut self, dice: &mut Dice, places: &[NodeId], bounds: &SwarmBounds) {
+    fn draw_flows(&mut self, dice: &mut WorldDice, places: &[NodeId], bounds: &SwarmBounds) {
         for _ in 0..dice.between(0, 4).saturating_sub(2) {
             let (Some(from), Some(to)) = (dice.pick(places), dice.pick(places)) else { return };
             let tcp = |variant| {
@@ -282,9 +283,9 @@ struct World {
 }
 
 /// Draws what a world consists of.
-struct Dice(SplitMix64);
+struct WorldDice(SplitMix64);
 
-impl Dice {
+impl WorldDice {
     fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = high.saturating_sub(low).saturating_add(1).min(u32::MAX.into());
         low + u64::from(self.0.below(span as u32))

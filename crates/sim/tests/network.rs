@@ -16,15 +16,15 @@ use std::time::Duration;
 /// Says what it was told to say, when it was told to; remembers when it heard something.
 #[derive(Debug, Default)]
 struct Puppet {
-    script: VecDeque<(Instant, Line)>,
-    due: VecDeque<Line>,
+    script: VecDeque<(Instant, Action)>,
+    due: VecDeque<Action>,
     heard: Vec<(Instant, ChannelId, bool)>,
     /// Wants to be woken at once, for ever.
     is_restless: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Line {
+enum Action {
     Send(u8, usize),
     Join(u8),
     Leave(u8),
@@ -32,14 +32,14 @@ enum Line {
 }
 
 impl Puppet {
-    fn new(script: impl IntoIterator<Item = (u64, Line)>) -> Self {
-        let script = script.into_iter().map(|(millis, line)| (at(millis), line)).collect();
+    fn new(script: impl IntoIterator<Item = (u64, Action)>) -> Self {
+        let script = script.into_iter().map(|(millis, action)| (at(millis), action)).collect();
         Self { script, ..Self::default() }
     }
 
     /// A packet of 100 bytes, headers included, every 10 ms on channel 3.
     fn beacon(packets: u64) -> Self {
-        Self::new((0..packets).map(|i| (10 * i, Line::Send(3, 72))))
+        Self::new((0..packets).map(|i| (10 * i, Action::Send(3, 72))))
     }
 
     fn heard_at(&self) -> Vec<u64> {
@@ -63,9 +63,9 @@ impl Endpoint for Puppet {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&(_, line)) = self.script.front().filter(|(at, _)| *at <= now) {
+        while let Some(&(_, action)) = self.script.front().filter(|(at, _)| *at <= now) {
             self.script.pop_front();
-            self.due.push_back(line);
+            self.due.push_back(action);
         }
     }
 
@@ -75,10 +75,10 @@ impl Endpoint for Puppet {
         header: &mut Vec<u8>,
     ) -> Option<Output<ReceiveJob, ReceiverEvent>> {
         Some(match self.due.pop_front()? {
-            Line::Join(channel) => Output::Join(ChannelId(channel)),
-            Line::Leave(channel) => Output::Leave(ChannelId(channel)),
-            Line::Prepare => Output::Job(ReceiveJob::Finish),
-            Line::Send(channel, bytes) => {
+            Action::Join(channel) => Output::Join(ChannelId(channel)),
+            Action::Leave(channel) => Output::Leave(ChannelId(channel)),
+            Action::Prepare => Output::Job(ReceiveJob::Finish),
+            Action::Send(channel, bytes) => {
                 header.resize(bytes, 0xAB);
                 Output::Transmit { to: Destination::Channel(ChannelId(channel)), symbol: None }
             }
@@ -160,9 +160,10 @@ fn a_group_flows_from_graft_to_prune() {
     // Both with hops that share one event, and with hops of their own.
     for rate_bytes_per_second in [None, Some(u64::MAX)] {
         let access = LinkConfig { rate_bytes_per_second, ..hop(1) };
-        let early = Puppet::new([(0, Line::Join(3)), (100, Line::Leave(3))]);
-        let late = Puppet::new([(50, Line::Join(3)), (80, Line::Leave(3)), (100, Line::Join(3))]);
-        let stranger = Puppet::new([(0, Line::Join(4))]);
+        let early = Puppet::new([(0, Action::Join(3)), (100, Action::Leave(3))]);
+        let late =
+            Puppet::new([(50, Action::Join(3)), (80, Action::Leave(3)), (100, Action::Join(3))]);
+        let stranger = Puppet::new([(0, Action::Join(4))]);
         let (mut run, leaves) = star(hop(2), &access, Puppet::beacon(30), [early, late, stranger]);
         run.run_until(at(400)).unwrap();
         // Grafted on both hops after 30 ms; deaf from the moment it leaves.
@@ -181,12 +182,16 @@ fn a_group_flows_from_graft_to_prune() {
 #[test]
 fn a_hop_that_does_not_listen_is_never_grafted_and_one_that_forgets_never_pruned() {
     let deaf = LinkConfig { graft: Duration::MAX, ..LinkConfig::default() };
-    let (mut run, leaves) =
-        star(LinkConfig::default(), &deaf, Puppet::beacon(10), [Puppet::new([(0, Line::Join(3))])]);
+    let (mut run, leaves) = star(
+        LinkConfig::default(),
+        &deaf,
+        Puppet::beacon(10),
+        [Puppet::new([(0, Action::Join(3))])],
+    );
     run.run_until(at(200)).unwrap();
     assert_eq!(heard_at(&run, leaves[0]), []);
     let flooding = LinkConfig { prune: Duration::MAX, ..LinkConfig::default() };
-    let fickle = Puppet::new([(0, Line::Join(3)), (45, Line::Leave(3))]);
+    let fickle = Puppet::new([(0, Action::Join(3)), (45, Action::Leave(3))]);
     let (mut run, leaves) = star(LinkConfig::default(), &flooding, Puppet::beacon(10), [fickle]);
     run.run_until(at(200)).unwrap();
     assert_eq!(heard_at(&run, leaves[0]), [10, 20, 30, 40]);
@@ -200,8 +205,8 @@ fn marks_reach_the_endpoint() {
         mark_from: Some(QueueLength::Packets(1)),
         ..LinkConfig::default()
     };
-    let source = Puppet::new([(1, Line::Send(3, 72)), (1, Line::Send(3, 72))]);
-    let listener = Puppet::new([(0, Line::Join(3))]);
+    let source = Puppet::new([(1, Action::Send(3, 72)), (1, Action::Send(3, 72))]);
+    let listener = Puppet::new([(0, Action::Join(3))]);
     let (mut run, leaves) = star(trunk, &LinkConfig::default(), source, [listener]);
     run.run_until(at(100)).unwrap();
     let marks = run.host(leaves[0]).unwrap().endpoint.heard.iter().map(|(.., marked)| *marked);
@@ -211,7 +216,7 @@ fn marks_reach_the_endpoint() {
 
 #[test]
 fn a_job_that_takes_time_is_told_when_it_is_done() {
-    let worker = Puppet::new([(5, Line::Prepare)]);
+    let worker = Puppet::new([(5, Action::Prepare)]);
     let wire = LinkConfig::default();
     let (mut run, leaves) = star(wire.clone(), &wire, Puppet::default(), [worker]);
     run.run_until(at(100)).unwrap();
@@ -230,14 +235,14 @@ fn what_may_not_happen_is_noticed() {
     let (source, leaf) = (NodeId(0), NodeId(2));
     assert_eq!(violation(Puppet::beacon(10), Puppet::default()), None);
     // 2 ms of the cap are 2 000 bytes: twenty packets of a hundred bytes at once.
-    let burst = |packets| Puppet::new((0..packets).map(|_| (1, Line::Send(3, 72))));
+    let burst = |packets| Puppet::new((0..packets).map(|_| (1, Action::Send(3, 72))));
     assert_eq!(violation(burst(20), Puppet::default()), None);
     let too_fast = Violation::Rate { node: source, at: at(1), excess_bytes: 100 };
     assert_eq!(violation(burst(21), Puppet::default()), Some(too_fast));
-    let sends = Puppet::new([(7, Line::Send(3, 1))]);
+    let sends = Puppet::new([(7, Action::Send(3, 1))]);
     let sent = Violation::ReceiverSent { node: leaf, at: at(7) };
     assert_eq!(violation(Puppet::default(), sends), Some(sent));
-    let leaves = Puppet::new([(1, Line::Join(3)), (2, Line::Leave(3)), (8, Line::Leave(3))]);
+    let leaves = Puppet::new([(1, Action::Join(3)), (2, Action::Leave(3)), (8, Action::Leave(3))]);
     let left = Violation::LeftUnjoined { node: leaf, channel: ChannelId(3), at: at(8) };
     assert_eq!(violation(Puppet::default(), leaves), Some(left));
     let restless = Puppet { is_restless: true, ..Puppet::default() };
@@ -253,7 +258,7 @@ fn a_run_holds_no_more_events_than_it_may() {
     let config = SimulationConfig { max_events: 10, ..SimulationConfig::new(1) };
     let mut run = Simulation::new(topology, config, ());
     run.attach(nodes[0], Driver::new(Puppet::beacon(50), Slow), HostConfig::sender(CAP));
-    let listener = Puppet::new([(0, Line::Join(3))]);
+    let listener = Puppet::new([(0, Action::Join(3))]);
     run.attach(nodes[1], Driver::new(listener, Slow), HostConfig::receiver([nodes[0]]));
     let ended = run.run_until(at(1_000));
     assert!(matches!(ended, Err(Violation::Events { events: 11, .. })), "{ended:?}");

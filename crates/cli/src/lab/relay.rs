@@ -8,7 +8,7 @@ use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, Time};
 use fontana::net::{FrameError, Interface, Interfaces};
 use fontana::{CancellationToken, Error, Outcome};
-use fontana_lab::relay::{Bottleneck, DirectionStats, Line, LossModel, Relay, RelayConfig};
+use fontana_lab::relay::{Bottleneck, DirectionStats, FrameLink, LossModel, Relay, RelayConfig};
 
 pub(crate) fn run(
     arguments: &LabRelayArguments,
@@ -27,7 +27,7 @@ pub(crate) fn run(
         let message = format!("{} twice: a relay stands between two interfaces", a.name);
         return Err(Failure::new(Outcome::Usage, message, "see which there are: ip link"));
     }
-    let mut relay = Relay::open([a, b], config.lines()).map_err(|error| failure(&error))?;
+    let mut relay = Relay::open([a, b], config.links()).map_err(|error| failure(&error))?;
     stop_on_signals(stop)?;
     console.event(&began(arguments, [a, b]));
     console.note(format_args!("relaying between {} and {} until interrupted", a.name, b.name));
@@ -61,8 +61,8 @@ fn config(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Result<RelayC
             );
             return Err(usage(message, "give a longer --queue or a higher --rate".into()));
         }
-        if queue_bytes > Line::ROOM as u64 {
-            let (queue, room) = (Bytes(queue_bytes), Bytes(Line::ROOM as u64));
+        if queue_bytes > FrameLink::ROOM as u64 {
+            let (queue, room) = (Bytes(queue_bytes), Bytes(FrameLink::ROOM as u64));
             let message = format!("a queue of {queue} is more than the {room} that a relay holds");
             return Err(usage(message, "give a shorter --queue".into()));
         }
@@ -96,32 +96,32 @@ fn began(arguments: &LabRelayArguments, ends: [&Interface; 2]) -> Event {
 
 /// Reports the counters of one direction.
 fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
-    let DirectionStats { line, delivered, refused, missed, latest } = *stats;
+    let DirectionStats { frames, delivered, refused, missed, latest } = *stats;
     console.event(&Event::Relayed {
         from: from.into(),
         to: to.into(),
-        offered: line.link.offered,
-        lost: line.link.wire_drops,
-        queue_drops: line.link.queue_drops,
-        exempt: line.exempt,
+        offered: frames.link.offered,
+        lost: frames.link.wire_drops,
+        queue_drops: frames.link.queue_drops,
+        exempt: frames.exempt,
         delivered,
-        overflow: line.overflow,
+        overflow: frames.overflow,
         refused,
         missed,
-        trains: line.trains,
+        trains: frames.trains,
         latest_seconds: seconds(latest),
     });
     console.result(format_args!(
         "{from} to {to}: {}, {} lost, {} dropped by the queue; {} sent, at most {:.3} ms late",
-        Count(line.link.offered, "frame"),
-        line.link.wire_drops,
-        line.link.queue_drops,
+        Count(frames.link.offered, "frame"),
+        frames.link.wire_drops,
+        frames.link.queue_drops,
         Count(delivered, "frame"),
         latest.as_secs_f64() * 1e3
     ));
-    if line.trains > 0 {
+    if frames.trains > 0 {
         console.warning(
-            &format!("{} that came to {from} were several packets", Count(line.trains, "frame")),
+            &format!("{} that came to {from} were several packets", Count(frames.trains, "frame")),
             "so that each has its own fate, in the sending hosts: \
              ethtool -K INTERFACE tso off gso off tx-udp-segmentation off",
         );
@@ -132,7 +132,7 @@ fn report(from: &str, to: &str, stats: &DirectionStats, console: &Console) {
             "from {from} to {to} the relay itself lost {}: {} for want of memory, {missed} for want \
              of time, {refused} that {to} refused",
             Count(lost_here, "frame"),
-            line.overflow
+            frames.overflow
         );
         console.warning(&message, "give it less traffic, or a shorter delay");
     }

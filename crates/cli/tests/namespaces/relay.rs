@@ -93,7 +93,7 @@ fn exchange(sockets: &[UdpSocket; 2], datagrams: u32) -> (Vec<Moment>, BTreeMap<
 
 /// What the link makes of datagrams that are sent at these times, and when.
 fn model(config: &RelayConfig, sent: &[Moment]) -> BTreeMap<u32, Moment> {
-    let [mut line, _] = config.lines();
+    let [mut line, _] = config.links();
     for (number, &at) in (0_u32..).zip(sent) {
         // An Ethernet header with the type of IPv4, an IPv4 header with the protocol number of UDP.
         let mut bytes = [0; 14 + 20 + 4];

@@ -1,11 +1,11 @@
 //! `df.table5`: into how many blocks an interleaved file may be cut.
 
 use super::interleaved::Interleaved;
-use super::loss::Loss;
+use super::loss::LossProcess;
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 
 /// Loss probabilities: the columns of the paper's table.
 const LOSSES: [f64; 5] = [0.01, 0.05, 0.10, 0.20, 0.50];
@@ -53,14 +53,14 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     exhibits: |table| vec![grid(table), curves(table)],
 };
 
-fn run(case: &Case) -> Vec<Row> {
+fn run(case: &Case) -> Vec<TableRow> {
     // Long files first: they take longest.
     let line = PRINTED.len() - 1 - case.index as usize / LOSSES.len();
     let column = case.index as usize % LOSSES.len();
     let (packets, tornado, speedups) = PRINTED[line];
     let limit = (LIMIT * f64::from(packets)) as u32;
     let receivers = case.scale.pick(RECEIVERS[0], RECEIVERS[1]);
-    let loss = Loss::random(LOSSES[column]);
+    let loss = LossProcess::random(LOSSES[column]);
     let blocks = most_blocks(packets, |blocks| {
         // The same receivers for each number of blocks: their share of failures then grows as
         // smoothly as it can.

@@ -1,31 +1,22 @@
 //! Receivers of a carousel, whichever code it carries.
 
-use super::interleaved::Interleaved;
-use super::loss::Loss;
+use super::interleaved::{CarouselReception, Interleaved};
+use super::loss::LossProcess;
 use super::tornado;
 use fontana_fec::Esi;
 use fontana_fec::study::tornado::{Peeler, Peeling};
 use fontana_proto::SplitMix64;
 
-/// What a receiver has seen of a carousel when it has the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reception {
-    /// Distinct packets that it received.
-    pub(crate) distinct: u32,
-    /// Packets that were sent while it listened.
-    pub(crate) sent: u32,
-}
-
 /// The codes that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
+pub(crate) enum CarouselCode {
     /// Tornado Z, decoded as in the paper.
     Tornado,
     /// Reed-Solomon codes over blocks of about so many source packets.
     Interleaved(u32),
 }
 
-impl Code {
+impl CarouselCode {
     pub(crate) fn name(self) -> String {
         match self {
             Self::Tornado => "Tornado Z".into(),
@@ -53,13 +44,17 @@ pub(crate) enum Carousel {
 
 impl Carousel {
     /// A receiver that joins at any time.
-    pub(crate) fn receive(&mut self, loss: &Loss, random: &mut SplitMix64) -> Reception {
+    pub(crate) fn receive(
+        &mut self,
+        loss: &LossProcess,
+        random: &mut SplitMix64,
+    ) -> CarouselReception {
         let got = match self {
             Self::Tornado(file) => return file.receive(loss.clone(), random),
             Self::Interleaved(file) => file.receive(loss.clone(), u32::MAX, random),
         };
         // Without a limit every receiver ends.
-        got.unwrap_or(Reception { distinct: u32::MAX, sent: u32::MAX })
+        got.unwrap_or(CarouselReception { distinct: u32::MAX, sent: u32::MAX })
     }
 }
 
@@ -93,7 +88,7 @@ impl Shuffled {
         }
     }
 
-    fn receive(&mut self, mut loss: Loss, random: &mut SplitMix64) -> Reception {
+    fn receive(&mut self, mut loss: LossProcess, random: &mut SplitMix64) -> CarouselReception {
         self.peeler.reset();
         self.got.fill(false);
         // Another order for each receiver: with few losses, receivers of the same one would get
@@ -113,7 +108,7 @@ impl Shuffled {
                 }
             }
         }
-        Reception { distinct, sent }
+        CarouselReception { distinct, sent }
     }
 }
 
@@ -131,10 +126,10 @@ mod tests {
     #[test]
     fn a_carousel_that_comes_round_brings_duplicates_only_of_what_arrived() {
         let mut random = SplitMix64::new(1, 1);
-        for code in [Code::Tornado, Code::Interleaved(20)] {
+        for code in [CarouselCode::Tornado, CarouselCode::Interleaved(20)] {
             let mut carousel = code.carousel(500, &mut random);
             for share in [0.0, 0.5, 0.9] {
-                let got = carousel.receive(&Loss::random(share), &mut random);
+                let got = carousel.receive(&LossProcess::random(share), &mut random);
                 assert!((500..=1000).contains(&got.distinct), "{code:?} {share} {got:?}");
                 let expected = f64::from(got.distinct) / (1.0 - share);
                 assert!(f64::from(got.sent) > 0.8 * expected, "{code:?} {share} {got:?}");

@@ -4,8 +4,8 @@ use super::tornado::graph;
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
-use crate::statistics::{Line, exponent};
-use crate::table::{Row, Table, row};
+use crate::statistics::{StraightLine, exponent};
+use crate::table::{Table, TableRow, row};
 use fontana_fec::codes::lt::LtCode;
 use fontana_fec::study::lt::Degrees;
 
@@ -52,7 +52,7 @@ pub(crate) const TABLE_1: Experiment = Experiment {
                 0.05,
                 |table| {
                     let points = table.points("x", "xors", &[("code", "heavy tail".into())]);
-                    Line::through(
+                    StraightLine::through(
                         &points.iter().map(|(d, degree)| (d.ln(), *degree)).collect::<Vec<_>>(),
                     )
                     .slope
@@ -73,7 +73,7 @@ pub(crate) const TABLE_1: Experiment = Experiment {
     },
 };
 
-fn table_1(_: &Case) -> Vec<Row> {
+fn table_1(_: &Case) -> Vec<TableRow> {
     let mut rows = Vec::new();
     for k in LENGTHS {
         // A = 16 for all lengths: the field is one that has room for the longest.
@@ -115,7 +115,7 @@ pub(crate) const TABLE_2: Experiment = Experiment {
         let straight = |profile: &'static str| {
             move |table: &Table| {
                 let points = logarithmic(table, profile);
-                let line = Line::through(&points);
+                let line = StraightLine::through(&points);
                 line.farthest(&points) / (line.slope * 1000_f64.ln())
             }
         };

@@ -1,7 +1,7 @@
 //! `df.download`: a whole download, reception and decoding.
 
-use super::carousel::Code;
-use super::loss::Loss;
+use super::carousel::CarouselCode;
+use super::loss::LossProcess;
 use crate::chart::Exhibit;
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Experiment, Kind};
@@ -15,7 +15,7 @@ const PACKETS_PER_SECOND: f64 = 125.0;
 
 /// Tornado Z, and an interleaved code of as many blocks as `df.table5` allows: the printed 212
 /// means 17, of 941 packets.
-const CODES: [Code; 2] = [Code::Tornado, Code::Interleaved(941)];
+const CODES: [CarouselCode; 2] = [CarouselCode::Tornado, CarouselCode::Interleaved(941)];
 const BLOCKS: f64 = 17.0;
 
 const LOSS: f64 = 0.5;
@@ -36,12 +36,12 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
         let mut carousel = code.carousel(SOURCE_SYMBOLS, &mut random);
         let receivers = case.scale.pick(100, 400);
         let sent: f64 = (0..receivers)
-            .map(|_| f64::from(carousel.receive(&Loss::random(LOSS), &mut random).sent))
+            .map(|_| f64::from(carousel.receive(&LossProcess::random(LOSS), &mut random).sent))
             .sum();
         vec![row![code.name().as_str(), sent / f64::from(receivers) / PACKETS_PER_SECOND]]
     },
     claims: || {
-        let reception = |code: Code| {
+        let reception = |code: CarouselCode| {
             move |table: &Table| {
                 table.number("reception_seconds", &[("code", code.name().as_str().into())])
             }
@@ -53,7 +53,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
                 format!("Tornado Z: {text}"),
                 Printed::Equal(256.0),
                 30.0,
-                reception(Code::Tornado),
+                reception(CarouselCode::Tornado),
             ),
             Claim::new(
                 "interleaved",

@@ -8,7 +8,7 @@ use crate::hosts::{self, LATE, LOST_HERE, ReceiverHost, SenderHost, nothing_lost
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use fontana_fec::codes::lt::{Lt, LtCode};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
@@ -129,7 +129,7 @@ fn limits() -> SubscriptionLimits {
     SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() }
 }
 
-fn receive(case: &Case) -> Option<Row> {
+fn receive(case: &Case) -> Option<TableRow> {
     let point = Point::of(case.index, BASE);
     let mut random = case.stream(0);
     let session = Session::new(&[point.oti()], point.rate(), random.next_u64())?;
@@ -148,7 +148,7 @@ fn receive(case: &Case) -> Option<Row> {
     Some(row(point, &scene.all_stats(), session.source_symbols()))
 }
 
-fn row(point: Point, stats: &[ReceiverStats], source_symbols: u64) -> Row {
+fn row(point: Point, stats: &[ReceiverStats], source_symbols: u64) -> TableRow {
     let found: Vec<_> = stats.iter().map(|stats| Inefficiency::of(stats, source_symbols)).collect();
     let of = |which: fn(&Inefficiency) -> f64| found.iter().map(which).collect::<Vec<_>>();
     let distinctness = of(|found| found.distinctness);
@@ -193,7 +193,7 @@ pub(crate) const REAL: Experiment = Experiment {
 };
 
 /// The same between hosts. `None` if not every receiver had every byte in time.
-fn receive_really(case: &Case, point: Point) -> Option<Row> {
+fn receive_really(case: &Case, point: Point) -> Option<TableRow> {
     let mut random = case.stream(point.loss);
     let (originals, objects) = Originals::draw(&[point.oti()], &mut random)?;
     let originals = Arc::new(originals);

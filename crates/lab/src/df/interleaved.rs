@@ -1,9 +1,17 @@
 //! Interleaved Reed-Solomon codes: a file in blocks, each of which any `k` of its `2k` packets
 //! recover, sent round robin, one packet of each block in turn, for ever.
 
-use super::carousel::Reception;
-use super::loss::Loss;
+use super::loss::LossProcess;
 use fontana_proto::SplitMix64;
+
+/// What a receiver has seen of a carousel when it has the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CarouselReception {
+    /// Distinct packets that it received.
+    pub(crate) distinct: u32,
+    /// Packets that were sent while it listened.
+    pub(crate) sent: u32,
+}
 
 /// A receiver of an interleaved carousel; one after the other, in the same memory.
 #[derive(Clone, Debug)]
@@ -36,10 +44,10 @@ impl Interleaved {
     /// A receiver that joins at any time. `None` if it needs more than `limit` distinct packets.
     pub(crate) fn receive(
         &mut self,
-        mut loss: Loss,
+        mut loss: LossProcess,
         limit: u32,
         random: &mut SplitMix64,
-    ) -> Option<Reception> {
+    ) -> Option<CarouselReception> {
         self.got.fill(false);
         self.needed.clear();
         self.needed.extend(self.lengths.iter().map(|&length| length as i32));
@@ -56,7 +64,8 @@ impl Interleaved {
             if *needed == 0 && fresh {
                 incomplete -= 1;
                 if incomplete == 0 {
-                    return Some(Reception { distinct, sent }).filter(|got| got.distinct <= limit);
+                    return Some(CarouselReception { distinct, sent })
+                        .filter(|got| got.distinct <= limit);
                 }
             }
             slot = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
@@ -74,12 +83,12 @@ mod tests {
         let mut random = SplitMix64::new(1, 1);
         for (source_symbols, blocks) in [(100, 1), (100, 10), (100, 100)] {
             let mut file = Interleaved::new(source_symbols, blocks);
-            let got = file.receive(Loss::random(0.0), u32::MAX, &mut random);
-            assert_eq!(got, Some(Reception { distinct: 100, sent: 100 }));
+            let got = file.receive(LossProcess::random(0.0), u32::MAX, &mut random);
+            assert_eq!(got, Some(CarouselReception { distinct: 100, sent: 100 }));
         }
         // In unequal blocks the carousel's end may bring more of the longer ones.
         let mut file = Interleaved::new(101, 10);
-        let got = file.receive(Loss::random(0.0), u32::MAX, &mut random);
+        let got = file.receive(LossProcess::random(0.0), u32::MAX, &mut random);
         assert!((101..=110).contains(&got.unwrap().distinct), "{got:?}");
     }
 
@@ -88,9 +97,9 @@ mod tests {
         let mut random = SplitMix64::new(1, 1);
         let mut file = Interleaved::new(50, 1);
         for share in [0.1, 0.5, 0.9] {
-            let got = file.receive(Loss::random(share), 50, &mut random);
+            let got = file.receive(LossProcess::random(share), 50, &mut random);
             assert_eq!(got.map(|got| got.distinct), Some(50));
-            assert_eq!(file.receive(Loss::random(share), 49, &mut random), None);
+            assert_eq!(file.receive(LossProcess::random(share), 49, &mut random), None);
         }
     }
 

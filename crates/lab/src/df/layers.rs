@@ -5,7 +5,7 @@ use crate::experiment::{Case, Experiment, Kind};
 use crate::scene::Scene;
 use crate::session::{SYMBOL_BYTES, Session};
 use crate::statistics::largest;
-use crate::table::{Row, row};
+use crate::table::{TableRow, row};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{Instant, SubscriptionLimits, presets};
@@ -79,7 +79,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     exhibits: |_| Vec::new(),
 };
 
-fn settle(case: &Case) -> Option<Vec<Row>> {
+fn settle(case: &Case) -> Option<Vec<TableRow>> {
     let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 50_000 });
     let transfer_length = ENDLESS_SYMBOLS * u64::from(SYMBOL_BYTES);
     let oti = Oti { transfer_length, symbol_size: SYMBOL_BYTES, scheme };

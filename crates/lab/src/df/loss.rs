@@ -4,7 +4,7 @@ use fontana_proto::SplitMix64;
 
 /// A receiver's losses.
 #[derive(Clone, Debug)]
-pub(crate) enum Loss {
+pub(crate) enum LossProcess {
     /// Each packet is lost with the same probability, in units of 2^-64.
     Random(u64),
     /// Two states (Gilbert): packets are lost in the bad one. Probabilities of leaving the good and
@@ -12,7 +12,7 @@ pub(crate) enum Loss {
     Bursts { begin: u64, end: u64, bad: bool },
 }
 
-impl Loss {
+impl LossProcess {
     /// Independent losses.
     pub(crate) fn random(share: f64) -> Self {
         Self::Random(units(share))
@@ -47,7 +47,9 @@ mod tests {
 
     #[test]
     fn both_lose_their_share_and_bursts_have_their_length() {
-        for (mut loss, length) in [(Loss::random(0.1), 1.11), (Loss::bursts(0.1, 4.0), 4.0)] {
+        for (mut loss, length) in
+            [(LossProcess::random(0.1), 1.11), (LossProcess::bursts(0.1, 4.0), 4.0)]
+        {
             let mut random = SplitMix64::new(1, 1);
             let (mut lost, mut bursts, mut before) = (0, 0, false);
             for _ in 0..1_000_000 {

@@ -4,7 +4,7 @@ use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::Histogram;
-use crate::table::{Row, Table, Value, row};
+use crate::table::{Table, TableRow, Value, row};
 use fontana_fec::Esi;
 use fontana_fec::codes::lt::LtCode;
 use fontana_fec::study::lt::{Degrees, Peeler, Rows};
@@ -57,7 +57,7 @@ const fn batches(batches: [u32; 2], scale: Scale) -> u32 {
 }
 
 /// Symbols needed to peel; `None` beyond the last batch.
-fn peeling(case: &Case) -> Option<Vec<Row>> {
+fn peeling(case: &Case) -> Option<Vec<TableRow>> {
     let mut index = case.index;
     // The long ones first: they take longest.
     for (k, count, trials) in TRIALS.into_iter().rev() {
@@ -86,7 +86,7 @@ fn peeling(case: &Case) -> Option<Vec<Row>> {
 
 /// How many of 1000 source symbols are in none of 1.05 k encoding symbols: the mean, and what it
 /// should be.
-fn coverage(case: &Case) -> Vec<Row> {
+fn coverage(case: &Case) -> Vec<TableRow> {
     const K: u32 = 1000;
     let symbols = (LIMIT * f64::from(K)) as u32;
     let trials = case.scale.pick(20_000, 500_000);
@@ -123,7 +123,7 @@ fn mean_degree(code: LtCode, k: u32) -> f64 {
 }
 
 /// Mean degrees and coverage of both profiles.
-fn degrees() -> Vec<Row> {
+fn degrees() -> Vec<TableRow> {
     let mut rows = Vec::new();
     for k in [1000, 10_000, 100_000, LARGE, 1_000_000] {
         for (profile, code) in [("fast", LtCode::fast(k, 1)), ("strict", LtCode::strict(k, 1))] {
@@ -135,7 +135,7 @@ fn degrees() -> Vec<Row> {
 }
 
 /// Packets over distinct packets of a receiver of four senders, each of which begins anywhere.
-fn senders(case: &Case) -> Vec<Row> {
+fn senders(case: &Case) -> Vec<TableRow> {
     const SENDERS: usize = 4;
     /// Of each, for a file of a thousand.
     const SYMBOLS: u32 = 275;

@@ -5,7 +5,7 @@ use super::tornado::{SOURCE_SYMBOLS, graph};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::mean;
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use crate::timing::{median, seconds};
 use fontana_fec::study::tornado::Graph;
 use fontana_proto::SplitMix64;
@@ -38,7 +38,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const INCREMENTAL: &str = "incremental";
 const PATIENT: &str = "patient";
 
-fn run(case: &Case) -> Vec<Row> {
+fn run(case: &Case) -> Vec<TableRow> {
     let mut random = case.stream(0);
     let graph = graph(SOURCE_SYMBOLS);
     let packets = encode(&graph, &mut random);

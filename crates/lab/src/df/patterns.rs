@@ -1,17 +1,18 @@
 //! `df.loss`: whether it matters how losses are spread.
 
-use super::carousel::Code;
-use super::loss::Loss;
+use super::carousel::CarouselCode;
+use super::loss::LossProcess;
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::{Histogram, largest};
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 
 /// A file of 1 MB.
 const SOURCE_SYMBOLS: u32 = 1000;
 
-const CODES: [Code; 3] = [Code::Tornado, Code::Interleaved(50), Code::Interleaved(20)];
+const CODES: [CarouselCode; 3] =
+    [CarouselCode::Tornado, CarouselCode::Interleaved(50), CarouselCode::Interleaved(20)];
 
 /// Shares of losses, and lengths of bursts in packets; 0 for independent losses. A burst of 40 is
 /// twice what 20 blocks of 50 send in a turn.
@@ -35,7 +36,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run,
     claims,
     exhibits: |table| {
-        let cell = |code: Code, (loss, burst): (f64, u32)| {
+        let cell = |code: CarouselCode, (loss, burst): (f64, u32)| {
             format!("{:.4}", average(table, code, loss, burst))
         };
         let names = CODES.iter().map(|code| code.name());
@@ -54,7 +55,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-fn run(case: &Case) -> Vec<Row> {
+fn run(case: &Case) -> Vec<TableRow> {
     let index = case.index as usize;
     let (Some(&code), Some(&(share, burst))) =
         (CODES.get(index / PATTERNS.len()), PATTERNS.get(index % PATTERNS.len()))
@@ -62,13 +63,13 @@ fn run(case: &Case) -> Vec<Row> {
         return Vec::new();
     };
     let loss = match burst {
-        0 => Loss::random(share),
-        length => Loss::bursts(share, f64::from(length)),
+        0 => LossProcess::random(share),
+        length => LossProcess::bursts(share, f64::from(length)),
     };
     let mut random = case.stream(0);
     let mut carousel = code.carousel(SOURCE_SYMBOLS, &mut random);
     let mut pool = Histogram::default();
-    let [quick, full] = if code == Code::Tornado { TORNADO_RECEIVERS } else { RECEIVERS };
+    let [quick, full] = if code == CarouselCode::Tornado { TORNADO_RECEIVERS } else { RECEIVERS };
     for _ in 0..case.scale.pick(quick, full) {
         pool.add(carousel.receive(&loss, &mut random).distinct);
     }
@@ -78,7 +79,7 @@ fn run(case: &Case) -> Vec<Row> {
 }
 
 fn claims() -> Vec<Claim> {
-    let bursts = |code: Code, burst: u32| {
+    let bursts = |code: CarouselCode, burst: u32| {
         move |table: &Table| average(table, code, 0.1, burst) - average(table, code, 0.1, 0)
     };
     vec![
@@ -100,8 +101,8 @@ fn claims() -> Vec<Claim> {
             Printed::AtMost(0.05),
             0.0,
             |table| {
-                let difference = average(table, Code::Tornado, 0.01, 0)
-                    - average(table, Code::Interleaved(50), 0.01, 0);
+                let difference = average(table, CarouselCode::Tornado, 0.01, 0)
+                    - average(table, CarouselCode::Interleaved(50), 0.01, 0);
                 difference.abs()
             },
         ),
@@ -111,7 +112,7 @@ fn claims() -> Vec<Claim> {
              add, at a loss of 0.1 and k = 50",
             Printed::AtLeast(0.0),
             0.0,
-            bursts(Code::Interleaved(50), 40),
+            bursts(CarouselCode::Interleaved(50), 40),
         ),
         Claim::new(
             "small",
@@ -119,12 +120,12 @@ fn claims() -> Vec<Claim> {
              number in the text; the bound is ours)",
             Printed::AtMost(0.05),
             0.0,
-            move |table| bursts(Code::Interleaved(50), 4)(table).abs(),
+            move |table| bursts(CarouselCode::Interleaved(50), 4)(table).abs(),
         ),
     ]
 }
 
-fn average(table: &Table, code: Code, loss: f64, burst: u32) -> f64 {
+fn average(table: &Table, code: CarouselCode, loss: f64, burst: u32) -> f64 {
     let condition =
         [("code", code.name().as_str().into()), ("loss", loss.into()), ("burst", burst.into())];
     table.number("average", &condition)

@@ -1,7 +1,7 @@
 //! `df.fig4` and `df.fig5`: many receivers, and large files.
 
-use super::carousel::Code;
-use super::loss::Loss;
+use super::carousel::CarouselCode;
+use super::loss::LossProcess;
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
@@ -10,12 +10,12 @@ use crate::table::{Table, Value, row};
 
 /// Codes and loss probabilities of both figures. What Tornado Z needs does not depend on losses
 /// (`df.loss`), so one will do.
-const CURVES: [(Code, f64); 5] = [
-    (Code::Tornado, 0.1),
-    (Code::Interleaved(20), 0.5),
-    (Code::Interleaved(20), 0.1),
-    (Code::Interleaved(50), 0.5),
-    (Code::Interleaved(50), 0.1),
+const CURVES: [(CarouselCode, f64); 5] = [
+    (CarouselCode::Tornado, 0.1),
+    (CarouselCode::Interleaved(20), 0.5),
+    (CarouselCode::Interleaved(20), 0.1),
+    (CarouselCode::Interleaved(50), 0.5),
+    (CarouselCode::Interleaved(50), 0.1),
 ];
 
 /// The file of figure 4: 1 MB.
@@ -43,8 +43,8 @@ pub(crate) const FIGURE_4: Experiment = Experiment {
         };
         let receivers = match code {
             // A hundred times slower to simulate.
-            Code::Tornado => CROWD / 20,
-            Code::Interleaved(_) => CROWD,
+            CarouselCode::Tornado => CROWD / 20,
+            CarouselCode::Interleaved(_) => CROWD,
         };
         let pool = receive(code, loss, SOURCE_SYMBOLS, receivers, case);
         pool.entries()
@@ -53,7 +53,7 @@ pub(crate) const FIGURE_4: Experiment = Experiment {
     },
     claims: figure_4_claims,
     exhibits: |table| {
-        let curve = |&(code, loss): &(Code, f64)| {
+        let curve = |&(code, loss): &(CarouselCode, f64)| {
             let pool = pool(table, code, loss);
             let worst = |receivers| pool.expected_worst(receivers) / f64::from(SOURCE_SYMBOLS);
             // A pool says nothing of crowds that are larger.
@@ -85,8 +85,8 @@ fn figure_4_claims() -> Vec<Claim> {
             Printed::AtMost(0.05),
             0.0,
             move |table| {
-                let tornado = average(Code::Tornado, 0.1)(table);
-                (average(Code::Interleaved(50), 0.1)(table) - tornado).abs()
+                let tornado = average(CarouselCode::Tornado, 0.1)(table);
+                (average(CarouselCode::Interleaved(50), 0.1)(table) - tornado).abs()
             },
         ),
         Claim::new(
@@ -99,7 +99,7 @@ fn figure_4_claims() -> Vec<Claim> {
             |table| {
                 let added =
                     |code, loss| worst_of(table, code, loss, 3000) - worst_of(table, code, loss, 1);
-                added(Code::Interleaved(20), 0.5) / added(Code::Tornado, 0.1)
+                added(CarouselCode::Interleaved(20), 0.5) / added(CarouselCode::Tornado, 0.1)
             },
         ),
         Claim::new(
@@ -109,7 +109,7 @@ fn figure_4_claims() -> Vec<Claim> {
             Printed::AtLeast(0.2),
             0.0,
             |table| {
-                let of = |receivers| worst_of(table, Code::Interleaved(20), 0.5, receivers);
+                let of = |receivers| worst_of(table, CarouselCode::Interleaved(20), 0.5, receivers);
                 of(CROWD) - of(1)
             },
         ),
@@ -120,8 +120,8 @@ fn figure_4_claims() -> Vec<Claim> {
             Printed::AtLeast(0.05),
             0.0,
             move |table| {
-                average(Code::Interleaved(50), 0.5)(table)
-                    - average(Code::Interleaved(50), 0.1)(table)
+                average(CarouselCode::Interleaved(50), 0.5)(table)
+                    - average(CarouselCode::Interleaved(50), 0.1)(table)
             },
         ),
         Claim::new(
@@ -131,14 +131,14 @@ fn figure_4_claims() -> Vec<Claim> {
             Printed::AtLeast(0.05),
             0.0,
             move |table| {
-                average(Code::Interleaved(20), 0.5)(table)
-                    - average(Code::Interleaved(50), 0.5)(table)
+                average(CarouselCode::Interleaved(20), 0.5)(table)
+                    - average(CarouselCode::Interleaved(50), 0.5)(table)
             },
         ),
     ]
 }
 
-fn pool(table: &Table, code: Code, loss: f64) -> Histogram {
+fn pool(table: &Table, code: CarouselCode, loss: f64) -> Histogram {
     let mut pool = Histogram::default();
     let condition = [("code", code.name().as_str().into()), ("loss", Value::from(loss))];
     for (distinct, receivers) in table.points("distinct", "receivers", &condition) {
@@ -147,7 +147,7 @@ fn pool(table: &Table, code: Code, loss: f64) -> Histogram {
     pool
 }
 
-fn worst_of(table: &Table, code: Code, loss: f64, receivers: u32) -> f64 {
+fn worst_of(table: &Table, code: CarouselCode, loss: f64, receivers: u32) -> f64 {
     pool(table, code, loss).expected_worst(receivers) / f64::from(SOURCE_SYMBOLS)
 }
 
@@ -172,7 +172,8 @@ pub(crate) const FIGURE_5: Experiment = Experiment {
         else {
             return Vec::new();
         };
-        let [quick, full] = if code == Code::Tornado { [500, 5000] } else { [1000, 20_000] };
+        let [quick, full] =
+            if code == CarouselCode::Tornado { [500, 5000] } else { [1000, 20_000] };
         let pool = receive(code, loss, packets, case.scale.pick(quick, full), case);
         let k = f64::from(packets);
         let worst = pool.expected_worst(WORST_OF) / k;
@@ -181,7 +182,7 @@ pub(crate) const FIGURE_5: Experiment = Experiment {
     claims: figure_5_claims,
     exhibits: |table| {
         let chart = |name: &'static str, title: &str| {
-            let curve = |&(code, loss): &(Code, f64)| {
+            let curve = |&(code, loss): &(CarouselCode, f64)| {
                 Series::new(label(code, loss), sizes(table, name, code, loss))
             };
             Exhibit::Chart(Chart {
@@ -220,7 +221,7 @@ fn figure_5_claims() -> Vec<Claim> {
             0.0,
             |table| {
                 let interleaved =
-                    CURVES.iter().filter(|curve| matches!(curve.0, Code::Interleaved(_)));
+                    CURVES.iter().filter(|curve| matches!(curve.0, CarouselCode::Interleaved(_)));
                 let exponents = interleaved.flat_map(|&(code, loss)| {
                     ["average", "worst"].map(|column| {
                         let points = sizes(table, column, code, loss);
@@ -243,7 +244,7 @@ fn growth(table: &Table, column: &str) -> f64 {
 }
 
 /// A column against the size of the file, from small to large.
-fn sizes(table: &Table, column: &str, code: Code, loss: f64) -> Vec<(f64, f64)> {
+fn sizes(table: &Table, column: &str, code: CarouselCode, loss: f64) -> Vec<(f64, f64)> {
     let condition = [("code", code.name().as_str().into()), ("loss", Value::from(loss))];
     let mut points = table.points("packets", column, &condition);
     points.reverse();
@@ -251,8 +252,8 @@ fn sizes(table: &Table, column: &str, code: Code, loss: f64) -> Vec<(f64, f64)> 
 }
 
 /// How many packets each of `receivers` needs.
-fn receive(code: Code, loss: f64, packets: u32, receivers: u32, case: &Case) -> Histogram {
-    let loss = Loss::random(loss);
+fn receive(code: CarouselCode, loss: f64, packets: u32, receivers: u32, case: &Case) -> Histogram {
+    let loss = LossProcess::random(loss);
     let mut random = case.stream(0);
     let mut carousel = code.carousel(packets, &mut random);
     let mut pool = Histogram::default();
@@ -262,9 +263,9 @@ fn receive(code: Code, loss: f64, packets: u32, receivers: u32, case: &Case) -> 
     pool
 }
 
-fn label(code: Code, loss: f64) -> String {
+fn label(code: CarouselCode, loss: f64) -> String {
     match code {
-        Code::Tornado => format!("{}, any loss", code.name()),
-        Code::Interleaved(_) => format!("{}, loss {loss}", code.name()),
+        CarouselCode::Tornado => format!("{}, any loss", code.name()),
+        CarouselCode::Interleaved(_) => format!("{}, loss {loss}", code.name()),
     }
 }

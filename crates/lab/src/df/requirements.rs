@@ -7,7 +7,7 @@ use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::largest;
 use crate::swarm::{Swarm, play};
-use crate::table::{Row, row};
+use crate::table::{TableRow, row};
 use fontana_proto::{Instant, SubscriptionLimits};
 use fontana_sim::{LinkConfig, LossModel};
 use fontana_wire::{CongestionControl, LayerRates};
@@ -88,7 +88,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     columns: &["property", "measured", "at_most"],
     cases: |_| PROPERTIES.len() as u32,
     run: |case| {
-        let row = |property: &Property| -> Option<Row> {
+        let row = |property: &Property| -> Option<TableRow> {
             Some(row![property.name, (property.measure)(case)?, property.most])
         };
         PROPERTIES.get(case.index as usize).and_then(row).into_iter().collect()

@@ -10,8 +10,8 @@ use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::{exponent, largest};
-use crate::table::{Row, Table, Value, row};
-use crate::timing::{Work, medians};
+use crate::table::{Table, TableRow, Value, row};
+use crate::timing::{TimedWork, medians};
 use coder::{Cauchy, Direction, Fountain};
 
 pub(crate) mod coder;
@@ -94,7 +94,7 @@ fn printed_ratio(direction: Direction, k: u32) -> f64 {
     })
 }
 
-fn times(case: &Case, direction: Direction) -> Vec<Row> {
+fn times(case: &Case, direction: Direction) -> Vec<TableRow> {
     let Some(&(k, ..)) = PRINTED.get(case.index as usize) else { return Vec::new() };
     let mut random = case.stream(0);
     let is_timed = k <= case.scale.pick(LONGEST_TIMED[0], LONGEST_TIMED[1]);
@@ -104,9 +104,13 @@ fn times(case: &Case, direction: Direction) -> Vec<Row> {
     let mut fountains: Vec<Fountain> = Fountain::all(k, direction, &mut random);
     let names: Vec<&str> = fountains.iter().map(Fountain::name).collect();
 
-    let mut works: Vec<Work<'_>> = Vec::new();
-    works.extend(cauchy.iter_mut().map(|code| -> Work<'_> { Box::new(|| code.run(direction)) }));
-    works.extend(fountains.iter_mut().map(|code| -> Work<'_> { Box::new(|| code.run(direction)) }));
+    let mut works: Vec<TimedWork<'_>> = Vec::new();
+    works.extend(
+        cauchy.iter_mut().map(|code| -> TimedWork<'_> { Box::new(|| code.run(direction)) }),
+    );
+    works.extend(
+        fountains.iter_mut().map(|code| -> TimedWork<'_> { Box::new(|| code.run(direction)) }),
+    );
     let seconds = medians(case.scale.pick(ROUNDS[0], ROUNDS[1]), &mut works);
     drop(works);
 
@@ -238,13 +242,16 @@ fn exhibits(table: &Table, direction: Direction) -> Vec<Exhibit> {
 mod tests {
     use super::*;
     use crate::experiment::Scale;
+    use crate::table::CaseRow;
 
     #[test]
     fn every_code_has_a_time_in_both_directions() {
         for experiment in [&TABLE_3, &TABLE_4] {
             let case = Case { index: 0, scale: Scale::Quick, seed: 1, experiment: experiment.id };
             let mut table = Table::new(COLUMNS);
-            table.rows.extend((experiment.run)(&case).into_iter().map(|row| (0, row)));
+            table.rows.extend(
+                (experiment.run)(&case).into_iter().map(|values| CaseRow { case: 0, values }),
+            );
             let seconds = table.numbers("seconds", &[("k", STAND_IN.into())]);
             assert_eq!(seconds.len(), 5);
             // Who computed something wrong has none.

@@ -4,7 +4,7 @@ use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::Histogram;
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use fontana_fec::Esi;
 use fontana_fec::codes::tornado::TornadoCode;
 use fontana_fec::study::tornado::{Graph, Peeler, Peeling};
@@ -47,7 +47,7 @@ pub(crate) const GRAPH: Experiment = Experiment {
 /// sums.
 const SIDES: [&str; 4] = ["sources", "first checks", "summed checks", "last checks"];
 
-fn degrees(graph: &Graph) -> Vec<Row> {
+fn degrees(graph: &Graph) -> Vec<TableRow> {
     let (k, first) = (graph.source_symbols(), graph.first_checks());
     let checks = graph.encoding_symbols() - k;
     let mut of_symbols = vec![0_u64; (k + first) as usize];
@@ -181,7 +181,7 @@ const fn batches(batches: [u32; 2], scale: Scale) -> u32 {
     scale.pick(batches[0], batches[1])
 }
 
-fn figure_2(case: &Case) -> Vec<Row> {
+fn figure_2(case: &Case) -> Vec<TableRow> {
     let mut index = case.index;
     for (name, peeling, count) in DECODERS {
         let count = batches(count, case.scale);

@@ -2,7 +2,7 @@
 
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
-use crate::table::{Row, row};
+use crate::table::{TableRow, row};
 
 /// The example of the text.
 const SOURCE_SYMBOLS: u32 = 10_000;
@@ -52,7 +52,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     exhibits: |_| Vec::new(),
 };
 
-fn run(_: &Case) -> Vec<Row> {
+fn run(_: &Case) -> Vec<TableRow> {
     let pairs = u64::from(SOURCE_SYMBOLS) * u64::from(REDUNDANT_SYMBOLS);
     let formula = pairs * u64::from(BITS) / 2;
     // A packet is cut into A parts, and a one of the binary form is an exclusive-or of such parts.

@@ -2,13 +2,13 @@
 
 use super::schemes::bursts;
 use super::session::{File, STRETCH};
-use super::transfer::{Reception, receive};
+use super::transfer::{SimulatedReception, receive};
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use fontana_proto::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 use fontana_sim::LossModel;
 
@@ -51,7 +51,12 @@ pub(super) fn session(anticipated: bool, layers: u8, seed: u64) -> Option<Sessio
     Some(Session { taken_layers: (layers != ANY).then_some(layers), ..session })
 }
 
-fn reception(anticipated: bool, layers: u8, loss: LossModel, seed: u64) -> Option<Reception> {
+fn reception(
+    anticipated: bool,
+    layers: u8,
+    loss: LossModel,
+    seed: u64,
+) -> Option<SimulatedReception> {
     receive(&session(anticipated, layers, seed)?, loss, u64::MAX)
 }
 
@@ -60,10 +65,10 @@ const fn runs(scale: Scale) -> u32 {
     scale.pick(2, 10)
 }
 
-fn rows(case: &Case, run: u32, anticipated: bool, layers: u8, loss: LossModel) -> Vec<Row> {
+fn rows(case: &Case, run: u32, anticipated: bool, layers: u8, loss: LossModel) -> Vec<TableRow> {
     let seed = Case { index: run, experiment: "fc.anticipated", ..*case }.stream(0).next_u64();
     let Some(reception) = reception(anticipated, layers, loss, seed) else { return Vec::new() };
-    let Reception { seconds, received, duplicates, peak_bytes, .. } = reception;
+    let SimulatedReception { seconds, received, duplicates, peak_bytes, .. } = reception;
     let (layers, anticipated) = (u32::from(layers), u32::from(anticipated));
     vec![row![layers, anticipated, run, seconds, received, duplicates, peak_bytes]]
 }

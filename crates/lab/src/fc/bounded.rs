@@ -7,7 +7,7 @@ use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::{largest, mean};
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use fontana_sim::{MachineConfig, MachineStats};
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn rows(
     run: u32,
     profile: FcastProfile,
     (name, host): (&str, MachineConfig),
-) -> Vec<Row> {
+) -> Vec<TableRow> {
     let seed = Case { index: run, experiment: "fc.bounded", ..*case }.stream(0).next_u64();
     let Some(found) = profile.receive(host, FILE, BASE_PACKETS, seed) else { return Vec::new() };
     let HostReception { reception, heard_seconds, by_second } = found;

@@ -8,7 +8,7 @@ use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::session::{LISTENERS_FIRST, SYMBOL_BYTES, Session};
-use crate::table::{Row, Table, row};
+use crate::table::{CaseRow, Table, TableRow, row};
 use fontana_fec::Esi;
 use fontana_proto::{
     DatagramBatch, Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver,
@@ -68,7 +68,7 @@ impl Load {
         }
     }
 
-    fn row(self, side: &str, way: &str) -> Row {
+    fn row(self, side: &str, way: &str) -> TableRow {
         row![side, way, self.symbols, self.seeks, self.bytes, self.rate()]
     }
 }
@@ -218,7 +218,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     run: |case| run(case).unwrap_or_default(),
     claims,
     exhibits: |table| {
-        let line = |(_, row): &(u32, Row)| {
+        let line = |CaseRow { values: row, .. }: &CaseRow| {
             let cell = |index: usize| row.get(index).map_or_else(String::new, ToString::to_string);
             let number =
                 |index: usize| row.get(index).map_or(f64::NAN, crate::table::Value::number);
@@ -241,7 +241,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-fn run(case: &Case) -> Option<Vec<Row>> {
+fn run(case: &Case) -> Option<Vec<TableRow>> {
     let seed = case.stream(0).next_u64();
     let mut session = Session::raptorq(FILE, RATE, seed)?;
     session.round_symbols = ROUND_SYMBOLS;

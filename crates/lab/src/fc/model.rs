@@ -10,7 +10,7 @@ use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::largest;
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 
 /// Data symbols of a block.
 const K: f64 = 32.0;
@@ -33,7 +33,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     exhibits,
 };
 
-fn run(case: &Case) -> Vec<Row> {
+fn run(case: &Case) -> Vec<TableRow> {
     let index = case.index as usize;
     let (Some(&stretch), Some(&cycles)) =
         (STRETCHES.get(index % STRETCHES.len()), CYCLES.get(index / STRETCHES.len()))

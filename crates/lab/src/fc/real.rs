@@ -15,7 +15,7 @@ use crate::hosts::{
 };
 use crate::session::{LISTENERS_FIRST, Session};
 use crate::statistics::mean;
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use fontana_net::thread;
 use fontana_proto::{Driver, Instant};
 use fontana_sim::LossModel;
@@ -130,7 +130,7 @@ const COLUMNS: &[&str] = &[
 type Runs = BTreeMap<(bool, u64), Vec<RealReception>>;
 
 /// A run of the eight ways to send at the same time, once for all figures that show it.
-fn schemes(loss: LossModel, case: &Case) -> Vec<Row> {
+fn schemes(loss: LossModel, case: &Case) -> Vec<TableRow> {
     static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
     let seed = Case { experiment: "fc.schemes", ..*case }.stream(0).next_u64();
     // One after the other: so is the lock held.
@@ -204,11 +204,11 @@ const fn runs(scale: Scale) -> u32 {
     scale.pick(1, 10)
 }
 
-fn without_loss(case: &Case) -> Vec<Row> {
+fn without_loss(case: &Case) -> Vec<TableRow> {
     schemes(LossModel::None, case)
 }
 
-fn with_loss(case: &Case) -> Vec<Row> {
+fn with_loss(case: &Case) -> Vec<TableRow> {
     schemes(bursts(), case)
 }
 

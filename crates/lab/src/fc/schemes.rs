@@ -5,13 +5,13 @@
 //! same seed in each.
 
 use super::session::{File, STRETCH};
-use super::transfer::{Reception, receive};
+use super::transfer::{SimulatedReception, receive};
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use fontana_proto::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 use fontana_sim::{LossModel, Probability};
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl Scheme {
         file.session(BASE_PACKETS, schedule, DecodePolicy::Incremental, seed)
     }
 
-    fn receive(self, loss: LossModel, seed: u64) -> Option<Reception> {
+    fn receive(self, loss: LossModel, seed: u64) -> Option<SimulatedReception> {
         let session = self.session(seed)?;
         let on_each_layer = match self.organization {
             SymbolOrganization::AllOnEach => STRETCH,
@@ -120,13 +120,19 @@ fn cases(scale: Scale) -> u32 {
 
 /// One reception. Its randomness depends on the run alone, so that every figure shows the same
 /// ones.
-fn run_with(loss: LossModel, case: &Case) -> Vec<Row> {
+fn run_with(loss: LossModel, case: &Case) -> Vec<TableRow> {
     let (run, scheme) = (case.index / SCHEMES.len() as u32, case.index as usize % SCHEMES.len());
     let Some(scheme) = SCHEMES.get(scheme) else { return Vec::new() };
     let seed = Case { index: run, experiment: "fc.schemes", ..*case }.stream(0).next_u64();
     let Some(reception) = remembered(*scheme, loss, seed) else { return Vec::new() };
-    let Reception { seconds, received, duplicates, peak_bytes, layers, objects_in_first_pass } =
-        reception;
+    let SimulatedReception {
+        seconds,
+        received,
+        duplicates,
+        peak_bytes,
+        layers,
+        objects_in_first_pass,
+    } = reception;
     vec![row![
         scheme.name,
         run,
@@ -141,8 +147,9 @@ fn run_with(loss: LossModel, case: &Case) -> Vec<Row> {
 
 /// Several figures show the same run, which is computed once in a process. It follows from what it
 /// is found by, so nobody can tell.
-pub(super) fn remembered(scheme: Scheme, loss: LossModel, seed: u64) -> Option<Reception> {
-    static RUNS: Mutex<BTreeMap<(&str, bool, u64), Reception>> = Mutex::new(BTreeMap::new());
+pub(super) fn remembered(scheme: Scheme, loss: LossModel, seed: u64) -> Option<SimulatedReception> {
+    static RUNS: Mutex<BTreeMap<(&str, bool, u64), SimulatedReception>> =
+        Mutex::new(BTreeMap::new());
     let key = (scheme.name, loss != LossModel::None, seed);
     let runs = || RUNS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = runs().get(&key).copied();
@@ -153,11 +160,11 @@ pub(super) fn remembered(scheme: Scheme, loss: LossModel, seed: u64) -> Option<R
     })
 }
 
-fn without_loss(case: &Case) -> Vec<Row> {
+fn without_loss(case: &Case) -> Vec<TableRow> {
     run_with(LossModel::None, case)
 }
 
-fn with_loss(case: &Case) -> Vec<Row> {
+fn with_loss(case: &Case) -> Vec<TableRow> {
     run_with(bursts(), case)
 }
 
@@ -451,7 +458,7 @@ pub(crate) const TABLE_2_SUMMARY: Experiment = Experiment {
 mod tests {
     use super::*;
 
-    fn reception(name: &str, loss: LossModel) -> Reception {
+    fn reception(name: &str, loss: LossModel) -> SimulatedReception {
         let scheme = SCHEMES.iter().find(|scheme| scheme.name == name).expect("a scheme");
         scheme.receive(loss, 1).expect("a session")
     }
@@ -470,7 +477,8 @@ mod tests {
     #[test]
     fn what_is_received_is_what_was_needed_and_the_duplicates() {
         for scheme in SCHEMES {
-            let Reception { received, duplicates, .. } = reception(scheme.name, LossModel::None);
+            let SimulatedReception { received, duplicates, .. } =
+                reception(scheme.name, LossModel::None);
             let needed = received - duplicates;
             assert_eq!(needed, FILE.div_ceil(512), "{}", scheme.name);
         }

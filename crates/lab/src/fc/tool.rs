@@ -5,7 +5,7 @@
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::loopback;
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use fontana::{
     Addressing, CancellationToken, Code, FcastFormat, Format, Ordering, Outcome, Rate,
     ReceiveEvent, ReceiveFormat, Receiver, SendMode, Sender, SimulatedLoss,
@@ -35,7 +35,7 @@ const FRAGMENTS: u32 = 5 + 1 + 1 + 1;
 
 /// How a transfer goes.
 #[derive(Clone, Copy, Debug)]
-struct Transfer {
+struct ToolTransfer {
     name: &'static str,
     mode: SendMode,
     ordering: Ordering,
@@ -44,9 +44,9 @@ struct Transfer {
     loss: f64,
 }
 
-const TRANSFERS: [Transfer; 3] = [
+const TRANSFERS: [ToolTransfer; 3] = [
     // In a loop, to who comes late.
-    Transfer {
+    ToolTransfer {
         name: "on demand",
         mode: SendMode::OnDemand,
         ordering: Ordering::Even,
@@ -54,14 +54,14 @@ const TRANSFERS: [Transfer; 3] = [
         loss: 0.1,
     },
     // Once, with a FEC symbol for each source symbol, to who was there before.
-    Transfer {
+    ToolTransfer {
         name: "push, kept",
         mode: SendMode::Push { repair_permille: 1_000 },
         ordering: Ordering::Even,
         joins_after: Duration::ZERO,
         loss: 0.1,
     },
-    Transfer {
+    ToolTransfer {
         name: "push, object by object",
         mode: SendMode::Push { repair_permille: 1_000 },
         ordering: Ordering::Sequential { repair_permille: 1_000 },
@@ -88,8 +88,8 @@ pub(crate) const REAL: Experiment = Experiment {
     exhibits: |_| Vec::new(),
 };
 
-impl Transfer {
-    fn run(self, case: &Case) -> Result<Row, Box<dyn Error>> {
+impl ToolTransfer {
+    fn run(self, case: &Case) -> Result<TableRow, Box<dyn Error>> {
         let (here, there) = (tempfile::tempdir()?, tempfile::tempdir()?);
         let roots = write_files(case, here.path())?;
         let loopback = loopback::interface()?;

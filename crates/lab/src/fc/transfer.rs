@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// What a reception took.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reception {
+pub(crate) struct SimulatedReception {
     /// From the first packet sent until the file was there; `NAN` if it never was.
     pub(crate) seconds: f64,
     /// Packets of content that arrived before that.
@@ -40,7 +40,7 @@ pub(crate) struct Reception {
 /// A reception by a host that takes time for what it does.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HostReception {
-    pub(crate) reception: Reception,
+    pub(crate) reception: SimulatedReception,
     /// From the first packet sent until enough had been heard; `NAN` if it never was.
     pub(crate) heard_seconds: f64,
     /// What the host had done by the end of each second, until it was complete.
@@ -49,7 +49,7 @@ pub(crate) struct HostReception {
 
 type SenderHost = Driver<Sender, IdRunner>;
 type ReceiverHost = Driver<Machine<Receiver>, Storage<IdRunner>>;
-type Run = Simulation<Either<SenderHost, ReceiverHost>, Milestones>;
+type TransferRun = Simulation<Either<SenderHost, ReceiverHost>, Milestones>;
 
 /// From the sender to the receiver.
 pub(super) fn link(loss: LossModel) -> LinkConfig {
@@ -58,7 +58,11 @@ pub(super) fn link(loss: LossModel) -> LinkConfig {
 
 /// Sends a session to one receiver whose link loses packets, until it is complete. `first_pass`:
 /// symbols on the list of the lowest layer. `None` if it cannot be run.
-pub(crate) fn receive(session: &Session, loss: LossModel, first_pass: u64) -> Option<Reception> {
+pub(crate) fn receive(
+    session: &Session,
+    loss: LossModel,
+    first_pass: u64,
+) -> Option<SimulatedReception> {
     receive_on(MachineConfig::IDEAL, session, loss, first_pass).map(|found| found.reception)
 }
 
@@ -72,7 +76,7 @@ pub(crate) fn receive_on(
     let lan = Rooted::tree(&[1], &[Arc::new(link(loss))]);
     let (source, leaf) = (lan.source, *lan.leaves.first()?);
     let config = SimulationConfig::new(session.seed);
-    let mut run: Run = Simulation::new(lan.topology, config, Milestones::default());
+    let mut run: TransferRun = Simulation::new(lan.topology, config, Milestones::default());
     let runner = || IdRunner::new(Arc::clone(&session.content));
     let start = Instant::ZERO + LISTENERS_FIRST;
     let sends = HostConfig::sender(session.cap()).starting_at(start);
@@ -95,7 +99,7 @@ pub(crate) fn receive_on(
     let duplicates = stats.duplicates + stats.late;
     let seconds =
         |at: Option<Instant>| at.map_or(f64::NAN, |at| at.saturating_since(start).as_secs_f64());
-    let reception = Reception {
+    let reception = SimulatedReception {
         seconds: seconds(run.observer().complete),
         received: stats.fresh + duplicates,
         duplicates,
@@ -107,7 +111,7 @@ pub(crate) fn receive_on(
 }
 
 /// Whether so much content has been sent on the lowest layer.
-fn has_sent(run: &Run, source: NodeId, symbols: u64) -> bool {
+fn has_sent(run: &TransferRun, source: NodeId, symbols: u64) -> bool {
     let sender = run.host(source).and_then(Either::left);
     let base = sender.and_then(|sender| sender.endpoint.channel_stats().first());
     base.is_some_and(|stats| stats.packets - stats.control_packets >= symbols)

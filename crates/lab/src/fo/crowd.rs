@@ -6,7 +6,7 @@ use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
-use crate::table::{Row, row};
+use crate::table::{TableRow, row};
 use fontana_proto::{Instant, SubscriptionLimits};
 use fontana_sim::LossModel;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn crowds(scale: Scale) -> u32 {
     scale.pick(QUICK_CROWDS, CROWDS.len() as u32)
 }
 
-fn crowd(case: &Case) -> Option<Row> {
+fn crowd(case: &Case) -> Option<TableRow> {
     let is_known = case.index.is_multiple_of(2);
     let receivers = *CROWDS.get(case.index as usize / 2)?;
     let session = Session::raptorq(BYTES, RATE, case.seed)?;

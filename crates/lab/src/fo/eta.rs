@@ -8,7 +8,7 @@ use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::scene::{Inefficiency, Scene};
 use crate::session::Session;
 use crate::statistics::{largest, mean};
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use fontana_proto::{Instant, SubscriptionLimits};
 use fontana_sim::LossModel;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn points(scale: Scale) -> u32 {
     scale.pick(QUICK_SIZES, SIZES.len() as u32) * (LOSSES.len() * MIRRORS.len()) as u32
 }
 
-fn receive(case: &Case) -> Option<Row> {
+fn receive(case: &Case) -> Option<TableRow> {
     let index = case.index as usize;
     let mirrors = MIRRORS[index % MIRRORS.len()];
     let loss = LOSSES[index / MIRRORS.len() % LOSSES.len()];
@@ -92,7 +92,7 @@ fn summary(
     scene: &Scene,
     session: &Session,
     (setting, bytes, loss, mirrors): (&str, u64, u32, u32),
-) -> Row {
+) -> TableRow {
     let of = |stats| Inefficiency::of(stats, session.source_symbols());
     let found: Vec<_> = scene.all_stats().iter().map(of).collect();
     let etas: Vec<f64> = found.iter().map(|found| found.reception).collect();
@@ -100,7 +100,7 @@ fn summary(
     row![setting, bytes, loss, mirrors, mean(&etas), largest(etas.iter().copied()), worst_eta_d]
 }
 
-fn churning(case: &Case) -> Option<Row> {
+fn churning(case: &Case) -> Option<TableRow> {
     let Churn { scene, session } = churn::play(case.seed, case.stream(0).next_u64())?;
     let bytes = session.manifest.transfer_length();
     Some(summary(&scene, &session, (CHURNING, bytes, churn::LOSS_PERCENT, churn::MIRRORS)))

@@ -7,7 +7,7 @@ use crate::experiment::{Case, Experiment, Kind};
 use crate::scene::Peer;
 use crate::session::{HEADER_BYTES, LISTENERS_FIRST, SYMBOL_BYTES, Session};
 use crate::statistics::mean;
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{Driver, Instant, SubscriptionLimits, presets};
@@ -195,7 +195,7 @@ impl Sharing {
     }
 }
 
-fn share(case: &Case) -> Option<Row> {
+fn share(case: &Case) -> Option<TableRow> {
     let index = case.index as usize;
     let control = CONTROLS.get(index / RIVALS.len()).copied();
     let (control, rival, congestion) = match control {

@@ -2,25 +2,25 @@
 //!
 //! A code over a whole object needs no more symbols than the object has, whatever is lost; in
 //! blocks, the block that was hit worst decides. But a code over millions of symbols touches all of
-//! memory for each of them. Here the neighbors of a row lie in a window ([`line`]), so that solving
+//! memory for each of them. Here the neighbors of a row lie in a window ([`code`]), so that solving
 //! is a wave that moves along the object ([`wave`]) and needs the memory of a few windows
 //! ([`recovery`]). Spatially coupled codes are the idea (Aref, Urbanke: arXiv 1108.0535); the rows
 //! are RaptorQ's.
 
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
-use crate::df::loss::Loss;
+use crate::df::loss::LossProcess;
 use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::{largest, mean};
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
+use code::WindowCode;
 use fontana_proto::SplitMix64;
-use line::Line;
 use matrix::Matrix;
 use wave::Wave;
 
 mod bits;
+mod code;
 mod encoder;
-mod line;
 mod matrix;
 mod recovery;
 pub(crate) mod speed;
@@ -121,12 +121,12 @@ const fn pick(scale: Scale, of: [u32; 2]) -> u32 {
     scale.pick(of[0], of[1])
 }
 
-fn run(case: &Case) -> Vec<Row> {
+fn run(case: &Case) -> Vec<TableRow> {
     let Some(&((k, window, loss), trial)) = cases(case.scale).get(case.index as usize) else {
         return Vec::new();
     };
     let mut random = case.stream(0);
-    let line = Line::new(k, window, random.next_u64());
+    let line = WindowCode::new(k, window, random.next_u64());
     let mut stream = Stream::new(loss, random.next_u64());
     let steps =
         least(|steps| determined(&line, stream.first(symbols(k, steps)), DELAY_WINDOWS).is_some());
@@ -163,7 +163,7 @@ fn least(mut enough: impl FnMut(u32) -> bool) -> u32 {
 
 /// Encoding symbols that arrive, one after the other.
 struct Stream {
-    loss: Loss,
+    loss: LossProcess,
     random: SplitMix64,
     next: u32,
     arrived: Vec<u32>,
@@ -173,7 +173,7 @@ impl Stream {
     fn new(loss: f64, seed: u64) -> Self {
         let random = SplitMix64::new(seed, 0);
         let next = (seed >> 32) as u32;
-        Self { loss: Loss::random(loss), random, next, arrived: Vec::new() }
+        Self { loss: LossProcess::random(loss), random, next, arrived: Vec::new() }
     }
 
     fn first(&mut self, count: u32) -> &[u32] {
@@ -208,7 +208,7 @@ impl Lags {
 }
 
 /// `None` unless `esis` determine the object.
-fn determined(line: &Line, esis: &[u32], delay_windows: u32) -> Option<Lags> {
+fn determined(line: &WindowCode, esis: &[u32], delay_windows: u32) -> Option<Lags> {
     let matrix = Matrix::new(line, esis);
     let mut wave = Wave::new(line, &matrix, delay_windows * line.window(), ());
     wave.admit(0..matrix.rows() as u32);
@@ -222,7 +222,7 @@ fn determined(line: &Line, esis: &[u32], delay_windows: u32) -> Option<Lags> {
 fn round_robin(k: u32, loss: f64, random: &mut SplitMix64) -> f64 {
     const TRIALS: u32 = 20;
     let blocks = (k / BLOCK).max(1) as usize;
-    let mut loss = Loss::random(loss);
+    let mut loss = LossProcess::random(loss);
     let mut received = 0_u64;
     for _ in 0..TRIALS {
         let mut missing = vec![k / blocks as u32; blocks];
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn the_wave_finds_the_rank_that_plain_elimination_finds() {
         for (seed, surplus) in [(1, 0), (2, 20), (3, 40), (4, 60), (5, 120)] {
-            let line = Line::new(500, 100, seed);
+            let line = WindowCode::new(500, 100, seed);
             let esis: Vec<u32> = (0..500 + surplus).map(|esi| esi * 3 + seed as u32).collect();
             let matrix = Matrix::new(&line, &esis);
             for delay in [100, 300] {
@@ -340,7 +340,7 @@ mod tests {
     fn an_object_in_windows_comes_back() {
         const SIZE: usize = 24;
         for (k, window) in [(600, 100), (3000, 300)] {
-            let line = Line::new(k, window, 7);
+            let line = WindowCode::new(k, window, 7);
             let mut random = SplitMix64::new(1, 1);
             let source: Vec<u8> = (0..k as usize * SIZE).map(|_| random.next_u64() as u8).collect();
             let columns = encoder::columns(&line, &source, SIZE);
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn rows_lie_in_their_windows_and_repeat_nothing() {
-        let line = Line::new(2000, 300, 1);
+        let line = WindowCode::new(2000, 300, 1);
         let mut row = Vec::new();
         for esi in 0..5000 {
             line.row(esi, &mut row);

@@ -11,7 +11,7 @@
 //! The link to a receiver is the relay's; to the switch, everything passes at once.
 
 use super::HostsError;
-use crate::relay::{Line, Relay};
+use crate::relay::{FrameLink, Relay};
 use fontana_net::{Interface, Interfaces, Namespace};
 use fontana_proto::SplitMix64;
 use fontana_sim::LinkConfig;
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 /// A sender, receivers behind a relay each, and what connects them.
 #[derive(Debug)]
 pub(super) struct Network {
-    pub(super) sender: Host,
-    pub(super) receivers: Vec<Host>,
+    pub(super) sender: NetworkHost,
+    pub(super) receivers: Vec<NetworkHost>,
     /// In the order of the receivers, who hear nothing, and are not heard, unless theirs runs.
     pub(super) relays: Vec<Relay>,
     pub(super) switch: Switch,
@@ -31,7 +31,7 @@ pub(super) struct Network {
 
 /// A host with one interface.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct NetworkHost {
     pub(super) namespace: Namespace,
     pub(super) interface: Interface,
 }
@@ -60,7 +60,7 @@ const INTERFACE: &str = "eth0";
 
 impl Network {
     /// With a receiver behind each of these lines. Takes some milliseconds for each.
-    pub(super) fn new(lines: Vec<Line>) -> Result<Self, HostsError> {
+    pub(super) fn new(lines: Vec<FrameLink>) -> Result<Self, HostsError> {
         let middle = namespace()?;
         let sender = namespace()?;
         let receivers = lines.iter().map(|_| namespace()).collect::<Result<Vec<_>, _>>()?;
@@ -79,9 +79,9 @@ impl Network {
             };
             lines.into_iter().enumerate().map(open).collect::<Result<_, HostsError>>()
         })??;
-        let host = |(number, namespace)| Host::new(number, namespace);
+        let host = |(number, namespace)| NetworkHost::new(number, namespace);
         Ok(Self {
-            sender: Host::new(0, sender)?,
+            sender: NetworkHost::new(0, sender)?,
             receivers: (1..).zip(receivers).map(host).collect::<Result<_, _>>()?,
             relays,
             switch: Switch { _namespace: middle, asks_since },
@@ -96,7 +96,7 @@ impl Switch {
     }
 }
 
-impl Host {
+impl NetworkHost {
     /// The `number`th in the network. Its interface has been plugged in.
     fn new(number: u32, namespace: Namespace) -> Result<Self, HostsError> {
         // Of a network for private use (RFC 1918). Number 0 is the network itself.
@@ -147,8 +147,8 @@ fn ends(number: usize) -> [String; 2] {
 }
 
 /// For memberships.
-fn undisturbed() -> Line {
-    Line::new(LinkConfig::default(), SplitMix64::new(0, 0))
+fn undisturbed() -> FrameLink {
+    FrameLink::new(LinkConfig::default(), SplitMix64::new(0, 0))
 }
 
 fn named<'a>(interfaces: &'a Interfaces, name: &str) -> Result<&'a Interface, HostsError> {
@@ -171,10 +171,10 @@ mod tests {
         if !hosts::are_possible() {
             return;
         }
-        let line = || Line::new(LinkConfig::default(), SplitMix64::new(1, 1));
+        let line = || FrameLink::new(LinkConfig::default(), SplitMix64::new(1, 1));
         let network = Network::new(vec![line(), line()]).expect("a network");
         let Network { sender, receivers, relays, switch } = network;
-        let listen = |(channel, host): (u8, &Host)| {
+        let listen = |(channel, host): (u8, &NetworkHost)| {
             let config = ReceiveConfig::multicast(group(channel), 7701, &host.interface);
             host.namespace.within(|| ReceiveSocket::open(&config)).expect("inside").expect("joined")
         };
@@ -188,7 +188,7 @@ mod tests {
                 let over = &over;
                 scope.spawn(move || {
                     relay.run(|| over.load(Ordering::Relaxed)).expect("a relay");
-                    relay.stats().map(|stats| stats.line.link.offered)
+                    relay.stats().map(|stats| stats.frames.link.offered)
                 })
             };
             let relaying: Vec<_> = relays.into_iter().map(relay).collect();

@@ -18,7 +18,7 @@ pub(crate) struct Mirrors {
 
 /// What the receiver got until it had enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reception {
+pub(crate) struct MirrorReception {
     /// Packets, all of them.
     pub(crate) packets: u32,
     /// Packets of the first sender: the time it took.
@@ -46,7 +46,7 @@ impl Mirrors {
 
     /// One reception. Orders are drawn as packets are sent: a Fisher-Yates shuffle that stops when
     /// the receiver has enough, and begins again with whatever order it has left.
-    pub(crate) fn receive(&mut self, random: &mut SplitMix64) -> Reception {
+    pub(crate) fn receive(&mut self, random: &mut SplitMix64) -> MirrorReception {
         self.reception += 1;
         let encoding_symbols = self.seen.len() as u32;
         let mut sent = vec![0_u32; self.orders.len()];
@@ -70,7 +70,7 @@ impl Mirrors {
                 distinct += 1;
             }
         }
-        Reception { packets, first: sent.first().copied().unwrap_or(0) }
+        MirrorReception { packets, first: sent.first().copied().unwrap_or(0) }
     }
 
     /// The mean of many receptions.
@@ -105,7 +105,10 @@ mod tests {
         let mut mirrors = Mirrors::new(&[1], 2000, 1055);
         let mut random = SplitMix64::new(1, 1);
         for _ in 0..10 {
-            assert_eq!(mirrors.receive(&mut random), Reception { packets: 1055, first: 1055 });
+            assert_eq!(
+                mirrors.receive(&mut random),
+                MirrorReception { packets: 1055, first: 1055 }
+            );
         }
     }
 

@@ -6,7 +6,7 @@ use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::largest;
-use crate::table::{Row, row};
+use crate::table::{TableRow, row};
 use fontana_proto::SplitMix64;
 use std::ops::Range;
 
@@ -97,7 +97,7 @@ pub(crate) const OFFSETS: Experiment = Experiment {
     },
 };
 
-fn offsets(case: &Case) -> Vec<Row> {
+fn offsets(case: &Case) -> Vec<TableRow> {
     let index = case.index as usize;
     let (Some(&(name, enhancement)), Some(&ratio)) =
         (ENHANCEMENTS.get(index / RATIOS.len()), RATIOS.get(index % RATIOS.len()))
@@ -157,7 +157,7 @@ pub(crate) const SLOW: Experiment = Experiment {
     exhibits: |_| Vec::new(),
 };
 
-fn slow(case: &Case) -> Vec<Row> {
+fn slow(case: &Case) -> Vec<TableRow> {
     let index = case.index as usize;
     let (Some(&senders), Some(&margin)) =
         (SENDERS.get(index / MARGINS.len()), MARGINS.get(index % MARGINS.len()))

@@ -6,7 +6,7 @@ use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::exponent;
-use crate::table::{Row, row};
+use crate::table::{TableRow, row};
 
 /// Stretch factors; the exponent of the error is read off the last four.
 const STRETCHES: [u32; 6] = [2, 4, 8, 16, 32, 64];
@@ -56,7 +56,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-fn run(_: &Case) -> Vec<Row> {
+fn run(_: &Case) -> Vec<TableRow> {
     STRETCHES
         .iter()
         .map(|&stretch| {

@@ -7,7 +7,7 @@ use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::largest;
-use crate::table::{Row, Table, Value, row};
+use crate::table::{Table, TableRow, Value, row};
 
 /// Relative rates, the fastest sender first, and what they are called.
 type Rates = (&'static str, &'static [u32]);
@@ -84,7 +84,7 @@ pub(crate) const EQUATION_1: Experiment = Experiment {
     exhibits: |_| Vec::new(),
 };
 
-fn equation_1(case: &Case) -> Vec<Row> {
+fn equation_1(case: &Case) -> Vec<TableRow> {
     let index = case.index as usize;
     // The first of the three is one of the two.
     let all: Vec<Rates> = TWO.iter().chain(&THREE[1..]).copied().collect();
@@ -176,7 +176,7 @@ pub(crate) const FIGURE_3: Experiment = Experiment {
     exhibits: |table| vec![curves(table, "inefficiency"), curves(table, "speedup")],
 };
 
-fn figure_point(figures: &[Rates], case: &Case) -> Vec<Row> {
+fn figure_point(figures: &[Rates], case: &Case) -> Vec<TableRow> {
     let index = case.index as usize;
     let (Some(&(name, rates)), Some(&halves)) =
         (figures.get(index % figures.len()), HALVES.get(index / figures.len()))

@@ -5,7 +5,7 @@ use super::mirrors::Mirrors;
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Experiment, Kind};
-use crate::statistics::{Line, largest, mean};
+use crate::statistics::{StraightLine, largest, mean};
 use crate::table::{Table, row};
 
 /// The text does not say which stretch factor figure 4 has: these.
@@ -106,6 +106,6 @@ fn bend(table: &Table, column: &str) -> f64 {
     largest(STRETCHES.iter().map(|&stretch| {
         let condition = [("stretch", stretch.into())];
         let points = table.points("decoding_inefficiency", column, &condition);
-        Line::through(&points).farthest(&points)
+        StraightLine::through(&points).farthest(&points)
     }))
 }

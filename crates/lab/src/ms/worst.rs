@@ -7,7 +7,7 @@ use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::{largest, mean};
-use crate::table::{Row, Table, row};
+use crate::table::{Table, TableRow, row};
 
 /// As in the paper.
 const STRETCH: u32 = 3;
@@ -68,7 +68,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// One trial: the first of its receivers are also the smaller crowds.
-fn run(case: &Case) -> Vec<Row> {
+fn run(case: &Case) -> Vec<TableRow> {
     let Some(&senders) = SENDERS.get((case.index / TRIALS) as usize) else { return Vec::new() };
     let mut mirrors = Mirrors::new(&vec![1; senders as usize], SOURCE_SYMBOLS * STRETCH, NEEDED);
     let mut random = case.stream(0);

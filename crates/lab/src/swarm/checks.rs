@@ -1,16 +1,16 @@
 //! What must hold in a run beyond what the simulator itself asserts.
 
-use super::draw::Drawn;
-use super::hosts::{Routing, SwarmHost};
+use super::draw::{Drawn, Routing};
+use super::hosts::SwarmHost;
 use fontana_proto::{BlockId, Instant, ReceiverEvent, SenderEvent};
 use fontana_sim::{Either, NodeId, Observer, Packet, Simulation, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) type Run = Simulation<SwarmHost, Checker>;
+pub(super) type SwarmRun = Simulation<SwarmHost, Checker>;
 
 /// An invariant that did not hold: a mistake of ours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Breach {
+pub enum InvariantViolation {
     /// The dice made a session that cannot be sent.
     #[error("what was drawn is no session")]
     Drawing,
@@ -108,7 +108,7 @@ pub(super) struct Checker {
     taken: BTreeMap<NodeId, u64>,
     /// Who has heard enough.
     sated: BTreeSet<NodeId>,
-    breach: Option<Breach>,
+    breach: Option<InvariantViolation>,
 }
 
 impl Checker {
@@ -122,7 +122,7 @@ impl Checker {
         }
     }
 
-    fn breach(&mut self, breach: Breach) {
+    fn breach(&mut self, breach: InvariantViolation) {
         self.breach.get_or_insert(breach);
     }
 }
@@ -157,7 +157,7 @@ impl Observer<Either<SenderEvent, ReceiverEvent>> for Checker {
                 let verified = self.verified.get(&node).map_or(0, |blocks| blocks.len() as u64);
                 if verified != self.blocks {
                     let missing = self.blocks.abs_diff(verified);
-                    self.breach(Breach::FalseComplete { node, missing });
+                    self.breach(InvariantViolation::FalseComplete { node, missing });
                 }
                 self.complete.insert(node);
             }
@@ -168,14 +168,14 @@ impl Observer<Either<SenderEvent, ReceiverEvent>> for Checker {
             ReceiverEvent::ReceptionComplete => drop(self.sated.insert(node)),
             // What was received of the block was in vain.
             ReceiverEvent::BlockCorrupt { .. } => drop(self.sated.remove(&node)),
-            ReceiverEvent::GivenUp { .. } => self.breach(Breach::GaveUp { node }),
+            ReceiverEvent::GivenUp { .. } => self.breach(InvariantViolation::GaveUp { node }),
             _ => {}
         }
     }
 }
 
 /// Whether there is nothing more to wait for. Asked first when the trouble is over.
-pub(super) fn is_settled(run: &Run, receivers: &[NodeId]) -> bool {
+pub(super) fn is_settled(run: &SwarmRun, receivers: &[NodeId]) -> bool {
     run.observer().breach.is_some()
         // Who is complete and joined is in another life.
         || receivers.iter().all(|&node| {
@@ -184,7 +184,7 @@ pub(super) fn is_settled(run: &Run, receivers: &[NodeId]) -> bool {
 }
 
 /// The trouble is over.
-pub(super) fn note_calm(run: &mut Run) {
+pub(super) fn note_calm(run: &mut SwarmRun) {
     run.observer_mut().taken.clear();
 }
 
@@ -196,11 +196,12 @@ const SLACK: u64 = 256;
 
 /// Looks at a run that has ended.
 pub(super) fn judge(
-    run: &Run,
+    run: &SwarmRun,
     drawn: &Drawn,
-    (senders, receivers): (&[NodeId], &[NodeId]),
+    senders: &[NodeId],
+    receivers: &[NodeId],
     waited: u64,
-) -> Result<(), Breach> {
+) -> Result<(), InvariantViolation> {
     if let Some(breach) = &run.observer().breach {
         return Err(breach.clone());
     }
@@ -208,7 +209,7 @@ pub(super) fn judge(
         let Some(host) = run.host(node).and_then(Either::left) else { continue };
         let (sender, most) = (&host.endpoint, most_held(drawn));
         if sender.most_held > most && !sender.is_stranger() {
-            return Err(Breach::Memory { node, symbols: sender.most_held, most });
+            return Err(InvariantViolation::Memory { node, symbols: sender.most_held, most });
         }
     }
     for (number, &node) in receivers.iter().enumerate() {
@@ -218,19 +219,19 @@ pub(super) fn judge(
         if !run.observer().complete.contains(&node) {
             let (wanted, of) = (receiver.symbols_wanted(), receiver.source_symbols());
             let heard = stats.session_packets;
-            return Err(Breach::Stalled { node, seconds: waited, wanted, of, heard });
+            return Err(InvariantViolation::Stalled { node, seconds: waited, wanted, of, heard });
         }
         if !host.runner.has_everything() {
-            return Err(Breach::FalseComplete { node, missing: 1 });
+            return Err(InvariantViolation::FalseComplete { node, missing: 1 });
         }
         let channels = run.joined(node).len() as u64;
         if channels > 0 {
-            return Err(Breach::StillJoined { node, channels });
+            return Err(InvariantViolation::StillJoined { node, channels });
         }
         let repeated = run.observer().repeated.get(&node).copied().unwrap_or(0);
         if drawn.is_fresh && stats.duplicates > repeated {
             let duplicates = stats.duplicates;
-            return Err(Breach::Duplicates { node, duplicates, repeated });
+            return Err(InvariantViolation::Duplicates { node, duplicates, repeated });
         }
         // What its router keeps from a receiver came to the host all the same, and was counted.
         if !matches!(drawn.routing.get(number), Some(Routing::TopOnly { .. })) {
@@ -241,7 +242,12 @@ pub(super) fn judge(
 }
 
 /// Liveness, counted in packets: `rounds` is how often a block had to be begun, at most.
-fn judge_thrift(run: &Run, drawn: &Drawn, node: NodeId, rounds: u64) -> Result<(), Breach> {
+fn judge_thrift(
+    run: &SwarmRun,
+    drawn: &Drawn,
+    node: NodeId,
+    rounds: u64,
+) -> Result<(), InvariantViolation> {
     if !drawn.is_thrifty() {
         return Ok(());
     }
@@ -251,7 +257,7 @@ fn judge_thrift(run: &Run, drawn: &Drawn, node: NodeId, rounds: u64) -> Result<(
     // What a mirror sends is of no use before its head has come.
     let sources = run.observer().sources.len() as u64;
     let most = rounds * sources * (k + k / 2 + SLACK_PER_BLOCK * blocks) + SLACK + repeated;
-    if taken > most { Err(Breach::Wasteful { node, taken, most }) } else { Ok(()) }
+    if taken > most { Err(InvariantViolation::Wasteful { node, taken, most }) } else { Ok(()) }
 }
 
 /// Three rounds, and for each block what a turn of it takes more.

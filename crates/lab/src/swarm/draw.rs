@@ -1,7 +1,6 @@
 //! What a run is about: content, codes, orders, congestion control, strangers, all drawn from its
 //! seed. Its network and its misfortunes are drawn by [`Scenario`].
 
-use super::hosts::Routing;
 use crate::bytes::Originals;
 use crate::session::{HEADER_BYTES, Session};
 use fontana_fec::codes::lt::{Lt, LtCode};
@@ -57,10 +56,22 @@ pub(super) struct Drawn {
     pub(super) repeats: bool,
 }
 
+/// What is wrong with the multicast routing of a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Routing {
+    Good,
+    /// Joins of channels above this one have no effect.
+    IgnoresJoinsAbove(u8),
+    /// Of the channels that are joined, packets come on the highest only, after so many packets.
+    TopOnly {
+        after: u32,
+    },
+}
+
 impl Drawn {
     /// `None` if what the dice say is no session, which is a mistake of ours.
     pub(super) fn new(scenario: &Scenario) -> Option<Self> {
-        let mut dice = Dice(scenario.random());
+        let mut dice = SessionDice(scenario.random());
         let links = scenario.topology.edges().iter().map(|edge| &edge.config);
         let is_periodic = links.clone().any(|link| matches!(link.loss, LossModel::Periodic { .. }));
         let repeats = links.clone().any(|link| link.faults.duplicate.as_f64() > 0.0);
@@ -159,9 +170,9 @@ fn schedule_name(schedule: TransmissionSchedule) -> &'static str {
     }
 }
 
-struct Dice(SplitMix64);
+struct SessionDice(SplitMix64);
 
-impl Dice {
+impl SessionDice {
     fn between(&mut self, low: u64, high: u64) -> u64 {
         low + u64::from(self.0.below((high - low + 1) as u32))
     }

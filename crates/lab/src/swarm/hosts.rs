@@ -1,6 +1,6 @@
 //! The hosts of a run: the real sender and receiver, and what drivers and networks add to them.
 
-use super::draw::Drawn;
+use super::draw::{Drawn, Routing};
 use crate::bytes::{ByteRunner, Pump};
 use fontana_proto::{
     BatchId, ChannelId, DatagramBatch, Driver, Endpoint, Finished, Instant, JobRunner, Output,
@@ -115,18 +115,6 @@ impl Endpoint for SwarmSender {
     fn poll_timeout(&self) -> Option<Instant> {
         self.sender.poll_timeout()
     }
-}
-
-/// What is wrong with the multicast routing of a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Routing {
-    Good,
-    /// Joins of channels above this one have no effect.
-    IgnoresJoinsAbove(u8),
-    /// Of the channels that are joined, packets come on the highest only, after so many packets.
-    TopOnly {
-        after: u32,
-    },
 }
 
 /// A receiver, behind its router.

@@ -1,9 +1,9 @@
 //! The sender's side, plainly: the columns of a file, and encoding symbols made of them.
 
-use super::line::Line;
+use super::code::WindowCode;
 
 /// The columns' symbols of a file whose symbols are `source`, `size` bytes each.
-pub(super) fn columns(line: &Line, source: &[u8], size: usize) -> Vec<u8> {
+pub(super) fn columns(line: &WindowCode, source: &[u8], size: usize) -> Vec<u8> {
     let mut columns = vec![0; line.columns() as usize * size];
     let mut symbols = source.chunks_exact(size);
     let mut next = 0;
@@ -24,7 +24,7 @@ pub(super) fn columns(line: &Line, source: &[u8], size: usize) -> Vec<u8> {
 }
 
 /// Encoding symbols, one after the other.
-pub(super) fn symbols(line: &Line, columns: &[u8], esis: &[u32], size: usize) -> Vec<u8> {
+pub(super) fn symbols(line: &WindowCode, columns: &[u8], esis: &[u32], size: usize) -> Vec<u8> {
     let mut row = Vec::new();
     let mut symbols = Vec::with_capacity(esis.len() * size);
     for &esi in esis {

@@ -1,6 +1,6 @@
 //! The rows that were received, and the constraints, in the order of their reach.
 
-use super::line::Line;
+use super::code::WindowCode;
 
 /// Rows and columns of a sparse binary matrix.
 pub(super) struct Matrix {
@@ -14,7 +14,7 @@ pub(super) struct Matrix {
 
 impl Matrix {
     /// The rows of encoding symbols `esis`, in whatever order they came, and the constraints.
-    pub(super) fn new(line: &Line, esis: &[u32]) -> Self {
+    pub(super) fn new(line: &WindowCode, esis: &[u32]) -> Self {
         let mut order: Vec<(u32, bool, u32)> =
             (0..).zip(esis).map(|(index, &esi)| (line.columns_of(esi).end, true, index)).collect();
         let constraints = line.constraint_rows();

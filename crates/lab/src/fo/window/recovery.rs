@@ -4,7 +4,7 @@
 //! sums; now and then it is run, in narrow stripes, and what has been released is read out. Slots
 //! are given back only then: a step that is written down may still read them.
 
-use super::line::Line;
+use super::code::WindowCode;
 use super::matrix::Matrix;
 use super::wave::{Name, Steps, Wave};
 use fontana_fec::Scratch;
@@ -33,7 +33,7 @@ pub(super) struct Recovered {
 /// Recovers an object from the symbols `esis`, of `size` bytes each, that are in `received`, into
 /// `columns`, which is cleared. `None` if they do not suffice.
 pub(super) fn recover(
-    line: &Line,
+    line: &WindowCode,
     esis: &[u32],
     received: &[u8],
     size: usize,

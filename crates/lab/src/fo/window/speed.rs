@@ -1,6 +1,6 @@
 //! `fo.speed`: how fast an object is recovered.
 
-use super::line::Line;
+use super::code::WindowCode;
 use super::recovery::{self, Recovered};
 use super::{DELAY_WINDOWS, MOST_OVERHEAD, Stream, encoder};
 use crate::chart::{Exhibit, Grid};
@@ -8,8 +8,8 @@ use crate::claim::{Claim, Printed};
 use crate::df::times::coder::{Direction, Fountain, SYMBOL_SIZE};
 use crate::experiment::{Case, Experiment, Kind};
 use crate::statistics::largest;
-use crate::table::{Row, Table, Value, row};
-use crate::timing::{Work, medians};
+use crate::table::{Table, TableRow, Value, row};
+use crate::timing::{TimedWork, medians};
 
 /// 100 MB: more than a processor's caches hold.
 const SOURCE_SYMBOLS: u32 = 100_000;
@@ -59,10 +59,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     },
 };
 
-fn run(case: &Case) -> Vec<Row> {
+fn run(case: &Case) -> Vec<TableRow> {
     let Some(&window) = WINDOWS.get(case.index as usize) else { return Vec::new() };
     let mut random = case.stream(0);
-    let line = Line::new(SOURCE_SYMBOLS, window, random.next_u64());
+    let line = WindowCode::new(SOURCE_SYMBOLS, window, random.next_u64());
     let source: Vec<u8> = std::iter::repeat_with(|| random.next_u64().to_le_bytes())
         .take(SOURCE_SYMBOLS as usize * SYMBOL_SIZE / 8)
         .flatten()
@@ -75,14 +75,16 @@ fn run(case: &Case) -> Vec<Row> {
 
     let mut recovered: Option<Recovered> = None;
     let mut block = Fountain::raptorq(BLOCK, Direction::Decode, &mut random);
-    let mut works: Vec<Work<'_>> = vec![Box::new(|| {
+    let mut works: Vec<TimedWork<'_>> = vec![Box::new(|| {
         // Memory that was used before, as that of the other one.
         let memory = recovered.take().map(|recovered| recovered.columns).unwrap_or_default();
         let delay = DELAY_WINDOWS * window;
         recovered = recovery::recover(&line, &esis, &received, SYMBOL_SIZE, delay, memory);
     })];
     works.extend(
-        block.iter_mut().map(|block| -> Work<'_> { Box::new(|| block.run(Direction::Decode)) }),
+        block
+            .iter_mut()
+            .map(|block| -> TimedWork<'_> { Box::new(|| block.run(Direction::Decode)) }),
     );
     let seconds = medians(case.scale.pick(ROUNDS[0], ROUNDS[1]), &mut works);
     drop(works);

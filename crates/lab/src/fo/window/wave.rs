@@ -10,7 +10,7 @@
 //! of a few windows.
 
 use super::bits::{Bits, Sum};
-use super::line::Line;
+use super::code::WindowCode;
 use super::matrix::Matrix;
 use std::collections::VecDeque;
 
@@ -50,7 +50,7 @@ impl Steps for () {
 
 /// What became of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ColumnState {
     /// Nothing yet.
     Active,
     /// Solved by a row, in terms of inactive columns that are not known.
@@ -63,7 +63,7 @@ enum Place {
 
 /// A row while columns are taken out of it.
 #[derive(Clone, Copy, Default)]
-struct Row {
+struct ActiveRow {
     /// Active columns; 0 for a row that was used.
     degree: u32,
     /// Exclusive or of their numbers.
@@ -75,13 +75,13 @@ const LIGHT: usize = 16;
 
 /// An elimination on its way.
 pub(super) struct Wave<'a, S> {
-    line: &'a Line,
+    line: &'a WindowCode,
     matrix: &'a Matrix,
     /// Columns that may stay active behind the reach.
     delay: u32,
     steps: S,
-    rows: Vec<Row>,
-    places: Vec<Place>,
+    rows: Vec<ActiveRow>,
+    places: Vec<ColumnState>,
     bits: Vec<u64>,
     /// Rows with one active column.
     ready: Vec<u32>,
@@ -108,14 +108,14 @@ pub(super) struct Wave<'a, S> {
 
 impl<'a, S: Steps> Wave<'a, S> {
     /// Before the first row.
-    pub(super) fn new(line: &'a Line, matrix: &'a Matrix, delay: u32, steps: S) -> Self {
+    pub(super) fn new(line: &'a WindowCode, matrix: &'a Matrix, delay: u32, steps: S) -> Self {
         Self {
             line,
             matrix,
             delay,
             steps,
-            rows: vec![Row::default(); matrix.rows()],
-            places: vec![Place::Active; line.columns() as usize],
+            rows: vec![ActiveRow::default(); matrix.rows()],
+            places: vec![ColumnState::Active; line.columns() as usize],
             bits: Vec::new(),
             ready: Vec::new(),
             light: Default::default(),
@@ -146,7 +146,7 @@ impl<'a, S: Steps> Wave<'a, S> {
     pub(super) fn finish(&mut self) -> u32 {
         self.clear_up_to(self.line.lt_columns());
         let led = self.equations.iter().flatten().count();
-        let untouched = self.places.iter().filter(|&&place| place == Place::Active).count();
+        let untouched = self.places.iter().filter(|&&place| place == ColumnState::Active).count();
         (self.inactive.len() - led + untouched) as u32
     }
 
@@ -158,7 +158,7 @@ impl<'a, S: Steps> Wave<'a, S> {
     /// Everything before this column is known.
     pub(super) fn known_before(&mut self) -> u32 {
         let rest = self.places.get(self.known_front as usize..).unwrap_or_default();
-        let known = rest.iter().take_while(|&&place| place == Place::Known).count() as u32;
+        let known = rest.iter().take_while(|&&place| place == ColumnState::Known).count() as u32;
         self.known_front = (self.known_front + known).min(self.line.lt_columns());
         self.known_front
     }
@@ -168,7 +168,7 @@ impl<'a, S: Steps> Wave<'a, S> {
     pub(super) fn forgotten(&self) -> &[u32] {
         let waiting = self.waiting.iter().skip(self.known as usize).flatten();
         let pivots = waiting.filter_map(|&(_, column)| match self.places[column as usize] {
-            Place::Pivot(bits) => Some(bits),
+            ColumnState::Pivot(bits) => Some(bits),
             _ => None,
         });
         let equations = self.equations.iter().skip(self.known as usize).copied().flatten();
@@ -190,9 +190,9 @@ impl<'a, S: Steps> Wave<'a, S> {
     /// Takes the columns out of a row that are no more active.
     fn enter(&mut self, row: u32) {
         let active = |&&column: &&u32| {
-            column < self.line.lt_columns() && self.places[column as usize] == Place::Active
+            column < self.line.lt_columns() && self.places[column as usize] == ColumnState::Active
         };
-        let mut entered = Row::default();
+        let mut entered = ActiveRow::default();
         for &column in self.matrix.row(row).iter().filter(active) {
             entered.degree += 1;
             entered.sum ^= column;
@@ -214,7 +214,7 @@ impl<'a, S: Steps> Wave<'a, S> {
     /// Solves columns until no row has just one that is active.
     fn peel(&mut self) {
         while let Some(row) = self.ready.pop() {
-            let Row { degree, sum: column } = self.rows[row as usize];
+            let ActiveRow { degree, sum: column } = self.rows[row as usize];
             if degree == 1 {
                 self.rows[row as usize].degree = 0;
                 self.pivot(row, column);
@@ -226,7 +226,7 @@ impl<'a, S: Steps> Wave<'a, S> {
     /// Declares columns inactive until none before `limit` is active.
     fn clear_up_to(&mut self, limit: u32) {
         loop {
-            while self.front < limit && self.places[self.front as usize] != Place::Active {
+            while self.front < limit && self.places[self.front as usize] != ColumnState::Active {
                 self.front += 1;
             }
             if self.front >= limit {
@@ -261,7 +261,8 @@ impl<'a, S: Steps> Wave<'a, S> {
                 };
                 let columns = self.matrix.row(row).iter().copied();
                 let active = |&column: &u32| {
-                    column < self.line.lt_columns() && self.places[column as usize] == Place::Active
+                    column < self.line.lt_columns()
+                        && self.places[column as usize] == ColumnState::Active
                 };
                 let best = columns.filter(active).max_by_key(|&column| (worth(column), column));
                 return best.unwrap_or(self.front);
@@ -286,7 +287,7 @@ impl<'a, S: Steps> Wave<'a, S> {
 
     fn deactivate(&mut self, column: u32) {
         let age = self.inactive.len() as u32;
-        self.places[column as usize] = Place::Inactive(age);
+        self.places[column as usize] = ColumnState::Inactive(age);
         self.inactive.push(column);
         self.equations.push(None);
         self.waiting.push(Vec::new());
@@ -300,17 +301,17 @@ impl<'a, S: Steps> Wave<'a, S> {
             if Some(column) == pivot {
                 continue;
             }
-            if self.places[column as usize] == Place::Active {
+            if self.places[column as usize] == ColumnState::Active {
                 // A permanent column, for the first time.
                 self.deactivate(column);
             }
             match self.places[column as usize] {
-                Place::Pivot(bits) => {
+                ColumnState::Pivot(bits) => {
                     self.sum.add(bits, &self.bits);
                     self.terms.push(Name::Pivot(column));
                 }
-                Place::Inactive(age) => self.sum.flip(age),
-                Place::Known | Place::Active => self.terms.push(Name::Value(column)),
+                ColumnState::Inactive(age) => self.sum.flip(age),
+                ColumnState::Known | ColumnState::Active => self.terms.push(Name::Value(column)),
             }
         }
     }
@@ -324,7 +325,7 @@ impl<'a, S: Steps> Wave<'a, S> {
             return;
         };
         self.steps.sum(Name::Pivot(column), row, &self.terms);
-        self.places[column as usize] = Place::Pivot(self.sum.keep(&mut self.bits));
+        self.places[column as usize] = ColumnState::Pivot(self.sum.keep(&mut self.bits));
         self.waiting[youngest as usize].push((row, column));
     }
 
@@ -376,7 +377,7 @@ impl<'a, S: Steps> Wave<'a, S> {
 
     /// The value of a column is known.
     fn release(&mut self, column: u32) {
-        self.places[column as usize] = Place::Known;
+        self.places[column as usize] = ColumnState::Known;
         if column < self.line.lt_columns() {
             let lag = u64::from(self.reach.saturating_sub(column)) * 64;
             let lag = (lag / u64::from(self.line.window())) as usize;

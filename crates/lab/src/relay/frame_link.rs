@@ -10,18 +10,18 @@ const SHORTEST_PACKET: usize = 20;
 
 /// A link with the frames that are on it.
 #[derive(Debug)]
-pub struct Line {
+pub struct FrameLink {
     link: Link,
     random: SplitMix64,
     every_frame: bool,
     on_the_way: EventQueue<Frame>,
     bytes_on_the_way: usize,
-    stats: LineStats,
+    stats: FrameLinkStats,
 }
 
-/// What a [`Line`] has done so far.
+/// What a [`FrameLink`] has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LineStats {
+pub struct FrameLinkStats {
     /// Frames that the link is for, and what became of them.
     pub link: LinkStats,
     /// Frames that keep the network together and only had the delay.
@@ -32,7 +32,7 @@ pub struct LineStats {
     pub trains: u64,
 }
 
-impl Line {
+impl FrameLink {
     /// Most bytes that are on the way: a second at half a gigabit per second. What comes then is
     /// dropped, and counted.
     pub const ROOM: usize = 64 << 20;
@@ -48,7 +48,7 @@ impl Line {
             every_frame: false,
             on_the_way: EventQueue::new(),
             bytes_on_the_way: 0,
-            stats: LineStats::default(),
+            stats: FrameLinkStats::default(),
         }
     }
 
@@ -86,8 +86,8 @@ impl Line {
     }
 
     /// Counters so far.
-    pub fn stats(&self) -> LineStats {
-        LineStats { link: self.link.stats(), ..self.stats }
+    pub fn stats(&self) -> FrameLinkStats {
+        FrameLinkStats { link: self.link.stats(), ..self.stats }
     }
 
     fn put(&mut self, at: Instant, frame: Frame) {
@@ -172,7 +172,11 @@ mod tests {
     }
 
     /// The numbers of those that arrive of so many datagrams, one each millisecond.
-    fn arrivals(line: &mut Line, datagrams: u32, between: impl Fn(&mut Line, Instant)) -> Vec<u32> {
+    fn arrivals(
+        line: &mut FrameLink,
+        datagrams: u32,
+        between: impl Fn(&mut FrameLink, Instant),
+    ) -> Vec<u32> {
         for number in 0..datagrams {
             between(line, at(number));
             line.offer(at(number), udp(number));
@@ -184,8 +188,8 @@ mod tests {
     }
 
     /// From the first interface to the second one.
-    fn there(config: &RelayConfig) -> Line {
-        let [line, _] = config.lines();
+    fn there(config: &RelayConfig) -> FrameLink {
+        let [line, _] = config.links();
         line
     }
 
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn a_line_loses_what_the_model_loses_for_its_seed_and_direction() {
         let config = lossy(5);
-        let lines = config.lines().into_iter();
+        let lines = config.links().into_iter();
         let lost: Vec<_> = (0..)
             .zip(lines)
             .map(|(direction, mut line)| {
@@ -233,7 +237,7 @@ mod tests {
         let every = RelayConfig { every_frame: true, ..lossy(5) };
         let mut line = there(&every);
         (0..1_000).for_each(|now| line.offer(at(now), arp()));
-        let LineStats { link, exempt, .. } = line.stats();
+        let FrameLinkStats { link, exempt, .. } = line.stats();
         assert!((100..300).contains(&link.wire_drops) && exempt == 0, "{link:?}");
     }
 
@@ -254,7 +258,7 @@ mod tests {
     fn what_is_on_the_way_has_a_limit() {
         let mut line = there(&RelayConfig { delay: 50 * MS, ..RelayConfig::default() });
         let large = || ipv4(17, 60_000 - Frame::ETHERNET_HEADER, 0);
-        let fit = Line::ROOM / 60_000;
+        let fit = FrameLink::ROOM / 60_000;
         (0..fit).for_each(|_| line.offer(at(0), large()));
         assert_eq!(line.stats().overflow, 0);
         line.offer(at(0), large());

@@ -39,7 +39,7 @@ const CHOICE: u32 = 16;
 
 /// A windowed code for an object of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct WindowCode {
     window: u32,
     lt_columns: u32,
     permanent: u32,
@@ -49,7 +49,7 @@ pub(super) struct Line {
     seed: u64,
 }
 
-impl Line {
+impl WindowCode {
     /// The code for `source_symbols`, at least some hundreds of them, with windows of `window`
     /// columns.
     pub(super) fn new(source_symbols: u32, window: u32, seed: u64) -> Self {
