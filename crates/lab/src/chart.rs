@@ -1,4 +1,4 @@
-//! What can be shown of rows: figures and tables, as data.
+//! Figures and tables of rows, as data.
 
 /// A figure or a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,9 +12,9 @@ pub enum Exhibit {
 /// Curves over one pair of axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What it is called in file names, after the experiment's id; empty if there is only one.
+    /// Its name in file names, after the experiment's id; empty if there is only one.
     pub name: &'static str,
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -24,12 +24,12 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
-/// An axis: what is on it, and whether it is logarithmic.
+/// An axis of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// What is on it, with its unit.
+    /// Its quantity and unit.
     pub label: &'static str,
-    /// Whether equal steps are equal ratios.
+    /// Whether it is logarithmic.
     pub logarithmic: bool,
 }
 
@@ -46,7 +46,7 @@ impl Axis {
 /// One curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What it is called in the legend.
+    /// Its name in the legend.
     pub label: String,
     /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
@@ -61,7 +61,7 @@ impl Series {
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// The names of the columns.
     pub columns: Vec<String>,

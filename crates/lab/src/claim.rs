@@ -7,13 +7,13 @@ use std::fmt;
 pub struct Claim {
     /// Its name within the experiment.
     pub name: String,
-    /// The statement. Where the text gives no number and the bound is ours, it says so.
+    /// The statement. It says so if the paper has no number and the bound is ours.
     pub text: String,
     /// The number.
     pub paper: Printed,
-    /// How far from it ours may be. Chosen before the run.
+    /// Greatest allowed distance of our number. Chosen before the run.
     pub tolerance: f64,
-    /// Reads ours off the rows; `NAN` if they do not tell.
+    /// Computes our number from the rows; `NAN` if they do not determine it.
     pub measure: Box<dyn Fn(&Table) -> f64>,
 }
 
@@ -35,14 +35,14 @@ impl fmt::Debug for Claim {
     }
 }
 
-/// What a paper prints of a number.
+/// A number in a paper, or a bound of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Printed {
     /// The number itself.
     Equal(f64),
-    /// A bound from above.
+    /// An upper bound.
     AtMost(f64),
-    /// A bound from below.
+    /// A lower bound.
     AtLeast(f64),
 }
 
@@ -60,7 +60,7 @@ impl Printed {
             Self::Equal(number) => (ours - number).abs(),
             Self::AtMost(bound) if ours <= bound => 0.0,
             Self::AtLeast(bound) if ours >= bound => 0.0,
-            // Not a number is far from everything.
+            // NaN satisfies no bound.
             Self::AtMost(bound) | Self::AtLeast(bound) => (ours - bound).abs(),
         }
     }

@@ -1,11 +1,10 @@
-//! Rows as files. The first line says what they are, so that slices can be joined: see
-//! [`Heading`].
+//! Files of rows. The first line ([`Heading`]) identifies the run, so that slices can be joined.
 
 use crate::experiment::{Experiment, Scale, SweepSlice};
 use crate::table::{CaseRow, Table, TableRow, Value};
 use std::fmt::Write;
 
-/// What a file of rows says of itself, in its first line:
+/// The first line of a file of rows:
 /// `# fontana lab ms.fig1 seed=1998 scale=quick case=0 of=1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heading<'a> {
@@ -36,7 +35,7 @@ pub(crate) fn write(heading: &Heading<'_>, table: &Table) -> String {
     text
 }
 
-/// The first line of a file; `None` if it is not one of ours.
+/// Parses the first line of a file; `None` if the lab did not write it.
 pub(crate) fn heading(text: &str) -> Option<Heading<'_>> {
     let mut words = text.lines().next()?.strip_prefix("# fontana lab ")?.split(' ');
     let id = words.next()?;
@@ -51,8 +50,10 @@ pub(crate) fn heading(text: &str) -> Option<Heading<'_>> {
     Some(Heading { id, seed, scale, slice })
 }
 
-/// The rows of a file; the error is the number of the first line that is not what it should be,
-/// counted from 1.
+/// Parses the rows of a file.
+///
+/// # Errors
+/// The number of the first invalid line, counted from 1.
 pub(crate) fn rows(text: &str, experiment: &Experiment) -> Result<Vec<CaseRow>, usize> {
     let mut lines = text.lines().enumerate().skip(1);
     let names = lines.next().map(|(_, line)| line.split(',').collect::<Vec<_>>());

@@ -7,17 +7,17 @@ use fontana_proto::SplitMix64;
 
 /// One table, figure or statement of a paper.
 ///
-/// A sweep is stateless: a case knows its index and nothing of the others, so that any subset of
-/// the cases can be computed anywhere.
+/// A case depends on its index and on no other case, so any subset of the cases can be computed on
+/// any computer.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// Its name: the paper's initials, a dot, and what of it.
+    /// Its name: the paper's initials, a dot, and the table, figure or subject.
     pub id: &'static str,
-    /// Where in which paper, for people.
+    /// Paper and section, for readers.
     pub paper: &'static str,
-    /// What is computed, in a sentence or two.
+    /// What it computes, in a few sentences.
     pub what: &'static str,
-    /// Whether two runs give the same rows.
+    /// Whether two runs return the same rows.
     pub kind: Kind,
     /// Names of the columns of its rows.
     pub columns: &'static [&'static str],
@@ -25,16 +25,16 @@ pub struct Experiment {
     pub cases: fn(Scale) -> u32,
     /// The rows of one case.
     pub run: fn(&Case) -> Vec<TableRow>,
-    /// What the paper says, and how to read ours off the rows of all cases.
+    /// Numbers of the paper, and how to compute ours from the rows of all cases.
     pub claims: fn() -> Vec<Claim>,
-    /// Figures and tables made from the rows of all cases.
+    /// Figures and tables of the rows of all cases.
     pub exhibits: fn(&Table) -> Vec<Exhibit>,
 }
 
-/// How many trials.
+/// Number of trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Everything within a minute or two: fewer trials, the same claims and tolerances.
+    /// A run of a few minutes: fewer trials, with the same claims and tolerances.
     Quick,
     /// At least as many trials as the paper.
     Full,
@@ -58,32 +58,31 @@ impl Scale {
     }
 }
 
-/// Whether two runs of an experiment give the same rows.
+/// Whether two runs of an experiment return the same rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Rows are a function of scale and seed.
     Counted,
-    /// Rows hold times. Such cases run one after the other, and their claims are about ratios and
+    /// Rows have times. Such cases run one after the other. Their claims are about ratios and
     /// exponents.
     Timed,
 }
 
-/// One case of a sweep, about to run.
+/// One case of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Which: from 0 to the number of cases.
+    /// Its index, from 0.
     pub index: u32,
-    /// How many trials.
+    /// Number of trials.
     pub scale: Scale,
-    /// All randomness comes from here.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// The experiment's id.
     pub experiment: &'static str,
 }
 
 impl Case {
-    /// The random stream `lane` of this case: a function of seed, experiment, case and lane, and of
-    /// nothing else.
+    /// The random stream `lane` of this case: a function of seed, experiment, case and lane alone.
     pub fn stream(&self, lane: u32) -> SplitMix64 {
         let mut name = blake3::Hasher::new();
         name.update(self.experiment.as_bytes());
@@ -111,12 +110,12 @@ impl SweepSlice {
         if index < count { Some(Self { index, count }) } else { None }
     }
 
-    /// Which slice, from 0.
+    /// Its number, from 0.
     pub const fn index(self) -> u32 {
         self.index
     }
 
-    /// How many slices there are.
+    /// Number of slices.
     pub const fn count(self) -> u32 {
         self.count
     }

@@ -6,14 +6,14 @@ use crate::outcome::ExperimentOutcome;
 use crate::registry;
 use std::fmt;
 
-/// How a claim came out.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Exactly, or on the right side of a bound.
+    /// The numbers are equal, or ours is within the bound.
     Holds,
-    /// Not farther off than the claim's tolerance.
+    /// The distance is within the claim's tolerance.
     HoldsWithin(f64),
-    /// Farther off.
+    /// The distance is greater.
     Differs,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A claim and what became of it.
+/// A claim, our number and the verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The experiment's id.
@@ -36,21 +36,21 @@ pub struct Finding {
     pub claim: String,
     /// The statement.
     pub text: String,
-    /// What the paper prints.
+    /// The paper's number.
     pub paper: Printed,
-    /// What we found, to six digits.
+    /// Our number, to six digits.
     pub ours: f64,
-    /// How far apart the two may be.
+    /// Greatest allowed distance of the two.
     pub tolerance: f64,
-    /// Whether they are.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why it differs, if it is known to (`docs/errata.md`).
+    /// Why it differs; `None` if it does not, or if the reason is unknown (`docs/errata.md`).
     pub reason: Option<&'static str>,
-    /// Whether it came out as it is known to.
+    /// Whether the verdict is the known one.
     pub as_expected: bool,
 }
 
-/// Compares the rows of all cases with what the paper says.
+/// Compares the rows of all cases with the claims of their experiment.
 pub fn judge(outcome: &ExperimentOutcome) -> Vec<Finding> {
     let Experiment { id, claims, .. } = outcome.experiment;
     claims()
@@ -86,7 +86,7 @@ fn verdict(paper: Printed, tolerance: f64, ours: f64) -> Verdict {
     }
 }
 
-/// Rounded to six significant digits: what follows is noise or floating point.
+/// Rounds to six significant digits: further ones are noise or rounding errors.
 pub(crate) fn six_digits(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }

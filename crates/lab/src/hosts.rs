@@ -1,10 +1,9 @@
-//! The endpoints over real sockets: a sender and its receivers on hosts of this machine, in real
-//! time, on real bytes. What a simulation says of the same sessions can be compared with it.
+//! Endpoints over real sockets: a sender and its receivers on hosts of this computer, in real time,
+//! on real bytes, to compare with simulations of the same sessions.
 //!
-//! Hosts are network namespaces of this process ([`network`]), every channel is a multicast group
-//! that receivers join and leave as they go, and between the switch and each of them a
-//! [relay](crate::relay) runs the link of the simulator: with the same random stream, the same
-//! packets are lost.
+//! Hosts are network namespaces of this process ([`network`]). Each channel is a multicast group
+//! that receivers join and leave. Between the switch and each receiver, a [relay](crate::relay)
+//! runs the link of the simulator: with the same random stream, the same packets are lost.
 
 mod network;
 
@@ -29,30 +28,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-/// Longest wait, so that the end is soon noticed.
+/// Longest wait, so that threads notice the end of a run soon.
 const ATTENTION: Duration = Duration::from_millis(20);
-/// A receiver's sockets hand over 2 MB at most before it looks: a second of the fastest session.
+/// Memory for received datagrams, 2 MB: a second of the fastest session.
 const RECEIVE_MEMORY: ReceiveThreadConfig =
     ReceiveThreadConfig { batches: 8, batch_size: 256 << 10 };
-/// Of all channels: nobody else is on these hosts.
+/// UDP port of all channels. No other program uses these hosts.
 const PORT: u16 = 7701;
 
-/// Why sessions cannot be run between hosts of this machine.
+/// An error of sessions between hosts of this computer.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
-    /// The process has not the rights, or this machine lacks something that networks are made with.
+    /// The process lacks the privilege, or the system lacks what networks are made with.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// The system does not say which interfaces there are.
+    /// The system does not list its interfaces.
     #[error("cannot list the network interfaces: {0}")]
     Interfaces(#[source] io::Error),
-    /// An interface that was made is not there.
+    /// An interface that was created does not exist.
     #[error("the interface {interface} is gone")]
     Missing {
         /// Its name.
         interface: String,
     },
-    /// A relay could not relay.
+    /// A relay failed.
     #[error(transparent)]
     Relay(#[from] FrameError),
     /// Sending failed.
@@ -67,20 +66,20 @@ pub enum HostsError {
     /// The system has no thread left for a host or a relay.
     #[error(transparent)]
     Thread(#[from] ThreadError),
-    /// An endpoint asked for a job that makes no sense.
+    /// A job of an endpoint is invalid.
     #[error("a mistake of Fontana: {0}")]
     Job(&'static str),
 }
 
-/// Whether sessions can be run here: makes a network, and lets it go.
+/// Checks that sessions can run on this computer: creates a network and removes it.
 ///
 /// # Errors
-/// What is in the way.
+/// The network could not be created.
 pub(crate) fn check() -> Result<(), HostsError> {
     Network::new(vec![line(LinkConfig::default(), 0)]).map(drop)
 }
 
-/// For tests: the same, and skips aloud where the rights are missing.
+/// For tests: the same check. Without the privilege, it reports that the test is skipped.
 #[cfg(test)]
 pub(crate) fn are_possible() -> bool {
     match check() {
@@ -92,7 +91,7 @@ pub(crate) fn are_possible() -> bool {
     }
 }
 
-/// The way to a receiver, with the random stream that the first link of a simulation has.
+/// The link to a receiver, with the random stream of the first link of a simulation.
 fn line(link: LinkConfig, seed: u64) -> FrameLink {
     FrameLink::new(link, SplitMix64::new(seed, 1))
 }
@@ -102,8 +101,7 @@ fn line(link: LinkConfig, seed: u64) -> FrameLink {
 pub(crate) const LOST_HERE: &str = "lost here";
 pub(crate) const LATE: &str = "ms late";
 
-/// A claim on [`LOST_HERE`]. What this machine loses is no loss of the link, and is in no
-/// simulation.
+/// A claim on [`LOST_HERE`]: packets that this computer loses are lost in no simulation.
 pub(crate) fn nothing_lost_here() -> Claim {
     Claim::new(
         "here",
@@ -131,34 +129,33 @@ pub(crate) struct SenderHost {
 pub(crate) struct ReceiverHost<R> {
     pub(crate) receiver: Receiver,
     pub(crate) runner: R,
-    /// From the switch.
+    /// The link from the switch.
     pub(crate) link: LinkConfig,
-    /// Draws the link's losses.
+    /// Seed of the link's losses.
     pub(crate) seed: u64,
-    /// Of the run. A host that starts at 0 has joined before anything is sent.
+    /// Start of the host within the run. A host that starts at 0 joins before the sender starts.
     pub(crate) starts_after: Duration,
 }
 
-/// What became of a receiver.
+/// The result of a receiver.
 #[derive(Debug)]
 pub(crate) struct Received<R> {
     pub(crate) driver: Driver<Receiver, R>,
-    /// Since the run began.
+    /// Time since the start of the run; `None` if the receiver did not get so far.
     pub(crate) reception_complete: Option<Instant>,
     pub(crate) complete: Option<Instant>,
-    /// Most channels that it was joined to.
+    /// Most channels that it was joined to at a time.
     pub(crate) layers: usize,
-    /// Packets that this machine lost itself: at the sender, in the relay, or in front of the
-    /// sockets.
+    /// Packets that this computer lost: at the sender, in the relay, or before the sockets.
     pub(crate) lost_here: u64,
-    /// By how much the relay sent a packet later than the link says, at most.
+    /// Longest delay of a packet beyond that of the link.
     pub(crate) late: Duration,
 }
 
 /// Runs a session until every receiver is complete, or for `limit`.
 ///
 /// # Errors
-/// [`HostsError`] if there is no network to be had, or it fails.
+/// [`HostsError`] if the network cannot be created, or fails.
 pub(crate) fn run<R>(
     sending: SenderHost,
     receiving: Vec<ReceiverHost<R>>,
@@ -169,8 +166,8 @@ where
 {
     let lines = receiving.iter().map(|host| line(host.link.clone(), host.seed));
     let Network { sender, receivers, relays, switch } = Network::new(lines.collect())?;
-    // A sender that is woken late leaves packets out, and the reception takes longer for it. Where
-    // there is no such request, the run is as good as the machine.
+    // A sender that wakes up late skips packets, which makes the reception longer. On systems
+    // without this request, the accuracy of the run depends on the host.
     let _wakefulness = Wakefulness::request();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -197,8 +194,8 @@ where
     })
 }
 
-/// Ends the run when dropped: all threads of it read this flag. Also when an error or a panic
-/// leaves the scope that waits for them.
+/// Ends the run when dropped, also when an error or a panic leaves the scope: all threads of the
+/// run read this flag.
 struct EndRun<'a>(&'a AtomicBool);
 
 impl Drop for EndRun<'_> {
@@ -207,12 +204,12 @@ impl Drop for EndRun<'_> {
     }
 }
 
-/// What a thread of a run has found.
+/// Joins a thread of a run.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> Result<T, HostsError> {
     thread.join().map_err(|_| HostsError::Job("a thread of a run has panicked"))
 }
 
-/// Hosts whose network is being relayed.
+/// Hosts on a network whose relays run.
 #[derive(Debug)]
 struct RelayedNetwork<'a> {
     sender: NetworkHost,
@@ -233,7 +230,7 @@ impl RelayedNetwork<'_> {
     {
         let mut places = Vec::new();
         for (receiving, host) in receiving.into_iter().zip(&self.receivers) {
-            // A receiver that is there from the beginning has joined before the clock starts.
+            // A receiver that starts at 0 joins before the clock starts.
             let is_early = receiving.starts_after.is_zero();
             let early =
                 if is_early { Some(host.namespace.within(|| join_base(host))??) } else { None };
@@ -272,7 +269,7 @@ fn now(clock: Clock) -> Instant {
     Instant::from_nanos(clock.now_nanos())
 }
 
-/// Administratively scoped, this site only (RFC 2365).
+/// Group of a channel: administratively scoped, site-local (RFC 2365).
 const fn group(channel: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(239, 255, 76, channel))
 }
@@ -281,13 +278,13 @@ fn channel_config(host: &NetworkHost, channel: u8) -> ReceiveConfig {
     ReceiveConfig::multicast(group(channel), PORT, &host.interface)
 }
 
-/// Joins channel 0. To be called on the host.
+/// Joins channel 0. Must be called within the host's namespace.
 fn join_base(host: &NetworkHost) -> Result<ReceiveThread, HostsError> {
     let base = ReceiveSocket::open_all(&channel_config(host, 0))?;
     ReceiveThread::spawn(base, RECEIVE_MEMORY).map_err(HostsError::Drain)
 }
 
-/// To be called on the host.
+/// Opens the sender's socket. Must be called within the host's namespace.
 fn send_socket(host: &NetworkHost, channels: u8) -> Result<SendSocket, HostsError> {
     let to = |channel| ChannelAddress::Multicast(SocketAddr::new(group(channel), PORT));
     let destinations = (0..channels.max(1)).map(to).collect();
@@ -295,7 +292,7 @@ fn send_socket(host: &NetworkHost, channels: u8) -> Result<SendSocket, HostsErro
 }
 
 impl SenderHost {
-    /// Sends until the run is over. Returns how many packets its host did not send.
+    /// Sends until the run is over. Returns the number of packets that its host did not send.
     fn run(
         mut self,
         mut socket: SendSocket,
@@ -331,7 +328,7 @@ impl SenderHost {
 }
 
 impl<R> Received<R> {
-    /// What was received through a relay that has done this, there and back.
+    /// Adds the losses and delays of the relay, in both directions.
     fn relayed(self, directions: [DirectionStats; 2]) -> Self {
         let lost = directions.iter().map(DirectionStats::lost_here).sum::<u64>();
         let late = directions.iter().fold(self.late, |late, stats| late.max(stats.latest));
@@ -416,7 +413,7 @@ where
         Ok(())
     }
 
-    /// Waits for datagrams, until something else is due, and hands them over.
+    /// Waits for datagrams until a timeout is due, and handles them.
     fn receive(&mut self, at: Instant, sockets: &ReceiveThread) -> Result<(), HostsError> {
         let next = at + ATTENTION;
         let due = self.received.driver.endpoint.poll_timeout();

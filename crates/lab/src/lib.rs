@@ -1,16 +1,20 @@
-//! Every table and figure of the papers that Fontana builds on: run, compare, plot.
+//! The tables and figures of the papers that Fontana builds on: run, compare, plot.
 //!
 //! An [`Experiment`] is a sweep of cases, each a function that returns rows, and a list of
-//! [`Claim`]s: a number that the paper prints, how to read ours off the rows, and how far apart the
-//! two may be. Pages, figures and verdicts are made from the rows, elsewhere, so that rows computed
-//! in slices on many machines and joined afterwards ([`merge`]) give the same page as one run.
+//! [`Claim`]s: a number that a paper prints, how to compute ours from the rows, and how far apart
+//! the two may be. Pages, figures and verdicts are made from the rows alone, so rows computed in
+//! slices on many computers and joined afterwards ([`merge`]) give the same page as one run. Rows
+//! are a function of the experiment, the scale and the seed, whatever the number of threads or
+//! slices, except those of experiments that measure time ([`Kind::Timed`]). What the papers
+//! measured on real hosts has a second form ([`registry::REAL`]), which runs the same sessions over
+//! real sockets in real time.
 //!
 //! ```
 //! use fontana_lab::{RunPlan, Scale, judge, registry, run};
 //!
+//! # fn main() -> Result<(), fontana_net::ThreadError> {
 //! let experiment = registry::find("ms.series").expect("a registered id");
 //! let plan = RunPlan::new(vec![experiment], Scale::Quick);
-//! # fn main() -> Result<(), fontana_net::ThreadError> {
 //! for outcome in run(&plan, &|_| ())? {
 //!     assert!(judge(&outcome).iter().all(|finding| finding.as_expected));
 //! }
@@ -18,11 +22,18 @@
 //! # }
 //! ```
 //!
-//! What the papers measured on real hosts has a second form ([`registry::REAL`]) that runs the same
-//! sessions over real sockets, in real time.
-//!
-//! Rows are a function of the experiment, the scale and the seed, whatever the number of threads or
-//! slices; the exceptions are experiments that measure time ([`Kind::Timed`]).
+//! | module | what it has |
+//! |---|---|
+//! | [`registry`] | all experiments, and their claims that are known to differ |
+//! | `experiment`, `claim`, `table`, `chart` | what an experiment is: sweep, claims, rows, figures |
+//! | `run`, `slices`, `csv` | runs of a plan, slices of a run and their files |
+//! | `outcome`, `finding`, `page`, `plot` | rows and digest, verdicts, the page and its figures |
+//! | `df`, `ms`, `fc` | experiments of the papers: digital fountain, mirror sites, FCAST |
+//! | `fo` | experiments beyond the papers |
+//! | `session`, `scene`, `bytes` | simulated sessions: endpoints, networks, content |
+//! | `hosts`, [`relay`], `loopback` | real sessions: hosts in network namespaces, links between them |
+//! | [`swarm`] | random runs, checked for invariants |
+//! | `statistics`, `timing` | means, quantiles, fits; processor time |
 
 mod bytes;
 mod chart;

@@ -1,31 +1,31 @@
-//! This host's loopback interface, for real runs of a program that brings its own sockets.
+//! This host's loopback interface, for real runs of the library with its own sockets.
 
 use fontana_net::{Interface, Interfaces, IpVersion, doctor};
 use std::io;
 
-/// Why nothing can be run over it.
+/// Why no session can run over the loopback interface.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopbackError {
-    /// The system does not say which interfaces there are.
+    /// The system does not list its interfaces.
     #[error("cannot list the network interfaces: {0}")]
     Interfaces(#[source] io::Error),
     /// There is no loopback interface.
     #[error("there is no loopback interface that is up")]
     Missing,
-    /// What is sent to a group there is not heard.
+    /// Packets to a multicast group on it are not received.
     #[error("multicast does not come back on {interface}: {finding}")]
     Deaf {
-        /// Which interface.
+        /// Name of the interface.
         interface: String,
-        /// What was found instead.
+        /// Result of the test.
         finding: String,
     },
 }
 
-/// Whether what is sent to a group there is heard.
+/// Checks that packets to a multicast group on the loopback interface are received.
 ///
 /// # Errors
-/// What is in the way.
+/// They are not, or there is no such interface.
 pub(crate) fn check() -> Result<(), LoopbackError> {
     let interface = interface()?;
     let found = doctor::multicast(&interface, IpVersion::V4, false);
@@ -35,7 +35,7 @@ pub(crate) fn check() -> Result<(), LoopbackError> {
     Err(LoopbackError::Deaf { interface: interface.name, finding: found.text })
 }
 
-/// It, if it is up.
+/// The loopback interface, if it is up.
 pub(crate) fn interface() -> Result<Interface, LoopbackError> {
     let interfaces = Interfaces::list().map_err(LoopbackError::Interfaces)?;
     interfaces.loopback().cloned().ok_or(LoopbackError::Missing)

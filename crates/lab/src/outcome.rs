@@ -7,13 +7,13 @@ use crate::table::Table;
 /// The rows of one experiment.
 #[derive(Clone, Debug)]
 pub struct ExperimentOutcome {
-    /// Which experiment.
+    /// The experiment.
     pub experiment: &'static Experiment,
-    /// How many trials.
+    /// Number of trials.
     pub scale: Scale,
-    /// Where all randomness came from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Which of its cases. Only of all of them anything can be said.
+    /// The cases that have run. Claims need the rows of all cases.
     pub slice: SweepSlice,
     /// The rows, in the order of the cases.
     pub table: Table,
@@ -31,8 +31,8 @@ impl ExperimentOutcome {
     }
 }
 
-/// A digest of all rows that are not times: two runs with the same configuration and seed have the
-/// same one.
+/// A digest of all rows that are not times. Runs with the same configuration and seed have the same
+/// digest.
 pub fn digest(outcomes: &[ExperimentOutcome]) -> String {
     let mut hasher = blake3::Hasher::new();
     for outcome in outcomes.iter().filter(|outcome| outcome.experiment.kind == Kind::Counted) {

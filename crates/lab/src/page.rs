@@ -1,4 +1,4 @@
-//! What a run leaves: a Markdown page, figures, and the rows.
+//! The output of a run: a Markdown page, figures, and rows.
 
 use crate::chart::{Exhibit, Grid};
 use crate::experiment::SweepSlice;

@@ -7,11 +7,11 @@ use std::ops::Range;
 
 const SIZE: (u32, u32) = (680, 400);
 
-/// Axes and legend. The library makes of 15 a font of 12 pixels.
+/// Font of axes and legend. The library renders size 15 as 12 pixels.
 const LABELS: (&str, u32) = ("sans-serif", 15);
 
-/// Okabe and Ito's colours, which people with any kind of colour vision can tell apart; without
-/// yellow, which is hard to see on white.
+/// Okabe and Ito's colors, which are distinguishable with any kind of color vision, without yellow,
+/// which is hard to see on white.
 const COLORS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -22,7 +22,10 @@ const COLORS: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
 ];
 
-/// The figure, or what went wrong in words.
+/// Draws the figure.
+///
+/// # Errors
+/// A description of the error.
 pub(crate) fn svg(chart: &Chart) -> Result<String, String> {
     let mut text = String::new();
     draw(chart, &mut text).map_err(|error| error.to_string())?;
@@ -77,8 +80,8 @@ fn draw(chart: &Chart, text: &mut String) -> Result<(), Box<dyn std::error::Erro
     Ok(())
 }
 
-/// An axis on which places are logarithms if it is logarithmic, so that every chart has the same
-/// types.
+/// An axis whose coordinates are logarithms if it is logarithmic, so that all charts have the same
+/// type.
 #[derive(Clone)]
 struct Scaled {
     places: Range<f64>,
@@ -92,7 +95,7 @@ impl Scaled {
             values.map(|value| scaled.place(value)).filter(|place| place.is_finite()).collect();
         let least = places.iter().copied().reduce(f64::min).unwrap_or(0.0);
         let most = places.iter().copied().reduce(f64::max).unwrap_or(1.0);
-        // A little air, and some width where all values are the same.
+        // A margin, which is also the width if all values are equal.
         let air = ((most - least) * 0.04).max(1e-3 * most.abs()).max(1e-9);
         scaled.places = least - air..most + air;
         scaled
@@ -107,7 +110,7 @@ impl Scaled {
             let value = 10_f64.powf(place);
             if value >= 1.0 { format!("{value:.0}") } else { format!("{value}") }
         } else {
-            // Twelve digits hide what binary fractions add.
+            // Twelve digits hide the rounding errors of binary fractions.
             let rounded: f64 = format!("{place:.11e}").parse().unwrap_or(place);
             format!("{rounded}")
         }

@@ -56,8 +56,8 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &fo::fair::EXPERIMENT,
 ];
 
-/// What the papers measured on real hosts, over real sockets, in real time. Ids and claims are
-/// those of the simulated ones, where there is one.
+/// Experiments over real sockets, in real time: what the papers measured on real hosts. Ids and
+/// claims are those of the simulated experiment, if there is one.
 pub const REAL: &[Real] = &[
     Real::between_hosts(&df::fig6::REAL),
     Real::between_hosts(&fc::real::FIGURE_10),
@@ -74,9 +74,9 @@ pub const REAL: &[Real] = &[
 /// An experiment over real sockets.
 #[derive(Clone, Copy, Debug)]
 pub struct Real {
-    /// What is run.
+    /// The experiment.
     pub experiment: &'static Experiment,
-    /// Whether it can be run here, and if not, what is in the way.
+    /// Whether it can run on this host; the error says why not.
     pub check: fn() -> Result<(), RealError>,
 }
 
@@ -89,20 +89,20 @@ impl Real {
 /// Why an experiment cannot be run over real sockets.
 #[derive(Debug, thiserror::Error)]
 pub enum RealError {
-    /// It is between hosts, and there can be none.
+    /// It runs between hosts, which cannot be made.
     #[error(transparent)]
     Hosts(#[from] HostsError),
-    /// It is over the loopback interface.
+    /// It runs over the loopback interface, which does not work.
     #[error(transparent)]
     Loopback(#[from] LoopbackError),
 }
 
-/// The experiment of that id.
+/// The experiment with this id.
 pub fn find(id: &str) -> Option<&'static Experiment> {
     EXPERIMENTS.iter().copied().find(|experiment| experiment.id == id)
 }
 
-/// The real form of the experiment of that id, if it has one.
+/// The real form of the experiment with this id, if it has one.
 pub fn find_real(id: &str) -> Option<&'static Experiment> {
     REAL.iter().map(|real| real.experiment).find(|experiment| experiment.id == id)
 }
@@ -115,7 +115,7 @@ struct KnownDifference {
     reason: &'static str,
 }
 
-/// Claims that are known not to hold, with the reason in short; `docs/errata.md` has the long form.
+/// Claims that are known not to hold, with the reason; `docs/errata.md` explains them.
 const DIFFERING: &[KnownDifference] = &[
     KnownDifference {
         id: "df.fig2",
@@ -224,7 +224,7 @@ const DIFFERING: &[KnownDifference] = &[
     },
 ];
 
-/// Why a claim is known to differ, if it is.
+/// Why a claim is known to differ; `None` if it is not.
 pub(crate) fn known_difference(id: &str, claim: &str) -> Option<&'static str> {
     let known = DIFFERING.iter().find(|known| known.id == id && known.claim == claim);
     known.map(|known| known.reason)

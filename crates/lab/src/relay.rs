@@ -1,10 +1,10 @@
 //! A link of the simulator between two real interfaces.
 //!
-//! A relay stands in the middle, in a network namespace or on a host of its own, takes every frame
-//! that comes to one of two interfaces, and sends it out of the other one when and if
-//! [`fontana_sim::Link`] says that it arrives: a queue before a transmitter, a wire with delay and
-//! losses, in both directions, each with a random stream of its own. So what is measured between
-//! real hosts, and in a simulation, has gone over the same link.
+//! A relay runs in a network namespace or on a host of its own, between two interfaces. It takes
+//! each frame that one of them receives, and sends it out of the other one when and if a
+//! [`fontana_sim::Link`] delivers it: a queue before a transmitter, and a wire with delay and
+//! losses. Each direction has its own random stream. Measurements between real hosts and in
+//! simulations therefore use the same link.
 //!
 //! ```no_run
 //! use fontana_lab::relay::{LossModel, Relay, RelayConfig};
@@ -25,8 +25,8 @@
 //! # }
 //! ```
 //!
-//! [`FrameLink`] is one direction as a value without a clock, of any link of the simulator; [`Relay`]
-//! adds the sockets and the clock to two of them.
+//! [`FrameLink`] is one direction, a value without a clock. [`Relay`] adds the sockets and the
+//! clock to two of them.
 
 mod frame_link;
 
@@ -38,42 +38,43 @@ use fontana_proto::{Instant, SplitMix64};
 use fontana_sim::{DueEvent, LinkConfig, QueueLength};
 use std::time::Duration;
 
-/// Longest wait, so that a request to stop is soon noticed.
+/// Longest wait, so that the relay notices a request to stop soon.
 const ATTENTION: Duration = Duration::from_millis(100);
 
-/// Frames that are taken from an interface before what is due is sent: some tens of microseconds of
-/// work.
+/// Most frames that are read from an interface before frames that are due are sent: some tens of
+/// microseconds of work.
 const AT_A_TIME: usize = 32;
 
-/// What a relay does to frames, in either direction. The default one passes everything at once.
+/// Configuration of a relay, the same in both directions. By default it delivers all frames
+/// immediately.
 #[derive(Clone, Debug, Default)]
 pub struct RelayConfig {
-    /// What the wire loses.
+    /// Losses on the wire.
     pub loss: LossModel,
-    /// Of the wire, for every frame.
+    /// Delay of the wire, the same for all frames.
     pub delay: Duration,
-    /// Mean of an exponentially distributed delay on top, which reorders nothing.
+    /// Mean of an additional, exponentially distributed delay. It does not reorder frames.
     pub jitter: Duration,
-    /// The transmitter before the wire; `None` if it is so fast that there is never a queue.
+    /// The transmitter before the wire; `None` for an infinitely fast one, which has no queue.
     pub bottleneck: Option<Bottleneck>,
-    /// The link is for every frame. Otherwise frames that keep the network together only have its
-    /// delay: what is not IP, IGMP, and its likes in IPv6, neighbor and listener discovery.
+    /// Whether the link applies to control frames too: frames other than IP, IGMP, and in IPv6
+    /// neighbor and listener discovery. If not, they are only delayed.
     pub every_frame: bool,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
 /// A transmitter with a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bottleneck {
-    /// Bytes of IP packets, which is what links of the simulator are charged.
+    /// Rate in bytes of IP packets, which the simulator's links count too.
     pub rate_bytes_per_second: u64,
     /// Bytes that wait, at most, and at most [`FrameLink::ROOM`]. What finds no room is dropped.
     pub queue_bytes: u64,
 }
 
 impl Bottleneck {
-    /// With a queue that takes `queue` of the transmitter's time when it is full.
+    /// A transmitter with a queue that it sends in `queue` when it is full.
     pub fn with_queue_of(queue: Duration, rate_bytes_per_second: u64) -> Self {
         let bytes = u128::from(rate_bytes_per_second) * queue.as_nanos() / 1_000_000_000;
         Self { rate_bytes_per_second, queue_bytes: u64::try_from(bytes).unwrap_or(u64::MAX) }
@@ -81,8 +82,8 @@ impl Bottleneck {
 }
 
 impl RelayConfig {
-    /// The two directions, from the first interface to the second one, and back: the same link,
-    /// each with the random stream of its number, 0 and 1.
+    /// The two directions, from the first interface to the second one and back. Both have the same
+    /// configuration and the random streams 0 and 1.
     pub fn links(&self) -> [FrameLink; 2] {
         [0, 1].map(|direction| {
             let link = FrameLink::new(self.link(), SplitMix64::new(self.seed, direction));
@@ -103,23 +104,23 @@ impl RelayConfig {
     }
 }
 
-/// What has become of the frames of one direction.
+/// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionStats {
-    /// What became of the frames on the link.
+    /// Counters of the link.
     pub frames: FrameLinkStats,
-    /// Sent out of the other interface.
+    /// Frames that were sent out of the other interface.
     pub delivered: u64,
-    /// Not taken by it.
+    /// Frames that the other interface refused.
     pub refused: u64,
-    /// Lost before the relay saw them: it was too slow.
+    /// Frames that were lost before the relay read them, because it was too slow.
     pub missed: u64,
-    /// By how much a frame was sent later than the link says, at most.
+    /// Longest delay of a frame beyond that of the link.
     pub latest: Duration,
 }
 
 impl DirectionStats {
-    /// Frames that the relay itself has lost: those are no losses of the link.
+    /// Frames that the relay lost, in addition to the losses of the link.
     pub const fn lost_here(&self) -> u64 {
         self.frames.overflow + self.refused + self.missed
     }
@@ -129,18 +130,18 @@ impl DirectionStats {
 #[derive(Debug)]
 pub struct Relay {
     ports: [FrameSocket; 2],
-    /// From the port of the same number to the other one.
+    /// The link from the port of the same number to the other port.
     links: [FrameLink; 2],
     stats: [DirectionStats; 2],
     clock: Clock,
 }
 
 impl Relay {
-    /// Opens both interfaces, with a link from the first to the second one and one back. Frames that
-    /// arrive from now on are relayed as soon as it [runs](Self::run).
+    /// Opens both interfaces, with a link from the first to the second one and one back. Frames
+    /// that arrive from now on are relayed as soon as it [runs](Self::run).
     ///
     /// # Errors
-    /// The process has not the rights, or one of them is down.
+    /// The process lacks the privilege, or one of the interfaces is down.
     pub fn open(between: [&Interface; 2], links: [FrameLink; 2]) -> Result<Self, FrameError> {
         let [a, b] = between;
         Ok(Self {
@@ -151,7 +152,8 @@ impl Relay {
         })
     }
 
-    /// Relays on the calling thread until `is_stopped`, which is asked ten times a second at least.
+    /// Relays on the calling thread until `is_stopped` returns true. It is called at least ten
+    /// times a second.
     ///
     /// # Errors
     /// One of the interfaces went down.
@@ -167,7 +169,7 @@ impl Relay {
         Ok(())
     }
 
-    /// From the first interface to the second one, and back.
+    /// Counters of the direction from the first interface to the second one, and of the other.
     pub fn stats(&self) -> [DirectionStats; 2] {
         [0, 1].map(|from| DirectionStats {
             frames: self.links[from].stats(),
@@ -176,7 +178,7 @@ impl Relay {
         })
     }
 
-    /// Sends what has arrived at the far end.
+    /// Sends the frames that have arrived at the far end of a link.
     fn deliver(&mut self, from: usize) -> Result<(), FrameError> {
         let (link, stats) = (&mut self.links[from], &mut self.stats[from]);
         loop {
@@ -188,7 +190,7 @@ impl Relay {
         }
     }
 
-    /// Puts what has come on the link.
+    /// Reads frames and offers them to their link.
     fn take(&mut self, from: usize) -> Result<(), FrameError> {
         for _ in 0..AT_A_TIME {
             let Some(frame) = self.ports[from].recv()? else { break };
@@ -197,12 +199,12 @@ impl Relay {
         Ok(())
     }
 
-    /// Until something comes or arrives.
+    /// Waits until an interface receives a frame, or a frame arrives at the end of its link.
     fn wait(&self) {
         let next = self.links.iter().filter_map(FrameLink::next_at).min();
         let remaining = next.map_or(ATTENTION, |at| self.clock.until(at.as_nanos()));
         if FrameSocket::wait(&self.ports, remaining.min(ATTENTION)).is_err() {
-            // Out of memory for a moment. Not a loop that spins until there is some.
+            // Out of memory. Wait instead of spinning.
             std::thread::sleep(Duration::from_millis(1));
         }
     }

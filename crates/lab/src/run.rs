@@ -1,4 +1,4 @@
-//! Running sweeps on all cores, or a slice of them.
+//! Runs of sweeps, or of a slice of them, on several threads.
 
 use crate::experiment::{Case, Experiment, Kind, Scale, SweepSlice};
 use crate::outcome::ExperimentOutcome;
@@ -9,34 +9,33 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The seed of runs that are not given another one: the year of the first digital fountain.
+/// The default seed: the year of the first paper about a digital fountain.
 pub const DEFAULT_SEED: u64 = 1998;
 
-/// What to run.
+/// A plan of a run.
 #[derive(Clone, Debug)]
 pub struct RunPlan {
-    /// Which experiments. Rows of several runs are compared and joined in the order of the
-    /// registry.
+    /// Experiments, in the order of the registry.
     pub experiments: Vec<&'static Experiment>,
-    /// How many trials.
+    /// Number of trials.
     pub scale: Scale,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Which cases of each.
+    /// Cases of each experiment.
     pub slice: SweepSlice,
-    /// On how many threads. The rows do not depend on it.
+    /// Number of threads. The rows do not depend on it.
     pub threads: NonZeroUsize,
 }
 
 impl RunPlan {
-    /// All cases, on all cores, with the usual seed.
+    /// All cases, on all cores, with the default seed.
     pub fn new(experiments: Vec<&'static Experiment>, scale: Scale) -> Self {
         let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         Self { experiments, scale, seed: DEFAULT_SEED, slice: SweepSlice::WHOLE, threads }
     }
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunProgress {
     /// The experiment whose case is done.
@@ -74,7 +73,7 @@ pub fn run(
     let rows: Mutex<BTreeMap<(usize, u32), Vec<TableRow>>> = Mutex::default();
     let work = |&(position, experiment, case): &(usize, &'static Experiment, Case)| {
         let found = (experiment.run)(&case);
-        // A thread that panicked has broken no row of another one.
+        // The rows of other threads stay valid if one of them panics.
         let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
         rows.insert((position, case.index), found);
         drop(rows);

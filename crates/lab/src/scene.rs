@@ -1,4 +1,4 @@
-//! Simulated networks with one router: senders and receivers around it, each on a link of its own.
+//! Simulated networks with one router, and senders and receivers around it, each on its own link.
 
 use crate::session::{LISTENERS_FIRST, Session};
 use fontana_proto::{Driver, Instant, Receiver, ReceiverStats, Sender};
@@ -12,10 +12,10 @@ use std::time::Duration;
 /// A host.
 pub(crate) type Peer = Either<Driver<Sender, IdRunner>, Driver<Receiver, IdRunner>>;
 
-/// From one host to another, without queues.
+/// Delay from one host to another, without queues.
 const ONE_WAY: Duration = Duration::from_millis(20);
 
-/// A network, and who is where.
+/// A network, and the nodes of its senders and receivers.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) run: Simulation<Peer>,
@@ -26,7 +26,8 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// So many places for senders, and one for a receiver behind each of `links`.
+    /// A network with nodes for `senders` senders, and a node for a receiver behind each of
+    /// `links`.
     pub(crate) fn new(seed: u64, senders: u32, links: Vec<Arc<LinkConfig>>) -> Self {
         let mut topology = Topology::new();
         let router = topology.add_node();
@@ -48,8 +49,8 @@ impl Scene {
         LinkConfig { graft, prune, ..LinkConfig::wire(ONE_WAY / 2) }
     }
 
-    /// Puts the `number`th sender of a session on a place, in the place of who was there. From now
-    /// on, but not before those who wait have joined.
+    /// Puts the `number`th sender of a session on a node, and removes the one that was there. It
+    /// starts now, but not before the receivers have joined.
     pub(crate) fn send(&mut self, place: usize, session: &Session, number: u64) -> Option<()> {
         let starts_at = self.run.now().max(Instant::ZERO + LISTENERS_FIRST);
         let config = HostConfig::sender(session.cap()).starting_at(starts_at);
@@ -58,7 +59,7 @@ impl Scene {
         Some(())
     }
 
-    /// Puts a receiver on a place.
+    /// Puts a receiver on a node.
     pub(crate) fn listen(
         &mut self,
         place: usize,
@@ -72,14 +73,15 @@ impl Scene {
         Some(())
     }
 
-    /// Until every receiver has heard enough and left, or until `limit`: whether they have.
+    /// Runs until every receiver is complete and has left, or until `limit`. Returns whether all
+    /// have left.
     pub(crate) fn until_all_left(&mut self, limit: Duration) -> Option<bool> {
         let receivers = &self.receivers;
         let done = |run: &Simulation<Peer>| receivers.iter().all(|&node| has_everything(run, node));
         self.run.run_while(Instant::ZERO + limit, done).ok()
     }
 
-    /// Receivers that are not there yet, or have given up.
+    /// Number of receivers that are not complete.
     pub(crate) fn missing(&self) -> usize {
         self.receivers.iter().filter(|&&node| !has_everything(&self.run, node)).count()
     }
@@ -94,7 +96,7 @@ impl Scene {
         Some(self.run.host(*self.senders.get(place)?)?.left()?.endpoint.stats().packets)
     }
 
-    /// Takes a receiver off its place; the runner of its next run.
+    /// Crashes a receiver. Returns the runner of its next run.
     pub(crate) fn crash(&mut self, place: usize) -> Option<IdRunner> {
         let host = self.run.detach(*self.receivers.get(place)?)?;
         Some(host.right()?.runner.restarted())
@@ -106,7 +108,7 @@ impl Scene {
     }
 }
 
-/// Whether a receiver has accepted something, wants nothing of it any more, and has left.
+/// Whether a receiver has accepted content, wants no further symbol of it, and has left.
 fn has_everything(run: &Simulation<Peer>, node: NodeId) -> bool {
     let receiver = run.host(node).and_then(Either::right).map(|driver| &driver.endpoint);
     receiver.is_some_and(|r| r.source_symbols() > 0 && r.symbols_wanted() == 0)
@@ -116,11 +118,11 @@ fn has_everything(run: &Simulation<Peer>, node: NodeId) -> bool {
 /// The paper's inefficiencies of a reception: `eta` counts all packets of the session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Inefficiency {
-    /// `eta`: packets heard, over k.
+    /// `eta`: packets received, over k.
     pub(crate) reception: f64,
-    /// `eta_c`: different symbols, over k.
+    /// `eta_c`: distinct symbols received, over k.
     pub(crate) decoding: f64,
-    /// `eta_d`: symbols heard, over different ones.
+    /// `eta_d`: symbols received, over distinct ones.
     pub(crate) distinctness: f64,
 }
 

@@ -1,5 +1,4 @@
-//! Sessions of the real sender and receivers, without bytes: what experiments put on simulated
-//! networks.
+//! Sessions of the real sender and receivers on ids, for simulated networks.
 
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
@@ -18,50 +17,49 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the sessions of the lab are called.
+/// TSI of the lab's sessions.
 pub(crate) const TSI: Tsi = Tsi(7);
-/// Bytes of a symbol unless a paper says otherwise: those of the program's default packet.
+/// Bytes of a symbol unless a paper says otherwise: as in the program's default packet.
 pub(crate) const SYMBOL_BYTES: u16 = 1_400;
 /// Headers of a packet: 28 of IP and UDP, and room for those of ALC.
 pub(crate) const HEADER_BYTES: u16 = 28 + 64;
-/// Senders begin when those who wait for them have joined: who misses the first head waits for the
-/// second.
+/// Senders start when the receivers have joined: a receiver that misses the first head waits for
+/// the second one.
 pub(crate) const LISTENERS_FIRST: Duration = Duration::from_millis(50);
 
-/// One session: what is sent, how fast, in which order, and how it is received.
+/// One session: content, rate, order, and how receivers decode.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) content: Arc<IdContent>,
-    /// Of all channels together, headers included.
+    /// Rate of all channels together, headers included.
     pub(crate) rate_bytes_per_second: u64,
-    /// What the head says of it. At a fixed rate there is one channel.
+    /// Congestion control in the head. At a fixed rate there is one channel.
     pub(crate) congestion: CongestionControl,
     pub(crate) schedule: TransmissionSchedule,
     pub(crate) policy: DecodePolicy,
-    /// Symbols that a sender lays out at a time.
+    /// Symbols of a sender's planning window.
     pub(crate) round_symbols: u32,
     pub(crate) seed: u64,
-    /// Receivers share what is the same for all of them.
+    /// Plans that all receivers share.
     pub(crate) plans: Arc<PlanCache>,
-    /// Whether what receivers keep is watched, which takes memory for every symbol.
+    /// Whether the staging of receivers is checked, which takes memory for each symbol.
     pub(crate) is_watched: bool,
     /// Whether receivers have the manifest beforehand.
     pub(crate) manifest_is_known: bool,
-    /// Heads come in every so many intervals of the control packets.
+    /// Intervals of the control packets from one head to the next.
     pub(crate) head_every: u32,
-    /// Layers that receivers take from the beginning; `None`: as many as congestion control allows.
+    /// Layers that receivers join at the start; `None`: as congestion control decides.
     pub(crate) taken_layers: Option<u8>,
 }
 
 impl Session {
-    /// Of these objects, as fast as `rate_bytes_per_second` on one channel. `None` if they are none
-    /// that a manifest could have.
+    /// A session of these objects on one channel. `None` if no manifest can have them.
     pub(crate) fn new(otis: &[Oti], rate_bytes_per_second: u64, seed: u64) -> Option<Self> {
         Self::of(Self::objects(otis)?, rate_bytes_per_second, seed)
     }
 
-    /// Objects of these shapes: blocks are told apart by their hashes, whatever these are.
+    /// Objects with these parameters, and with distinct hashes of blocks.
     pub(crate) fn objects(otis: &[Oti]) -> Option<Vec<ManifestObject>> {
         let hashes = |toi: u32, blocks: u32| -> Vec<Hash> {
             let name =
@@ -75,7 +73,7 @@ impl Session {
         objects.collect()
     }
 
-    /// The same of objects whose blocks have hashes already.
+    /// A session of objects that have hashes.
     pub(crate) fn of(objects: Vec<ManifestObject>, rate: u64, seed: u64) -> Option<Self> {
         let file = |object: &ManifestObject| {
             let path = RelativePath::new(format!("file {}", object.toi)).ok()?;
@@ -87,7 +85,7 @@ impl Session {
         Some(Self::of_manifest(Manifest::new(1, "lab", objects, files).ok()?, rate, seed))
     }
 
-    /// The same of a manifest.
+    /// A session of the objects of a manifest.
     pub(crate) fn of_manifest(manifest: Manifest, rate: u64, seed: u64) -> Self {
         Self {
             content: Arc::new(IdContent::of(&manifest)),
@@ -106,13 +104,13 @@ impl Session {
         }
     }
 
-    /// The same session of another manifest.
+    /// The session with another manifest.
     pub(crate) fn with_manifest(self, manifest: Manifest) -> Self {
         let content = Arc::new(IdContent::of(&manifest));
         Self { manifest: Arc::new(manifest), content, ..self }
     }
 
-    /// One object of `bytes` in as few blocks of RaptorQ as the program would cut it into.
+    /// A session of one object of `bytes`, in as few blocks of RaptorQ as the program would use.
     pub(crate) fn raptorq(bytes: u64, rate_bytes_per_second: u64, seed: u64) -> Option<Self> {
         let symbols = bytes.div_ceil(SYMBOL_BYTES.into());
         let scheme = FecScheme::RaptorQ(RaptorQ {
@@ -124,7 +122,7 @@ impl Session {
         Self::new(&[oti], rate_bytes_per_second, seed)
     }
 
-    /// The same in layers, of all of which its rate becomes the sum.
+    /// The session with this congestion control. Its rate is the sum of the layers.
     pub(crate) fn with_congestion(self, congestion: CongestionControl) -> Self {
         let sum = |layers: &LayerRates| layers.cumulative().last().unwrap_or(0);
         let rate = match &congestion {
@@ -137,18 +135,18 @@ impl Session {
         Self { rate_bytes_per_second: rate, congestion, ..self }
     }
 
-    /// `k` of everything.
+    /// `k` of all objects together.
     pub(crate) fn source_symbols(&self) -> u64 {
         let layouts = self.manifest.objects().iter().filter_map(|object| object.oti.layout().ok());
         layouts.map(|layout| layout.total_source_symbols()).sum()
     }
 
-    /// Source blocks of everything.
+    /// Source blocks of all objects together.
     pub(crate) fn block_count(&self) -> u64 {
         self.manifest.objects().iter().map(|object| object.block_hashes.len() as u64).sum()
     }
 
-    /// Bytes of a symbol of content: of the longest, if objects differ.
+    /// Bytes of the longest symbol of content.
     pub(crate) fn symbol_bytes(&self) -> u16 {
         self.manifest.objects().iter().map(|object| object.oti.symbol_size).max().unwrap_or(0)
     }
@@ -158,7 +156,7 @@ impl Session {
         self.symbol_bytes().max(self.control_bytes()) + HEADER_BYTES
     }
 
-    /// Control objects have symbols of the content's size, or as long as a head takes.
+    /// Bytes of a symbol of control objects: as of the content, and at least the length of a head.
     fn control_bytes(&self) -> u16 {
         let needed = self.announcement(0, &self.manifest.emit()).head(0).emit(None).len() as u16;
         // RaptorQ's alignment.
@@ -186,8 +184,8 @@ impl Session {
         objects.ok().map(Vec::from)
     }
 
-    /// The `number`th sender of the content, another one for each life; number 0 sends the source
-    /// symbols first. `None` if the session has no clock, or no control objects.
+    /// The `number`th sender of the content; each run of a sender has its own number. Number 0
+    /// sends the source symbols first. `None` if the session has no clock or no control objects.
     pub(crate) fn sender(&self, number: u64) -> Option<Sender> {
         let is_layered = self.congestion != CongestionControl::FixedRate;
         let clock = || {
@@ -214,13 +212,13 @@ impl Session {
         }))
     }
 
-    /// A receiver that takes no more than this.
+    /// A receiver with these limits.
     pub(crate) fn receiver(&self, limits: SubscriptionLimits) -> Receiver {
         let given = |layers| Subscription::Given(Box::new(FixedChannels::new(layers)));
         self.receiver_on(self.taken_layers.map_or(Subscription::Declared(limits), given))
     }
 
-    /// A receiver whose channels are chosen in this way.
+    /// A receiver with this subscription.
     pub(crate) fn receiver_on(&self, subscription: Subscription) -> Receiver {
         let hash = manifest_hash(&self.manifest.emit());
         let known = self.manifest_is_known.then(|| (hash, Arc::clone(&self.manifest)));
@@ -256,12 +254,13 @@ impl Session {
     }
 }
 
-/// Of the control packets' rhythm, as the program has it.
+/// Intervals of the control packets from one head to the next, and from one manifest to the next,
+/// as in the program.
 const HEAD_EVERY: u32 = 2;
 const MANIFEST_EVERY: u32 = 4;
-/// 6 MB of the default packet.
+/// Default planning window: 6 MB in packets of the default size.
 const ROUND_SYMBOLS: u32 = 4_096;
-/// Longest block, as the program has it.
+/// Most symbols of a block, as in the program.
 const BLOCK_SYMBOLS: u64 = 10_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Joining slices that were computed apart.
+//! Joins slices of a run that were computed apart.
 
 use crate::csv::{self, Heading};
 use crate::experiment::{Scale, SweepSlice};
@@ -8,7 +8,7 @@ use crate::table::Table;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Why rows cannot be joined.
+/// An error of joining slices.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
     /// A directory or a file could not be read.
@@ -19,18 +19,18 @@ pub enum MergeError {
         /// Why.
         error: std::io::Error,
     },
-    /// There was no file of rows.
+    /// A directory has no file of rows.
     #[error("no rows in {0:?}: expected files such as lab/ms.fig1.csv")]
     Empty(PathBuf),
-    /// Not a file that a run has written.
+    /// A file that no run has written.
     #[error("{path:?} is not what `fontana lab run` writes: line {line} does not fit")]
     Malformed {
         /// Which file.
         path: PathBuf,
-        /// The first line that does not fit, from 1.
+        /// The first invalid line, from 1.
         line: usize,
     },
-    /// Rows of an experiment that this version does not have.
+    /// Rows of an experiment that is not registered.
     #[error("{path:?} holds rows of {id:?}, which this version does not know")]
     Unknown {
         /// Which file.
@@ -66,7 +66,7 @@ pub enum MergeError {
         /// Of how many.
         count: u32,
     },
-    /// A row of a case that its slice does not hold, or that the sweep does not have.
+    /// A row of a case that is not in its slice, or not in the sweep.
     #[error("{path:?} holds a row of case {case}, which is not in its slice")]
     Case {
         /// Which file.
@@ -76,11 +76,11 @@ pub enum MergeError {
     },
 }
 
-/// Reads what runs of slices have written to `directories` and joins it: the rows are those of one
-/// run of everything.
+/// Reads the files that runs of slices have written to `directories`, and joins them. The rows are
+/// those of one run of all cases.
 ///
 /// # Errors
-/// [`MergeError`] if they are not all the slices of one run.
+/// [`MergeError`] if the files are not all slices of one run.
 pub fn merge(directories: &[PathBuf]) -> Result<Vec<ExperimentOutcome>, MergeError> {
     let mut joined = Joined::default();
     for directory in directories {
@@ -113,7 +113,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>, MergeError> {
 
 #[derive(Default)]
 struct Joined {
-    /// The run that the files before are of.
+    /// The run of the files so far; `None` before the first one.
     run: Option<SlicedRun>,
     /// By the experiment's position in the registry.
     parts: BTreeMap<usize, JoinedRows>,

@@ -1,9 +1,9 @@
-//! Means, quantiles, worst of many, and straight lines.
+//! Means, quantiles, expected maxima, and straight lines.
 
 use std::collections::BTreeMap;
 
-/// How often each value occurred. Values are counts of packets, so a pool of a million receivers is
-/// a few hundred entries.
+/// A histogram. Values are counts of packets, so a pool of a million receivers has a few hundred
+/// entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Histogram(BTreeMap<u32, u64>);
 
@@ -46,7 +46,7 @@ impl Histogram {
         above.map(|(_, count)| count).sum::<u64>() as f64 / self.count() as f64
     }
 
-    /// Expected largest of `receivers` values drawn from the pool: the sum of
+    /// Expected maximum of `receivers` values drawn from the pool: the sum of
     /// `x * (F(x)^r - F(x-)^r)`.
     pub(crate) fn expected_worst(&self, receivers: u32) -> f64 {
         let total = self.count() as f64;
@@ -65,12 +65,12 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The largest value; `NAN` of none, or if any is.
+/// The largest value; `NAN` if there is none, or if one is `NAN`.
 pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().reduce(|a, b| if a >= b || a.is_nan() { a } else { b }).unwrap_or(f64::NAN)
 }
 
-/// The straight line of least squares.
+/// The straight line of least squares through points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StraightLine {
     pub(crate) slope: f64,
@@ -94,7 +94,7 @@ impl StraightLine {
     }
 }
 
-/// `b` of the power law `y = a x^b` that fits best: the slope on doubly logarithmic paper.
+/// `b` of the best power law `y = a x^b`: the slope of the logarithms.
 pub(crate) fn exponent(points: &[(f64, f64)]) -> f64 {
     let logarithms: Vec<_> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
     StraightLine::through(&logarithms).slope

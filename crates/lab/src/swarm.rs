@@ -1,12 +1,16 @@
-//! The swarm: many short runs of the real sender and receivers, each with everything drawn from its
-//! seed, and each checked for what must hold in all of them.
+//! The swarm: many short runs of the real sender and receivers, with a configuration that is drawn
+//! from a seed, and checked for the invariants of all runs.
 //!
-//! A seed draws the network, its losses and queues and the cross traffic on it; duplicates, packets
-//! that ten thousand others overtake, and damage that no checksum notices; hosts that crash and go
-//! on with what they had, links that fail, clocks that jump, receivers that come late; leaves that
-//! take 10 s, joins that are ignored, receivers that hear their top layer only; mirrors, and
-//! strangers who send spoiled packets under the same name; the content, its codes, the order, the
-//! congestion control, and the receivers' policy. One run in three is on bytes.
+//! A seed draws:
+//!
+//! - the network, its losses, queues and cross traffic; duplicates, packets that ten thousand
+//!   others overtake, and damage that no checksum detects;
+//! - hosts that crash and resume, links that fail, clocks that jump, receivers that start late;
+//!   leaves that take 10 s, joins that are ignored, receivers that get only their top layer;
+//! - mirrors, and strangers that send corrupt packets under the same TSI;
+//! - the content, its codes, the order, the congestion control, and the policy of the receivers.
+//!
+//! One run in three is on bytes.
 //!
 //! ```
 //! use fontana_lab::swarm;
@@ -34,14 +38,14 @@ mod hosts;
 
 pub use checks::InvariantViolation;
 
-/// Which runs.
+/// The runs of a swarm.
 #[derive(Clone, Copy, Debug)]
 pub struct Swarm {
-    /// How many.
+    /// Number of runs.
     pub seeds: u32,
-    /// The seed of the first; the others follow.
+    /// Seed of the first run; the others have the following ones.
     pub first_seed: u64,
-    /// On how many threads. The runs do not depend on it.
+    /// Number of threads. The runs do not depend on it.
     pub threads: NonZeroUsize,
 }
 
@@ -55,26 +59,26 @@ impl Default for Swarm {
 /// A run that has ended.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// What it was drawn from: the whole report of a run that went wrong.
+    /// Its seed, which reproduces the run.
     pub seed: u64,
-    /// What it was about, in a line.
+    /// Its configuration, in a line.
     pub what: String,
-    /// What came of it.
+    /// Counts, or the invariant that was violated.
     pub outcome: Result<Tally, InvariantViolation>,
 }
 
-/// Counts of a run in which everything held.
+/// Counts of a run in which all invariants held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// BLAKE3 of all that happened.
+    /// BLAKE3 of everything that the run did.
     pub digest: String,
-    /// Things that happened.
+    /// Events of the simulation.
     pub events: u64,
-    /// Datagrams that hosts heard.
+    /// Datagrams that were delivered to hosts.
     pub deliveries: u64,
     /// Receivers, all of which are complete.
     pub receivers: u64,
-    /// Blocks whose bytes were found to be wrong, and were received again.
+    /// Blocks that were corrupt, and were received again.
     pub poisoned_blocks: u64,
     /// Seconds of virtual time.
     pub virtual_seconds: u64,
@@ -125,9 +129,9 @@ pub fn play_one(seed: u64) -> Played {
     }
 }
 
-/// How long it is waited for completion after the last trouble. Receivers that find their rate
-/// behind wires that lose half of all packets find the lowest one: ten packets a second, of which
-/// the carousel of a code without repair needs many hundreds.
+/// Longest time from the last incident to completion. Behind a wire that loses half of all packets,
+/// congestion control finds the lowest rate: ten packets a second, of which the carousel of a code
+/// without repair symbols needs many hundreds.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, InvariantViolation> {
@@ -157,7 +161,7 @@ fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, InvariantViolati
     })
 }
 
-/// A digest of all that happened in these runs.
+/// A digest of everything that these runs did.
 pub fn digest(runs: &[Played]) -> String {
     let mut hasher = blake3::Hasher::new();
     for run in runs {

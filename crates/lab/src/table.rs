@@ -1,4 +1,4 @@
-//! Rows: what experiments return, and all that pages, figures and verdicts are made from.
+//! Rows: the results of experiments, from which pages, figures and verdicts are made.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use std::fmt;
 pub enum Value {
     /// A count.
     Integer(i64),
-    /// A measure. Printed so that reading it back gives the same bits.
+    /// A measure. Its printed form parses to the same bits.
     Number(f64),
-    /// A label. Labels have neither commas nor line ends.
+    /// A label, without commas and line ends.
     Text(String),
 }
 
 impl Value {
-    /// As a number; `NAN` for a label.
+    /// The value as a number; `NAN` for a label.
     pub fn number(&self) -> f64 {
         match self {
             Self::Integer(integer) => *integer as f64,
@@ -23,7 +23,7 @@ impl Value {
         }
     }
 
-    /// Whether it is the same number or the same label, whichever way the number is written.
+    /// Whether both are the same number, of either kind, or the same label.
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => a == b,
@@ -32,8 +32,7 @@ impl Value {
         }
     }
 
-    /// The inverse of `Display`. A measure that happens to be whole comes back as a count, which
-    /// prints alike.
+    /// The inverse of `Display`. A measure without a fraction becomes a count, which prints alike.
     pub(crate) fn parse(text: &str) -> Self {
         if let Ok(integer) = text.parse() {
             return Self::Integer(integer);
@@ -82,7 +81,7 @@ impl From<&str> for Value {
 /// The values of a row, in the order of the experiment's columns.
 pub type TableRow = Vec<Value>;
 
-/// A row out of anything that makes values.
+/// A row of expressions that convert to values.
 macro_rules! row {
     ($($value:expr),+ $(,)?) => { vec![$($crate::table::Value::from($value)),+] };
 }
@@ -106,7 +105,7 @@ pub struct CaseRow {
     pub values: TableRow,
 }
 
-/// A condition on rows: this column has this value.
+/// A condition on rows: a column and its value.
 pub(crate) type Where<'a> = (&'a str, Value);
 
 impl Table {
@@ -114,8 +113,8 @@ impl Table {
         Self { columns, rows: Vec::new() }
     }
 
-    /// The numbers of a column in the rows that meet all conditions. A column that does not exist
-    /// has no numbers.
+    /// The numbers of a column in the rows that meet all conditions; none if there is no such
+    /// column.
     pub(crate) fn numbers(&self, column: &str, conditions: &[Where<'_>]) -> Vec<f64> {
         let Some(column) = self.position(column) else { return Vec::new() };
         self.matching(conditions).filter_map(|row| row.get(column)).map(Value::number).collect()
@@ -126,13 +125,13 @@ impl Table {
         self.numbers(column, conditions).first().copied().unwrap_or(f64::NAN)
     }
 
-    /// One column against another.
+    /// Points (x, y) of two columns, in the rows that meet all conditions.
     pub(crate) fn points(&self, x: &str, y: &str, conditions: &[Where<'_>]) -> Vec<(f64, f64)> {
         let (x, y) = (self.numbers(x, conditions), self.numbers(y, conditions));
         x.into_iter().zip(y).collect()
     }
 
-    /// The different values of a column, in the order of their first rows.
+    /// The distinct values of a column, in the order of their first rows.
     pub(crate) fn values(&self, column: &str) -> Vec<Value> {
         let Some(column) = self.position(column) else { return Vec::new() };
         let mut seen: Vec<Value> = Vec::new();

@@ -1,19 +1,20 @@
-//! How long pieces of work take beside each other.
+//! Comparison of the processor time of several pieces of work.
 //!
-//! By the processor time of the thread, so that whatever else the machine does does not count as
-//! theirs; by turns, so that what it does to caches and clocks hits all of them; and the median.
+//! The processor time of the thread excludes other load on the host. Runs of the pieces alternate,
+//! so that changes of caches and clock rates affect all of them. Results are medians.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// A piece of work that can be done again and again.
+/// A piece of work that can be repeated.
 pub(crate) type TimedWork<'a> = Box<dyn FnMut() + 'a>;
 
-/// What takes less than this is done twice in its turn, and the second time counts: the others had
-/// the caches. For what takes longer, filling a cache of some megabytes is nothing.
+/// Work of fewer seconds runs twice in each round and the second run counts, because the others
+/// have evicted its data from the caches. For longer work, the time to fill the caches is
+/// negligible.
 const BRIEF: f64 = 0.02;
 
-/// Seconds that each takes: medians of `rounds` turns.
+/// Seconds of each piece of work: medians of `rounds` alternating runs.
 pub(crate) fn medians(rounds: u32, works: &mut [TimedWork<'_>]) -> Vec<f64> {
     let mut times = vec![Vec::new(); works.len()];
     for _ in 0..rounds {
@@ -25,14 +26,14 @@ pub(crate) fn medians(rounds: u32, works: &mut [TimedWork<'_>]) -> Vec<f64> {
     times.into_iter().map(median).collect()
 }
 
-/// Seconds of processor time that something takes.
+/// Seconds of processor time of a piece of work.
 pub(crate) fn seconds(work: impl FnOnce()) -> f64 {
     let start = processor_time();
     work();
     processor_time().saturating_sub(start).as_secs_f64()
 }
 
-/// The middle value, of an even number the upper of the two; `NAN` of none.
+/// The median, for an even number the upper one of the middle two; `NAN` for no value.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

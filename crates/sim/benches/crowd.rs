@@ -1,9 +1,9 @@
-//! A crowd: one sender, and a hundred thousand receivers of one object of a megabyte.
+//! A crowd: one sender and 100 000 receivers of one object of 1 MB.
 //!
 //! ```sh
 //! cargo bench -p fontana-sim --bench crowd -- [star|tree] [RECEIVERS] [LOSS] [MBIT]
 //! ```
-// A stopwatch is what this is about.
+// This benchmark measures time.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used, clippy::panic)]
 
 use fontana_proto::Instant;
@@ -35,9 +35,8 @@ fn main() {
         }
         other => panic!("{other}: star or tree"),
     };
-    // A receiver that loses the first head keeps what it hears until the second one: without this,
-    // as many packets as there are in the object, and that is what it would take most of the memory
-    // for.
+    // A receiver that loses the first head stores all symbols until the second one. Without a known
+    // manifest these are as many as the object has, and would take most of the memory.
     let scene = Scene {
         watched: false,
         manifest_is_known: true,
@@ -65,7 +64,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a core has spent on this thread: the clock on the wall measures the neighbours, too.
+/// Processor time of this thread: wall time includes other load on the host.
 fn processor_time() -> Duration {
     let schedule = std::fs::read("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = String::from_utf8_lossy(&schedule);
@@ -73,7 +72,7 @@ fn processor_time() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// What the process occupies of the machine's memory.
+/// Resident memory of the process.
 fn resident_bytes() -> u64 {
     let statm = std::fs::read("/proc/self/statm").unwrap_or_default();
     let statm = String::from_utf8_lossy(&statm);

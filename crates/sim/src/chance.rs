@@ -1,4 +1,4 @@
-//! Chance, in integers and with comparisons only, so that every machine draws the same.
+//! Random decisions by integers and comparisons alone, so that all computers draw the same.
 
 use fontana_proto::SplitMix64;
 use std::time::Duration;
@@ -13,18 +13,18 @@ impl Probability {
     /// Always.
     pub const ONE: Self = Self(1 << 63);
 
-    /// `p`, brought into `0.0..=1.0`; not a number counts as 0.
+    /// The probability `p`, clamped to `0.0..=1.0`; NaN counts as 0.
     pub fn new(p: f64) -> Self {
         // A power of two: the product is exact, and a cast saturates.
         Self(((p.clamp(0.0, 1.0) * Self::ONE.0 as f64) as u64).min(Self::ONE.0))
     }
 
-    /// As a number.
+    /// The probability as a floating-point number.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / Self::ONE.0 as f64
     }
 
-    /// Whether it happens this time. Impossible and certain things cost no random number.
+    /// Draws whether the event occurs. Probabilities 0 and 1 use no random number.
     pub fn draw(self, random: &mut SplitMix64) -> bool {
         match self {
             Self::ZERO => false,
@@ -34,11 +34,11 @@ impl Probability {
     }
 }
 
-/// An exponentially distributed time, by von Neumann's comparison of uniform numbers ("Various
-/// techniques used in connection with random digits", 1951): no logarithm, on which machines would
-/// not agree. At most 64 times `mean`.
+/// An exponentially distributed time, at most 64 times `mean`, by von Neumann's comparison of
+/// uniform numbers ("Various techniques used in connection with random digits", 1951). It needs no
+/// logarithm, whose last bit depends on the library.
 pub fn exponential(mean: Duration, random: &mut SplitMix64) -> Duration {
-    // Each whole unit of the result is one rejected run: one in e^-1 on average.
+    // Each rejected run adds a whole unit to the result; a run is rejected with probability 1/e.
     for whole in 0..64_u32 {
         let first = random.next_u64();
         let (mut previous, mut length) = (first, 1_u32);

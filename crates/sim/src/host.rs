@@ -1,4 +1,4 @@
-//! What sits on a node: the outside of a driver.
+//! Hosts: what a simulation sees of a driver.
 
 use crate::runner::{Delivery, SimulatedRunner};
 use crate::topology::NodeId;
@@ -10,24 +10,24 @@ use fontana_proto::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What sits on a node: a [`Driver`], or something that behaves like one. Jobs and their answers do
-/// not show, so that one run can hold hosts of several kinds.
+/// A host on a node: a [`Driver`], or a type with the same behavior. Jobs and their answers are not
+/// part of it, so that one run can have hosts of several kinds.
 pub trait Host {
-    /// What it reports to observers.
+    /// Events that it reports to observers.
     type Event: HostEvent;
 
-    /// A datagram arrived.
+    /// Handles a datagram that has arrived.
     fn handle_delivery(&mut self, now: Instant, delivery: &Delivery<'_>);
-    /// The time that an [`Effect::Later`] asked for has passed.
+    /// Handles the end of a job that takes time: [`Effect::Later`] named its `ticket`.
     fn handle_finished(&mut self, now: Instant, ticket: Ticket);
-    /// [`poll_timeout`](Self::poll_timeout) is due.
+    /// Handles a timeout, when [`poll_timeout`](Self::poll_timeout) is due.
     fn handle_timeout(&mut self, now: Instant);
-    /// When `handle_timeout` must be called, if ever.
+    /// When `handle_timeout` must be called; `None` if no timeout is set.
     fn poll_timeout(&self) -> Option<Instant>;
-    /// The next effect; `batch` is what was handled just before, or empty.
+    /// The next effect. `batch` is the one that was handled just before, or empty.
     ///
     /// # Errors
-    /// What is wrong with a job that should never have been asked for.
+    /// A job of the endpoint was invalid; the text says why.
     fn poll(
         &mut self,
         now: Instant,
@@ -35,7 +35,7 @@ pub trait Host {
     ) -> Result<Option<Effect<Self::Event>>, &'static str>;
     /// The header of the datagram, after [`Effect::Transmit`].
     fn header(&self) -> &[u8];
-    /// Bytes of a symbol that was prepared.
+    /// Number of bytes of a prepared symbol.
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32;
 }
 
@@ -83,9 +83,9 @@ where
     }
 }
 
-/// What a host reports, as far as the digest of a run tells events apart.
+/// An event of a host.
 pub trait HostEvent {
-    /// Which kind of event it is. What else it says follows from what happened before.
+    /// The kind of event, for the digest of a run. Its other fields follow from earlier events.
     fn digest_number(&self) -> u64;
 }
 
@@ -113,18 +113,17 @@ impl HostEvent for ReceiverEvent {
     }
 }
 
-/// One of two kinds, of hosts or of what they report: so a run can hold both and be asked about
-/// each.
+/// A host or an event of one of two kinds.
 #[derive(Clone, Debug)]
 pub enum Either<A, B> {
-    /// The one.
+    /// The first kind.
     Left(A),
-    /// The other.
+    /// The second kind.
     Right(B),
 }
 
 impl<A, B> Either<A, B> {
-    /// The one, if that is what it is.
+    /// The value if it is of the first kind.
     pub fn left(&self) -> Option<&A> {
         match self {
             Self::Left(left) => Some(left),
@@ -132,7 +131,7 @@ impl<A, B> Either<A, B> {
         }
     }
 
-    /// The other, if that is what it is.
+    /// The value if it is of the second kind.
     pub fn right(&self) -> Option<&B> {
         match self {
             Self::Left(_) => None,
@@ -221,15 +220,15 @@ fn with_event<A, B>(effect: Effect<A>, change: impl FnOnce(A) -> B) -> Effect<B>
     }
 }
 
-/// What a host may do, and when it begins.
+/// Configuration of a host on its node.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// When it is first asked for its effects.
+    /// When it is first polled.
     pub starts_at: Instant,
-    /// What it may send at most; `None` if it may send nothing.
+    /// Its rate limit; `None` if it may send nothing.
     pub sends: Option<RateCap>,
-    /// The sources whose channels it joins: a channel that it joins stands for one source-specific
-    /// group for each of them.
+    /// The sources whose channels it joins. Joining a channel joins one source-specific group of
+    /// each.
     pub sources: Arc<[NodeId]>,
     /// Bytes of IP and UDP headers that links are charged for each datagram it sends: 28 for IPv4,
     /// 48 for IPv6.
@@ -237,23 +236,23 @@ pub struct HostConfig {
 }
 
 impl HostConfig {
-    /// A sender that begins at once.
+    /// A sender that starts at time 0.
     pub fn sender(cap: RateCap) -> Self {
         Self { sends: Some(cap), ..Self::receiver([]) }
     }
 
-    /// A receiver that begins at once.
+    /// A receiver that starts at time 0.
     pub fn receiver(sources: impl Into<Arc<[NodeId]>>) -> Self {
         Self { starts_at: Instant::ZERO, sends: None, sources: sources.into(), packet_overhead: 28 }
     }
 
-    /// The same, from `starts_at` on.
+    /// The same configuration with another start.
     pub fn starting_at(self, starts_at: Instant) -> Self {
         Self { starts_at, ..self }
     }
 }
 
-/// A host on its node, and what the node's kernel knows of it.
+/// A host on its node, with what its operating system would hold.
 #[derive(Debug)]
 pub(crate) struct Attached<H> {
     pub(crate) host: H,
@@ -262,11 +261,11 @@ pub(crate) struct Attached<H> {
     pub(crate) joined: ChannelSet,
     /// A crashed host neither receives nor sends.
     pub(crate) is_running: bool,
-    /// Its clock is so much ahead of the run's.
+    /// How far its clock is ahead of the run's.
     pub(crate) clock_ahead: Duration,
-    /// Which run of the host this is: what an earlier one had under way is void.
+    /// Number of this run of the host. Events of earlier runs are ignored.
     pub(crate) run: u32,
-    /// When it is going to be woken.
+    /// When its next timeout is scheduled.
     pub(crate) armed: Instant,
     /// When it was woken last.
     pub(crate) woken_at: Instant,
@@ -283,7 +282,7 @@ pub(crate) struct Transmission {
     pub(crate) symbol_bytes: u32,
 }
 
-/// What a host wants that concerns others, as it is recorded until it is carried out.
+/// An effect of a host, recorded until it is carried out.
 #[derive(Debug)]
 pub(crate) enum Recorded<Event> {
     Transmit(Transmission),
@@ -293,10 +292,9 @@ pub(crate) enum Recorded<Event> {
     Later { ticket: Ticket, after: Duration },
 }
 
-/// How many effects a host may have at one moment. A sender at 10 Gbit/s has 1 800 packets for the
-/// 2 ms of its burst.
+/// Most effects of a host at one time. A sender at 10 Gbit/s has 1 800 packets in a burst of 2 ms.
 const MAX_EFFECTS: u32 = 1 << 20;
-/// How often a host may want to be woken at one moment.
+/// Most timeouts of a host at one time.
 pub(crate) const MAX_WAKES: u32 = 1_000;
 pub(crate) const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
@@ -316,12 +314,12 @@ impl<H: Host> Attached<H> {
         }
     }
 
-    /// What its clock shows.
+    /// The time by the host's clock.
     pub(crate) fn clock(&self, now: Instant) -> Instant {
         now + self.clock_ahead
     }
 
-    /// When it wants to be woken, by the run's clock.
+    /// When its timeout is due, by the run's clock.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.host.poll_timeout().map(|due| due - self.clock_ahead)
     }
@@ -343,7 +341,7 @@ impl<H: Host> Attached<H> {
         self.record(now, &delivery.batch, outbox)
     }
 
-    /// Polls the host until it has no more effects, and records them.
+    /// Polls the host until it has no further effect, and records all of them.
     pub(crate) fn record(
         &mut self,
         now: Instant,

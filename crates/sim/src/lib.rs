@@ -1,20 +1,45 @@
-//! A network in virtual time, on whose nodes are [`Host`]s: drivers of any endpoint.
+//! A network in virtual time, which drives any endpoint of [`fontana_proto`].
 //!
-//! ```text
-//!  Topology ── nodes and links ──▶ Simulation ◀── attach ── hosts: endpoints and job runners
-//!  LinkConfig: rate, queue, delay, loss, faults; graft and prune
+//! A [`Simulation`] carries datagrams between the [`Host`]s on the nodes of a [`Topology`], over
+//! [`Link`]s and along source-rooted multicast trees whose hops are grafted and pruned with their
+//! own delays. Symbols are ids: links are charged for their bytes, which are stored nowhere, so one
+//! computer simulates a hundred thousand receivers. A run is a function of its configuration and
+//! its seed. It stops at the first [`Violation`] of an invariant. The simulation does not interpret
+//! datagrams, and endpoints do not know that they are simulated. A [`Link`] and a [`Loss`] model
+//! can be used alone, for example between real hosts.
+//!
+//! Two segments a second cross a link that delays them by 10 ms:
+//!
+//! ```
+//! use fontana_proto::{Driver, Instant, Receiver};
+//! use fontana_sim::{
+//!     IdRunner, LinkConfig, NodePair, Simulation, SimulationConfig, Topology, Traffic,
+//! };
+//! use std::time::Duration;
+//!
+//! let mut topology = Topology::new();
+//! let (from, to) = (topology.add_node(), topology.add_node());
+//! topology.connect(from, to, LinkConfig::wire(Duration::from_millis(10)));
+//!
+//! let mut run: Simulation<Driver<Receiver, IdRunner>> =
+//!     Simulation::new(topology, SimulationConfig::new(1), ());
+//! let traffic = Traffic::Cbr { packet_bytes: 1_250, interval: Duration::from_millis(500) };
+//! let end = Instant::ZERO + Duration::from_secs(3);
+//! let flow = run.add_flow(NodePair { from, to }, traffic, Instant::ZERO, end).expect("a path");
+//! run.run_until(end).expect("no invariant is violated");
+//! assert_eq!(run.flow(flow).expect("this flow").delivered, 6);
 //! ```
 //!
-//! A [`Simulation`] carries the hosts' datagrams over a [`Topology`] of [`Link`]s, along
-//! source-rooted multicast trees whose hops are grafted and pruned with their own delays. Symbols
-//! are ids: their bytes are charged on every link and exist nowhere, so a hundred thousand
-//! receivers fit into a machine. A run is a function of its configuration and its seed, and stops
-//! at the first
-//! [`Violation`] of what must hold in every run. Which protocol the hosts speak is not known here,
-//! nor do their endpoints know that they are simulated.
-//!
-//! The parts are of use by themselves: a [`Link`] or a [`Loss`] model in a relay between real
-//! hosts.
+//! | module | what it has |
+//! |---|---|
+//! | `topology` | nodes, links, shortest paths; the usual shapes of networks |
+//! | `link`, `loss`, `chance` | one direction of a link: queue, transmitter, wire; loss models |
+//! | `multicast` | groups: which hops forward them, and from when to when |
+//! | `host`, `runner`, `machine` | hosts: drivers of endpoints, jobs on ids, processing time |
+//! | `simulation`, `queue`, `packet` | the run: events in the order of their times |
+//! | `tcp` | models of TCP, as cross traffic |
+//! | `swarm` | networks, faults and restarts drawn from a seed |
+//! | `violation`, `trace`, `observe` | invariants, the digest of a run, observers |
 
 mod chance;
 mod host;

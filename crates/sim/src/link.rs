@@ -1,7 +1,7 @@
 //! One direction of a link: a queue, a transmitter, a wire.
 //!
-//! A link is a value without a clock: [`Link::offer`] is told the time and answers what becomes of
-//! a packet. A simulation schedules the answer; a relay between real hosts waits for it.
+//! A link is a value without a clock. [`Link::offer`] takes the time and returns the fate of a
+//! packet. A simulation schedules the arrival; a relay between real hosts waits for it.
 //!
 //! ```
 //! use fontana_proto::{Instant, SplitMix64};
@@ -19,7 +19,7 @@
 //!     Fate::Arrives(arrival) => Some(arrival.at.as_nanos() / 1_000_000),
 //!     Fate::Dropped(_) => None,
 //! };
-//! // A millisecond each on the transmitter, and ten on the wire; the third finds the queue full.
+//! // A millisecond on the transmitter and ten on the wire. The third packet finds the queue full.
 //! assert_eq!([offer(), offer(), offer()], [Some(11), Some(12), None]);
 //! ```
 
@@ -30,74 +30,74 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a link behaves. The default one passes everything at once.
+/// Configuration of a link. The default link delivers all packets immediately.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
-    /// Of the transmitter; `None` if it is so fast that there is never a queue.
+    /// Rate of the transmitter; `None` for an infinite one, which has no queue.
     pub rate_bytes_per_second: Option<u64>,
-    /// Most that wait for the transmitter, the packet on it included. Those that come when it is
-    /// full are dropped (drop-tail).
+    /// Limit of the queue, the packet on the transmitter included. Packets that find it full are
+    /// dropped (drop-tail).
     pub queue: QueueLength,
-    /// Packets that find so much in the queue are marked with congestion experienced (RFC 3168).
+    /// Packets that find this much in the queue are marked with congestion experienced (RFC 3168).
     pub mark_from: Option<QueueLength>,
-    /// Of the wire, for every packet.
+    /// Delay of the wire, the same for all packets.
     pub delay: Duration,
-    /// Mean of an exponentially distributed delay on top. Packets do not overtake each other for
-    /// it.
+    /// Mean of an additional, exponentially distributed delay. It does not reorder packets.
     pub jitter: Duration,
-    /// What the wire loses.
+    /// Losses on the wire.
     pub loss: LossModel,
-    /// What else goes wrong on it.
+    /// Other faults of the wire.
     pub faults: WireFaults,
-    /// From the moment the far end wants a multicast group to the first packet that is forwarded
-    /// to it. [`Duration::MAX`]: the near end does not listen.
+    /// Delay from the far end's join of a multicast group until packets are forwarded.
+    /// [`Duration::MAX`]: joins are ignored.
     pub graft: Duration,
-    /// From the moment the far end does not want it any more to the last packet.
-    /// [`Duration::MAX`]: it is flooded for ever.
+    /// Delay from the far end's leave until packets are no longer forwarded. [`Duration::MAX`]:
+    /// leaves are ignored.
     pub prune: Duration,
 }
 
-/// How much waits in a queue.
+/// Length of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLength {
-    /// So many packets.
+    /// In packets.
     Packets(u32),
-    /// So many bytes.
+    /// In bytes.
     Bytes(u64),
 }
 
-/// Rare misfortunes of a wire.
+/// Rare faults of a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireFaults {
     /// A packet arrives twice.
     pub duplicate: Probability,
-    /// A packet is held back by [`held`](Self::held), and others overtake it.
+    /// A packet is delayed by [`held`](Self::held), so that others overtake it.
     pub reorder: Probability,
-    /// For how long.
+    /// Additional delay of such a packet.
     pub held: Duration,
-    /// A bit of the packet arrives wrong, and no checksum notices.
+    /// A bit of the packet is inverted, and no checksum detects it.
     pub corrupt: Probability,
 }
 
-/// What becomes of a packet.
+/// Fate of a packet that was offered to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives at the far end.
     Arrives(Arrival),
-    /// It does not.
+    /// It is lost.
     Dropped(DropCause),
 }
 
-/// How a packet arrives.
+/// Arrival of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When. Never before it was offered.
+    /// Its time, not before the packet was offered.
     pub at: Instant,
-    /// The queue was long. To be ignored of packets that cannot be marked.
+    /// The queue had reached [`LinkConfig::mark_from`]. Callers ignore it for packets that do not
+    /// support ECN.
     pub marked: bool,
-    /// A copy arrives right behind it.
+    /// A copy arrives at the same time.
     pub duplicated: bool,
-    /// One bit of it is wrong; this number says which.
+    /// Number of the inverted bit, modulo the length in bits; `None` if the packet is intact.
     pub damage: Option<u64>,
 }
 
@@ -136,17 +136,17 @@ impl Backlog {
 pub struct LinkStats {
     /// Packets that were offered.
     pub offered: u64,
-    /// Bytes of those that were sent on the wire, lost there or not.
+    /// Bytes that were sent on the wire, lost there or not.
     pub carried_bytes: u64,
     /// Packets that found the queue full.
     pub queue_drops: u64,
-    /// Packets that the wire lost, or that came while the link was down.
+    /// Packets that the wire lost, or that were offered while the link was down.
     pub wire_drops: u64,
     /// Packets that were marked.
     pub marked: u64,
 }
 
-/// One direction of a link, at work.
+/// One direction of a link, with the packets in its queue.
 #[derive(Clone, Debug)]
 pub struct Link {
     config: Arc<LinkConfig>,
@@ -154,9 +154,9 @@ pub struct Link {
     is_up: bool,
     waiting: VecDeque<Queued>,
     waiting_bytes: u64,
-    /// When the last one in the queue has left it.
+    /// When the transmitter has sent the last packet in the queue.
     free_at: Instant,
-    /// No packet arrives before the one that was sent before it.
+    /// Arrival of the last packet that was not held; later ones do not overtake it.
     last_arrival: Instant,
     stats: LinkStats,
 }
@@ -178,7 +178,7 @@ struct Transmission {
 }
 
 impl LinkConfig {
-    /// A transmitter with a queue of `queue` of its time, before a wire.
+    /// A transmitter and a wire; the full queue takes the transmitter `queue` to send.
     pub fn bottleneck(rate_bytes_per_second: u64, queue: Duration, delay: Duration) -> Self {
         let bytes = u128::from(rate_bytes_per_second) * queue.as_millis() / 1000;
         Self {
@@ -189,18 +189,18 @@ impl LinkConfig {
         }
     }
 
-    /// A wire without a transmitter that could be busy.
+    /// A wire behind an infinitely fast transmitter.
     pub fn wire(delay: Duration) -> Self {
         Self { delay, ..Self::default() }
     }
 
-    /// The same with these losses.
+    /// The same link with these losses.
     pub fn with_loss(self, loss: LossModel) -> Self {
         Self { loss, ..self }
     }
 
-    /// The time of passage, if it is the same for every packet whatever else is sent: then what
-    /// becomes of a packet may be asked when it arrives.
+    /// The time of passage if it is the same for all packets; `None` if it depends on other packets
+    /// or on chance. If it is constant, the fate of a packet can be decided at its arrival.
     pub fn constant_passage(&self) -> Option<Duration> {
         let even = self.rate_bytes_per_second.is_none() && self.jitter.is_zero();
         (even && self.faults == WireFaults::default()).then_some(self.delay)
@@ -211,7 +211,7 @@ impl Default for LinkConfig {
     fn default() -> Self {
         Self {
             rate_bytes_per_second: None,
-            // What a network interface of Linux keeps.
+            // The default of Linux (`txqueuelen`).
             queue: QueueLength::Packets(1_000),
             mark_from: None,
             delay: Duration::ZERO,
@@ -225,7 +225,7 @@ impl Default for LinkConfig {
 }
 
 impl Link {
-    /// A link that is up, with nothing on it.
+    /// A link that is up, with an empty queue.
     pub fn new(config: impl Into<Arc<LinkConfig>>) -> Self {
         let config = config.into();
         Self {
@@ -240,7 +240,7 @@ impl Link {
         }
     }
 
-    /// How it was made.
+    /// Its configuration.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
@@ -269,8 +269,8 @@ impl Link {
         Backlog { packets: self.waiting.len(), bytes: self.waiting_bytes }
     }
 
-    /// What becomes of a packet of `bytes` bytes, headers included, that is offered at `now`, which
-    /// never decreases from one call to the next.
+    /// Offers a packet of `bytes` bytes, headers included. `now` must not decrease from one call to
+    /// the next.
     pub fn offer(&mut self, now: Instant, bytes: u32, random: &mut SplitMix64) -> Fate {
         if let Err(cause) = self.enter() {
             return Fate::Dropped(cause);
@@ -302,10 +302,11 @@ impl Link {
         })
     }
 
-    /// What becomes of a packet on a link of [constant passage](LinkConfig::constant_passage).
+    /// Decides whether a packet passes a link of
+    /// [constant passage](LinkConfig::constant_passage).
     ///
     /// # Errors
-    /// Why it does not arrive.
+    /// The cause of its loss.
     pub(crate) fn pass(&mut self, bytes: u32, random: &mut SplitMix64) -> Result<(), DropCause> {
         self.enter()?;
         self.cross(bytes, random)

@@ -1,53 +1,52 @@
-//! Which packets a wire loses.
+//! Loss models: which packets a wire loses.
 
 use crate::chance::Probability;
 use fontana_proto::SplitMix64;
 use std::sync::Arc;
 
-/// A rule by which packets are lost.
+/// A model of packet losses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LossModel {
-    /// None is.
+    /// No losses.
     #[default]
     None,
-    /// Each with the same probability, whatever became of the others.
+    /// Independent losses, with the same probability for each packet.
     Bernoulli(Probability),
     /// Gilbert's channel ("Capacity of a burst-noise channel", 1960) with Elliott's extension: a
     /// good and a bad state, in each of which packets are lost at some rate. A run begins in the
     /// good state; the state moves before each packet.
     Gilbert {
-        /// From good to bad.
+        /// Probability of a change from good to bad.
         to_bad: Probability,
-        /// From bad to good.
+        /// Probability of a change from bad to good.
         to_good: Probability,
-        /// Of a packet in the good state; 0 in Gilbert's own model.
+        /// Loss probability in the good state; 0 in Gilbert's own model.
         good_loss: Probability,
-        /// Of a packet in the bad state; 1 in the simplest model.
+        /// Loss probability in the bad state; 1 in the simplest model.
         bad_loss: Probability,
     },
-    /// A packet after every `period - 1` that pass: numbers `first`, `first + period`, ... from 0
-    /// on.
+    /// Regular losses: packets `first`, `first + period`, ..., counted from 0.
     Periodic {
-        /// From one lost packet to the next; 0 loses none.
+        /// Packets from one lost packet to the next; 0 loses none.
         period: u32,
         /// The first lost packet's number.
         first: u32,
     },
-    /// What happened once, over and over: true is lost.
+    /// A recorded sequence, repeated: true is a lost packet.
     Trace(Arc<[bool]>),
 }
 
 impl LossModel {
-    /// The same probability for each packet.
+    /// Independent losses with probability `p`.
     pub fn bernoulli(p: f64) -> Self {
         if p > 0.0 { Self::Bernoulli(Probability::new(p)) } else { Self::None }
     }
 
-    /// The two-state Markov model by its packet error rate and its mean number of consecutive
-    /// losses, as in the comparison of reliable multicast protocols (seed paper 002): a lost packet
-    /// is followed by a lost one with probability `1 - 1/b`, one that passed by one that passes
-    /// with `(1 - p - p/b) / (1 - p)`. Bursts are at least `p / (1 - p)` long: shorter ones do not
-    /// add up to so many losses.
+    /// The two-state Markov model with packet error rate `p` and a mean of `b` consecutive losses,
+    /// as in the comparison of reliable multicast protocols (seed paper 002). A lost packet is
+    /// followed by a lost one with probability `1 - 1/b`, a received one by a received one with
+    /// `(1 - p - p/b) / (1 - p)`. The mean burst is raised to `p / (1 - p)` if it is shorter:
+    /// shorter bursts cannot reach the error rate.
     pub fn markov(error_rate: f64, mean_burst: f64) -> Self {
         if error_rate <= 0.0 || error_rate.is_nan() {
             return Self::None;
@@ -65,7 +64,7 @@ impl LossModel {
         }
     }
 
-    /// Share of packets that are lost in the long run.
+    /// Mean share of lost packets.
     pub fn mean(&self) -> f64 {
         match self {
             Self::None | Self::Periodic { period: 0, .. } => 0.0,
@@ -83,16 +82,16 @@ impl LossModel {
     }
 }
 
-/// A [`LossModel`] at work.
+/// The state of a [`LossModel`] on one link.
 #[derive(Clone, Debug, Default)]
 pub struct Loss {
     model: LossModel,
-    /// Where a sequence stands, or 1 in a bad state.
+    /// Position in a sequence; of Gilbert's model 0 in the good and 1 in the bad state.
     state: u32,
 }
 
 impl Loss {
-    /// At its beginning.
+    /// The model before the first packet.
     pub fn new(model: LossModel) -> Self {
         Self { model, state: 0 }
     }

@@ -1,38 +1,35 @@
-//! A host that takes time for what it does: one processor, and before it a socket buffer of finite
-//! size.
+//! A host whose work takes time: one processor behind a socket buffer of limited size.
 //!
-//! A [`Machine`] is an endpoint around an endpoint. What it is made of does one thing after the
-//! other, each to its end: datagrams, jobs, timers. Datagrams that come meanwhile wait in the
-//! socket buffer, and those that find it full are lost. Where decoding and receiving share a
-//! processor, that is how the one disturbs the other (Roca, Mordelet, INRIA RR-4411, section
-//! 6.4.3).
+//! A [`Machine`] is an endpoint that wraps another one. Its processor handles datagrams, jobs and
+//! timeouts one after the other, each to its end. Datagrams that arrive meanwhile wait in the
+//! socket buffer; those that find it full are lost. This models how decoding disturbs reception if
+//! both share a processor (Roca, Mordelet, INRIA RR-4411, section 6.4.3).
 //!
-//! The endpoint inside hears of everything when the processor comes to it. Its driver carries jobs
-//! out at once; their outcomes are held back for as long as the work takes.
+//! The inner endpoint gets each input when the processor handles it. The driver runs its jobs at
+//! once, and the machine delays their answers by the time that the work takes.
 
 use fontana_proto::{Datagram, DatagramBatch, Endpoint, Instant, Output, ReceiveJob, SymbolBytes};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a [`Machine`] takes how long for, and how much waits for it.
+/// Processing times and socket buffer of a [`Machine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineConfig {
-    /// To take a datagram out of the socket buffer and find out where it belongs.
+    /// Time to read a datagram from the socket buffer and to handle it.
     pub datagram: Duration,
-    /// To recover a block, for each repair symbol that was kept of it: as many source symbols are
-    /// missing.
+    /// Time to recover a block, for each of its repair symbols: as many source symbols are missing.
     pub lost_symbol: Duration,
-    /// To recover a block, in addition: what is done with every block, to check and copy it.
+    /// Additional time for each recovered block, to check and copy it.
     pub block: Duration,
-    /// UDP payload that waits for the processor at most.
+    /// Size of the socket buffer, in bytes of UDP payload.
     pub socket_buffer_bytes: usize,
-    /// Whether the endpoint is told how many datagrams were lost in front of its socket; if not, it
-    /// takes them for losses of the network.
+    /// Whether the endpoint is told how many datagrams the socket buffer dropped. If not, they
+    /// count as losses of the network.
     pub tells_drops: bool,
 }
 
 impl MachineConfig {
-    /// One that never takes any time.
+    /// A machine whose work takes no time.
     pub const IDEAL: Self = Self {
         datagram: Duration::ZERO,
         lost_symbol: Duration::ZERO,
@@ -52,14 +49,14 @@ impl MachineConfig {
     }
 }
 
-/// What a [`Machine`] has done so far.
+/// Counters of a [`Machine`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineStats {
-    /// Datagrams that were taken out of the socket buffer.
+    /// Datagrams that were handled.
     pub taken: u64,
-    /// Datagrams that found it full.
+    /// Datagrams that found the socket buffer full.
     pub dropped: u64,
-    /// Time for which the processor has been at work, or has yet to be for what it has begun.
+    /// Time of all work that was begun, including what remains of it.
     pub busy: Duration,
 }
 
@@ -68,23 +65,24 @@ pub struct MachineStats {
 pub struct Machine<E: Endpoint> {
     endpoint: E,
     config: MachineConfig,
-    /// The processor is at work until then.
+    /// The processor is busy until then.
     free_at: Instant,
-    /// Outcomes of jobs that it is not finished with.
+    /// Answers of jobs that are not finished.
     dones: VecDeque<E::Done>,
     socket_buffer: VecDeque<Waiting>,
     buffered_bytes: usize,
-    /// Of those dropped, how many the endpoint has not been told of.
+    /// Dropped datagrams that were not reported to the endpoint yet.
     untold: u64,
-    /// The datagram that was handled last, unless that is the driver's.
-    at_hand: Option<Waiting>,
+    /// The buffered datagram that was handled last; `None` if the last one is in the driver's
+    /// batch.
+    current: Option<Waiting>,
     stats: MachineStats,
 }
 
 /// A datagram in the socket buffer.
 #[derive(Debug)]
 struct Waiting {
-    /// Its payload is all of `bytes`.
+    /// Its payload is the whole of `bytes`.
     datagram: Datagram,
     bytes: Vec<u8>,
 }
@@ -100,7 +98,7 @@ impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
             socket_buffer: VecDeque::new(),
             buffered_bytes: 0,
             untold: 0,
-            at_hand: None,
+            current: None,
             stats: MachineStats::default(),
         }
     }
@@ -139,12 +137,12 @@ impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
         self.socket_buffer.push_back(Waiting { datagram, bytes: payload.to_vec() });
     }
 
-    /// Hands a datagram over at once, or buffers it.
+    /// Handles a datagram now, or buffers it.
     fn take_datagram(&mut self, now: Instant, batch: &DatagramBatch<'_>, datagram: &Datagram) {
         if !self.is_idle(now) {
             return self.buffer(datagram, batch.bytes(&datagram.payload).unwrap_or_default());
         }
-        self.at_hand = None;
+        self.current = None;
         let dropped_before = datagram.dropped_before + self.untold_now();
         let datagram = Datagram { dropped_before, ..datagram.clone() };
         self.endpoint.handle_datagrams(now, &DatagramBatch::one(batch.slab, &datagram));
@@ -152,7 +150,7 @@ impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
         self.work(now, self.config.datagram);
     }
 
-    /// How many drops there are to tell of.
+    /// Takes the number of drops to report.
     fn untold_now(&mut self) -> u64 {
         let untold = std::mem::take(&mut self.untold);
         if self.config.tells_drops { untold } else { 0 }
@@ -160,16 +158,16 @@ impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
 }
 
 impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
-    /// Goes on with what waits. False if nothing does.
+    /// Handles the next waiting answer or datagram. Returns whether there was one.
     fn go_on(&mut self, now: Instant) -> bool {
-        // What the processor has just finished comes before what came in meanwhile.
+        // Work that is finished comes before datagrams that arrived meanwhile.
         if let Some(done) = self.dones.pop_front() {
             self.endpoint.handle_done(now, done);
             return true;
         }
         let Some(waiting) = self.socket_buffer.pop_front() else { return false };
         self.buffered_bytes -= waiting.bytes.len();
-        let waiting = &*self.at_hand.insert(waiting);
+        let waiting = &*self.current.insert(waiting);
         let batch = DatagramBatch::one(&waiting.bytes, &waiting.datagram);
         self.endpoint.handle_datagrams(now, &batch);
         self.stats.taken += 1;
@@ -177,9 +175,9 @@ impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
         true
     }
 
-    /// The driver's batch is another one than that of the datagram that was handled.
+    /// Copies the bytes of a symbol into its job if the datagram is not in the driver's batch.
     fn with_its_bytes(&self, job: ReceiveJob) -> ReceiveJob {
-        match (job, &self.at_hand) {
+        match (job, &self.current) {
             (
                 ReceiveJob::Place { block, esi, to, symbol: SymbolBytes::InSlab(range) },
                 Some(waiting),
@@ -234,7 +232,7 @@ impl<E: Endpoint<Job = ReceiveJob>> Endpoint for Machine<E> {
                     return Some(Output::Job(self.with_its_bytes(job)));
                 }
                 Some(output) => return Some(output),
-                // It has nothing more to say of the one thing; so to the next.
+                // All outputs of one input were polled; handle the next one.
                 None if self.free_at <= now && self.go_on(now) => {}
                 None => return None,
             }

@@ -1,11 +1,11 @@
-//! Who gets what of a multicast group: source-rooted shortest path trees, on which every hop is
-//! grafted and pruned with a delay of its own.
+//! Multicast groups on source-rooted shortest-path trees, on which each hop is grafted and pruned
+//! with its own delay.
 //!
-//! A node wants a group if its own host has joined it or if some node below it wants it. When that
-//! begins, its hop is *grafted* after [`LinkConfig::graft`](crate::LinkConfig::graft); when it
-//! ends, the hop is *pruned* after [`LinkConfig::prune`](crate::LinkConfig::prune), unless the wish
-//! has come back: what a querier's last-member interval does (RFC 3376, section 6.4). Of a hop that
-//! is grafted again while something is still under way on it from before, that is lost.
+//! A node wants a group if its host has joined it or if a node below wants it. When that begins,
+//! the hop to the node is *grafted* after [`LinkConfig::graft`](crate::LinkConfig::graft). When it
+//! ends, the hop is *pruned* after [`LinkConfig::prune`](crate::LinkConfig::prune), unless the node
+//! wants the group again by then: the querier's last-member interval (RFC 3376, section 6.4). If a
+//! hop is grafted again, packets that entered it before the graft are lost.
 
 use crate::topology::{Edge, LinkId, NodeId, PathTree};
 use fontana_proto::{ChannelId, Instant};
@@ -26,26 +26,26 @@ pub(crate) struct Group {
     forwards: BTreeMap<NodeId, Forward>,
 }
 
-/// Who below a node wants a group, and whether the hop to the node is grafted.
+/// How many below a node want a group, and whether the hop to the node is grafted.
 #[derive(Clone, Debug)]
 struct Hop {
     /// Its own host if that has joined, and nodes below it that want the group.
     members: u32,
     /// Counts how often that became zero or ceased to be: earlier grafts and prunes are void.
     epoch: u32,
-    /// Packets that enter the hop from the first moment on and before the second are forwarded.
+    /// The hop forwards packets that enter it at `from` or later, and before `until`.
     from: Instant,
     until: Instant,
+    /// Whether the hop is in a list of the node above, grafted or not.
     listed: bool,
 }
 
-/// Where a node sends what it receives of a group.
+/// The hops on which a node forwards a group.
 #[derive(Debug, Default)]
 pub(crate) struct Forward {
-    /// Hops whose packets are all under way for the same time, by that time: one event serves all
-    /// hops of a fan.
+    /// Hops of constant passage, by its length: one event serves all hops of a fan.
     pub(crate) fans: Vec<Fan>,
-    /// Hops on which a packet's time depends on what else is sent.
+    /// Hops on which the passage of a packet depends on other packets.
     pub(crate) single: Vec<LinkId>,
     single_pruned: usize,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Change {
     /// The node whose hop changes.
     pub(crate) node: NodeId,
     pub(crate) epoch: u32,
-    /// How long it takes.
+    /// Delay until it takes effect.
     pub(crate) after: Duration,
 }
 
@@ -168,9 +168,9 @@ impl Group {
         self.forwards.get_mut(&node)
     }
 
-    /// Takes the pruned hops off a node's list when they are the greater part; but none on which
-    /// something is still under way. For whoever has just gone through the list: so a crowd that
-    /// leaves one by one costs no more than its size.
+    /// Removes pruned hops from a node's list if they are more than half of it, except those on
+    /// which a packet is still in transit. The caller has just iterated over the list, so removal
+    /// takes time proportional to the number of receivers, even if they leave one by one.
     pub(crate) fn forget_pruned(
         &mut self,
         now: Instant,
@@ -194,7 +194,7 @@ impl Group {
         *forward.pruned(passage) -= gone;
     }
 
-    /// Whether what entered the hop to `node` at `entered` is forwarded.
+    /// Whether the hop to `node` forwards packets that entered it at `entered`.
     pub(crate) fn passes(&self, node: NodeId, entered: Instant) -> bool {
         self.hops.get(node.index()).is_some_and(|hop| hop.from <= entered && entered < hop.until)
     }
@@ -216,7 +216,7 @@ impl Forward {
         }
     }
 
-    /// Hops in the list that are pruned.
+    /// Number of pruned hops in the list.
     fn pruned(&mut self, passage: Option<Duration>) -> &mut usize {
         match passage {
             Some(passage) => &mut self.fan(passage).pruned,

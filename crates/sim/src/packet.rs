@@ -1,40 +1,40 @@
-//! What is under way.
+//! Datagrams in transit.
 
 use crate::topology::NodeId;
 use fontana_proto::Instant;
 use std::sync::Arc;
 
-/// A datagram of an endpoint. One record serves all who receive it. The bytes of its symbol, which
-/// are zeros, are charged for on links and written when somebody reads them.
+/// A datagram of an endpoint. All receivers share one record. Links are charged for the bytes of
+/// its symbol, which are zeros, and which are written when the datagram is delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Counts all datagrams of a run.
+    /// Its number among all datagrams of a run.
     pub number: u64,
-    /// Who sent it.
+    /// The sender's node.
     pub source: NodeId,
-    /// When.
+    /// When it was sent.
     pub sent_at: Instant,
-    /// What the endpoint wrote: a header, or a whole control packet.
+    /// The bytes that the endpoint wrote: a header, or a whole control packet.
     pub header: Box<[u8]>,
-    /// Zeros that follow.
+    /// Number of zeros that follow.
     pub symbol_bytes: u32,
-    /// UDP payload and the headers below it.
+    /// Bytes of the UDP payload and of the headers below it.
     pub wire_bytes: u32,
-    /// A bit of it is wrong: this one, counted modulo its length.
+    /// Number of the bit that is inverted, modulo the length in bits; `None` if it is intact.
     pub damage: Option<u64>,
 }
 
-/// Datagrams that were sent at the same moment to the same group, and those of them that are still
-/// there. They travel as one while nothing tells them apart.
+/// Datagrams that were sent at the same time to the same group, and which of them are not lost.
+/// They share events as long as the hops treat all of them alike.
 #[derive(Clone, Debug)]
 pub(crate) struct Burst {
     packets: Arc<[Packet]>,
     present: u64,
-    /// Marked with congestion experienced on the way.
+    /// Marked with congestion experienced (RFC 3168).
     pub(crate) marked: bool,
 }
 
-/// Most packets of a burst: one bit each.
+/// Most packets of a burst: the bits of `present`.
 pub(crate) const BURST_PACKETS: usize = 64;
 
 impl Burst {
@@ -52,22 +52,22 @@ impl Burst {
         self.present == 0
     }
 
-    /// Which are there: a bit for each.
+    /// Which packets are not lost: a bit for each.
     pub(crate) fn present(&self) -> u64 {
         self.present
     }
 
-    /// The first packet's number, whether it is there or not.
+    /// The first packet's number, also if it is lost.
     pub(crate) fn number(&self) -> u64 {
         self.packets.first().map_or(0, |packet| packet.number)
     }
 
-    /// Only those of `present`.
+    /// The burst with only the packets of `present`.
     pub(crate) fn only(&self, present: u64) -> Self {
         Self { packets: Arc::clone(&self.packets), present, marked: self.marked }
     }
 
-    /// One of its packets alone, with one of its bits wrong.
+    /// One packet of the burst, with bit `damage` inverted.
     pub(crate) fn damaged(&self, index: u32, damage: u64) -> Self {
         let packet = self.packets.get(index as usize).cloned();
         let packet = packet.map(|packet| Packet { damage: Some(damage), ..packet });
@@ -75,18 +75,18 @@ impl Burst {
     }
 }
 
-/// Where the payload of a packet is written when it is delivered.
+/// The buffer for the payload of the packet that is delivered.
 #[derive(Debug, Default)]
 pub(crate) struct PayloadBuffer {
     bytes: Vec<u8>,
-    /// Bytes at the beginning that may be other than zero.
+    /// Length of the beginning that may hold bytes other than zero.
     written: usize,
 }
 
 /// The bytes of a packet.
 pub(crate) struct Payload<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Bytes from here on are zeros.
+    /// All bytes from this index on are zeros.
     pub(crate) zeros_from: u32,
 }
 

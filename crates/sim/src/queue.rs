@@ -1,11 +1,11 @@
-//! What happens next.
+//! Events in the order of their times.
 
 use fontana_proto::Instant;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Events in the order of their times; those of the same time in the order in which they were put
-/// in. So a run has one order, whatever the heap does.
+/// Events in the order of their times, and events of one time in the order in which they were
+/// scheduled. The order of a run does not depend on the heap.
 #[derive(Debug)]
 pub struct EventQueue<E> {
     heap: BinaryHeap<Entry<E>>,
@@ -30,39 +30,39 @@ struct Entry<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// An empty queue, at the beginning of time.
+    /// An empty queue, at time 0.
     pub fn new() -> Self {
         Self { heap: BinaryHeap::new(), scheduled: 0, now: Instant::ZERO }
     }
 
-    /// The time of the event that was taken out last.
+    /// The time of the event that was removed last.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Events that wait.
+    /// Number of scheduled events.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether nothing is left to happen.
+    /// Whether no event is scheduled.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }
 
-    /// When the next event happens.
+    /// Time of the next event.
     pub fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    /// Has `event` happen at `at`, or at once if that has passed.
+    /// Schedules `event` at `at`, or now if `at` has passed.
     pub fn schedule(&mut self, at: Instant, event: E) {
         let (at, number) = (at.max(self.now), self.scheduled);
         self.scheduled += 1;
         self.heap.push(Entry { at, number, event });
     }
 
-    /// Takes out the next event if it happens at `until` or before, and moves the time to it.
+    /// Removes the next event if its time is `until` or before, and advances the time to it.
     pub fn pop_until(&mut self, until: Instant) -> Option<DueEvent<E>> {
         if self.next_at()? > until {
             return None;
@@ -72,7 +72,7 @@ impl<E> EventQueue<E> {
         Some(DueEvent { at, event })
     }
 
-    /// Moves the time forward to `now` when nothing is left to happen before.
+    /// Advances the time to `now`, or to the next event if that is earlier.
     pub fn rest_until(&mut self, now: Instant) {
         let limit = self.next_at().unwrap_or(now);
         self.now = self.now.max(now.min(limit));
@@ -86,7 +86,7 @@ impl<E> Default for EventQueue<E> {
 }
 
 impl<E> Ord for Entry<E> {
-    /// The heap's greatest is the earliest.
+    /// The earliest event is the heap's greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }

@@ -1,4 +1,4 @@
-//! The job runner of simulations: on ids, without bytes.
+//! The job runner of simulations, on ids without bytes.
 
 use fontana_fec::{Esi, Oti, Sbn};
 use fontana_proto::{
@@ -10,24 +10,25 @@ use fontana_wire::{Hash, Manifest, Toi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A datagram that comes to a simulated host.
+/// A datagram that is delivered to a simulated host.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'a> {
-    /// A batch of one.
+    /// A batch of one datagram.
     pub batch: DatagramBatch<'a>,
-    /// Bytes of the slab from here on are zeros, as symbols on ids are: they need not be read.
+    /// All bytes of the slab from this index on are zeros and need not be read.
     pub zeros_from: u32,
 }
 
-/// What a simulation asks of a job runner, beside running jobs.
+/// What a simulation needs of a job runner in addition to running jobs.
 pub trait SimulatedRunner {
-    /// The jobs that follow are asked for because of this datagram.
+    /// The jobs that follow result from this datagram.
     fn begin_delivery(&mut self, _delivery: &Delivery<'_>) {}
-    /// Bytes of a symbol that was prepared.
+    /// Number of bytes of a prepared symbol.
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32;
 }
 
-/// What all hosts of a run know of its content: everything but the bytes.
+/// The content of a session without its bytes: parameters of its objects and hashes of their
+/// blocks.
 #[derive(Clone, Debug, Default)]
 pub struct IdContent {
     objects: BTreeMap<Toi, IdObject>,
@@ -49,7 +50,7 @@ impl IdContent {
         content
     }
 
-    /// One object more, with the hash that each of its blocks shall have.
+    /// Adds an object, with the hash of each of its blocks.
     pub fn add(&mut self, toi: Toi, oti: Oti, block_hashes: Vec<Hash>) {
         self.objects.insert(toi, IdObject { oti, block_hashes });
     }
@@ -63,20 +64,20 @@ impl IdContent {
     }
 }
 
-/// Runs jobs on ids alone: symbols are zeros, and a block has the hash that it shall have unless a
-/// symbol that was placed for it is anything else, that is, was damaged on the way.
+/// Runs jobs on ids alone. All symbols are zeros. The hash of a block is the right one unless a
+/// symbol that was placed for it has other bytes, that is, was damaged in transit.
 #[derive(Clone, Debug)]
 pub struct IdRunner {
     content: Arc<IdContent>,
     /// [`Delivery::zeros_from`] of the datagram that was handled last.
     zeros_from: u32,
-    /// Blocks with a symbol that is not what was sent.
+    /// Blocks with a damaged symbol.
     damaged: BTreeSet<BlockId>,
-    /// What lies in staging, if that is watched.
+    /// The staged symbols; `None` if they are not checked.
     staging: Option<Box<Staging>>,
 }
 
-/// What a receiver has on its disk.
+/// The disk of a receiver.
 #[derive(Clone, Debug, Default)]
 struct Staging {
     blocks: BTreeMap<BlockId, StagedBlock>,
@@ -91,24 +92,23 @@ struct StagedBlock {
 }
 
 impl IdRunner {
-    /// For a sender or a receiver of `content`.
+    /// A runner for a sender or a receiver of `content`.
     pub fn new(content: Arc<IdContent>) -> Self {
         Self { content, zeros_from: u32::MAX, damaged: BTreeSet::new(), staging: None }
     }
 
-    /// Checks what a receiver stores: its plans use only what it has placed, and its repair symbols
-    /// stay within their slots. Takes memory for every symbol.
+    /// A runner that checks what a receiver stores: its plans use only symbols that it placed, and
+    /// repair symbols stay within their slots. Takes memory for each symbol.
     pub fn watched(content: Arc<IdContent>) -> Self {
         Self { staging: Some(Box::default()), ..Self::new(content) }
     }
 
-    /// The runner of the receiver's next run: what was on the disk is still there, if that was
-    /// watched.
+    /// The runner of the receiver's next run. It has the disk of this one, if that is checked.
     pub fn restarted(&self) -> Self {
         self.clone()
     }
 
-    /// What an earlier run has saved.
+    /// What an earlier run saved.
     fn saved(&self) -> Saved {
         let mut saved = Saved::default();
         let Some(staging) = &self.staging else { return saved };
@@ -186,7 +186,7 @@ impl IdRunner {
             }
             let k = plan.source_symbols();
             let lost: BTreeSet<_> = plan.lost().iter().collect();
-            // A block that an earlier run has recovered is complete.
+            // A block that an earlier run recovered is complete.
             let was_complete = staging.complete.contains(&block);
             let is_there =
                 |esi| was_complete || staged.in_place.contains(&esi) || lost.contains(&esi);
@@ -215,7 +215,7 @@ impl IdRunner {
     }
 }
 
-/// The hash of other bytes than those with this one.
+/// A hash other than this one.
 fn wrong(Hash(mut bytes): Hash) -> Hash {
     if let Some(first) = bytes.first_mut() {
         *first ^= 1;

@@ -21,21 +21,20 @@ pub use fault::Fault;
 use flow::{Flow, Segment};
 pub use flow::{FlowId, FlowStats, Traffic};
 
-/// What a run needs to know beside its network and its hosts.
+/// Seed and limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulationConfig {
-    /// Everything that is left to chance follows from it: one stream of random numbers for each
-    /// link.
+    /// Seed of all random numbers. Each link draws from a stream of its own.
     pub seed: u64,
-    /// Most events that may wait at the same time.
+    /// Most events that may be scheduled at the same time.
     pub max_events: usize,
 }
 
 impl SimulationConfig {
     /// With the default limits.
     pub fn new(seed: u64) -> Self {
-        // 16 million events are 1.5 GB, and a hundred thousand receivers have ten thousand times
-        // less of them under way.
+        // 16 million events take 1.5 GB. A run of 100 000 receivers schedules fewer than 2 000 at
+        // the same time.
         Self { seed, max_events: 1 << 24 }
     }
 }
@@ -43,23 +42,22 @@ impl SimulationConfig {
 /// Counters of a run, never reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimulationStats {
-    /// Events that happened.
+    /// Events that were processed.
     pub events: u64,
     /// Datagrams that hosts sent.
     pub sent: u64,
-    /// Datagrams that hosts heard, each counted for every host.
+    /// Datagrams that were delivered, counted once for each host.
     pub deliveries: u64,
     /// Datagrams that links did not pass.
     pub drops: u64,
-    /// Most events that waited at the same time.
+    /// Most events that were scheduled at the same time.
     pub most_events: usize,
 }
 
 /// Hosts on a network, in virtual time.
 ///
-/// `H` are the hosts ([`Either`](crate::Either) where there are two kinds), `O` observes them. A
-/// run is a function of both and the seed: its [`digest`](Self::digest) says whether two were the
-/// same.
+/// `H` is the type of the hosts ([`Either`](crate::Either) if there are two kinds), `O` observes
+/// them. Two runs did the same if their [`digest`](Self::digest)s are equal.
 #[derive(Debug)]
 pub struct Simulation<H: Host, O = ()> {
     config: SimulationConfig,
@@ -72,7 +70,7 @@ pub struct Simulation<H: Host, O = ()> {
     trees: Vec<SourceTree>,
     tree_of: BTreeMap<NodeId, u32>,
     flows: Vec<Flow>,
-    /// What a host wants, until it is carried out; kept here so that it is allocated once.
+    /// Effects of a host until they are carried out; a field, so that it is allocated once.
     outbox: Vec<Recorded<H::Event>>,
     payloads: PayloadBuffer,
     trace: Trace,
@@ -90,26 +88,26 @@ struct GroupId {
 
 #[derive(Debug)]
 enum Event {
-    /// A host begins.
+    /// A host starts.
     Start { node: NodeId, run: u32 },
-    /// A host wants to be woken.
+    /// A host's timeout is due.
     Wake { node: NodeId },
     /// A job that takes time is finished.
     Finished { node: NodeId, run: u32, ticket: Ticket },
-    /// A burst comes to the ends of all hops of a fan.
+    /// A burst arrives at the far ends of all hops of a fan.
     Fan { group: GroupId, from: NodeId, fan: u32, entered: Instant, burst: Burst },
-    /// A packet comes to the end of a hop.
+    /// A packet arrives at the far end of a hop.
     Hop { group: GroupId, to: NodeId, burst: Burst },
-    /// A node's wish for a group reaches the node above it.
+    /// A graft or prune takes effect.
     Settle { group: GroupId, node: NodeId, epoch: u32 },
-    /// A flow begins, or its timer has run out.
+    /// A flow starts, or its timer is due.
     FlowWake { flow: FlowId },
-    /// A segment of a flow comes to the hop that is next on its way.
+    /// A segment of a flow arrives at its next hop.
     Segment { flow: FlowId, hop: u32, segment: Segment, bytes: u32 },
 }
 
 impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
-    /// A run that has not begun, without hosts.
+    /// A run at time 0, without hosts.
     pub fn new(topology: Topology, config: SimulationConfig, observer: O) -> Self {
         let links = topology.edges().iter().map(|edge| Link::new(edge.config.clone())).collect();
         let streams = 1..=topology.edges().len() as u64;
@@ -132,7 +130,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// Puts a host on a node, in the place of what was there.
+    /// Puts a host on a node, and removes the one that was there.
     ///
     /// # Panics
     /// If the network has no such node.
@@ -145,15 +143,15 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         self.queue.schedule(starts_at, Event::Start { node, run });
     }
 
-    /// Lets everything happen until `until`.
+    /// Processes all events up to `until`.
     ///
     /// # Errors
-    /// The first [`Violation`]; a run goes no further then.
+    /// The first [`Violation`], after which the run processes no event.
     pub fn run_until(&mut self, until: Instant) -> Result<(), Violation> {
         while self.violation.is_none() {
             let Some(DueEvent { at: now, event }) = self.queue.pop_until(until) else { break };
             self.stats.events += 1;
-            self.happen(now, event);
+            self.process(now, event);
             let waiting = self.queue.len();
             self.stats.most_events = self.stats.most_events.max(waiting);
             if waiting > self.config.max_events {
@@ -164,8 +162,8 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         self.violation.map_or(Ok(()), Err)
     }
 
-    /// Lets everything happen, a second at a time, until `done` says so or until `limit`. Whether
-    /// it was done.
+    /// Runs until `done` returns true, which is called once a second, or until `limit`. Returns
+    /// whether it was done.
     ///
     /// # Errors
     /// As [`run_until`](Self::run_until).
@@ -194,7 +192,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         self.stats
     }
 
-    /// BLAKE3 of everything that has happened so far.
+    /// BLAKE3 of everything that the run has done so far.
     pub fn digest(&self) -> [u8; 32] {
         self.trace.digest()
     }
@@ -204,17 +202,17 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         &self.topology
     }
 
-    /// A link, with its counters.
+    /// A link and its counters; `None` if there is no such link.
     pub fn link(&self, link: LinkId) -> Option<&Link> {
         self.links.get(link.index())
     }
 
-    /// The host of a node.
+    /// The host of a node; `None` if it has none.
     pub fn host(&self, node: NodeId) -> Option<&H> {
         self.attached(node).map(|attached| &attached.host)
     }
 
-    /// The channels that a node's host has joined.
+    /// The channels that a node's host is joined to.
     pub fn joined(&self, node: NodeId) -> Vec<ChannelId> {
         self.attached(node).map_or(Vec::new(), |host| host.joined.iter().collect())
     }
@@ -241,7 +239,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         self.violation.get_or_insert(violation);
     }
 
-    fn happen(&mut self, now: Instant, event: Event) {
+    fn process(&mut self, now: Instant, event: Event) {
         match event {
             Event::Start { node, run } => self.start(now, node, run),
             Event::Wake { node } => self.wake(now, node),
@@ -287,7 +285,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// Polls a host without a datagram.
+    /// Polls a host to which no datagram was delivered.
     fn poll(&mut self, now: Instant, node: NodeId) {
         let Some(host) = self.hosts.get_mut(node.index()).and_then(Option::as_mut) else { return };
         let result = host.record(now, &DatagramBatch::EMPTY, &mut self.outbox);
@@ -295,7 +293,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         self.arm(now, node);
     }
 
-    /// Carries out what a host wanted, as it was recorded.
+    /// Carries out the recorded effects of a host.
     fn carry_out(&mut self, now: Instant, node: NodeId, result: Result<(), &'static str>) {
         if let Err(reason) = result {
             self.violate(Violation::Job { node, at: now, reason });
@@ -330,7 +328,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         self.outbox = outbox;
     }
 
-    /// Has the host woken when it wants that.
+    /// Schedules the host's next timeout.
     fn arm(&mut self, now: Instant, node: NodeId) {
         let Some(host) = self.attached_mut(node).filter(|host| host.is_running) else { return };
         let Some(due) = host.due() else { return };

@@ -1,8 +1,8 @@
-//! Swarms: many short runs, each with a network, losses, faults and churn that are drawn from its
-//! seed. A seed that breaks an invariant is the whole report: it draws the same run again.
+//! Swarms: many short runs, each with a network, losses, faults and churn drawn from its seed. The
+//! seed reproduces the run, so it is the whole report of a violation.
 //!
-//! What is drawn here is the world. The caller supplies the [`HostFactory`], which may draw the
-//! rest of the configuration from [`Scenario::random`], and says when all is well.
+//! This module draws the network and its faults. The caller supplies the [`HostFactory`], which may
+//! draw the sessions from [`Scenario::random`], and decides when a run is done.
 
 use crate::chance::Probability;
 use crate::host::{Host, HostConfig};
@@ -21,27 +21,27 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How far the dice go.
+/// Bounds of what is drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct SwarmBounds {
     /// Most senders of a run, at least one.
     pub senders: u32,
     /// Most receivers of a run, at least one.
     pub receivers: u32,
-    /// What a sender sends: bottlenecks are drawn around it.
+    /// Rate of a sender: bottlenecks have a half to four times as much.
     pub rate_bytes_per_second: u64,
-    /// Hosts come, crash and come back, and links fail, before this.
+    /// Hosts start, crash and restart, and links fail, before this.
     pub trouble: Duration,
 }
 
-/// The world of one run.
+/// The network and the faults of one run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it was drawn from.
+    /// The seed that it was drawn from.
     pub seed: u64,
-    /// The network, with its losses and faults of wires.
+    /// The network, with the losses and faults of its links.
     pub topology: Topology,
-    /// Where the senders are.
+    /// Nodes of the senders.
     pub senders: Vec<NodeId>,
     /// The receivers.
     pub receivers: Vec<ScenarioReceiver>,
@@ -80,10 +80,10 @@ pub struct ScenarioFlow {
     pub stops_at: Instant,
 }
 
-/// What happens in a run.
+/// An incident of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incident {
-    /// Something goes wrong.
+    /// A fault, or its end.
     Fault(Fault),
     /// A host that crashed starts again.
     Restart(NodeId),
@@ -116,17 +116,17 @@ pub struct PlayedScenario<H: Host, O> {
     pub is_done: bool,
 }
 
-/// As 10 000 packets of 1 500 bytes take at a megabyte a second.
+/// Time that 10 000 packets of 1 500 bytes take at 1 MB/s.
 const LONG_HELD: Duration = Duration::from_secs(15);
-/// Where nobody asks quickly who still listens, a leave may take so long.
+/// Delay of a leave behind a router that sends no group-specific queries.
 const SLOW_LEAVE: Duration = Duration::from_secs(10);
 
-/// Streams of random numbers for the drawing of worlds are not those of their links.
+/// Random streams of the drawing. Links have the small numbers.
 const WORLD: u64 = 1 << 40;
 const CAST: u64 = 2 << 40;
 
 impl Scenario {
-    /// The world of this seed.
+    /// Draws the scenario of a seed.
     pub fn draw(seed: u64, bounds: &SwarmBounds) -> Self {
         let mut dice = WorldDice(SplitMix64::new(seed, WORLD));
         let receivers = dice.between(1, bounds.receivers.max(1).into()) as u32;
@@ -155,20 +155,20 @@ impl Scenario {
         scenario
     }
 
-    /// For what the cast leaves to chance.
+    /// The random numbers for the sessions of this scenario.
     pub fn random(&self) -> SplitMix64 {
         SplitMix64::new(self.seed, CAST)
     }
 
-    /// When the last incident is over.
+    /// Time of the last start or incident.
     pub fn calm_at(&self) -> Instant {
         let starts = self.receivers.iter().map(|receiver| receiver.starts_at);
         let incidents = self.incidents.iter().map(|timed| timed.at);
         starts.chain(incidents).max().unwrap_or(Instant::ZERO)
     }
 
-    /// Plays it until `done` says so, asked every second once it is calm, or for `patience` after
-    /// that; `calm` is told when it is. The run as it ended, and whether it was done.
+    /// Runs the scenario. At [`calm_at`](Self::calm_at) it calls `calm`. From then on it calls
+    /// `done` once a second, and ends when that returns true, or after `patience`.
     ///
     /// # Errors
     /// The first [`Violation`].
@@ -208,7 +208,7 @@ impl Scenario {
         Ok(PlayedScenario { run, is_done })
     }
 
-    /// Puts a host on its node: senders are numbered first.
+    /// Puts a host on its node. Senders have the first numbers.
     fn enter<H: Host, O: Observer<H::Event>>(
         &self,
         run: &mut Simulation<H, O>,
@@ -262,7 +262,7 @@ impl Scenario {
         for _ in 0..dice.between(0, 4).saturating_sub(2) {
             let (Some(from), Some(to)) = (dice.pick(places), dice.pick(places)) else { return };
             let tcp = |variant| {
-                // Of paths without a bottleneck nothing else bounds the rate.
+                // On a path without a bottleneck, only the window bounds the rate.
                 Traffic::Tcp(TcpConfig { max_window: 64, ..TcpConfig::new(variant) })
             };
             let traffic = match dice.between(0, 2) {
@@ -282,7 +282,7 @@ struct World {
     places: Vec<NodeId>,
 }
 
-/// Draws what a world consists of.
+/// Draws the parts of a scenario.
 struct WorldDice(SplitMix64);
 
 impl WorldDice {
@@ -309,7 +309,7 @@ impl WorldDice {
         a.min(b)..a.max(b)
     }
 
-    /// A tenth of what a sender sends, to all of it.
+    /// Constant traffic at a tenth of a sender's rate to all of it.
     fn constant_traffic(&mut self, bounds: &SwarmBounds) -> Traffic {
         let packet_bytes = self.between(100, 1_500) as u32;
         let rate = bounds.rate_bytes_per_second.max(1) * self.between(1, 10) / 10;
@@ -317,7 +317,7 @@ impl WorldDice {
         Traffic::Cbr { packet_bytes, interval: Duration::from_nanos(nanos) }
     }
 
-    /// A network, and the nodes of `hosts` hosts, or of as many as there is room for.
+    /// A network with nodes for at most `hosts` hosts.
     fn network(&mut self, hosts: u32, bounds: &SwarmBounds) -> World {
         match self.between(0, 3) {
             0 => {
@@ -361,7 +361,7 @@ impl WorldDice {
         }
     }
 
-    /// Mostly a good link; sometimes one that is everything that a link should not be.
+    /// A link: losses and a bottleneck are frequent, other faults are rare.
     fn link(&mut self, bounds: &SwarmBounds) -> LinkConfig {
         let millis = |dice: &mut Self, most| Duration::from_millis(dice.between(0, most));
         let rate = bounds.rate_bytes_per_second.max(1);
@@ -380,7 +380,7 @@ impl WorldDice {
         let faults = WireFaults {
             duplicate: rare(self, 6),
             reorder: rare(self, 4),
-            // Now and then so long that ten thousand packets overtake one.
+            // One time in eight, 10 000 packets can overtake a held one.
             held: if self.one_in(8) { LONG_HELD } else { millis(self, 50) },
             corrupt: Probability::new(rare(self, 8).as_f64() / 20.0),
         };

@@ -1,11 +1,10 @@
 //! Models of TCP, as cross traffic: an endless transfer of numbered segments.
 //!
-//! Slow start, fast retransmit and recovery (RFC 5681), selective acknowledgements (RFC 2018) and a
-//! pipe (RFC 6675), retransmission timer (RFC 6298), and the windows of Reno and CUBIC
-//! ([`window`]). A segment counts as lost when three that were sent after it have arrived, be it
-//! the first time it was sent or not: counted in the order of sending, as RACK does in time (RFC
-//! 8985). Windows are in segments, every segment is acknowledged, and nothing is ever short of
-//! data.
+//! They have slow start, fast retransmit and recovery (RFC 5681), selective acknowledgements (RFC
+//! 2018), a pipe (RFC 6675), the retransmission timer (RFC 6298), and the windows of Reno and CUBIC
+//! ([`window`]). A transmission counts as lost when three later ones have arrived, in the order of
+//! sending, as RACK does in time (RFC 8985). Windows are in segments, every segment is
+//! acknowledged, and the sender always has data.
 
 use fontana_proto::Instant;
 use std::collections::VecDeque;
@@ -15,12 +14,12 @@ use window::Window;
 
 mod window;
 
-/// Which congestion control a model has.
+/// Congestion control of a TCP model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpVariant {
-    /// RFC 5681.
+    /// Reno (RFC 5681).
     Reno,
-    /// RFC 9438.
+    /// CUBIC (RFC 9438).
     Cubic,
 }
 
@@ -33,14 +32,14 @@ pub struct TcpConfig {
     pub segment_bytes: u32,
     /// Bytes of an acknowledgement on links.
     pub ack_bytes: u32,
-    /// Most segments under way: what the receiver can buffer.
+    /// Most segments in flight: the receiver's buffer.
     pub max_window: u32,
-    /// The retransmission timer is never shorter.
+    /// Lower bound of the retransmission timer.
     pub min_rto: Duration,
 }
 
 impl TcpConfig {
-    /// With packets of Ethernet's size.
+    /// A connection with packets of Ethernet's size.
     pub fn new(variant: TcpVariant) -> Self {
         Self {
             variant,
@@ -48,18 +47,18 @@ impl TcpConfig {
             ack_bytes: 52,
             // 6 MB, the default limit of Linux.
             max_window: 4_096,
-            // RFC 6298 asks for a second; systems in use have 200 ms.
+            // RFC 6298 requires a second; Linux has 200 ms.
             min_rto: Duration::from_millis(200),
         }
     }
 }
 
-/// What a receiver says.
+/// An acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// All segments before this one have arrived.
     pub cumulative: u64,
-    /// Others that have, the latest first (RFC 2018, section 4).
+    /// Later segments that have arrived, the most recent block first (RFC 2018, section 4).
     pub blocks: Vec<Range<u64>>,
 }
 
@@ -67,7 +66,7 @@ pub struct Ack {
 #[derive(Clone, Debug, Default)]
 pub struct TcpReceiver {
     cumulative: u64,
-    /// What arrived out of order, by how recently it has changed.
+    /// Blocks that arrived out of order, the most recently changed first.
     blocks: Vec<Range<u64>>,
 }
 
@@ -75,7 +74,7 @@ pub struct TcpReceiver {
 const SACK_BLOCKS: usize = 3;
 
 impl TcpReceiver {
-    /// A segment has arrived. What is said to it.
+    /// Handles a segment that has arrived. Returns its acknowledgement.
     pub fn on_segment(&mut self, segment: u64) -> Ack {
         if segment >= self.cumulative {
             let mut grown = segment..segment + 1;
@@ -96,32 +95,32 @@ impl TcpReceiver {
         Ack { cumulative: self.cumulative, blocks }
     }
 
-    /// Segments that can be handed over.
+    /// Segments that can be delivered to the application.
     pub fn delivered(&self) -> u64 {
         self.cumulative
     }
 }
 
-/// The sending end. After each `on_*`, [`poll_transmit`](Self::poll_transmit) until there is
-/// nothing.
+/// The sending end. After each `on_*`, call [`poll_transmit`](Self::poll_transmit) until it returns
+/// `None`.
 #[derive(Clone, Debug)]
 pub struct TcpSender {
     config: TcpConfig,
     window: Window,
     /// The first segment that is not acknowledged.
     unacknowledged: u64,
-    /// Those from there on that were ever sent.
+    /// The segments from there on that were sent at least once.
     flight: VecDeque<Segment>,
-    /// Segments on the way, as far as is known.
+    /// Estimated number of segments in flight.
     pipe: u32,
     lost: u32,
-    /// Counts transmissions.
+    /// Number of transmissions.
     order: u64,
     /// The latest transmission that has arrived.
     latest_delivered: u64,
-    /// Losses before this segment are of the episode that the window was reduced for.
+    /// Losses before this segment belong to the episode for which the window was reduced.
     recovery_ends: Option<u64>,
-    /// That episode began with a timeout: the window grows again at once.
+    /// That episode began with a timeout, so the window grows again at once.
     timed_out: bool,
     rtt: Option<RoundTrip>,
     backoff: u32,
@@ -151,9 +150,9 @@ enum State {
     Lost,
 }
 
-/// Segments sent later that have to arrive before one counts as lost (RFC 5681, section 3.2).
+/// Later transmissions that arrive before one counts as lost (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
-/// Before anything was measured, and at most (RFC 6298, sections 2.1 and 2.5).
+/// Timer before the first measurement, and its upper bound (RFC 6298, sections 2.1 and 2.5).
 const FIRST_RTO: Duration = Duration::from_secs(1);
 const MAX_RTO: Duration = Duration::from_secs(60);
 
@@ -183,7 +182,7 @@ impl TcpSender {
         self.window.segments()
     }
 
-    /// Segments that were sent again.
+    /// Number of retransmissions.
     pub fn retransmitted(&self) -> u64 {
         self.retransmitted
     }
@@ -193,7 +192,7 @@ impl TcpSender {
         self.timer
     }
 
-    /// The segment to send now, if one may be sent.
+    /// The segment to send now; `None` if the window is full.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<u64> {
         let allowed = (self.window.segments() as u32).clamp(1, self.config.max_window);
         if self.pipe >= allowed {
@@ -225,7 +224,7 @@ impl TcpSender {
         self.flight.iter().position(|segment| segment.state == State::Lost)
     }
 
-    /// An acknowledgement has arrived.
+    /// Handles an acknowledgement.
     pub fn on_ack(&mut self, now: Instant, ack: &Ack) {
         let mut newest = None;
         let advanced = ack.cumulative.saturating_sub(self.unacknowledged);
@@ -263,12 +262,12 @@ impl TcpSender {
         }
     }
 
-    /// Nothing was acknowledged for too long (RFC 6298, section 5).
+    /// Handles the retransmission timeout (RFC 6298, section 5).
     pub fn on_timeout(&mut self, now: Instant) {
         if self.timer.is_none_or(|timer| timer > now) {
             return;
         }
-        // A timeout of what was lost before counts as one episode with it (RFC 5681, section 3.1).
+        // A repeated timeout belongs to the same episode (RFC 5681, section 3.1).
         if self.backoff == 0 {
             self.window.on_timeout(self.pipe);
         }
@@ -284,8 +283,8 @@ impl TcpSender {
         self.timer = None;
     }
 
-    /// A segment that was under way, or seemed lost, has arrived. Karn's rule: only what was sent
-    /// once tells the time of a round trip.
+    /// Counts a segment as arrived. By Karn's rule, only segments that were sent once measure the
+    /// round trip.
     fn note_arrival(&mut self, segment: Segment, newest: &mut Option<Instant>) {
         match segment.state {
             State::Arrived => return,
@@ -298,7 +297,7 @@ impl TcpSender {
         }
     }
 
-    /// Finds what was sent well before something that has arrived. Whether there is any.
+    /// Marks overtaken transmissions as lost. Returns whether there are any.
     fn find_losses(&mut self) -> bool {
         let latest = self.latest_delivered;
         let overtaken = |s: &&mut Segment| {

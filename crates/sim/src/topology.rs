@@ -1,4 +1,4 @@
-//! Nodes, the links between them, and the shortest ways over them.
+//! Nodes, links and shortest paths.
 
 use crate::link::LinkConfig;
 use std::cmp::Reverse;
@@ -14,7 +14,7 @@ pub use generate::{Dumbbell, Rooted, TransitStub, TransitStubLinks, TransitStubS
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// One direction of a link.
+/// Number of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
@@ -36,14 +36,14 @@ pub struct NodePair {
     pub to: NodeId,
 }
 
-/// One direction of a link: where it leads.
+/// One direction of a link: its ends and its configuration.
 #[derive(Clone, Debug)]
 pub struct Edge {
     /// Near end.
     pub from: NodeId,
     /// Far end.
     pub to: NodeId,
-    /// How it behaves.
+    /// Its configuration.
     pub config: Arc<LinkConfig>,
 }
 
@@ -55,7 +55,7 @@ pub struct Topology {
 }
 
 impl NodeId {
-    /// What its datagrams bear as their source: 10.0.0.0/8, so that 2^24 nodes have their own.
+    /// Source address of its datagrams, in 10.0.0.0/8: distinct for 2^24 nodes.
     pub fn address(self) -> IpAddr {
         let [_, a, b, c] = self.0.to_be_bytes();
         Ipv4Addr::new(10, a, b, c).into()
@@ -73,23 +73,23 @@ impl LinkId {
 }
 
 impl Topology {
-    /// Without nodes.
+    /// A graph without nodes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Another node.
+    /// Adds a node.
     pub fn add_node(&mut self) -> NodeId {
         self.node_count += 1;
         NodeId(self.node_count - 1)
     }
 
-    /// `count` other nodes.
+    /// Adds `count` nodes.
     pub fn add_nodes(&mut self, count: u32) -> Vec<NodeId> {
         (0..count).map(|_| self.add_node()).collect()
     }
 
-    /// One direction of a link. What is not a node of this graph becomes one.
+    /// Adds one direction of a link, and its ends if they are not in the graph.
     pub fn add_link(
         &mut self,
         from: NodeId,
@@ -113,7 +113,7 @@ impl Topology {
         LinkPair { there, back: self.add_link(b, a, config) }
     }
 
-    /// How many nodes there are; they are numbered from 0.
+    /// Number of nodes; they are numbered from 0.
     pub fn node_count(&self) -> u32 {
         self.node_count
     }
@@ -123,7 +123,7 @@ impl Topology {
         &self.edges
     }
 
-    /// The shortest ways from `root` to every node.
+    /// The shortest paths from `root` to all nodes.
     pub fn shortest_paths(&self, root: NodeId) -> PathTree {
         let mut leaving = vec![Vec::new(); self.node_count as usize];
         for (link, edge) in (0..).map(LinkId).zip(&self.edges) {
@@ -154,14 +154,14 @@ impl Topology {
         PathTree { root, towards }
     }
 
-    /// The links of the shortest way from one node to another; `None` if there is none.
+    /// The links of the shortest path from one node to another; `None` if there is no path.
     pub fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
         self.shortest_paths(from).path(self, to)
     }
 }
 
-/// The tree of the shortest ways from one node: by delay, then by hops, then by the order of the
-/// links, so that every run finds the same one.
+/// The tree of the shortest paths from one node: by delay, then by number of hops, then by the
+/// order of the links. The order makes the tree unique.
 #[derive(Clone, Debug)]
 pub struct PathTree {
     root: NodeId,
@@ -169,17 +169,17 @@ pub struct PathTree {
 }
 
 impl PathTree {
-    /// Where it begins.
+    /// The node that it starts from.
     pub fn root(&self) -> NodeId {
         self.root
     }
 
-    /// The last link on the way to `node`; `None` for the root, and for what cannot be reached.
+    /// The last link of the path to `node`; `None` for the root and for unreachable nodes.
     pub fn link_to(&self, node: NodeId) -> Option<LinkId> {
         self.towards.get(node.index()).copied().flatten()
     }
 
-    /// The links from the root to `node`; `None` if it cannot be reached.
+    /// The links from the root to `node`; `None` if the node is unreachable.
     pub fn path(&self, topology: &Topology, node: NodeId) -> Option<Vec<LinkId>> {
         let (mut at, mut links) = (node, Vec::new());
         while at != self.root {

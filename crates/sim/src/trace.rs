@@ -2,14 +2,14 @@
 
 use fontana_proto::Instant;
 
-/// Hashes what happens, in order: two runs are the same if their digests are.
+/// Hashes the notes of a run, in order. Equal digests mean equal runs.
 #[derive(Debug)]
 pub(crate) struct Trace {
     hasher: blake3::Hasher,
     buffer: Vec<u8>,
 }
 
-/// What is noted; the number is part of the digest.
+/// Kinds of notes. The numbers are part of the digest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Note {
     Sent = 1,
@@ -24,7 +24,7 @@ pub(crate) enum Note {
     Segment = 10,
 }
 
-/// The hasher is fastest on pieces of many chunks.
+/// Bytes hashed at a time: BLAKE3 is fastest on many chunks.
 const BUFFER: usize = 1 << 16;
 
 impl Trace {
@@ -35,7 +35,7 @@ impl Trace {
         trace
     }
 
-    /// `what` happened `at` a node or link, to the packets `which`.
+    /// Adds a note: its time, its kind, a node or link, and two more numbers.
     pub(crate) fn note(&mut self, at: Instant, what: Note, place: u32, which: [u64; 2]) {
         let place = (what as u64) << 32 | u64::from(place);
         for word in [at.as_nanos(), place, which[0], which[1]] {

@@ -1,9 +1,9 @@
-//! What may not happen in any run, whatever the network does.
+//! Invariants of every run, whatever its network does.
 
 use crate::topology::NodeId;
 use fontana_proto::{ChannelId, Instant};
 
-/// An invariant of the house that was broken: a mistake of ours. The run has stopped.
+/// An invariant that was violated: a bug of Fontana. The run has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// More bytes than the rate allows: in any window `w` at most `cap * w` and a burst, which is
@@ -14,7 +14,7 @@ pub enum Violation {
         node: NodeId,
         /// When.
         at: Instant,
-        /// Beyond what was allowed.
+        /// Bytes beyond the cap.
         excess_bytes: u64,
     },
     /// A host that only receives sent something.
@@ -35,7 +35,7 @@ pub enum Violation {
         /// When.
         at: Instant,
     },
-    /// A packet arrived that nobody had sent, or before it was sent.
+    /// A packet arrived that no host had sent, or before it was sent.
     #[error("packet {number} came to node {} from nowhere at {} ns", .node.0, .at.as_nanos())]
     FromNowhere {
         /// The receiver.
@@ -45,7 +45,7 @@ pub enum Violation {
         /// When.
         at: Instant,
     },
-    /// An endpoint wants to be woken again and again without any time passing.
+    /// An endpoint has one timeout after the other at the same time.
     #[error("node {} makes no progress at {} ns", .node.0, .at.as_nanos())]
     Livelock {
         /// The host.
@@ -53,14 +53,14 @@ pub enum Violation {
         /// When.
         at: Instant,
     },
-    /// A job that another kind of endpoint asks for, or on what does not exist.
+    /// A job that is invalid, or on an object or block that does not exist.
     #[error("node {} asked for a job that makes no sense, at {} ns: {reason}", .node.0, .at.as_nanos())]
     Job {
         /// The host.
         node: NodeId,
         /// When.
         at: Instant,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: &'static str,
     },
     /// A queue of a link is longer than its limit.
@@ -71,22 +71,22 @@ pub enum Violation {
         /// When.
         at: Instant,
     },
-    /// More is under way than the run allows.
+    /// More events are scheduled than the run allows.
     #[error("{events} events wait at {} ns, more than the run allows", .at.as_nanos())]
     Events {
-        /// How many.
+        /// Number of scheduled events.
         events: usize,
         /// When.
         at: Instant,
     },
 }
 
-/// The most that a sender may send in any window (`docs/tuning.md`, Rate).
+/// Rate limit of a sender in any window of time (`docs/tuning.md`, Rate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateCap {
-    /// Of bytes on the wire, headers included.
+    /// Bytes on the wire per second, headers included.
     pub bytes_per_second: u64,
-    /// Its longest packet, headers included.
+    /// Bytes of its longest packet, headers included.
     pub max_packet_bytes: u32,
 }
 
@@ -106,14 +106,14 @@ impl RateRule {
         Self { cap, level: 0, last: Instant::ZERO }
     }
 
-    /// Takes note of a packet. How many bytes it was too many, if it was.
+    /// Counts a packet. Returns by how many bytes it exceeds the cap; `None` if it does not.
     pub(crate) fn excess(&mut self, now: Instant, bytes: u32) -> Option<u64> {
         let rate = u128::from(self.cap.bytes_per_second);
         let burst = (2 * u128::from(self.cap.max_packet_bytes) * NANOS).max(rate * NANOS / 500);
         let leaked = now.saturating_since(self.last).as_nanos() * rate;
         self.last = self.last.max(now);
         self.level = self.level.saturating_sub(leaked) + u128::from(bytes) * NANOS;
-        // A packet's time is a whole number of nanoseconds: two of them at the ends of a window.
+        // Times are rounded to nanoseconds at both ends of a window.
         let excess = self.level.saturating_sub(burst + 2 * rate);
         (excess > 0).then(|| excess.div_ceil(NANOS) as u64)
     }

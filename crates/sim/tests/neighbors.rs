@@ -1,5 +1,5 @@
-//! Receivers to whom something happens that should not, and those behind the same bottleneck, under
-//! every congestion control.
+//! Receivers with faulty networks, and other receivers behind the same bottleneck, under every
+//! congestion control.
 #![allow(clippy::unwrap_used)]
 
 use fontana_proto::{
@@ -20,10 +20,10 @@ use support::{SYMBOL, Scene};
 mod support;
 
 const MBIT: u64 = 125_000;
-/// Of a session, and of the bottleneck that two receivers of it share.
+/// Rates of a session, and of the bottleneck that two of its receivers share.
 const RATE: u64 = 8 * MBIT;
 const BOTTLENECK: u64 = 3 * MBIT;
-/// More than anybody hears.
+/// Bytes of an object that no receiver completes.
 const ENDLESS: u64 = 200_000_000;
 
 fn ms(milliseconds: u64) -> Duration {
@@ -34,7 +34,7 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// A session under each of them, at the same rate.
+/// One session for each congestion control, at the same rate.
 fn sessions() -> Vec<Scene> {
     let layers = || LayerRates::geometric(RATE as u32 / 64, 512, 7).unwrap();
     let controls = [
@@ -51,23 +51,23 @@ fn sessions() -> Vec<Scene> {
     controls.map(scene).into()
 }
 
-/// What is odd about a receiver's network.
+/// A fault of a receiver's network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Odd {
     Nothing,
-    /// Of what it joins it gets the lowest channel only.
+    /// Joins of all channels but the lowest have no effect.
     IgnoresJoins,
-    /// What it leaves goes on for 10 s.
+    /// Leaves take effect after 10 s.
     LeavesSlowly,
-    /// One packet in ten is held back, long enough for a dozen others to overtake it.
+    /// One packet in ten is delayed, so that a dozen others overtake it.
     Reorders,
-    /// Somebody else sends on all channels, under the same session number.
+    /// Another sender uses all channels and the same session number.
     HasStranger,
-    /// Once it has come up, it hears the highest channel that it has joined, and no other.
+    /// After 30 s, only packets of the highest joined channel arrive.
     TopOnly,
 }
 
-/// A receiver behind the last hop.
+/// A receiver behind its faulty network.
 struct Listener {
     receiver: Receiver,
     odd: Odd,
@@ -131,7 +131,7 @@ impl Endpoint for Listener {
 
 type Run = Simulation<Either<Driver<Sender, IdRunner>, Driver<Listener, IdRunner>>>;
 
-/// Source, router, bottleneck, router, and a receiver on a link for each of these.
+/// Source, router, bottleneck, router, and a link to each receiver.
 struct Street {
     run: Run,
     receivers: Vec<NodeId>,
@@ -168,7 +168,7 @@ impl Street {
             run.attach(node, Either::Left(sender), config);
         };
         send(&mut run, source, scene);
-        // Of something else, in as many layers, and too slow to take the bottleneck for itself.
+        // The other sender has as many layers, and is too slow to fill the bottleneck.
         let layers = [RATE as u32 / 400; 7];
         send(&mut run, stranger, &Scene::new(ENDLESS / 2, 9, 0, 2).layered(&layers));
         for (&node, &odd) in receivers.iter().zip(odds) {
@@ -186,7 +186,7 @@ impl Street {
         Self { run, receivers, bottleneck }
     }
 
-    /// Symbols that each receiver hears between two seconds.
+    /// Symbols that each receiver receives between two seconds.
     fn heard(&mut self, from: u64, to: u64) -> Vec<u64> {
         let mut until = |second| -> Vec<u64> {
             self.run.run_until(at(second)).unwrap();
@@ -212,7 +212,7 @@ fn whatever_happens_to_a_receiver_it_goes_on_and_its_neighbor_hears_what_it_woul
         let heard =
             |odd| Street::new(&scene, bottleneck.clone(), &[odd, Odd::Nothing]).heard(60, 180);
         let [_, usual] = heard(Odd::Nothing)[..] else { unreachable!("two receivers") };
-        // Half of what the bottleneck carries, with layers that double, or more.
+        // With layers that double, at least half of the bottleneck is used.
         assert!(usual > 120 * BOTTLENECK / 1_500 / 2, "{name}: {usual}");
         for odd in
             [Odd::IgnoresJoins, Odd::LeavesSlowly, Odd::Reorders, Odd::HasStranger, Odd::TopOnly]
@@ -220,8 +220,8 @@ fn whatever_happens_to_a_receiver_it_goes_on_and_its_neighbor_hears_what_it_woul
             let [own, neighbor] = heard(odd)[..] else { unreachable!("two receivers") };
             println!("{name:10} {odd:?}: {own} itself, {neighbor} its neighbor, {usual} usually");
             assert!(own > 0, "{name}, {odd:?}: it stalls");
-            // Until slow leaves take effect all behind the bottleneck lose, and come down with who
-            // left: a known weakness of both (docs/congestion.md). WEBRC has none to wait for.
+            // Until a slow leave takes effect, all receivers behind the bottleneck lose packets and
+            // leave layers: a known weakness of both (docs/congestion.md). WEBRC needs no leaves.
             let least = match (&scene.congestion, odd) {
                 (CongestionControl::Rlc(_) | CongestionControl::FlidSl(_), Odd::LeavesSlowly) => 6,
                 _ => 9,
@@ -235,7 +235,7 @@ fn whatever_happens_to_a_receiver_it_goes_on_and_its_neighbor_hears_what_it_woul
 fn a_receiver_comes_down_for_marks_as_for_losses() {
     for scene in sessions() {
         let name = scene.congestion.name();
-        // Room for everything.
+        // No queue forms.
         let wide = LinkConfig::bottleneck(8 * RATE, ms(100), ms(10));
         let marks = LinkConfig { mark_from: Some(QueueLength::Packets(0)), ..wide.clone() };
         let heard = |link| {

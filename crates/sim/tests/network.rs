@@ -1,5 +1,5 @@
-//! What a run does with endpoints that only serve to look at it: when groups are grafted and
-//! pruned, what is counted, and that what may not happen is noticed.
+//! The network, observed with scripted endpoints: when groups are grafted and pruned, what is
+//! counted, and which violations are found.
 #![allow(clippy::unwrap_used)]
 
 use fontana_proto::{
@@ -13,13 +13,13 @@ use fontana_sim::{
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Says what it was told to say, when it was told to; remembers when it heard something.
+/// An endpoint that follows a script, and records when datagrams and answers arrive.
 #[derive(Debug, Default)]
 struct Puppet {
     script: VecDeque<(Instant, Action)>,
     due: VecDeque<Action>,
     heard: Vec<(Instant, ChannelId, bool)>,
-    /// Wants to be woken at once, for ever.
+    /// Its timeout is always due.
     is_restless: bool,
 }
 
@@ -93,7 +93,7 @@ impl Endpoint for Puppet {
     }
 }
 
-/// Takes 25 ms for everything.
+/// A job runner whose jobs take 25 ms.
 #[derive(Debug)]
 struct Slow;
 
@@ -127,7 +127,7 @@ fn at(milliseconds: u64) -> Instant {
 
 const CAP: RateCap = RateCap { bytes_per_second: 1_000_000, max_packet_bytes: 100 };
 
-/// A source, a router and leaves, over links like these; the leaves hear the source.
+/// A source, a router and leaves over these links. The leaves receive the source's groups.
 fn star(
     trunk: LinkConfig,
     access: &LinkConfig,
@@ -157,7 +157,7 @@ fn heard_at(run: &Simulation<Driver<Puppet, Slow>>, leaf: NodeId) -> Vec<u64> {
 #[test]
 fn a_group_flows_from_graft_to_prune() {
     let hop = |delay| LinkConfig { graft: ms(15), prune: ms(40), ..LinkConfig::wire(ms(delay)) };
-    // Both with hops that share one event, and with hops of their own.
+    // With hops that share one event, and with hops that have an event each.
     for rate_bytes_per_second in [None, Some(u64::MAX)] {
         let access = LinkConfig { rate_bytes_per_second, ..hop(1) };
         let early = Puppet::new([(0, Action::Join(3)), (100, Action::Leave(3))]);
@@ -166,14 +166,14 @@ fn a_group_flows_from_graft_to_prune() {
         let stranger = Puppet::new([(0, Action::Join(4))]);
         let (mut run, leaves) = star(hop(2), &access, Puppet::beacon(30), [early, late, stranger]);
         run.run_until(at(400)).unwrap();
-        // Grafted on both hops after 30 ms; deaf from the moment it leaves.
+        // Both hops are grafted after 30 ms. Nothing is delivered after the leave.
         assert_eq!(heard_at(&run, leaves[0]), [33, 43, 53, 63, 73, 83, 93]);
-        // Its hop alone had to be grafted. It left, and came back before the prune took place.
+        // Only its own hop had to be grafted. It joined again before the prune took effect.
         let late = heard_at(&run, leaves[1]);
         assert_eq!(late[..3], [73, 103, 113]);
         assert_eq!(late.last(), Some(&293));
         assert_eq!(heard_at(&run, leaves[2]), []);
-        // The first hop to the leaf that left: 40 ms longer.
+        // The hop to the first leaf is pruned 40 ms after the leave.
         let crossed = run.link(LinkId(2)).unwrap().stats().offered;
         assert_eq!(crossed, 11, "sent from 30 to 130 ms");
     }
@@ -223,7 +223,7 @@ fn a_job_that_takes_time_is_told_when_it_is_done() {
     assert_eq!(heard_at(&run, leaves[0]), [30]);
 }
 
-/// What becomes of a run with this source and this leaf.
+/// The violation of a run with this source and this leaf.
 fn violation(source: Puppet, leaf: Puppet) -> Option<Violation> {
     let wire = LinkConfig::default();
     let (mut run, _) = star(wire.clone(), &wire, source, [leaf]);

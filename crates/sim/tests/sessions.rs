@@ -17,7 +17,7 @@ fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// Three receivers behind a lossy bottleneck, which begin one after the other.
+/// Three receivers behind a lossy bottleneck, which start one after the other.
 fn dumbbell(seed: u64) -> Run {
     let scene = Scene::new(400_000, 2, 8 * MBIT, seed);
     let bottleneck =
@@ -46,7 +46,7 @@ fn receivers_behind_a_lossy_bottleneck_complete_and_the_run_repeats_exactly() {
     assert_ne!(run(1).0, run(2).0);
 }
 
-/// Each link and each node has a random stream of its own.
+/// Each link has its own random stream.
 #[test]
 fn more_receivers_change_nothing_of_what_the_first_one_hears() {
     let first = |receivers| {
@@ -70,7 +70,7 @@ fn more_receivers_change_nothing_of_what_the_first_one_hears() {
 fn who_leaves_costs_the_bottleneck_nothing_any_more() {
     let mut run = dumbbell(3);
     assert!(until_complete(&mut run, Duration::from_secs(10)));
-    // The last prune, and what was under way.
+    // Until the last prune has taken effect, and the last packet has arrived.
     run.run_until(run.now() + ms(200)).unwrap();
     let (before, heard) = (run.stats().sent, run.stats().deliveries);
     let carried = |run: &Run| run.link(fontana_sim::LinkId(0)).unwrap().stats().offered;
@@ -110,7 +110,7 @@ fn a_crashed_receiver_goes_on_where_its_disk_stands() {
     run.attach(leaf, next, HostConfig::receiver([source]));
     assert!(until_complete(&mut run, Duration::from_secs(5)));
     let stats = run.host(leaf).unwrap().right().unwrap().endpoint.stats();
-    // What it heard before it knew the manifest is looked at all at once: some of it is too much.
+    // Symbols from before the manifest are processed all at once: some are redundant.
     let (both, k) = (heard + stats.fresh, scene.source_symbols());
     assert!((k..k + k / 5).contains(&both), "{heard} and {both} of {k}");
 }

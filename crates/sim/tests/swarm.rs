@@ -1,4 +1,4 @@
-//! Worlds drawn from seeds, with the real sender and receivers in them.
+//! Scenarios drawn from seeds, with the real sender and receivers.
 //!
 //! ```sh
 //! SWARM_SEEDS=5000 cargo test --release -p fontana-sim --test swarm -- --ignored
@@ -22,7 +22,7 @@ const BOUNDS: SwarmBounds = SwarmBounds {
     trouble: Duration::from_secs(3),
 };
 
-/// Makes hosts of the same content; a sender that restarts is another one.
+/// Hosts of the same content. A restarted sender has another number.
 struct Hosts {
     scene: Scene,
     senders: u64,
@@ -43,7 +43,7 @@ impl HostFactory<Peer> for Hosts {
     }
 }
 
-/// Plays the world of a seed. The run's digest, and how many were complete.
+/// Plays the scenario of a seed. Returns the run's digest and the number of complete receivers.
 fn play(seed: u64) -> ([u8; 32], usize) {
     let scenario = Scenario::draw(seed, &BOUNDS);
     let mut random = scenario.random();

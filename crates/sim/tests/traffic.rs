@@ -1,4 +1,4 @@
-//! The models of TCP against what is known of TCP.
+//! The models of TCP compared with known properties of TCP.
 #![allow(clippy::unwrap_used)]
 
 use fontana_proto::{Driver, Instant, Receiver};
@@ -25,8 +25,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// One flow for each variant, over one bottleneck; round trips of 80 ms and some noise, without
-    /// which flows at a full queue fall into step.
+    /// One flow for each variant, over one bottleneck. Round trips are 80 ms and some noise,
+    /// without which flows at a full queue synchronize.
     fn new(bottleneck: LinkConfig, variants: &[TcpVariant], seed: u64) -> Self {
         let access = LinkConfig { jitter: Duration::from_micros(100), ..LinkConfig::wire(ms(10)) };
         let bottleneck = LinkConfig { delay: ms(20), ..bottleneck };
@@ -41,7 +41,7 @@ impl Bench {
         Self { run, flows }
     }
 
-    /// Segments that each flow has delivered between two times.
+    /// Segments that each flow delivers between two times.
     fn delivered(&mut self, from: u64, until: u64) -> Vec<f64> {
         let mut count = |time| {
             self.run.run_until(at(time)).unwrap();
@@ -126,7 +126,7 @@ fn constant_traffic_takes_its_share_and_no_more() {
     assert!(tcp.delivered > half * 9 / 10 && tcp.delivered <= half * 11 / 10, "{tcp:?}");
 }
 
-/// Or a run would never come to an end.
+/// A round trip in no time would make an endless run.
 #[test]
 fn tcp_does_not_flow_where_it_would_be_there_and_back_at_once() {
     for (delay, flows) in [(0, false), (1, true)] {

@@ -1,4 +1,4 @@
-//! `df.table5`: into how many blocks an interleaved file may be cut.
+//! `df.table5`: the most blocks that an interleaved file may be cut into.
 
 use super::interleaved::Interleaved;
 use super::loss::LossProcess;
@@ -31,7 +31,8 @@ const LIMIT: f64 = 1.076;
 /// "Less than 1 % of the time."
 const RARE: f64 = 0.01;
 
-/// Trials between two looks at the share of failures: too few looks to be misled by one failure.
+/// Trials between two checks of the share of failures: few checks, so that a single failure does
+/// not end the trials.
 const CHECK_EVERY: u32 = 500;
 
 /// Receivers for each number of blocks that is tried. At the limit the standard error of the share
@@ -62,8 +63,7 @@ fn run(case: &Case) -> Vec<TableRow> {
     let receivers = case.scale.pick(RECEIVERS[0], RECEIVERS[1]);
     let loss = LossProcess::random(LOSSES[column]);
     let blocks = most_blocks(packets, |blocks| {
-        // The same receivers for each number of blocks: their share of failures then grows as
-        // smoothly as it can.
+        // The same random numbers for each number of blocks make the share of failures smoother.
         let mut random = case.stream(0);
         let mut file = Interleaved::new(packets, blocks);
         rarely(receivers, || file.receive(loss.clone(), limit, &mut random).is_none())
@@ -74,10 +74,10 @@ fn run(case: &Case) -> Vec<TableRow> {
     vec![row![packets, LOSSES[column], printed_blocks, blocks, speedup]]
 }
 
-/// The most blocks that are good enough. One block always is.
+/// The most blocks for which `good` holds. It always holds for one block.
 ///
-/// Whether fewer are when more are is true only roughly: numbers that divide the file better do
-/// better. So beyond the first number that fails a twelfth more are looked at, from above.
+/// `good` is only roughly monotone: numbers that divide the file evenly are better. So a twelfth
+/// more than the first number that fails are tried, in descending order.
 fn most_blocks(packets: u32, mut good: impl FnMut(u32) -> bool) -> u32 {
     let (mut most, mut too_many) = (1, 2);
     while too_many < packets && good(too_many) {
@@ -93,8 +93,8 @@ fn most_blocks(packets: u32, mut good: impl FnMut(u32) -> bool) -> u32 {
     beyond.rev().find(|&blocks| good(blocks)).unwrap_or(most)
 }
 
-/// Whether something happens in less than 1 % of the trials. Ends early where that is clear: when
-/// the share so far is three standard errors away from the limit.
+/// Whether an event occurs in less than 1 % of the trials. Ends early if the share so far is three
+/// standard errors away from the limit.
 fn rarely(trials: u32, mut happens: impl FnMut() -> bool) -> bool {
     let mut count = 0;
     for trial in 1..=trials {

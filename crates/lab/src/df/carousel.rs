@@ -1,4 +1,4 @@
-//! Receivers of a carousel, whichever code it carries.
+//! Receivers of a carousel with any of the compared codes.
 
 use super::interleaved::{CarouselReception, Interleaved};
 use super::loss::LossProcess;
@@ -12,7 +12,7 @@ use fontana_proto::SplitMix64;
 pub(crate) enum CarouselCode {
     /// Tornado Z, decoded as in the paper.
     Tornado,
-    /// Reed-Solomon codes over blocks of about so many source packets.
+    /// Reed-Solomon codes over blocks of about this many source packets.
     Interleaved(u32),
 }
 
@@ -24,7 +24,7 @@ impl CarouselCode {
         }
     }
 
-    /// A carousel of a file of `source_symbols` with this code; what is random about it is drawn.
+    /// A carousel of a file of `source_symbols` with this code. `random` draws its order.
     pub(crate) fn carousel(self, source_symbols: u32, random: &mut SplitMix64) -> Carousel {
         match self {
             Self::Tornado => Carousel::Tornado(Box::new(Shuffled::new(source_symbols, random))),
@@ -64,7 +64,7 @@ impl Carousel {
 #[derive(Debug)]
 pub(crate) struct Shuffled {
     peeler: Peeler,
-    /// For each packet its nodes, one packet after the other.
+    /// The nodes of each packet, one packet after the other.
     nodes: Vec<Esi>,
     /// Nodes of a packet.
     each: usize,
@@ -91,8 +91,8 @@ impl Shuffled {
     fn receive(&mut self, mut loss: LossProcess, random: &mut SplitMix64) -> CarouselReception {
         self.peeler.reset();
         self.got.fill(false);
-        // Another order for each receiver: with few losses, receivers of the same one would get
-        // much the same packets.
+        // Each receiver has its own order: with few losses, receivers of one order would get nearly
+        // the same packets.
         shuffle(&mut self.order, random);
         let (mut distinct, mut sent) = (0, 0);
         for &packet in self.order.iter().cycle() {
@@ -112,7 +112,7 @@ impl Shuffled {
     }
 }
 
-/// Another order, any as likely as any other.
+/// Shuffles items uniformly.
 pub(crate) fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.below(last as u32 + 1) as usize);

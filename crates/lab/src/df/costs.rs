@@ -1,4 +1,4 @@
-//! `df.table1` and `df.table2`: how costs grow, counted and not timed.
+//! `df.table1` and `df.table2`: growth of costs, counted instead of timed.
 
 use super::tornado::graph;
 use crate::chart::{Axis, Chart, Exhibit, Series};

@@ -10,7 +10,7 @@ use crate::table::{Table, row};
 /// 16 MB in packets of 1 KB.
 const SOURCE_SYMBOLS: u32 = 16_000;
 
-/// Packets of 1 KB that 1 Mbit/s are.
+/// Packets of 1 KB at 1 Mbit/s.
 const PACKETS_PER_SECOND: f64 = 125.0;
 
 /// Tornado Z, and an interleaved code of as many blocks as `df.table5` allows: the printed 212

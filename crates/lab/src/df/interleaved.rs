@@ -4,7 +4,7 @@
 use super::loss::LossProcess;
 use fontana_proto::SplitMix64;
 
-/// What a receiver has seen of a carousel when it has the file.
+/// A reception of a carousel, until the receiver has the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CarouselReception {
     /// Distinct packets that it received.
@@ -13,21 +13,21 @@ pub(crate) struct CarouselReception {
     pub(crate) sent: u32,
 }
 
-/// A receiver of an interleaved carousel; one after the other, in the same memory.
+/// An interleaved carousel, and the memory of one receiver after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Interleaved {
-    /// Source packets of each block; they differ by one at most.
+    /// Source packets of each block. They differ by one at most.
     lengths: Vec<u32>,
-    /// For each slot of the carousel the block of its packet.
+    /// Block of the packet in each slot of the carousel.
     slots: Vec<u32>,
-    /// Which slots' packets are at hand.
+    /// Whether the packet of each slot has been received.
     got: Vec<bool>,
-    /// Packets that each block still needs; below 0 are those that it did not need.
+    /// Packets that each block still needs; negative if it received more than it needed.
     needed: Vec<i32>,
 }
 
 impl Interleaved {
-    /// A file of `source_symbols` packets in `blocks` blocks as equal as can be.
+    /// A file of `source_symbols` packets in `blocks` blocks of nearly equal length.
     pub(crate) fn new(source_symbols: u32, blocks: u32) -> Self {
         let (length, longer) = (source_symbols / blocks, source_symbols % blocks);
         let lengths: Vec<u32> = (0..blocks).map(|b| length + u32::from(b < longer)).collect();
@@ -55,7 +55,7 @@ impl Interleaved {
         let mut slot = random.below(self.slots.len() as u32) as usize;
         while distinct <= limit {
             sent += 1;
-            // Whether a packet arrives cannot be predicted, so nothing branches on it alone.
+            // No branch depends on the loss alone: it could not be predicted.
             let fresh = !loss.next(random) & !self.got[slot];
             self.got[slot] |= fresh;
             distinct += u32::from(fresh);

@@ -14,15 +14,15 @@ use fontana_wire::{CongestionControl, LayerRates};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A Mbit/s, doubled from level to level. The slowest bottleneck's queue has room for six packets:
-/// with one or two, regular traffic is lost below the bottleneck's rate.
+/// 1 Mbit/s, doubled from level to level. The slowest bottleneck's queue has room for six packets:
+/// with one or two, it drops regular traffic below its rate.
 const BASE: u32 = 125_000;
 const LAYERS: u8 = 6;
 /// Each bottleneck is half way between two levels.
 const LEVELS: [u32; 5] = [1, 2, 3, 4, 5];
-/// Two orders of magnitude more than the way up takes.
+/// Seconds until receivers have settled: 100 times what they need to reach their level.
 const SETTLED: u64 = 120;
-/// An object that nobody completes meanwhile.
+/// An object that no receiver completes during the run.
 const ENDLESS_SYMBOLS: u64 = 5_000_000;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -89,7 +89,7 @@ fn settle(case: &Case) -> Option<Vec<TableRow>> {
     let rate = |level: u32| u64::from(BASE) * (1 << level) * 3 / 4;
     let link = |level: u32| {
         let access = Scene::access();
-        // Shorter than a burst, which has to fill it.
+        // Shorter than a burst, so that a burst fills it.
         let queue = Duration::from_millis(50);
         let narrow = LinkConfig::bottleneck(rate(level), queue, access.delay);
         Arc::new(LinkConfig { graft: access.graft, prune: access.prune, ..narrow })

@@ -1,8 +1,8 @@
-//! What happens to packets on their way.
+//! Losses of packets in transit.
 
 use fontana_proto::SplitMix64;
 
-/// A receiver's losses.
+/// Losses of a receiver.
 #[derive(Clone, Debug)]
 pub(crate) enum LossProcess {
     /// Each packet is lost with the same probability, in units of 2^-64.

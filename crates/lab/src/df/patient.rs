@@ -48,7 +48,7 @@ fn run(case: &Case) -> Vec<TableRow> {
     for trial in 0..case.scale.pick(15, 101) {
         shuffle(&mut order, &mut random);
         let mut ways = [(INCREMENTAL, 0), (PATIENT, PATIENCE)];
-        // Whoever comes second finds the caches as the first one left them.
+        // The second decoder runs with the caches that the first one filled.
         ways.rotate_left(trial as usize % 2);
         for (way, patience) in ways {
             decoder.reset();
@@ -126,11 +126,11 @@ fn add(sum: &mut Packet, packet: &Packet) {
     sum.iter_mut().zip(packet).for_each(|(sum, word)| *sum ^= word);
 }
 
-/// The paper's decoder, on bytes: a packet is reconstructed when all others of a redundant packet
-/// that has arrived are known.
+/// The paper's decoder, on bytes. It reconstructs a packet when all other packets of a redundant
+/// packet that has arrived are known.
 struct Decoder {
     graph: Arc<Graph>,
-    /// For each packet the checks that it is part of.
+    /// The checks that each packet is part of.
     checks_of: Vec<Vec<u32>>,
     values: Vec<Packet>,
     known: Vec<bool>,
@@ -138,7 +138,7 @@ struct Decoder {
     /// of their numbers.
     missing: Vec<(u32, u32)>,
     untouched: Vec<(u32, u32)>,
-    /// Known packets whose checks have not been looked at since.
+    /// Known packets whose checks have not been processed.
     fresh: Vec<u32>,
     sources_known: u32,
     xors: u64,
@@ -203,7 +203,7 @@ impl Decoder {
         self.fresh.push(esi);
     }
 
-    /// Reconstructs what follows from what is known.
+    /// Reconstructs all packets that follow from known ones.
     fn advance(&mut self) {
         while let Some(esi) = self.fresh.pop() {
             for index in 0..self.checks_of[esi as usize].len() {

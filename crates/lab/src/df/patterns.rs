@@ -1,4 +1,4 @@
-//! `df.loss`: whether it matters how losses are spread.
+//! `df.loss`: whether the distribution of losses matters.
 
 use super::carousel::CarouselCode;
 use super::loss::LossProcess;

@@ -8,8 +8,8 @@ use crate::experiment::{Case, Experiment, Kind, Scale};
 use crate::statistics::{Histogram, exponent, largest};
 use crate::table::{Table, Value, row};
 
-/// Codes and loss probabilities of both figures. What Tornado Z needs does not depend on losses
-/// (`df.loss`), so one will do.
+/// Codes and loss probabilities of both figures. Losses do not change how many packets Tornado Z
+/// needs (`df.loss`), so it has one.
 const CURVES: [(CarouselCode, f64); 5] = [
     (CarouselCode::Tornado, 0.1),
     (CarouselCode::Interleaved(20), 0.5),
@@ -56,7 +56,7 @@ pub(crate) const FIGURE_4: Experiment = Experiment {
         let curve = |&(code, loss): &(CarouselCode, f64)| {
             let pool = pool(table, code, loss);
             let worst = |receivers| pool.expected_worst(receivers) / f64::from(SOURCE_SYMBOLS);
-            // A pool says nothing of crowds that are larger.
+            // A pool does not determine the worst of a larger crowd.
             let crowds = RECEIVERS.iter().filter(|&&crowd| u64::from(crowd) <= pool.count());
             let points = crowds.map(|&receivers| (f64::from(receivers), worst(receivers)));
             Series::new(label(code, loss), points.collect())
@@ -234,7 +234,7 @@ fn figure_5_claims() -> Vec<Claim> {
     ]
 }
 
-/// How much more of each packet Tornado Z needs when a file of 1000 packets becomes one of 16 000.
+/// Ratio of the inefficiencies of Tornado Z for files of 16 000 and of 1000 packets.
 fn growth(table: &Table, column: &str) -> f64 {
     let at = |packets: u32| {
         let condition = [("code", "Tornado Z".into()), ("packets", packets.into())];
@@ -251,7 +251,7 @@ fn sizes(table: &Table, column: &str, code: CarouselCode, loss: f64) -> Vec<(f64
     points
 }
 
-/// How many packets each of `receivers` needs.
+/// Packets that each of `receivers` needs.
 fn receive(code: CarouselCode, loss: f64, packets: u32, receivers: u32, case: &Case) -> Histogram {
     let loss = LossProcess::random(loss);
     let mut random = case.stream(0);

@@ -20,7 +20,7 @@ const BYTES: u64 = 5_000_000;
 const RATE: u64 = 2_500_000;
 const LIMIT: Duration = Duration::from_secs(3_600);
 
-/// What is measured, how, what it must not exceed, and of what the number is.
+/// A requirement: its name, its measurement, its bound and the unit of the number.
 const PROPERTIES: [Property; 7] = [
     Property {
         name: "scalable",
@@ -136,7 +136,7 @@ fn scalable(case: &Case) -> Option<f64> {
 
 fn reliable(case: &Case) -> Option<f64> {
     let seeds = case.scale.pick(40, 500);
-    // Cases have their threads from elsewhere.
+    // Cases already run on several threads.
     let swarm = Swarm { seeds, first_seed: case.seed, threads: NonZeroUsize::MIN };
     Some(play(&swarm, &|_| ()).ok()?.iter().filter(|run| run.outcome.is_err()).count() as f64)
 }
@@ -153,7 +153,7 @@ fn time_efficient(case: &Case) -> Option<f64> {
     let session = session(case)?;
     let mut scene = scene(case, &session, vec![link(0.0); 50])?;
     scene.until_all_left(LIMIT)?.then_some(())?;
-    // What was sent while it listened: the sender never pauses.
+    // Packets that were sent while it was joined: the sender never pauses.
     let sent = |stats: &fontana_proto::ReceiverStats| stats.expected as f64;
     Some(largest(scene.all_stats().iter().map(sent)) / session.source_symbols() as f64)
 }
@@ -169,16 +169,16 @@ fn time_independent(case: &Case) -> Option<f64> {
         let start = Instant::ZERO + Duration::from_millis(u64::from(random.below(3_000)));
         scene.listen(place, receiver(), session.runner(), start)?;
     }
-    // The first has heard half of it by then, and the last has begun.
+    // By then the first receiver has half of the symbols, and the last one has started.
     scene.run.run_until(Instant::ZERO + Duration::from_millis(1_500)).ok()?;
-    let first_lives: Vec<_> = scene.all_stats().iter().map(|stats| stats.session_packets).collect();
+    let first_runs: Vec<_> = scene.all_stats().iter().map(|stats| stats.session_packets).collect();
     for place in 0..RECEIVERS {
         let runner = scene.crash(place)?;
         let back_at = Instant::ZERO + Duration::from_secs(60);
         scene.listen(place, receiver(), runner, back_at)?;
     }
     scene.until_all_left(LIMIT)?.then_some(())?;
-    let both = scene.all_stats().into_iter().zip(first_lives);
+    let both = scene.all_stats().into_iter().zip(first_runs);
     let heard = both.map(|(stats, first)| (stats.session_packets + first) as f64);
     Some(largest(heard) / session.source_symbols() as f64)
 }

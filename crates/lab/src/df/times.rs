@@ -1,9 +1,10 @@
-//! `df.table3` and `df.table4`: how long it takes to encode and to decode.
+//! `df.table3` and `df.table4`: times of encoding and decoding.
 //!
 //! The paper's Cauchy code is [`XorCauchy`](xor_cauchy::XorCauchy) over the whole file as
-//! one block. 16 MB would take it a minute a turn, so long files are not coded with it: their time
-//! is that of a block of 250 packets, taken in the same turns as the times of the others, by the
-//! counted exclusive-ors of either. That favors it, if anything: the short block is in the caches.
+//! one block. A file of 16 MB would take a minute per run, so long files are not coded with it.
+//! Their time is that of a block of 250 packets, measured in runs that alternate with the other
+//! codes, times the ratio of the counted exclusive-ors. This favors the Cauchy code, because the
+//! short block is in the caches.
 
 use super::tornado;
 use crate::chart::{Axis, Chart, Exhibit, Grid, Series};
@@ -36,14 +37,14 @@ const LONGEST: u32 = tornado::SOURCE_SYMBOLS;
 /// second of work, and four seconds.
 const LONGEST_TIMED: [u32; 2] = [1000, 4000];
 
-/// The block whose time stands for those of longer ones: some ten milliseconds of work, like what
-/// it is compared with.
+/// The block whose time stands for those of longer ones: some ten milliseconds of work, as of the
+/// other codes.
 const STAND_IN: u32 = 250;
 
 /// The interleaved file of `df.download`: 17 blocks.
 const INTERLEAVED: (u32, u32) = (17, 941);
 
-/// Turns, quick and full: odd numbers. More of them change the second digit no more.
+/// Alternating runs, quick and full: odd numbers. More of them do not change the second digit.
 const ROUNDS: [u32; 2] = [5, 9];
 
 const CAUCHY: &str = "Cauchy";
@@ -114,7 +115,7 @@ fn times(case: &Case, direction: Direction) -> Vec<TableRow> {
     let seconds = medians(case.scale.pick(ROUNDS[0], ROUNDS[1]), &mut works);
     drop(works);
 
-    // Who computed something else took no time that means anything.
+    // The time of a wrong result counts as unknown.
     let right = cauchy.iter().map(|code| code.is_right(direction));
     let right = right.chain(fountains.iter().map(|code| code.is_right(direction)));
     let seconds: Vec<f64> =
@@ -140,7 +141,7 @@ fn times(case: &Case, direction: Direction) -> Vec<TableRow> {
 }
 
 fn claims(direction: Direction) -> Vec<Claim> {
-    // What a table prints on one machine is the order of magnitude on another: a third of it.
+    // On another computer, only the order of magnitude is comparable: a third of the number.
     let printed = printed_ratio(direction, LONGEST).round();
     let mut claims = vec![
         Claim::new(

@@ -22,7 +22,7 @@ const EVEN_RIGHT: u64 = 200;
 /// The graph of Tornado codes with the stretch factor of the paper, for files of any length.
 ///
 /// # Panics
-/// If there is none: lengths here are ours, not a user's.
+/// If there is no such graph: all callers have valid lengths.
 pub(super) fn graph(source_symbols: u32) -> Arc<Graph> {
     match TornadoCode::Z.graph(source_symbols) {
         Ok(graph) => graph,
@@ -43,8 +43,7 @@ pub(crate) const GRAPH: Experiment = Experiment {
     exhibits: |_| Vec::new(),
 };
 
-/// The four sides: who is summed in the first graph, the sums, who is summed in the second one, the
-/// sums.
+/// The four sides: summands and sums of the first graph, summands and sums of the second one.
 const SIDES: [&str; 4] = ["sources", "first checks", "summed checks", "last checks"];
 
 fn degrees(graph: &Graph) -> Vec<TableRow> {
@@ -142,8 +141,8 @@ fn edges(table: &Table, side: &str) -> f64 {
 /// Trials of a case of figure 2.
 const BATCH: u32 = 500;
 
-/// Both decoders, and how many batches of each: the paper's 10 000 trials, and fewer in the quick
-/// run, where the standard error of the mean is still 0.0001.
+/// Both decoders, and the number of batches of each, quick and full: the paper's 10 000 trials, and
+/// fewer in the quick run, with a standard error of the mean of 0.0001.
 const DECODERS: [(&str, Peeling, [u32; 2]); 2] =
     [("one-directional", Peeling::OneDirectional, [10, 20]), ("joint", Peeling::Joint, [2, 20])];
 

@@ -1,4 +1,4 @@
-//! `fc.alf`: what it costs that fragments of a file speak for themselves (sections 4.1 and 6.1).
+//! `fc.alf`: the cost of self-describing fragments of a file (sections 4.1 and 6.1).
 
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Experiment, Kind};

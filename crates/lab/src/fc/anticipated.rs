@@ -15,8 +15,8 @@ use fontana_sim::LossModel;
 /// "A large (30MB) file", in objects of one block: with the default fragments of four, 25.6 MB of
 /// it would wait in the buffer, and not 21.8.
 const FILE: File = File { bytes: 30_000_000, object_bytes: 16_384, block_symbols: 32 };
-/// Packets per second of the lowest layer: with them, a receiver that goes up to six layers has the
-/// file in the 52 s that follow from the 4.6 Mbit/s of section 6.4.2.
+/// Packets per second of the lowest layer: a receiver that joins six layers then has the file in
+/// the 52 s that follow from the 4.6 Mbit/s of section 6.4.2.
 const BASE_PACKETS: u32 = 64;
 /// `n_al`.
 const ANTICIPATED_LAYERS: u8 = 5;
@@ -78,13 +78,13 @@ fn values(table: &Table, column: &str, layers: u8, anticipated: bool) -> Vec<f64
     table.numbers(column, &[("layers", layers.into()), ("anticipated", anticipated.into())])
 }
 
-/// Of the time, with what the paper's source took before it began.
+/// Duration, including the time that the paper's source took before it started.
 fn average(table: &Table, column: &str, layers: u8, anticipated: bool) -> f64 {
     let waits = column == "seconds" && !anticipated && layers != ANY;
     mean(&values(table, column, layers, anticipated)) + if waits { encoding_seconds() } else { 0.0 }
 }
 
-/// Per cent by which anticipation makes a column less.
+/// Per cent by which anticipation reduces a column.
 fn less(column: &'static str, layers: u8) -> impl Fn(&Table) -> f64 {
     move |table| {
         let [with, without] =

@@ -13,15 +13,15 @@ use std::time::Duration;
 
 /// "A 10 MB file, using 6 layers and 3 FEC layers", "with k = 64".
 const FILE: File = File { bytes: 10_000_000, object_bytes: 64 * 512, block_symbols: 64 };
-/// Packets per second of the lowest layer, with which the file is heard in the 231 s that figure 18
-/// has. The text has "~1.5 Mbps"; on all six layers that would be 12, and 78 s.
+/// Packets per second of the lowest layer, with which the reception takes the 231 s of figure 18.
+/// The text has "~1.5 Mbps"; with six layers that would be 12 packets, and 78 s.
 const BASE_PACKETS: u32 = 4;
 
 /// The Ultra 10, as far as it is known. Of figure 18, 41.5 s lie between the last symbol and the
 /// end; they are what 10 MB in blocks of 64 take, in which seven symbols of ten are not source
 /// symbols. A datagram takes 100 us by our guess. The socket buffer is Solaris's default of the
-/// time (Solaris Tunable Parameters Reference Manual, `udp_recv_hiwat`), and nobody counts what it
-/// drops.
+/// time (Solaris Tunable Parameters Reference Manual, `udp_recv_hiwat`), and its drops are not
+/// counted.
 const ULTRA_10: MachineConfig = MachineConfig {
     datagram: Duration::from_micros(100),
     lost_symbol: Duration::from_micros(2_900),
@@ -46,7 +46,7 @@ const STEP: u32 = 5;
 const COLUMNS: &[&str] =
     &["profile", "host", "run", "at", "received", "dropped", "load", "seconds", "heard"];
 
-/// Rows of one reception: what happened in each step, and how long it took in all.
+/// Rows of one reception: counts in each step, and its duration.
 fn rows(
     case: &Case,
     run: u32,
@@ -63,7 +63,7 @@ fn rows(
         let per_second = |now: u64, then: u64| (now - then) as f64 / step;
         let received = per_second(stats.taken, before.taken);
         let dropped = per_second(stats.dropped, before.dropped);
-        // What a machine has begun counts at once.
+        // A machine counts the time of work when it begins.
         let load = (stats.busy.saturating_sub(before.busy).as_secs_f64() / step).min(1.0);
         before = stats;
         let at = index * STEP;
@@ -76,7 +76,7 @@ fn runs(scale: Scale) -> u32 {
     scale.pick(2, 10)
 }
 
-/// Of the first step of each run: what is said of the whole run is the same in all.
+/// The first step of each run: columns about the whole run are the same in all steps.
 fn by_run(table: &Table, column: &str, profile: FcastProfile, host: &str) -> Vec<f64> {
     let of = [("profile", profile.name.into()), ("host", host.into()), ("at", 0_u32.into())];
     table.numbers(column, &of)
@@ -163,7 +163,7 @@ pub(crate) const FIGURE_17: Experiment = Experiment {
     },
 };
 
-/// A claim of our own: what changes on another host.
+/// A claim of our own: the difference on another host.
 fn over_the_host(name: &str, text: &str, host: &'static str) -> Claim {
     let text = format!(
         "not of the paper: {text}: time of opt_speed over that on the paper's host (the bound is ours)"

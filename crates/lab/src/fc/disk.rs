@@ -1,8 +1,8 @@
 //! `fc.disk`: a source whose file is far larger than its memory, and a receiver on a disk with slow
-//! random access: what section 3 leaves to future work.
+//! random access, which section 3 leaves to future work.
 //!
-//! The real sender and receiver in the simulator, on ids. What their jobs would read and write is
-//! put down, and how long a disk takes for it follows from two numbers: a seek, and a rate.
+//! The real sender and receiver run in the simulator, on ids. Their reads and writes are recorded.
+//! The time of a disk follows from two numbers: a seek and a rate.
 
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
@@ -22,11 +22,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A disk of the time that slow ones are still like: a track away, and half a turn; then everything
-/// that is next to each other.
+/// A hard disk: the time of a seek to another track and half a rotation, and the rate of sequential
+/// access.
 const SEEK_SECONDS: f64 = 0.01;
 const BYTES_PER_SECOND: f64 = 100e6;
-/// What the system keeps of writes before it sorts and writes them: a host of little memory.
+/// Writes that the system buffers before it sorts and writes them, on a host with little memory.
 const WRITE_CACHE_SYMBOLS: usize = (64 << 20) / SYMBOL_BYTES as usize;
 
 /// 1.8 GB in blocks of 10 000 symbols: seven times the program's default memory.
@@ -41,10 +41,10 @@ const ROUND_SYMBOLS: u32 = (MEMORY / 8 * 7 / 4 / SYMBOL_BYTES as u64) as u32;
 const RATE: u64 = 100_000_000 / 8;
 const LOSS: f64 = 0.01;
 
-/// What a disk had to do.
+/// Work of a disk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
-    /// Symbols that were sent, or received.
+    /// Symbols that were sent or received.
     symbols: u64,
     seeks: u64,
     bytes: u64,
@@ -83,7 +83,7 @@ struct Disk {
     received: Load,
     /// Where the last batch of source symbols ended.
     head: u64,
-    /// What is not on the disk yet: in the file, or behind it, in the spool.
+    /// Buffered writes, to the file or to the repair file behind it.
     unwritten: BTreeSet<u64>,
 }
 

@@ -1,6 +1,7 @@
-//! In which order a code of fixed stretch goes over layers to receivers of any number of layers, at
-//! any losses and times of joining: why `speed` is the default profile of `fontana_proto::Profile`.
-//! FCAST's figures have one receiver, from the beginning, at one kind of losses.
+//! Orders of a code with a fixed stretch factor on layers, for receivers of any number of layers,
+//! at any loss and with any time of joining: the reason why `speed` is the default profile of
+//! `fontana_proto::Profile`. FCAST's figures have one receiver, from the start, with one loss
+//! model.
 
 use super::schemes::{SCHEMES, bursts};
 use super::transfer::receive;

@@ -1,4 +1,4 @@
-//! FCAST's profiles (section 6.4.1), and `fc.fig16`: what they are worth between powerful hosts.
+//! FCAST's profiles (section 6.4.1), and `fc.fig16`: their effect between powerful hosts.
 
 use super::session::{File, STRETCH};
 use super::transfer::{HostReception, receive_on};
@@ -12,7 +12,7 @@ use fontana_proto::{DecodePolicy, Fcast, ObjectOrder, SymbolOrganization, Transm
 use fontana_sim::{LossModel, MachineConfig};
 use std::time::Duration;
 
-/// A bundle of an order and of when to decode.
+/// A profile: an order of symbols and a decoding policy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FcastProfile {
     pub(super) name: &'static str,
@@ -142,7 +142,7 @@ fn values(table: &Table, column: &str, profile: &str) -> Vec<f64> {
     table.numbers(column, &[("profile", profile.into())])
 }
 
-/// Per cent by which a column is less with one profile than with another.
+/// Per cent by which a column is smaller with one profile than with another.
 fn less(column: &'static str, one: FcastProfile, other: FcastProfile) -> impl Fn(&Table) -> f64 {
     move |table| {
         let [one, other] = [one, other].map(|of| mean(&values(table, column, of.name)));

@@ -1,6 +1,5 @@
 //! `fc.fig10` to `fc.fig16` and `fc.fig20` between hosts: the sessions of the simulated
-//! experiments, on real bytes, which are coded, decoded and compared, over groups that receivers
-//! join and leave.
+//! experiments, with real bytes, over groups that receivers join and leave.
 
 use super::anticipated::{self, TAKEN};
 use super::profiles::{self, FcastProfile, PROFILES};
@@ -23,24 +22,23 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Whoever has nothing after this time, which is twice what the slowest of them takes, has failed.
+/// A reception that is not complete after this time has failed. The slowest one takes half of it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What a reception took.
+/// Measurements of a reception.
 #[derive(Clone, Copy, Debug)]
 struct RealReception {
-    /// From the first packet sent until every byte was there and the right one; `NAN` if that never
-    /// was.
+    /// Time from the first packet until the receiver had every byte; `NAN` if it never had.
     seconds: f64,
-    /// Until enough had been heard.
+    /// Time until the reception was complete; `NAN` if it never was.
     heard_seconds: f64,
     received: u64,
     duplicates: u64,
     peak_bytes: u64,
     layers: u32,
-    /// Packets that this machine lost itself.
+    /// Packets that this computer lost.
     lost_here: u64,
-    /// Milliseconds that the relay was late by, at most.
+    /// Longest delay of a packet beyond that of the link, in milliseconds.
     late: f64,
 }
 
@@ -86,7 +84,7 @@ fn receive(
 }
 
 impl RealReception {
-    /// One that could not be run.
+    /// A reception that could not run.
     const FAILED: Self = Self {
         seconds: f64::NAN,
         heard_seconds: f64::NAN,
@@ -99,7 +97,8 @@ impl RealReception {
     };
 }
 
-/// All at the same time: sessions that send a thousand packets a second do not disturb each other.
+/// Runs all sessions at the same time: at a thousand packets a second they do not affect each
+/// other.
 fn receive_all(sessions: Vec<Option<Session>>, loss: &LossModel) -> Vec<RealReception> {
     std::thread::scope(|scope| {
         let receive = |session: Option<Session>| {
@@ -126,14 +125,14 @@ const COLUMNS: &[&str] = &[
     LATE,
 ];
 
-/// By whether there are losses, and by seed.
+/// Runs by whether there are losses, and by seed.
 type Runs = BTreeMap<(bool, u64), Vec<RealReception>>;
 
-/// A run of the eight ways to send at the same time, once for all figures that show it.
+/// A run of the eight ways to send at the same time, computed once for all figures.
 fn schemes(loss: LossModel, case: &Case) -> Vec<TableRow> {
     static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
     let seed = Case { experiment: "fc.schemes", ..*case }.stream(0).next_u64();
-    // One after the other: so is the lock held.
+    // The lock is held during the run: runs do not overlap.
     let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
     let found = runs.entry((loss != LossModel::None, seed)).or_insert_with(|| {
         receive_all(SCHEMES.iter().map(|scheme| scheme.session(seed)).collect(), &loss)
@@ -157,7 +156,7 @@ fn schemes(loss: LossModel, case: &Case) -> Vec<TableRow> {
     SCHEMES.iter().zip(found.iter()).map(row).collect()
 }
 
-/// The claims of a simulated experiment, and two more.
+/// The claims of a simulated experiment and two more.
 fn claims_of(simulated: &Experiment) -> Vec<Claim> {
     let bytes = Claim::new(
         "bytes",
@@ -172,7 +171,7 @@ fn claims_of(simulated: &Experiment) -> Vec<Claim> {
     (simulated.claims)().into_iter().chain([bytes, nothing_lost_here()]).collect()
 }
 
-/// The same with as much room in some of them as a few runs are from their mean.
+/// The same claims. Those of `names` get the tolerance `off`, as far as few runs are from the mean.
 fn of_few_runs(simulated: &Experiment, names: &[&str], off: f64) -> Vec<Claim> {
     let few = |claim: Claim| {
         let is_of_few = names.contains(&claim.name.as_str());
@@ -181,8 +180,8 @@ fn of_few_runs(simulated: &Experiment, names: &[&str], off: f64) -> Vec<Claim> {
     claims_of(simulated).into_iter().map(few).collect()
 }
 
-/// The claims about durations, and how far the simulator is from what happened: of each reception
-/// the same one, of the same seed.
+/// The claims about durations, and one about the difference between each reception and the
+/// simulated one of the same seed.
 fn durations(simulated: &Experiment, few_runs_off: f64, simulator_off: f64) -> Vec<Claim> {
     let simulator = Claim::new(
         "simulator",
@@ -199,7 +198,7 @@ fn durations(simulated: &Experiment, few_runs_off: f64, simulator_off: f64) -> V
     of_few_runs(simulated, &["rand"], few_runs_off).into_iter().chain([simulator]).collect()
 }
 
-/// Real time has to be waited for: not the paper's 40 runs.
+/// Number of runs. They take real time, so there are fewer than the paper's 40.
 const fn runs(scale: Scale) -> u32 {
     scale.pick(1, 10)
 }

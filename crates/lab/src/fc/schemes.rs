@@ -21,11 +21,11 @@ use std::sync::{Mutex, PoisonError};
 const FILE: u64 = 1_042_142;
 /// `k`.
 const BLOCK_SYMBOLS: u16 = 32;
-/// "Between 48 to 61 objects out of 64": with the default fragments of 64 KB there would be 16.
+/// Number of objects: "between 48 to 61 objects out of 64". With fragments of 64 KB there would be
+/// 16.
 const OBJECT: u64 = 16_384;
-/// Packets per second of the lowest layer. The paper says that it was "voluntarily low", and not
-/// what it was. Of 16, 32, 64 and 128 this gives the ratios of table 2 best: the one thing here
-/// that was fitted.
+/// Packets per second of the lowest layer. The paper says only that it was "voluntarily low". Of
+/// 16, 32, 64 and 128, this one fits the ratios of table 2 best. No other parameter is fitted.
 const BASE_PACKETS: u32 = 32;
 /// `l` of m/p_rand(l), which the paper does not give; the library has it (MCL 2005,
 /// `mcl_sched.cpp`).
@@ -65,7 +65,7 @@ pub(super) const SCHEMES: [Scheme; 8] = [
     Scheme::new("m/rand/org_2", RANDOM, SymbolOrganization::Segments),
 ];
 
-/// What the others are compared with.
+/// The reference of the comparisons.
 const REFERENCE: &str = "single/org_2";
 
 impl Scheme {
@@ -145,8 +145,8 @@ fn run_with(loss: LossModel, case: &Case) -> Vec<TableRow> {
     ]]
 }
 
-/// Several figures show the same run, which is computed once in a process. It follows from what it
-/// is found by, so nobody can tell.
+/// A reception, computed once in a process, because several figures show the same one. It is a
+/// function of the key.
 pub(super) fn remembered(scheme: Scheme, loss: LossModel, seed: u64) -> Option<SimulatedReception> {
     static RUNS: Mutex<BTreeMap<(&str, bool, u64), SimulatedReception>> =
         Mutex::new(BTreeMap::new());
@@ -168,7 +168,7 @@ fn with_loss(case: &Case) -> Vec<TableRow> {
     run_with(bursts(), case)
 }
 
-/// What the figures show.
+/// Quantities of the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
     Seconds,
@@ -185,7 +185,7 @@ impl Measure {
         }
     }
 
-    /// Of each run.
+    /// The value of each run.
     fn values(self, table: &Table, scheme: &str) -> Vec<f64> {
         let column = |name| table.numbers(name, &[("scheme", scheme.into())]);
         match self {
@@ -363,7 +363,7 @@ fn table_2_exhibits(table: &Table) -> Vec<Exhibit> {
     })]
 }
 
-/// A figure, and how it is read.
+/// A figure, and its quantity.
 macro_rules! figure {
     ($id:literal, $paper:literal, $what:literal, $run:expr, $claims:expr, $measure:expr) => {
         Experiment {

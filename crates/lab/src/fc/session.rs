@@ -1,5 +1,5 @@
-//! A file as the paper's tool sends it: in one object or cut into many, Reed-Solomon in blocks of
-//! 32, on six layers under RLC with the constants of the library MCL.
+//! Sessions of a file as the paper's tool sends it: in one object or in many, Reed-Solomon in
+//! blocks of 32, on six layers under RLC with the constants of the library MCL.
 
 use crate::bytes::Originals;
 use crate::session::{HEADER_BYTES, Session};
@@ -23,7 +23,7 @@ pub(crate) const LAYERS: [u32; 6] = [1, 1, 2, 4, 8, 16];
 /// In every interval of the control packets, so that a receiver soon knows the layers.
 const HEAD_EVERY: u32 = 1;
 
-/// What is sent.
+/// The file of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct File {
     pub(crate) bytes: u64,
@@ -34,9 +34,8 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Sent on layers of which the lowest has `base_packets` a second, to receivers that know what
-    /// will come, as FCAST's do from the objects themselves. `None` if it is none that a session
-    /// could carry.
+    /// A session on layers, the lowest of which sends `base_packets` per second. Receivers know the
+    /// manifest, as FCAST's know it from the objects. `None` if no session can have this file.
     pub(crate) fn session(
         self,
         base_packets: u32,
@@ -72,19 +71,19 @@ impl File {
     }
 }
 
-/// The same session of bytes that are there, and not only spoken of.
+/// The same session with real bytes.
 pub(crate) fn on_bytes(session: &Session) -> Option<(Session, Arc<Originals>)> {
     let otis: Vec<_> = session.manifest.objects().iter().map(|object| object.oti).collect();
     let (originals, objects) = Originals::draw(&otis, &mut SplitMix64::new(session.seed, 0))?;
     Some((session.clone().with_manifest(manifest(objects)?), Arc::new(originals)))
 }
 
-/// The paper's receivers have no circuit breaker.
+/// Limits of receivers. The paper's have no circuit breaker.
 pub(crate) fn receiver(session: &Session) -> Receiver {
     session.receiver(SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() })
 }
 
-/// One file, of these objects end to end.
+/// One file, the concatenation of these objects.
 fn manifest(objects: Vec<ManifestObject>) -> Option<Manifest> {
     let extent = |object: &ManifestObject| {
         let length = object.oti.transfer_length;

@@ -1,6 +1,6 @@
-//! `fc.tool`: the file transfer tool (sections 1.2, 4.1, 4.2.3 and 6.1), by the library itself:
-//! files go from one directory to another over the loopback interface, and what passes there is
-//! looked at.
+//! `fc.tool`: the file transfer tool (sections 1.2, 4.1, 4.2.3 and 6.1), run with the library.
+//! Files are sent from one directory to another over the loopback interface, whose packets are
+//! observed.
 
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
@@ -22,30 +22,30 @@ use std::time::Duration;
 const FRAGMENT: u64 = 65_536;
 const SYMBOL: u16 = 512;
 const BLOCK_SYMBOLS: u32 = 32;
-/// A second for everything, and as long again.
+/// Rate: all files take a second, and their repair symbols another.
 const RATE_BYTES_PER_SECOND: u64 = 500_000;
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Of a group of its own: administratively scoped, this site only (RFC 2365).
+/// Group of the sessions: administratively scoped, site-local (RFC 2365).
 const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 255, 77, 76));
 
-/// What is sent: names and lengths. The first is five fragments long.
+/// Names and lengths of the files. The first one has five fragments.
 const FILES: [(&str, usize); 4] =
     [("tree/a/b/long", 300 << 10), ("tree/a/short", 5), ("tree/empty", 0), ("beside", 1_000)];
 const FRAGMENTS: u32 = 5 + 1 + 1 + 1;
 
-/// How a transfer goes.
+/// A transfer, and its options.
 #[derive(Clone, Copy, Debug)]
 struct ToolTransfer {
     name: &'static str,
     mode: SendMode,
     ordering: Ordering,
-    /// After the sender began.
+    /// Time from the start of the sender until the receiver joins.
     joins_after: Duration,
     loss: f64,
 }
 
 const TRANSFERS: [ToolTransfer; 3] = [
-    // In a loop, to who comes late.
+    // In a loop, to a receiver that joins late.
     ToolTransfer {
         name: "on demand",
         mode: SendMode::OnDemand,
@@ -53,7 +53,7 @@ const TRANSFERS: [ToolTransfer; 3] = [
         joins_after: Duration::from_secs(1),
         loss: 0.1,
     },
-    // Once, with a FEC symbol for each source symbol, to who was there before.
+    // Once, with a FEC symbol for each source symbol, to a receiver that joined before.
     ToolTransfer {
         name: "push, kept",
         mode: SendMode::Push { repair_permille: 1_000 },
@@ -94,7 +94,7 @@ impl ToolTransfer {
         let roots = write_files(case, here.path())?;
         let loopback = loopback::interface()?;
         let listening = |port| ReceiveConfig::multicast(GROUP, port, &loopback);
-        // A port that nobody has: the system's choice.
+        // A free port, chosen by the system.
         let mut tap = ReceiveSocket::open(&listening(0))?;
         let addressing = Addressing {
             interface: Some("127.0.0.1".parse()?),
@@ -156,11 +156,11 @@ impl ToolTransfer {
     }
 }
 
-/// What a receiver told.
+/// What a receiver reported.
 struct Received {
     outcome: Outcome,
     objects: u32,
-    /// Objects that were on the disk before the last symbol had been heard.
+    /// Objects that were complete before the last symbol was received.
     early: u32,
 }
 
@@ -179,11 +179,11 @@ fn receive(receiver: Receiver) -> Result<Received, fontana::Error> {
     Ok(Received { outcome: receiver.join()?.outcome, objects, early })
 }
 
-/// What a third party sees of a session.
+/// Counters of an observer of a session.
 #[derive(Debug, Default)]
 struct Heard {
     packets: u32,
-    /// That are not ALC packets, or of no object.
+    /// Packets that are not ALC packets, or of no object.
     malformed: u32,
     /// Packets of another object than the one before.
     changes: u32,
@@ -209,7 +209,7 @@ impl Heard {
     }
 }
 
-/// The files, with noise in them; what to name to a sender.
+/// Writes the files, with random content. Returns the paths for the sender.
 fn write_files(case: &Case, directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut noise = case.stream(0);
     for (name, length) in FILES {
@@ -221,7 +221,7 @@ fn write_files(case: &Case, directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(["tree", "beside"].map(|root| directory.join(root)).into())
 }
 
-/// Whether two directories have the same files, of those that were sent and of no other names.
+/// Whether `other` has exactly the files that were sent, with the bytes of `one`.
 fn is_same(one: &Path, other: &Path) -> std::io::Result<bool> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![other.to_owned()];

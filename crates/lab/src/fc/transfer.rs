@@ -1,4 +1,4 @@
-//! One reception of a file over a LAN, and what it took.
+//! A simulated reception of a file over a LAN.
 
 use super::session;
 use crate::session::{LISTENERS_FIRST, Session};
@@ -17,33 +17,33 @@ use std::time::Duration;
 
 /// "All the hosts are attached to the same LAN" (section 6.2).
 const LAN_DELAY: Duration = Duration::from_millis(1);
-/// Whoever has nothing after this time, which is many times what any of them takes, never will.
+/// A reception that is not complete after this time has failed. It is many times the slowest one.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// What a reception took.
+/// Measurements of a reception.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SimulatedReception {
-    /// From the first packet sent until the file was there; `NAN` if it never was.
+    /// Time from the first packet until the file was complete; `NAN` if it never was.
     pub(crate) seconds: f64,
     /// Packets of content that arrived before that.
     pub(crate) received: u64,
-    /// Of these: that came twice, or of blocks that had enough.
+    /// Of these, packets that arrived twice, or of complete blocks.
     pub(crate) duplicates: u64,
-    /// Most bytes of symbols of objects that were not delivered yet.
+    /// Most bytes of symbols of incomplete objects.
     pub(crate) peak_bytes: u64,
-    /// Most layers that it was joined to.
+    /// Most layers that the receiver was joined to.
     pub(crate) layers: u16,
-    /// Objects that it had, to the second, when the lowest layer had sent its list once.
+    /// Complete objects when the lowest layer had sent its list once, to the second.
     pub(crate) objects_in_first_pass: u64,
 }
 
-/// A reception by a host that takes time for what it does.
+/// A reception by a host whose work takes time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HostReception {
     pub(crate) reception: SimulatedReception,
-    /// From the first packet sent until enough had been heard; `NAN` if it never was.
+    /// Time from the first packet until the reception was complete; `NAN` if it never was.
     pub(crate) heard_seconds: f64,
-    /// What the host had done by the end of each second, until it was complete.
+    /// Counters of the host at the end of each second, until it was complete.
     pub(crate) by_second: Vec<MachineStats>,
 }
 
@@ -51,7 +51,7 @@ type SenderHost = Driver<Sender, IdRunner>;
 type ReceiverHost = Driver<Machine<Receiver>, Storage<IdRunner>>;
 type TransferRun = Simulation<Either<SenderHost, ReceiverHost>, Milestones>;
 
-/// From the sender to the receiver.
+/// The link from the sender to the receiver.
 pub(super) fn link(loss: LossModel) -> LinkConfig {
     LinkConfig::wire(LAN_DELAY).with_loss(loss)
 }
@@ -66,7 +66,7 @@ pub(crate) fn receive(
     receive_on(MachineConfig::IDEAL, session, loss, first_pass).map(|found| found.reception)
 }
 
-/// The same on a host that takes time.
+/// The same, on a host whose work takes time.
 pub(crate) fn receive_on(
     host: MachineConfig,
     session: &Session,
@@ -110,15 +110,14 @@ pub(crate) fn receive_on(
     Some(HostReception { reception, heard_seconds: seconds(run.observer().heard), by_second })
 }
 
-/// Whether so much content has been sent on the lowest layer.
+/// Whether the lowest layer has sent this many packets of content.
 fn has_sent(run: &TransferRun, source: NodeId, symbols: u64) -> bool {
     let sender = run.host(source).and_then(Either::left);
     let base = sender.and_then(|sender| sender.endpoint.channel_stats().first());
     base.is_some_and(|stats| stats.packets - stats.control_packets >= symbols)
 }
 
-/// Runs a receiver's jobs, and counts the bytes that wait for their object to be complete: what the
-/// paper calls the buffer.
+/// Runs a receiver's jobs, and counts the bytes of incomplete objects: the paper's buffer.
 #[derive(Debug)]
 pub(super) struct Storage<R> {
     pub(super) runner: R,
@@ -170,7 +169,7 @@ impl<R: SimulatedRunner> SimulatedRunner for Storage<R> {
     }
 }
 
-/// What a receiver has said.
+/// Events of a receiver.
 #[derive(Debug, Default)]
 struct Milestones {
     objects: u64,

@@ -1,4 +1,4 @@
-//! A layered session in which nothing stays as it is.
+//! A layered session with changing levels and restarts.
 
 use crate::scene::Scene;
 use crate::session::{SYMBOL_BYTES, Session};
@@ -22,14 +22,14 @@ const RECEIVERS: usize = 8;
 const SOURCE_SYMBOLS: u64 = 10_000;
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// How it ended.
+/// A session that has ended.
 pub(crate) struct Churn {
     pub(crate) scene: Scene,
     pub(crate) session: Session,
 }
 
-/// Everybody receives everything; a mirror starts again after 3 s, and a receiver after 2 s with
-/// what it had.
+/// Runs the session until all receivers are complete. A mirror restarts after 3 s, and a receiver
+/// after 2 s with its saved symbols.
 pub(crate) fn play(seed: u64, network_seed: u64) -> Option<Churn> {
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 4, sub_blocks: 1, alignment: 4 });
     let transfer_length = SOURCE_SYMBOLS * u64::from(SYMBOL_BYTES);
@@ -60,7 +60,7 @@ pub(crate) fn play(seed: u64, network_seed: u64) -> Option<Churn> {
     scene.until_all_left(LIMIT)?.then_some(Churn { scene, session })
 }
 
-/// Takes some of the layers, and others after a tenth of a second or so.
+/// A subscription control that changes its level at random, about every tenth of a second.
 #[derive(Debug)]
 struct Wanderer {
     layers: u8,

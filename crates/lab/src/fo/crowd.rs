@@ -1,4 +1,4 @@
-//! `fo.crowd`: one sender, and ever more receivers.
+//! `fo.crowd`: one sender, and from 1 to 100 000 receivers.
 
 use crate::chart::{Axis, Chart, Exhibit, Series};
 use crate::claim::{Claim, Printed};
@@ -16,9 +16,9 @@ const BYTES: u64 = 1 << 20;
 /// 100 Mbit/s.
 const RATE: u64 = 12_500_000;
 const LOSS: f64 = 0.01;
-/// What the sender has done is read at this time, whoever listens.
+/// Time at which the sender's packets are counted, for any number of receivers.
 const READ_AT: Duration = Duration::from_secs(2);
-/// Everybody is complete long before.
+/// All receivers are complete long before.
 const LIMIT: Duration = Duration::from_secs(60);
 const CROWDS: [u32; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
 const QUICK_CROWDS: u32 = 4;
@@ -90,7 +90,7 @@ fn crowd(case: &Case) -> Option<TableRow> {
         mean(&etas),
         largest(etas.iter().copied()),
         sent,
-        // Whatever was sent beyond what the sender has sent.
+        // Packets that were not sent by the sender.
         stats.sent - by_sender,
         stats.events,
         stats.deliveries,

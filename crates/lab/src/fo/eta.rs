@@ -1,5 +1,5 @@
-//! `fo.eta`: what a receiver hears until it is done, whatever the size, the losses, the number of
-//! mirrors and the time at which it joins; and whether anything comes twice, whatever happens.
+//! `fo.eta`: packets that a receiver needs, for all sizes, losses, numbers of mirrors and times of
+//! joining, and whether a symbol arrives twice.
 
 use super::churn::{self, Churn};
 use crate::chart::{Axis, Chart, Exhibit, Series};
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const SIZES: [u64; 5] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000];
 const QUICK_SIZES: u32 = 2;
-/// Source symbols: of 10 GB in the 255 blocks of an object.
+/// Source symbols of a block of 10 GB in the 255 blocks of an object.
 const LONGEST_BLOCK: f64 = 28_012.0;
 /// Per cent.
 const LOSSES: [u32; 4] = [0, 1, 10, 50];
@@ -24,7 +24,7 @@ const MIRRORS: [u32; 3] = [1, 4, 16];
 /// 100 Mbit/s.
 const RATE: u64 = 12_500_000;
 const LIMIT: Duration = Duration::from_secs(3_600);
-/// The last case: levels that change all the time.
+/// The last case: levels that change permanently.
 const CHURNING: &str = "churn";
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {

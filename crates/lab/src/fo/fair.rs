@@ -1,6 +1,5 @@
-//! `fo.fair`: sessions with congestion control at a bottleneck that they share with TCP, or with
-//! each other; and, to compare, what the TCP that the RFCs of that time are fair to gets beside
-//! today's.
+//! `fo.fair`: sessions with congestion control that share a bottleneck with TCP or with each other.
+//! To compare, Reno, to which the RFCs of that time are fair, shares it with CUBIC, today's TCP.
 
 use crate::claim::{Claim, Printed};
 use crate::experiment::{Case, Experiment, Kind};
@@ -21,16 +20,15 @@ use std::time::Duration;
 /// 20 Mbit/s.
 const BOTTLENECK: u64 = 2_500_000;
 const QUEUE: Duration = Duration::from_millis(100);
-/// Joins take so long on each hop, leaves ten times as long.
+/// Delay of joins on each hop. Leaves take ten times as long.
 const GRAFT: Duration = Duration::from_millis(5);
-/// What is measured begins after this.
+/// Seconds until measurements start.
 const SETTLED: u32 = 120;
-/// An object that nobody completes in the time of a run.
+/// An object that no receiver completes during a run.
 const ENDLESS_SYMBOLS: u32 = 5_000_000;
 
 const CONTROLS: [&str; 4] = ["webrc", "webrc_fast", "rlc", "flid_sl"];
-/// Who shares the bottleneck with one session: what the table calls them, how many other sessions,
-/// and which TCP.
+/// Rivals of one session at the bottleneck: name, number of other sessions, and variants of TCP.
 const RIVALS: [Rival; 3] = [
     Rival { name: "TCP CUBIC", sessions: 0, tcp: &[TcpVariant::Cubic] },
     Rival { name: "TCP Reno", sessions: 0, tcp: &[TcpVariant::Reno] },
@@ -113,7 +111,7 @@ impl Sharing {
             prune: 10 * GRAFT,
             ..LinkConfig::bottleneck(BOTTLENECK, QUEUE, Duration::from_millis(10))
         };
-        // A little noise, without which regular traffic at a full queue falls into step.
+        // A little noise, without which regular traffic at a full queue synchronizes.
         let access = LinkConfig {
             delay: Duration::from_millis(10),
             jitter: Duration::from_micros(200),

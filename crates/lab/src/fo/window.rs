@@ -1,11 +1,11 @@
 //! `fo.window` and `fo.speed`: windowed RaptorQ, a code for objects of any length.
 //!
-//! A code over a whole object needs no more symbols than the object has, whatever is lost; in
-//! blocks, the block that was hit worst decides. But a code over millions of symbols touches all of
-//! memory for each of them. Here the neighbors of a row lie in a window ([`code`]), so that solving
-//! is a wave that moves along the object ([`wave`]) and needs the memory of a few windows
-//! ([`recovery`]). Spatially coupled codes are the idea (Aref, Urbanke: arXiv 1108.0535); the rows
-//! are RaptorQ's.
+//! A code over a whole object needs no more symbols than the object has, whatever is lost. With
+//! blocks, the block with the most losses decides. But a code over millions of symbols accesses all
+//! of memory for each of them. Here the neighbors of a row are within a window ([`code`]), so that
+//! elimination moves along the object ([`wave`]) and needs the memory of a few windows
+//! ([`recovery`]). The idea is that of spatially coupled codes (Aref, Urbanke: arXiv 1108.0535);
+//! the rows are RaptorQ's.
 
 use crate::chart::{Exhibit, Grid};
 use crate::claim::{Claim, Printed};
@@ -26,7 +26,7 @@ mod recovery;
 pub(crate) mod speed;
 mod wave;
 
-/// What a code has to reach to be worth a place on the wire: see the claims.
+/// What a code must reach to become a wire format: see the claims.
 const MOST_OVERHEAD: f64 = 1.006;
 const MOST_LAG: f64 = 3.0;
 
@@ -37,14 +37,14 @@ const DELAY_WINDOWS: u32 = 3;
 const LOSSES: [f64; 3] = [0.1, 0.5, 0.9];
 const WINDOWS: [u32; 3] = [2000, 4096, 10_000];
 
-/// Lengths of objects, and trials of each, quick and full: a trial of a million takes half a
+/// Lengths of objects, and trials of each, quick and full. A trial of a million takes half a
 /// minute.
 const LENGTHS: [(u32, [u32; 2]); 2] = [(100_000, [3, 20]), (1_000_000, [0, 3])];
 
 /// Symbols of a block of plain RaptorQ to compare with.
 const BLOCK: u32 = 10_000;
 
-/// Inefficiencies are found in steps of this share of the object, and looked for up to so many.
+/// Inefficiencies are measured in steps of this share of the object, up to this many steps.
 const STEP: f64 = 0.000_5;
 const MOST_STEPS: u32 = 64;
 
@@ -108,7 +108,7 @@ fn settings() -> Vec<(u32, u32, f64)> {
     LENGTHS.iter().flat_map(|&(k, _)| windows(k)).collect()
 }
 
-/// For each case its setting, and which trial of it.
+/// The setting and the trial of each case.
 fn cases(scale: Scale) -> Vec<((u32, u32, f64), u32)> {
     let trials =
         |k: u32| LENGTHS.iter().find(|length| length.0 == k).map_or(0, |l| pick(scale, l.1));
@@ -148,7 +148,7 @@ fn symbols(k: u32, steps: u32) -> u32 {
     k + (f64::from(k) * STEP * f64::from(steps)) as u32
 }
 
-/// The least number of steps that is enough, by doubling and halving.
+/// The least number of steps that suffices, by doubling and bisection.
 fn least(mut enough: impl FnMut(u32) -> bool) -> u32 {
     let (mut below, mut above) = (0, 1);
     while above < MOST_STEPS && !enough(above) {
@@ -161,7 +161,7 @@ fn least(mut enough: impl FnMut(u32) -> bool) -> u32 {
     above
 }
 
-/// Encoding symbols that arrive, one after the other.
+/// A stream of encoding symbols with losses.
 struct Stream {
     loss: LossProcess,
     random: SplitMix64,
@@ -187,7 +187,7 @@ impl Stream {
     }
 }
 
-/// How far beyond columns the rows were when these were known.
+/// Lags: how far the rows had advanced beyond a column when it became known.
 struct Lags {
     counts: Vec<u32>,
     /// Columns that became inactive.

@@ -1,14 +1,14 @@
-//! A network of hosts that are threads of this process.
+//! A network of hosts that are network namespaces of this process.
 //!
 //! ```text
 //! sender ─── switch ─── relay ─── receiver
 //!               └────── relay ─── receiver
 //! ```
 //!
-//! Each host is a network namespace, and so is the middle, with the switch and the relays. The
-//! switch forwards a group to those who have joined it alone (IGMP snooping, RFC 4541), from the
-//! moment when it hears of it, and not for longer than that: behind each of its ports is one host.
-//! The link to a receiver is the relay's; to the switch, everything passes at once.
+//! The switch and the relays have a namespace too. The switch forwards a group only to hosts that
+//! have joined it (IGMP snooping, RFC 4541), from the membership report until the leave: behind
+//! each of its ports is one host. A relay applies the link to a receiver. Frames towards the switch
+//! pass without delay or loss.
 
 use super::HostsError;
 use crate::relay::{FrameLink, Relay};
@@ -19,12 +19,12 @@ use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A sender, receivers behind a relay each, and what connects them.
+/// A sender, receivers behind a relay each, and the switch between them.
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) sender: NetworkHost,
     pub(super) receivers: Vec<NetworkHost>,
-    /// In the order of the receivers, who hear nothing, and are not heard, unless theirs runs.
+    /// One for each receiver, in their order. It must run, or no frame passes.
     pub(super) relays: Vec<Relay>,
     pub(super) switch: Switch,
 }
@@ -36,30 +36,30 @@ pub(super) struct NetworkHost {
     pub(super) interface: Interface,
 }
 
-/// Where the hosts meet.
+/// The switch between the hosts.
 #[derive(Debug)]
 pub(super) struct Switch {
-    /// It goes when nobody holds it.
+    /// The namespace is removed when this is dropped.
     _namespace: Namespace,
     asks_since: Instant,
 }
 
-/// A bridge of Linux forwards everything to everybody until it has been the querier for as long as
-/// answers may take (the query response interval, RFC 3376, section 8.3); how long that is, it
-/// reads when it becomes the querier. In hundredths of a second: twenty, in which memberships reach
-/// the switch, too.
+/// Commands that create the switch. A bridge of Linux floods all groups until it has been the
+/// querier for a query response interval (RFC 3376, section 8.3), which it reads when it becomes
+/// the querier. The interval is in hundredths of a second: memberships arrive within 200 ms.
 const SWITCH: &str = "link add switch type bridge mcast_snooping 1 mcast_igmp_version 3 \
                       mcast_query_response_interval 20\n\
                       link set switch type bridge mcast_querier 1\n\
                       link set switch up\n";
-/// And as long again, for a machine that has other things to do.
+/// Time until the switch no longer floods: twice the interval, for a loaded host.
 const SETTLED: Duration = Duration::from_millis(400);
 
-/// What the one interface of a host is called.
+/// Name of a host's interface.
 const INTERFACE: &str = "eth0";
 
 impl Network {
-    /// With a receiver behind each of these lines. Takes some milliseconds for each.
+    /// Creates a network with a receiver behind each of these links. Takes some milliseconds for
+    /// each.
     pub(super) fn new(lines: Vec<FrameLink>) -> Result<Self, HostsError> {
         let middle = namespace()?;
         let sender = namespace()?;
@@ -90,16 +90,16 @@ impl Network {
 }
 
 impl Switch {
-    /// Waits until it forwards to those alone who have joined.
+    /// Waits until it forwards groups only to hosts that have joined them.
     pub(super) fn settle(&self) {
         thread::sleep(SETTLED.saturating_sub(self.asks_since.elapsed()));
     }
 }
 
 impl NetworkHost {
-    /// The `number`th in the network. Its interface has been plugged in.
+    /// The `number`th host of the network. Its interface must be connected.
     fn new(number: u32, namespace: Namespace) -> Result<Self, HostsError> {
-        // Of a network for private use (RFC 1918). Number 0 is the network itself.
+        // In a private network (RFC 1918), whose own address is number 0.
         let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 1).to_bits() + number);
         namespace.ip(&format!("addr add {address}/8 dev {INTERFACE}\nlink set {INTERFACE} up"))?;
         let interfaces = namespace.within(Interfaces::list)?.map_err(HostsError::Interfaces)?;
@@ -108,17 +108,17 @@ impl NetworkHost {
     }
 }
 
-/// A namespace that is silent unless somebody in it speaks.
+/// A namespace that sends no frames of its own.
 fn namespace() -> Result<Namespace, HostsError> {
     let namespace = Namespace::new()?;
-    // Interfaces without IPv6 discover no neighbors and no routers. Where this is refused, they do:
-    // of frames that keep the network together there are a few more.
+    // Interfaces without IPv6 send no neighbor and router solicitations. If the system refuses
+    // this, they send a few control frames.
     let silence = || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     let _ = namespace.within(silence)?;
     Ok(namespace)
 }
 
-/// Commands that plug the sender in.
+/// Commands that connect the sender.
 fn sender_port(host: &Namespace) -> String {
     let path = host.path();
     format!(
@@ -127,8 +127,8 @@ fn sender_port(host: &Namespace) -> String {
     )
 }
 
-/// Commands that plug a receiver in, with room for a relay between the port and it. One host a
-/// port: what it leaves nobody else can want.
+/// Commands that connect a receiver, with two interfaces for a relay between it and its port. Each
+/// port has one host, so the switch prunes a group as soon as the host leaves it.
 fn relayed_port(number: usize, host: &Namespace) -> String {
     let (path, [near, far]) = (host.path(), ends(number));
     format!(
@@ -141,12 +141,12 @@ fn relayed_port(number: usize, host: &Namespace) -> String {
     )
 }
 
-/// The interfaces of a relay: towards the switch, and towards the receiver.
+/// Interfaces of a relay: towards the switch and towards the receiver.
 fn ends(number: usize) -> [String; 2] {
     ["near", "far"].map(|end| format!("{end}{number}"))
 }
 
-/// For memberships.
+/// The link towards the switch, for membership reports: no delay, no losses.
 fn undisturbed() -> FrameLink {
     FrameLink::new(LinkConfig::default(), SplitMix64::new(0, 0))
 }

@@ -23,8 +23,8 @@ enum Enhancement {
     Offset,
     /// Sends its share of the order, and then all packets in a random order of its own.
     Range,
-    /// Sends its share of the order, and then what the receiver names: packets that it has from
-    /// nobody, from the end of the share that has most of them left.
+    /// Sends its share of the order, and then packets that the receiver names: those that it has
+    /// not received, from the end of the share that has most of them left.
     Renegotiated,
 }
 

@@ -4,11 +4,11 @@ use fontana_net::Frame;
 use fontana_proto::{Instant, SplitMix64};
 use fontana_sim::{DueEvent, EventQueue, Fate, Link, LinkConfig, LinkStats, WireFaults};
 
-/// No IP packet is shorter than this (RFC 791, section 3.1), nor is a frame charged less: so the
-/// number of those in a queue of so many bytes has a limit.
+/// Least bytes that a frame counts, the shortest IP packet (RFC 791, section 3.1). It limits the
+/// number of frames in a queue.
 const SHORTEST_PACKET: usize = 20;
 
-/// A link with the frames that are on it.
+/// A link of the simulator with the frames that are on it.
 #[derive(Debug)]
 pub struct FrameLink {
     link: Link,
@@ -22,24 +22,24 @@ pub struct FrameLink {
 /// What a [`FrameLink`] has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameLinkStats {
-    /// Frames that the link is for, and what became of them.
+    /// Counters of the link, for the frames that it applies to.
     pub link: LinkStats,
-    /// Frames that keep the network together and only had the delay.
+    /// Control frames, which were only delayed.
     pub exempt: u64,
     /// Frames that were dropped because the relay's memory was full.
     pub overflow: u64,
-    /// Frames that were several packets, and had one fate.
+    /// Frames of several packets (GSO batches), which had one fate.
     pub trains: u64,
 }
 
 impl FrameLink {
-    /// Most bytes that are on the way: a second at half a gigabit per second. What comes then is
-    /// dropped, and counted.
+    /// Most bytes on the link: a second at half a gigabit per second. Further frames are dropped
+    /// and counted.
     pub const ROOM: usize = 64 << 20;
 
-    /// Of a link, without the marks and faults that it may have: for packets that come in the same
-    /// order it loses what it loses in a simulation, which gives it the same random stream. Frames
-    /// that keep the network together only have its delay.
+    /// A link with this configuration, without its marks and faults. With the same random stream
+    /// and the same order of packets, it loses the same packets as in a simulation. Control frames
+    /// are only delayed.
     pub fn new(link: LinkConfig, random: SplitMix64) -> Self {
         let link = LinkConfig { mark_from: None, faults: WireFaults::default(), ..link };
         Self {
@@ -52,12 +52,12 @@ impl FrameLink {
         }
     }
 
-    /// The same whose link is for those frames, too.
+    /// The same, with the link applied to control frames too.
     pub fn for_every_frame(self) -> Self {
         Self { every_frame: true, ..self }
     }
 
-    /// A frame has come at `now`, which never decreases.
+    /// Offers a frame at `now`, which must not decrease.
     pub fn offer(&mut self, now: Instant, frame: Frame) {
         if !self.every_frame && keeps_network_together(frame.bytes()) {
             self.stats.exempt += 1;
@@ -73,7 +73,7 @@ impl FrameLink {
         }
     }
 
-    /// The next frame that has arrived by `now`, and when it did.
+    /// Removes the next frame that has arrived by `now`.
     pub fn poll(&mut self, now: Instant) -> Option<DueEvent<Frame>> {
         let due = self.on_the_way.pop_until(now)?;
         self.bytes_on_the_way -= due.event.bytes().len();
@@ -101,8 +101,8 @@ impl FrameLink {
     }
 }
 
-/// Whether a frame carries nobody's data: what is not IP, IGMP, and of ICMPv6 listener discovery
-/// (RFC 3810, section 5) and neighbor discovery (RFC 4861, section 4).
+/// Whether a frame is a control frame: other than IP, IGMP, and of ICMPv6 listener discovery (RFC
+/// 3810, section 5) and neighbor discovery (RFC 4861, section 4).
 fn keeps_network_together(frame: &[u8]) -> bool {
     const IPV4: [u8; 2] = [0x08, 0x00];
     const IPV6: [u8; 2] = [0x86, 0xdd];
@@ -119,8 +119,8 @@ fn keeps_network_together(frame: &[u8]) -> bool {
     }
 }
 
-/// The type of an ICMPv6 message, in an IPv6 packet with at most the options that routers look at
-/// (RFC 8200, section 4.3), as listener discovery has them.
+/// The type of an ICMPv6 message in an IPv6 packet. The packet may have hop-by-hop options (RFC
+/// 8200, section 4.3), as listener discovery has.
 fn icmpv6_type(packet: &[u8]) -> Option<u8> {
     const HOP_BY_HOP: u8 = 0;
     const ICMPV6: u8 = 58;

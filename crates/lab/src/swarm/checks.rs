@@ -1,4 +1,4 @@
-//! What must hold in a run beyond what the simulator itself asserts.
+//! Invariants of a run in addition to those of the simulator.
 
 use super::draw::{Drawn, Routing};
 use super::hosts::SwarmHost;
@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) type SwarmRun = Simulation<SwarmHost, Checker>;
 
-/// An invariant that did not hold: a mistake of ours.
+/// An invariant that did not hold: a bug of Fontana.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvariantViolation {
-    /// The dice made a session that cannot be sent.
+    /// The drawn session cannot be sent.
     #[error("what was drawn is no session")]
     Drawing,
-    /// What the simulator asserts of every run: the rate rule for every window, receivers that send
-    /// nothing, verified bytes that are the right ones, no livelock.
+    /// An invariant of the simulator: the rate limit in any window, receivers send nothing,
+    /// verified bytes are right, no livelock.
     #[error(transparent)]
     Violation(#[from] Violation),
-    /// A receiver said that it was complete, and was not.
+    /// A receiver reported that it was complete, and was not.
     #[error("receiver {} said that it was complete with {missing} blocks unverified", .node.0)]
     FalseComplete {
         /// The receiver.
@@ -32,7 +32,7 @@ pub enum InvariantViolation {
         /// The receiver.
         node: NodeId,
     },
-    /// A receiver was not complete long after everything was well again.
+    /// A receiver was not complete long after the last incident.
     #[error(
         "receiver {} was not complete {seconds} s after the last trouble: {wanted} of {of} symbols \
          wanted, {heard} heard",
@@ -41,31 +41,31 @@ pub enum InvariantViolation {
     Stalled {
         /// The receiver.
         node: NodeId,
-        /// For how long it was waited for.
+        /// Time since the last incident.
         seconds: u64,
         /// Symbols that it still wanted.
         wanted: u64,
-        /// Of so many.
+        /// All source symbols.
         of: u64,
-        /// Packets of the session that it has heard.
+        /// Packets of the session that it received.
         heard: u64,
     },
-    /// A receiver took more symbols than the code explains.
+    /// A receiver took more symbols than its code needs.
     #[error("receiver {} took {taken} symbols after the last trouble, {most} would have done", .node.0)]
     Wasteful {
         /// The receiver.
         node: NodeId,
-        /// Packets of its content, after the last trouble.
+        /// Packets of its content since the last incident.
         taken: u64,
-        /// Most that it can have needed.
+        /// Most packets that it can have needed.
         most: u64,
     },
-    /// A rateless code, and symbols that came twice from senders.
+    /// Senders sent symbols of a rateless code twice.
     #[error("receiver {} heard {duplicates} symbols twice, and wires repeated {repeated}", .node.0)]
     Duplicates {
         /// The receiver.
         node: NodeId,
-        /// Symbols that it had heard before.
+        /// Symbols that it had received before.
         duplicates: u64,
         /// Packets that arrived twice, or were damaged.
         repeated: u64,
@@ -75,38 +75,38 @@ pub enum InvariantViolation {
     StillJoined {
         /// The receiver.
         node: NodeId,
-        /// Channels.
+        /// Number of channels.
         channels: u64,
     },
-    /// A sender held more prepared symbols than its rounds allow.
+    /// A sender held more prepared symbols than its planning windows allow.
     #[error("sender {} held {symbols} symbols, its rounds allow {most}", .node.0)]
     Memory {
         /// The sender.
         node: NodeId,
-        /// Symbols prepared at a time.
+        /// Most symbols that were prepared at a time.
         symbols: u64,
-        /// Most that there may be.
+        /// Limit of its planning windows.
         most: u64,
     },
 }
 
-/// Checks what happens to receivers.
+/// Observes what receivers get and report.
 #[derive(Debug, Default)]
 pub(super) struct Checker {
-    /// Blocks that each receiver has verified, in all its lives.
+    /// Blocks that each receiver has verified, in all its runs.
     verified: BTreeMap<NodeId, BTreeSet<BlockId>>,
     blocks: u64,
-    /// Packets that came to each receiver, if wires repeat any.
+    /// Packets that each receiver got; `None` if no wire duplicates packets.
     numbers: Option<BTreeMap<NodeId, BTreeSet<u64>>>,
-    /// How many of them came again, or were damaged.
+    /// Packets that each receiver got twice, or damaged.
     repeated: BTreeMap<NodeId, u64>,
     complete: BTreeSet<NodeId>,
-    /// Whose packets are the session's.
+    /// Senders of the session, without strangers.
     sources: BTreeSet<NodeId>,
-    /// Packets of the session's content that came to each receiver since the trouble was over and
-    /// it knew what there is to receive, until it had heard enough.
+    /// Packets of content that each receiver got after the last incident, from the acceptance of
+    /// the content until its reception was complete.
     taken: BTreeMap<NodeId, u64>,
-    /// Who has heard enough.
+    /// Receivers whose reception is complete.
     sated: BTreeSet<NodeId>,
     breach: Option<InvariantViolation>,
 }
@@ -166,7 +166,7 @@ impl Observer<Either<SenderEvent, ReceiverEvent>> for Checker {
                 self.taken.remove(&node);
             }
             ReceiverEvent::ReceptionComplete => drop(self.sated.insert(node)),
-            // What was received of the block was in vain.
+            // The symbols of the block are discarded.
             ReceiverEvent::BlockCorrupt { .. } => drop(self.sated.remove(&node)),
             ReceiverEvent::GivenUp { .. } => self.breach(InvariantViolation::GaveUp { node }),
             _ => {}
@@ -174,27 +174,27 @@ impl Observer<Either<SenderEvent, ReceiverEvent>> for Checker {
     }
 }
 
-/// Whether there is nothing more to wait for. Asked first when the trouble is over.
+/// Whether the run can end. First called after the last incident.
 pub(super) fn is_settled(run: &SwarmRun, receivers: &[NodeId]) -> bool {
     run.observer().breach.is_some()
-        // Who is complete and joined is in another life.
+        // A receiver that is complete and joined has been restarted.
         || receivers.iter().all(|&node| {
             run.observer().complete.contains(&node) && run.joined(node).is_empty()
         })
 }
 
-/// The trouble is over.
+/// Notes that the last incident is over.
 pub(super) fn note_calm(run: &mut SwarmRun) {
     run.observer_mut().taken.clear();
 }
 
-/// What a receiver may need of a rateless code beyond `k`, per block: its own overhead, what is
-/// unevenly lost, and a grain of 8 symbols for every block and channel.
+/// Symbols that a receiver may need beyond `k`, per block of a rateless code: its overhead, uneven
+/// losses, and a grain of 8 symbols for each channel.
 const SLACK_PER_BLOCK: u64 = 64;
-/// What was laid out and under way when the trouble was over.
+/// Packets that were planned or in transit at the last incident.
 const SLACK: u64 = 256;
 
-/// Looks at a run that has ended.
+/// Judges a run that has ended.
 pub(super) fn judge(
     run: &SwarmRun,
     drawn: &Drawn,
@@ -233,7 +233,7 @@ pub(super) fn judge(
             let duplicates = stats.duplicates;
             return Err(InvariantViolation::Duplicates { node, duplicates, repeated });
         }
-        // What its router keeps from a receiver came to the host all the same, and was counted.
+        // `TopOnly` drops packets behind the place where they are counted.
         if !matches!(drawn.routing.get(number), Some(Routing::TopOnly { .. })) {
             judge_thrift(run, drawn, node, stats.poisoned_blocks + 1)?;
         }
@@ -241,7 +241,7 @@ pub(super) fn judge(
     Ok(())
 }
 
-/// Liveness, counted in packets: `rounds` is how often a block had to be begun, at most.
+/// Liveness, counted in packets. `rounds` is how often a block had to be started, at most.
 fn judge_thrift(
     run: &SwarmRun,
     drawn: &Drawn,
@@ -254,13 +254,13 @@ fn judge_thrift(
     let repeated = run.observer().repeated.get(&node).copied().unwrap_or(0);
     let taken = run.observer().taken.get(&node).copied().unwrap_or(0);
     let (k, blocks) = (drawn.session.source_symbols(), drawn.session.block_count());
-    // What a mirror sends is of no use before its head has come.
+    // Packets of a mirror are useless before its head has arrived.
     let sources = run.observer().sources.len() as u64;
     let most = rounds * sources * (k + k / 2 + SLACK_PER_BLOCK * blocks) + SLACK + repeated;
     if taken > most { Err(InvariantViolation::Wasteful { node, taken, most }) } else { Ok(()) }
 }
 
-/// Three rounds, and for each block what a turn of it takes more.
+/// Three planning windows, and for each block the symbols of an additional visit.
 fn most_held(drawn: &Drawn) -> u64 {
     3 * u64::from(drawn.session.round_symbols) + SLACK_PER_BLOCK * drawn.session.block_count()
 }

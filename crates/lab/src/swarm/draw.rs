@@ -1,5 +1,5 @@
-//! What a run is about: content, codes, orders, congestion control, strangers, all drawn from its
-//! seed. Its network and its misfortunes are drawn by [`Scenario`].
+//! The sessions of a run: content, codes, orders, congestion control and strangers, drawn from its
+//! seed. [`Scenario`] draws the network and its faults.
 
 use crate::bytes::Originals;
 use crate::session::{HEADER_BYTES, Session};
@@ -18,7 +18,7 @@ use fontana_wire::{CongestionControl, LayerRates};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How far the dice of the network go.
+/// Bounds of the network and its faults.
 pub(super) const BOUNDS: SwarmBounds = SwarmBounds {
     senders: 4,
     receivers: 12,
@@ -28,48 +28,48 @@ pub(super) const BOUNDS: SwarmBounds = SwarmBounds {
 /// Bytes of a symbol on ids, and on bytes.
 const SYMBOL: u16 = 1_400;
 const SHORT_SYMBOL: u16 = 128;
-/// Most source symbols of a run: enough for several blocks, and for tens of packets on each of some
-/// channels.
+/// Most source symbols of a run: enough for several blocks, and for tens of packets on each
+/// channel.
 const MOST_SYMBOLS: u32 = 160;
 
-/// What a run is about.
+/// The sessions of a run.
 #[derive(Debug)]
 pub(super) struct Drawn {
     pub(super) session: Session,
-    /// What strangers send under the same TSI.
+    /// The session that strangers send under the same TSI.
     pub(super) foreign: Session,
-    /// Which of the senders are strangers: never the first.
+    /// Numbers of the senders that are strangers. Sender 0 is none.
     pub(super) strangers: Vec<usize>,
-    /// The content, in runs on bytes.
+    /// The content; `None` in runs on ids.
     pub(super) originals: Option<Arc<Originals>>,
     pub(super) limits: SubscriptionLimits,
-    /// Of each receiver.
+    /// Routing of each receiver.
     pub(super) routing: Vec<Routing>,
-    /// In a line.
+    /// Description, in a line.
     pub(super) what: String,
-    /// Every symbol that a sender sends is one that no one has sent before. FCAST's layers repeat
-    /// each other's segments whatever the code.
+    /// Whether senders never send a symbol twice. FCAST's layers repeat each other's segments with
+    /// any code.
     pub(super) is_fresh: bool,
-    /// Some link loses packets at regular intervals.
+    /// Whether a link loses packets at regular intervals.
     is_periodic: bool,
-    /// Some link delivers packets twice.
+    /// Whether a link duplicates packets.
     pub(super) repeats: bool,
 }
 
-/// What is wrong with the multicast routing of a receiver.
+/// Multicast routing of a receiver, and its faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Routing {
     Good,
     /// Joins of channels above this one have no effect.
     IgnoresJoinsAbove(u8),
-    /// Of the channels that are joined, packets come on the highest only, after so many packets.
+    /// After so many packets, only those on the highest joined channel arrive.
     TopOnly {
         after: u32,
     },
 }
 
 impl Drawn {
-    /// `None` if what the dice say is no session, which is a mistake of ours.
+    /// Draws the sessions. `None` if they cannot be sent, which is a bug of Fontana.
     pub(super) fn new(scenario: &Scenario) -> Option<Self> {
         let mut dice = SessionDice(scenario.random());
         let links = scenario.topology.edges().iter().map(|edge| &edge.config);
@@ -77,13 +77,13 @@ impl Drawn {
         let repeats = links.clone().any(|link| link.faults.duplicate.as_f64() > 0.0);
         let on_bytes = dice.one_in(3);
         let symbol_size = if on_bytes { SHORT_SYMBOL } else { SYMBOL };
-        // What is lost with the carousel's own period never comes.
+        // A symbol that is lost with the carousel's period never arrives.
         let otis = dice.objects(symbol_size, is_periodic);
         let is_rateless = otis.iter().all(|oti| oti.scheme.profile().is_rateless);
         let rate = dice.between(200_000, BOUNDS.rate_bytes_per_second);
         let (originals, session) = if on_bytes {
             let (originals, described) = Originals::draw(&otis, &mut dice.0)?;
-            // As many packets a second as there are long ones.
+            // As many packets per second as with long symbols.
             let rate = rate * u64::from(symbol_size + HEADER_BYTES) / u64::from(SYMBOL);
             (Some(Arc::new(originals)), Session::of(described, rate, scenario.seed)?)
         } else {
@@ -98,7 +98,7 @@ impl Drawn {
         let foreign =
             Session::raptorq(50_000, session.rate_bytes_per_second / 8, scenario.seed + 1)?;
         let strangers = (1..scenario.senders.len()).filter(|_| dice.one_in(3)).collect();
-        // What a top layer alone brings of a code of fixed stretch may be too little for ever.
+        // The top layer alone may not have enough symbols of a code with a fixed stretch factor.
         let top_suffices =
             is_rateless || !matches!(session.schedule, TransmissionSchedule::Fcast(_));
         let routing = scenario.receivers.iter().map(|_| dice.routing(top_suffices)).collect();
@@ -110,7 +110,7 @@ impl Drawn {
             foreign,
             strangers,
             originals,
-            // Losses of any height for any time are what these worlds are made of.
+            // The breaker would end sessions at the losses of these networks.
             limits: SubscriptionLimits { breaker: None, ..SubscriptionLimits::default() },
             routing,
             what: String::new(),
@@ -119,13 +119,13 @@ impl Drawn {
             repeats,
         };
         drawn.what = drawn.describe(&otis, scenario);
-        // The cast has no way out.
+        // The factory cannot fail, so sessions are checked here.
         (drawn.session.sender(0).is_some() && drawn.foreign.sender(0).is_some()).then_some(drawn)
     }
 
-    /// Whether what a receiver needs can be counted in packets: every symbol is a fresh one, and
-    /// every block has its share of them at any time, on every channel. Losses that are periodic,
-    /// as the turns of blocks are, may always hit the same block.
+    /// Whether the packets that a receiver needs are bounded: all symbols are new, and each block
+    /// has its share of them at any time, on every channel. Periodic losses may always hit the same
+    /// block.
     pub(super) fn is_thrifty(&self) -> bool {
         let even = matches!(self.session.schedule, TransmissionSchedule::Interleaved { .. });
         self.is_fresh

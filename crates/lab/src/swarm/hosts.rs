@@ -1,4 +1,4 @@
-//! The hosts of a run: the real sender and receiver, and what drivers and networks add to them.
+//! The hosts of a run: the real sender and receiver, with the faults of their hosts and routers.
 
 use super::draw::{Drawn, Routing};
 use crate::bytes::{ByteRunner, Pump};
@@ -18,18 +18,18 @@ pub(super) type SenderHost = Driver<SwarmSender, IdRunner>;
 /// A host that receives.
 pub(super) type ReceiverHost = Driver<SwarmReceiver, SwarmRunner>;
 
-/// A sender, and what its driver holds for it.
+/// A sender, with the number of symbols that its driver holds.
 #[derive(Debug)]
 pub(super) struct SwarmSender {
     sender: Box<Sender>,
-    /// Symbols of each batch that is prepared, and not released.
+    /// Number of symbols of each batch that is prepared and not released.
     batches: BTreeMap<BatchId, u64>,
     held: u64,
     /// Most symbols that were held at a time.
     pub(super) most_held: u64,
-    /// Writes the bytes of symbols, if there are any.
+    /// Writes the bytes of symbols; `None` in runs on ids.
     pump: Option<Pump>,
-    /// A stranger: corrupts what it sends.
+    /// Random numbers with which a stranger corrupts its packets; `None` for other senders.
     corrupts: Option<SplitMix64>,
 }
 
@@ -55,7 +55,7 @@ impl SwarmSender {
     }
 }
 
-/// Cuts a header short, flips a bit of it, or fills it with noise; or leaves it.
+/// Truncates a header, inverts a bit of it, overwrites it with noise, or leaves it unchanged.
 fn corrupt(header: &mut Vec<u8>, random: &mut SplitMix64) {
     let length = header.len() as u32;
     if length == 0 {
@@ -117,13 +117,13 @@ impl Endpoint for SwarmSender {
     }
 }
 
-/// A receiver, behind its router.
+/// A receiver behind its router.
 #[derive(Debug)]
 pub(super) struct SwarmReceiver {
     pub(super) receiver: Box<Receiver>,
     routing: Routing,
     received: u32,
-    /// Which channels are joined.
+    /// Whether each channel is joined.
     joined: Box<[bool; 256]>,
 }
 
@@ -196,7 +196,7 @@ impl Endpoint for SwarmReceiver {
     }
 }
 
-/// Runs a receiver's jobs: on ids or on bytes.
+/// Runs a receiver's jobs, on ids or on bytes.
 #[derive(Clone, Debug)]
 pub(super) enum SwarmRunner {
     Ids(Box<IdRunner>),
@@ -211,7 +211,7 @@ impl SwarmRunner {
         }
     }
 
-    /// Whether the disk has every byte, as far as there are bytes.
+    /// Whether the disk has every byte of the content; true in runs on ids.
     pub(super) fn has_everything(&self) -> bool {
         match self {
             Self::Ids(_) => true,
@@ -253,11 +253,11 @@ impl SimulatedRunner for SwarmRunner {
     }
 }
 
-/// Makes the hosts of a run.
+/// Creates the hosts of a run.
 #[derive(Debug)]
 pub(super) struct SwarmHosts<'a> {
     drawn: &'a Drawn,
-    /// Every run of a sender is another one.
+    /// Number of the next run of a sender. Each run has its own.
     sender_runs: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What goes wrong with hosts and links in a run.
+//! Faults of hosts and links.
 
 use super::Simulation;
 use crate::host::{Host, NEVER};
@@ -7,24 +7,22 @@ use crate::topology::{LinkId, NodeId};
 use crate::trace::Note;
 use std::time::Duration;
 
-/// Something goes wrong, or is put right. A host that crashed is started again with
-/// [`Simulation::attach`]; what wires do to single packets is a matter of
-/// [`WireFaults`](crate::WireFaults).
+/// A fault of a host or a link, or its end. [`Simulation::attach`] restarts a host that crashed;
+/// [`WireFaults`](crate::WireFaults) are the faults of single packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The host receives and sends nothing any more; its network notices that it wants nothing any
-    /// more.
+    /// The host receives and sends nothing from now on, and its network prunes its groups.
     Crash(NodeId),
-    /// The link passes nothing.
+    /// The link loses all packets.
     Cut(LinkId),
-    /// It does again.
+    /// The link is up again.
     Mend(LinkId),
-    /// The host's clock jumps forward: it was suspended. A monotonic clock does not jump back.
+    /// The host's clock jumps forward, as after a suspension. Monotonic clocks never jump back.
     ClockJump(NodeId, Duration),
 }
 
 impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
-    /// Has it happen now.
+    /// Inflicts a fault at the current time.
     pub fn inflict(&mut self, fault: Fault) {
         let now = self.now();
         let which = match fault {
@@ -62,7 +60,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// Takes a node's host off it, as a crash does: what the next run may begin with.
+    /// Crashes a node's host and returns it, so that the next run of it can start from its state.
     pub fn detach(&mut self, node: NodeId) -> Option<H> {
         self.inflict(Fault::Crash(node));
         Some(self.hosts.get_mut(node.index())?.take()?.host)

@@ -1,4 +1,4 @@
-//! Cross traffic: flows between two nodes that share links with everything else.
+//! Cross traffic: flows between two nodes, over the same links as all other traffic.
 
 use super::{Event, Simulation};
 use crate::host::Host;
@@ -11,16 +11,16 @@ use fontana_proto::Instant;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What flows.
+/// A kind of cross traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// An endless transfer over TCP.
     Tcp(TcpConfig),
-    /// Packets at a constant rate, whatever becomes of them.
+    /// Packets at a constant rate, lost or not.
     Cbr {
-        /// Bytes of each on links, headers included.
+        /// Bytes of a packet on links, headers included.
         packet_bytes: u32,
-        /// From one to the next.
+        /// Time from one packet to the next.
         interval: Duration,
     },
 }
@@ -32,13 +32,13 @@ pub struct FlowId(pub u32);
 /// What a flow has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlowStats {
-    /// Packets that were sent, those that were sent again included.
+    /// Packets that were sent, retransmissions included.
     pub sent: u64,
-    /// Different packets that have arrived; of TCP without a gap.
+    /// Distinct packets that have arrived. For TCP, those before the first gap.
     pub delivered: u64,
-    /// Packets that were sent again.
+    /// Packets that were retransmitted.
     pub retransmitted: u64,
-    /// TCP's congestion window now, in segments.
+    /// TCP's current congestion window, in segments; 0 for other traffic.
     pub window: f64,
 }
 
@@ -58,7 +58,7 @@ enum Ends {
     Cbr { packet_bytes: u32, interval: Duration, delivered: u64 },
 }
 
-/// What is under way of a flow.
+/// A packet of a flow.
 #[derive(Clone, Debug)]
 pub(super) enum Segment {
     Data(u64),
@@ -66,9 +66,9 @@ pub(super) enum Segment {
 }
 
 impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
-    /// Has `traffic` flow from one node to another, on the shortest ways there and back, from
-    /// `starts_at` until `stops_at`. `None` if there is no way, or none is needed; or if a window
-    /// of TCP would be there and back at once, and so time stand still.
+    /// Adds a flow between two nodes, on the shortest paths in both directions, from `starts_at`
+    /// until `stops_at`. `None` if there is no path, if both nodes are the same, or if a round trip
+    /// of TCP would take no time: the run would never end.
     pub fn add_flow(
         &mut self,
         NodePair { from, to }: NodePair,
@@ -89,7 +89,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
                 sender: Box::new(TcpSender::new(config)),
                 receiver: TcpReceiver::default(),
             },
-            // A nanosecond, so that time goes on.
+            // At least a nanosecond: with an interval of 0 the run would never end.
             Traffic::Cbr { packet_bytes, interval } => Ends::Cbr {
                 packet_bytes,
                 interval: interval.max(Duration::from_nanos(1)),
@@ -129,7 +129,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         self.pump(now, id);
     }
 
-    /// Sends what may be sent.
+    /// Sends what the flow may send now.
     fn pump(&mut self, now: Instant, id: FlowId) {
         while let Some(flow) = self.flows.get_mut(id.0 as usize).filter(|f| now < f.stops_at) {
             let (segment, bytes, again) = match &mut flow.ends {
@@ -158,7 +158,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// A segment has come to the end of the hop before `hop`.
+    /// Handles a segment that has arrived at the node before `hop`.
     pub(super) fn pass_on(
         &mut self,
         now: Instant,
@@ -180,7 +180,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
                 let event = Event::Segment { flow: id, hop: hop + 1, segment, bytes };
                 self.queue.schedule(arrival.at, event);
             }
-            // A checksum notices damage to TCP.
+            // TCP's checksum detects damage.
             Fate::Arrives(_) | Fate::Dropped(_) => {
                 self.trace.note(now, Note::Lost, link.0, [id.0.into(), u64::MAX]);
             }

@@ -1,4 +1,4 @@
-//! How datagrams get from host to host.
+//! Forwarding: memberships, and datagrams from host to host.
 
 use super::{Event, GroupId, Simulation};
 use crate::host::{Host, Transmission};
@@ -14,7 +14,7 @@ use fontana_proto::{ChannelId, Datagram, DatagramBatch, Ecn, Instant};
 use std::net::SocketAddr;
 
 impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
-    /// The tree of a source, grown when it is first asked for.
+    /// The tree of a source, computed when it is first needed.
     fn tree(&mut self, source: NodeId) -> u32 {
         *self.tree_of.entry(source).or_insert_with(|| {
             self.trees.push(SourceTree::new(self.topology.shortest_paths(source)));
@@ -22,7 +22,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         })
     }
 
-    /// A host joins a channel, or leaves it.
+    /// Joins a host to a channel, or takes it off.
     pub(super) fn change_membership(
         &mut self,
         now: Instant,
@@ -47,7 +47,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// A node without a host any more wants nothing.
+    /// Leaves all channels of a node, whose host is about to be removed.
     pub(super) fn leave_all(&mut self, node: NodeId) {
         for channel in self.joined(node) {
             self.change_membership(self.now(), node, channel, Membership::Leave);
@@ -69,7 +69,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// A hop is grafted or pruned, if that is still wanted.
+    /// Grafts or prunes a hop, if that is still wanted.
     pub(super) fn settle(&mut self, now: Instant, group: GroupId, node: NodeId, epoch: u32) {
         let Some(tree) = self.trees.get_mut(group.tree as usize) else { return };
         let edges = self.topology.edges();
@@ -84,7 +84,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// Numbers a datagram and puts it into the burst that is being sent.
+    /// Numbers a datagram and appends it to the burst.
     pub(super) fn transmit(
         &mut self,
         now: Instant,
@@ -94,7 +94,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
     ) {
         let Some(host) = self.attached_mut(node) else { return };
         let wire_bytes = header.len() as u32 + symbol_bytes + host.config.packet_overhead;
-        // Whose clock has jumped has waited, as far as he can know.
+        // By the host's own clock: after a jump, the time that it skipped counts as waited.
         let clock = host.clock(now);
         match host.rate.as_mut().map(|rule| rule.excess(clock, wire_bytes)) {
             None => return self.violate(Violation::ReceiverSent { node, at: now }),
@@ -123,7 +123,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         burst.push((channel, packet));
     }
 
-    /// Sends what has been put together.
+    /// Sends the burst.
     pub(super) fn send(
         &mut self,
         now: Instant,
@@ -136,13 +136,13 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         self.forward(now, group, node, &burst);
     }
 
-    /// A burst has come to a node: to its host, and on to the nodes below.
+    /// Delivers a burst to a node's host, and forwards it to the nodes below.
     pub(super) fn arrive(&mut self, now: Instant, group: GroupId, node: NodeId, burst: &Burst) {
         self.deliver(now, group.channel, node, burst);
         self.forward(now, group, node, burst);
     }
 
-    /// A burst leaves a node for all nodes below it that want it.
+    /// Sends a burst to all nodes below that want the group.
     fn forward(&mut self, now: Instant, group: GroupId, node: NodeId, burst: &Burst) {
         let Some(tree) = self.trees.get_mut(group.tree as usize) else { return };
         let Some(of_group) = tree.group(group.channel) else { return };
@@ -167,7 +167,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// Each packet of a burst by itself enters a hop that may tell them apart.
+    /// Sends the packets of a burst, one by one, over a hop that may treat them differently.
     fn enter_hop(
         &mut self,
         now: Instant,
@@ -202,7 +202,7 @@ impl<H: Host, O: Observer<H::Event>> Simulation<H, O> {
         }
     }
 
-    /// A burst comes to the far ends of all hops of a fan.
+    /// Handles a burst that has arrived at the far ends of all hops of a fan.
     pub(super) fn leave_fan(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! How many segments may be under way: Reno's window (RFC 5681) and CUBIC's (RFC 9438).
+//! Congestion windows of Reno (RFC 5681) and CUBIC (RFC 9438).
 
 use super::TcpVariant;
 use fontana_proto::Instant;
@@ -27,10 +27,10 @@ impl Window {
         self.segments
     }
 
-    /// `acknowledged` segments more, outside of recovery.
+    /// Handles `acknowledged` further segments, outside of recovery.
     pub(super) fn on_ack(&mut self, now: Instant, acknowledged: u64, rtt: Duration) {
-        // After a timeout one acknowledgement may be of a whole window: it opens it by two at most
-        // (RFC 3465, section 2.3).
+        // After a timeout one acknowledgement may cover a whole window. It opens the window by two
+        // at most (RFC 3465, section 2.3).
         for _ in 0..acknowledged.min(2) {
             if self.segments < self.slow_start_threshold {
                 self.segments += 1.0;
@@ -43,7 +43,7 @@ impl Window {
         }
     }
 
-    /// A segment was lost: once for each episode.
+    /// Reduces the window for a loss, once for each episode.
     pub(super) fn on_loss(&mut self) {
         let kept = match &mut self.cubic {
             Some(cubic) => cubic.reduce(self.segments),
@@ -53,7 +53,7 @@ impl Window {
         self.segments = self.slow_start_threshold;
     }
 
-    /// The timer has run out with so many segments under way.
+    /// Reduces the threshold for a timeout with `under_way` segments in flight.
     pub(super) fn on_timeout(&mut self, under_way: u32) {
         let kept = match &mut self.cubic {
             Some(cubic) => cubic.reduce(self.segments),
@@ -63,20 +63,20 @@ impl Window {
         self.slow_start_threshold = (flight * kept).max(LEAST);
     }
 
-    /// Begins again.
+    /// Restarts with one segment.
     pub(super) fn collapse(&mut self) {
         self.segments = 1.0;
     }
 }
 
-/// What CUBIC remembers (RFC 9438, section 4).
+/// State of CUBIC (RFC 9438, section 4).
 #[derive(Clone, Debug, Default)]
 struct Cubic {
-    /// W_max: where the last episode of losses began.
+    /// W_max: the window at the last episode of losses.
     origin: f64,
     /// The growth since the last loss; `None` until the first acknowledgement after it.
     epoch: Option<Epoch>,
-    /// W_est: what Reno would have.
+    /// W_est: the window that Reno would have.
     reno: f64,
 }
 
@@ -92,11 +92,11 @@ struct Epoch {
 const C: f64 = 0.4;
 /// Share of the window that is kept at a loss.
 const BETA: f64 = 0.7;
-/// With this growth in each round trip Reno's equal has the same mean window for `BETA`.
+/// Growth per round trip with which Reno has the same mean window at a reduction to `BETA`.
 const RENO_GROWTH: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 impl Cubic {
-    /// How much a window of `segments` grows for one acknowledged segment.
+    /// Growth of a window of `segments` for one acknowledged segment.
     fn growth(&mut self, now: Instant, segments: f64, rtt: Duration) -> f64 {
         let Epoch { began, segments: first } = *self.epoch.get_or_insert_with(|| {
             self.origin = self.origin.max(segments);
@@ -119,9 +119,9 @@ impl Cubic {
         (ahead.clamp(segments, 1.5 * segments) - segments) / segments
     }
 
-    /// Takes note of a loss at a window of `segments`. The share that is kept.
+    /// Handles a loss at a window of `segments`. Returns the share of the window that remains.
     fn reduce(&mut self, segments: f64) -> f64 {
-        // Fast convergence: who has less than the last time leaves room for those who come.
+        // Fast convergence: a flow whose window shrinks leaves room for new flows.
         let shrinks = segments < self.origin;
         self.origin = if shrinks { segments * (1.0 + BETA) / 2.0 } else { segments };
         self.epoch = None;
@@ -129,12 +129,12 @@ impl Cubic {
     }
 }
 
-/// Newton's iteration: a library's cube root may differ from machine to machine.
+/// A cube root by Newton's iteration. The last bits of a library's depend on the library.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    // From above it falls to the root, by a third at a time at first; 10^12 takes 30 steps.
+    // From above, the iteration falls to the root, at first by a third per step: 10^12 takes 30.
     let mut root = x.max(1.0);
     for _ in 0..100 {
         let next = (2.0 * root + x / (root * root)) / 3.0;

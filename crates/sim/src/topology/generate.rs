@@ -6,7 +6,7 @@ use fontana_proto::SplitMix64;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One source, and hosts below it.
+/// A tree: one source, and its receivers at the leaves.
 #[derive(Clone, Debug)]
 pub struct Rooted {
     /// The network.
@@ -49,8 +49,8 @@ impl Rooted {
         Self::tree(&[1, leaves], &[trunk.into(), access.into()])
     }
 
-    /// A tree whose nodes have `fan_out[d]` children each at depth `d`, over links like `links[d]`,
-    /// or like the last of them.
+    /// A tree. A node at depth `d` has `fan_out[d]` children, over links with configuration
+    /// `links[d]`, or the last one given.
     pub fn tree(fan_out: &[u32], links: &[Arc<LinkConfig>]) -> Self {
         let mut topology = Topology::new();
         let source = topology.add_node();
@@ -73,7 +73,7 @@ impl Rooted {
 }
 
 impl Dumbbell {
-    /// `pairs` of hosts, each with access links of its own, on both sides of one link.
+    /// `pairs` pairs of hosts on both sides of one link. Each host has its own access link.
     pub fn new(
         pairs: u32,
         bottleneck: impl Into<Arc<LinkConfig>>,
@@ -124,7 +124,7 @@ impl TransitStubLinks {
         }
     }
 
-    /// The same classes with these losses on every link.
+    /// The same classes with these losses on all links.
     pub fn with_loss(self, loss: &crate::loss::LossModel) -> Self {
         Self {
             stub: self.stub.with_loss(loss.clone()),
@@ -140,7 +140,7 @@ impl TransitStubLinks {
 pub struct TransitStubShape {
     /// Transit domains.
     pub transit_domains: u32,
-    /// Routers in each.
+    /// Routers in each transit domain.
     pub transit_nodes: u32,
     /// Stub domains of each transit router.
     pub stubs_per_node: u32,
@@ -154,16 +154,14 @@ impl TransitStubShape {
         Self { transit_domains: 3, transit_nodes: 8, stubs_per_node: 3, stub_nodes: 8 };
 }
 
-/// Per mille of the possible links that exist within a transit and within a stub domain: what
-/// GT-ITM's own example of such networks has (Zegura, Calvert, Bhattacharjee: "How to model an
-/// internetwork", 1996).
+/// Links within a transit and within a stub domain, per mille of all pairs of nodes, as in GT-ITM's
+/// example of such networks (Zegura, Calvert, Bhattacharjee: "How to model an internetwork", 1996).
 const TRANSIT_EDGES: u32 = 600;
 const STUB_EDGES: u32 = 420;
 
 impl TransitStub {
-    /// A network of the shape, whose links within domains are drawn from `random`. Every two
-    /// transit domains are linked, by one router of each that is drawn; so is every stub domain
-    /// with its transit router.
+    /// A network of this shape. `random` draws the links within domains, the routers that link each
+    /// two transit domains, and the node that links a stub domain with its transit router.
     pub fn new(shape: TransitStubShape, links: TransitStubLinks, random: &mut SplitMix64) -> Self {
         let mut topology = Topology::new();
         let [stub, access, core, transit] =
@@ -199,8 +197,8 @@ impl TransitStub {
     }
 }
 
-/// Links any two of `nodes` with a probability, and makes sure that they are all connected: each
-/// but the first is linked with one of those before it that is drawn.
+/// Links any two of `nodes` with a probability of `permille`. Each node but the first is also
+/// linked with a node before it, so that all are connected.
 fn connect_at_random(
     topology: &mut Topology,
     nodes: &[NodeId],

@@ -33,24 +33,24 @@ const CONTROL_SYMBOL: u16 = 1_000;
 /// Headers of a packet, below and above UDP.
 const HEADERS: u32 = 28 + 64;
 
-/// Senders begin when those who wait for them have joined: who misses the first head waits for the
-/// second.
+/// Senders start when the receivers have joined: a receiver that misses the first head waits for
+/// the second one.
 const LISTENERS_FIRST: Duration = Duration::from_millis(50);
 
-/// One object, and who sends it.
+/// A session with one object.
 #[derive(Clone)]
 pub struct Scene {
     pub manifest: Arc<Manifest>,
     pub content: Arc<IdContent>,
     pub rate: u64,
-    /// What the head says of it. At a fixed rate there is one channel.
+    /// Congestion control in the head. At a fixed rate there is one channel.
     pub congestion: CongestionControl,
     pub seed: u64,
-    /// Receivers share what is the same for all of them.
+    /// Plans that all receivers share.
     pub plans: Arc<PlanCache>,
-    /// Whether what receivers keep is watched.
+    /// Whether the staging of receivers is checked.
     pub watched: bool,
-    /// Whether receivers have the manifest beforehand, one for all of them.
+    /// Whether receivers know the manifest beforehand.
     pub manifest_is_known: bool,
 }
 
@@ -79,7 +79,7 @@ impl Scene {
         }
     }
 
-    /// The same in cumulative layers of constant rate, of all of which the scene's rate is the sum.
+    /// The same session in cumulative layers of constant rate. The session's rate is their sum.
     pub fn layered(self, bytes_per_second: &[u32]) -> Self {
         let rate = bytes_per_second.iter().copied().map(u64::from).sum();
         let layers = LayerRates::listed(bytes_per_second.to_vec()).unwrap();
@@ -90,8 +90,7 @@ impl Scene {
         self.manifest.objects().iter().map(|o| o.oti.layout().unwrap().total_source_symbols()).sum()
     }
 
-    /// `number` tells one sender of the same content from another; the first sends the source
-    /// symbols.
+    /// The sender with this number of the same content. Number 0 sends the source symbols.
     pub fn sender(&self, number: u64) -> Sender {
         let manifest = self.manifest.emit();
         let announcement = Announcement {
@@ -135,7 +134,7 @@ impl Scene {
         self.receiver_of(SubscriptionLimits::default())
     }
 
-    /// A receiver that takes no more than this.
+    /// A receiver with these limits.
     pub fn receiver_of(&self, limits: SubscriptionLimits) -> Receiver {
         let config = ReceiverConfig {
             expectation: Expectation { tsi: Some(TSI), ..Expectation::default() },
@@ -171,7 +170,7 @@ impl Scene {
         RateCap { bytes_per_second: self.rate, max_packet_bytes: u32::from(SYMBOL) + HEADERS }
     }
 
-    /// Senders on some nodes and receivers on others, each of whom hears all senders.
+    /// A run with senders on some nodes and receivers on others. Each receiver joins all senders.
     pub fn run(
         &self,
         topology: Topology,
@@ -195,7 +194,7 @@ impl Scene {
     }
 }
 
-/// When who was done.
+/// Times at which receivers were complete.
 #[derive(Debug, Default)]
 pub struct Milestones {
     pub expected: usize,
@@ -223,7 +222,7 @@ impl Observer<Either<SenderEvent, ReceiverEvent>> for Milestones {
     }
 }
 
-/// Until every receiver is complete, or `limit`. Whether they are.
+/// Runs until every receiver is complete, or until `limit`. Returns whether all are complete.
 pub fn until_complete(run: &mut Run, limit: Duration) -> bool {
     let limit = Instant::ZERO + limit;
     match run.run_while(limit, |run| run.observer().all_complete()) {

@@ -1,4 +1,4 @@
-//! The codes at work on bytes.
+//! Encoding and decoding of files in memory with each code.
 
 use super::super::carousel::shuffle;
 use super::xor_cauchy::XorCauchy;
@@ -16,7 +16,7 @@ pub(crate) const SYMBOL_SIZE: usize = 1024;
 /// Bits of an element: a field that has room for the longest file.
 const BITS: u32 = 16;
 
-/// What is timed.
+/// The operation that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Encode,
@@ -30,7 +30,7 @@ pub(super) struct Cauchy {
     repair: Vec<u8>,
     lost: Vec<u32>,
     used: Vec<u32>,
-    /// What a receiver has, repair symbols in the places of lost ones.
+    /// Symbols of a receiver, with repair symbols in the places of lost ones.
     at_hand: Vec<u8>,
     recovered: Vec<u8>,
 }
@@ -53,7 +53,7 @@ impl Cauchy {
 
     /// Makes all repair symbols, or the lost source symbols.
     pub(super) fn run(&mut self, direction: Direction) {
-        // The sizes fit: what would fail here is seen by `is_right`.
+        // The sizes are right, and `is_right` detects any other error.
         if direction == Direction::Decode {
             if let Ok(product) = self.code.recovery(&self.lost, &self.used) {
                 let _ = product.run(&self.at_hand, SYMBOL_SIZE, &mut self.recovered);
@@ -63,8 +63,7 @@ impl Cauchy {
         }
     }
 
-    /// Whether the last decoding gave what was lost. There is nothing to hold an encoding against
-    /// but that.
+    /// Whether the last decoding recovered the lost symbols, which also checks the encoding.
     pub(super) fn is_right(&self, direction: Direction) -> bool {
         let recovered = self.recovered.chunks_exact(SYMBOL_SIZE);
         direction == Direction::Encode
@@ -82,8 +81,7 @@ pub(super) fn cauchy_xors(k: u32, direction: Direction) -> Option<u64> {
     }
 }
 
-/// Half of the source symbols, and as many repair symbols instead. Which does not matter to this
-/// code.
+/// Half of the source symbols and as many repair symbols. Any choice is the same for this code.
 fn exchanged(k: u32) -> (Vec<u32>, Vec<u32>) {
     (0..k).step_by(2).map(|esi| (esi, k + esi)).unzip()
 }
@@ -95,12 +93,12 @@ const RAPTORQ: FecScheme =
 pub(crate) struct Fountain {
     name: &'static str,
     scheme: FecScheme,
-    /// What is the same for all files of this length is made once.
+    /// Plans, made once for all files of this length.
     plans: PlanCache,
     encoding: Arc<Plan>,
     source: Vec<u8>,
-    /// ESIs from `k` on: as many as there are source symbols, and for a code that has no others a
-    /// quarter more.
+    /// ESIs from `k` on: as many as source symbols, and a quarter more for a code without
+    /// systematic symbols.
     repair_esis: Vec<Esi>,
     repair: Vec<u8>,
     received: Vec<Esi>,
@@ -109,7 +107,7 @@ pub(crate) struct Fountain {
 }
 
 impl Fountain {
-    /// All of them with files of `k` packets; if asked to, ready to decode.
+    /// All codes, with files of `k` packets, prepared for this operation.
     pub(super) fn all(k: u32, direction: Direction, random: &mut SplitMix64) -> Vec<Self> {
         let max_source_block_length = k;
         let lt = |code| FecScheme::Lt(Lt { max_source_block_length, code });
@@ -169,8 +167,8 @@ impl Fountain {
         self.name
     }
 
-    /// Receives in random order, source and repair symbols by turns, until it is enough: `k`
-    /// symbols, and then in groups of half a percent.
+    /// Receives source and repair symbols alternately, in random order, until they suffice: `k`
+    /// symbols, and then groups of half a percent.
     fn receive(&mut self, random: &mut SplitMix64) {
         let k = self.encoding.source_symbols();
         let mut repair = self.repair_esis.clone();
@@ -232,7 +230,7 @@ impl Fountain {
         }
     }
 
-    /// Whether the last decoding gave what was lost.
+    /// Whether the last decoding recovered the lost symbols.
     pub(crate) fn is_right(&self, direction: Direction) -> bool {
         if direction == Direction::Encode {
             return true;

@@ -1,8 +1,9 @@
-//! The same on bytes: rows of symbols in an arena that is as long as the wave, not as the object.
+//! Recovery on bytes: rows of symbols in an arena whose size is that of the wave, not of the
+//! object.
 //!
-//! Each value of the [`Wave`] has a slot while it is needed. Steps are written down as a program of
-//! sums; now and then it is run, in narrow stripes, and what has been released is read out. Slots
-//! are given back only then: a step that is written down may still read them.
+//! Each value of the [`Wave`] has a slot while it is needed. Steps are recorded as a program of
+//! sums. After each batch of rows the program runs, in narrow stripes, and released columns are
+//! copied out. Only then are slots freed, because recorded steps may read them.
 
 use super::code::WindowCode;
 use super::matrix::Matrix;
@@ -20,7 +21,7 @@ const WINDOWS: usize = 8;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-/// What a recovery came to.
+/// The result of a recovery.
 pub(super) struct Recovered {
     /// The columns' symbols, one after the other.
     pub(super) columns: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Elimination that moves along the line: on ids, in the order in which rows could arrive.
+//! Elimination that moves along the object, on ids, in an order in which rows could arrive.
 //!
 //! Rows are admitted by reach. A row with one active column left is a *pivot*: it is that column,
 //! in terms of columns before it and of *inactive* ones. Columns that are a certain *delay* behind
@@ -25,9 +25,9 @@ pub(super) enum Name {
     Equation(u32),
 }
 
-/// Who is told how values follow from rows and from each other.
+/// A consumer of the steps by which values follow from rows and from each other.
 pub(super) trait Steps {
-    /// Whether it listens: what terms are is not found out otherwise.
+    /// Whether it needs the terms; if not, they are not computed.
     const LISTENS: bool = true;
 
     /// `sum` is the sum of row `row`'s symbol, if one was received with it, and of `terms`.
@@ -40,7 +40,7 @@ pub(super) trait Steps {
     fn forget(&mut self, name: Name);
 }
 
-/// Nobody.
+/// No consumer.
 impl Steps for () {
     const LISTENS: bool = false;
     fn sum(&mut self, _: Name, _: u32, _: &[Name]) {}
@@ -48,10 +48,10 @@ impl Steps for () {
     fn forget(&mut self, _: Name) {}
 }
 
-/// What became of a column.
+/// State of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ColumnState {
-    /// Nothing yet.
+    /// Not solved, and not inactive.
     Active,
     /// Solved by a row, in terms of inactive columns that are not known.
     Pivot(Bits),
@@ -70,10 +70,10 @@ struct ActiveRow {
     sum: u32,
 }
 
-/// Rows of more active columns than this are not looked for: there is nearly always a lighter one.
+/// Rows with more active columns are not searched: there is nearly always a lighter one.
 const LIGHT: usize = 16;
 
-/// An elimination on its way.
+/// An elimination in progress.
 pub(super) struct Wave<'a, S> {
     line: &'a WindowCode,
     matrix: &'a Matrix,
@@ -88,9 +88,9 @@ pub(super) struct Wave<'a, S> {
     /// For each degree from 2 on the rows that came to it, the longest there first; they may have
     /// less by now.
     light: [VecDeque<u32>; LIGHT + 1],
-    /// Every column before it is no more active.
+    /// No column before this one is active.
     front: u32,
-    /// For each inactive column its number.
+    /// Numbers of the inactive columns, by age.
     inactive: Vec<u32>,
     /// The age below which all inactive columns are known.
     known: u32,
@@ -107,7 +107,7 @@ pub(super) struct Wave<'a, S> {
 }
 
 impl<'a, S: Steps> Wave<'a, S> {
-    /// Before the first row.
+    /// An elimination before the first row.
     pub(super) fn new(line: &'a WindowCode, matrix: &'a Matrix, delay: u32, steps: S) -> Self {
         Self {
             line,
@@ -142,7 +142,8 @@ impl<'a, S: Steps> Wave<'a, S> {
         }
     }
 
-    /// After the last row: how many more would be needed at least. 0 if everything is known.
+    /// Ends the elimination after the last row. Returns how many more rows are needed at least; 0
+    /// if all columns are known.
     pub(super) fn finish(&mut self) -> u32 {
         self.clear_up_to(self.line.lt_columns());
         let led = self.equations.iter().flatten().count();
@@ -150,12 +151,12 @@ impl<'a, S: Steps> Wave<'a, S> {
         (self.inactive.len() - led + untouched) as u32
     }
 
-    /// Who is told.
+    /// The consumer of the steps.
     pub(super) fn steps(&mut self) -> &mut S {
         &mut self.steps
     }
 
-    /// Everything before this column is known.
+    /// The first column that is not known.
     pub(super) fn known_before(&mut self) -> u32 {
         let rest = self.places.get(self.known_front as usize..).unwrap_or_default();
         let known = rest.iter().take_while(|&&place| place == ColumnState::Known).count() as u32;
@@ -201,7 +202,7 @@ impl<'a, S: Steps> Wave<'a, S> {
         self.note(row);
     }
 
-    /// A row has come to its degree.
+    /// Queues a row by its degree.
     fn note(&mut self, row: u32) {
         match self.rows[row as usize].degree as usize {
             0 => self.equation(row),
@@ -239,8 +240,8 @@ impl<'a, S: Steps> Wave<'a, S> {
         }
     }
 
-    /// The column that is best declared inactive: of a lightest row the one whose loss helps other
-    /// rows most.
+    /// The column to declare inactive: of a lightest row, the column that makes most other rows
+    /// lighter.
     fn candidate(&mut self) -> u32 {
         /// Worth of a row of degree 2, which becomes a pivot, against that of any other.
         const PIVOT_WORTH: u32 = 8;
@@ -271,7 +272,7 @@ impl<'a, S: Steps> Wave<'a, S> {
         self.front
     }
 
-    /// A column is no more active: its rows have one less.
+    /// Removes a column that is no longer active from its rows.
     fn take_out(&mut self, column: u32) {
         for &row in self.matrix.rows_of(column) {
             let entry = &mut self.rows[row as usize];
