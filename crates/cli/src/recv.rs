@@ -58,16 +58,16 @@ pub(crate) fn run(
         bar: None,
         gate: OncePerSecond::default(),
         files: 0,
-        offers_told: 0,
+        offers_shown: 0,
         lists: arguments.list,
-        told: BTreeSet::new(),
+        messages_shown: BTreeSet::new(),
         poisoned: false,
         described: Described::default(),
         hook: Hook::new(&arguments.exec, &arguments.output),
     };
     let receiver = prepared.start()?;
     for event in receiver.events() {
-        if let Some(session) = watch.observe(&event) {
+        if let Some(session) = watch.handle(&event) {
             receiver.accept(session);
         }
     }
@@ -75,7 +75,7 @@ pub(crate) fn run(
     if let Some(bar) = &watch.bar {
         bar.clear();
     }
-    let circumstances = Circumstances::new(place, address, arguments, watch.offers_told > 0);
+    let circumstances = Circumstances::new(place, address, arguments, watch.offers_shown > 0);
     let report = report?;
     if arguments.list && !watch.lists {
         return Ok(Outcome::Complete);
@@ -241,11 +241,11 @@ struct Watch<'a> {
     bar: Option<ReceiveBar>,
     gate: OncePerSecond,
     files: u64,
-    offers_told: usize,
+    offers_shown: usize,
     /// The names in the first session are still to be listed.
     lists: bool,
     /// Messages that were shown: the same error often ends many objects.
-    told: BTreeSet<String>,
+    messages_shown: BTreeSet<String>,
     poisoned: bool,
     /// The description of the content for the hook.
     described: Described,
@@ -254,8 +254,8 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Shows an event. Returns the session that a person has chosen.
-    fn observe(&mut self, event: &ReceiveEvent) -> Option<SessionKey> {
+    /// Handles an event. Returns the session that a person has chosen, if one was.
+    fn handle(&mut self, event: &ReceiveEvent) -> Option<SessionKey> {
         self.show(event);
         match self.chooser.as_mut()?.poll(self.console) {
             ControlFlow::Continue(chosen) => chosen,
@@ -285,8 +285,8 @@ impl Watch<'_> {
         let console = self.console;
         match event {
             ReceiveEvent::Offered(offer) => {
-                self.offers_told += 1;
-                if self.offers_told > MAX_OFFERS {
+                self.offers_shown += 1;
+                if self.offers_shown > MAX_OFFERS {
                     return;
                 }
                 console.event(&Line::Offered {
@@ -319,8 +319,8 @@ impl Watch<'_> {
                 self.begin(manifest, session.source);
             }
             ReceiveEvent::StreamOffered { session, index } => {
-                self.offers_told += 1;
-                if self.offers_told > MAX_OFFERS {
+                self.offers_shown += 1;
+                if self.offers_shown > MAX_OFFERS {
                     return;
                 }
                 console.event(&Line::stream_offered(*session, index));
@@ -432,7 +432,7 @@ impl Watch<'_> {
             ReceiveEvent::ObjectFailed { toi, names, error } => {
                 let failure = explain::object(names, error.as_deref());
                 console.event(&Line::object_failed(*toi, names, &failure));
-                self.tell(&failure);
+                self.show_failure(&failure);
             }
             ReceiveEvent::Progress(progress) => {
                 if self.gate.passes(progress.elapsed) {
@@ -456,8 +456,8 @@ impl Watch<'_> {
     }
 
     /// Shows a failure once.
-    fn tell(&mut self, failure: &Failure) {
-        if self.told.insert(failure.message.clone()) {
+    fn show_failure(&mut self, failure: &Failure) {
+        if self.messages_shown.insert(failure.message.clone()) {
             self.console.failure(failure);
         }
     }
@@ -466,12 +466,12 @@ impl Watch<'_> {
         // A consumer that closes its input has read enough: that is no error.
         let hung_up = summary.delivery.is_some_and(|delivery| delivery.closed_by_consumer);
         for error in &summary.failures {
-            self.tell(&Failure::from(&**error));
+            self.show_failure(&Failure::from(&**error));
         }
         if summary.outcome == Outcome::Complete {
             self.console.note(received(&summary.progress, summary.bytes, self.files));
-        } else if self.told.is_empty() && !self.console.is_closed() && !hung_up {
-            self.tell(&circumstances.explain(summary));
+        } else if self.messages_shown.is_empty() && !self.console.is_closed() && !hung_up {
+            self.show_failure(&circumstances.explain(summary));
         }
         if summary.progress.kernel_drops > 0 {
             let drops = Count(summary.progress.kernel_drops, "packet");

@@ -81,12 +81,12 @@ pub(crate) fn run(
         objects: session.manifest.objects().len(),
         bar: SendBar::new(console, symbols),
         gate: OncePerSecond::default(),
-        failures_told: 0,
+        failures_shown: 0,
         time_is_up: false,
     };
     let sender = prepared.start()?;
     for event in sender.events() {
-        watch.observe(&event);
+        watch.handle(&event);
     }
     let report = sender.join();
     watch.bar.clear();
@@ -361,17 +361,17 @@ struct Watch<'a> {
     objects: usize,
     bar: SendBar,
     gate: OncePerSecond,
-    failures_told: usize,
+    failures_shown: usize,
     time_is_up: bool,
 }
 
 impl Watch<'_> {
-    fn observe(&mut self, event: &Event) {
+    fn handle(&mut self, event: &Event) {
         match event {
             Event::Failed(error) => {
-                self.failures_told += 1;
+                self.failures_shown += 1;
                 let mut failure = Failure::from(&**error);
-                if self.failures_told < self.objects {
+                if self.failures_shown < self.objects {
                     failure.hint.push_str("\nthe other files go on");
                 }
                 self.console.failure(&failure);

@@ -37,9 +37,9 @@ pub(super) fn run(
         bar: None,
         gate: OncePerSecond::default(),
         files: 0,
-        offers_told: 0,
+        offers_shown: 0,
         lists: false,
-        told: BTreeSet::new(),
+        messages_shown: BTreeSet::new(),
         poisoned: false,
         described: Described::default(),
         hook: Hook::new(&arguments.exec, &arguments.output),
@@ -57,7 +57,7 @@ pub(super) fn run(
                 // The clock of each session begins at 0.
                 watch.gate = OncePerSecond::default();
             }
-            FollowEvent::Receiving(event) => _ = watch.observe(&event),
+            FollowEvent::Receiving(event) => _ = watch.handle(&event),
             FollowEvent::Taken(report) => {
                 watch.taken(&report);
                 content = watch.run_hook(&report);
@@ -78,8 +78,8 @@ pub(super) fn run(
     let at_rest = last.ended == Ended::Done || last.manifest.is_none() && summary.taken > 0;
     if summary.outcome != Outcome::Complete && !at_rest && !console.is_closed() {
         let place = place.unwrap_or_else(|| address.to_string());
-        let offered = watch.offers_told > 0;
-        watch.tell(&Circumstances::new(place, address, arguments, offered).explain(last));
+        let offered = watch.offers_shown > 0;
+        watch.show_failure(&Circumstances::new(place, address, arguments, offered).explain(last));
     }
     let mut line = Line::summary(last);
     let verdict = summary.outcome.worst(content);
@@ -94,9 +94,9 @@ impl Watch<'_> {
             bar.clear();
         }
         // Messages are shown once for each version.
-        self.told.clear();
+        self.messages_shown.clear();
         self.poisoned = false;
-        self.offers_told = 0;
+        self.offers_shown = 0;
     }
 
     fn taken(&mut self, summary: &ReceiveReport) {
@@ -117,7 +117,7 @@ impl Watch<'_> {
 
     fn given_up(&mut self, summary: &ReceiveReport) {
         for error in &summary.failures {
-            self.tell(&Failure::from(&**error));
+            self.show_failure(&Failure::from(&**error));
         }
         self.clear();
         let superseded = summary.ended == Ended::Superseded;

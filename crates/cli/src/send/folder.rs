@@ -47,13 +47,13 @@ pub(super) fn run(
                     objects: session.manifest.objects().len(),
                     bar: SendBar::new(console, None),
                     gate: OncePerSecond::default(),
-                    failures_told: 0,
+                    failures_shown: 0,
                     time_is_up: false,
                 });
             }
             PublishEvent::Sending(event) => {
                 if let Some(watch) = &mut watch {
-                    watch.observe(&event);
+                    watch.handle(&event);
                 }
             }
             PublishEvent::Ended(sent) => {
