@@ -8,39 +8,18 @@
 
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
+use fontana_proto::memory::{MemoryContent, MemorySendRunner};
 use fontana_proto::{
-    ControlObject, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, Instant,
-    JobRunner, SendDone, SendJob, SendMode, SendObject, Sender, SenderConfig, SenderEvent,
-    SymbolId, TransmissionSchedule,
+    ControlObject, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, SendMode,
+    SendObject, Sender, SenderConfig, SenderEvent, TransmissionSchedule,
 };
 use fontana_wire::{Fdt, FdtExtension, FdtFile, NtpSeconds, Toi, Tsi};
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 const TSI: Tsi = Tsi(1);
 const FILE: Toi = Toi(1);
 const SYMBOL_SIZE: u16 = 1024;
-
-/// Runs the sender's jobs: the symbols are the file's bytes, so there is nothing to prepare.
-struct InMemory;
-
-impl JobRunner<SendJob> for InMemory {
-    type Done = SendDone;
-    type Error = Infallible;
-
-    fn run(
-        &mut self,
-        _now: Instant,
-        job: SendJob,
-        _batch: &DatagramBatch<'_>,
-    ) -> Result<Option<Finished<SendDone>>, Infallible> {
-        Ok(match job {
-            SendJob::Prepare { batch, .. } => Some(Finished::now(SendDone::Prepared { batch })),
-            SendJob::Release { .. } => None,
-        })
-    }
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let usage = "ADDRESS PATH";
@@ -50,15 +29,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::fs::read(&path)?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
 
-    let mut driver = Driver::new(Sender::new(session(&path, file.len() as u64)?), InMemory);
-    let layout = oti(file.len() as u64).layout()?;
-    let symbol_of = |SymbolId { block, esi, .. }: SymbolId| {
-        let start = layout.block_range(block.sbn).unwrap_or_default().start as usize;
-        let mut symbols = file[start..].chunks(SYMBOL_SIZE.into());
-        let mut symbol = symbols.nth(esi.0 as usize).unwrap_or_default().to_vec();
-        symbol.resize(SYMBOL_SIZE.into(), 0);
-        symbol
-    };
+    let length = file.len() as u64;
+    let mut content = MemoryContent::default();
+    content.insert(FILE, oti(length).layout()?, file);
+    let sender = Sender::new(session(&path, length)?);
+    let mut driver = Driver::new(sender, MemorySendRunner::new(content));
 
     let start = std::time::Instant::now();
     let now = || Instant::ZERO + start.elapsed();
@@ -68,7 +43,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             match effect {
                 Effect::Transmit { to: Destination::Channel(_), symbol } => {
                     let mut datagram = driver.header().to_vec();
-                    datagram.extend(symbol.map(symbol_of).unwrap_or_default());
+                    if let Some(symbol) = symbol {
+                        driver.runner.write_symbol(&symbol, &mut datagram);
+                    }
                     socket.send_to(&datagram, address)?;
                 }
                 Effect::Event(SenderEvent::Finished) => finished = true,

@@ -97,7 +97,7 @@ pub use receiver::{
     Acceptance, DecodePolicy, Expectation, MetadataMode, ObjectProgress, Receiver, ReceiverConfig,
     ReceiverLimits, ReceiverStats, Subscription, repair_slots,
 };
-pub use run::{Driver, Effect, Finished, JobRunner, Ticket};
+pub use run::{Driver, Effect, Finished, JobRunner, Ticket, memory};
 pub use schedule::{Fcast, ObjectOrder, SymbolOrganization, TransmissionSchedule};
 pub use sender::{
     Announcement, AnnouncementIntervals, ChannelStats, ControlError, ControlObject, SendMode,

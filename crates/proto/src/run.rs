@@ -10,6 +10,8 @@ use crate::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+pub mod memory;
+
 /// Runs an endpoint's jobs.
 pub trait JobRunner<Job> {
     /// The answer to a job.

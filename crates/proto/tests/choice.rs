@@ -31,7 +31,7 @@ fn of_objects_that_are_left_out_nothing_is_received_and_nothing_counts() {
     let [clean, lossy, whole] = &receivers;
     for part in [clean, lossy] {
         assert!(part.complete_at.is_some(), "{}", part.loss);
-        assert_eq!(part.committed, [Toi(2)]);
+        assert_eq!(part.committed(), [Toi(2)]);
         assert!(part.object(Toi(2)) == whole.object(Toi(2)));
         assert_eq!(part.receiver.source_symbols(), 200_000_u64.div_ceil(64));
         // Control packets count whole, and they are for all objects.
@@ -52,7 +52,7 @@ fn a_receiver_that_wants_nothing_is_done_at_once() {
     let mut receivers = [receiver(&[1, 2, 3], 0.0)];
     run(&mut senders, &mut receivers, LIMIT);
     let receiver = &receivers[0];
-    assert!(receiver.complete_at.is_some() && receiver.committed.is_empty());
+    assert!(receiver.complete_at.is_some() && receiver.committed().is_empty());
     assert_eq!(receiver.receiver.source_symbols(), 0);
     assert!(receiver.events.iter().any(|event| matches!(event, ReceiverEvent::ReceptionComplete)));
     assert_eq!(receiver.receiver.poll_timeout(), None);
@@ -139,7 +139,7 @@ fn a_reception_that_cannot_be_finished_ends_and_is_no_success() {
     receivers[0].cannot_finish = true;
     run(&mut senders, &mut receivers, Duration::from_secs(5));
     let [receiver] = &receivers;
-    assert_eq!((receiver.complete_at, receiver.committed.len()), (None, 3));
+    assert_eq!((receiver.complete_at, receiver.committed().len()), (None, 3));
     assert!(
         matches!(receiver.events.last(), Some(ReceiverEvent::GivenUp { .. })),
         "{:?}",

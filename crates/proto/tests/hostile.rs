@@ -71,7 +71,7 @@ fn empty_random_truncated_and_damaged_datagrams_are_counted_and_cost_nothing() {
 }
 
 /// Damage that a checksum of the network missed, in any byte of honest packets of the honest
-/// source: the block that took it fails its hash and is received anew.
+/// source: the block that took it fails its hash and is received again.
 #[test]
 fn flipped_bits_in_honest_packets_poison_a_block_once_and_no_byte_of_the_file() {
     for seed in 0..6 {
@@ -135,7 +135,7 @@ fn a_block_that_is_poisoned_for_ever_ends_as_a_failure_and_not_as_a_loop() {
         "{:?}",
         receiver.events.last()
     );
-    assert!(receiver.committed.is_empty());
+    assert!(receiver.committed().is_empty());
     assert!(receiver.joined.is_empty(), "it left");
 }
 
@@ -294,7 +294,7 @@ fn any_sequence_of_datagrams_and_timeouts_leaves_the_receiver_standing() {
             receiver.timeout(now);
         }
         for (&toi, (_, data)) in &content.objects {
-            assert!(!receiver.committed.contains(&toi) || receiver.object(toi) == **data);
+            assert!(!receiver.committed().contains(&toi) || receiver.object(toi) == **data);
         }
     });
 }

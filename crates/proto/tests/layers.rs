@@ -176,7 +176,7 @@ fn every_symbol_is_distinct_whatever_the_levels_with_four_mirrors_and_restarts_o
             assert!(dead.complete_at.is_none());
             let duplicates = dead.receiver.stats().duplicates;
             assert_eq!(duplicates, 0);
-            let mut next = dead.die(receiver_config(), 9);
+            let mut next = dead.restarted(receiver_config(), 9);
             next.timeout(now);
             receivers.push(next);
         }

@@ -292,7 +292,7 @@ fn empty_files_alone_are_a_session_too() {
         let mut senders = [start(&content, &Setup { mode, ..Setup::default() })];
         run(&mut senders, &mut receivers, LIMIT);
         assert!(receivers[0].complete_at.is_some());
-        assert_eq!(receivers[0].committed, [Toi(1), Toi(2)]);
+        assert_eq!(receivers[0].committed(), [Toi(1), Toi(2)]);
     }
 }
 
@@ -467,12 +467,12 @@ fn a_receiver_that_dies_again_and_again_goes_on_with_its_symbols() {
             receiver.maybe_hear(now, source(1), &datagram);
         }
         if millis % 370 == 0 && receiver.complete_at.is_none() {
-            receiver = receiver.die(receiver_config(), millis);
+            receiver = receiver.restarted(receiver_config(), millis);
             receiver.timeout(now);
         }
     }
     assert!(receiver.complete_at.is_some());
-    assert_eq!(receiver.committed.len() + receiver.saved.committed.len(), 3);
+    assert_eq!(receiver.committed().len(), 3);
     assert_eq!(receiver.receiver.stats().poisoned_blocks, 0);
     // All lives together.
     assert!(receiver.inefficiency() < 1.06, "{}", receiver.inefficiency());
@@ -487,7 +487,7 @@ fn a_kept_symbol_that_is_not_what_it_was_costs_one_block_and_no_byte() {
     let mut receivers = [ReceiverDriver::new(receiver_config(), 0.2, 0)];
     run(&mut [start(&content, &Setup::default())], &mut receivers, Duration::from_millis(300));
     let [receiver] = receivers;
-    let mut next = receiver.die(receiver_config(), 1);
+    let mut next = receiver.restarted(receiver_config(), 1);
     next.damage_one_symbol();
     let mut receivers = [next];
     run(&mut [start(&content, &Setup { seed: 5, ..Setup::default() })], &mut receivers, LIMIT);

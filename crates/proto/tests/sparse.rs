@@ -1,5 +1,5 @@
-//! Sessions of Tornado and LT objects in virtual time: what is different where a block takes more
-//! than `k` symbols, and nobody knows beforehand how many.
+//! Sessions of Tornado and LT objects in virtual time. A block takes more than `k` symbols, and how
+//! many is not known before it is solved.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/world.rs"]
@@ -141,7 +141,7 @@ fn a_receiver_that_dies_goes_on_with_every_symbol_of_every_block() {
         let fresh = first.receiver.stats().fresh;
         // Of every block something, and of none enough.
         assert!((500..4_000).contains(&fresh), "{fresh} of 4688");
-        let mut receivers = [first.die(receiver_config(), 1)];
+        let mut receivers = [first.restarted(receiver_config(), 1)];
         let mut senders = [start(&content, &Setup { seed: 5, ..Setup::default() })];
         run(&mut senders, &mut receivers, LIMIT);
         assert!(receivers[0].has(&content));

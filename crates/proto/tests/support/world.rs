@@ -1,17 +1,17 @@
-//! A world of one sender, or several, and receivers, in virtual time: every job is carried out at
-//! once, on bytes in memory. The endpoints are the real ones.
+//! A world of one sender, or several, and receivers, in virtual time: every job runs at once,
+//! on bytes in memory. The endpoints are the real ones.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 use fontana_fec::codes::raptorq::RaptorQ;
-use fontana_fec::simple::decode_block;
-use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Sbn, Scratch};
+use fontana_fec::{FecScheme, ObjectLayout, Oti, Sbn};
+use fontana_proto::memory::{MemoryContent, MemoryReceiveRunner, MemorySendRunner};
 use fontana_proto::{
-    Acceptance, Announcement, AnnouncementIntervals, BatchId, BlockId, Category, ChannelClock,
-    ChannelId, Committed, Datagram, DatagramBatch, DecodePolicy, Destination, Ecn, Endpoint,
-    Expectation, Instant, JobError, MetadataMode, Opening, Output, ReceiveDone, ReceiveJob,
-    Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits, Saved, SavedBlock, Scope, SendDone,
-    SendJob, SendMode, SendObject, Sender, SenderConfig, SenderEvent, SplitMix64, Subscription,
-    SubscriptionControl, SubscriptionLimits, SymbolBytes, TransmissionSchedule,
+    Acceptance, Announcement, AnnouncementIntervals, Category, ChannelClock, ChannelId, Committed,
+    Datagram, DatagramBatch, DecodePolicy, Destination, Ecn, Endpoint, Expectation, Finished,
+    Instant, JobError, JobRunner, MetadataMode, Opening, Output, ReceiveDone, ReceiveJob, Receiver,
+    ReceiverConfig, ReceiverEvent, ReceiverLimits, Scope, SendDone, SendJob, SendMode, SendObject,
+    Sender, SenderConfig, SenderEvent, SplitMix64, Subscription, SubscriptionControl,
+    SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_wire::{
     BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates,
@@ -221,12 +221,10 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
     })
 }
 
-/// Drives a sender: prepares at once, collects datagrams.
+/// Drives a sender: runs its jobs at once, collects datagrams.
 pub struct SenderDriver {
     pub sender: Sender,
-    content: Content,
-    plans: PlanCache,
-    batches: BTreeMap<BatchId, Vec<Vec<u8>>>,
+    runner: MemorySendRunner,
     pub events: Vec<SenderEvent>,
     /// Objects whose source fails from now on.
     pub failing: Vec<Toi>,
@@ -237,11 +235,13 @@ pub struct SenderDriver {
 
 impl SenderDriver {
     pub fn new(sender: Sender, content: &Content) -> Self {
+        let mut memory = MemoryContent::default();
+        for (&toi, (layout, bytes)) in &content.objects {
+            memory.insert(toi, *layout, bytes.to_vec());
+        }
         Self {
             sender,
-            content: content.clone(),
-            plans: PlanCache::new(8),
-            batches: BTreeMap::new(),
+            runner: MemorySendRunner::new(memory),
             events: Vec::new(),
             failing: Vec::new(),
             most_batches: 0,
@@ -271,8 +271,7 @@ impl SenderDriver {
                     Output::Transmit { to: Destination::Channel(channel), symbol } => {
                         let mut datagram = std::mem::take(&mut header);
                         if let Some(symbol) = symbol {
-                            let batch = &self.batches[&symbol.batch];
-                            datagram.extend(&batch[symbol.index as usize]);
+                            self.runner.write_symbol(&symbol, &mut datagram);
                         }
                         datagrams.push((channel, datagram));
                     }
@@ -285,50 +284,24 @@ impl SenderDriver {
                 return datagrams;
             }
             for job in jobs {
-                match job {
-                    SendJob::Prepare { batch, block, esis } => {
-                        let done = if self.failing.contains(&block.toi) {
-                            SendDone::Failed { batch, error: disk_error() }
-                        } else {
-                            let symbols = self.encode(block, &esis);
-                            self.batches.insert(batch, symbols);
-                            SendDone::Prepared { batch }
-                        };
-                        self.sender.handle_done(now, done);
+                let done = match job {
+                    SendJob::Prepare { batch, block, .. } if self.failing.contains(&block.toi) => {
+                        Some(SendDone::Failed { batch, error: disk_error() })
                     }
-                    SendJob::Release { batch } => {
-                        self.batches.remove(&batch);
-                    }
+                    job => finished(self.runner.run(now, job, &DatagramBatch::EMPTY)),
+                };
+                if let Some(done) = done {
+                    self.sender.handle_done(now, done);
                 }
-                self.most_batches = self.most_batches.max(self.batches.len());
+                self.most_batches = self.most_batches.max(self.runner.batch_count());
             }
         }
     }
-
-    fn encode(&self, block: BlockId, esis: &[Esi]) -> Vec<Vec<u8>> {
-        let (layout, data) = &self.content.objects[&block.toi];
-        let k = layout.source_symbols(block.sbn).unwrap();
-        let plan = self.plans.source_plan(layout.oti().scheme, k).unwrap();
-        let load = |esi: Esi, out: &mut [u8]| {
-            copy_symbol(layout, data, block.sbn, esi, out);
-            Ok::<(), ()>(())
-        };
-        let intermediate = plan.execute(usize::from(T), load, Scratch::default()).unwrap();
-        esis.iter()
-            .map(|&esi| {
-                let mut symbol = vec![0; usize::from(T)];
-                intermediate.write_symbol(esi, &mut symbol);
-                symbol
-            })
-            .collect()
-    }
 }
 
-fn copy_symbol(layout: &ObjectLayout, data: &[u8], sbn: Sbn, esi: Esi, out: &mut [u8]) {
-    for piece in layout.symbol_pieces(sbn, esi) {
-        let from = &data[piece.in_object.start as usize..piece.in_object.end as usize];
-        out[piece.in_symbol.start..][..from.len()].copy_from_slice(from);
-    }
+/// The answer of a runner, which comes at once.
+fn finished<Done>(result: Result<Option<Finished<Done>>, &'static str>) -> Option<Done> {
+    result.unwrap().map(|finished| finished.done)
 }
 
 /// A datagram of a slab.
@@ -337,21 +310,20 @@ pub fn datagram(source: IpAddr, channel: ChannelId, payload: Range<u32>) -> Data
     Datagram { from, channel, ecn: Ecn::NotEct, dropped_before: 0, payload }
 }
 
-/// Drives a receiver: carries out its jobs on bytes in memory.
+/// Drives a receiver: runs its jobs on bytes in memory.
 pub struct ReceiverDriver {
     pub receiver: Receiver,
-    layouts: BTreeMap<Toi, ObjectLayout>,
-    placed: BTreeMap<BlockId, BTreeMap<Esi, Vec<u8>>>,
-    blocks: BTreeMap<BlockId, Vec<u8>>,
+    runner: MemoryReceiveRunner,
     pub events: Vec<ReceiverEvent>,
     pub joined: Vec<ChannelId>,
     pub complete_at: Option<Instant>,
-    pub committed: Vec<Toi>,
     pub loss: f64,
     pub random: SplitMix64,
     pub joins_at: Instant,
-    /// What an earlier run saved.
-    pub saved: Saved,
+    /// Packets of the session that earlier runs received.
+    saved_packets: u64,
+    /// Whether this run has opened anything.
+    has_opened: bool,
     /// What is left when everything is committed fails.
     pub cannot_finish: bool,
     /// Objects that it has no use for.
@@ -408,17 +380,15 @@ impl ReceiverDriver {
     ) -> Self {
         Self {
             receiver: Receiver::new(config, subscription),
-            layouts: BTreeMap::new(),
-            placed: BTreeMap::new(),
-            blocks: BTreeMap::new(),
+            runner: MemoryReceiveRunner::default(),
             events: Vec::new(),
             joined: Vec::new(),
             complete_at: None,
-            committed: Vec::new(),
             loss,
             random: SplitMix64::new(seed, 99),
             joins_at: Instant::ZERO,
-            saved: Saved::default(),
+            saved_packets: 0,
+            has_opened: false,
             cannot_finish: false,
             left_out: Vec::new(),
             solver_is_slow: false,
@@ -500,87 +470,55 @@ impl ReceiverDriver {
                 self.receiver.handle_done(now, done);
             }
             for job in jobs {
-                if let Some(done) = self.work(job, current) {
+                if let Some(done) = self.work(now, job, current) {
                     self.receiver.handle_done(now, done);
                 }
             }
         }
     }
 
-    fn work(&mut self, job: ReceiveJob, current: &[u8]) -> Option<ReceiveDone> {
+    fn work(&mut self, now: Instant, job: ReceiveJob, current: &[u8]) -> Option<ReceiveDone> {
         match job {
-            ReceiveJob::Open(opening) => {
-                match &opening {
-                    Opening::Manifest(manifest) => {
-                        for object in manifest.objects() {
-                            self.layouts.insert(object.toi.into(), object.oti.layout().unwrap());
-                        }
-                    }
-                    Opening::Fragment { number, layout, slot, slot_count, slot_length } => {
-                        let length = layout.oti().transfer_length;
-                        assert!(slot < slot_count && length <= u64::from(*slot_length));
-                        assert_eq!(self.slots.insert(*slot, *number), None, "the slot is taken");
-                        self.layouts.insert(StreamIndex::toi(*number), *layout);
-                    }
-                    Opening::File { .. } | Opening::Compound { .. } => {}
-                }
-                self.receiver.leave_out(self.left_out.iter().copied());
-                Some(ReceiveDone::Opened { scope: opening.scope(), saved: self.saved.clone() })
-            }
-            ReceiveJob::Place { block, esi, symbol, .. } => {
-                let bytes = match symbol {
-                    SymbolBytes::InSlab(range) => {
-                        current[range.start as usize..range.end as usize].to_vec()
-                    }
-                    SymbolBytes::Saved(bytes) => bytes,
-                };
-                self.placed.entry(block).or_default().insert(esi, bytes);
-                None
-            }
             job @ ReceiveJob::Solve { .. } if self.solver_is_slow => {
                 self.put_aside.push(job);
-                None
+                return None;
             }
-            ReceiveJob::Solve { block, mut decoder, budget } => {
-                let progress = decoder.solve(budget);
-                Some(ReceiveDone::Solved { block, decoder, progress })
-            }
-            ReceiveJob::Recover { block, recipe, .. } => {
-                let plan = recipe.into_plan().expect("solved before");
-                let placed = self.placed.remove(&block).unwrap_or_default();
-                let layout = self.layouts[&block.toi];
-                let symbol = |esi| placed.get(&esi).map(Vec::as_slice);
-                let mut bytes = decode_block(&plan, T.into(), symbol).unwrap();
-                let range = layout.block_range(block.sbn).unwrap();
-                bytes.truncate((range.end - range.start) as usize);
-                let hash = hash(&bytes);
-                self.blocks.insert(block, bytes);
-                Some(ReceiveDone::Recovered { block, hash })
-            }
-            ReceiveJob::Settle { .. } => None,
             ReceiveJob::Commit { toi } if !self.slots.is_empty() => {
                 self.waiting.extend(StreamIndex::number(toi));
-                None
-            }
-            ReceiveJob::Commit { toi } => {
-                self.committed.push(toi);
-                Some(ReceiveDone::Committed(Committed::Content { toi }))
+                return None;
             }
             ReceiveJob::Finish if self.cannot_finish => {
-                Some(ReceiveDone::Failed { scope: Scope::Session, error: disk_error() })
+                return Some(ReceiveDone::Failed { scope: Scope::Session, error: disk_error() });
             }
-            ReceiveJob::Finish => Some(ReceiveDone::Finished),
+            ReceiveJob::Open(Opening::Fragment {
+                number,
+                layout,
+                slot,
+                slot_count,
+                slot_length,
+            }) => {
+                let length = layout.oti().transfer_length;
+                assert!(slot < slot_count && length <= u64::from(slot_length));
+                assert_eq!(self.slots.insert(slot, number), None, "the slot is taken");
+            }
+            _ => {}
         }
+        let slab = datagram(source(1), ChannelId::BASE, 0..current.len() as u32);
+        let mut done = finished(self.runner.run(now, job, &DatagramBatch::one(current, &slab)));
+        if let Some(ReceiveDone::Opened { saved, .. }) = &mut done {
+            self.receiver.leave_out(self.left_out.iter().copied());
+            saved.session_packets = self.saved_packets;
+            self.has_opened = true;
+        }
+        done
     }
 
     /// Hands the fragments over whose turn it is.
     fn hand_over(&mut self) {
         while !self.consumer_is_stalled && self.waiting.remove(&self.fragments_handed_over) {
             let toi = StreamIndex::toi(self.fragments_handed_over);
-            let bytes = self.object(toi);
-            self.blocks.retain(|block, _| block.toi != toi);
-            self.layouts.remove(&toi);
-            self.handed_over.extend(bytes);
+            self.handed_over.extend(self.object(toi));
+            self.runner.remove(toi);
             self.slots.retain(|_, number| *number != self.fragments_handed_over);
             self.fragments_handed_over += 1;
             self.handed.push(ReceiveDone::Committed(Committed::Content { toi }));
@@ -592,52 +530,28 @@ impl ReceiverDriver {
         self.slots.len()
     }
 
-    /// Another life with what this one has kept on its disk.
-    pub fn die(self, config: ReceiverConfig, seed: u64) -> Self {
+    /// Another run, with the bytes that this one saved.
+    pub fn restarted(self, config: ReceiverConfig, seed: u64) -> Self {
         let mut next = Self::new(config, self.loss, seed);
-        if self.layouts.is_empty() {
-            // It has not learned what the session is about, and leaves everything as it was.
-            (next.saved, next.placed) = (self.saved, self.placed);
-            return next;
-        }
-        next.saved.session_packets = self.receiver.stats().session_packets;
-        let k = |block: &BlockId| self.layouts[&block.toi].source_symbols(block.sbn).unwrap();
-        for (&block, symbols) in &self.placed {
-            let (in_place, repair): (Vec<_>, Vec<_>) =
-                symbols.keys().copied().partition(|esi| esi.0 < k(&block));
-            let repair = repair.into_iter().zip(0..).collect();
-            next.saved.blocks.push(SavedBlock { block, is_complete: false, in_place, repair });
-        }
-        for &block in self.blocks.keys() {
-            let (in_place, repair) = (Vec::new(), Vec::new());
-            next.saved.blocks.push(SavedBlock { block, is_complete: true, in_place, repair });
-        }
-        next.saved.committed = self.committed;
-        next.placed = self.placed;
-        for (block, bytes) in self.blocks {
-            let layout = self.layouts[&block.toi];
-            let symbols = (0..layout.source_symbols(block.sbn).unwrap()).map(|esi| {
-                let mut symbol = vec![0; usize::from(T)];
-                let start = esi as usize * usize::from(T);
-                let end = bytes.len().min(start + usize::from(T));
-                symbol[..end - start].copy_from_slice(&bytes[start..end]);
-                (Esi(esi), symbol)
-            });
-            next.placed.insert(block, symbols.collect());
-        }
+        next.runner = self.runner.restarted();
+        let packets = self.receiver.stats().session_packets;
+        next.saved_packets = if self.has_opened { packets } else { self.saved_packets };
         next
     }
 
-    /// Changes a bit of what was kept.
+    /// Changes a bit of what was saved.
     pub fn damage_one_symbol(&mut self) {
-        let symbol = self.placed.values_mut().next().and_then(|b| b.values_mut().next()).unwrap();
-        symbol[0] ^= 1;
+        self.runner.saved_bytes_mut().next().unwrap()[0] ^= 1;
+    }
+
+    /// Objects that were committed, in all runs.
+    pub fn committed(&self) -> &[Toi] {
+        self.runner.committed()
     }
 
     /// The objects as they were received.
     pub fn object(&self, toi: Toi) -> Vec<u8> {
-        let of_object = self.blocks.iter().filter(|(block, _)| block.toi == toi);
-        of_object.flat_map(|(_, bytes)| bytes.iter().copied()).collect()
+        self.runner.object(toi)
     }
 
     pub fn has(&self, content: &Content) -> bool {

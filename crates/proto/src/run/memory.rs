@@ -1,0 +1,360 @@
+//! Job runners on bytes in memory: for tests, for simulations that check bytes, and for programs
+//! whose content fits into memory.
+//!
+//! ```
+//! use fontana_fec::codes::raptorq::RaptorQ;
+//! use fontana_fec::{Esi, FecScheme, Oti, Sbn};
+//! use fontana_proto::memory::{MemoryContent, MemorySendRunner};
+//! use fontana_proto::{BatchId, BlockId, DatagramBatch, Instant, JobRunner, SendJob, SymbolId};
+//! use fontana_wire::Toi;
+//!
+//! let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 1, sub_blocks: 1, alignment: 4 });
+//! let layout = Oti { transfer_length: 10, symbol_size: 4, scheme }.layout()?;
+//! let mut content = MemoryContent::default();
+//! content.insert(Toi(1), layout, b"fair water".to_vec());
+//!
+//! let mut runner = MemorySendRunner::new(content);
+//! let (batch, block) = (BatchId(0), BlockId { toi: Toi(1), sbn: Sbn(0) });
+//! let job = SendJob::Prepare { batch, block, esis: vec![Esi(1), Esi(77)] };
+//! runner.run(Instant::ZERO, job, &DatagramBatch::EMPTY)?;
+//! let mut datagram = b"header ".to_vec();
+//! runner.write_symbol(&SymbolId { batch, index: 0, block, esi: Esi(1) }, &mut datagram);
+//! assert_eq!(datagram, b"header  wat");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use super::{Finished, JobRunner};
+use crate::datagram::DatagramBatch;
+use crate::endpoint::{BatchId, BlockId, SymbolId};
+use crate::job::{
+    BlockOutcome, Category, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe, Saved,
+    SavedBlock, SendDone, SendJob, SymbolBytes, SymbolPlace,
+};
+use crate::time::Instant;
+use fontana_fec::simple::decode_block;
+use fontana_fec::{Esi, Intermediate, ObjectLayout, PlanCache, Sbn, Scratch};
+use fontana_wire::{BlockHasher, Hash, StreamIndex, Toi};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Number of block lengths whose plans are cached: objects of one size have two.
+const CACHED_PLANS: usize = 8;
+
+/// Objects that a sender sends.
+#[derive(Debug)]
+pub struct MemoryContent {
+    objects: BTreeMap<Toi, MemoryObject>,
+    plans: PlanCache,
+}
+
+/// An object and its bytes.
+#[derive(Clone, Debug)]
+pub struct MemoryObject {
+    /// Geometry of the object.
+    pub layout: ObjectLayout,
+    /// Its bytes, as many as the geometry says.
+    pub bytes: Vec<u8>,
+}
+
+impl Default for MemoryContent {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), plans: PlanCache::new(CACHED_PLANS) }
+    }
+}
+
+impl MemoryObject {
+    /// The bytes of a block; `None` if there is no such block.
+    pub fn block(&self, sbn: Sbn) -> Option<&[u8]> {
+        let range = self.layout.block_range(sbn)?;
+        self.bytes.get(range.start as usize..range.end as usize)
+    }
+
+    /// The hash of each block, as a manifest lists them.
+    pub fn block_hashes(&self) -> Vec<Hash> {
+        let blocks = (0..self.layout.block_count()).filter_map(|sbn| self.block(Sbn(sbn)));
+        blocks.map(hash).collect()
+    }
+}
+
+impl MemoryContent {
+    /// Adds an object, or replaces the one with this TOI.
+    pub fn insert(&mut self, toi: Toi, layout: ObjectLayout, bytes: Vec<u8>) {
+        self.objects.insert(toi, MemoryObject { layout, bytes });
+    }
+
+    /// The object with this TOI.
+    pub fn get(&self, toi: Toi) -> Option<&MemoryObject> {
+        self.objects.get(&toi)
+    }
+
+    /// All objects, in the order of their TOIs.
+    pub fn objects(&self) -> impl Iterator<Item = (Toi, &MemoryObject)> {
+        self.objects.iter().map(|(&toi, object)| (toi, object))
+    }
+
+    /// Encodes a block; `None` if there is no such block.
+    pub fn encode(&self, block: BlockId) -> Option<Intermediate> {
+        let MemoryObject { layout, bytes } = self.objects.get(&block.toi)?;
+        let oti = layout.oti();
+        let plan = self.plans.source_plan(oti.scheme, layout.source_symbols(block.sbn)?).ok()?;
+        let load = |esi: Esi, out: &mut [u8]| {
+            for piece in layout.symbol_pieces(block.sbn, esi) {
+                let from = bytes.get(piece.in_object.start as usize..piece.in_object.end as usize);
+                let from = from.ok_or(MissingBytes)?;
+                out[piece.in_symbol.start..][..from.len()].copy_from_slice(from);
+            }
+            Ok::<(), MissingBytes>(())
+        };
+        plan.execute(oti.symbol_size.into(), load, Scratch::default()).ok()
+    }
+}
+
+/// The object has fewer bytes than its geometry says, or there is no such block.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the object has no such block, or fewer bytes than its geometry says")]
+struct MissingBytes;
+
+/// Appends the bytes of a block's encoding symbol to a datagram.
+pub fn append_symbol(block: &Intermediate, esi: Esi, datagram: &mut Vec<u8>) {
+    let start = datagram.len();
+    datagram.resize(start + block.width(), 0);
+    block.write_symbol(esi, &mut datagram[start..]);
+}
+
+/// Runs a sender's jobs on content in memory. Each batch that is not released has its encoded block
+/// in memory.
+#[derive(Debug)]
+pub struct MemorySendRunner {
+    content: Arc<MemoryContent>,
+    batches: BTreeMap<BatchId, Intermediate>,
+}
+
+impl MemorySendRunner {
+    /// A runner for a sender of this content.
+    pub fn new(content: impl Into<Arc<MemoryContent>>) -> Self {
+        Self { content: content.into(), batches: BTreeMap::new() }
+    }
+
+    /// Appends the bytes of a prepared symbol to a datagram.
+    pub fn write_symbol(&self, symbol: &SymbolId, datagram: &mut Vec<u8>) {
+        if let Some(block) = self.batches.get(&symbol.batch) {
+            append_symbol(block, symbol.esi, datagram);
+        }
+    }
+
+    /// Number of batches that are not released.
+    pub fn batch_count(&self) -> usize {
+        self.batches.len()
+    }
+}
+
+impl JobRunner<SendJob> for MemorySendRunner {
+    type Done = SendDone;
+    type Error = &'static str;
+
+    fn run(
+        &mut self,
+        _now: Instant,
+        job: SendJob,
+        _batch: &DatagramBatch<'_>,
+    ) -> Result<Option<Finished<SendDone>>, &'static str> {
+        let done = match job {
+            SendJob::Prepare { batch, block, .. } => match self.content.encode(block) {
+                Some(encoded) => {
+                    self.batches.insert(batch, encoded);
+                    SendDone::Prepared { batch }
+                }
+                None => {
+                    let error = JobError::new(Category::Geometry, Arc::new(MissingBytes));
+                    SendDone::Failed { batch, error }
+                }
+            },
+            SendJob::Release { batch } => {
+                self.batches.remove(&batch);
+                return Ok(None);
+            }
+        };
+        Ok(Some(Finished::now(done)))
+    }
+}
+
+/// Runs a receiver's jobs on bytes in memory, which take the place of its disk. An error is a
+/// defect of the receiver: a job that contradicts those before it.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryReceiveRunner {
+    layouts: BTreeMap<Toi, ObjectLayout>,
+    /// Symbols of blocks that are not complete.
+    placed: BTreeMap<BlockId, BTreeMap<Esi, Placed>>,
+    /// Blocks whose hash is not checked yet.
+    recovered: BTreeMap<BlockId, Vec<u8>>,
+    /// Blocks that are verified.
+    complete: BTreeMap<BlockId, Vec<u8>>,
+    committed: Vec<Toi>,
+}
+
+/// A symbol that was placed.
+#[derive(Clone, Debug)]
+struct Placed {
+    to: SymbolPlace,
+    bytes: Vec<u8>,
+}
+
+impl MemoryReceiveRunner {
+    /// The runner of the next run, which begins with the bytes that this one saved.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        Self { recovered: BTreeMap::new(), ..self.clone() }
+    }
+
+    /// A verified block.
+    pub fn block(&self, block: BlockId) -> Option<&[u8]> {
+        self.complete.get(&block).map(Vec::as_slice)
+    }
+
+    /// The verified blocks of an object, one after the other.
+    pub fn object(&self, toi: Toi) -> Vec<u8> {
+        let blocks = self.complete.iter().filter(|(block, _)| block.toi == toi);
+        blocks.flat_map(|(_, bytes)| bytes.iter().copied()).collect()
+    }
+
+    /// Objects that were committed, in this order.
+    pub fn committed(&self) -> &[Toi] {
+        &self.committed
+    }
+
+    /// The bytes of each symbol and block that is saved, so that tests can change them.
+    pub fn saved_bytes_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
+        let symbols = self.placed.values_mut().flat_map(BTreeMap::values_mut);
+        symbols.map(|symbol| &mut symbol.bytes).chain(self.complete.values_mut())
+    }
+
+    /// Forgets an object, for example a fragment of a stream that was delivered.
+    pub fn remove(&mut self, toi: Toi) {
+        self.layouts.remove(&toi);
+        self.complete.retain(|block, _| block.toi != toi);
+    }
+
+    /// What a receiver resumes with.
+    fn saved(&self) -> Saved {
+        let complete = self.complete.keys().map(|&block| SavedBlock {
+            block,
+            is_complete: true,
+            in_place: Vec::new(),
+            repair: Vec::new(),
+        });
+        let begun = self.placed.iter().map(|(&block, symbols)| {
+            let (mut in_place, mut repair) = (Vec::new(), Vec::new());
+            for (&esi, placed) in symbols {
+                match placed.to {
+                    SymbolPlace::InPlace => in_place.push(esi),
+                    SymbolPlace::RepairSlot(slot) => repair.push((esi, slot)),
+                }
+            }
+            SavedBlock { block, is_complete: false, in_place, repair }
+        });
+        Saved {
+            session_packets: 0,
+            committed: self.committed.clone(),
+            blocks: complete.chain(begun).collect(),
+        }
+    }
+
+    fn open(&mut self, opening: &Opening) -> Result<Saved, &'static str> {
+        match opening {
+            Opening::Manifest(manifest) => {
+                for object in manifest.objects() {
+                    let layout = object.oti.layout().map_err(|_| "an object without geometry")?;
+                    self.layouts.insert(object.toi.into(), layout);
+                }
+                return Ok(self.saved());
+            }
+            Opening::File { file, layout, .. } => self.layouts.insert(file.toi, *layout),
+            Opening::Compound { toi, layout, .. } => self.layouts.insert(*toi, *layout),
+            Opening::Fragment { number, layout, .. } => {
+                self.layouts.insert(StreamIndex::toi(*number), *layout)
+            }
+        };
+        Ok(Saved::default())
+    }
+
+    fn recover(&mut self, block: BlockId, recipe: Recipe) -> Result<ReceiveDone, &'static str> {
+        let plan = recipe.into_plan().ok_or("a block that was solved before and is not now")?;
+        let layout = self.layouts.get(&block.toi).ok_or("a block of an unknown object")?;
+        let size = usize::from(layout.oti().symbol_size);
+        let placed = self.placed.remove(&block).unwrap_or_default();
+        // A block that an earlier run verified has no symbols.
+        let complete = self.complete.get(&block).map_or(&[][..], Vec::as_slice);
+        let source = |esi: Esi| complete.get(esi.0 as usize * size..).filter(|s| !s.is_empty());
+        let symbol = |esi: Esi| {
+            let placed = placed.get(&esi).map(|symbol| symbol.bytes.as_slice());
+            placed.or_else(|| source(esi))
+        };
+        let mut bytes = decode_block(&plan, size, symbol)
+            .map_err(|_| "a plan that uses what was not placed")?;
+        let range = layout.block_range(block.sbn).ok_or("a block that the object does not have")?;
+        bytes.truncate((range.end - range.start) as usize);
+        let hash = hash(&bytes);
+        self.recovered.insert(block, bytes);
+        Ok(ReceiveDone::Recovered { block, hash })
+    }
+
+    fn settle(&mut self, block: BlockId, outcome: BlockOutcome) {
+        let bytes = self.recovered.remove(&block);
+        match outcome {
+            BlockOutcome::Verified => self.complete.extend(bytes.map(|bytes| (block, bytes))),
+            BlockOutcome::Corrupt => {
+                self.complete.remove(&block);
+                self.placed.remove(&block);
+            }
+        }
+    }
+}
+
+impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
+    type Done = ReceiveDone;
+    type Error = &'static str;
+
+    fn run(
+        &mut self,
+        _now: Instant,
+        job: ReceiveJob,
+        batch: &DatagramBatch<'_>,
+    ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
+        let done = match job {
+            ReceiveJob::Open(opening) => {
+                let saved = self.open(&opening)?;
+                ReceiveDone::Opened { scope: opening.scope(), saved }
+            }
+            ReceiveJob::Place { block, esi, to, symbol } => {
+                let bytes = match symbol {
+                    SymbolBytes::InSlab(range) => batch.bytes(&range).map(<[u8]>::to_vec),
+                    SymbolBytes::Saved(bytes) => Some(bytes),
+                };
+                let bytes = bytes.ok_or("a symbol outside the slab")?;
+                self.placed.entry(block).or_default().insert(esi, Placed { to, bytes });
+                return Ok(None);
+            }
+            ReceiveJob::Solve { block, mut decoder, budget } => {
+                let progress = decoder.solve(budget);
+                ReceiveDone::Solved { block, decoder, progress }
+            }
+            ReceiveJob::Recover { block, recipe, .. } => self.recover(block, recipe)?,
+            ReceiveJob::Settle { block, outcome } => {
+                self.settle(block, outcome);
+                return Ok(None);
+            }
+            ReceiveJob::Commit { toi } => {
+                self.committed.push(toi);
+                ReceiveDone::Committed(Committed::Content { toi })
+            }
+            ReceiveJob::Finish => ReceiveDone::Finished,
+        };
+        Ok(Some(Finished::now(done)))
+    }
+}
+
+fn hash(bytes: &[u8]) -> Hash {
+    let mut hasher = BlockHasher::new();
+    hasher.update(bytes);
+    hasher.finalize()
+}
