@@ -1,4 +1,4 @@
-//! The examples do what they say, between processes over the loopback interface.
+//! Runs the examples between processes over the loopback interface, and checks what they do.
 #![allow(clippy::unwrap_used)]
 
 use fontana::{

@@ -90,7 +90,7 @@ fn receive(manifest: &[u8], into: &Path) -> ReceiveReport {
 }
 
 fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> ReceiveReport {
-    // A port that is free for the moment.
+    // A port that is free at this moment.
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let here = SocketAddr::from(([127, 0, 0, 1], port));
     let ticket = Ticket {
@@ -105,7 +105,7 @@ fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> Re
     let receiver = Receiver::from_ticket(&ticket)
         .into_dir(into)
         .interface(Some("127.0.0.1".parse().unwrap()))
-        // Without a hash any session will do, the first one that is right.
+        // Without a hash, the first valid session is accepted.
         .tsi(hash.map(|_| TSI))
         .timeout(Some(Duration::from_secs(20)))
         .start()
@@ -175,8 +175,8 @@ fn an_honest_session_beside_hostile_ones_is_received() {
     assert_eq!(names_in(root.path()), ["into"]);
 }
 
-/// Receives each of the manifests, several at a time: most of it is waiting. None of them may leave
-/// anything anywhere.
+/// Receives each of the manifests, several at a time, because most of the time is waiting. None of
+/// them may leave a file anywhere.
 #[track_caller]
 fn assert_all(cases: Vec<(String, Vec<u8>)>, outcome: Outcome) {
     let cases = std::sync::Mutex::new(cases.into_iter());
@@ -258,7 +258,7 @@ fn a_name_that_belongs_to_staging_is_refused() {
     assert_all(entries.map(case).into(), Outcome::Refused);
 }
 
-/// What a receiver in a process of its own needed for a manifest: outcome, peak memory in MiB.
+/// The outcome and the peak memory in MiB of a receiver in a process of its own.
 fn receive_apart(kind: &str) -> (String, u64) {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "receiver_of_a_huge_manifest", "--ignored", "--nocapture"])
@@ -274,7 +274,7 @@ fn receive_apart(kind: &str) -> (String, u64) {
     (outcome.to_owned(), peak.parse().unwrap())
 }
 
-/// The receiver of the tests below: a process, because what is measured is a process's peak.
+/// The receiver of the tests below: a process, because a process's peak is measured.
 #[test]
 #[ignore = "a process that another test starts"]
 fn receiver_of_a_huge_manifest() {
@@ -283,7 +283,7 @@ fn receiver_of_a_huge_manifest() {
         let manifest = raw::huge(&kind);
         (packets(TSI, &manifest), Some(manifest_hash(&manifest)))
     };
-    // The sender lives in this process too: only what comes on top of it counts.
+    // The sender is in this process too: only the additional memory counts.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let own = status("VmRSS");
     let root = tempfile::tempdir().unwrap();
@@ -302,11 +302,11 @@ fn status(field: &str) -> u64 {
 #[test]
 fn ten_million_entries_are_refused_and_cost_little_memory() {
     let cases = [
-        // All of them, in 80 MB: the head says so, and nothing is taken.
+        // All of them, in 80 MB: the head says so, and the receiver refuses.
         ("ten million", 64),
-        // A count that the bytes could hold, but too high.
+        // A number that the bytes could contain, but above the limit.
         ("more than a million", 64),
-        // As many as are allowed, and the last one is wrong.
+        // As many as the limit allows, and the last one is invalid.
         ("a million and a lie", 384),
     ];
     for (kind, limit) in cases {

@@ -26,8 +26,8 @@ fn receive(options: ReceiverBuilder) -> ReceiveReport {
     options.start().unwrap().join().unwrap()
 }
 
-/// Receives until it is complete or has so many symbols more, however busy the machine is; with
-/// those that it went on with.
+/// Receives until it is complete or has this many symbols more, whatever the load of the machine.
+/// Returns the symbols that it resumed with.
 fn receive_more(symbols: u64, options: ReceiverBuilder) -> (ReceiveReport, Option<u64>) {
     let receiver = options.start().unwrap();
     let mut resumed = None;
@@ -59,7 +59,7 @@ fn reed_solomon_blocks_arrive_at_clean_and_lossy_receivers() {
     files_arrive(addressing(4), Code::ReedSolomon, &[1, 1345, 5_000_000]);
 }
 
-/// Two blocks of 7 813 symbols, and files that are too short for these codes.
+/// Two blocks of 7813 symbols, and files that are too short for these codes.
 #[test]
 fn tornado_and_lt_blocks_arrive_at_clean_and_lossy_receivers() {
     let sizes = [1, 1345, 20_000_000];
@@ -180,8 +180,8 @@ fn every_channel_of_a_layered_session_is_on_its_own_group() {
     assert!(waves >= 5, "{waves} of {base} waves are sent");
 }
 
-/// At 65 % loss 1.4 k symbols of a code that is stretched four times arrive before any comes again;
-/// of one that is stretched twice it would be 0.7 k.
+/// At 65 % loss, 1.4 k symbols of a code with stretch factor 4 arrive before any is repeated; with
+/// stretch factor 2 it would be 0.7 k.
 #[test]
 fn a_longer_stretch_serves_who_loses_most_without_repetition() {
     let directory = tempfile::tempdir().unwrap();
@@ -211,7 +211,7 @@ fn a_receiver_that_is_stopped_goes_on_where_it_was() {
     stopped_receivers_go_on(addressing(2), Code::RaptorQ, 1.06);
 }
 
-/// These take a little more symbols, and by chance: see `docs/codes.md`.
+/// These codes take a random number of symbols more: see `docs/codes.md`.
 #[test]
 fn so_does_one_of_tornado_blocks() {
     stopped_receivers_go_on(addressing(9), Code::Tornado(TornadoCode::Z), 1.15);
@@ -251,7 +251,7 @@ fn stopped_receivers_go_on(addressing: Addressing, code: Code, most_inefficiency
     assert_eq!(lives[2].outcome, Outcome::Complete);
     assert_eq!(resumed.len(), 2);
     assert!(resumed[0] > 1_000 && resumed[1] > resumed[0]);
-    // All lives together heard little more than the file.
+    // All runs together received little more than the file.
     let inefficiency = lives[2].progress.reception_inefficiency().unwrap();
     println!("{code:?}: {inefficiency}");
     assert!(inefficiency < most_inefficiency, "{code:?}: {inefficiency}");
@@ -259,8 +259,8 @@ fn stopped_receivers_go_on(addressing: Addressing, code: Code, most_inefficiency
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
 }
 
-/// What a machine finds that was switched off in the middle: files as they were when they were last
-/// synced, and a journal that speaks of more.
+/// The state after a power failure: files as they were when they were last synced, and a journal
+/// that has later entries.
 #[test]
 fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     let directory = tempfile::tempdir().unwrap();
@@ -285,7 +285,7 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
         std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
     let staging = list(&into).remove(0);
-    // A receiver that is told to stop syncs before it goes.
+    // A receiver that is stopped syncs before it ends.
     let synced: Vec<_> =
         list(&staging).into_iter().map(|p| (std::fs::read(&p).unwrap(), p)).collect();
     let journal = staging.join("journal");
@@ -298,7 +298,7 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     for (bytes, path) in synced {
         std::fs::write(path, bytes).unwrap();
     }
-    // Without the end: there it was synced again.
+    // Without the end, which was synced again.
     let mut on_medium = later[..before + (later.len() - before) * 3 / 4].to_vec();
     fontana_testing::written_before_a_restart(&mut on_medium);
     std::fs::write(journal, on_medium).unwrap();
@@ -315,8 +315,7 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
 }
 
-/// A disk that was repaired, or a copy that was interrupted: files end before what the journal
-/// speaks of.
+/// A repaired disk, or an interrupted copy: files end before the ranges of the journal's entries.
 #[test]
 fn symbols_that_a_truncated_file_has_lost_are_received_again() {
     let directory = tempfile::tempdir().unwrap();

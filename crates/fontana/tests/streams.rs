@@ -32,7 +32,7 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(step).collect()
 }
 
-/// A consumer that keeps what it gets.
+/// A consumer that stores its input.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -99,7 +99,7 @@ fn streams_of_every_length_reach_programs_and_directories() {
     }
 }
 
-/// Gives a byte every 150 ms, then fails or ends.
+/// A producer of a byte every 150 ms, which then fails or ends.
 struct Slow {
     left: u8,
     end: Option<io::ErrorKind>,
@@ -148,7 +148,7 @@ fn a_producer_that_is_slow_or_fails_is_sent_as_far_as_it_came() {
     }
 }
 
-/// Takes so many bytes, then keeps the caller or closes its end.
+/// A consumer that takes this many bytes, then blocks or closes its end.
 struct Limited {
     left: usize,
     closes: bool,
@@ -160,7 +160,7 @@ impl Write for Limited {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if self.left == 0 {
-            // For as long as the test lives.
+            // Blocks until the test ends.
             loop {
                 std::thread::park();
             }

@@ -1,4 +1,4 @@
-//! Directory trees over loopback multicast: what is sent is what is there afterwards.
+//! Directory trees over loopback multicast: the received tree equals the sent one.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use fontana::wire::{Entry, Manifest, Segment, Ticket};
@@ -26,7 +26,7 @@ mod skipping;
 #[path = "trees/watching.rs"]
 mod watching;
 
-/// The tests take turns: what one of them does to the disk is not to look like another's loss.
+/// A lock: the disk load of one test must not cause losses in another.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// A group and port that no other test of this process uses.
@@ -69,7 +69,7 @@ fn receive_options(ticket: &Ticket, addressing: &Addressing, into: &Path) -> Rec
         .timeout(Some(Duration::from_secs(60)))
 }
 
-/// Receives, and shows every event to `observe`, which says when to stop.
+/// Receives, and passes every event to `observe`, which returns whether to stop.
 fn receive_until(
     options: ReceiverBuilder,
     mut observe: impl FnMut(ReceiveEvent) -> bool,
@@ -87,8 +87,8 @@ fn receive(options: ReceiverBuilder) -> ReceiveReport {
     receive_what_is_missing(options).0
 }
 
-/// And how many source symbols had to be received. That many *were* received at least: how many
-/// more arrive before it is known what is there already depends on the machine.
+/// The report, and the number of source symbols that had to be received. At least this many were
+/// received; how many more arrive before the existing files are compared depends on the machine.
 fn receive_what_is_missing(options: ReceiverBuilder) -> (ReceiveReport, u64) {
     let mut kept = 0;
     let summary = receive_until(options, |event| {
@@ -101,7 +101,7 @@ fn receive_what_is_missing(options: ReceiverBuilder) -> (ReceiveReport, u64) {
     (summary, missing)
 }
 
-/// What there is to compare of one name.
+/// The properties of an entry that are compared.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     File { mode: u32, modified: (i64, i64), bytes: Vec<u8> },
@@ -139,7 +139,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A tree of `count` small files and something of everything else.
+/// A tree of `count` small files and an entry of every other kind.
 fn plant(root: &Path, count: usize) {
     fs::create_dir(root).unwrap();
     for number in 0..count {
@@ -184,8 +184,7 @@ fn two_thousand_small_files_cost_no_more_than_one_of_their_size() {
     plant(&root, 2000);
     let addressing = addressing(1);
     let options = send_options(vec![root.clone()], &addressing)
-        // At higher rates it is the making of the files that is measured, on a machine that is
-        // busy.
+        // At higher rates a loaded machine would limit the test by the creation of files.
         .rate(Rate::bytes_per_second(3_000_000));
     let sending = Sending::start(options);
     assert_eq!(sending.manifest.objects().len(), 1, "all in one bundle");
@@ -194,8 +193,8 @@ fn two_thousand_small_files_cost_no_more_than_one_of_their_size() {
         .simulated_loss(Some(SimulatedLoss { probability: 0.1, seed: 3 }));
     let summary = receive(options);
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
-    // Until enough was heard of the bundle, and all that describes it. What comes in between that
-    // and leaving the group depends on how busy this machine is; it is measured between hosts.
+    // Until reception of the bundle and of its description is complete. How many packets arrive
+    // until the receiver leaves the group depends on the load of this machine.
     let symbols = summary.progress.source_symbols as f64;
     let control = summary.progress.stats.control_packets as f64 / symbols;
     let inefficiency = summary.objects[0].reception_inefficiency + control;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Issue: a 1 GiB file with `--memory 128M` on both sides stays under 192 MiB.
+/// A 1 GiB file with `--memory 128M` on both sides stays under 192 MiB.
 #[test]
 fn a_file_larger_than_memory_stays_within_memory() {
     let Some(scene) = Scene::new(2) else { return };
@@ -17,7 +17,7 @@ fn a_file_larger_than_memory_stays_within_memory() {
     transfer_within(&scene, &[1], &file, "--rate 400M", "--memory 128M", 192);
 }
 
-/// Issue: 6 GiB of holes and random parts at 1 Gbit/s, receivers on tmpfs: `VmHWM` under 512 MiB
+/// 6 GiB of holes and random parts at 1 Gbit/s, receivers on tmpfs: `VmHWM` under 512 MiB
 /// with `--memory 256M`; holes stay holes. Takes 9 GB of memory for the two targets and the
 /// source's pages.
 /// `cargo test --release -p fontana-cli --test namespaces -- --ignored --nocapture six_gib`

@@ -60,7 +60,7 @@ fn check_groups(scene: &Scene, host: usize, joined: usize) {
     assert!(others.iter().all(|&packets| packets == 0), "others do not");
 }
 
-/// Issue: receivers behind bottlenecks of 1, 4, 16 and 64 Mbit/s get the same file bit-exact, each
+/// Receivers behind bottlenecks of 1, 4, 16 and 64 Mbit/s get the same file bit-exact, each
 /// at its own rate.
 #[test]
 fn four_receivers_of_one_session_get_the_file_each_at_its_own_rate() {

@@ -3,7 +3,7 @@
 use crate::scene::{Scene, Summary, same_file};
 use std::time::{Duration, Instant};
 
-/// Issue: two senders of one manifest, one killed and started again, a receiver at 20 % loss.
+/// Two senders of one manifest, one killed and started again, a receiver at 20 % loss.
 #[test]
 fn mirrors_add_up_whoever_of_them_is_started_again() {
     let Some(mirrored) = mirrored("", 32 << 20) else { return };

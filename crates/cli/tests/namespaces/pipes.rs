@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Issue: a producer into three consumers at 1 % loss: equal sums. A fourth consumer, which stops
+/// A producer into three consumers at 1 % loss: equal sums. A fourth consumer, which stops
 /// reading, loses the stream and delays no other one.
 #[test]
 fn three_programs_get_the_stream_and_one_that_stops_reading_blocks_nobody() {

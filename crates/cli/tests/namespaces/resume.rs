@@ -4,7 +4,7 @@ use crate::scene::{Scene, same_file};
 use std::ops::Range;
 use std::time::Duration;
 
-/// Issue: killed with SIGKILL at 20 random moments of one 256 MiB reception at 10 % loss.
+/// A receiver is killed with SIGKILL at 20 random moments of one 256 MiB reception at 10 % loss.
 #[test]
 fn a_receiver_killed_again_and_again_hears_little_more_than_the_file() {
     // From before it has joined to well into the transfer; all 20 together receive half of it.

@@ -4,7 +4,7 @@ use crate::bench::Bench;
 use crate::scene::{Scene, same_file};
 use std::time::Duration;
 
-/// Issue: 256 MiB to four receivers at 0, 1, 10 and 30 % loss, one of them late.
+/// 256 MiB to four receivers at 0, 1, 10 and 30 % loss, one of them late.
 #[test]
 fn four_receivers_get_256_mib_for_little_more_than_its_bytes() {
     let Some(scene) = Scene::new(6) else { return };

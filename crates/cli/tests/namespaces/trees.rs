@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Issue: 2 000 small files and names of every kind at 10 % loss; reception inefficiency 1.05.
+/// 2 000 small files and names of every kind at 10 % loss; reception inefficiency 1.05.
 #[test]
 fn a_tree_of_two_thousand_files_arrives_as_it_was() {
     let Some(scene) = Scene::new(2) else { return };

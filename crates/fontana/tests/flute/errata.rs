@@ -1,5 +1,5 @@
-//! What the peer gets wrong, packet by packet and without sockets: the proofs of `docs/errata.md`.
-//! A test that fails here says that the peer has been mended, and what was done about it can go.
+//! The defects of the peer, packet by packet and without sockets: the proofs of `docs/errata.md`.
+//! If a test fails, the peer has been fixed, and the workaround can be removed.
 
 use super::fontana_side::{addressing, noise};
 use super::peer::{TSI, config, no_code, object, packets, raptorq, sender};

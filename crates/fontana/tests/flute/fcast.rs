@@ -100,7 +100,7 @@ fn object(metadata: CompoundMetadata, data: &[u8]) -> Vec<u8> {
     CompoundHeader::Object(metadata).with_data(data)
 }
 
-/// A descriptor that says that objects 1 to `last` are all there will be.
+/// A descriptor that declares objects 1 to `last` to be complete.
 fn all_up_to(last: u128) -> CarouselInstance {
     let objects = vec![Toi(1)..=Toi(last)];
     CarouselInstance { is_complete: true, objects, ..CarouselInstance::default() }
@@ -124,7 +124,7 @@ fn beside_an_honest_file(bytes: &[u8]) -> Session {
     honest_session().file_with_fti(2, bytes).file_with_fti(9, &all_up_to(2).emit())
 }
 
-/// What became of an object beside an honest file.
+/// The failure of an object beside an honest file.
 #[track_caller]
 fn assert_arrives(bytes: &[u8], name: &str, content: &[u8]) {
     let received = receive(beside_an_honest_file(bytes), |options| options);
@@ -133,7 +133,7 @@ fn assert_arrives(bytes: &[u8], name: &str, content: &[u8]) {
     assert_complete(&received, &files);
 }
 
-/// The object is refused, for the reason given, and the honest file is there.
+/// Checks that the object is refused for this reason, and that the honest file is complete.
 #[track_caller]
 fn assert_refused(bytes: &[u8], outcome: Outcome, reason: &str) {
     let received = receive(beside_an_honest_file(bytes), |options| options);
@@ -250,7 +250,7 @@ fn of_two_objects_of_the_same_name_the_first_that_is_whole_has_it() {
         receive(beside_an_honest_file(&object(named("honest"), b"bytes")), |options| options);
     assert_eq!(received.summary.outcome, Outcome::Refused, "{:?}", received.summary);
     assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
-    // Which one that is depends on when the receiver came.
+    // Which one depends on when the receiver joined.
     let either = [honest(), b"bytes".to_vec()];
     let of_that_name = |bytes: &Vec<u8>| Files::from([("honest".to_owned(), bytes.clone())]);
     assert!(either.iter().any(|bytes| received.files == of_that_name(bytes)), "mixed up");
@@ -354,7 +354,7 @@ fn without_a_complete_descriptor_a_receiver_cannot_know_that_it_has_everything()
     for session in [none, honest_session().file_with_fti(9, &incomplete.emit()), listing_more] {
         let received = receive(session, |options| options.timeout(Some(PATIENCE)));
         assert_eq!(received.summary.outcome, Outcome::Incomplete, "{:?}", received.summary);
-        // What has arrived has its name all the same.
+        // Files that have arrived have their names nevertheless.
         assert_same(&received.files, &honest_files());
     }
 }
@@ -382,7 +382,7 @@ fn a_newer_descriptor_counts_and_an_older_one_does_not() {
         .file_with_fti(1, &object(named("honest"), &honest()))
         .wait(Duration::from_millis(200))
         .file_with_fti(22, &descriptor(6, 1));
-    // Several workers read descriptors in any order, and a complete one ends the session's news.
+    // Several workers read descriptors in any order. After a complete one, later ones are ignored.
     assert_complete(&receive(session, |options| options.workers(1)), &honest_files());
 }
 

@@ -1,4 +1,4 @@
-//! Plain FLUTE between two Fontanas: also where the peer would not go.
+//! Plain FLUTE between two Fontanas, also with options that the peer does not support.
 
 use super::fontana_side::{
     Files, FontanaReceiver, FontanaSender, MIB, Received, addressing, air, assert_same, files_of,

@@ -1,4 +1,4 @@
-//! Fontana's ends of a transfer, and what both directions share.
+//! Fontana's side of a transfer, and what both directions share.
 
 use fontana::{
     Addressing, Format, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat, ReceiveReport,
@@ -13,12 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub(crate) const MIB: usize = 1 << 20;
-/// The sizes of issue: nothing, less than a symbol, one block, many blocks.
+/// No byte, less than a symbol, one block, many blocks.
 pub(crate) const SIZES: [usize; 4] = [0, 1, MIB, 50 * MIB];
-/// Slow enough for one core that sends, receives and decodes at the same time.
+/// Slow enough for one processor that sends, receives and decodes at the same time.
 pub(crate) const RATE_BYTES_PER_SECOND: u64 = 20_000_000;
 
-/// One transfer at a time: what a test loses, it is to lose on purpose.
+/// A lock that allows one transfer at a time, so that datagrams are lost only on purpose.
 pub(crate) fn air() -> MutexGuard<'static, ()> {
     static AIR: Mutex<()> = Mutex::new(());
     AIR.lock().unwrap_or_else(PoisonError::into_inner)
@@ -40,8 +40,7 @@ pub(crate) fn text(bytes: usize) -> Vec<u8> {
     (0..).flat_map(line).take(bytes).collect()
 }
 
-/// Which datagrams are lost on the way: each with the same probability, and the same ones whenever
-/// the test runs.
+/// Loses datagrams: each with the same probability, and the same ones in every run of the test.
 pub(crate) struct Losing {
     state: u64,
     permille: u64,
@@ -68,7 +67,7 @@ pub(crate) fn files_of(sizes: &[usize]) -> Files {
     sizes.iter().map(|size| (name(size), noise(*size, *size as u64))).collect()
 }
 
-/// Writes files into a directory and directories below it; what to name to a sender.
+/// Writes files into a directory and directories below it. Returns the paths for a sender.
 pub(crate) fn write(files: &Files, directory: &Path) -> Vec<PathBuf> {
     let write = |(name, bytes): (&String, &Vec<u8>)| {
         let path = directory.join(name);
@@ -111,7 +110,7 @@ pub(crate) fn assert_same(actual: &Files, expected: &Files) {
     }
 }
 
-/// A sender of plain FLUTE that runs until it is told to stop.
+/// A sender of plain FLUTE that runs until it is stopped.
 pub(crate) struct FontanaSender(Option<Sender>);
 
 impl FontanaSender {
@@ -143,10 +142,10 @@ impl Drop for FontanaSender {
     }
 }
 
-/// What became of a reception.
+/// The result of a reception.
 pub(crate) struct Received {
     pub(crate) summary: ReceiveReport,
-    /// What is in the target directory afterwards.
+    /// The content of the target directory afterwards.
     pub(crate) files: Files,
     /// Names of objects that were given up.
     pub(crate) failed: Vec<String>,

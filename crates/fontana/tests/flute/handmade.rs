@@ -1,4 +1,4 @@
-//! Sessions packet by packet, for what no honest sender sends.
+//! Sessions packet by packet, which no honest sender sends.
 
 use super::peer::{Background, Sending, TSI};
 use fontana::Addressing;
@@ -20,7 +20,7 @@ pub(crate) fn oti(length: usize) -> Oti {
     Oti { transfer_length: length as u64, symbol_size: SYMBOL, scheme }
 }
 
-/// What a table says of a file, without its transmission information.
+/// The description of a file in a table, without its transmission information.
 pub(crate) fn without_oti(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
     FdtFile {
         toi: Toi(toi),
@@ -31,7 +31,7 @@ pub(crate) fn without_oti(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
     }
 }
 
-/// What an honest table says of a file.
+/// The description of a file in an honest table.
 pub(crate) fn described(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
     FdtFile { oti: Some(oti(bytes.len())), ..without_oti(toi, location, bytes) }
 }
@@ -42,7 +42,7 @@ pub(crate) fn table(files: impl IntoIterator<Item = FdtFile>) -> Vec<u8> {
     Fdt { expires: NtpSeconds::from_unix_seconds(4_000_000_000), complete: false, files }.emit()
 }
 
-/// Packets to be sent, over and over again.
+/// Packets that are sent repeatedly.
 #[derive(Default)]
 pub(crate) struct Session {
     steps: Vec<Step>,
@@ -94,7 +94,7 @@ impl Session {
         self
     }
 
-    /// What was there so far, cut to its first packet.
+    /// The packets so far, cut to the first one.
     pub(crate) fn first_packet(mut self) -> Self {
         self.steps.truncate(1);
         self
@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    /// Sends it all, again and again.
+    /// Sends all packets, repeatedly.
     pub(crate) fn repeat(self, addressing: &Addressing) -> Background {
         let mut sending = Sending::to(addressing);
         Background::run(move |stop| {

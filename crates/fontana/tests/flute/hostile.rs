@@ -35,7 +35,7 @@ fn receive(session: Session, change: impl FnOnce(ReceiverBuilder) -> ReceiverBui
     receiver.run()
 }
 
-/// The other file is not there, for the reason given, and the honest one is.
+/// Checks that the other file is refused for this reason, and that the honest one is complete.
 #[track_caller]
 fn assert_refused(received: &Received, outcome: Outcome, reason: &str) {
     assert_eq!(received.summary.outcome, outcome, "{:?}", received.summary);
@@ -339,7 +339,7 @@ fn a_session_cannot_ask_for_more_than_is_accepted() {
         receive(session(described(1, "other", &bytes)), |options| options.max_bytes(most + 1));
     assert_eq!(received.summary.outcome, Outcome::Complete);
 
-    // As many blocks as can be numbered, five times over.
+    // The largest number of blocks, five times.
     let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 1 });
     let shredded = Oti { transfer_length: 1 << 16, symbol_size: 1, scheme };
     let file = |toi: u128| FdtFile {
@@ -377,7 +377,7 @@ fn a_table_that_is_none_is_told_and_the_next_one_is_taken() {
 
 #[test]
 fn a_table_compressed_beyond_reason_is_not_decompressed() {
-    // 7 MB of blanks: within the limit of bytes, not within that of the ratio.
+    // 7 MB of blanks: within the limit of bytes, but above that of the ratio.
     let mut bomb = table([described(HONEST, "honest", &honest())]);
     bomb.extend(vec![b' '; 7 << 20]);
     let compressed = flute::sender::compress::compress_buffer(&bomb, flute::core::lct::Cenc::Gzip);

@@ -1,4 +1,4 @@
-//! The other implementation's ends of a transfer: the crate does packets, this file does sockets.
+//! The other implementation's side of a transfer: the crate makes packets, this file has sockets.
 
 use super::fontana_side::{Files, Losing, RATE_BYTES_PER_SECOND};
 use flute::core::{Oti, UDPEndpoint, lct::Cenc};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The session of every test.
 pub(crate) const TSI: u64 = 0x1234;
-/// How long the peer may take for one session.
+/// Time limit of the peer for one session.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn group(addressing: &Addressing) -> SocketAddrV4 {
@@ -48,7 +48,7 @@ impl Sending {
     pub(crate) fn send(&mut self, packet: &[u8]) {
         let due = Duration::from_secs_f64(self.bytes as f64 / RATE_BYTES_PER_SECOND as f64);
         let early = due.saturating_sub(self.started.elapsed());
-        // Sleeping takes longer than it is told to: let a few packets add up.
+        // Sleeping takes longer than requested: wait until a few packets are due.
         if early > Duration::from_millis(2) {
             std::thread::sleep(early);
         }
@@ -57,7 +57,7 @@ impl Sending {
     }
 }
 
-/// A thread that sends until it is told to stop.
+/// A thread that sends until it is stopped.
 pub(crate) struct Background {
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
@@ -112,7 +112,7 @@ pub(crate) fn sender(addressing: &Addressing, oti: &Oti, config: &flute::sender:
     Sender::new(endpoint(addressing), TSI, oti, config)
 }
 
-/// Repeats a file for ever.
+/// Repeats a file without end.
 pub(crate) fn carousel(cenc: Cenc) -> TransferConfig {
     TransferConfig {
         carousel_mode: Some(CarouselRepeatMode::DelayBetweenTransfers(Duration::ZERO)),
@@ -128,7 +128,7 @@ pub(crate) fn object(name: &str, bytes: &[u8], transfer: TransferConfig) -> Box<
     ObjectDesc::create_from_buffer(bytes.to_vec(), media_type, &location, true, transfer).unwrap()
 }
 
-/// A sender that repeats files for ever.
+/// A sender that repeats files without end.
 pub(crate) fn sender_of(
     addressing: &Addressing,
     files: &Files,
@@ -144,7 +144,7 @@ pub(crate) fn sender_of(
     sender
 }
 
-/// Sends what the peer gives, some of it in vain.
+/// Sends the peer's packets, except those that are lost.
 pub(crate) fn send(addressing: &Addressing, mut sender: Sender, mut losing: Losing) -> Background {
     let mut sending = Sending::to(addressing);
     Background::run(move |stop| {
@@ -188,7 +188,7 @@ impl Listening {
         Self { socket, addressing: addressing.clone() }
     }
 
-    /// Receives until so many files are complete, or one has failed. The peer checks MD5.
+    /// Receives until this many files are complete, or one has failed. The peer checks MD5.
     pub(crate) fn receive(
         self,
         count: usize,
@@ -206,7 +206,7 @@ impl Listening {
             if losing.loses_one() {
                 continue;
             }
-            // An error here is a packet that it did not want.
+            // The peer returns an error for packets that it ignores.
             let _ = peer.push_data(&datagram[..length], SystemTime::now());
             let objects = writer.objects.borrow();
             let complete = objects.iter().filter(|object| object.borrow().complete).count();

@@ -7,8 +7,7 @@ use super::peer::{Listening, Outcome, complete, with_a_large_cache};
 use fontana::{Code, Format, Ordering, SenderBuilder};
 use std::time::Duration;
 
-/// For receivers that write blocks in order, without more repair symbols than loss on the way to
-/// the next process asks for.
+/// For receivers that write blocks in order, with as few repair symbols as the loss permits.
 const SEQUENTIAL: Ordering = Ordering::Sequential { repair_permille: 20 };
 
 /// Sends files of all sizes to the peer, which starts to listen first.
@@ -197,7 +196,7 @@ fn a_peer_takes_what_is_a_single_object_of_a_session_with_a_manifest() {
         options.format(Format::default())
     });
     let config = flute::receiver::Config::default();
-    // Head, manifest and the numbers in the packets are nothing to it.
+    // The peer ignores the head, the manifest and the numbers of packets.
     let outcomes = listening.receive(files.len(), config, Losing::permille(100));
     assert_same(&complete(outcomes), &files);
 }

@@ -1,6 +1,6 @@
 //! Names that a hostile publisher may try.
 
-/// Names that no manifest may have, whatever they are names of.
+/// Names that no entry of a manifest may have.
 pub(crate) fn that_are_none() -> Vec<Vec<u8>> {
     let upwards: &[&[u8]] = &[
         b"..",
@@ -44,8 +44,8 @@ pub(crate) fn that_are_none() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Names that other systems, shells or terminals take for something else. Here they are names, and
-/// a file is received under each.
+/// Names that other systems, shells or terminals interpret. Here they are valid names, and a file
+/// is received under each.
 pub(crate) fn that_are_harmless_here() -> Vec<Vec<u8>> {
     let dots: &[&[u8]] =
         &[b"...", b"....", b".. ", b" ..", b"..;", b".\xe2\x80\x8b.", b"a..", b"..a"];

@@ -1,4 +1,4 @@
-//! Manifests as no honest writer puts them: any bytes in the form of `wire/src/manifest.rs`.
+//! Manifests that no honest writer makes: any bytes in the form of `wire/src/manifest.rs`.
 
 /// A manifest in pieces.
 pub(crate) struct Raw {
@@ -10,7 +10,7 @@ pub(crate) struct Raw {
     end: &'static [u8],
 }
 
-/// Items, and how many of them there are said to be.
+/// Items, and the number that the manifest declares.
 struct Counted {
     count: u64,
     bytes: Vec<u8>,
@@ -89,7 +89,7 @@ pub(crate) fn link(path: &[u8], target: &[u8]) -> Vec<u8> {
     [vec![2], sized(path), sized(target)].concat()
 }
 
-/// What each of them is, and the whole of it.
+/// A description of each contradiction, and its manifest.
 pub(crate) fn contradictions() -> Vec<(&'static str, Vec<u8>)> {
     let of = |entries: &[Vec<u8>]| Raw::in_this_order(entries.to_vec());
     let change = |change: &dyn Fn(&mut Raw)| {

@@ -13,7 +13,7 @@ fn publish(root: &Path, addressing: &Addressing, settle: u64, poll: Option<Durat
     Publisher::builder(send).settle(settle).poll(poll).start().unwrap()
 }
 
-/// Writes files while a receiver follows, each when the version before has arrived there.
+/// Writes files while a receiver follows, each when the previous version is complete there.
 fn follow(poll: Option<Duration>, test: u8) {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("folder");
@@ -82,7 +82,7 @@ fn a_file_that_goes_on_growing_is_not_sent_before_it_rests() {
     let root = directory.path().join("folder");
     fs::create_dir(&root).unwrap();
     let publisher = publish(&root, &addressing(52), 500, None);
-    // It grows until well after it would have been sent, had it rested from the beginning.
+    // It grows for longer than the settling time.
     let path = root.join("growing");
     for step in 1..=15_usize {
         fs::write(&path, noise(step * 1_000, 5)).unwrap();
@@ -93,7 +93,7 @@ fn a_file_that_goes_on_growing_is_not_sent_before_it_rests() {
         _ => None,
     });
     let seen: Vec<u64> = sizes.take_while(|&size| size < 15_000).collect();
-    // At most the empty folder, on a machine that was too busy to see the first write in time.
+    // At most the empty folder, if the machine was too loaded to see the first write in time.
     assert!(seen.iter().all(|&size| size == 0), "{seen:?}");
     publisher.stop();
     assert_eq!(publisher.join().unwrap().outcome, Outcome::Interrupted);

@@ -1,4 +1,4 @@
-//! A part of a tree: what was asked for is there, and nothing else was received.
+//! A part of a tree: only what was selected is received.
 
 use super::*;
 use fontana::{ErrorKind, ReceivedPart};

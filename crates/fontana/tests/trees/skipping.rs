@@ -1,4 +1,4 @@
-//! What is in the directory already is not received again.
+//! Content that the directory already has is not received again.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn a_tree_that_is_all_there_costs_no_symbol_and_its_files_are_not_touched() {
     assert_eq!(receive(options.clone()).outcome, Outcome::Complete);
     let inode = || fs::metadata(into.join("tree/image")).unwrap().ino();
     let before = inode();
-    // Mode and time prove nothing and are put right.
+    // Mode and time prove nothing, and are corrected.
     set_mode(&into.join("tree/image"), 0o600);
     set_time(&into.join("tree/image"), 1, 1);
     let mut compared = (0, 0);
@@ -101,14 +101,14 @@ fn a_changed_block_costs_its_symbols_and_a_changed_hole_its_file() {
     assert_eq!(missing, 497, "one block");
     agrees("tree/image");
 
-    // In the hole there are no blocks: all of them agree, and the file does not.
+    // No block covers the hole: all blocks agree, and the file differs.
     change(2_500_000);
     let summary = receive(skipping(&sending, &options, true));
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);
     assert_eq!(summary.progress.stats.fresh, 0);
     agrees("tree/image");
 
-    // One of the small files is gone: the others beside it stay as they are.
+    // One of the small files is missing: the others of its bundle stay as they are.
     fs::remove_file(into.join("tree/03.txt")).unwrap();
     fs::write(into.join("tree/04.txt"), "other").unwrap();
     let inode = || fs::metadata(into.join("tree/image")).unwrap().ino();
@@ -135,7 +135,7 @@ fn what_was_copied_is_kept_over_an_interruption_and_verified_again() {
     let into = directory.path().join("into");
     let options = receive_options(&sending.ticket, &addressing, &into);
     fs::create_dir_all(into.join("tree")).unwrap();
-    // Half of the image is right, and then it is taken away.
+    // Half of the image is right, and is then removed.
     let mut half = fs::read(root.join("image")).unwrap();
     half[2_000_000..].fill(1);
     fs::write(into.join("tree/image"), half).unwrap();

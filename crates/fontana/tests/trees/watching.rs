@@ -117,7 +117,7 @@ fn versions_are_followed_and_an_old_one_is_never_taken_again() {
     assert_eq!(fs::read(into.join("tree/added")).unwrap(), b"added");
     let any = options.overwrite(true).format(of_publisher(Versions::Any));
     assert_eq!(receive(any).outcome, Outcome::Complete, "whoever insists");
-    // That lowers no mark; and a mark that is torn is not passed over.
+    // That does not lower the mark, and a torn mark is an error.
     assert_eq!(receive(timed.clone()).outcome, Outcome::Authentication);
     let mark = mark_path(&into, &key().public_key());
     let bytes = fs::read(&mark).unwrap();
@@ -147,7 +147,7 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
     assert_eq!((summary.outcome, summary.taken), (Outcome::Refused, 0), "{told:?}");
     assert_eq!(told, ["given up Done", "rejected OldVersion", "waiting"], "not again and again");
     assert_eq!(fs::read(into.join("tree/mine")).unwrap(), b"mine");
-    // What cannot be remembered is not received.
+    // A version that cannot be recorded is not received.
     fs::remove_file(into.join("tree/mine")).unwrap();
     let mark = mark_path(&into, &key().public_key());
     fs::create_dir(mark.with_extension("new")).unwrap();
