@@ -105,7 +105,7 @@ pub(crate) const LATE: &str = "ms late";
 pub(crate) fn nothing_lost_here() -> Claim {
     Claim::new(
         "here",
-        "not of the paper: packets that this machine lost itself, and not the links",
+        "not of the paper: packets that this computer lost, and not the links",
         Printed::AtMost(0.0),
         0.0,
         |table| match table.numbers(LOST_HERE, &[]) {

@@ -57,18 +57,18 @@ fn page(outcomes: &[ExperimentOutcome], command: &str) -> String {
     let differing = claims.clone().filter(|finding| finding.reason.is_some()).count();
     let unexpected = claims.clone().filter(|finding| !finding.as_expected).count();
     let mut text = format!(
-        "# The laboratory\n\nWhat the papers claim, computed. Made by\n\n```\n{command}\n```\n\n\
-         Not edited by hand. {} claims: {differing} differ for a known reason \
-         ([errata.md](errata.md)), {unexpected} came out other than expected, the rest hold. \
+        "# The laboratory\n\nClaims of the papers, computed. This page is the output of\n\n```\n{command}\n```\n\n\
+         It is not edited by hand. {} claims: {differing} differ for a known reason \
+         ([errata.md](errata.md)), {unexpected} have an unexpected verdict, the others hold. \
          Digest of all rows that are not times: `{}`.\n\n",
         claims.count(),
         digest(outcomes),
     );
     text.push_str(
-        "*Paper* is the number that the paper prints, *ours* what the rows say, *tolerance* how far \
-         apart the two may be; for printed numbers it was chosen before the run. Statements \
-         without a number are judged by bounds of our own, which say so. Seconds are never \
-         compared, only their ratios and exponents.\n\n## Contents\n\n",
+        "*Paper* is the number that the paper prints, *ours* the number that the rows give, and \
+         *tolerance* the greatest allowed distance of the two. For printed numbers, it was chosen \
+         before the run. Statements without a number are judged by bounds of our own, and say so. \
+         Seconds are never compared, only their ratios and exponents.\n\n## Contents\n\n",
     );
     text.push_str(&contents(outcomes.iter().map(|outcome| outcome.experiment.id)));
     for (outcome, findings) in outcomes.iter().zip(&findings) {

@@ -25,7 +25,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     what: "Tornado Z with packets of 1024 bytes in random order, decoded as in the paper from left \
            to right of its layers: incrementally, as far as it goes after each packet, and \
            patiently, when 1.06 k packets are there and after each one more. Processor time of all \
-           decoding, by turns; packets, exclusive-ors, and source packets reconstructed in vain, \
+           decoding, alternating; packets, exclusive-ors, and source packets reconstructed in vain, \
            counted. 101 receptions (quick: 15).",
     kind: Kind::Timed,
     columns: &["trial", "way", "packets", "xors", "in_vain", "seconds"],

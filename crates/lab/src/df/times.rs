@@ -60,7 +60,7 @@ pub(crate) const TABLE_3: Experiment = Experiment {
     paper: "digital fountain, table III",
     what: "Processor time to make k redundant packets of 1024 bytes from k source packets: the \
            paper's Cauchy code (exclusive-ors of parts of packets, over GF(2^16), the whole file as \
-           one block) beside Tornado Z, LT codes and RaptorQ of ours, by turns, medians. Of files \
+           one block) beside Tornado Z, LT codes and RaptorQ of ours, medians of alternating runs. Of files \
            beyond 1 MB (full: 4 MB) the time of the Cauchy code is not taken but counted: \
            exclusive-ors over those of a file of 250 KB that is timed in the same turns.",
     kind: Kind::Timed,

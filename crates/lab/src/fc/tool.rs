@@ -255,11 +255,16 @@ fn claims() -> Vec<Claim> {
     vec![
         equal(
             "on demand",
-            "on-demand mode: who comes late has every file, with its directories and every byte",
+            "on-demand mode: a receiver that joins late has every file, with its directories and every byte",
             1.0,
             Box::new(of("exact", on_demand)),
         ),
-        equal("push", "push mode: the same of who was there", 1.0, Box::new(of("exact", kept))),
+        equal(
+            "push",
+            "push mode: the same for a receiver that joined before",
+            1.0,
+            Box::new(of("exact", kept)),
+        ),
         equal("ends", "and the sender ends by itself", 1.0, Box::new(of("ended", kept))),
         equal(
             "fragments",

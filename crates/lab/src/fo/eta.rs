@@ -137,8 +137,8 @@ fn claims() -> Vec<Claim> {
         ),
         Claim::new(
             "1MB",
-            "the same for 1 MB, 715 packets, while a head comes once in 512: who loses the first one waits \
-             for the second (the bound is ours)",
+            "the same for 1 MB, 715 packets, while a head comes once in 512: a receiver that loses the first \
+             one waits for the second (the bound is ours)",
             Printed::AtMost(1.75),
             0.0,
             worst(SIZES[0], 1),

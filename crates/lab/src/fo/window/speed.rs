@@ -28,7 +28,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     paper: "beyond the papers",
     what: "Windowed RaptorQ on bytes: processor time of one core to recover 100 000 symbols of 1024 \
            bytes, planning included, from 1.006 k symbols, as many having been lost; beside plain \
-           RaptorQ, a block of 10 000 symbols of which half are repair symbols, by turns, medians. \
+           RaptorQ, a block of 10 000 symbols of which half are repair symbols, medians of alternating runs. \
            And how many rows are held at once.",
     kind: Kind::Timed,
     columns: &["code", "window", "gigabytes_per_second", "of_blocks", "rows_held", "reads"],
