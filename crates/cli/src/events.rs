@@ -337,7 +337,7 @@ impl Received {
             datagrams: stats.datagrams,
             payload_bytes: stats.payload_bytes,
             packets: stats.session_packets,
-            left_out: stats.left_out,
+            left_out: stats.deselected,
             control_packets: stats.control_packets,
             fresh: stats.fresh,
             duplicates: stats.duplicates,
@@ -352,7 +352,7 @@ impl Received {
             queue_drops: progress.queue_drops,
             channels: progress.channels,
             most_channels: progress.most_channels,
-            poisoned_blocks: stats.poisoned_blocks,
+            poisoned_blocks: stats.corrupt_blocks,
         }
     }
 }

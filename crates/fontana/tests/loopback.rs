@@ -310,7 +310,7 @@ fn a_machine_that_was_switched_off_goes_on_with_what_was_synced() {
     assert_eq!(third.outcome, Outcome::Complete);
     assert!(resumed.unwrap() > 1_000);
     assert_eq!(resumed_again, resumed, "what the first life had synced, and nothing else");
-    assert_eq!(third.progress.stats.poisoned_blocks, 0);
+    assert_eq!(third.progress.stats.corrupt_blocks, 0);
     assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
 }
@@ -349,7 +349,7 @@ fn symbols_that_a_truncated_file_has_lost_are_received_again() {
     println!("{} {resumed:?}", first.progress.stats.fresh);
     assert_eq!(second.outcome, Outcome::Complete);
     assert!(resumed.unwrap_or(0) < first.progress.stats.fresh);
-    assert_eq!(second.progress.stats.poisoned_blocks, 0);
+    assert_eq!(second.progress.stats.corrupt_blocks, 0);
     assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
 }

@@ -149,7 +149,7 @@ fn outcome(scenario: &Scenario, drawn: &Drawn) -> Result<Tally, InvariantViolati
     let stats = run.stats();
     let corrupt = |node: &NodeId| {
         let host = run.host(*node).and_then(Either::right);
-        host.map_or(0, |host| host.endpoint.receiver.stats().poisoned_blocks)
+        host.map_or(0, |host| host.endpoint.receiver.stats().corrupt_blocks)
     };
     Ok(Tally {
         digest: run.digest().iter().map(|byte| format!("{byte:02x}")).collect(),

@@ -37,11 +37,11 @@ fn of_objects_that_are_left_out_nothing_is_received_and_nothing_counts() {
         // Control packets count whole, and they are for all objects.
         assert!(part.inefficiency() < 1.12, "{} {}", part.loss, part.inefficiency());
         let stats = part.receiver.stats();
-        assert!(stats.left_out > 3 * stats.session_packets, "{stats:?}");
+        assert!(stats.deselected > 3 * stats.session_packets, "{stats:?}");
         let known = stats.fresh + stats.control_packets + stats.late + stats.duplicates;
         assert!(stats.session_packets <= known + 64, "{stats:?}");
     }
-    assert_eq!(whole.receiver.stats().left_out, 0);
+    assert_eq!(whole.receiver.stats().deselected, 0);
     assert!(whole.has(&content));
 }
 
@@ -64,10 +64,10 @@ fn what_is_left_out_too_late_is_received() {
     let mut senders = [SenderDriver::new(sender(&content, &Setup::default(), None), &content)];
     let mut receivers = [receiver(&[], 0.0)];
     run(&mut senders, &mut receivers, Duration::from_millis(50));
-    receivers[0].receiver.leave_out([Toi(1)]);
+    receivers[0].receiver.deselect([Toi(1)]);
     run(&mut senders, &mut receivers, LIMIT);
     assert!(receivers[0].has(&content));
-    assert_eq!(receivers[0].receiver.stats().left_out, 0);
+    assert_eq!(receivers[0].receiver.stats().deselected, 0);
 }
 
 /// Receives what `key` signs, above a version.

@@ -87,7 +87,7 @@ fn flipped_bits_in_honest_packets_poison_a_block_once_and_no_byte_of_the_file() 
             }
             Vec::new()
         });
-        println!("seed {seed}: {} blocks poisoned", receiver.receiver.stats().poisoned_blocks);
+        println!("seed {seed}: {} blocks poisoned", receiver.receiver.stats().corrupt_blocks);
     }
 }
 
@@ -106,7 +106,7 @@ fn a_forged_symbol_is_found_out_by_its_block_and_the_block_is_received_again() {
         *datagram.last_mut().unwrap() ^= 0xFF;
         vec![(source(1), datagram)]
     });
-    assert_eq!(receiver.receiver.stats().poisoned_blocks, 1);
+    assert_eq!(receiver.receiver.stats().corrupt_blocks, 1);
     let poisoned = |e: &&ReceiverEvent| matches!(e, ReceiverEvent::BlockCorrupt { times: 1, .. });
     assert_eq!(receiver.events.iter().filter(poisoned).count(), 1);
 }
@@ -173,7 +173,7 @@ fn repeated_and_reordered_packets_change_nothing() {
     });
     let stats = receiver.receiver.stats();
     assert!(stats.duplicates > stats.fresh, "{stats:?}");
-    assert_eq!(stats.poisoned_blocks, 0);
+    assert_eq!(stats.corrupt_blocks, 0);
 }
 
 /// Symbols of objects, blocks and lengths that do not exist, and of every other kind of size.
@@ -198,7 +198,7 @@ fn symbols_that_cannot_be_are_counted_as_invalid() {
         vec![(source(1), datagram)]
     });
     let stats = receiver.receiver.stats();
-    assert!(stats.invalid > 100 && stats.poisoned_blocks == 0, "{stats:?}");
+    assert!(stats.invalid > 100 && stats.corrupt_blocks == 0, "{stats:?}");
 }
 
 /// Symbols of high degree only make elimination expensive: the budget ends it, and honest symbols

@@ -473,7 +473,7 @@ fn a_receiver_that_dies_again_and_again_goes_on_with_its_symbols() {
     }
     assert!(receiver.complete_at.is_some());
     assert_eq!(receiver.committed().len(), 3);
-    assert_eq!(receiver.receiver.stats().poisoned_blocks, 0);
+    assert_eq!(receiver.receiver.stats().corrupt_blocks, 0);
     // All lives together.
     assert!(receiver.inefficiency() < 1.06, "{}", receiver.inefficiency());
     let resumed =
@@ -492,7 +492,7 @@ fn a_kept_symbol_that_is_not_what_it_was_costs_one_block_and_no_byte() {
     let mut receivers = [next];
     run(&mut [start(&content, &Setup { seed: 5, ..Setup::default() })], &mut receivers, LIMIT);
     assert!(receivers[0].has(&content));
-    assert_eq!(receivers[0].receiver.stats().poisoned_blocks, 1);
+    assert_eq!(receivers[0].receiver.stats().corrupt_blocks, 1);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn receivers_behind_a_lossy_bottleneck_complete_and_the_run_repeats_exactly() {
         for (node, _) in run.observer().complete.clone() {
             let stats = run.host(node).unwrap().right().unwrap().endpoint.stats();
             assert_eq!(stats.duplicates, 0, "every symbol is fresh");
-            assert!(stats.lost > 0 && stats.poisoned_blocks == 0);
+            assert!(stats.lost > 0 && stats.corrupt_blocks == 0);
         }
         (run.digest(), run.stats(), run.observer().complete.clone())
     };

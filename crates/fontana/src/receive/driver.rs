@@ -387,7 +387,7 @@ impl DecidingThread<'_, '_> {
                     .runner
                     .objects
                     .extend(objects.map(|OpenedObject { toi, object }| (toi, object)));
-                self.core.endpoint.leave_out(opened.deselected);
+                self.core.endpoint.deselect(opened.deselected);
                 if let Some(part) = opened.part {
                     (self.emit)(ReceiveEvent::Selected(part));
                 }

@@ -235,7 +235,7 @@ pub(super) fn judge(
         }
         // `TopOnly` drops packets behind the place where they are counted.
         if !matches!(drawn.routing.get(number), Some(Routing::TopOnly { .. })) {
-            judge_thrift(run, drawn, node, stats.poisoned_blocks + 1)?;
+            judge_thrift(run, drawn, node, stats.corrupt_blocks + 1)?;
         }
     }
     Ok(())

@@ -1,10 +1,9 @@
 //! Which channels a receiver is joined to.
 //!
-//! It begins on channel 0, where the head and the manifest come by. The head declares the
-//! congestion control of its session; from a head that may be trusted as far as is expected, the
-//! control is made that decides from then on. It sees the packets of that session only: mirrors
-//! that send on the same channels number their packets each for itself, and share the way, so that
-//! one of them is enough to tell how it is.
+//! It begins on channel 0, which carries the head and the manifest. A trusted head declares the
+//! congestion control of its session, and the control made from it decides from then on. It sees
+//! the packets of that session only: each mirror on the same channels numbers its own packets, and
+//! all share one path, so one of them measures it.
 
 use crate::channel::{ChannelId, ChannelSet};
 use crate::congestion::{
@@ -19,7 +18,7 @@ use fontana_wire::SessionHead;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Who decides which channels a receiver is joined to.
+/// What decides which channels a receiver is joined to.
 #[derive(Debug)]
 pub enum Subscription {
     /// The session: its head declares its congestion control. Channel 0 alone until then.
@@ -28,9 +27,18 @@ pub enum Subscription {
     Given(Box<dyn SubscriptionControl>),
 }
 
-/// After so long without a packet of the session whose control is followed, another one that
-/// carries the same takes its place: twice the longest interval between the packets of a base
-/// channel of WEBRC.
+/// Which session declares the congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Precedence {
+    /// This one, unless another one has.
+    First,
+    /// This one.
+    Replacing,
+}
+
+/// After so long without a packet of the session whose control is followed, another session that
+/// carries the same replaces it: twice the longest interval between packets of a base channel of
+/// WEBRC.
 const DESERTED: Duration = Duration::from_secs(3);
 
 /// The channels of a receiver.
@@ -39,22 +47,23 @@ pub(super) struct Channels {
     control: Box<dyn SubscriptionControl>,
     /// `None`: the control was given.
     limits: Option<SubscriptionLimits>,
-    /// Whose head declared the control, and when it was heard last (or another one first).
+    /// The session whose head declared the control.
     session: Option<SessionKey>,
-    heard_at: Option<Instant>,
+    /// When its last packet arrived, or before that the first one of another session.
+    received_at: Option<Instant>,
     joined: ChannelSet,
-    /// What has to change because another control decides.
+    /// Changes that follow from another control.
     pending: VecDeque<Membership>,
-    /// When channel 0 was joined first, and how long after that its first packet came.
+    /// When channel 0 was joined first, and how long after that its first packet arrived.
     base_joined_at: Instant,
-    base_heard_after: Option<Duration>,
+    base_received_after: Option<Duration>,
     now: Instant,
-    told: Told,
+    reported: Report,
 }
 
-/// What the application was told of the level, and what has arrived since.
+/// The level that was reported last, and the bytes that arrived since.
 #[derive(Debug)]
-struct Told {
+struct Report {
     channels: usize,
     at: Instant,
     bytes: u64,
@@ -70,18 +79,17 @@ impl Channels {
             control,
             limits,
             session: None,
-            heard_at: None,
+            received_at: None,
             joined: ChannelSet::default(),
             pending: VecDeque::new(),
             base_joined_at: Instant::ZERO,
-            base_heard_after: None,
+            base_received_after: None,
             now: Instant::ZERO,
-            told: Told { channels: 1, at: Instant::ZERO, bytes: 0 },
+            reported: Report { channels: 1, at: Instant::ZERO, bytes: 0 },
         }
     }
 
-    /// A session's head is trusted as far as is expected: the first one decides, or this one
-    /// `instead`.
+    /// Takes the congestion control that a trusted head declares.
     ///
     /// # Errors
     /// [`SubscriptionError`] if the session has nothing for a receiver of these limits.
@@ -89,23 +97,25 @@ impl Channels {
         &mut self,
         session: SessionKey,
         head: &SessionHead,
-        instead: bool,
+        precedence: Precedence,
         sequence: &mut SequenceTracker,
     ) -> Result<(), SubscriptionError> {
         let Some(limits) = self.limits else { return Ok(()) };
-        if self.session == Some(session) || (self.session.is_some() && !instead) {
+        if self.session == Some(session)
+            || (self.session.is_some() && precedence == Precedence::First)
+        {
             return Ok(());
         }
-        let first = FirstChannel { now: self.now, first_packet_after: self.base_heard_after };
+        let first = FirstChannel { now: self.now, first_packet_after: self.base_received_after };
         let control = subscribe(&head.congestion_control, &limits, first)?;
         self.decide_by(control);
         // The new control does not react to earlier gaps.
         sequence.forget_all_gaps();
-        (self.session, self.heard_at) = (Some(session), None);
+        (self.session, self.received_at) = (Some(session), None);
         Ok(())
     }
 
-    /// Nothing is expected of a session any more.
+    /// The session is refused or removed. Another one may declare the control.
     pub(super) fn withdraw(&mut self, session: SessionKey) {
         if self.session == Some(session) {
             self.session = None;
@@ -113,8 +123,7 @@ impl Channels {
         }
     }
 
-    /// Hands the decision over. Channel 0 stays, or is joined again: without it no head would be
-    /// heard.
+    /// Replaces the control. Channel 0 stays joined, or is joined again: it carries the heads.
     fn decide_by(&mut self, control: Box<dyn SubscriptionControl>) {
         self.control = control;
         let upper = self.joined.iter().rev().filter(|&channel| channel != ChannelId::BASE);
@@ -131,7 +140,7 @@ impl Channels {
         self.joined.contains(channel)
     }
 
-    /// The channels, the highest first: the order in which to leave.
+    /// The joined channels, the highest first: the order in which to leave.
     pub(super) fn joined(&self) -> impl DoubleEndedIterator<Item = ChannelId> + '_ {
         self.joined.iter().rev()
     }
@@ -144,22 +153,22 @@ impl Channels {
         packet: &PacketSeen,
     ) {
         self.now = now;
-        self.told.bytes += bytes as u64;
+        self.reported.bytes += bytes as u64;
         if packet.channel == ChannelId::BASE && self.is_joined(ChannelId::BASE) {
             let after = now.saturating_since(self.base_joined_at);
-            self.base_heard_after.get_or_insert(after);
+            self.base_received_after.get_or_insert(after);
         }
-        self.heard_at.get_or_insert(now);
+        self.received_at.get_or_insert(now);
         if self.session.is_none_or(|own| own == session) {
-            self.heard_at = Some(now);
+            self.received_at = Some(now);
             self.control.on_packet(now, packet);
         }
     }
 
     /// Whether the session that declared the control has been silent for long.
     pub(super) fn are_deserted(&self, now: Instant) -> bool {
-        let silent = |heard_at| now.saturating_since(heard_at) >= DESERTED;
-        self.session.is_some() && self.heard_at.is_some_and(silent)
+        let silent = |received_at| now.saturating_since(received_at) >= DESERTED;
+        self.session.is_some() && self.received_at.is_some_and(silent)
     }
 
     /// Handles the control's time. `sequence` is that of the session whose control it is.
@@ -172,7 +181,7 @@ impl Channels {
         self.control.poll_timeout()
     }
 
-    /// The next channel to join or leave, or what that has led to.
+    /// The next channel to join or leave, or the level that follows.
     pub(super) fn poll_output(&mut self, now: Instant) -> Option<ReceiverOutput> {
         self.now = now;
         while let Some(membership) =
@@ -180,7 +189,7 @@ impl Channels {
         {
             match membership {
                 Membership::Join(channel) if self.joined.insert(channel) => {
-                    if channel == ChannelId::BASE && self.base_heard_after.is_none() {
+                    if channel == ChannelId::BASE && self.base_received_after.is_none() {
                         self.base_joined_at = now;
                     }
                     return Some(ReceiverOutput::Join(channel));
@@ -191,17 +200,17 @@ impl Channels {
                 _ => {}
             }
         }
-        (self.joined.len() != self.told.channels && self.session.is_some())
-            .then(|| ReceiverOutput::Event(self.tell_level(now)))
+        (self.joined.len() != self.reported.channels && self.session.is_some())
+            .then(|| ReceiverOutput::Event(self.report_level(now)))
     }
 
-    fn tell_level(&mut self, now: Instant) -> ReceiverEvent {
-        let nanos = now.saturating_since(self.told.at).as_nanos().max(1);
-        let rate = u128::from(self.told.bytes) * 1_000_000_000 / nanos;
-        self.told = Told { channels: self.joined.len(), at: now, bytes: 0 };
+    fn report_level(&mut self, now: Instant) -> ReceiverEvent {
+        let nanos = now.saturating_since(self.reported.at).as_nanos().max(1);
+        let rate = u128::from(self.reported.bytes) * 1_000_000_000 / nanos;
+        self.reported = Report { channels: self.joined.len(), at: now, bytes: 0 };
         ReceiverEvent::Level {
             // A channel is a u8.
-            channels: self.told.channels as u16,
+            channels: self.reported.channels as u16,
             rate_bytes_per_second: self.control.level().rate_bytes_per_second,
             received_bytes_per_second: u64::try_from(rate).unwrap_or(u64::MAX),
         }

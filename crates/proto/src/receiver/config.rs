@@ -1,5 +1,6 @@
 //! What a receiver is told beforehand, what it may spend, and what it counts.
 
+use crate::endpoint::SessionKey;
 use fontana_fec::Oti;
 use fontana_wire::{FdtLimits, Hash, Manifest, ManifestLimits, PublicKey, Tsi};
 use std::net::IpAddr;
@@ -38,6 +39,14 @@ pub struct Expectation {
     pub publisher: Option<PublicKey>,
     /// Only versions above this one.
     pub newer_than: Option<u64>,
+}
+
+impl Expectation {
+    /// Whether a session has the expected TSI and source.
+    pub(super) fn includes(&self, session: SessionKey) -> bool {
+        self.tsi.is_none_or(|tsi| tsi == session.tsi)
+            && (self.sources.is_empty() || self.sources.contains(&session.source))
+    }
 }
 
 /// What to do with a session that meets the expectation.
@@ -172,9 +181,9 @@ pub struct ReceiverStats {
     /// Packets of the wanted sessions, until everything had been heard: what the reception
     /// inefficiency counts.
     pub session_packets: u64,
-    /// Packets of the wanted sessions with symbols of objects that are left out
-    /// ([`Receiver::leave_out`](crate::Receiver::leave_out)); not among `session_packets`.
-    pub left_out: u64,
+    /// Packets of the wanted sessions with symbols of deselected objects
+    /// ([`Receiver::deselect`](crate::Receiver::deselect)); not among `session_packets`.
+    pub deselected: u64,
     /// Of the session packets: control objects.
     pub control_packets: u64,
     /// Of these: symbols that were of use.
@@ -195,7 +204,7 @@ pub struct ReceiverStats {
     /// Datagrams that this host lost after the network had delivered them.
     pub local_drops: u64,
     /// Blocks whose bytes turned out wrong.
-    pub poisoned_blocks: u64,
+    pub corrupt_blocks: u64,
 }
 
 #[cfg(test)]

@@ -1,81 +1,50 @@
-//! Everything a receiver has accepted: objects, their blocks, and what is still missing.
+//! What a receiver has accepted: objects, their blocks, and what is missing of them.
 
 use super::collector::symbol_fits;
+use super::config::{DecodePolicy, ReceiverLimits};
 use crate::endpoint::BlockId;
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Verified};
 use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved, SymbolBytes};
-use crate::receiver::{DecodePolicy, ReceiverLimits};
 use block::Block;
 use fontana_fec::{EncodingId, Esi, IdDecoder, ObjectLayout, Plan, PlanCache, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
+use object::{Changed, Object, ObjectState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 mod block;
+mod object;
 
 pub(super) use block::Taken;
 pub use block::repair_slots;
-
-/// One object on its way.
-#[derive(Debug)]
-pub(super) struct Object {
-    pub(super) layout: ObjectLayout,
-    /// Expected hash of each block; `None` if nobody has promised any (plain FLUTE).
-    block_hashes: Option<Vec<Hash>>,
-    blocks: Vec<Block>,
-    /// Blocks of which enough has been heard.
-    enough: usize,
-    unverified: u32,
-    packets: u64,
-    pub(super) state: ObjectState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ObjectState {
-    /// The driver has not answered [`ReceiveJob::Open`] yet.
-    Opening,
-    Receiving,
-    Committing,
-    Done,
-    Failed,
-}
-
-/// How an object is getting on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ObjectProgress {
-    /// Its source symbols, `k` summed over its blocks.
-    pub source_symbols: u64,
-    /// Packets of the object that were received before enough had been heard of it, duplicates
-    /// included.
-    pub packets: u64,
-}
+pub use object::ObjectProgress;
 
 /// The accepted objects of a receiver.
 #[derive(Debug)]
 pub(super) struct Transfer {
-    pub(super) objects: BTreeMap<Toi, Object>,
-    /// Objects that are not received, whatever is heard of them.
+    objects: BTreeMap<Toi, Object>,
+    /// Objects that are not received, whatever arrives of them.
     refused: BTreeSet<Toi>,
-    /// Objects of the manifest that nobody here wants.
-    pub(super) left_out: BTreeSet<Toi>,
+    /// Objects of the manifest that the user deselected.
+    deselected: BTreeSet<Toi>,
     plans: Arc<PlanCache>,
     policy: DecodePolicy,
     max_recoveries: usize,
-    max_poisonings: u32,
+    max_corruptions: u32,
     max_decoder_bytes: u64,
     /// Sum of [`Block::memory`].
     decoder_bytes: u64,
     recovering: usize,
     /// Solved blocks that wait until fewer are being recovered.
     waiting: VecDeque<BlockId>,
-    pub(super) source_symbols: u64,
-    pub(super) symbols_wanted: u64,
-    /// Sum of [`Object::unheard`].
-    pub(super) unheard: usize,
+    source_symbols: u64,
+    symbols_wanted: u64,
+    /// Sum of [`Object::missing`].
+    missing: usize,
 }
 
-/// Block lengths whose plans are kept: an object has two at most, and one follows the other. Each
+/// Block lengths whose plans are cached: an object has two at most, and one follows the other. Each
 /// takes 6 MB at most, and is made when a block of that length lacks only a few symbols.
 const PLANS: usize = 2;
 
@@ -84,18 +53,18 @@ impl Transfer {
         Self {
             objects: BTreeMap::new(),
             refused: BTreeSet::new(),
-            left_out: BTreeSet::new(),
+            deselected: BTreeSet::new(),
             plans: Arc::new(PlanCache::new(PLANS)),
             policy,
             max_recoveries: limits.max_recoveries.max(1),
-            max_poisonings: limits.max_poisonings,
+            max_corruptions: limits.max_poisonings,
             max_decoder_bytes: limits.max_decoder_bytes,
             decoder_bytes: 0,
             recovering: 0,
             waiting: VecDeque::new(),
             source_symbols: 0,
             symbols_wanted: 0,
-            unheard: 0,
+            missing: 0,
         }
     }
 
@@ -108,10 +77,28 @@ impl Transfer {
         self.objects.contains_key(&toi) || self.refused.contains(&toi)
     }
 
+    /// Whether the decision not to receive one more object can be remembered.
+    pub(super) fn may_refuse(&self, limit: usize) -> bool {
+        self.refused.len() < limit
+    }
+
     /// Decides not to receive an object. At most `limit` of them are remembered: false if it is
     /// not.
     pub(super) fn refuse(&mut self, toi: Toi, limit: usize) -> bool {
-        self.refused.len() < limit && self.refused.insert(toi)
+        self.may_refuse(limit) && self.refused.insert(toi)
+    }
+
+    /// Deselects an object that is not open yet: nothing of it is received.
+    pub(super) fn deselect(&mut self, toi: Toi) {
+        if !self.objects.get(&toi).is_some_and(|o| o.state == ObjectState::Opening) {
+            return;
+        }
+        if let Some(object) = self.objects.remove(&toi) {
+            self.missing -= object.missing();
+            self.source_symbols -= object.layout.total_source_symbols();
+            self.symbols_wanted = self.symbols_wanted.saturating_sub(object.symbols_wanted());
+            self.deselected.insert(toi);
+        }
     }
 
     /// How many of a range of objects [are known](Self::contains).
@@ -148,29 +135,29 @@ impl Transfer {
             packets: 0,
             state: ObjectState::Opening,
         };
-        self.unheard += object.unheard();
+        self.missing += object.missing();
         self.objects.insert(toi, object);
     }
 
-    /// Changes an object, and counts what that changes in how much has been heard.
+    /// Changes an object, and what is missing by it.
     fn change<T>(&mut self, toi: Toi, change: impl FnOnce(&mut Object) -> T) -> Option<T> {
         let object = self.objects.get_mut(&toi)?;
-        let before = object.unheard();
+        let before = object.missing();
         let result = change(object);
-        self.unheard += object.unheard();
-        self.unheard -= before;
+        self.missing += object.missing();
+        self.missing -= before;
         Some(result)
     }
 
-    /// Changes a block, and counts what that changes.
+    /// Changes a block, and the sums with it.
     fn change_block<T>(&mut self, id: BlockId, change: impl FnOnce(&mut Block) -> T) -> Option<T> {
         let (result, changed) = self.objects.get_mut(&id.toi)?.change_block(id.sbn, change)?;
         self.count(&changed);
         Some(result)
     }
 
-    fn count(&mut self, Changed { unheard, symbols_wanted, decoder_bytes }: &Changed) {
-        self.unheard = self.unheard + unheard.after - unheard.before;
+    fn count(&mut self, Changed { missing, symbols_wanted, decoder_bytes }: &Changed) {
+        self.missing = self.missing + missing.after - missing.before;
         self.symbols_wanted =
             (self.symbols_wanted + symbols_wanted.after).saturating_sub(symbols_wanted.before);
         self.decoder_bytes =
@@ -187,8 +174,8 @@ impl Transfer {
         });
     }
 
-    /// Takes up what an earlier life of the receiver left. Returns how many source symbols need
-    /// not be received any more.
+    /// Restores what an earlier run of the receiver saved. Returns the number of source symbols
+    /// that need not be received any more.
     pub(super) fn restore(
         &mut self,
         saved: &Saved,
@@ -221,7 +208,7 @@ impl Transfer {
         wanted_before.saturating_sub(self.symbols_wanted)
     }
 
-    /// Whether an object can only be completed by symbols that are still to come.
+    /// Whether an object can only be completed by symbols that have not arrived.
     pub(super) fn is_collecting(&self, toi: Toi) -> bool {
         self.objects.get(&toi).is_some_and(|object| object.blocks.iter().any(Block::is_collecting))
     }
@@ -234,7 +221,7 @@ impl Transfer {
     /// Forgets an object.
     pub(super) fn remove(&mut self, toi: Toi) {
         if let Some(object) = self.objects.remove(&toi) {
-            self.unheard -= object.unheard();
+            self.missing -= object.missing();
             self.symbols_wanted = self.symbols_wanted.saturating_sub(object.symbols_wanted());
             self.decoder_bytes = self.decoder_bytes.saturating_sub(object.decoder_bytes());
         }
@@ -246,12 +233,12 @@ impl Transfer {
         self.objects.iter().filter(opening).map(|(&toi, _)| toi).collect()
     }
 
-    /// Whether symbols of the object can be placed, or dropped, already.
+    /// Whether symbols of the object can be placed or dropped already.
     pub(super) fn is_open(&self, toi: Toi) -> bool {
         // The object that nearly every packet is of comes first.
         self.objects.get(&toi).is_some_and(|o| o.state != ObjectState::Opening)
             || self.refused.contains(&toi)
-            || self.left_out.contains(&toi)
+            || self.deselected.contains(&toi)
     }
 
     /// Takes a symbol of an open object; `bytes` is its length.
@@ -267,8 +254,8 @@ impl Transfer {
         if self.refused.contains(&block.toi) {
             return Taken::Late;
         }
-        if self.left_out.contains(&block.toi) {
-            return Taken::LeftOut;
+        if self.deselected.contains(&block.toi) {
+            return Taken::Deselected;
         }
         let Some(object) = self.objects.get_mut(&block.toi) else { return Taken::Invalid };
         if object.layout.encoding_id() != encoding_id
@@ -303,14 +290,12 @@ impl Transfer {
         taken
     }
 
-    /// Nothing is to be deferred: there is no end to wait for.
-    pub(super) fn decode_at_once(&mut self) {
-        if self.policy == DecodePolicy::Deferred {
-            self.policy = DecodePolicy::Incremental;
-        }
+    /// Changes when to decode the objects that are inserted from now on.
+    pub(super) fn set_policy(&mut self, policy: DecodePolicy) {
+        self.policy = policy;
     }
 
-    /// Everything has been heard: what was deferred is solved.
+    /// Reception is complete: deferred blocks are solved.
     pub(super) fn solve_deferred(&mut self, out: &mut VecDeque<ReceiverOutput>) {
         if self.policy != DecodePolicy::Deferred {
             return;
@@ -348,7 +333,7 @@ impl Transfer {
         }
     }
 
-    /// Starts to recover a solved block, unless as many as memory allows are under way.
+    /// Recovers a solved block, or queues it if as many as memory allows are being recovered.
     fn recover_or_queue(
         &mut self,
         id: BlockId,
@@ -367,7 +352,7 @@ impl Transfer {
         self.objects.get_mut(&id.toi)?.blocks.get_mut(id.sbn.0 as usize)
     }
 
-    /// A block's bytes are complete: are they the right ones? Returns true if they were not.
+    /// A block's bytes are complete, and have this hash. Returns true if it is the wrong one.
     pub(super) fn on_recovered(
         &mut self,
         id: BlockId,
@@ -396,9 +381,9 @@ impl Transfer {
             });
             return false;
         }
-        let times = self.change_block(id, Block::on_poisoned).unwrap_or_default();
+        let times = self.change_block(id, Block::on_corrupt).unwrap_or_default();
         out.push_back(ReceiverOutput::Event(ReceiverEvent::BlockCorrupt { block: id, times }));
-        if times > self.max_poisonings {
+        if times > self.max_corruptions {
             self.fail(id.toi, ObjectFailure::Corrupt, out);
         }
         true
@@ -418,8 +403,7 @@ impl Transfer {
         });
     }
 
-    /// An object is done that was no file, but spoke of others. False if it was not being
-    /// committed.
+    /// A descriptor is done: an object that is no file. False if it was not being committed.
     pub(super) fn on_descriptor_read(&mut self, toi: Toi) -> bool {
         let read = self.change(toi, |object| {
             let read = object.state == ObjectState::Committing;
@@ -431,7 +415,7 @@ impl Transfer {
         read.unwrap_or(false)
     }
 
-    /// Forgets objects of which something has yet to be heard.
+    /// Forgets objects that are not complete.
     pub(super) fn forget_unfinished(&mut self, is_unwanted: impl Fn(Toi) -> bool) {
         let unfinished = |(&toi, object): (&Toi, &Object)| {
             let waits = matches!(object.state, ObjectState::Opening | ObjectState::Receiving);
@@ -473,10 +457,10 @@ impl Transfer {
         }
     }
 
-    /// Whether nothing that can still be heard would help, as far as is known: a block may yet turn
-    /// out to be poisoned, or to need another symbol.
-    pub(super) fn heard_enough(&self) -> bool {
-        self.unheard == 0
+    /// Whether no further symbol is needed, as far as is known: a block may turn out to be corrupt,
+    /// or to need another symbol.
+    pub(super) fn is_received(&self) -> bool {
+        self.missing == 0
     }
 
     /// Whether every object has been brought to disk.
@@ -485,7 +469,7 @@ impl Transfer {
             && self.objects.values().all(|object| object.state == ObjectState::Done)
     }
 
-    /// Whether there is nothing left to do for any object.
+    /// Whether every object is done or given up.
     pub(super) fn all_settled(&self) -> bool {
         let settled =
             |object: &Object| matches!(object.state, ObjectState::Done | ObjectState::Failed);
@@ -505,65 +489,5 @@ impl Transfer {
             source_symbols: object.layout.total_source_symbols(),
             packets: object.packets,
         })
-    }
-}
-
-/// What a change of a block has changed in the sums of a transfer.
-struct Changed {
-    unheard: Step<usize>,
-    symbols_wanted: Step<u64>,
-    decoder_bytes: Step<u64>,
-}
-
-struct Step<T> {
-    before: T,
-    after: T,
-}
-
-impl Object {
-    /// Changes a block, and says what that has changed. `None` if there is no such block.
-    fn change_block<T>(
-        &mut self,
-        Sbn(sbn): Sbn,
-        change: impl FnOnce(&mut Block) -> T,
-    ) -> Option<(T, Changed)> {
-        let unheard = self.unheard();
-        let block = self.blocks.get_mut(sbn as usize)?;
-        let sums = |block: &Block| (u64::from(block.symbols_wanted()), block.memory());
-        let (before, enough_before) = (sums(block), block.has_enough());
-        let result = change(block);
-        let (after, enough) = (sums(block), block.has_enough());
-        self.enough = self.enough + usize::from(enough) - usize::from(enough_before);
-        let changed = Changed {
-            unheard: Step { before: unheard, after: self.unheard() },
-            symbols_wanted: Step { before: before.0, after: after.0 },
-            decoder_bytes: Step { before: before.1, after: after.1 },
-        };
-        Some((result, changed))
-    }
-
-    /// What is still to be heard: blocks, or the driver's word that symbols can be taken.
-    pub(super) fn unheard(&self) -> usize {
-        match self.state {
-            ObjectState::Opening => self.blocks.len() + 1,
-            ObjectState::Receiving => self.blocks.len() - self.enough,
-            ObjectState::Committing | ObjectState::Done | ObjectState::Failed => 0,
-        }
-    }
-
-    pub(super) fn symbols_wanted(&self) -> u64 {
-        self.blocks.iter().map(|block| u64::from(block.symbols_wanted())).sum()
-    }
-
-    /// Sum of [`Block::memory`].
-    fn decoder_bytes(&self) -> u64 {
-        self.blocks.iter().map(Block::memory).sum()
-    }
-
-    fn commit_if_verified(&mut self, toi: Toi, out: &mut VecDeque<ReceiverOutput>) {
-        if self.state == ObjectState::Receiving && self.unverified == 0 {
-            self.state = ObjectState::Committing;
-            out.push_back(ReceiverOutput::Job(ReceiveJob::Commit { toi }));
-        }
     }
 }

@@ -506,7 +506,7 @@ impl ReceiverDriver {
         let slab = datagram(source(1), ChannelId::BASE, 0..current.len() as u32);
         let mut done = finished(self.runner.run(now, job, &DatagramBatch::one(current, &slab)));
         if let Some(ReceiveDone::Opened { saved, .. }) = &mut done {
-            self.receiver.leave_out(self.left_out.iter().copied());
+            self.receiver.deselect(self.left_out.iter().copied());
             saved.session_packets = self.saved_packets;
             self.has_opened = true;
         }

@@ -1,8 +1,8 @@
-//! One source block on its way: collecting, solving, recovering, verified.
+//! One source block: collecting, solving, recovering, verified.
 
 use crate::endpoint::BlockId;
 use crate::job::{ReceiveJob, Recipe, SavedBlock, SymbolBytes, SymbolPlace};
-use crate::receiver::DecodePolicy;
+use crate::receiver::config::DecodePolicy;
 use fontana_fec::{
     BlockLengthError, Esi, EsiError, FecScheme, IdDecoder, Novelty, Plan, PlanCache, Progress, Work,
 };
@@ -15,24 +15,24 @@ pub(super) struct Block {
     scheme: FecScheme,
     source_symbols: u32,
     facts: Facts,
-    /// What decoders share.
+    /// Plans that blocks share.
     plans: Arc<PlanCache>,
     state: State,
-    /// Repair symbols in the spool, in the order of their slots.
-    spool: Vec<Esi>,
+    /// Repair symbols that were placed, in the order of their slots.
+    repair: Vec<Esi>,
     /// Fresh symbols so far.
     fresh: u32,
-    /// Symbols heard so far, also those that were of no use.
-    heard: u64,
-    /// No attempt to solve before so many have been heard.
+    /// Symbols received so far, useless ones included.
+    received: u64,
+    /// No attempt to solve before so many have been received.
     solve_at: u64,
     budget: Work,
-    poisoned: u32,
-    /// What suffices is left to be solved later ([`DecodePolicy::Deferred`]).
+    corruptions: u32,
+    /// A block with enough symbols waits to be solved ([`DecodePolicy::Deferred`]).
     is_deferred: bool,
 }
 
-/// What is asked of the code for many symbols.
+/// Properties of the code, cached because every symbol asks for them.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     is_rateless: bool,
@@ -43,21 +43,21 @@ struct Facts {
 
 #[derive(Debug)]
 enum State {
-    /// Nothing has arrived yet: no memory is spent.
+    /// No symbol has arrived: no memory is used.
     Untouched,
     Collecting(Collecting),
-    /// The decoder is away; symbols that arrive in the meantime are placed and told to it later.
+    /// A worker has the decoder. Symbols that arrive in the meantime are placed, and pushed later.
     Solving {
         meanwhile: Vec<Esi>,
     },
-    /// Enough has arrived; waiting for its turn to be recovered.
+    /// Enough symbols have arrived; the block waits to be recovered.
     Solved(Box<dyn IdDecoder>),
     Recovering,
     Verified,
 }
 
-/// A decoder that symbols are told to, and what it wants: it is asked once for every symbol, and
-/// the block many times.
+/// A decoder, and the number of symbols that it wants, cached because it is read many times per
+/// symbol.
 #[derive(Debug)]
 struct Collecting {
     decoder: Box<dyn IdDecoder>,
@@ -76,32 +76,32 @@ impl Collecting {
     }
 }
 
-/// What became of a symbol.
+/// The fate of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::receiver) enum Taken {
     /// It was fresh and has been placed.
     Fresh,
-    /// It was heard before.
+    /// It was received before.
     Duplicate,
     /// The block needs nothing more.
     Late,
     /// The code has no such symbol.
     Invalid,
-    /// Nobody here wants the object.
-    LeftOut,
-    /// Decoders of other blocks have all the memory there is for them.
+    /// The object is deselected.
+    Deselected,
+    /// Decoders of other blocks use all the memory for decoders.
     NoRoom,
 }
 
-/// A slot of the spool that holds nothing, because a life ended while it was being written. No
-/// code has so many symbols.
+/// A slot without a symbol: a run of the receiver ended while it was being written. No code has so
+/// many symbols.
 const EMPTY_SLOT: Esi = Esi(u32::MAX);
 
-/// Symbols kept for a block while its decoder is away: a solver takes milliseconds.
+/// Symbols stored for a block while a worker has its decoder, which takes milliseconds.
 const MEANWHILE_SYMBOLS: usize = 1024;
 
-/// Slots in the spool of a block of `source_symbols`: as many repair symbols as its decoder has a
-/// use for; a few may be needed in excess, and some may arrive twice while a solver is busy.
+/// Slots for the repair symbols of a block of `source_symbols`: as many as its decoder can use, a
+/// few in excess, and some that arrive twice while a worker has the decoder.
 pub fn repair_slots(scheme: FecScheme, source_symbols: u32) -> u32 {
     scheme
         .block_profile(source_symbols)
@@ -130,22 +130,23 @@ impl Block {
             facts,
             plans,
             state: State::Untouched,
-            spool: Vec::new(),
+            repair: Vec::new(),
             fresh: 0,
-            heard: 0,
+            received: 0,
             solve_at: 0,
             budget: profile.work,
-            poisoned: 0,
+            corruptions: 0,
             is_deferred: false,
         }
     }
 
-    /// The same, to be solved when everything has been heard, if it can be told when that is.
+    /// The same, to be solved when reception is complete. Without effect if the code does not say
+    /// how many symbols suffice.
     pub(super) fn deferred(self) -> Self {
         Self { is_deferred: self.facts.sure_surplus.is_some(), ..self }
     }
 
-    /// The job of solving the block, if it has waited for everything else to be heard.
+    /// The job of solving the block, if it has waited for reception to be complete.
     pub(super) fn solve_deferred(&mut self) -> Option<ReceiveJob> {
         (self.is_deferred && self.has_enough()).then(|| self.solve()).flatten()
     }
@@ -155,7 +156,7 @@ impl Block {
         if matches!(self.state, State::Untouched) { self.facts.decoder_memory } else { 0 }
     }
 
-    /// Bytes that are set aside for the block's decoder and what comes of it.
+    /// Bytes that the block's decoder and its result take.
     #[inline]
     pub(super) fn memory(&self) -> u64 {
         match self.state {
@@ -164,7 +165,7 @@ impl Block {
         }
     }
 
-    /// Symbols that are still missing before the block can be recovered, as far as is known.
+    /// Symbols that are missing before the block can be recovered, as far as is known.
     #[inline]
     pub(super) fn symbols_wanted(&self) -> u32 {
         match &self.state {
@@ -178,7 +179,7 @@ impl Block {
         self.plans.decoder(self.scheme, self.source_symbols)
     }
 
-    /// Takes up what an earlier life of the receiver left.
+    /// Restores what an earlier run of the receiver saved.
     pub(super) fn restore(&mut self, saved: &SavedBlock) {
         let Ok(mut decoder) = self.decoder() else { return };
         if !matches!(self.state, State::Untouched) {
@@ -193,10 +194,10 @@ impl Block {
         for &(esi, slot) in saved.repair.iter().filter(|&&(_, slot)| slot < slots) {
             if esi.0 >= self.source_symbols && decoder.push(esi) == Ok(Novelty::Fresh) {
                 let index = slot as usize;
-                if self.spool.len() <= index {
-                    self.spool.resize(index + 1, EMPTY_SLOT);
+                if self.repair.len() <= index {
+                    self.repair.resize(index + 1, EMPTY_SLOT);
                 }
-                if let Some(entry) = self.spool.get_mut(index) {
+                if let Some(entry) = self.repair.get_mut(index) {
                     *entry = esi;
                     self.fresh += 1;
                 }
@@ -205,7 +206,7 @@ impl Block {
         self.state = State::Collecting(Collecting::new(decoder));
     }
 
-    /// Takes a symbol of the right size. The job that places it, if it is worth keeping.
+    /// Takes a symbol of the right size. Returns the job that places it, if it is of use.
     pub(super) fn take(&mut self, esi: Esi, symbol: SymbolBytes) -> (Taken, Option<ReceiveJob>) {
         if matches!(self.state, State::Untouched) {
             match self.decoder() {
@@ -214,15 +215,15 @@ impl Block {
             }
         }
         let is_repair = esi.0 >= self.source_symbols;
-        if is_repair && self.spool.len() >= repair_slots(self.scheme, self.source_symbols) as usize
+        if is_repair && self.repair.len() >= repair_slots(self.scheme, self.source_symbols) as usize
         {
             return (Taken::Late, None);
         }
-        self.heard += 1;
+        self.received += 1;
         let has_enough = self.has_enough();
         match &mut self.state {
-            // It only waits for a solver. Symbols that were spooled before it was known where they
-            // go come all at once, and most of them find it so.
+            // It only waits for a worker. Early symbols come all at once, and most of them find
+            // the block in this state.
             _ if has_enough => return (Taken::Late, None),
             State::Collecting(collecting) => match collecting.push(esi) {
                 Ok(Novelty::Fresh) => {}
@@ -239,8 +240,8 @@ impl Block {
         }
         self.fresh += 1;
         let to = if is_repair {
-            self.spool.push(esi);
-            SymbolPlace::RepairSlot(self.spool.len() as u32 - 1)
+            self.repair.push(esi);
+            SymbolPlace::RepairSlot(self.repair.len() as u32 - 1)
         } else {
             SymbolPlace::InPlace
         };
@@ -253,13 +254,13 @@ impl Block {
         let patience = match policy {
             _ if self.is_deferred => return None,
             DecodePolicy::Incremental | DecodePolicy::Deferred => 0,
-            // A decoder does not keep more than these.
+            // A decoder stores no more than these.
             DecodePolicy::Patient { margin } if self.facts.is_rateless => margin.min(64),
             DecodePolicy::Patient { .. } => 0,
         };
         let patient = self.fresh < self.source_symbols.saturating_add(patience);
         // All source symbols are enough whatever the policy; a decoder says when it wants none.
-        let waits = (patient || self.heard < self.solve_at) && !self.spool.is_empty();
+        let waits = (patient || self.received < self.solve_at) && !self.repair.is_empty();
         if collecting.symbols_wanted > 0 || waits {
             return None;
         }
@@ -279,7 +280,7 @@ impl Block {
         Some(ReceiveJob::Solve { block: self.id, decoder, budget: self.budget })
     }
 
-    /// The decoder is back. The plan, if the block is solved.
+    /// A worker has returned the decoder. Returns the plan, if the block is solved.
     pub(super) fn on_solved(
         &mut self,
         mut decoder: Box<dyn IdDecoder>,
@@ -294,12 +295,12 @@ impl Block {
                 return Some(plan);
             }
             Progress::Wanting(_) => {}
-            // Symbols that were chosen to make solving expensive: wait for others, and twice as
-            // many each time, so that the work spent stays in proportion to what arrives. What
-            // arrives counts, not what is kept of it: a decoder that is full must be tried again.
+            // An attacker may choose symbols that make solving expensive. Each attempt waits for
+            // twice as many more, so the work stays in proportion to what arrives. Useless symbols
+            // count, because a full decoder has to be tried again.
             Progress::OutOfBudget => {
-                let spare = self.heard.saturating_sub(u64::from(self.source_symbols));
-                self.solve_at = self.heard.saturating_add(spare.max(8));
+                let spare = self.received.saturating_sub(u64::from(self.source_symbols));
+                self.solve_at = self.received.saturating_add(spare.max(8));
             }
         }
         for esi in meanwhile {
@@ -311,7 +312,7 @@ impl Block {
         None
     }
 
-    /// The job of recovering a solved block, with the plan if there is one at hand.
+    /// The job of recovering a solved block, with its plan if it was not dropped.
     pub(super) fn recover(&mut self, plan: Option<Arc<Plan>>) -> Option<ReceiveJob> {
         if !matches!(self.state, State::Solved(_)) {
             return None;
@@ -323,13 +324,13 @@ impl Block {
         Some(ReceiveJob::Recover {
             block: self.id,
             recipe,
-            repair: std::mem::take(&mut self.spool),
+            repair: std::mem::take(&mut self.repair),
         })
     }
 
-    /// Whether enough has been heard of the block: it is solved, or all source symbols are there,
-    /// or so many symbols while the solver is still at work that it will hardly fail. Not to wait
-    /// for the solver matters at high rates, where thousands of packets pass meanwhile.
+    /// Whether the block needs no more symbols: it is solved, or all source symbols have arrived,
+    /// or so many symbols that the attempt under way will hardly fail. At high rates, thousands of
+    /// packets pass during an attempt.
     #[inline]
     pub(super) fn has_enough(&self) -> bool {
         match self.state {
@@ -343,13 +344,13 @@ impl Block {
         }
     }
 
-    /// Whether the symbols at hand will hardly fail to solve the block.
+    /// Whether the symbols that have arrived will hardly fail to solve the block.
     fn is_sure(&self) -> bool {
         let sure = self.facts.sure_surplus.map(|s| self.source_symbols.saturating_add(s));
-        self.spool.is_empty() || sure.is_some_and(|sure| self.fresh >= sure)
+        self.repair.is_empty() || sure.is_some_and(|sure| self.fresh >= sure)
     }
 
-    /// Whether only more symbols can help: nobody is at work on those that are there.
+    /// Whether the block needs more symbols, and no attempt to solve it is under way.
     pub(super) fn is_collecting(&self) -> bool {
         matches!(self.state, State::Untouched | State::Collecting(_)) && !self.has_enough()
     }
@@ -363,22 +364,22 @@ impl Block {
         self.state = State::Verified;
     }
 
-    /// The block is not wanted any more: its decoder goes, unless somebody is at work on it.
+    /// The block is not wanted any more: its decoder is dropped, unless a worker has it.
     pub(super) fn give_up(&mut self) {
         if matches!(self.state, State::Collecting(_)) {
             self.state = State::Untouched;
-            self.spool = Vec::new();
+            self.repair = Vec::new();
         }
     }
 
-    /// The block's bytes are wrong: everything that was heard of it is worthless. Returns how
-    /// often that has happened.
-    pub(super) fn on_poisoned(&mut self) -> u32 {
-        self.poisoned += 1;
+    /// The block's bytes are wrong: all its symbols are dropped. Returns how often that has
+    /// happened to this block.
+    pub(super) fn on_corrupt(&mut self) -> u32 {
+        self.corruptions += 1;
         self.is_deferred = false;
         self.state = State::Untouched;
-        self.spool.clear();
-        (self.fresh, self.heard, self.solve_at) = (0, 0, 0);
-        self.poisoned
+        self.repair.clear();
+        (self.fresh, self.received, self.solve_at) = (0, 0, 0);
+        self.corruptions
     }
 }

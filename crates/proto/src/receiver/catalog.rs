@@ -1,0 +1,219 @@
+//! What sessions carry, by kind: a catalog reads control packets and says what they show.
+//!
+//! A catalog changes itself and the session whose packet it reads. `Reception` applies the
+//! [`Discovery`]: it opens objects, accepts content and refuses sessions. A new kind of session is
+//! a file in this folder, a variant of [`Catalog`] and an arm in each of its methods.
+
+use super::config::{DecodePolicy, MetadataMode, ReceiverConfig};
+use super::sessions::{Announced, EarlySymbols, Metadata, SessionState, TableCollector};
+use super::transfer::Transfer;
+use crate::event::{ReceiverOutput, Verified};
+use crate::job::Committed;
+use fcast::FcastCatalog;
+use flute::FluteCatalog;
+use fontana_wire::{Packet, Payload, Toi};
+use manifest::ManifestCatalog;
+use std::collections::VecDeque;
+use stream::StreamCatalog;
+
+mod demand;
+mod discovery;
+mod fcast;
+mod flute;
+mod head;
+mod manifest;
+mod stream;
+
+pub(super) use discovery::{Content, Context, Discovery, Finding};
+pub(super) use stream::Break;
+
+/// The content of sessions, accepted or still to be announced.
+#[derive(Debug)]
+pub(super) enum Catalog {
+    /// Sessions of Fontana, until a stream is accepted.
+    Manifest(ManifestCatalog),
+    /// The accepted stream.
+    Stream(StreamCatalog),
+    /// Plain FLUTE sessions.
+    Flute(FluteCatalog),
+    /// FCAST sessions.
+    Fcast(FcastCatalog),
+}
+
+impl Catalog {
+    pub(super) fn new(mode: MetadataMode) -> Self {
+        match mode {
+            MetadataMode::Manifest => Self::Manifest(ManifestCatalog::default()),
+            MetadataMode::Flute => Self::Flute(FluteCatalog::default()),
+            MetadataMode::Fcast => Self::Fcast(FcastCatalog::default()),
+        }
+    }
+
+    /// What a session has announced before its first packet is read.
+    pub(super) fn nothing_announced(&self) -> Announced {
+        match self {
+            Self::Manifest(_) | Self::Stream(_) => Announced::Head(Box::default()),
+            Self::Flute(_) => Announced::Tables(TableCollector::default()),
+            Self::Fcast(_) => Announced::Nothing,
+        }
+    }
+
+    /// Whether the CCI of packets holds sequence numbers.
+    #[inline]
+    pub(super) fn numbers_packets(&self) -> bool {
+        matches!(self, Self::Manifest(_) | Self::Stream(_))
+    }
+
+    /// Whether packets of this TOI are for [`Self::on_control`].
+    #[inline]
+    pub(super) fn is_control(&self, toi: Toi) -> bool {
+        match self {
+            Self::Manifest(_) | Self::Stream(_) | Self::Flute(_) => {
+                matches!(toi, Toi::FDT | Toi::HEAD | Toi::MANIFEST)
+            }
+            Self::Fcast(_) => false,
+        }
+    }
+
+    /// A packet with a symbol of a control object.
+    pub(super) fn on_control(
+        &mut self,
+        cx: &Context<'_>,
+        session: &mut SessionState,
+        packet: &Packet<'_>,
+        payload: &Payload<'_>,
+    ) -> Discovery {
+        match self {
+            Self::Manifest(catalog) => catalog.on_control(cx, session, packet, payload),
+            Self::Stream(catalog) => catalog.on_control(cx, session, packet, payload),
+            Self::Flute(catalog) => catalog.on_control(cx, session, packet, payload),
+            Self::Fcast(_) => Discovery::Nothing,
+        }
+    }
+
+    /// A packet with a symbol of the object `toi`: what its header says of the object.
+    #[inline]
+    pub(super) fn on_fti(
+        &mut self,
+        cx: &Context<'_>,
+        session: &mut SessionState,
+        toi: Toi,
+        packet: &Packet<'_>,
+    ) -> Discovery {
+        match self {
+            Self::Manifest(_) | Self::Stream(_) => Discovery::Nothing,
+            Self::Flute(catalog) => catalog.on_fti(cx, session, toi, packet),
+            Self::Fcast(catalog) => catalog.on_fti(cx, session, toi, packet),
+        }
+    }
+
+    /// Accepts the content that a session has on offer. `None` if there is none.
+    pub(super) fn accept(
+        &mut self,
+        config: &ReceiverConfig,
+        session: &mut SessionState,
+    ) -> Option<Content> {
+        let verified = self.verified(config);
+        let Self::Manifest(catalog) = self else { return None };
+        match session.head_state()?.metadata().cloned()? {
+            Metadata::Manifest(hash, manifest) => {
+                Some(manifest::content(session, hash, &manifest, verified))
+            }
+            Metadata::Index(index) => {
+                let (checks, limits) = (catalog.checks(), &config.limits);
+                let (stream, content) =
+                    StreamCatalog::accept(checks, limits, session, &index, verified)?;
+                *self = Self::Stream(stream);
+                Some(content)
+            }
+        }
+    }
+
+    /// Whether no further object of the accepted content will be announced.
+    #[inline]
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Self::Manifest(_) => true,
+            Self::Stream(catalog) => catalog.has_ended(),
+            Self::Flute(catalog) => catalog.is_final(),
+            Self::Fcast(catalog) => catalog.is_final(),
+        }
+    }
+
+    /// How far verified bytes of the accepted content may be trusted.
+    pub(super) fn verified(&self, config: &ReceiverConfig) -> Verified {
+        match self {
+            Self::Manifest(_) | Self::Stream(_) if config.expectation.publisher.is_some() => {
+                Verified::Signed
+            }
+            Self::Manifest(_) | Self::Stream(_) => Verified::Digest,
+            Self::Flute(_) | Self::Fcast(_) => Verified::None,
+        }
+    }
+
+    /// When to decode. A stream has no end to wait for.
+    pub(super) fn decode_policy(&self, policy: DecodePolicy) -> DecodePolicy {
+        match (self, policy) {
+            (Self::Stream(_), DecodePolicy::Deferred) => DecodePolicy::Incremental,
+            (_, policy) => policy,
+        }
+    }
+
+    /// The number under which an object was opened.
+    #[inline]
+    pub(super) fn first_toi(&self, toi: Toi) -> Toi {
+        match self {
+            Self::Manifest(_) | Self::Stream(_) | Self::Flute(_) => toi,
+            Self::Fcast(catalog) => catalog.first_toi(toi),
+        }
+    }
+
+    /// Whether symbols of an object that is not open are of no use.
+    pub(super) fn is_useless(&self, toi: Toi) -> bool {
+        match self {
+            Self::Manifest(_) | Self::Flute(_) => false,
+            Self::Stream(catalog) => catalog.is_useless(toi),
+            Self::Fcast(catalog) => catalog.is_useless(toi),
+        }
+    }
+
+    /// Drops symbols that a stream has moved past. Returns their cost.
+    pub(super) fn discard_useless(&self, early: &mut EarlySymbols) -> usize {
+        match self {
+            Self::Stream(catalog) => early.discard(|toi| catalog.is_useless(toi)),
+            Self::Manifest(_) | Self::Flute(_) | Self::Fcast(_) => 0,
+        }
+    }
+
+    /// An object was committed. A stream forgets the fragment; a descriptor is read.
+    pub(super) fn on_committed(
+        &mut self,
+        config: &ReceiverConfig,
+        committed: Committed,
+        transfer: &mut Transfer,
+        out: &mut VecDeque<ReceiverOutput>,
+    ) {
+        let verified = self.verified(config);
+        match (self, committed) {
+            (Self::Stream(catalog), Committed::Content { toi }) => {
+                out.extend(catalog.on_committed(toi, transfer).map(ReceiverOutput::Event));
+            }
+            (_, Committed::Content { toi }) => transfer.on_committed(toi, verified, out),
+            (Self::Fcast(catalog), Committed::Descriptor { toi, instance }) => {
+                if transfer.on_descriptor_read(toi) {
+                    catalog.on_descriptor(instance, transfer);
+                }
+            }
+            // No driver finds descriptors elsewhere.
+            (_, Committed::Descriptor { .. }) => {}
+        }
+    }
+
+    /// Why the rest of the content can no longer be received, if it is a stream.
+    pub(super) fn check(&self, transfer: &Transfer) -> Option<Break> {
+        match self {
+            Self::Stream(catalog) => catalog.check(transfer),
+            Self::Manifest(_) | Self::Flute(_) | Self::Fcast(_) => None,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a catalog finds in a packet, as data: `Reception` applies it.
+
+use crate::event::{FileRefusal, ReceiverEvent, Rejection};
+use crate::job::Opening;
+use crate::receiver::config::ReceiverConfig;
+use crate::receiver::sessions::ContentId;
+use crate::receiver::transfer::Transfer;
+use crate::time::Instant;
+use fontana_fec::ObjectLayout;
+use fontana_wire::{Hash, Toi};
+
+/// What a catalog may look at beside the session and the packet.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::receiver) struct Context<'a> {
+    pub(in crate::receiver) config: &'a ReceiverConfig,
+    pub(in crate::receiver) now: Instant,
+    /// The accepted content.
+    pub(in crate::receiver) accepted: Option<&'a ContentId>,
+    pub(in crate::receiver) transfer: &'a Transfer,
+}
+
+/// What a packet has shown.
+#[derive(Debug)]
+pub(in crate::receiver) enum Discovery {
+    Nothing,
+    /// A head that does not parse.
+    Malformed,
+    /// The session has a new head of a manifest. With an event: its content is on offer, too.
+    Head(Option<ReceiverEvent>),
+    /// The content of the session is on offer. `None`: an event has said so before.
+    Offered(Option<ReceiverEvent>),
+    /// The content of the session, which is accepted without an offer.
+    Content(Box<Content>),
+    /// Objects of the accepted content.
+    Objects(Vec<Finding>),
+    /// The session is refused.
+    Refused(Rejection),
+    /// The packet is refused; the session is not.
+    Ignored(Rejection),
+    /// The session is refused: it carries another manifest, of this version.
+    OtherManifest {
+        version: u64,
+    },
+}
+
+/// Content that is being accepted.
+#[derive(Debug)]
+pub(in crate::receiver) struct Content {
+    pub(in crate::receiver) id: ContentId,
+    /// Its version, if newer ones may be reported.
+    pub(in crate::receiver) version: Option<u64>,
+    /// Reports the acceptance.
+    pub(in crate::receiver) event: Option<ReceiverEvent>,
+    pub(in crate::receiver) findings: Vec<Finding>,
+}
+
+/// Objects that a catalog has found.
+#[derive(Debug)]
+pub(in crate::receiver) enum Finding {
+    /// They are received.
+    Open {
+        objects: Vec<NewObject>,
+        /// Reported before they are opened.
+        event: Option<ReceiverEvent>,
+        opening: Opening,
+    },
+    /// An object that is not received.
+    Refuse { toi: Toi, content_location: String, reason: FileRefusal },
+}
+
+impl Finding {
+    /// One object is received.
+    pub(super) fn open(object: NewObject, event: Option<ReceiverEvent>, opening: Opening) -> Self {
+        Self::Open { objects: vec![object], event, opening }
+    }
+}
+
+/// An object to receive.
+#[derive(Debug)]
+pub(in crate::receiver) struct NewObject {
+    pub(in crate::receiver) toi: Toi,
+    pub(in crate::receiver) layout: ObjectLayout,
+    /// The expected hash of each block; `None` if the session promises none.
+    pub(in crate::receiver) block_hashes: Option<Vec<Hash>>,
+}

@@ -1,0 +1,478 @@
+//! The reception of accepted content: applies what a catalog discovers, and says when reception is
+//! complete.
+
+use super::catalog::{Break, Catalog, Content, Context, Discovery, Finding};
+use super::channels::{Channels, Precedence};
+use super::config::{Acceptance, ReceiverConfig, ReceiverStats};
+use super::sessions::{
+    Announced, ContentId, EarlySymbol, SessionIndex, SessionState, Sessions, Standing,
+};
+use super::transfer::{Taken, Transfer};
+use crate::endpoint::{BlockId, SessionKey};
+use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Rejection};
+use crate::job::{ReceiveDone, ReceiveJob, Scope, SymbolBytes};
+use crate::time::Instant;
+use fontana_fec::{EncodingId, Esi};
+use fontana_wire::{Packet, Payload, Toi};
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+/// What was accepted, and what has arrived of it.
+#[derive(Debug)]
+pub(super) struct Reception {
+    catalog: Catalog,
+    accepted: Option<ContentId>,
+    /// The newest version that was reported; at first the accepted one, or 0 for content without.
+    newest_version: u64,
+    pub(super) transfer: Transfer,
+    phase: Phase,
+    /// Cost of the early symbols of all sessions.
+    early_cost: usize,
+    /// Rejections that were reported: each is reported once.
+    rejections: BTreeSet<(SessionKey, Rejection)>,
+    outputs: VecDeque<ReceiverOutput>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Listening,
+    /// No more packets are needed; jobs are running.
+    ReceptionComplete,
+    /// Everything is committed but what [`ReceiveJob::Finish`] does.
+    Finishing,
+    /// Nothing is left to do.
+    Ended,
+}
+
+/// The most rejections that are remembered.
+const MAX_REJECTIONS: usize = 256;
+
+/// The parts of a receiver that a discovery may change beside the reception.
+pub(super) struct Surroundings<'a> {
+    pub(super) config: &'a ReceiverConfig,
+    pub(super) sessions: &'a mut Sessions,
+    pub(super) channels: &'a mut Channels,
+    pub(super) stats: &'a mut ReceiverStats,
+}
+
+/// A symbol in the slab of a batch.
+pub(super) struct Arrival<'a> {
+    pub(super) block: BlockId,
+    pub(super) esi: Esi,
+    pub(super) encoding_id: EncodingId,
+    pub(super) symbol: &'a [u8],
+    /// Its place in the slab.
+    pub(super) range: Range<u32>,
+}
+
+impl Reception {
+    pub(super) fn new(config: &ReceiverConfig) -> Self {
+        Self {
+            catalog: Catalog::new(config.metadata),
+            accepted: None,
+            newest_version: 0,
+            transfer: Transfer::new(config.policy, &config.limits),
+            phase: Phase::Listening,
+            early_cost: 0,
+            rejections: BTreeSet::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn has_accepted(&self) -> bool {
+        self.accepted.is_some()
+    }
+
+    /// Whether packets are still needed.
+    pub(super) fn is_listening(&self) -> bool {
+        self.phase == Phase::Listening
+    }
+
+    /// Whether the CCI of packets holds sequence numbers.
+    pub(super) fn numbers_packets(&self) -> bool {
+        self.catalog.numbers_packets()
+    }
+
+    /// Whether packets of this TOI hold symbols of control objects.
+    pub(super) fn is_control(&self, toi: Toi) -> bool {
+        self.catalog.is_control(toi)
+    }
+
+    /// The number under which an object was opened.
+    pub(super) fn first_toi(&self, toi: Toi) -> Toi {
+        self.catalog.first_toi(toi)
+    }
+
+    /// What a session has announced before its first packet is read.
+    pub(super) fn nothing_announced(&self) -> Announced {
+        self.catalog.nothing_announced()
+    }
+
+    pub(super) fn queue(&mut self, output: ReceiverOutput) {
+        self.outputs.push_back(output);
+    }
+
+    #[inline]
+    pub(super) fn poll_output(&mut self) -> Option<ReceiverOutput> {
+        let output = self.outputs.pop_front()?;
+        if self.outputs.is_empty() {
+            // Starts again at the beginning of the buffer, which is in the cache.
+            self.outputs.clear();
+        }
+        Some(output)
+    }
+
+    /// A packet with a symbol of a control object.
+    pub(super) fn on_control(
+        &mut self,
+        config: &ReceiverConfig,
+        now: Instant,
+        session: &mut SessionState,
+        packet: &Packet<'_>,
+        payload: &Payload<'_>,
+    ) -> Discovery {
+        let (accepted, transfer) = (self.accepted.as_ref(), &self.transfer);
+        let cx = Context { config, now, accepted, transfer };
+        self.catalog.on_control(&cx, session, packet, payload)
+    }
+
+    /// A packet with a symbol of the object `toi`: what its header says of the object.
+    #[inline]
+    pub(super) fn on_fti(
+        &mut self,
+        config: &ReceiverConfig,
+        now: Instant,
+        session: &mut SessionState,
+        toi: Toi,
+        packet: &Packet<'_>,
+    ) -> Discovery {
+        let (accepted, transfer) = (self.accepted.as_ref(), &self.transfer);
+        let cx = Context { config, now, accepted, transfer };
+        self.catalog.on_fti(&cx, session, toi, packet)
+    }
+
+    /// Applies what a packet of a session has shown.
+    pub(super) fn apply(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        at: SessionIndex,
+        discovery: Discovery,
+    ) {
+        let Some(session) = around.sessions.get_mut(at) else { return };
+        match discovery {
+            Discovery::Nothing => {}
+            Discovery::Malformed => around.stats.malformed += 1,
+            Discovery::Head(event) => {
+                self.place_early(session, around.stats);
+                if event.is_some() {
+                    self.offer(around, at, event);
+                }
+                if let Some(session) = around.sessions.get_mut(at) {
+                    self.follow(session, around.channels, Precedence::First);
+                }
+            }
+            Discovery::Offered(event) => self.offer(around, at, event),
+            Discovery::Content(content) => self.accept(around, at, *content),
+            Discovery::Objects(findings) => self.open(around, findings),
+            Discovery::Refused(reason) => self.refuse(session, around.channels, reason),
+            Discovery::Ignored(reason) => self.report_rejection(session.key, reason),
+            Discovery::OtherManifest { version } => {
+                self.refuse(session, around.channels, Rejection::OtherManifest);
+                self.report_newer(around.config, session.key, version);
+            }
+        }
+    }
+
+    /// Reports an offer, and accepts it if the configuration says so.
+    fn offer(
+        &mut self,
+        around: &mut Surroundings<'_>,
+        at: SessionIndex,
+        event: Option<ReceiverEvent>,
+    ) {
+        self.outputs.extend(event.map(ReceiverOutput::Event));
+        if around.config.acceptance == Acceptance::Automatic {
+            self.accept_offer(around, at);
+        }
+    }
+
+    /// Accepts the content that a session has on offer. False if there is none, or other content
+    /// was accepted.
+    pub(super) fn accept_offer(&mut self, around: &mut Surroundings<'_>, at: SessionIndex) -> bool {
+        if self.accepted.is_some() {
+            return false;
+        }
+        let session = around.sessions.get_mut(at);
+        let content = session.and_then(|session| self.catalog.accept(around.config, session));
+        let Some(content) = content else { return false };
+        self.accept(around, at, content);
+        true
+    }
+
+    /// Accepts content: sessions that carry the same add up, those that carry other content are
+    /// refused, and its objects are opened.
+    fn accept(&mut self, around: &mut Surroundings<'_>, at: SessionIndex, content: Content) {
+        let Content { id, version, event, findings } = content;
+        self.accepted = Some(id);
+        self.transfer.set_policy(self.catalog.decode_policy(around.config.policy));
+        for session in around.sessions.iter_mut() {
+            if session.content == Some(id) {
+                session.standing = Standing::Accepted;
+            } else if session.content.is_some() {
+                self.refuse(session, around.channels, Rejection::OtherManifest);
+            }
+        }
+        if let Some(session) = around.sessions.get_mut(at) {
+            self.follow(session, around.channels, Precedence::Replacing);
+        }
+        self.outputs.extend(event.map(ReceiverOutput::Event));
+        self.open(around, findings);
+        if let Some(version) = version {
+            self.newest_version = version;
+            let versions = around.sessions.iter().filter_map(|s| Some((s.version()?, s.key)));
+            if let Some((version, key)) = versions.max() {
+                self.report_newer(around.config, key, version);
+            }
+        }
+    }
+
+    /// Opens the objects that a catalog has found, and refuses those that cannot be received.
+    fn open(&mut self, around: &mut Surroundings<'_>, findings: Vec<Finding>) {
+        for finding in findings {
+            match finding {
+                Finding::Open { objects, event, opening } => {
+                    for object in objects {
+                        self.transfer.insert(object.toi, object.layout, object.block_hashes);
+                    }
+                    self.outputs.extend(event.map(ReceiverOutput::Event));
+                    self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Open(opening)));
+                }
+                // Each refusal is remembered, so that it is reported once: as many as objects may
+                // be accepted.
+                Finding::Refuse { toi, content_location, reason } => {
+                    if self.transfer.refuse(toi, around.config.limits.max_files) {
+                        let event = ReceiverEvent::FileRefused { toi, content_location, reason };
+                        self.outputs.push_back(ReceiverOutput::Event(event));
+                    }
+                }
+            }
+        }
+        for session in around.sessions.iter_mut() {
+            self.early_cost -= self.catalog.discard_useless(&mut session.early);
+        }
+        self.check_catalog(around.channels);
+    }
+
+    /// Lets a session with a trusted head declare its congestion control.
+    pub(super) fn follow(
+        &mut self,
+        session: &mut SessionState,
+        channels: &mut Channels,
+        precedence: Precedence,
+    ) {
+        let Announced::Head(state) = &session.announced else { return };
+        let Some(head) = state.declaration() else { return };
+        if session.standing == Standing::Refused {
+            return;
+        }
+        let sequence = &mut session.sequence;
+        sequence.set_numbering(head.congestion_control.numbering());
+        if channels.declare(session.key, head, precedence, sequence).is_err() {
+            self.refuse(session, channels, Rejection::TooFast);
+        }
+    }
+
+    fn refuse(&mut self, session: &mut SessionState, channels: &mut Channels, reason: Rejection) {
+        session.standing = Standing::Refused;
+        self.forget(session, channels);
+        self.report_rejection(session.key, reason);
+    }
+
+    /// Frees what a session holds that is refused or removed.
+    pub(super) fn forget(&mut self, session: &mut SessionState, channels: &mut Channels) {
+        self.early_cost -= session.early.discard(|_| true);
+        channels.withdraw(session.key);
+    }
+
+    pub(super) fn report_rejection(&mut self, session: SessionKey, reason: Rejection) {
+        if self.rejections.len() < MAX_REJECTIONS && self.rejections.insert((session, reason)) {
+            let event = ReceiverEvent::Rejected { session, reason };
+            self.outputs.push_back(ReceiverOutput::Event(event));
+        }
+    }
+
+    /// Reports a version that is newer than the accepted one and those that were reported, if it is
+    /// the expected publisher's.
+    fn report_newer(&mut self, config: &ReceiverConfig, session: SessionKey, version: u64) {
+        if config.expectation.publisher.is_some() && self.newest_version < version {
+            self.newest_version = version;
+            let event = ReceiverEvent::Superseded { session, version };
+            self.outputs.push_back(ReceiverOutput::Event(event));
+        }
+    }
+
+    /// Takes a symbol of an object: to its place, or to the early symbols until its object is open.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        config: &ReceiverConfig,
+        session: &mut SessionState,
+        arrival: Arrival<'_>,
+        stats: &mut ReceiverStats,
+    ) {
+        let Arrival { block, esi, encoding_id, symbol, range } = arrival;
+        if session.standing == Standing::Accepted && self.transfer.is_open(block.toi) {
+            let bytes = SymbolBytes::InSlab(range);
+            let out = &mut self.outputs;
+            let taken = self.transfer.take(block, esi, encoding_id, symbol.len(), bytes, out);
+            // A symbol after the reception is complete may be of use, but does not count.
+            if self.phase == Phase::Listening {
+                stats.count(taken);
+                session.counters.deselected += u64::from(taken == Taken::Deselected);
+            }
+            return;
+        }
+        if self.catalog.is_useless(block.toi) {
+            stats.late += 1;
+            return;
+        }
+        let cost = EarlySymbol::cost_of(symbol.len());
+        if self.early_cost + cost > config.limits.max_spool_bytes {
+            stats.unspooled += 1;
+        } else {
+            self.early_cost += cost;
+            session.early.push(EarlySymbol { block, esi, encoding_id, bytes: symbol.to_vec() });
+        }
+    }
+
+    /// Places the early symbols of a session whose objects are open by now.
+    fn place_early(&mut self, session: &mut SessionState, stats: &mut ReceiverStats) {
+        if session.standing != Standing::Accepted {
+            return;
+        }
+        let (symbols, cost) = session.early.take(|toi| self.transfer.is_open(toi));
+        self.early_cost -= cost;
+        for EarlySymbol { block, esi, encoding_id, bytes } in symbols {
+            let length = bytes.len();
+            let bytes = SymbolBytes::Saved(bytes);
+            let out = &mut self.outputs;
+            let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
+            stats.count(taken);
+            session.counters.deselected += u64::from(taken == Taken::Deselected);
+        }
+    }
+
+    pub(super) fn on_done(&mut self, around: &mut Surroundings<'_>, done: ReceiveDone) {
+        let out = &mut self.outputs;
+        match done {
+            ReceiveDone::Opened { scope, saved } => {
+                let opened = match scope {
+                    Scope::Session => self.transfer.opening(),
+                    Scope::Object(toi) => vec![toi],
+                };
+                around.stats.session_packets += saved.session_packets;
+                let verified = self.catalog.verified(around.config);
+                let symbols = self.transfer.restore(&saved, verified, out);
+                if symbols > 0 {
+                    out.push_back(ReceiverOutput::Event(ReceiverEvent::Resumed { symbols }));
+                }
+                for toi in opened {
+                    self.transfer.on_opened(toi, out);
+                }
+                for session in around.sessions.iter_mut() {
+                    self.place_early(session, around.stats);
+                }
+            }
+            ReceiveDone::Solved { block, decoder, progress } => {
+                self.transfer.on_solved(block, decoder, progress, out);
+            }
+            ReceiveDone::Recovered { block, hash } => {
+                let is_corrupt = self.transfer.on_recovered(block, hash, out);
+                around.stats.corrupt_blocks += u64::from(is_corrupt);
+            }
+            ReceiveDone::Committed(committed) => {
+                self.catalog.on_committed(around.config, committed, &mut self.transfer, out);
+            }
+            ReceiveDone::Finished => {
+                self.phase = Phase::Ended;
+                out.push_back(ReceiverOutput::Event(ReceiverEvent::Complete));
+            }
+            // The files on disk are right, but the end of the session failed.
+            ReceiveDone::Failed { scope: Scope::Session, error }
+                if self.phase == Phase::Finishing =>
+            {
+                self.phase = Phase::Ended;
+                let error = Some(error);
+                out.push_back(ReceiverOutput::Event(ReceiverEvent::GivenUp { error }));
+            }
+            ReceiveDone::Failed { scope: Scope::Session, error } => {
+                self.transfer.fail_all(&error, out);
+            }
+            ReceiveDone::Failed { scope: Scope::Object(toi), error } => {
+                self.transfer.fail(toi, ObjectFailure::Job(error), out);
+            }
+        }
+        self.check_catalog(around.channels);
+        self.update_phase(around.channels);
+    }
+
+    /// Ends the reception if the rest of the content can no longer be received.
+    fn check_catalog(&mut self, channels: &Channels) {
+        if self.phase == Phase::Ended {
+            return;
+        }
+        let Some(Break { at, reason }) = self.catalog.check(&self.transfer) else { return };
+        if self.phase == Phase::Listening {
+            self.outputs.extend(channels.joined().map(ReceiverOutput::Leave));
+        }
+        self.phase = Phase::Ended;
+        self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::StreamBroken { at, reason }));
+    }
+
+    /// After anything that may have completed something: leave, come back, or finish.
+    #[inline]
+    pub(super) fn update_phase(&mut self, channels: &Channels) {
+        match self.phase {
+            Phase::Listening
+                if self.accepted.is_some()
+                    && self.transfer.is_received()
+                    && self.catalog.is_final() =>
+            {
+                self.phase = Phase::ReceptionComplete;
+                self.outputs.extend(channels.joined().map(ReceiverOutput::Leave));
+                self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::ReceptionComplete));
+                self.transfer.solve_deferred(&mut self.outputs);
+            }
+            // A block turned out to be corrupt after the channels were left.
+            Phase::ReceptionComplete if !self.transfer.is_received() => {
+                self.phase = Phase::Listening;
+                self.outputs.extend(channels.joined().rev().map(ReceiverOutput::Join));
+            }
+            _ => {}
+        }
+        if self.phase == Phase::ReceptionComplete && self.transfer.all_settled() {
+            if self.transfer.all_committed() {
+                self.phase = Phase::Finishing;
+                self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Finish));
+            } else {
+                self.phase = Phase::Ended;
+                let event = ReceiverEvent::GivenUp { error: None };
+                self.outputs.push_back(ReceiverOutput::Event(event));
+            }
+        }
+    }
+}
+
+impl ReceiverStats {
+    fn count(&mut self, taken: Taken) {
+        match taken {
+            Taken::Fresh => self.fresh += 1,
+            Taken::Duplicate => self.duplicates += 1,
+            Taken::Late => self.late += 1,
+            Taken::Invalid => self.invalid += 1,
+            Taken::NoRoom => self.unspooled += 1,
+            // Counted with their session.
+            Taken::Deselected => {}
+        }
+    }
+}
