@@ -1,4 +1,4 @@
-//! Control objects on the receiving side: collected in memory, decoded on the spot.
+//! A control object at the receiver: collected and decoded in memory.
 
 use fontana_fec::simple::BlockDecoder;
 use fontana_fec::{Esi, ObjectLayout, Oti, Sbn};
@@ -17,14 +17,12 @@ pub(super) struct Collector {
 #[derive(Debug)]
 enum Block {
     Open(Box<BlockDecoder>),
-    Whole,
+    Complete,
 }
 
 impl Collector {
-    /// `None` if `oti` describes no object or one of more than `max_bytes`, or one with a code that
-    /// no control object needs and whose decoders are expensive.
-    /// Memory grows with
-    /// what arrives, not with what is promised.
+    /// `None` if `oti` describes no object, one of more than `max_bytes`, or one with a code whose
+    /// decoders take much memory. Memory grows with what arrives, not with what `oti` says.
     pub(super) fn new(oti: Oti, max_bytes: u64) -> Option<Self> {
         let layout = oti.layout().ok()?;
         let cheap = oti.scheme.block_profile(1).decoder_memory.is_none();
@@ -40,7 +38,7 @@ impl Collector {
         self.layout.oti()
     }
 
-    /// Takes a symbol; the object's bytes once it is whole.
+    /// Takes a symbol. Returns the object's bytes, when they are complete.
     pub(super) fn push(&mut self, sbn: Sbn, esi: Esi, symbol: &[u8]) -> Option<Vec<u8>> {
         let k = self.layout.source_symbols(sbn)?;
         let oti = self.layout.oti();
@@ -69,7 +67,7 @@ impl Collector {
                 }
             }
         }
-        *block = Block::Whole;
+        *block = Block::Complete;
         self.blocks_missing = self.blocks_missing.saturating_sub(1);
         (self.blocks_missing == 0).then(|| std::mem::take(&mut self.bytes))
     }

@@ -1,4 +1,4 @@
-//! What a receiver is told beforehand, what it may spend, and what it counts.
+//! A receiver's configuration, limits and counters.
 
 use crate::endpoint::SessionKey;
 use fontana_fec::Oti;
@@ -13,10 +13,10 @@ pub enum DecodePolicy {
     /// As soon as it could succeed.
     #[default]
     Incremental,
-    /// Not before enough has been heard of everything and the channels were left, so that decoding
-    /// never competes with receiving: FCAST's `opt_cpu` (Roca, Mordelet 2002, section 6.4). Blocks
-    /// of Tornado and LT are tried as they come, because nobody can tell beforehand what they take,
-    /// and so are the fragments of a stream.
+    /// Not before reception is complete and the channels were left, so that decoding never competes
+    /// with receiving: FCAST's `opt_cpu` (Roca, Mordelet 2002, section 6.4). Blocks of Tornado and
+    /// LT are tried as they come, because the number of symbols that they take is not known
+    /// beforehand. So are the fragments of a stream.
     Deferred,
     /// Not before `margin` symbols beyond `k`.
     Patient {
@@ -25,13 +25,13 @@ pub enum DecodePolicy {
     },
 }
 
-/// What a receiver knows beforehand of the session it wants: a ticket, taken apart. Every part that
+/// What a receiver knows beforehand of the session it wants: the parts of a ticket. Every part that
 /// is given must agree.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
     /// The session's TSI.
     pub tsi: Option<Tsi>,
-    /// Addresses it may come from; none means any.
+    /// Addresses it may come from; empty means any.
     pub sources: Vec<IpAddr>,
     /// The manifest's hash.
     pub manifest: Option<Hash>,
@@ -64,44 +64,43 @@ pub enum MetadataMode {
     /// From a session head and a manifest.
     #[default]
     Manifest,
-    /// From file delivery tables alone: plain FLUTE (RFC 6726), for other programs.
+    /// From file delivery tables: plain FLUTE (RFC 6726), for other programs.
     Flute,
     /// From the objects themselves: FCAST (RFC 6968).
     Fcast,
 }
 
-/// Bounds on what a receiver spends. Every cache and queue of it has one.
+/// Limits on memory and work. Every cache and queue of a receiver has one.
 #[derive(Clone, Debug)]
 pub struct ReceiverLimits {
-    /// Sessions that are followed at the same time.
+    /// Sessions whose state is held at the same time.
     pub max_sessions: usize,
-    /// Bytes of symbols, over all sessions, that are kept before it is known where they go.
+    /// Bytes of symbols of all sessions that wait for their object to be opened.
     pub max_spool_bytes: usize,
     /// What a file delivery table may ask for.
     pub fdt: FdtLimits,
     /// Files taken from one plain FLUTE session, or objects from one FCAST session.
     pub max_files: usize,
-    /// Source blocks of all files of a plain FLUTE session together: about 200 bytes are kept of
-    /// each from the beginning, however short it is.
+    /// Source blocks of all files of a plain FLUTE session together: each takes about 200 bytes of
+    /// memory from the beginning, however short it is.
     pub max_blocks: u64,
     /// What a manifest may ask for.
     pub manifest: ManifestLimits,
     /// Bytes of all objects of a session together, as transported.
     pub max_transfer_bytes: u64,
-    /// Bytes of a stream that are held until they can be handed over, in order: those being
-    /// received, too.
+    /// Bytes of a stream that are received or wait to be delivered in order.
     pub max_stream_window_bytes: u64,
     /// Blocks being recovered at the same time.
     pub max_recoveries: usize,
-    /// Bytes of the decoders of Tornado and LT blocks that have begun
+    /// Bytes of the decoders of Tornado and LT blocks that have symbols
     /// ([`BlockProfile::decoder_memory`](fontana_fec::BlockProfile::decoder_memory)). Symbols of
     /// other blocks are dropped until there is room, and objects of which not even one block has
     /// room are refused.
     pub max_decoder_bytes: u64,
-    /// Multiplications of octets that a Reed-Solomon block may cost: a stranger's block of 32 000
-    /// symbols and as many lost ones would keep a core busy for hours.
+    /// Multiplications of octets that a Reed-Solomon block may cost: a block of 32 000 symbols, all
+    /// of them lost, would keep a core busy for hours.
     pub max_block_products: u64,
-    /// Times that the bytes of one block may turn out wrong before its object is given up.
+    /// Times that one block may be corrupt before its object is given up.
     pub max_poisonings: u32,
     /// Signatures and manifests that are checked in any second.
     pub max_head_checks_per_second: u32,
@@ -111,7 +110,7 @@ impl Default for ReceiverLimits {
     fn default() -> Self {
         Self {
             max_sessions: 16,
-            // About 6 000 packets, more than a sender needs to say what it sends.
+            // About 6 000 packets, more than a sender sends before its manifest is complete.
             max_spool_bytes: 9 << 20,
             fdt: FdtLimits::default(),
             max_files: 100_000,
@@ -145,25 +144,25 @@ impl ReceiverLimits {
     }
 }
 
-/// Everything a receiver needs to know.
+/// The configuration of a receiver.
 #[derive(Clone, Debug)]
 pub struct ReceiverConfig {
     /// Which session is wanted.
     pub expectation: Expectation,
     /// What to do when it is found.
     pub acceptance: Acceptance,
-    /// Which kind of session to receive. Nobody vouches for what comes without a manifest.
+    /// Which kind of session to receive. Content without a manifest is not authenticated.
     pub metadata: MetadataMode,
-    /// A manifest that an earlier receiver has left, and its hash, which the driver has checked: a
-    /// session whose head names it is not waited for to send it.
+    /// A manifest that an earlier run saved, and its hash, which the driver has checked. A session
+    /// whose head names it need not send it.
     pub known_manifest: Option<(Hash, Arc<Manifest>)>,
     /// When to decode.
     pub policy: DecodePolicy,
-    /// Bounds.
+    /// Limits on memory and work.
     pub limits: ReceiverLimits,
     /// Wall time at the beginning of the run, Unix seconds: heads expire.
     pub started_at_unix_seconds: u64,
-    /// After how long without a packet of a wanted session the channels are joined anew.
+    /// After how long without a packet of a wanted session the channels are joined again.
     pub silence_after: Duration,
 }
 
@@ -178,8 +177,8 @@ pub struct ReceiverStats {
     pub malformed: u64,
     /// Packets of sessions that are not wanted.
     pub foreign: u64,
-    /// Packets of the wanted sessions, until everything had been heard: what the reception
-    /// inefficiency counts.
+    /// Packets of the wanted sessions until reception was complete: the reception inefficiency
+    /// counts these.
     pub session_packets: u64,
     /// Packets of the wanted sessions with symbols of deselected objects
     /// ([`Receiver::deselect`](crate::Receiver::deselect)); not among `session_packets`.
@@ -188,22 +187,22 @@ pub struct ReceiverStats {
     pub control_packets: u64,
     /// Of these: symbols that were of use.
     pub fresh: u64,
-    /// Of these: symbols that had been heard before.
+    /// Of these: symbols that were received before.
     pub duplicates: u64,
     /// Of these: symbols of blocks that were complete already.
     pub late: u64,
     /// Of these: symbols that their object does not have, or of the wrong size.
     pub invalid: u64,
-    /// Of these: symbols that came before it was known where they go and found the spool full, or
-    /// decoders without room for another block.
+    /// Of these: symbols that were dropped because too many waited for their object to be opened,
+    /// or decoders had no memory for another block.
     pub unspooled: u64,
     /// Packets of the wanted sessions that the network lost, from their sequence numbers.
     pub lost: u64,
-    /// Packets of the wanted sessions that were sent between the first and the last one heard.
+    /// Packets of the wanted sessions that were sent between the first and the last one received.
     pub expected: u64,
     /// Datagrams that this host lost after the network had delivered them.
     pub local_drops: u64,
-    /// Blocks whose bytes turned out wrong.
+    /// Blocks whose bytes did not match their hash.
     pub corrupt_blocks: u64,
 }
 
