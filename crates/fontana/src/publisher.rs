@@ -399,25 +399,23 @@ impl Folder {
 
     /// Sleeps for a part of the settling time.
     fn rest(&self) {
-        self.pause(self.settle / 4, false);
+        let (since, limit) = (Instant::now(), self.settle / 4);
+        while since.elapsed() < limit && !self.ended.is_cancelled() {
+            std::thread::sleep(limit.saturating_sub(since.elapsed()).min(STOP_LATENCY));
+        }
     }
 
     /// Waits until something may have changed.
     fn wait(&self, limit: Duration) {
-        self.pause(limit, true);
-    }
-
-    fn pause(&self, limit: Duration, for_news: bool) {
         let since = Instant::now();
         while since.elapsed() < limit && !self.ended.is_cancelled() {
             let step = limit.saturating_sub(since.elapsed()).min(STOP_LATENCY);
-            if for_news && self.news.recv_timeout(step) == Ok(()) {
+            if self.news.recv_timeout(step) == Ok(()) {
                 return;
             }
             // Without a watcher the channel is disconnected, and receiving from it does not wait.
-            if !for_news || self.news.is_empty() {
-                let left = limit.saturating_sub(since.elapsed()).min(step);
-                std::thread::sleep(left);
+            if self.news.is_empty() {
+                std::thread::sleep(limit.saturating_sub(since.elapsed()).min(step));
             }
         }
     }
