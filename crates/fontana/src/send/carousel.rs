@@ -4,13 +4,13 @@
 //! begins (RFC 6968, section 2.2), which lists all objects so far.
 
 use super::options::SendOptions;
+use super::runner::EncoderPool;
 use crate::content::{Content, ContentOptions, MAX_OBJECTS};
 use crate::error::{Error, SetupError};
 use crate::geometry::{self, Code};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use fontana_fec::PlanCache;
 use fontana_proto::{ControlObject, SendObject};
-use fontana_store::{Allowance, ObjectEncoder};
+use fontana_store::ObjectEncoder;
 use fontana_wire::{CarouselInstance, RelativePath, Toi};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -22,30 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Geometry {
     pub(super) code: Code,
     pub(super) symbol_size: u16,
-}
-
-/// The settings that all encoders of a session share.
-#[derive(Clone)]
-pub(super) struct EncoderPool {
-    pub(super) plans: Arc<PlanCache>,
-    pub(super) kept: Arc<Allowance>,
-}
-
-impl EncoderPool {
-    pub(super) fn new(kept_bytes: usize) -> Self {
-        Self { plans: Arc::new(PlanCache::new(4)), kept: Allowance::new(kept_bytes) }
-    }
-
-    /// An encoder for each object of `content`.
-    pub(super) fn encoders(&self, content: &Content) -> Vec<(Toi, Arc<ObjectEncoder>)> {
-        let objects = content.objects.iter().map(|object| {
-            let source = Arc::clone(&object.source);
-            let encoder =
-                ObjectEncoder::new(source, Arc::clone(&self.plans), Arc::clone(&self.kept));
-            (object.toi, Arc::new(encoder))
-        });
-        objects.collect()
-    }
 }
 
 /// An addition to a running session.

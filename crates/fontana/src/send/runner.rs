@@ -1,16 +1,41 @@
 //! The jobs of a sender: workers read and encode.
 
+use crate::content::Content;
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender as ChannelSender};
-use fontana_fec::Esi;
+use fontana_fec::{Esi, PlanCache};
 use fontana_proto::{
     BatchId, BlockId, DatagramBatch, Finished, Instant, JobRunner, SendDone, SendJob, SymbolId,
 };
-use fontana_store::ObjectEncoder;
+use fontana_store::{Allowance, ObjectEncoder};
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
+
+/// The plans and the memory that all encoders of a session share.
+#[derive(Clone)]
+pub(super) struct EncoderPool {
+    plans: Arc<PlanCache>,
+    kept: Arc<Allowance>,
+}
+
+impl EncoderPool {
+    pub(super) fn new(kept_bytes: usize) -> Self {
+        Self { plans: Arc::new(PlanCache::new(4)), kept: Allowance::new(kept_bytes) }
+    }
+
+    /// An encoder for each object of `content`.
+    pub(super) fn encoders(&self, content: &Content) -> Vec<(Toi, Arc<ObjectEncoder>)> {
+        let objects = content.objects.iter().map(|object| {
+            let source = Arc::clone(&object.source);
+            let encoder =
+                ObjectEncoder::new(source, Arc::clone(&self.plans), Arc::clone(&self.kept));
+            (object.toi, Arc::new(encoder))
+        });
+        objects.collect()
+    }
+}
 
 /// A batch to be encoded.
 pub(super) struct EncodeJob {

@@ -1,12 +1,13 @@
 //! A session of files that is ready to be sent.
 
-use super::carousel::{Carousel, EncoderPool, Geometry, send_objects};
+use super::carousel::{Carousel, Geometry, send_objects};
 use super::checks::{check, check_head_room};
 use super::control::control_objects;
 use super::driver::{self, Transmission};
 use super::egress::{Egress, FTI_BYTES};
 use super::options::SendOptions;
 use super::order::Layout;
+use super::runner::EncoderPool;
 use crate::cancellation::CancellationToken;
 use crate::content::{Content, ContentOptions};
 use crate::error::{Error, SetupError};
