@@ -415,8 +415,18 @@ mod tests {
             (found.received, found.duplicates, found.peak_bytes)
         });
         let simulated: Vec<_> = simulated.collect();
-        let found = receive_all(sessions.into_iter().map(Some).collect(), &loss);
-        let real = found.iter().map(|found| (found.received, found.duplicates, found.peak_bytes));
-        assert_eq!(real.collect::<Vec<_>>(), simulated, "{found:?}");
+        // A busy computer may lose a packet of its own, or join late. A difference of the code
+        // appears in each try, because the seeds are the same.
+        let mut tries = Vec::new();
+        for _ in 0..5 {
+            let found = receive_all(sessions.iter().cloned().map(Some).collect(), &loss);
+            let counts =
+                |found: &RealReception| (found.received, found.duplicates, found.peak_bytes);
+            if found.iter().map(counts).eq(simulated.iter().copied()) {
+                return;
+            }
+            tries.push(found);
+        }
+        panic!("simulated {simulated:?}, between hosts {tries:?}");
     }
 }
