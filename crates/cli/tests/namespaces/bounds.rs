@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A 1 GiB file with `--memory 128M` on both sides stays under 192 MiB.
 #[test]
 fn a_file_larger_than_memory_stays_within_memory() {
-    let Some(scene) = Scene::new(2) else { return };
+    let Some(scene) = Scene::alone(2) else { return };
     scene.bench.lose(1, 20);
     let file = scene.noise("image.raw", 1 << 30);
     transfer_within(&scene, &[1], &file, "--rate 400M", "--memory 128M", 192);
@@ -26,7 +26,7 @@ fn a_file_larger_than_memory_stays_within_memory() {
 fn six_gib_with_holes_cost_no_more_memory_than_was_given() {
     const PARTS: u64 = 24;
     const PART: u64 = 108 << 20;
-    let Some(scene) = Scene::new(3) else { return };
+    let Some(scene) = Scene::alone(3) else { return };
     scene.bench.lose(2, 10);
     let file = scene.path("image.raw");
     let sparse = std::fs::File::create(&file).unwrap();
@@ -110,7 +110,7 @@ fn a_full_disk_is_5_and_the_receiver_beside_it_finishes() {
 /// An attacker floods the group with malformed datagrams of every kind while a file is received.
 #[test]
 fn a_flood_of_broken_datagrams_costs_the_honest_transfer_nothing() {
-    let Some(scene) = Scene::new(3) else { return };
+    let Some(scene) = Scene::alone(3) else { return };
     let file = scene.noise("image.raw", 32 << 20);
     let session = scene.send(0, "--rate 50M", &file);
     // Without a source in the ticket, so that the receiver accepts packets of the attacker.

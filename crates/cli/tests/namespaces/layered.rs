@@ -173,7 +173,7 @@ fn an_endless_session_with_webrc_fills_every_bottleneck() {
 }
 
 fn endless(scheme: &str) {
-    let Some(scene) = Scene::new(5) else { return };
+    let Some(scene) = Scene::alone(5) else { return };
     // Keeps the processors awake: the test measures the protocol, not the host's wake-up time.
     let _wakefulness = Wakefulness::request();
     // More than the fastest receiver can receive.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn the_same_datagrams_are_lost_as_in_the_model_each_time_and_the_others_come_when_it_says() {
     const DATAGRAMS: u32 = 2_000;
-    let Some(scene) = Scene::new(2) else { return };
+    let Some(scene) = Scene::alone(2) else { return };
     let sockets = [0, 1].map(|host| scene.bench.udp_socket(host));
     // The address is resolved before: what waits for it then has a limit of its own.
     assert_eq!(exchange(&sockets, 1).1.len(), 1);
@@ -159,7 +159,7 @@ fn a_relay_without_the_rights_of_root_is_6_and_says_what_to_do() {
 fn fairness_of_a_layered_session_and_a_cubic_flow_at_one_bottleneck() {
     const SETTLED: f64 = 120.0;
     const TOGETHER: f64 = 120.0;
-    let Some(scene) = Scene::new(2) else { return };
+    let Some(scene) = Scene::alone(2) else { return };
     // What is measured is the protocol, not how soon a host wakes this machine.
     let _wakefulness = Wakefulness::request();
     let bench = &scene.bench;

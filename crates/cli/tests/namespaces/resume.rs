@@ -29,7 +29,7 @@ fn killed_receivers_go_on(
     milliseconds: Range<u64>,
     most_inefficiency: f64,
 ) {
-    let Some(scene) = Scene::new(2) else { return };
+    let Some(scene) = Scene::alone(2) else { return };
     scene.bench.lose(1, 100);
     let file = scene.noise("image.raw", size);
     let session = scene.send(0, options, &file);

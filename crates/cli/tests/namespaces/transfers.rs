@@ -7,7 +7,7 @@ use std::time::Duration;
 /// 256 MiB to four receivers at 0, 1, 10 and 30 % loss, one of them late.
 #[test]
 fn four_receivers_get_256_mib_for_little_more_than_its_bytes() {
-    let Some(scene) = Scene::new(6) else { return };
+    let Some(scene) = Scene::alone(6) else { return };
     let losses_permille = [0, 10, 100, 300];
     for (host, &permille) in (1..).zip(&losses_permille) {
         scene.bench.count_sent(host);

@@ -11,6 +11,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Whether namespaces are available. A skipped test is reported; with `CI=true` it fails.
@@ -51,13 +52,15 @@ pub struct Bench {
 impl Bench {
     /// `hosts` hosts, 10.77.0.1 upwards, on one bridge.
     pub fn new(hosts: usize) -> Self {
-        let name = format!("fb{}", std::process::id() % 100_000);
+        static BENCHES: AtomicU32 = AtomicU32::new(0);
+        let number = BENCHES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fb{}n{number}", std::process::id());
         let bench = Self { name, hosts };
         let bridge = bench.switch();
         sh(&format!(
             "ip netns add {bridge}; ip -n {bridge} link set lo up;
              ip -n {bridge} link add br0 type bridge mcast_snooping 1 mcast_igmp_version 3 \
-                mcast_mld_version 2 mcast_last_member_interval 10 mcast_query_response_interval 100;
+                mcast_mld_version 2 mcast_last_member_interval 10 mcast_query_response_interval 20;
              ip -n {bridge} link set br0 type bridge mcast_querier 1;
              ip -n {bridge} addr add 10.77.0.254/24 dev br0; ip -n {bridge} link set br0 up"
         ));
@@ -78,7 +81,7 @@ impl Bench {
         }
         // The bridge floods until its querier has waited for one round of answers. It reads how
         // long that is when it is switched on, hence the order above.
-        std::thread::sleep(Duration::from_millis(1500));
+        std::thread::sleep(Duration::from_millis(500));
         bench
     }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -31,22 +31,39 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Time limit for a whole reception; its own `--timeout` ends it earlier.
 const RECEPTION: Duration = Duration::from_secs(240);
 
-/// The tests run one after the other, whatever the number of test threads: they share two cores and
-/// compare rates.
-static TURN: Mutex<()> = Mutex::new(());
+/// Held for reading by scenes that run side by side, for writing by one that runs alone.
+static TURN: RwLock<()> = RwLock::new(());
+
+/// Keeps a scene's share of [`TURN`].
+enum Turn {
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+}
 
 /// Hosts on a bridge, and a directory that they share; both are removed on drop.
 pub struct Scene {
     pub bench: Bench,
     directory: TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _turn: Turn,
 }
 
 impl Scene {
-    /// `None` if the bench is not available; the reason has been printed.
+    /// A scene that other scenes of this process run beside. `None` if the bench is not available;
+    /// the reason has been printed.
     pub fn new(hosts: usize) -> Option<Self> {
         // A failed test poisons the lock; the next test may still run.
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = TURN.read().unwrap_or_else(PoisonError::into_inner);
+        Self::with_turn(hosts, Turn::Shared { _guard: guard })
+    }
+
+    /// A scene without others beside it: for tests that count what arrives at more than 100 Mbit/s,
+    /// or compare times.
+    pub fn alone(hosts: usize) -> Option<Self> {
+        let guard = TURN.write().unwrap_or_else(PoisonError::into_inner);
+        Self::with_turn(hosts, Turn::Alone { _guard: guard })
+    }
+
+    fn with_turn(hosts: usize, turn: Turn) -> Option<Self> {
         bench::available().then(|| Self {
             bench: Bench::new(hosts),
             directory: tempfile::tempdir().unwrap(),
