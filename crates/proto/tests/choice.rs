@@ -33,15 +33,15 @@ fn of_objects_that_are_left_out_nothing_is_received_and_nothing_counts() {
         assert!(part.complete_at.is_some(), "{}", part.loss);
         assert_eq!(part.committed(), [Toi(2)]);
         assert!(part.object(Toi(2)) == whole.object(Toi(2)));
-        assert_eq!(part.receiver.source_symbols(), 200_000_u64.div_ceil(64));
+        assert_eq!(part.endpoint.source_symbols(), 200_000_u64.div_ceil(64));
         // Control packets count whole, and they are for all objects.
         assert!(part.inefficiency() < 1.12, "{} {}", part.loss, part.inefficiency());
-        let stats = part.receiver.stats();
+        let stats = part.endpoint.stats();
         assert!(stats.deselected > 3 * stats.session_packets, "{stats:?}");
         let known = stats.fresh + stats.control_packets + stats.late + stats.duplicates;
         assert!(stats.session_packets <= known + 64, "{stats:?}");
     }
-    assert_eq!(whole.receiver.stats().deselected, 0);
+    assert_eq!(whole.endpoint.stats().deselected, 0);
     assert!(whole.has(&content));
 }
 
@@ -53,9 +53,9 @@ fn a_receiver_that_wants_nothing_is_done_at_once() {
     run(&mut senders, &mut receivers, LIMIT);
     let receiver = &receivers[0];
     assert!(receiver.complete_at.is_some() && receiver.committed().is_empty());
-    assert_eq!(receiver.receiver.source_symbols(), 0);
+    assert_eq!(receiver.endpoint.source_symbols(), 0);
     assert!(receiver.events.iter().any(|event| matches!(event, ReceiverEvent::ReceptionComplete)));
-    assert_eq!(receiver.receiver.poll_timeout(), None);
+    assert_eq!(receiver.endpoint.poll_timeout(), None);
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn what_is_left_out_too_late_is_received() {
     let mut senders = [SenderDriver::new(sender(&content, &Setup::default(), None), &content)];
     let mut receivers = [receiver(&[], 0.0)];
     run(&mut senders, &mut receivers, Duration::from_millis(50));
-    receivers[0].receiver.deselect([Toi(1)]);
+    receivers[0].endpoint.deselect([Toi(1)]);
     run(&mut senders, &mut receivers, LIMIT);
     assert!(receivers[0].has(&content));
-    assert_eq!(receivers[0].receiver.stats().deselected, 0);
+    assert_eq!(receivers[0].endpoint.stats().deselected, 0);
 }
 
 /// Receives what `key` signs, above a version.
@@ -104,8 +104,8 @@ fn a_version_that_is_not_newer_is_refused_once_and_costs_no_signature_again() {
     for refused in [same, older] {
         assert_eq!(refused.complete_at, None);
         assert_eq!(rejections(refused), [Rejection::OldVersion], "told once");
-        assert_eq!(refused.receiver.source_symbols(), 0);
-        assert_eq!(refused.receiver.stats().session_packets, 0, "it is not what is wanted");
+        assert_eq!(refused.endpoint.source_symbols(), 0);
+        assert_eq!(refused.endpoint.stats().session_packets, 0, "it is not what is wanted");
     }
 }
 
@@ -136,7 +136,7 @@ fn a_reception_that_cannot_be_finished_ends_and_is_no_success() {
     let content = content();
     let mut senders = [SenderDriver::new(sender(&content, &Setup::default(), None), &content)];
     let mut receivers = [receiver(&[], 0.0)];
-    receivers[0].cannot_finish = true;
+    receivers[0].runner.cannot_finish = true;
     run(&mut senders, &mut receivers, Duration::from_secs(5));
     let [receiver] = &receivers;
     assert_eq!((receiver.complete_at, receiver.committed().len()), (None, 3));

@@ -42,7 +42,7 @@ fn run_among(
         }
         now = now + Duration::from_millis(1);
     }
-    panic!("the honest transfer did not finish (seed {seed})\n{:?}", receiver.receiver.stats());
+    panic!("the honest transfer did not finish (seed {seed})\n{:?}", receiver.endpoint.stats());
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn empty_random_truncated_and_damaged_datagrams_are_counted_and_cost_nothing() {
             }
             vec![(source(9), datagram)]
         });
-        let stats = receiver.receiver.stats();
+        let stats = receiver.endpoint.stats();
         assert!(stats.malformed > 500, "{stats:?}");
     }
 }
@@ -87,7 +87,7 @@ fn flipped_bits_in_honest_packets_poison_a_block_once_and_no_byte_of_the_file() 
             }
             Vec::new()
         });
-        println!("seed {seed}: {} blocks poisoned", receiver.receiver.stats().corrupt_blocks);
+        println!("seed {seed}: {} blocks poisoned", receiver.endpoint.stats().corrupt_blocks);
     }
 }
 
@@ -106,7 +106,7 @@ fn a_forged_symbol_is_found_out_by_its_block_and_the_block_is_received_again() {
         *datagram.last_mut().unwrap() ^= 0xFF;
         vec![(source(1), datagram)]
     });
-    assert_eq!(receiver.receiver.stats().corrupt_blocks, 1);
+    assert_eq!(receiver.endpoint.stats().corrupt_blocks, 1);
     let poisoned = |e: &&ReceiverEvent| matches!(e, ReceiverEvent::BlockCorrupt { times: 1, .. });
     assert_eq!(receiver.events.iter().filter(poisoned).count(), 1);
 }
@@ -157,7 +157,7 @@ fn a_flood_of_sessions_and_sources_takes_no_memory_from_the_honest_one() {
             })
             .collect()
     });
-    let stats = receiver.receiver.stats();
+    let stats = receiver.endpoint.stats();
     assert!(stats.datagrams > 4 * stats.fresh, "{stats:?}");
 }
 
@@ -171,7 +171,7 @@ fn repeated_and_reordered_packets_change_nothing() {
             .map(|_| (source(1), kept[random.below(kept.len() as u32) as usize].clone()))
             .collect()
     });
-    let stats = receiver.receiver.stats();
+    let stats = receiver.endpoint.stats();
     assert!(stats.duplicates > stats.fresh, "{stats:?}");
     assert_eq!(stats.corrupt_blocks, 0);
 }
@@ -197,7 +197,7 @@ fn symbols_that_cannot_be_are_counted_as_invalid() {
         datagram.resize(datagram.len() + size, 0xA5);
         vec![(source(1), datagram)]
     });
-    let stats = receiver.receiver.stats();
+    let stats = receiver.endpoint.stats();
     assert!(stats.invalid > 100 && stats.corrupt_blocks == 0, "{stats:?}");
 }
 
@@ -254,7 +254,7 @@ fn forged_heads_neither_displace_nor_delay_a_signed_session() {
         }
         now = now + Duration::from_millis(1);
     }
-    assert!(receiver.has(&content), "{:?} {:?}", receiver.events, receiver.receiver.stats());
+    assert!(receiver.has(&content), "{:?} {:?}", receiver.events, receiver.endpoint.stats());
 }
 
 /// Any sequence of datagrams, time steps and acceptances: coverage-guided under `cargo bolero`,
@@ -287,7 +287,7 @@ fn any_sequence_of_datagrams_and_timeouts_leaves_the_receiver_standing() {
                 2 => datagram.truncate(usize::from(a)),
                 _ => datagram = input.to_vec(),
             }
-            if receiver.joined.is_empty() && receiver.receiver.poll_timeout().is_none() {
+            if receiver.joined.is_empty() && receiver.endpoint.poll_timeout().is_none() {
                 break;
             }
             receiver.hear(now, source(kind >> 6), &datagram);
@@ -315,8 +315,8 @@ fn the_tsi_and_the_source_of_the_ticket_are_the_only_ones_heard() {
                 receiver.maybe_hear(now, from, &datagram);
             }
         }
-        assert_eq!(receiver.receiver.stats().session_packets, 0);
-        assert!(receiver.receiver.stats().foreign > 100);
+        assert_eq!(receiver.endpoint.stats().session_packets, 0);
+        assert!(receiver.endpoint.stats().foreign > 100);
         assert!(matches!(receiver.events[..], [ReceiverEvent::Rejected { .. }]));
     }
 }

@@ -44,9 +44,9 @@ fn every_receiver_of_a_layered_session_completes_at_its_own_rate() {
     let mut times = Vec::new();
     for receiver in &receivers {
         assert!(receiver.has(&content) && receiver.joined.is_empty());
-        assert_eq!(receiver.receiver.stats().duplicates, 0);
+        assert_eq!(receiver.endpoint.stats().duplicates, 0);
         assert!(receiver.inefficiency() < 1.1, "{}", receiver.inefficiency());
-        let stats = receiver.receiver.stats();
+        let stats = receiver.endpoint.stats();
         let measured = stats.lost as f64 / stats.expected as f64;
         assert!((measured - 0.1).abs() < 0.02, "{measured}");
         times.push(receiver.complete_at.unwrap().as_nanos() as f64);
@@ -56,12 +56,12 @@ fn every_receiver_of_a_layered_session_completes_at_its_own_rate() {
         assert!((1.8..2.2).contains(&(pair[0] / pair[1])), "{times:?}");
     }
     // Each channel has its share of the packets.
-    let channels = senders[0].sender.channel_stats();
+    let channels = senders[0].endpoint.channel_stats();
     let packets: Vec<_> = channels.iter().map(|channel| channel.packets as f64).collect();
     for (channel, share) in [1.0, 1.0, 2.0, 4.0].iter().enumerate() {
         assert!((packets[channel] / packets[0] - share).abs() < 0.02, "{packets:?}");
     }
-    assert_eq!(receivers[3].receiver.channel_loss().len(), 4);
+    assert_eq!(receivers[3].endpoint.channel_loss().len(), 4);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn every_symbol_is_distinct_whatever_the_levels_with_four_mirrors_and_restarts_o
             mirrors[0].starts_at = now;
             let dead = receivers.remove(0);
             assert!(dead.complete_at.is_none());
-            let duplicates = dead.receiver.stats().duplicates;
+            let duplicates = dead.endpoint.stats().duplicates;
             assert_eq!(duplicates, 0);
             let mut next = dead.restarted(receiver_config(), 9);
             next.timeout(now);
@@ -191,13 +191,13 @@ fn every_symbol_is_distinct_whatever_the_levels_with_four_mirrors_and_restarts_o
         receivers.iter_mut().for_each(|receiver| receiver.timeout(now));
     }
     for receiver in &receivers {
-        assert!(receiver.has(&content), "{:?}", receiver.receiver.stats());
-        assert_eq!(receiver.receiver.stats().duplicates, 0, "distinctness inefficiency 1.000");
-        assert_eq!(receiver.receiver.stats().unspooled, 0);
+        assert!(receiver.has(&content), "{:?}", receiver.endpoint.stats());
+        assert_eq!(receiver.endpoint.stats().duplicates, 0, "distinctness inefficiency 1.000");
+        assert_eq!(receiver.endpoint.stats().unspooled, 0);
     }
     // They were on several channels, and what was sent while they were not is no loss.
     for receiver in &receivers[..3] {
-        let channels = receiver.receiver.channel_loss();
+        let channels = receiver.endpoint.channel_loss();
         assert_eq!(channels.len(), 5);
         let (sent, lost) =
             channels.iter().fold((0, 0), |sum, c| (sum.0 + c.expected, sum.1 + c.lost));
@@ -289,13 +289,13 @@ fn slow_receivers_of_a_code_of_fixed_stretch_hear_everything_before_anything_twi
     run(&mut senders, &mut receivers, LIMIT);
     for receiver in &receivers {
         assert!(receiver.has(&content));
-        assert_eq!(receiver.receiver.stats().duplicates, 0);
+        assert_eq!(receiver.endpoint.stats().duplicates, 0);
     }
     // With another order it is another matter.
     let mut senders = [start(&content, &setup(TransmissionSchedule::EVEN))];
     let mut receiver = [limited(3, 0.2, 1)];
     run(&mut senders, &mut receiver, Duration::from_secs(20));
-    assert!(receiver[0].receiver.stats().duplicates > 100);
+    assert!(receiver[0].endpoint.stats().duplicates > 100);
 }
 
 #[test]
@@ -320,8 +320,8 @@ fn every_schedule_delivers_over_layers_and_prepares_no_more_than_three_rounds() 
             run(&mut senders, &mut receivers, LIMIT);
             assert!(receivers.iter().all(|receiver| receiver.has(&content)), "{schedule:?}");
             // A batch holds at least one symbol.
-            assert!(senders[0].most_batches <= 3 * 64, "{}", senders[0].most_batches);
-            assert_eq!(senders[0].sender.stats().underruns, 0);
+            assert!(senders[0].runner.most_batches <= 3 * 64, "{}", senders[0].runner.most_batches);
+            assert_eq!(senders[0].endpoint.stats().underruns, 0);
         }
     }
 }
@@ -336,7 +336,7 @@ fn a_push_session_over_layers_ends_when_every_block_has_had_its_share() {
             driver.poll(Instant::from_nanos(millis * 1_000_000));
         }
         assert!(driver.events.iter().any(|event| matches!(event, SenderEvent::Finished)));
-        let stats = driver.sender.stats();
+        let stats = driver.endpoint.stats();
         let expected: u64 = content
             .objects
             .values()
@@ -430,7 +430,7 @@ fn sessions_under_every_congestion_control_complete_at_who_follows_their_head() 
         run(&mut senders, &mut receivers, LIMIT);
         for receiver in &receivers {
             assert!(receiver.has(&content), "{}", congestion.name());
-            assert_eq!(receiver.receiver.stats().duplicates, 0);
+            assert_eq!(receiver.endpoint.stats().duplicates, 0);
         }
         // Without loss it climbs.
         let most = receivers[0].events.iter().filter_map(|event| match event {
@@ -439,10 +439,10 @@ fn sessions_under_every_congestion_control_complete_at_who_follows_their_head() 
         });
         assert!(most.max() > Some(1), "{}", congestion.name());
         assert_eq!(
-            receivers[0].receiver.stats().lost,
+            receivers[0].endpoint.stats().lost,
             0,
             "{:?}",
-            receivers[0].receiver.channel_loss()
+            receivers[0].endpoint.channel_loss()
         );
     }
 }

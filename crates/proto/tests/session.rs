@@ -37,8 +37,8 @@ fn everyone_gets_every_byte_at_any_loss_for_about_the_bytes_of_the_file() {
         assert!(receiver.complete_at.is_some() && receiver.has(&content), "{}", receiver.loss);
         // Small blocks here, so the worst of them is further off than in a real session.
         assert!(receiver.inefficiency() < 1.12, "{} {}", receiver.loss, receiver.inefficiency());
-        assert_eq!(receiver.receiver.stats().duplicates, 0, "{}", receiver.loss);
-        let stats = receiver.receiver.stats();
+        assert_eq!(receiver.endpoint.stats().duplicates, 0, "{}", receiver.loss);
+        let stats = receiver.endpoint.stats();
         let measured = stats.lost as f64 / stats.expected as f64;
         assert!((measured - receiver.loss).abs() < 0.01, "{measured} {}", receiver.loss);
     }
@@ -67,7 +67,7 @@ fn late_receiver_completes_without_the_first_cycle() {
             receiver.inefficiency()
         );
         // What came before the head and the manifest was kept, not wasted.
-        assert_eq!(receiver.receiver.stats().unspooled, 0);
+        assert_eq!(receiver.endpoint.stats().unspooled, 0);
     }
 }
 
@@ -87,7 +87,7 @@ fn a_sender_short_of_memory_interleaves_in_grains_and_everyone_still_completes()
     run(&mut senders, &mut receivers, LIMIT);
     assert!(receivers.iter().all(|r| r.has(&content)));
     assert!(receivers[0].inefficiency() < 1.05, "{}", receivers[0].inefficiency());
-    assert!(senders[0].most_batches <= 2 * 5, "two rounds of four or five blocks");
+    assert!(senders[0].runner.most_batches <= 2 * 5, "two rounds of four or five blocks");
 }
 
 #[test]
@@ -147,14 +147,14 @@ fn several_senders_add_up_and_repeat_nothing() {
     run(&mut senders, &mut receivers, LIMIT);
     let [receiver] = receivers;
     assert!(receiver.has(&content));
-    assert_eq!(receiver.receiver.stats().duplicates, 0);
+    assert_eq!(receiver.endpoint.stats().duplicates, 0);
     assert!(receiver.inefficiency() < 1.05, "{}", receiver.inefficiency());
     assert_loss(&receiver, 0.2);
 }
 
 /// Each sender numbers its own packets: mixed up, they would look like a loss of nearly all.
 fn assert_loss(receiver: &ReceiverDriver, loss: f64) {
-    let stats = receiver.receiver.stats();
+    let stats = receiver.endpoint.stats();
     let measured = stats.lost as f64 / stats.expected as f64;
     // Of some 1 000 packets: five standard deviations.
     assert!((measured - loss).abs() < 0.05, "{measured}");
@@ -173,7 +173,7 @@ fn a_ticket_with_several_sources_takes_each_of_them_and_nobody_else() {
     run(&mut senders, &mut receivers, LIMIT);
     let [receiver] = receivers;
     assert!(receiver.has(&content));
-    let stats = receiver.receiver.stats();
+    let stats = receiver.endpoint.stats();
     assert_eq!(stats.duplicates, 0);
     // A third of what arrived was the second sender's.
     let share = stats.foreign as f64 / stats.datagrams as f64;
@@ -201,7 +201,7 @@ fn a_sender_that_starts_again_goes_on_with_the_same_objects() {
         }
     }
     assert!(receiver.has(&content));
-    assert_eq!(receiver.receiver.stats().duplicates, 0);
+    assert_eq!(receiver.endpoint.stats().duplicates, 0);
     assert!(receiver.inefficiency() < 1.25, "{}", receiver.inefficiency());
     // Every life numbers its packets from elsewhere.
     assert_loss(&receiver, 0.1);
@@ -260,7 +260,7 @@ fn a_run_is_a_function_of_its_seed() {
         let mut senders = [start(&content, &Setup { seed, ..Setup::default() })];
         let mut receivers = [ReceiverDriver::new(receiver_config(), 0.3, seed)];
         run(&mut senders, &mut receivers, LIMIT);
-        format!("{:?} {:?}", senders[0].sender.stats(), receivers[0].receiver.stats())
+        format!("{:?} {:?}", senders[0].endpoint.stats(), receivers[0].endpoint.stats())
     };
     assert_eq!(digest(1), digest(1));
     assert_ne!(digest(1), digest(2));
@@ -281,7 +281,7 @@ fn receivers_leave_when_they_have_heard_enough_and_are_told_of_silence() {
     run(&mut [start(&content, &Setup::default())], &mut receivers, LIMIT);
     assert!(receivers[0].has(&content));
     assert!(receivers[0].joined.is_empty(), "left");
-    assert_eq!(receivers[0].receiver.poll_timeout(), None);
+    assert_eq!(receivers[0].endpoint.poll_timeout(), None);
 }
 
 #[test]
@@ -358,9 +358,9 @@ fn an_offer_waits_for_its_answer_and_what_came_meanwhile_is_not_lost() {
         if millis == 50 {
             let [ReceiverEvent::Offered(offer)] = receiver.events.as_slice() else { panic!() };
             let session = offer.session;
-            assert!(receiver.receiver.accept(session));
-            assert!(!receiver.receiver.accept(session), "once");
-            receiver.poll(now, &[]);
+            assert!(receiver.endpoint.accept(session));
+            assert!(!receiver.endpoint.accept(session), "once");
+            receiver.poll(now);
             accepted = true;
         }
     }
@@ -372,7 +372,7 @@ fn an_offer_waits_for_its_answer_and_what_came_meanwhile_is_not_lost() {
 fn a_source_that_fails_is_withdrawn_and_the_others_go_on() {
     let content = Content::new(&[(50_000, 2), (50_000, 2)], 2);
     let mut driver = start(&content, &Setup::default());
-    driver.failing.push(Toi(1));
+    driver.runner.failing.push(Toi(1));
     let (mut tois, mut now) = (Vec::new(), Instant::ZERO);
     for _ in 0..500 {
         for datagram in driver.poll(now) {
@@ -382,7 +382,7 @@ fn a_source_that_fails_is_withdrawn_and_the_others_go_on() {
     }
     assert!(matches!(driver.events.as_slice(), [SenderEvent::Withdrawn { toi: Toi(1), .. }]));
     assert!(!tois.contains(&Toi(1)) && tois.contains(&Toi(2)));
-    driver.failing.push(Toi(2));
+    driver.runner.failing.push(Toi(2));
     for _ in 0..5_000 {
         driver.poll(now);
         now = now + Duration::from_millis(1);
@@ -445,7 +445,7 @@ fn a_session_elsewhere_on_the_group_is_counted_and_ignored() {
     let mut receivers = [ReceiverDriver::new(receiver_config(), 0.0, 1)];
     run(&mut senders, &mut receivers, LIMIT);
     assert!(receivers[0].has(&content));
-    let stats = receivers[0].receiver.stats();
+    let stats = receivers[0].endpoint.stats();
     assert!(stats.foreign > 100, "{stats:?}");
     let rejections =
         receivers[0].events.iter().filter(|e| matches!(e, ReceiverEvent::Rejected { .. }));
@@ -473,7 +473,7 @@ fn a_receiver_that_dies_again_and_again_goes_on_with_its_symbols() {
     }
     assert!(receiver.complete_at.is_some());
     assert_eq!(receiver.committed().len(), 3);
-    assert_eq!(receiver.receiver.stats().corrupt_blocks, 0);
+    assert_eq!(receiver.endpoint.stats().corrupt_blocks, 0);
     // All lives together.
     assert!(receiver.inefficiency() < 1.06, "{}", receiver.inefficiency());
     let resumed =
@@ -488,11 +488,11 @@ fn a_kept_symbol_that_is_not_what_it_was_costs_one_block_and_no_byte() {
     run(&mut [start(&content, &Setup::default())], &mut receivers, Duration::from_millis(300));
     let [receiver] = receivers;
     let mut next = receiver.restarted(receiver_config(), 1);
-    next.damage_one_symbol();
+    next.runner.damage_one_symbol();
     let mut receivers = [next];
     run(&mut [start(&content, &Setup { seed: 5, ..Setup::default() })], &mut receivers, LIMIT);
     assert!(receivers[0].has(&content));
-    assert_eq!(receivers[0].receiver.stats().corrupt_blocks, 1);
+    assert_eq!(receivers[0].endpoint.stats().corrupt_blocks, 1);
 }
 
 #[test]
@@ -500,7 +500,7 @@ fn a_receiver_leaves_before_a_slow_solver_has_ended_and_comes_back_if_it_fails()
     let content = Content::new(&[(64 * 200, 1)], 13);
     let mut driver = start(&content, &Setup { source_pass: false, ..Setup::default() });
     let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 0);
-    receiver.solver_is_slow = true;
+    receiver.runner.solver_is_slow = true;
     receiver.timeout(Instant::ZERO);
     let mut now = Instant::ZERO;
     while !receiver.joined.is_empty() {
@@ -512,23 +512,25 @@ fn a_receiver_leaves_before_a_slow_solver_has_ended_and_comes_back_if_it_fails()
     }
     assert!(matches!(receiver.events.last(), Some(ReceiverEvent::ReceptionComplete)));
     // k and three more, a head and a manifest.
-    let heard = receiver.receiver.stats().session_packets;
+    let heard = receiver.endpoint.stats().session_packets;
     assert!((203..=206).contains(&heard), "{heard}");
 
     // The attempt was made with k symbols; say that they did not suffice.
-    let Some(ReceiveJob::Solve { block, decoder, .. }) = receiver.put_aside.pop() else { panic!() };
-    receiver.solver_is_slow = false;
+    let Some(ReceiveJob::Solve { block, decoder, .. }) = receiver.runner.put_aside.pop() else {
+        panic!()
+    };
+    receiver.runner.solver_is_slow = false;
     let progress = Progress::Wanting(1);
-    receiver.receiver.handle_done(now, ReceiveDone::Solved { block, decoder, progress });
-    receiver.poll(now, &[]);
+    receiver.endpoint.handle_done(now, ReceiveDone::Solved { block, decoder, progress });
+    receiver.poll(now);
     // The three symbols that came meanwhile are tried at once, and suffice.
     assert!(receiver.has(&content));
-    assert_eq!(receiver.receiver.stats().session_packets, heard);
+    assert_eq!(receiver.endpoint.stats().session_packets, heard);
 
     // With none to spare it would have had to come back.
     let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 0);
     receiver.timeout(now);
-    receiver.solver_is_slow = true;
+    receiver.runner.solver_is_slow = true;
     let mut lied = false;
     let mut limit = 0;
     while !receiver.has(&content) {
@@ -537,13 +539,14 @@ fn a_receiver_leaves_before_a_slow_solver_has_ended_and_comes_back_if_it_fails()
         }
         let asleep = receiver.joined.is_empty() && !lied;
         if asleep {
-            let Some(ReceiveJob::Solve { block, decoder, .. }) = receiver.put_aside.pop() else {
+            let Some(ReceiveJob::Solve { block, decoder, .. }) = receiver.runner.put_aside.pop()
+            else {
                 panic!()
             };
             let progress = Progress::OutOfBudget;
-            receiver.solver_is_slow = false;
-            receiver.receiver.handle_done(now, ReceiveDone::Solved { block, decoder, progress });
-            receiver.poll(now, &[]);
+            receiver.runner.solver_is_slow = false;
+            receiver.endpoint.handle_done(now, ReceiveDone::Solved { block, decoder, progress });
+            receiver.poll(now);
             assert_eq!(receiver.joined.len(), 1, "joined anew");
             lied = true;
         }
@@ -552,9 +555,9 @@ fn a_receiver_leaves_before_a_slow_solver_has_ended_and_comes_back_if_it_fails()
         assert!(
             limit < 4_000,
             "{lied} {:?} {:?} {:?}",
-            receiver.receiver.stats(),
+            receiver.endpoint.stats(),
             receiver.events,
-            receiver.put_aside
+            receiver.runner.put_aside
         );
     }
     assert!(lied && receiver.joined.is_empty());

@@ -62,17 +62,17 @@ fn a_receiver_stays_until_the_solver_has_said_that_it_is_enough() {
         let content = Content::coded(&[(64 * 1_000, 1)], 13, 1, &scheme);
         let mut driver = start(&content, &Setup::default());
         let mut receiver = ReceiverDriver::new(receiver_config(), 0.0, 0);
-        receiver.solver_is_slow = true;
+        receiver.runner.solver_is_slow = true;
         receiver.timeout(Instant::ZERO);
         let mut now = Instant::ZERO;
-        while receiver.receiver.stats().session_packets < 1_100 {
+        while receiver.endpoint.stats().session_packets < 1_100 {
             for datagram in driver.poll(now) {
                 receiver.maybe_hear(now, source(1), &datagram);
             }
             assert!(!receiver.joined.is_empty(), "it left");
             now = now + Duration::from_micros(500);
         }
-        assert!(!receiver.put_aside.is_empty(), "the solver was asked");
+        assert!(!receiver.runner.put_aside.is_empty(), "the solver was asked");
     }
 }
 
@@ -90,8 +90,8 @@ fn blocks_wait_for_memory_and_those_that_can_never_have_it_are_refused() {
     run(&mut [start(&content, &Setup::default())], &mut receivers, LIMIT);
     let [one, four] = &receivers;
     assert!(one.has(&content) && four.has(&content));
-    assert!(one.receiver.stats().unspooled > 0);
-    assert_eq!(four.receiver.stats().unspooled, 0);
+    assert!(one.endpoint.stats().unspooled > 0);
+    assert_eq!(four.endpoint.stats().unspooled, 0);
     let mut too_small = [receiver(memory - 1)];
     run(&mut [start(&content, &Setup::default())], &mut too_small, Duration::from_secs(2));
     let [none] = &too_small;
@@ -123,7 +123,7 @@ fn mirrors_of_a_code_with_an_end_begin_at_different_places() {
         let mut receivers = [ReceiverDriver::new(receiver_config(), 0.0, 1)];
         run(&mut senders, &mut receivers, LIMIT);
         assert!(receivers[0].has(&content));
-        let stats = receivers[0].receiver.stats();
+        let stats = receivers[0].endpoint.stats();
         let eta_d = (stats.fresh + stats.duplicates) as f64 / stats.fresh as f64;
         assert!((1.0..1.06).contains(&eta_d), "{eta_d}");
     }
@@ -138,7 +138,7 @@ fn a_receiver_that_dies_goes_on_with_every_symbol_of_every_block() {
         let mut senders = [start(&content, &Setup::default())];
         run(&mut senders, &mut receivers, Duration::from_millis(300));
         let [first] = receivers;
-        let fresh = first.receiver.stats().fresh;
+        let fresh = first.endpoint.stats().fresh;
         // Of every block something, and of none enough.
         assert!((500..4_000).contains(&fresh), "{fresh} of 4688");
         let mut receivers = [first.restarted(receiver_config(), 1)];

@@ -175,7 +175,7 @@ fn broken(receiver: &ReceiverDriver) -> Option<(u64, StreamBreak)> {
 
 fn assert_whole(receiver: &ReceiverDriver, bytes: &[u8]) {
     assert_eq!(broken(receiver), None);
-    assert!(receiver.handed_over == bytes, "{} bytes", receiver.handed_over.len());
+    assert!(receiver.runner.handed_over == bytes, "{} bytes", receiver.runner.handed_over.len());
     assert!(receiver.complete_at.is_some());
     assert!(receiver.joined.is_empty(), "the group was left");
 }
@@ -256,7 +256,7 @@ fn a_pausing_producer_loses_nothing_and_delays_no_receiver() {
             sent.extend(part);
         }
         if millis % 2000 == 1500 && millis < 20_000 {
-            assert!(receivers[0].handed_over == sent, "at {millis} ms");
+            assert!(receivers[0].runner.handed_over == sent, "at {millis} ms");
         }
         if millis == 20_500 {
             stream.sender.finish(true);
@@ -276,7 +276,7 @@ fn a_receiver_that_joins_after_the_first_fragments_ends_as_late() {
     let mut receivers = [late];
     run(&mut stream, &mut receivers, straight, feed);
     assert_eq!(broken(&receivers[0]), Some((0, StreamBreak::Late)));
-    assert!(receivers[0].handed_over.is_empty() && receivers[0].joined.is_empty());
+    assert!(receivers[0].runner.handed_over.is_empty() && receivers[0].joined.is_empty());
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn after_a_lost_fragment_nothing_is_delivered_and_the_gap_is_reported() {
     let (at, reason) = broken(&receivers[0]).unwrap();
     assert_eq!(reason, StreamBreak::Lost);
     assert!(at > 0 && (at as usize).is_multiple_of(FRAGMENT), "{at}");
-    assert!(receivers[0].handed_over == bytes[..at as usize]);
+    assert!(receivers[0].runner.handed_over == bytes[..at as usize]);
     assert_eq!(receivers[0].complete_at, None);
 }
 
@@ -324,8 +324,9 @@ fn a_stalled_consumer_is_given_up_when_the_window_is_full_and_others_continue() 
     let mut receivers = [stalled, receiver(0.01, 2)];
     let each = |now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]| {
         feed(now, stream, receivers);
-        receivers[0].consumer_is_stalled = receivers[0].handed_over.len() >= 5 * FRAGMENT;
-        assert!(receivers[0].held() <= 20, "{}", receivers[0].held());
+        receivers[0].runner.consumer_is_stalled =
+            receivers[0].runner.handed_over.len() >= 5 * FRAGMENT;
+        assert!(receivers[0].runner.held() <= 20, "{}", receivers[0].runner.held());
     };
     run(&mut stream, &mut receivers, straight, each);
     let (at, reason) = broken(&receivers[0]).unwrap();
@@ -337,7 +338,8 @@ fn a_stalled_consumer_is_given_up_when_the_window_is_full_and_others_continue() 
     let mut receivers = [ReceiverDriver::new(config, 0.0, 1)];
     let each = |now: Instant, stream: &mut Stream, receivers: &mut [ReceiverDriver]| {
         feed(now, stream, receivers);
-        receivers[0].consumer_is_stalled = (300..450).contains(&(now.as_nanos() / 1_000_000));
+        receivers[0].runner.consumer_is_stalled =
+            (300..450).contains(&(now.as_nanos() / 1_000_000));
     };
     run(&mut stream, &mut receivers, straight, each);
     assert_whole(&receivers[0], &bytes);
@@ -360,7 +362,7 @@ fn a_stream_that_its_sender_aborts_is_incomplete() {
     };
     run(&mut stream, &mut receivers, straight, each);
     assert_eq!(broken(&receivers[0]), Some((bytes.len() as u64, StreamBreak::BySender)));
-    assert!(receivers[0].handed_over == bytes, "what had been sent is right");
+    assert!(receivers[0].runner.handed_over == bytes, "what had been sent is right");
 }
 
 #[test]
@@ -449,7 +451,7 @@ fn forged_symbols_of_fragments_that_do_not_exist_take_no_room() {
     };
     run(&mut stream, &mut receivers, path, feed);
     assert_whole(&receivers[0], &bytes);
-    assert!(receivers[0].receiver.stats().late > 1000);
+    assert!(receivers[0].endpoint.stats().late > 1000);
 }
 
 #[test]
@@ -483,5 +485,5 @@ fn a_datagram_for_another_session_is_foreign() {
     datagram[8..12].copy_from_slice(&(Tsi(8).0 as u32).to_be_bytes());
     let channel = fontana_proto::ChannelId(0);
     receiver.hear_on(Instant::ZERO, source(1), channel, &datagram);
-    assert_eq!(receiver.receiver.stats().foreign, 1);
+    assert_eq!(receiver.endpoint.stats().foreign, 1);
 }
