@@ -343,7 +343,7 @@ impl Received {
             duplicates: stats.duplicates,
             late: stats.late,
             invalid: stats.invalid,
-            unspooled: stats.unspooled,
+            unspooled: stats.without_room,
             foreign: stats.foreign,
             malformed: stats.malformed,
             expected: stats.expected,
@@ -558,7 +558,7 @@ pub(crate) fn verdict(verdict: Outcome) -> &'static str {
         Outcome::Refused => "refused",
         Outcome::Authentication => "authentication",
         Outcome::SourceChanged => "source_changed",
-        Outcome::NothingHeard => "nothing_heard",
+        Outcome::NothingReceived => "nothing_heard",
         Outcome::Interrupted => "interrupted",
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const fn code(outcome: Outcome) -> u8 {
         Outcome::Authentication => 7,
         Outcome::SourceChanged => 8,
         // EX_TEMPFAIL of sysexits.h: try again later.
-        Outcome::NothingHeard => 75,
+        Outcome::NothingReceived => 75,
         // 128 plus the number of SIGINT, as in shells.
         Outcome::Interrupted => 130,
     }

@@ -417,7 +417,7 @@ impl Watch<'_> {
                 self.files += 1;
                 self.bar.get_or_insert_with(|| ReceiveBar::new(console));
             }
-            ReceiveEvent::Poisoned { toi, times } => {
+            ReceiveEvent::CorruptBlock { toi, times } => {
                 console.event(&Line::Poisoned { object: events::object(*toi), times: *times });
                 if !std::mem::replace(&mut self.poisoned, true) {
                     console.note(
@@ -425,7 +425,7 @@ impl Watch<'_> {
                     );
                 }
             }
-            ReceiveEvent::HeardEnough => {
+            ReceiveEvent::ReceptionComplete => {
                 console.event(&Line::HeardEnough {});
             }
             ReceiveEvent::ObjectDone(report) => console.event(&Line::object_done(report)),

@@ -120,7 +120,7 @@ pub enum ReceiveEvent {
     },
     /// A block was corrupt, and is received again. Either an attacker forges packets, or a host is
     /// broken.
-    Poisoned {
+    CorruptBlock {
         /// The object.
         toi: Toi,
         /// How many times this block was corrupt.
@@ -149,7 +149,7 @@ pub enum ReceiveEvent {
         error: Arc<Error>,
     },
     /// Reception is complete: the group was left.
-    HeardEnough,
+    ReceptionComplete,
     /// An object's files are on disk and verified.
     ObjectDone(ObjectReport),
     /// An object was given up.

@@ -22,7 +22,7 @@ pub enum Outcome {
     /// The source changed while it was being sent.
     SourceChanged,
     /// Nothing was received.
-    NothingHeard,
+    NothingReceived,
     /// Interrupted; what was received is saved.
     Interrupted,
 }
@@ -38,7 +38,7 @@ impl Outcome {
         Self::Refused,
         Self::Authentication,
         Self::SourceChanged,
-        Self::NothingHeard,
+        Self::NothingReceived,
         Self::Interrupted,
     ];
 
@@ -54,7 +54,7 @@ impl Outcome {
             Self::Usage => 5,
             Self::Interrupted => 6,
             Self::Incomplete => 7,
-            Self::NothingHeard => 8,
+            Self::NothingReceived => 8,
             Self::Complete => 9,
         };
         if rank(self) <= rank(other) { self } else { other }
@@ -76,7 +76,7 @@ mod tests {
             Outcome::Usage,
             Outcome::Interrupted,
             Outcome::Incomplete,
-            Outcome::NothingHeard,
+            Outcome::NothingReceived,
             Outcome::Complete,
         ];
         for (place, worse) in order.into_iter().enumerate() {

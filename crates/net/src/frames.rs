@@ -55,7 +55,7 @@ impl Frame {
 
     /// True if it is a GSO batch: several packets that are segmented later, and are lost or
     /// forwarded together until then.
-    pub fn is_train(&self) -> bool {
+    pub fn is_gso_batch(&self) -> bool {
         // The flag of explicit congestion notification is not a kind.
         self.0.get(GSO_TYPE).is_some_and(|kind| kind & 0x7f != 0)
     }
@@ -190,16 +190,17 @@ mod tests {
     fn a_frame_has_the_bytes_it_was_made_of() {
         let frame = Frame::new(b"frame");
         assert_eq!(frame.bytes(), b"frame");
-        assert!(!frame.is_train());
+        assert!(!frame.is_gso_batch());
         assert_eq!(Frame::new(&[]).bytes(), b"");
     }
 
     #[test]
     fn gso_batches_are_distinguished_from_packets_with_congestion_notification() {
-        for (kind, is_train) in [(0, false), (1, true), (5, true), (0x80, false), (0x81, true)] {
+        for (kind, is_gso_batch) in [(0, false), (1, true), (5, true), (0x80, false), (0x81, true)]
+        {
             let mut frame = Frame::new(b"frame");
             frame.0[GSO_TYPE] = kind;
-            assert_eq!(frame.is_train(), is_train, "{kind}");
+            assert_eq!(frame.is_gso_batch(), is_gso_batch, "{kind}");
         }
     }
 
@@ -207,6 +208,6 @@ mod tests {
     fn input_that_is_no_frame_is_empty() {
         let cut = Frame([0; KERNEL_HEADER - 1].into());
         assert_eq!(cut.bytes(), b"");
-        assert!(!Frame([].into()).is_train());
+        assert!(!Frame([].into()).is_gso_batch());
     }
 }

@@ -269,7 +269,7 @@ fn any_sequence_of_datagrams_and_timeouts_leaves_the_receiver_standing() {
     }
     check!().with_iterations(1_000).for_each(|input: &[u8]| {
         let mut config = receiver_config();
-        config.limits.max_spool_bytes = 64 << 10;
+        config.limits.max_early_bytes = 64 << 10;
         let mut receiver = ReceiverDriver::new(config, 0.0, 1);
         let mut now = Instant::ZERO;
         receiver.timeout(now);

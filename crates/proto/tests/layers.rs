@@ -193,7 +193,7 @@ fn every_symbol_is_distinct_whatever_the_levels_with_four_mirrors_and_restarts_o
     for receiver in &receivers {
         assert!(receiver.has(&content), "{:?}", receiver.endpoint.stats());
         assert_eq!(receiver.endpoint.stats().duplicates, 0, "distinctness inefficiency 1.000");
-        assert_eq!(receiver.endpoint.stats().unspooled, 0);
+        assert_eq!(receiver.endpoint.stats().without_room, 0);
     }
     // They were on several channels, and what was sent while they were not is no loss.
     for receiver in &receivers[..3] {

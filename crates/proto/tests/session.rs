@@ -67,7 +67,7 @@ fn late_receiver_completes_without_the_first_cycle() {
             receiver.inefficiency()
         );
         // What came before the head and the manifest was kept, not wasted.
-        assert_eq!(receiver.endpoint.stats().unspooled, 0);
+        assert_eq!(receiver.endpoint.stats().without_room, 0);
     }
 }
 

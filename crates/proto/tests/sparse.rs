@@ -90,8 +90,8 @@ fn blocks_wait_for_memory_and_those_that_can_never_have_it_are_refused() {
     run(&mut [start(&content, &Setup::default())], &mut receivers, LIMIT);
     let [one, four] = &receivers;
     assert!(one.has(&content) && four.has(&content));
-    assert!(one.endpoint.stats().unspooled > 0);
-    assert_eq!(four.endpoint.stats().unspooled, 0);
+    assert!(one.endpoint.stats().without_room > 0);
+    assert_eq!(four.endpoint.stats().without_room, 0);
     let mut too_small = [receiver(memory - 1)];
     run(&mut [start(&content, &Setup::default())], &mut too_small, Duration::from_secs(2));
     let [none] = &too_small;

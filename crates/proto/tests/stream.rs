@@ -433,7 +433,7 @@ fn forged_symbols_of_fragments_that_do_not_exist_take_no_room() {
     let bytes = noise(30 * FRAGMENT, 3);
     let mut stream = Stream::new(bytes.clone(), 1, Duration::ZERO);
     let mut config = receiver_config();
-    config.limits.max_spool_bytes = 20_000;
+    config.limits.max_early_bytes = 20_000;
     let mut receivers = [ReceiverDriver::new(config, 0.01, 1)];
     let mut number = 1000_u32;
     let path = |_: Instant, datagrams: Vec<Vec<u8>>| {

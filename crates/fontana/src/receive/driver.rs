@@ -114,7 +114,7 @@ pub(super) fn run(
             most_channels: 0,
             only_one_manifest: options.expectation.manifest.is_some(),
             follows: options.versions == Versions::Newer,
-            old_version_heard: None,
+            old_version_since: None,
             loss: LocalLoss::default(),
             losing: options.simulated_loss.map(Losing::new),
             outcome: Results::default(),
@@ -179,7 +179,7 @@ struct DecidingThread<'a, 'b> {
     /// Only newer versions are accepted.
     follows: bool,
     /// Time since which only versions that are not newer have been received.
-    old_version_heard: Option<Duration>,
+    old_version_since: Option<Duration>,
     loss: LocalLoss,
     losing: Option<Losing>,
     outcome: Results,
@@ -251,7 +251,7 @@ impl DecidingThread<'_, '_> {
                 Some(Over::Interrupted)
             } else if silent || options.timeout.is_some_and(|timeout| elapsed >= timeout) {
                 Some(Over::TimeUp)
-            } else if self.old_version_heard.is_some_and(|since| elapsed >= since + LOOK) {
+            } else if self.old_version_since.is_some_and(|since| elapsed >= since + LOOK) {
                 Some(Over::NothingNew)
             } else {
                 None

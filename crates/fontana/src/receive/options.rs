@@ -115,7 +115,7 @@ impl ReceiveOptions {
         let share = if expected { 8 } else { 4 * defaults.max_sessions };
         let bytes = defaults.manifest.bytes.min(self.memory / share);
         ReceiverLimits {
-            max_spool_bytes: self.shares().spool_bytes,
+            max_early_bytes: self.shares().spool_bytes,
             max_decoder_bytes: self.shares().decoder_bytes,
             max_transfer_bytes: self.max_bytes,
             max_stream_window_bytes: self.window,

@@ -110,14 +110,14 @@ impl Results {
 
 /// The outcome when the time is up and nothing was accepted.
 fn outcome_of_silence(rejections: &[RejectedSession]) -> Outcome {
-    rejections.iter().fold(Outcome::NothingHeard, |outcome, rejected| {
+    rejections.iter().fold(Outcome::NothingReceived, |outcome, rejected| {
         outcome.worst(match rejected.reason {
             Rejection::WrongKey | Rejection::Expired | Rejection::OldVersion => {
                 Outcome::Authentication
             }
             Rejection::BadManifest => Outcome::VerificationFailed,
             Rejection::TooLarge | Rejection::TooFast => Outcome::Refused,
-            Rejection::OtherSession | Rejection::OtherManifest => Outcome::NothingHeard,
+            Rejection::OtherSession | Rejection::OtherManifest => Outcome::NothingReceived,
         })
     })
 }

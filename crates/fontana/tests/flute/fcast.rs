@@ -436,7 +436,7 @@ fn sessions_with_tables_are_not_taken_for_fcast() {
         let paths = paths.clone();
         let _sender = FontanaSender::start(&addressing, paths, |o| o.format(format));
         let received = receiver.run();
-        assert_eq!(received.summary.outcome, Outcome::NothingHeard, "{:?}", received.summary);
+        assert_eq!(received.summary.outcome, Outcome::NothingReceived, "{:?}", received.summary);
         assert_same(&received.files, &Files::new());
     }
 }

@@ -168,7 +168,7 @@ fn receive(receiver: Receiver) -> Result<Received, fontana::Error> {
     let (mut objects, mut early, mut reception_complete) = (0, 0, false);
     for event in receiver.events() {
         match event {
-            ReceiveEvent::HeardEnough => reception_complete = true,
+            ReceiveEvent::ReceptionComplete => reception_complete = true,
             ReceiveEvent::ObjectDone(_) => {
                 objects += 1;
                 early += u32::from(!reception_complete);

@@ -64,7 +64,7 @@ impl FrameLink {
             self.put(now + self.link.config().delay, frame);
             return;
         }
-        self.stats.trains += u64::from(frame.is_train());
+        self.stats.trains += u64::from(frame.is_gso_batch());
         let packet_bytes = frame.bytes().len().saturating_sub(Frame::ETHERNET_HEADER);
         let charged = packet_bytes.max(SHORTEST_PACKET) as u32;
         let fate = self.link.offer(now, charged, &mut self.random);

@@ -76,7 +76,7 @@ pub struct ReceiverLimits {
     /// Sessions whose state is held at the same time.
     pub max_sessions: usize,
     /// Bytes of symbols of all sessions that wait for their object to be opened.
-    pub max_spool_bytes: usize,
+    pub max_early_bytes: usize,
     /// What a file delivery table may ask for.
     pub fdt: FdtLimits,
     /// Files taken from one plain FLUTE session, or objects from one FCAST session.
@@ -101,7 +101,7 @@ pub struct ReceiverLimits {
     /// of them lost, would keep a core busy for hours.
     pub max_block_products: u64,
     /// Times that one block may be corrupt before its object is given up.
-    pub max_poisonings: u32,
+    pub max_corruptions: u32,
     /// Signatures and manifests that are checked in any second.
     pub max_head_checks_per_second: u32,
 }
@@ -111,7 +111,7 @@ impl Default for ReceiverLimits {
         Self {
             max_sessions: 16,
             // About 6 000 packets, more than a sender sends before its manifest is complete.
-            max_spool_bytes: 9 << 20,
+            max_early_bytes: 9 << 20,
             fdt: FdtLimits::default(),
             max_files: 100_000,
             // Four objects with as many blocks as Compact No-Code can number; 50 MB.
@@ -126,7 +126,7 @@ impl Default for ReceiverLimits {
             // A few seconds of a core at worst; 4 900 symbols and as many lost ones of 1 400 bytes,
             // and every block of RFC 5510.
             max_block_products: 1 << 35,
-            max_poisonings: 8,
+            max_corruptions: 8,
             // 50 µs each: half a per cent of a core.
             max_head_checks_per_second: 100,
         }
@@ -195,7 +195,7 @@ pub struct ReceiverStats {
     pub invalid: u64,
     /// Of these: symbols that were dropped because too many waited for their object to be opened,
     /// or decoders had no memory for another block.
-    pub unspooled: u64,
+    pub without_room: u64,
     /// Packets of the wanted sessions that the network lost, from their sequence numbers.
     pub lost: u64,
     /// Packets of the wanted sessions that were sent between the first and the last one received.

@@ -337,8 +337,8 @@ impl Reception {
             return;
         }
         let cost = EarlySymbol::cost_of(symbol.len());
-        if self.early_cost + cost > config.limits.max_spool_bytes {
-            stats.unspooled += 1;
+        if self.early_cost + cost > config.limits.max_early_bytes {
+            stats.without_room += 1;
         } else {
             self.early_cost += cost;
             session.early.push(EarlySymbol { block, esi, encoding_id, bytes: symbol.to_vec() });
@@ -470,7 +470,7 @@ impl ReceiverStats {
             Taken::Duplicate => self.duplicates += 1,
             Taken::Late => self.late += 1,
             Taken::Invalid => self.invalid += 1,
-            Taken::NoRoom => self.unspooled += 1,
+            Taken::NoRoom => self.without_room += 1,
             // Counted with their session.
             Taken::Deselected => {}
         }

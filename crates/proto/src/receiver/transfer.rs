@@ -57,7 +57,7 @@ impl Transfer {
             plans: Arc::new(PlanCache::new(PLANS)),
             policy,
             max_recoveries: limits.max_recoveries.max(1),
-            max_corruptions: limits.max_poisonings,
+            max_corruptions: limits.max_corruptions,
             max_decoder_bytes: limits.max_decoder_bytes,
             decoder_bytes: 0,
             recovering: 0,

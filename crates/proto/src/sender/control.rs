@@ -202,7 +202,7 @@ impl Announcement<'_> {
 
 /// A late receiver keeps at most about so many packets of content until it knows what they are:
 /// the control objects should have passed once by then.
-const SPOOLED_PACKETS: u64 = 4096;
+const EARLY_PACKETS: u64 = 4096;
 /// However long a control object is, it takes no more than one packet in so many (3 %).
 const MIN_PERIOD: u64 = 33;
 
@@ -251,7 +251,7 @@ impl ControlCarousel {
     ) -> Self {
         let k = object.source_symbols;
         let relaxed = interval * u64::from(object.intervals.max(1));
-        let period = relaxed.min((SPOOLED_PACKETS / u64::from(k.max(1))).max(MIN_PERIOD));
+        let period = relaxed.min((EARLY_PACKETS / u64::from(k.max(1))).max(MIN_PERIOD));
         let stream = SymbolStream::new(object.oti.scheme, k, random);
         let due = vec![0; channel_count.max(1)];
         // Of its own: two objects that are uneven in the same way are even together.

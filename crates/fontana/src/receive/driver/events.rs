@@ -24,7 +24,7 @@ impl DecidingThread<'_, '_> {
                 }
             }
             ReceiverEvent::Accepted { session, manifest, hash, verified } => {
-                self.old_version_heard = None;
+                self.old_version_since = None;
                 let version = manifest.version();
                 self.outcome.manifest = Some(AcceptedManifest { hash, version });
                 self.outcome.accepted = Some(verified);
@@ -62,12 +62,12 @@ impl DecidingThread<'_, '_> {
                 self.on_file_refused(toi, content_location, reason.to_string());
             }
             ReceiverEvent::BlockCorrupt { block, times } => {
-                (self.emit)(ReceiveEvent::Poisoned { toi: block.toi, times });
+                (self.emit)(ReceiveEvent::CorruptBlock { toi: block.toi, times });
             }
             ReceiverEvent::Silence { ever_since_start } => {
                 (self.emit)(ReceiveEvent::Silence { duration: SILENCE, ever_since_start });
             }
-            ReceiverEvent::ReceptionComplete => (self.emit)(ReceiveEvent::HeardEnough),
+            ReceiverEvent::ReceptionComplete => (self.emit)(ReceiveEvent::ReceptionComplete),
             ReceiverEvent::ObjectDone { toi, verified } => {
                 let report = self.object_report(toi, verified, elapsed);
                 (self.emit)(ReceiveEvent::ObjectDone(report.clone()));
@@ -112,7 +112,7 @@ impl DecidingThread<'_, '_> {
             self.outcome.over = Some(Over::Hopeless);
         }
         if reason == Rejection::OldVersion && self.follows {
-            self.old_version_heard.get_or_insert(elapsed);
+            self.old_version_since.get_or_insert(elapsed);
         }
         self.outcome.rejections.push(RejectedSession { session, reason });
         (self.emit)(ReceiveEvent::Rejected { session, reason });

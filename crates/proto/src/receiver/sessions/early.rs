@@ -23,7 +23,7 @@ const OVERHEAD: usize = 128;
 
 impl EarlySymbol {
     /// What a symbol of `length` bytes counts against
-    /// [`ReceiverLimits::max_spool_bytes`](crate::receiver::ReceiverLimits::max_early_bytes).
+    /// [`ReceiverLimits::max_early_bytes`](crate::receiver::ReceiverLimits::max_early_bytes).
     pub(in crate::receiver) fn cost_of(length: usize) -> usize {
         length + OVERHEAD
     }
