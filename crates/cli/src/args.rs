@@ -31,7 +31,6 @@ use std::time::Duration;
     name = "fontana",
     version,
     propagate_version = true,
-    disable_help_subcommand = true,
     styles = Styles::plain(),
     after_help = "Examples:
   fontana demo                          see it work on this machine: no root, no configuration
@@ -260,7 +259,7 @@ pub(crate) struct ReceiveArguments {
     /// Give up if the session is not complete after this time: 90, 90s, 10m, 2h
     ///
     /// By default there is no limit while packets arrive (--silence).
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_timeout)]
     pub(crate) timeout: Option<Duration>,
     /// Give up if no packet of the session arrives for this long; 0: never
     ///
@@ -283,7 +282,7 @@ pub(crate) struct ReceiveArguments {
     ///
     /// Any host that can send to the group chooses the size of a session. The default is 32T: the
     /// disk is the limit.
-    #[arg(long, value_name = "SIZE", default_value = "32T", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "32T", value_parser = parse_max_size)]
     pub(crate) max_size: u64,
     /// Ask the kernel for this many bytes of receive buffer
     ///
@@ -318,6 +317,22 @@ pub(crate) struct ReceiveArguments {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) talk: Talk,
+}
+
+/// Parses `--timeout`, and refuses 0, which ends before a packet can arrive.
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("nothing arrives in 0 s; for no limit, leave it out".to_owned()),
+        timeout => Ok(timeout),
+    }
+}
+
+/// Parses `--max-size`, and refuses 0, which accepts no session.
+fn parse_max_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("no session has 0 bytes; for no limit but the disk, leave it out".to_owned()),
+        size => Ok(size),
+    }
 }
 
 /// List or discard what interrupted receptions have left

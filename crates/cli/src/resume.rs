@@ -11,6 +11,10 @@ use fontana::{Interrupted, Outcome};
 use std::time::{Duration, SystemTime};
 
 pub(crate) fn run(arguments: &ResumeArguments, console: &Console) -> Result<Outcome, Failure> {
+    if !arguments.directory.is_dir() {
+        let message = format!("there is no directory {:?}", arguments.directory);
+        return Err(Failure::new(Outcome::Refused, message, "check the spelling of the path"));
+    }
     let mut found = fontana::interrupted(&arguments.directory)?;
     if let Some(tag) = &arguments.tag {
         found.retain(|interrupted| interrupted.tag.starts_with(tag.as_str()));

@@ -48,6 +48,23 @@ fn help_has_examples() {
 }
 
 #[test]
+fn help_is_a_command_too() {
+    for words in ["help send", "help recv", "help lab run"] {
+        let asked = run(&arguments(words, &[])).expect(0).stdout;
+        assert!(asked.contains("Usage: fontana "), "{words}: {asked}");
+    }
+    assert!(run(&["help", "send"]).expect(0).stdout.contains("--symbol-size"));
+}
+
+#[test]
+fn limits_that_nothing_meets_are_refused_with_a_hint() {
+    for limit in ["--timeout 0", "--timeout 0ms", "--max-size 0"] {
+        let refused = run(&arguments(&format!("recv -y -i lo {limit}"), &[])).expect(2);
+        assert!(refused.stderr.contains("leave it out"), "{limit}: {}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_key_file_is_private_and_never_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let key = directory.path().join("key");

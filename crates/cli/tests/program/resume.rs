@@ -66,5 +66,6 @@ fn a_directory_that_is_not_there_is_not_made() {
     let missing = directory.path().join("missing");
     let refused = run(&arguments("resume", &[&missing])).expect(6);
     assert!(refused.stderr.contains("missing"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("check the spelling"), "{}", refused.stderr);
     assert!(!missing.exists());
 }
