@@ -6,7 +6,7 @@ use crate::events::{DemoEvent, seconds, verdict};
 use crate::exit;
 use crate::failure::Failure;
 use crate::signal::stop_on_signals;
-use crate::units::{Bytes, Rate, Time};
+use crate::units::{Bytes, ExactRate, Time};
 use fontana::net::ThreadError;
 use fontana::net::thread::spawn_scoped;
 use fontana::{CancellationToken, Outcome, PreparedSender, SendEvent, SendReport, Sender};
@@ -64,7 +64,7 @@ pub(crate) fn run(
     console.note(format_args!(
         "sending {} of noise at {} to five receivers on this machine",
         Bytes(arguments.size),
-        Rate(RATE_BITS_PER_SECOND as f64),
+        ExactRate(RATE_BITS_PER_SECOND),
     ));
     let one_copy = report::one_copy(session.description());
     let (sent, outcomes) = pour(session, &enough, &way, &file, console, stop)?;

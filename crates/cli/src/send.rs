@@ -7,7 +7,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
-use crate::units::{Bytes, Count, Rate, Time};
+use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::net::{IpVersion, MtuDrop};
 use fontana::wire::{SecretKey, Ticket, Tsi};
 use fontana::{
@@ -275,7 +275,7 @@ impl Outline {
                 count => format!(" and {} more", Count(u64::from(count) - 1, "group")),
             },
             self.interface,
-            Rate(self.rate_bits_per_second as f64),
+            ExactRate(self.rate_bits_per_second),
         );
         if arguments.dry_run {
             console.result(format_args!("would send {what}"));

@@ -109,6 +109,25 @@ impl fmt::Display for Rate {
     }
 }
 
+/// A rate that a user asked for, with all its digits: `100 Mbit/s`, `1.25 Mbit/s`.
+pub(crate) struct ExactRate(pub u64);
+
+impl fmt::Display for ExactRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u64, usize, &str); 4] = [
+            (1_000_000_000, 9, "Gbit/s"),
+            (1_000_000, 6, "Mbit/s"),
+            (1000, 3, "kbit/s"),
+            (1, 0, "bit/s"),
+        ];
+        let largest = UNITS.into_iter().find(|(factor, ..)| self.0 >= *factor);
+        let (factor, digits, unit) = largest.unwrap_or((1, 0, "bit/s"));
+        let fraction = format!("{:0digits$}", self.0 % factor);
+        let number = format!("{}.{fraction}", self.0 / factor);
+        f.pad(&format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.')))
+    }
+}
+
 /// Scales a number to the largest unit of which it is at least one. Each unit is 1000 of the
 /// previous.
 fn decimal(mut number: f64, units: &[&'static str]) -> (f64, &'static str) {
@@ -248,6 +267,16 @@ mod tests {
             assert_eq!(Bytes(bytes).to_string(), expected);
         }
         assert_eq!(Rate(99_800_000.0).to_string(), "99.8 Mbit/s");
+        for (bits, expected) in [
+            (0, "0 bit/s"),
+            (999, "999 bit/s"),
+            (12_345, "12.345 kbit/s"),
+            (1_250_000, "1.25 Mbit/s"),
+            (100_000_000, "100 Mbit/s"),
+            (1_000_000_008, "1.000000008 Gbit/s"),
+        ] {
+            assert_eq!(ExactRate(bits).to_string(), expected);
+        }
         assert_eq!(Time(Duration::from_millis(8300)).to_string(), "8.3 s");
         assert_eq!(Time(Duration::from_secs(125)).to_string(), "2 min 05 s");
         assert_eq!(Time(Duration::from_secs(11_220)).to_string(), "3 h 07 min");

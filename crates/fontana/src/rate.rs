@@ -3,7 +3,7 @@
 /// A rate on the wire, IP and UDP headers included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate {
-    bytes_per_second: u64,
+    bits_per_second: u64,
 }
 
 impl Rate {
@@ -16,24 +16,25 @@ impl Rate {
         Self::bits_per_second(megabits.saturating_mul(1_000_000))
     }
 
-    /// Bits per second, rounded down to whole bytes.
+    /// Bits per second. A session sends whole bytes per second: the rest of less than a byte is
+    /// not used.
     pub const fn bits_per_second(bits: u64) -> Self {
-        Self { bytes_per_second: bits / 8 }
+        Self { bits_per_second: bits }
     }
 
     /// Bytes per second.
     pub const fn bytes_per_second(bytes: u64) -> Self {
-        Self { bytes_per_second: bytes }
+        Self { bits_per_second: bytes.saturating_mul(8) }
     }
 
-    /// In bytes per second.
+    /// In bytes per second, rounded down.
     pub const fn as_bytes_per_second(self) -> u64 {
-        self.bytes_per_second
+        self.bits_per_second / 8
     }
 
     /// In bits per second.
     pub const fn as_bits_per_second(self) -> u64 {
-        self.bytes_per_second.saturating_mul(8)
+        self.bits_per_second
     }
 }
 

@@ -49,7 +49,7 @@ impl StreamSenderBuilder {
 
     /// Sends at most at this rate, IP and UDP headers included.
     pub fn rate(mut self, rate: Rate) -> Self {
-        self.options.rate_bytes_per_second = rate.as_bytes_per_second();
+        self.options.rate = rate;
         self
     }
 

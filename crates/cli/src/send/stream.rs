@@ -8,7 +8,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::progress::{OncePerSecond, SendBar};
 use crate::signal::stop_on_signals;
-use crate::units::{Bytes, Count, Rate, Time};
+use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::wire::{Printable, PublicKey, Ticket, Tsi};
 use fontana::{CancellationToken, Outcome, SendEvent as Event, SendReport, StreamSender};
 use std::io;
@@ -113,7 +113,7 @@ fn announce(
         Printable(name),
         to.join(", "),
         outline.interface,
-        Rate(outline.rate_bits_per_second as f64),
+        ExactRate(outline.rate_bits_per_second),
     ));
     for ticket in tickets {
         console.result(format_args!("fontana recv '{ticket}' --to -"));

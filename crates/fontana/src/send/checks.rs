@@ -7,6 +7,7 @@ use crate::error::{Error, SetupError};
 use crate::format::{FcastFormat, Format};
 use crate::geometry;
 use crate::memory;
+use crate::rate::Rate;
 use fontana_fec::EncodingId;
 use fontana_proto::SendMode;
 use fontana_wire::{CongestionControl, SessionHead, Tsi};
@@ -40,7 +41,7 @@ pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
         .into());
     }
     Numbers {
-        rate_bytes_per_second: options.rate.as_bytes_per_second(),
+        rate: options.rate,
         tsi: options.tsi,
         memory: options.memory,
         symbol_size: options.symbol_size,
@@ -62,7 +63,7 @@ pub(super) fn check_addressing(addressing: &Addressing, harmless: bool) -> Resul
 
 /// The numbers among the options of every kind of sender.
 pub(super) struct Numbers {
-    pub(super) rate_bytes_per_second: u64,
+    pub(super) rate: Rate,
     pub(super) tsi: Option<Tsi>,
     pub(super) memory: usize,
     pub(super) symbol_size: Option<u16>,
@@ -73,8 +74,8 @@ impl Numbers {
     /// Refuses numbers out of range; `longest` is the largest number of source symbols of a block.
     pub(super) fn check(&self, longest: u32) -> Result<(), Error> {
         let range = |what, actual, allowed| Err(SetupError::Range { what, actual, allowed }.into());
-        if self.rate_bytes_per_second < 1000 {
-            let bits = self.rate_bytes_per_second * 8;
+        if self.rate < Rate::bytes_per_second(1000) {
+            let bits = self.rate.as_bits_per_second();
             return range("the rate in bits per second", bits, "at least 8000");
         }
         if let Some(tsi) = self.tsi

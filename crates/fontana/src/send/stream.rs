@@ -36,7 +36,7 @@ mod cut;
 pub(crate) struct StreamOptions {
     pub(crate) name: Vec<u8>,
     pub(crate) addressing: Addressing,
-    pub(crate) rate_bytes_per_second: u64,
+    pub(crate) rate: Rate,
     pub(crate) controlled_network: bool,
     pub(crate) tsi: Option<Tsi>,
     pub(crate) block_symbols: u32,
@@ -53,7 +53,7 @@ impl StreamOptions {
         Self {
             name: name.into(),
             addressing: Addressing::default(),
-            rate_bytes_per_second: Rate::DEFAULT.as_bytes_per_second(),
+            rate: Rate::DEFAULT,
             controlled_network: false,
             tsi: None,
             block_symbols: geometry::DEFAULT_BLOCK_SYMBOLS,
@@ -88,7 +88,7 @@ impl PreparedStream {
     /// Opens the socket and makes a key if none was given. `token` ends it.
     pub(crate) fn prepare(options: StreamOptions, token: CancellationToken) -> Result<Self, Error> {
         let numbers = Numbers {
-            rate_bytes_per_second: options.rate_bytes_per_second,
+            rate: options.rate,
             tsi: options.tsi,
             memory: options.memory,
             symbol_size: options.symbol_size,
@@ -132,7 +132,7 @@ impl PreparedStream {
             control_symbol_size: symbol_size - FTI_BYTES,
             max_symbols,
             repair_permille: options.repair_permille,
-            rate_bytes_per_second: options.rate_bytes_per_second
+            rate_bytes_per_second: options.rate.as_bytes_per_second()
                 / options.addressing.copies().max(1) as u64,
             packet_overhead: version.header_size() as u32,
             announce: options.announce,
