@@ -300,6 +300,15 @@ impl Interfaces {
         }
     }
 
+    /// The interface over which the routing table sends to a host. `None` if it has no route.
+    pub fn towards(&self, host: IpAddr) -> Option<&Interface> {
+        let with = |ip: IpAddr| self.iter().find(|i| i.addresses.iter().any(|a| a.ip == ip));
+        if host.is_loopback() || with(host).is_some() {
+            return self.loopback(); // packets to this host do not leave it
+        }
+        with(routed_source(host)?)
+    }
+
     /// The default interface for a group, and the reason.
     ///
     /// The routing table's choice if it has one, else the first interface (by index) that is up,

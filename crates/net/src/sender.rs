@@ -25,6 +25,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 pub use config::{ChannelAddress, SendConfig, SendError};
 pub use fit::MtuDrop;
 
+use crate::interface::Interfaces;
 use crate::mtu::{IpVersion, MAX_PAYLOAD_SIZE};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use crate::sys;
@@ -158,6 +159,27 @@ impl SendSocket {
             sent: Sent::default(),
             losses: SendLosses::default(),
         })
+    }
+
+    /// Checks that datagrams with `size` bytes of payload fit the MTU of every interface that they
+    /// leave this host by, as far as the routing table tells. Sends nothing.
+    ///
+    /// # Errors
+    /// [`SendError::TooLarge`].
+    pub fn check_size(&self, size: usize) -> Result<(), SendError> {
+        let header = IpVersion::of(self.local_address.ip()).header_size();
+        let check = |name: &str, mtu: u32| match size + header <= mtu as usize {
+            true => Ok(()),
+            false => Err(SendError::TooLarge { size, interface: name.to_owned(), mtu: Some(mtu) }),
+        };
+        if let Some((name, mtu)) = &self.interface {
+            return check(name, *mtu);
+        }
+        let interfaces = step("list the network interfaces", Interfaces::list())?;
+        let hosts = self.destinations.iter().flatten();
+        hosts
+            .filter_map(|host| interfaces.towards(host.address.as_socket()?.ip()))
+            .try_for_each(|interface| check(&interface.name, interface.mtu))
     }
 
     /// Sends `contents`, split into datagrams of `segment_size` bytes (the last may be shorter), to
@@ -372,7 +394,6 @@ fn passing_reason<'a>(losses: &'a mut SendLosses, error: &io::Error) -> Option<&
 mod tests {
     use super::*;
     use crate::group::GroupError;
-    use crate::interface::Interfaces;
     use crate::namespace::{Namespace, NamespaceError};
 
     fn loopback_sender(change: impl FnOnce(&mut SendConfig)) -> Result<SendSocket, SendError> {
@@ -500,6 +521,27 @@ mod tests {
                 assert_eq!(sender.uses_offload(), offload);
             }
             assert_eq!(sender.losses().too_large, sender.sent().lost);
+        }
+    }
+
+    #[test]
+    fn a_size_is_checked_against_the_mtu_of_the_way_out() {
+        let Some(network) = network(1300) else { return };
+        let cases: [fn(&mut SendConfig); 2] =
+            [|_| (), |c| *c = SendConfig::unicast(vec![vec!["127.0.0.1:9".parse().unwrap()]])];
+        for case in cases {
+            let checked = |size| {
+                let sender = loopback_sender(case).unwrap();
+                (sender.check_size(size), sender.sent())
+            };
+            // 1300 less 28 of headers is the largest payload that fits.
+            let (fits, sent) = network.within(|| checked(1272)).unwrap();
+            assert!(fits.is_ok() && sent == Sent::default(), "{fits:?}");
+            let refused = network.within(|| checked(1273)).unwrap().0.unwrap_err();
+            let SendError::TooLarge { size: 1273, interface, mtu: Some(1300) } = refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!(interface, "lo");
         }
     }
 

@@ -65,6 +65,35 @@ fn limits_that_nothing_meets_are_refused_with_a_hint() {
 }
 
 #[test]
+fn options_are_checked_before_the_ticket_is_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(100_000, 1)).unwrap();
+    let place = place();
+    for to in [&*place, "127.0.0.1:9"] {
+        // 48 bytes of headers, and the MTU of the loopback interface is 65 536.
+        let words = format!("send -i lo --to {to} --push 0 --symbol-size 65532");
+        let refused = run(&arguments(&words, &[&file])).expect(2);
+        assert_eq!(refused.stdout, "");
+        assert!(refused.stderr.contains("does not fit the MTU of lo"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_rate_is_said_as_it_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    for (rate, said) in [("1.25M", "at 1.25 Mbit/s"), ("100M", "at 100 Mbit/s")] {
+        let words = format!("send -i lo --dry-run --rate {rate}");
+        let dry = run(&arguments(&words, &[&file])).expect(0);
+        assert!(dry.stdout.contains(said), "{rate}: {}", dry.stdout);
+    }
+    let refused = run(&arguments("send -i lo --dry-run --rate 7999", &[&file])).expect(2);
+    assert!(refused.stderr.contains("is 7999; it must be at least 8000"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_key_file_is_private_and_never_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let key = directory.path().join("key");

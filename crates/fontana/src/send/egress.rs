@@ -37,9 +37,7 @@ impl Egress {
     ) -> Result<u16, Error> {
         wanted.map_or_else(
             || {
-                let header = LCT_HEADER_BYTES
-                    + usize::from(extension_bytes)
-                    + fontana_wire::payload_id_size(code.encoding_id());
+                let header = self.payload_bytes(0, code, extension_bytes);
                 let (mtu, reserved) = (self.interface.mtu, AUTHENTICATION_BYTES);
                 let size = fontana_net::symbol_size_for(mtu, self.version, header, reserved)?;
                 Ok(size as u16)
@@ -48,11 +46,23 @@ impl Egress {
         )
     }
 
+    /// UDP payload of a packet of content in bytes, with `extension_bytes` of header extensions.
+    pub(super) fn payload_bytes(
+        &self,
+        symbol_size: u16,
+        code: Code,
+        extension_bytes: u16,
+    ) -> usize {
+        LCT_HEADER_BYTES
+            + usize::from(extension_bytes)
+            + fontana_wire::payload_id_size(code.encoding_id())
+            + usize::from(symbol_size)
+    }
+
     /// Bytes of a packet of content on the wire.
     pub(super) fn packet_bytes(&self, symbol_size: u16, code: Code) -> u16 {
-        let payload_id = fontana_wire::payload_id_size(code.encoding_id());
-        let headers = self.version.header_size() + LCT_HEADER_BYTES + payload_id;
-        symbol_size.saturating_add(headers as u16)
+        let bytes = self.version.header_size() + self.payload_bytes(symbol_size, code, 0);
+        u16::try_from(bytes).unwrap_or(u16::MAX)
     }
 
     pub(super) fn socket(&self, addressing: &Addressing) -> Result<SendSocket, Error> {

@@ -76,9 +76,10 @@ impl PreparedSender {
             congestion_control(&mut options, rate_bytes_per_second, packet_bytes)?;
         check_head_room(&congestion_control, symbol_size)?;
         let channels = clock(&congestion_control, rate_bytes_per_second, packet_bytes, seed)?;
-        let content = examine(&options, symbol_size)?;
         let version = egress.version;
         let socket = egress.socket(&options.addressing)?;
+        socket.check_size(egress.payload_bytes(symbol_size, options.code, extension_bytes))?;
+        let content = examine(&options, symbol_size)?;
         let manifest = content.manifest.emit();
         let manifest_hash = fontana_wire::manifest_hash(&manifest);
         let control =

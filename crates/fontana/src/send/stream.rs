@@ -104,6 +104,7 @@ impl PreparedStream {
         let symbol_size = egress.symbol_size(options.symbol_size, Code::RaptorQ, 0)?;
         let version = egress.version;
         let socket = egress.socket(&options.addressing)?;
+        socket.check_size(egress.payload_bytes(symbol_size, Code::RaptorQ, 0))?;
         let signer = options.signer.map_or_else(crate::system::generate_key, Ok)?;
         let seed = options.seed.map_or_else(crate::system::random_u64, Ok)?;
         // 0 is not a TSI in ALC (RFC 5775, section 2.1).
