@@ -3,7 +3,7 @@
 //! | | standard output | standard error |
 //! |---|---|---|
 //! | terminal | results | progress, notes, warnings, errors |
-//! | pipe | results | warnings, errors |
+//! | pipe | results | start, a line of progress a minute, end, warnings, errors |
 //! | `--json` | events | errors |
 //! | `-q` | results | errors |
 //! | `recv --to -` | what is received | everything else |
@@ -30,6 +30,8 @@ pub(crate) struct Console {
     /// The reader of standard output has closed it.
     closed: Cell<bool>,
     bars: MultiProgress,
+    /// Progress is printed as lines: there is no terminal to draw bars on.
+    prints_lines: bool,
     stop: CancellationToken,
 }
 
@@ -55,6 +57,7 @@ impl Console {
             carries_data,
             closed: Cell::new(false),
             bars: MultiProgress::with_draw_target(target),
+            prints_lines: !terminals && !json && !quiet,
             stop: stop.clone(),
         }
     }
@@ -95,7 +98,7 @@ impl Console {
         }
     }
 
-    /// Writes the state of an interrupted session, also if standard error is no terminal.
+    /// Writes the start or the end of a session, also if standard error is no terminal.
     pub(crate) fn say(&self, text: impl Display) {
         if !self.json && !self.quiet {
             self.err(&format!("{text}\n"));
@@ -107,9 +110,11 @@ impl Console {
         self.err(&text.to_string());
     }
 
-    /// Writes the state of a session: with [`Self::say`] if it was interrupted, else as a note.
-    pub(crate) fn say_or_note(&self, interrupted: bool, text: impl Display) {
-        if interrupted { self.say(text) } else { self.note(text) }
+    /// Writes a line of progress, if there are no bars.
+    pub(crate) fn progress(&self, text: impl Display) {
+        if self.prints_lines {
+            self.err(&format!("{text}\n"));
+        }
     }
 
     /// Writes a warning with a hint.
@@ -155,6 +160,12 @@ impl Console {
         // A failure to write to standard error cannot be reported.
         let _ = self.bars.suspend(|| io::stderr().write_all(text.as_bytes()));
     }
+}
+
+/// Columns of the terminal on standard error; 80 if it does not say.
+pub(crate) fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0).unwrap_or(80)
 }
 
 /// `error: MESSAGE` and the hint, indented, below it. Colored only on a terminal, and without

@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::events::{self, Content, ReceiveEvent as Line};
 use crate::failure::Failure;
 use crate::hook::{Described, Hook};
-use crate::progress::{OncePerSecond, ReceiveBar, received};
+use crate::progress::{Gate, ReceiveBar, received};
 use crate::send::listing;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
@@ -56,7 +56,7 @@ pub(crate) fn run(
         stop,
         chooser: asks.then(Chooser::new).transpose()?,
         bar: None,
-        gate: OncePerSecond::default(),
+        gate: Gate::each_second(),
         files: 0,
         offers_shown: 0,
         lists: arguments.list,
@@ -106,7 +106,7 @@ fn begin(
         let message = format!("the receive buffer has {got} of {asked}: fast senders overrun it");
         console.warning(&message, &format!("as root: {}", shortfall.remedy));
     }
-    console.note(format_args!("listening on {place}"));
+    console.say(format_args!("listening on {place}"));
     place
 }
 
@@ -239,7 +239,7 @@ struct Watch<'a> {
     /// Present until a session is chosen.
     chooser: Option<Chooser>,
     bar: Option<ReceiveBar>,
-    gate: OncePerSecond,
+    gate: Gate,
     files: u64,
     offers_shown: usize,
     /// The names in the first session are still to be listed.
@@ -336,7 +336,7 @@ impl Watch<'_> {
             ReceiveEvent::StreamAccepted { session, index, key, verified } => {
                 console.event(&Line::stream_accepted(*session, index, key, *verified));
                 let name = Printable(index.name.as_bytes());
-                console.note(format_args!("receiving the stream {name} from {}", session.source));
+                console.say(format_args!("receiving the stream {name} from {}", session.source));
                 self.chooser = None;
                 self.files = 1;
                 self.bar = Some(ReceiveBar::new(console));
@@ -402,7 +402,7 @@ impl Watch<'_> {
             }
             ReceiveEvent::CarouselFound { session } => {
                 let (source, tsi) = (session.source.to_string(), session.tsi.0);
-                console.note(format_args!("receiving the objects that {source} sends"));
+                console.say(format_args!("receiving the objects that {source} sends"));
                 console.event(&Line::CarouselFound { source, tsi });
                 self.bar.get_or_insert_with(|| ReceiveBar::new(console));
             }
@@ -440,6 +440,9 @@ impl Watch<'_> {
                 }
                 if let Some(bar) = &mut self.bar {
                     bar.show(progress);
+                    if let Some(line) = bar.minute(progress) {
+                        console.progress(line);
+                    }
                 }
             }
             _ => {}
@@ -451,7 +454,7 @@ impl Watch<'_> {
         self.files = manifest.files().count() as u64;
         let label = Printable(manifest.label());
         let (files, bytes) = (Count(self.files, "file"), Bytes(manifest.content_length()));
-        self.console.note(format_args!("receiving {label} ({files}, {bytes}) from {source}"));
+        self.console.say(format_args!("receiving {label} ({files}, {bytes}) from {source}"));
         self.bar = Some(ReceiveBar::new(self.console));
     }
 
@@ -469,7 +472,7 @@ impl Watch<'_> {
             self.show_failure(&Failure::from(&**error));
         }
         if summary.outcome == Outcome::Complete {
-            self.console.note(received(&summary.progress, summary.bytes, self.files));
+            self.console.say(received(&summary.progress, summary.bytes, self.files));
         } else if self.messages_shown.is_empty() && !self.console.is_closed() && !hung_up {
             self.show_failure(&circumstances.explain(summary));
         }

@@ -5,7 +5,7 @@ use crate::console::Console;
 use crate::events::{SendEvent, Sent, passes, seconds, verdict};
 use crate::exit;
 use crate::failure::Failure;
-use crate::progress::{OncePerSecond, SendBar};
+use crate::progress::{Gate, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::net::{IpVersion, MtuDrop};
@@ -80,7 +80,7 @@ pub(crate) fn run(
         copies: outline.addressing.to.len() as u64,
         objects: session.manifest.objects().len(),
         bar: SendBar::new(console, symbols),
-        gate: OncePerSecond::default(),
+        gate: Gate::each_second(),
         failures_shown: 0,
         time_is_up: false,
     };
@@ -298,7 +298,7 @@ impl Outline {
             if let Some(lost) = listing::not_kept(manifest, arguments.format()) {
                 console.note(lost);
             }
-            console.note(format_args!("sending {what}, {end}; receive with"));
+            console.say(format_args!("sending {what}, {end}; receive with"));
         }
         let mode = match arguments.format() {
             SessionFormat::Fontana => "",
@@ -360,7 +360,7 @@ struct Watch<'a> {
     copies: u64,
     objects: usize,
     bar: SendBar,
-    gate: OncePerSecond,
+    gate: Gate,
     failures_shown: usize,
     time_is_up: bool,
 }
@@ -387,6 +387,9 @@ impl Watch<'_> {
             self.console.event(&SendEvent::progress(progress, self.copies));
         }
         self.bar.show(progress);
+        if let Some(line) = self.bar.minute(progress) {
+            self.console.progress(line);
+        }
         if self.duration.is_some_and(|duration| progress.elapsed >= duration)
             && !self.stop.is_cancelled()
         {
@@ -412,7 +415,7 @@ impl Watch<'_> {
             sent.source_symbols,
             sent.repair_symbols,
         );
-        self.console.say_or_note(result == Outcome::Interrupted, line);
+        self.console.say(line);
         warn_of_lost(summary.lost, self.console);
         self.console.event(&SendEvent::Summary {
             verdict: verdict(result).into(),

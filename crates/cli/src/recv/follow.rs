@@ -8,7 +8,7 @@ use crate::events::{ReceiveEvent as Line, rounded, seconds};
 use crate::exit;
 use crate::failure::Failure;
 use crate::hook::{Described, Hook};
-use crate::progress::OncePerSecond;
+use crate::progress::Gate;
 use crate::signal::stop_on_signals;
 use fontana::{
     AcceptedManifest, CancellationToken, Ended, FollowEvent, Follower, Outcome, ReceiveReport,
@@ -35,7 +35,7 @@ pub(super) fn run(
         stop,
         chooser: None,
         bar: None,
-        gate: OncePerSecond::default(),
+        gate: Gate::each_second(),
         files: 0,
         offers_shown: 0,
         lists: false,
@@ -55,7 +55,7 @@ pub(super) fn run(
                     begin(&interface, shortfall, arguments, address, console)
                 });
                 // The clock of each session begins at 0.
-                watch.gate = OncePerSecond::default();
+                watch.gate = Gate::each_second();
             }
             FollowEvent::Receiving(event) => _ = watch.handle(&event),
             FollowEvent::Taken(report) => {
@@ -111,7 +111,7 @@ impl Watch<'_> {
                 reception_inefficiency: summary.progress.reception_inefficiency().map(rounded),
             });
             let received = crate::progress::received(&summary.progress, summary.bytes, files);
-            self.console.note(format_args!("version {version}: {received}"));
+            self.console.say(format_args!("version {version}: {received}"));
         }
     }
 

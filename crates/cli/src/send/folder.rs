@@ -4,7 +4,7 @@ use super::{Outline, Watch};
 use crate::args::SendArguments;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::progress::{OncePerSecond, SendBar};
+use crate::progress::{Gate, SendBar};
 use crate::signal::stop_on_signals;
 use fontana::{CancellationToken, Outcome, PublishEvent, Publisher, SenderBuilder};
 use std::time::Instant;
@@ -33,7 +33,7 @@ pub(super) fn run(
                 let ticket = session.lasting_ticket();
                 if announced && !console.is_json() {
                     let files = super::listing::counts(&session.manifest);
-                    console.note(format_args!("a new version: {files}"));
+                    console.say(format_args!("a new version: {files}"));
                 } else {
                     outline.announce(&session, &ticket, arguments, console);
                 }
@@ -46,7 +46,7 @@ pub(super) fn run(
                     copies: outline.addressing.to.len() as u64,
                     objects: session.manifest.objects().len(),
                     bar: SendBar::new(console, None),
-                    gate: OncePerSecond::default(),
+                    gate: Gate::each_second(),
                     failures_shown: 0,
                     time_is_up: false,
                 });

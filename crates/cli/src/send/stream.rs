@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::events::{SendEvent, Sent, seconds, verdict};
 use crate::exit;
 use crate::failure::Failure;
-use crate::progress::{OncePerSecond, SendBar};
+use crate::progress::{Gate, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::wire::{Printable, PublicKey, Ticket, Tsi};
@@ -41,7 +41,7 @@ pub(super) fn run(
     announce(&outline, prepared.ticket(), arguments, &name, console);
     stop_on_signals(stop)?;
     let mut bar = SendBar::new(console, None);
-    let mut gate = OncePerSecond::default();
+    let mut gate = Gate::each_second();
     let sender = prepared.start(io::stdin())?;
     for event in sender.events() {
         match event {
@@ -52,6 +52,9 @@ pub(super) fn run(
                     console.event(&SendEvent::progress(&progress, copies));
                 }
                 bar.show(&progress);
+                if let Some(line) = bar.minute(&progress) {
+                    console.progress(line);
+                }
             }
             _ => {}
         }
@@ -108,7 +111,7 @@ fn announce(
         rate_bits_per_second: outline.rate_bits_per_second,
         wait_seconds: seconds(wait),
     });
-    console.note(format_args!(
+    console.say(format_args!(
         "sending standard input as {}, to {} ({}) at {} at most, once; receive with",
         Printable(name),
         to.join(", "),
@@ -127,17 +130,14 @@ fn announce(
 
 fn conclude(summary: &SendReport, copies: u64, console: &Console) -> Outcome {
     let sent = Sent::new(&summary.stats, summary.lost, copies);
-    console.say_or_note(
-        summary.outcome == Outcome::Interrupted,
-        format_args!(
-            "sent {} on the wire in {} and {} ({} source and {} repair symbols)",
-            Bytes(sent.wire_bytes),
-            Count(sent.packets, "packet"),
-            Time(summary.elapsed),
-            sent.source_symbols,
-            sent.repair_symbols,
-        ),
-    );
+    console.say(format_args!(
+        "sent {} on the wire in {} and {} ({} source and {} repair symbols)",
+        Bytes(sent.wire_bytes),
+        Count(sent.packets, "packet"),
+        Time(summary.elapsed),
+        sent.source_symbols,
+        sent.repair_symbols,
+    ));
     super::warn_of_lost(summary.lost, console);
     console.event(&SendEvent::Summary {
         verdict: verdict(summary.outcome).into(),

@@ -1,6 +1,6 @@
 //! The smaller commands, and behavior that all commands share.
 
-use crate::support::{Running, arguments, fontana, noise, place, run};
+use crate::support::{Running, Sender, arguments, fontana, noise, place, run};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -188,6 +188,35 @@ fn a_receive_buffer_that_cannot_be_had_is_a_warning_with_the_command_that_helps(
     let warned = run(&arguments(&format!("{words} -o"), &[directory.path()])).expect(75);
     assert_eq!(warned.stderr.matches("warning: ").count(), 1, "{}", warned.stderr);
     assert!(warned.stderr.contains("sysctl -w "), "{}", warned.stderr);
+}
+
+#[test]
+fn without_a_terminal_the_start_and_the_end_are_printed_and_with_q_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, noise(20_000, 1)).unwrap();
+    let send = format!("send -i lo --to {} --duration 300ms", place());
+    let sent = run(&arguments(&send, &[&file])).expect(0);
+    let [start, end] = sent.stderr.lines().collect::<Vec<_>>()[..] else {
+        panic!("{}", sent.stderr);
+    };
+    assert!(start.starts_with("sending 1 file, 20.0 kB"), "{start}");
+    assert!(end.starts_with("sent ") && end.contains(" on the wire in "), "{end}");
+    assert_eq!(run(&arguments(&format!("{send} -q"), &[&file])).expect(0).stderr, "");
+
+    let sender = Sender::start(&format!("--to {} --rate 10M", place()), &[&file]);
+    let receive = format!("recv -i lo {} -o", sender.ticket);
+    let into = directory.path().join("into");
+    let received = run(&arguments(&receive, &[&into])).expect(0);
+    let starts = ["listening on ", "receiving file (1 file, 20.0 kB)", "received 1 file"];
+    assert_eq!(received.stderr.lines().count(), starts.len(), "{}", received.stderr);
+    for (line, start) in received.stderr.lines().zip(starts) {
+        assert!(line.starts_with(start), "{line}");
+    }
+    let again = directory.path().join("again");
+    let quiet = format!("recv -q -i lo {} -o", sender.ticket);
+    assert_eq!(run(&arguments(&quiet, &[&again])).expect(0).stderr, "");
+    sender.finish();
 }
 
 #[test]

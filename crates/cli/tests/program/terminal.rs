@@ -2,6 +2,7 @@
 
 use crate::support::{Sender, arguments, fontana, noise, place};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -16,9 +17,15 @@ struct Terminal {
 
 impl Terminal {
     fn start(words: &str, paths: &[&Path]) -> Self {
+        Self::with_columns(80, words, paths)
+    }
+
+    fn with_columns(columns: u16, words: &str, paths: &[&Path]) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&ours, size).unwrap();
         let name = ptsname(&ours, Vec::new()).unwrap();
         let theirs = || {
             let mut options = File::options();
@@ -39,6 +46,13 @@ impl Terminal {
             self.shown.push_str(&String::from_utf8_lossy(&buffer[..size]));
         }
         assert!(self.shown.contains(text), "{text:?} in {}", self.shown);
+    }
+
+    fn read_to_end(&mut self) {
+        let mut bytes = Vec::new();
+        // Reading from a terminal whose other end is closed is an error.
+        let _ = self.ours.read_to_end(&mut bytes);
+        self.shown.push_str(&String::from_utf8_lossy(&bytes));
     }
 
     fn type_line(&mut self, line: &str) {
@@ -92,4 +106,51 @@ fn a_sender_on_a_terminal_shows_its_rate() {
         terminal.read_until(text);
     }
     terminal.expect(0);
+}
+
+/// The lines that progress has drawn, without control sequences.
+fn drawn(shown: &str) -> Vec<String> {
+    let mut plain = String::new();
+    let mut rest = shown;
+    while let Some((before, sequence)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        // A control sequence ends with a letter.
+        let end = sequence.find(|c: char| c.is_ascii_alphabetic()).map_or(0, |end| end + 1);
+        rest = &sequence[end..];
+    }
+    plain.push_str(rest);
+    let is_progress = |line: &&str| line.contains("bit/s") && !line.contains("sending");
+    plain.split(['\r', '\n']).filter(is_progress).map(str::to_owned).collect()
+}
+
+#[test]
+fn progress_never_wraps() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, noise(2_000_000, 1)).unwrap();
+    let words = format!("--to {} --rate 8M", place());
+    let sender = Sender::start(&words, &[&path]);
+    let receive = format!("recv -i lo {} -o", sender.ticket);
+    let send = format!("send -i lo --to {} --rate 8M --push 0", place());
+    for columns in [40, 60, 80] {
+        let into = directory.path().join(format!("into {columns}"));
+        let demo = (columns == 80).then_some(("demo --size 2M", vec![]));
+        let cases = [(&*receive, vec![&*into]), (&*send, vec![&*path])].into_iter().chain(demo);
+        for (words, paths) in cases {
+            let mut terminal = Terminal::with_columns(columns, words, &paths);
+            terminal.read_to_end();
+            terminal.expect(0);
+            let lines = drawn(&terminal.shown);
+            assert!(lines.len() > 1, "{words}: {}", terminal.shown);
+            // A line that fits is padded with spaces to the width, and the next one follows.
+            let characters: Vec<Vec<char>> =
+                lines.iter().map(|line| line.chars().collect()).collect();
+            for row in characters.iter().flat_map(|line| line.chunks(columns.into())) {
+                let row: String = row.iter().collect();
+                assert!(row.trim_end().chars().count() < columns.into(), "{words}: {row:?}");
+                assert!(!row.contains("symbols wanted"), "{words}: {row:?}");
+            }
+        }
+    }
+    sender.finish();
 }
