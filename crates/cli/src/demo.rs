@@ -6,7 +6,7 @@ use crate::events::{DemoEvent, seconds, verdict};
 use crate::exit;
 use crate::failure::Failure;
 use crate::signal::stop_on_signals;
-use crate::units::{Bytes, ExactRate, Time};
+use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::net::ThreadError;
 use fontana::net::thread::spawn_scoped;
 use fontana::{CancellationToken, Outcome, PreparedSender, SendEvent, SendReport, Sender};
@@ -61,7 +61,7 @@ pub(crate) fn run(
         .workers(1)
         .cancellation_token(&enough)
         .prepare()?;
-    console.note(format_args!(
+    console.say(format_args!(
         "sending {} of noise at {} to five receivers on this machine",
         Bytes(arguments.size),
         ExactRate(RATE_BITS_PER_SECOND),
@@ -73,7 +73,8 @@ pub(crate) fn run(
     for (part, outcome) in RECEIVERS.iter().zip(&outcomes) {
         console.event(&report::receiver(part, outcome));
     }
-    for (part, outcome) in RECEIVERS.iter().zip(&outcomes) {
+    let is_interrupted = result == Outcome::Interrupted;
+    for (part, outcome) in RECEIVERS.iter().zip(&outcomes).filter(|_| !is_interrupted) {
         if let Some(failure) = &outcome.failure {
             console.failure(&Failure {
                 message: format!("{}: {}", part.name, failure.message),
@@ -94,6 +95,12 @@ pub(crate) fn run(
         resumed: outcomes.iter().any(|outcome| outcome.resumed),
         seconds: seconds(sent.elapsed),
     });
+    if is_interrupted {
+        let files =
+            Count(outcomes.iter().filter(|outcome| outcome.is_exact).count() as u64, "file");
+        console.say(format_args!("interrupted after {}: {files} verified", Time(sent.elapsed)));
+        return Ok(result);
+    }
     console.note("");
     console.result(report::table(&outcomes));
     console.result(format_args!(

@@ -148,6 +148,7 @@ pub(super) fn play(
     let result = try_play(part, addressing, stage, &mut bar, joining, &mut outcome);
     bar.end(match &result {
         Ok(()) if outcome.is_exact => "verified, equal to what was sent",
+        Err(failure) if failure.outcome == Outcome::Interrupted => "stopped",
         _ => "failed",
     });
     outcome.failure = result.err();

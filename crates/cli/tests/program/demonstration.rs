@@ -1,6 +1,7 @@
 //! `fontana demo`: five receivers, five verified files, on each network path.
 
-use crate::support::{Run, documented, fields, run};
+use crate::support::{Run, Running, documented, fields, run};
+use std::time::Duration;
 
 const NAMES: [&str; 5] = ["clean", "lossy", "very lossy", "late", "stopped"];
 
@@ -53,5 +54,23 @@ fn the_table_is_for_people() {
         assert!(run.stdout.lines().any(|line| line.starts_with(name)), "{}", run.stdout);
     }
     assert!(run.stdout.contains("five separate copies"), "{}", run.stdout);
-    assert!(!run.stdout.contains('\x1b') && run.stderr.is_empty(), "quiet in a pipe");
+    assert!(!run.stdout.contains('\x1b'), "{}", run.stdout);
+    assert_eq!(run.stderr.lines().count(), 1, "the start: {}", run.stderr);
+}
+
+#[test]
+fn an_interrupted_demonstration_ends_without_errors_and_without_a_table() {
+    for json in ["--quiet", "--json"] {
+        let demo = Running::start(&["demo", json]);
+        // The demonstration takes five seconds.
+        std::thread::sleep(Duration::from_millis(1500));
+        demo.signal("-INT");
+        let ended = demo.wait().expect(130);
+        assert!(!ended.stderr.contains("error"), "{}", ended.stderr);
+        if json == "--json" {
+            assert_eq!(ended.event("summary")["verdict"], "interrupted");
+        } else {
+            assert_eq!(ended.stdout, "");
+        }
+    }
 }
