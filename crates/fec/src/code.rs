@@ -52,14 +52,25 @@ pub struct CodeProfile {
     /// True if a sender mixes source and repair symbols in its cycle, because receivers need about
     /// the same share of every layer of the code.
     pub mixes_cycle: bool,
-    /// True if the last source symbol of an object is sent without its padding (RFC 5445,
-    /// section 3.2.1).
-    pub omits_padding: bool,
+    /// Whether the last source symbol of an object is sent with its padding.
+    pub padding: Padding,
     /// Most source symbols of a block.
     pub max_source_symbols: u32,
     /// Symbols beyond `k`, one duplicate included, with which decoding almost never fails. `None`
     /// if the number varies by per cents between blocks, so that only the decoder can tell.
     pub sure_surplus: Option<u32>,
+}
+
+/// Whether a sender sends the zeros after the last byte of an object, in its last source symbol.
+/// Repair symbols are computed over the padded symbol in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// Never (RFC 5445, section 3.2.1).
+    Omitted,
+    /// Both are allowed (RFC 6330, section 4.4.2).
+    Optional,
+    /// Always.
+    Sent,
 }
 
 /// The facts about a code's blocks of one length.

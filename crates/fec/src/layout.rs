@@ -149,6 +149,18 @@ impl ObjectLayout {
         self.interleaving.sub_blocks < 2
     }
 
+    /// Bytes of source symbol `esi` of block `sbn` without the padding after the end of the object.
+    /// The symbol size for every other symbol. Also the symbol size for symbols of sub-blocks
+    /// (RFC 6330), whose padding may not be at their end.
+    pub fn unpadded_symbol_size(&self, sbn: Sbn, esi: Esi) -> u16 {
+        let size = self.oti.symbol_size;
+        if !self.is_contiguous() {
+            return size;
+        }
+        let piece = self.symbol_pieces(sbn, esi).next();
+        piece.map_or(size, |piece| (piece.in_object.end - piece.in_object.start) as u16)
+    }
+
     /// Source symbols in the blocks before `sbn`.
     fn symbols_before(&self, sbn: Sbn) -> u64 {
         let (n, i) = (u64::from(sbn.0), u64::from(self.large_blocks));

@@ -62,7 +62,7 @@ pub mod study;
 
 pub use bytes::stripes::Scratch;
 pub use bytes::stripes::loading::{Lent, SymbolSource};
-pub use code::{BlockProfile, CodeProfile};
+pub use code::{BlockProfile, CodeProfile, Padding};
 pub use codes::shared::splitmix::SplitMix64;
 pub use decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 pub use ids::{EncodingId, Esi, Sbn};

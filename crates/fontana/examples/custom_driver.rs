@@ -96,6 +96,7 @@ fn session(name: &str, length: u64) -> Result<SenderConfig, Box<dyn std::error::
         packet_overhead: 28,
         round_symbols: 1 << 10,
         sequence_in_cci: false,
+        omit_padding: false,
         fti_in_packets: false,
         seed: 1,
     })

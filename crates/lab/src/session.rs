@@ -207,6 +207,7 @@ impl Session {
             packet_overhead: 28,
             round_symbols: self.round_symbols,
             sequence_in_cci: true,
+            omit_padding: false,
             fti_in_packets: false,
             seed: self.seed.wrapping_add(number),
         }))

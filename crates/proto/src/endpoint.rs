@@ -47,6 +47,9 @@ pub struct SymbolId {
     pub batch: BatchId,
     /// Its index in that batch.
     pub index: u32,
+    /// Bytes to send, from its first one: the symbol size, or less for the last source symbol of an
+    /// object without its padding.
+    pub size: u16,
 }
 
 /// A request of an endpoint to its driver.

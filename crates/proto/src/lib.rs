@@ -26,6 +26,7 @@
 //!     packet_overhead: 28,
 //!     round_symbols: 1024,
 //!     sequence_in_cci: true,
+//!     omit_padding: false,
 //!     fti_in_packets: false,
 //!     seed: 1,
 //! });

@@ -81,6 +81,9 @@ pub struct SenderConfig {
     /// Write sequence numbers to the CCI of a session of one channel, so that receivers detect
     /// loss. Plain FLUTE receivers expect 0. With several channels, the clock writes the CCI.
     pub sequence_in_cci: bool,
+    /// Send the last source symbol of an object without its padding, if its code allows that
+    /// ([`Padding`](fontana_fec::Padding)). Plain FLUTE receivers may reject a padded one.
+    pub omit_padding: bool,
     /// Send each object's transmission information in every packet of content (EXT_FTI). FCAST
     /// sessions have no other place for it.
     pub fti_in_packets: bool,
@@ -175,6 +178,7 @@ impl Sender {
         let mut factory = BlockFactory {
             seed: config.seed,
             by_number: matches!(config.schedule, TransmissionSchedule::Fcast(_)),
+            omit_padding: config.omit_padding,
             fti_in_packets: config.fti_in_packets,
             objects: 0,
         };
@@ -272,14 +276,13 @@ impl Sender {
         now: Instant,
         slot: Slot,
         queue: usize,
-        Planned { symbol, turn }: Planned,
+        planned: Planned,
         out: &mut Vec<u8>,
     ) -> Option<SenderOutput> {
-        let block = self.rounds.block(turn.block)?;
+        let block = self.rounds.block(planned.turn.block)?;
         let packet = DataPacket {
             encoding_id: block.encoding_id,
-            symbol,
-            symbol_size: block.symbol_size,
+            symbol: block.symbol(planned),
             source_symbols: block.stream.source_symbols(),
             fti: block.fti,
         };

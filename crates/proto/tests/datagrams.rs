@@ -98,6 +98,7 @@ fn plain(table: bool) -> Hash {
         packet_overhead: 28,
         round_symbols: 500,
         sequence_in_cci: false,
+        omit_padding: false,
         fti_in_packets: !table,
         seed: 1,
     });

@@ -42,6 +42,7 @@ fn sender(scheme: FecScheme, schedule: TransmissionSchedule) -> Sender {
         packet_overhead: 28,
         round_symbols: 16,
         sequence_in_cci: false,
+        omit_padding: false,
         fti_in_packets: true,
         seed: 1,
     })

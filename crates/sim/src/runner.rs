@@ -294,6 +294,6 @@ impl SimulatedRunner for IdRunner {
     }
 
     fn symbol_bytes(&self, symbol: &SymbolId) -> u32 {
-        self.content.oti(symbol.block.toi).map_or(0, |oti| oti.symbol_size.into())
+        symbol.size.into()
     }
 }

@@ -40,7 +40,7 @@ mod profile;
 mod recovery;
 pub(crate) mod rows;
 
-use crate::code::{BlockProfile, Code, CodeProfile};
+use crate::code::{BlockProfile, Code, CodeProfile, Padding};
 use crate::decode::IdDecoder;
 use crate::ids::EncodingId;
 use crate::limits::{
@@ -113,7 +113,7 @@ impl Code for Lt {
             is_rateless: true,
             is_mds: false,
             mixes_cycle: false,
-            omits_padding: false,
+            padding: Padding::Sent,
             max_source_symbols: MAX_SOURCE_SYMBOLS,
             sure_surplus: None,
         }

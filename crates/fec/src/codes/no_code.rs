@@ -9,7 +9,7 @@
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::bytes::xor_program::write_sums;
-use crate::code::{BlockProfile, Code, CodeProfile};
+use crate::code::{BlockProfile, Code, CodeProfile, Padding};
 use crate::codes::shared::csr::Lists;
 use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::{EncodingId, Esi};
@@ -50,7 +50,7 @@ impl Code for NoCode {
             is_rateless: false,
             is_mds: true,
             mixes_cycle: false,
-            omits_padding: true,
+            padding: Padding::Omitted,
             max_source_symbols: MAX_SOURCE_SYMBOLS,
             sure_surplus: Some(3),
         }

@@ -32,7 +32,7 @@ mod tuple;
 
 pub(crate) use params::Params;
 
-use crate::code::{BlockProfile, Code, CodeProfile};
+use crate::code::{BlockProfile, Code, CodeProfile, Padding};
 use crate::decode::{IdDecoder, Work};
 use crate::ids::{EncodingId, Esi};
 use crate::limits::{Interleaving, ObjectLimits, OtiError, Partition};
@@ -94,7 +94,7 @@ impl Code for RaptorQ {
             is_rateless: true,
             is_mds: false,
             mixes_cycle: false,
-            omits_padding: false,
+            padding: Padding::Optional,
             max_source_symbols: MAX_SOURCE_SYMBOLS,
             // With two more, decoding fails less than once in 10^6 times (RFC 6330, section 1).
             sure_surplus: Some(3),

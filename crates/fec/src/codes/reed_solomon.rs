@@ -33,7 +33,7 @@
 mod decoder;
 mod repair;
 
-use crate::code::{BlockProfile, Code, CodeProfile};
+use crate::code::{BlockProfile, Code, CodeProfile, Padding};
 use crate::codes::shared::linear::Linear;
 use crate::codes::shared::linear16::Linear16;
 use crate::decode::IdDecoder;
@@ -109,7 +109,7 @@ impl Code for ReedSolomon {
             is_rateless: false,
             is_mds: true,
             mixes_cycle: false,
-            omits_padding: false,
+            padding: Padding::Sent,
             max_source_symbols: self.max_source_block_length.min(self.encoding_symbols()).into(),
             sure_surplus: Some(3),
         }

@@ -37,7 +37,7 @@ mod recovery;
 
 pub use crate::parameters::StretchError;
 
-use crate::code::{BlockProfile, Code, CodeProfile};
+use crate::code::{BlockProfile, Code, CodeProfile, Padding};
 use crate::decode::{IdDecoder, Work};
 use crate::ids::EncodingId;
 use crate::limits::{
@@ -93,7 +93,7 @@ impl Code for Tornado {
             is_rateless: false,
             is_mds: false,
             mixes_cycle: true,
-            omits_padding: false,
+            padding: Padding::Sent,
             max_source_symbols: MAX_SOURCE_SYMBOLS,
             sure_surplus: None,
         }

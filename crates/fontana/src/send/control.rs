@@ -58,7 +58,8 @@ pub(super) fn control_objects(
         instance_id: now.as_secs() as u32 & FdtExtension::MAX_INSTANCE_ID,
     };
     let rhythm = if is_plain { 1 } else { 4 };
-    control.push(ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?);
+    let table = ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?;
+    control.push(if is_plain { table.without_padding() } else { table });
     if let Some((tois, oti)) = content.empty_files() {
         control.push(ControlObject::empty_files(&tois, oti, rhythm));
     }

@@ -149,7 +149,7 @@ impl SendRunner {
         let batch = self.batches.get(&symbol.batch)?;
         let size = batch.symbols.len().checked_div(batch.count)?;
         let at = symbol.index as usize * size;
-        batch.symbols.get(at..at + size)
+        batch.symbols.get(at..at + size.min(symbol.size.into()))
     }
 
     /// The first failure of each object that was given up.

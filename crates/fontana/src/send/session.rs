@@ -117,6 +117,7 @@ impl PreparedSender {
             round_symbols: layout.round_symbols,
             channels,
             sequence_in_cci: !is_plain,
+            omit_padding: matches!(options.format, Format::Flute),
             fti_in_packets,
             seed,
         });

@@ -46,6 +46,8 @@ pub(crate) fn table(files: impl IntoIterator<Item = FdtFile>) -> Vec<u8> {
 #[derive(Default)]
 pub(crate) struct Session {
     steps: Vec<Step>,
+    /// The last symbols of objects are padded with zeros.
+    padded: bool,
 }
 
 enum Step {
@@ -88,6 +90,11 @@ impl Session {
         self
     }
 
+    /// Pads the last symbol of each object that is added from now on.
+    pub(crate) fn padded(self) -> Self {
+        Self { padded: true, ..self }
+    }
+
     /// Sends nothing for a while.
     pub(crate) fn wait(mut self, duration: Duration) -> Self {
         self.steps.push(Step::Wait(duration));
@@ -107,9 +114,13 @@ impl Session {
                 let mut packet = Vec::new();
                 fields.emit(&mut packet);
                 emit_payload_id(EncodingId(fields.codepoint), sbn, esi, &mut packet);
+                let header = packet.len();
                 for piece in layout.symbol_pieces(sbn, esi) {
                     let range = piece.in_object.start as usize..piece.in_object.end as usize;
                     packet.extend_from_slice(&bytes[range]);
+                }
+                if self.padded {
+                    packet.resize(header + usize::from(SYMBOL), 0);
                 }
                 self.steps.push(Step::Send(packet));
             }

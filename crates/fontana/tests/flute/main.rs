@@ -9,5 +9,6 @@ mod fontana_side;
 mod from_flute;
 mod handmade;
 mod hostile;
+mod padding;
 mod peer;
 mod to_flute;

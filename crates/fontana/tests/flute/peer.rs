@@ -188,6 +188,18 @@ impl Listening {
         Self { socket, addressing: addressing.clone() }
     }
 
+    /// Passes datagrams to `take` until it returns false.
+    pub(crate) fn read(self, mut take: impl FnMut(&[u8]) -> bool) {
+        let socket = std::net::UdpSocket::from(self.socket);
+        let (started, mut datagram) = (Instant::now(), [0; 2048]);
+        while started.elapsed() < PATIENCE {
+            let Ok(length) = socket.recv(&mut datagram) else { continue };
+            if !take(&datagram[..length]) {
+                return;
+            }
+        }
+    }
+
     /// Receives until this many files are complete, or one has failed. The peer checks MD5.
     pub(crate) fn receive(
         self,

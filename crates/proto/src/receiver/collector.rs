@@ -76,14 +76,7 @@ impl Collector {
 /// Whether a symbol of `bytes` bytes can be `esi` of `sbn`: a whole symbol, or the object's last
 /// source symbol without its padding (RFC 5445, section 3.2.1; RFC 6330, section 4.4.2).
 pub(super) fn symbol_fits(layout: &ObjectLayout, sbn: Sbn, esi: Esi, bytes: usize) -> bool {
-    if !layout.contains(sbn, esi) {
-        return false;
-    }
-    if bytes == usize::from(layout.oti().symbol_size) {
-        return true;
-    }
-    // Without sub-blocks a source symbol is one piece, cut short where the object ends.
-    let mut pieces = layout.symbol_pieces(sbn, esi);
-    let unpadded = |p: &fontana_fec::SymbolPiece| (p.in_object.end - p.in_object.start) as usize;
-    matches!((pieces.next(), pieces.next()), (Some(only), None) if unpadded(&only) == bytes)
+    layout.contains(sbn, esi)
+        && (bytes == usize::from(layout.oti().symbol_size)
+            || bytes == usize::from(layout.unpadded_symbol_size(sbn, esi)))
 }

@@ -18,7 +18,8 @@
 //! let job = SendJob::Prepare { batch, block, esis: vec![Esi(1), Esi(77)] };
 //! runner.run(Instant::ZERO, job, &DatagramBatch::EMPTY)?;
 //! let mut datagram = b"header ".to_vec();
-//! runner.write_symbol(&SymbolId { batch, index: 0, block, esi: Esi(1) }, &mut datagram);
+//! let symbol = SymbolId { batch, index: 0, block, esi: Esi(1), size: 4 };
+//! runner.write_symbol(&symbol, &mut datagram);
 //! assert_eq!(datagram, b"header  wat");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -138,7 +139,9 @@ impl MemorySendRunner {
     /// Appends the bytes of a prepared symbol to a datagram.
     pub fn write_symbol(&self, symbol: &SymbolId, datagram: &mut Vec<u8>) {
         if let Some(block) = self.batches.get(&symbol.batch) {
+            let start = datagram.len();
             append_symbol(block, symbol.esi, datagram);
+            datagram.truncate(start + usize::from(symbol.size));
         }
     }
 

@@ -5,7 +5,7 @@ use super::rounds::Block;
 use crate::endpoint::BlockId;
 use crate::random::SplitMix64;
 use crate::schedule::{BlockShape, SymbolStream};
-use fontana_fec::Sbn;
+use fontana_fec::{Esi, Padding, Sbn};
 
 /// Makes the blocks of the objects of a session, also of those that are added later.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub(super) struct BlockFactory {
     pub(super) seed: u64,
     /// Symbols are sent in the order of their numbers, as in the schedules of the FCAST paper.
     pub(super) by_number: bool,
+    /// The last source symbol of an object has no padding, if its code allows that.
+    pub(super) omit_padding: bool,
     /// Packets carry the OTI of their object.
     pub(super) fti_in_packets: bool,
     /// The number of objects of the session.
@@ -44,6 +46,12 @@ impl BlockFactory {
                     start: 0,
                     sent: 0,
                     symbol_size: oti.symbol_size,
+                    last_symbol_size: match self.omit_padding && code.padding != Padding::Sent {
+                        true => {
+                            object.layout.unpadded_symbol_size(id.sbn, Esi(k.saturating_sub(1)))
+                        }
+                        false => oti.symbol_size,
+                    },
                     fti: self.fti_in_packets.then_some(oti),
                 });
             }

@@ -6,9 +6,7 @@ use crate::schedule::SymbolStream;
 use crate::time::Instant;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
-use fontana_fec::{
-    CodeProfile, Esi, FecScheme, Intermediate, Oti, OtiError, PlanCache, Sbn, Scratch,
-};
+use fontana_fec::{Esi, FecScheme, Intermediate, Oti, OtiError, Padding, PlanCache, Sbn, Scratch};
 use fontana_wire::{
     Cci, CongestionControl, ContentKind, FdtExtension, HeaderFields, InstanceId, ObjectRef,
     SecretKey, SessionHead, Toi, Tsi, emit_payload_id, manifest_hash, stream_index_hash,
@@ -27,6 +25,8 @@ pub struct ControlObject {
     encoder: Option<Arc<Intermediate>>,
     fdt: Option<FdtExtension>,
     intervals: u32,
+    /// The last source symbol is sent without its padding.
+    omits_padding: bool,
     /// Files that take turns; none for an object that has bytes.
     empty_files: Arc<[Toi]>,
 }
@@ -91,8 +91,14 @@ impl ControlObject {
             };
             plan.execute(size, load, Scratch::default()).ok().map(Arc::new)
         });
+        let omits_padding = oti.scheme.profile().padding == Padding::Omitted;
         let empty_files = Arc::default();
-        Ok(Self { toi, oti, source_symbols, encoder, fdt, intervals, empty_files })
+        Ok(Self { toi, oti, source_symbols, encoder, fdt, intervals, omits_padding, empty_files })
+    }
+
+    /// The object whose last source symbol is sent without its padding, if its code allows that.
+    pub fn without_padding(self) -> Self {
+        Self { omits_padding: self.oti.scheme.profile().padding != Padding::Sent, ..self }
     }
 
     /// The empty files of a plain FLUTE session, whose table says the same `oti`: packets without a
@@ -105,6 +111,7 @@ impl ControlObject {
             encoder: None,
             fdt: None,
             intervals,
+            omits_padding: true,
             empty_files: tois.into(),
         }
     }
@@ -304,7 +311,7 @@ impl ControlCarousel {
     /// Appends the packet with the next symbol.
     pub(super) fn emit(&self, tsi: Tsi, cci: Cci, out: &mut Vec<u8>) {
         let ControlObject { toi, oti, ref encoder, fdt, ref empty_files, .. } = self.object;
-        let CodeProfile { encoding_id, omits_padding, .. } = oti.scheme.profile();
+        let encoding_id = oti.scheme.profile().encoding_id;
         let turn = self.sent.checked_rem(empty_files.len() as u64).unwrap_or(0) as usize;
         let empty_file = empty_files.get(turn).copied();
         let fields = HeaderFields {
@@ -328,7 +335,7 @@ impl ControlCarousel {
         if let (Some(encoder), Some(symbol)) = (encoder, out.get_mut(at..)) {
             encoder.write_symbol(esi, symbol);
         }
-        if omits_padding {
+        if self.object.omits_padding && esi.0 < self.object.source_symbols {
             let left = oti.transfer_length.saturating_sub(u64::from(esi.0) * size as u64);
             out.truncate(at + size.min(left as usize));
         }

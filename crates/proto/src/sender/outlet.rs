@@ -38,7 +38,6 @@ pub(super) struct Slot {
 pub(super) struct DataPacket {
     pub(super) encoding_id: EncodingId,
     pub(super) symbol: SymbolId,
-    pub(super) symbol_size: u16,
     /// Source symbols of the block: distinguishes source from repair symbols.
     pub(super) source_symbols: u32,
     /// Transmission information of the symbol's object, if the packet carries it.
@@ -123,7 +122,7 @@ impl Outlet {
         packet: &DataPacket,
         out: &mut Vec<u8>,
     ) -> Result<SenderOutput, Instant> {
-        let DataPacket { encoding_id, symbol, symbol_size, source_symbols, fti } = *packet;
+        let DataPacket { encoding_id, symbol, source_symbols, fti } = *packet;
         let at = out.len();
         let fields = HeaderFields {
             cci: slot.cci,
@@ -138,7 +137,7 @@ impl Outlet {
         } else {
             emit_payload_id(encoding_id, sbn, symbol.esi, out);
         }
-        let bytes = (out.len() - at) as u32 + u32::from(symbol_size);
+        let bytes = (out.len() - at) as u32 + u32::from(symbol.size);
         self.pass(now, bytes, at, out)?;
         if symbol.esi.0 < source_symbols {
             self.stats.source_symbols += 1;

@@ -33,15 +33,29 @@ pub(super) struct Block {
     /// Position in the stream after the last symbol that was sent.
     pub(super) sent: u64,
     pub(super) symbol_size: u16,
+    /// Bytes to send of its last source symbol.
+    pub(super) last_symbol_size: u16,
     /// Transmission information that its packets carry, if they do.
     pub(super) fti: Option<Oti>,
 }
 
-/// A planned symbol.
+impl Block {
+    /// The planned symbol, one of this block's.
+    pub(super) fn symbol(&self, planned: Planned) -> SymbolId {
+        let Planned { batch, index, esi, .. } = planned;
+        let is_last = esi.0 + 1 == self.shape.source_symbols;
+        let size = if is_last { self.last_symbol_size } else { self.symbol_size };
+        SymbolId { block: self.id, esi, batch, index, size }
+    }
+}
+
+/// A planned symbol: a turn of its block, and its place among the prepared symbols.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
-    pub(super) symbol: SymbolId,
     pub(super) turn: Turn,
+    esi: Esi,
+    batch: BatchId,
+    index: u32,
 }
 
 /// Why a queue has no symbol.
@@ -306,7 +320,8 @@ impl Rounds {
     pub(super) fn on_prepare_failed(&mut self, batch: BatchId) -> Option<Toi> {
         self.preparing.remove(&batch);
         let mut planned = self.rounds.iter().flat_map(|round| round.queues.iter().flatten());
-        planned.find(|planned| planned.symbol.batch == batch).map(|p| p.symbol.block.toi)
+        let planned = planned.find(|planned| planned.batch == batch)?;
+        self.blocks.get(planned.turn.block).map(|block| block.id.toi)
     }
 
     /// Withdraws an object; false if it was withdrawn already.
@@ -377,9 +392,9 @@ impl Rounds {
             self.next_batch += 1;
             (BatchId(self.next_batch - 1), Vec::new())
         });
-        let symbol = SymbolId { block: block.id, esi, batch: *batch, index: esis.len() as u32 };
+        let planned = Planned { turn, esi, batch: *batch, index: esis.len() as u32 };
         esis.push(esi);
-        draft.queues.get_mut(queue).into_iter().for_each(|q| q.push_back(Planned { symbol, turn }));
+        draft.queues.get_mut(queue).into_iter().for_each(|q| q.push_back(planned));
     }
 
     /// Requests the batches of a window; false if it is empty.
@@ -394,7 +409,7 @@ impl Rounds {
             let share = |planned: &Planned| {
                 let length =
                     batches.get(&planned.turn.block).map_or(1, |(_, esis)| esis.len() as u64);
-                ((2 * u64::from(planned.symbol.index) + 1) << 31) / length
+                ((2 * u64::from(planned.index) + 1) << 31) / length
             };
             queues.iter_mut().for_each(|queue| queue.make_contiguous().sort_by_cached_key(share));
         }
@@ -450,7 +465,8 @@ impl Rounds {
         }
         loop {
             let next = self.rounds.iter().find_map(|round| round.queues.get(queue)?.front());
-            match next.map(|planned| planned.symbol.block.toi) {
+            let block = next.and_then(|planned| self.blocks.get(planned.turn.block));
+            match block.map(|block| block.id.toi) {
                 Some(toi) if self.withdrawn.contains(&toi) => self.take(queue, out),
                 _ => return,
             }

@@ -334,11 +334,11 @@ impl StreamSender {
         let block = BlockId { toi: StreamIndex::toi(fragment.number), sbn: Sbn(0) };
         let batch = BatchId(2 * u64::from(fragment.number) + u64::from(is_repair));
         let index = fragment.sent - if is_repair { k } else { 0 };
-        let symbol = SymbolId { block, esi: Esi(fragment.sent), batch, index };
+        let size = self.config.symbol_size;
+        let symbol = SymbolId { block, esi: Esi(fragment.sent), batch, index, size };
         let packet = DataPacket {
             encoding_id: EncodingId::RAPTORQ,
             symbol,
-            symbol_size: self.config.symbol_size,
             source_symbols: k,
             // The index has this information.
             fti: None,

@@ -196,6 +196,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         packet_overhead: 28,
         round_symbols: setup.round_symbols,
         sequence_in_cci: true,
+        omit_padding: false,
         fti_in_packets: false,
         seed: setup.seed,
     })

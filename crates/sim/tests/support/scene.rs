@@ -125,6 +125,7 @@ impl Scene {
             packet_overhead: 28,
             round_symbols: 4_096,
             sequence_in_cci: true,
+            omit_padding: false,
             fti_in_packets: false,
             seed: self.seed.wrapping_add(number),
         })

@@ -1,0 +1,81 @@
+//! The padding of an object's last source symbol: which sessions have it on the wire, and that
+//! receivers accept both forms.
+
+use super::fontana_side::{
+    Files, FontanaReceiver, FontanaSender, addressing, air, assert_same, files_of, noise, write,
+};
+use super::handmade::{SYMBOL, Session, described};
+use super::peer::Listening;
+use fontana::wire::Packet;
+use fontana::{Code, Format, Outcome};
+use fontana_fec::EncodingId;
+use std::collections::BTreeSet;
+
+const SIZE: usize = 500;
+const SYMBOLS: usize = 10;
+const LAST: usize = 123;
+
+/// The sizes of the last source symbol and of all others, on the wire, of a file of one block.
+fn sizes_on_the_wire(code: Code, format: Format) -> [BTreeSet<usize>; 2] {
+    let _air = air();
+    let directory = tempfile::tempdir().unwrap();
+    let addressing = addressing();
+    let listening = Listening::join(&addressing);
+    let files = write(&files_of(&[(SYMBOLS - 1) * SIZE + LAST]), directory.path());
+    let _sender = FontanaSender::start(&addressing, files, |options| {
+        options.code(code).format(format).symbol_size(Some(SIZE as u16)).block_symbols(20)
+    });
+    let mut sizes = [BTreeSet::new(), BTreeSet::new()];
+    let mut symbols = 0;
+    listening.read(|datagram| {
+        let packet = Packet::parse(datagram).unwrap();
+        if packet.header.extensions.fti().is_none() {
+            let payload = packet.payload(EncodingId(packet.header.codepoint)).unwrap().unwrap();
+            let is_last = payload.esi.0 as usize == SYMBOLS - 1;
+            sizes[usize::from(!is_last)].insert(payload.symbol.len());
+            symbols += 1;
+        }
+        symbols < 200
+    });
+    sizes
+}
+
+#[test]
+fn plain_flute_sends_the_last_symbol_without_padding_where_its_code_allows_that() {
+    let format = Format::default;
+    for (code, format, last) in [
+        (Code::None, Format::Flute, LAST),
+        (Code::RaptorQ, Format::Flute, LAST),
+        (Code::ReedSolomon, Format::Flute, SIZE),
+        (Code::None, format(), SIZE),
+        (Code::RaptorQ, format(), SIZE),
+    ] {
+        let sizes = sizes_on_the_wire(code, format);
+        assert_eq!(sizes, [[last].into(), [SIZE].into()], "{code:?}");
+    }
+}
+
+#[test]
+fn a_padded_and_an_unpadded_last_symbol_are_both_received() {
+    let files: Files = (1..=3)
+        .map(|toi| (format!("file{toi}"), noise(20 * usize::from(SYMBOL) + toi, toi as u64)))
+        .collect();
+    for is_padded in [false, true] {
+        let _air = air();
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| options);
+        let numbered = || (1..).zip(&files);
+        let mut session = Session::default()
+            .table(numbered().map(|(toi, (name, bytes))| described(toi, name, bytes)));
+        if is_padded {
+            session = session.padded();
+        }
+        for (toi, (_, bytes)) in numbered() {
+            session = session.file(toi, bytes);
+        }
+        let _sender = session.repeat(&addressing);
+        let received = receiver.run();
+        assert_eq!(received.summary.outcome, Outcome::Complete);
+        assert_same(&received.files, &files);
+    }
+}
