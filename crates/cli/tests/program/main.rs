@@ -13,6 +13,7 @@ mod lab;
 mod mirrors;
 mod pipes;
 mod resume;
+mod strict_flute;
 mod support;
 mod terminal;
 mod threads;
