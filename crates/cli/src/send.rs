@@ -11,8 +11,8 @@ use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::net::{IpVersion, MtuDrop};
 use fontana::wire::{SecretKey, Ticket, Tsi};
 use fontana::{
-    Addressing, CancellationToken, Code, Error, FcastFormat, Filter, FontanaFormat, Format,
-    Ordering, Outcome, SendEvent as Event, SendMode, SendProgress, SendReport, Sender,
+    Addressing, CancellationToken, Code, Error, FcastFormat, Filter, FluteFormat, FontanaFormat,
+    Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress, SendReport, Sender,
     SenderBuilder, SessionDescription, SetupError, TornadoCode,
 };
 use standard_input::Input;
@@ -159,7 +159,11 @@ impl Plan {
     fn format(&self, arguments: &SendArguments) -> Format {
         match arguments.format() {
             SessionFormat::Fontana => Format::Fontana(self.format.clone()),
-            SessionFormat::Flute => Format::Flute,
+            SessionFormat::Flute => {
+                let mut flute = FluteFormat::default();
+                flute.version = arguments.flute_version.into();
+                Format::Flute(flute)
+            }
             SessionFormat::Fcast => {
                 let mut fcast = FcastFormat::default();
                 fcast.slice_bytes = arguments.slice;

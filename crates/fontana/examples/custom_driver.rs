@@ -13,7 +13,7 @@ use fontana_proto::{
     ControlObject, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, SendMode,
     SendObject, Sender, SenderConfig, SenderEvent, TransmissionSchedule,
 };
-use fontana_wire::{Fdt, FdtExtension, FdtFile, NtpSeconds, Toi, Tsi};
+use fontana_wire::{Fdt, FdtExtension, FdtFile, FluteVersion, NtpSeconds, Toi, Tsi};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
@@ -81,8 +81,8 @@ fn session(name: &str, length: u64) -> Result<SenderConfig, Box<dyn std::error::
     };
     let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
     let expires = NtpSeconds::from_unix_seconds(unix + 3600);
-    let table = Fdt { expires, complete: true, files: vec![entry] }.emit();
-    let extension = FdtExtension { version: FdtExtension::FLUTE_VERSION, instance_id: 1 };
+    let table = Fdt { expires, complete: true, files: vec![entry] }.emit(FluteVersion::V2);
+    let extension = FdtExtension { version: FluteVersion::V2.number(), instance_id: 1 };
     let table = ControlObject::new(Toi::FDT, oti(table.len() as u64), &table, Some(extension), 1)?;
     let object = SendObject { toi: FILE, layout: oti(length).layout()?, source_pass: true };
     Ok(SenderConfig {

@@ -4,7 +4,7 @@
 use crate::layers::Layering;
 use crate::versions::Versions;
 use fontana_proto::{Acceptance, ReceiverLimits};
-use fontana_wire::{Hash, Manifest, PublicKey, SecretKey};
+use fontana_wire::{FluteVersion, Hash, Manifest, PublicKey, SecretKey};
 
 /// The format of a session that is sent.
 #[derive(Clone, Debug)]
@@ -14,8 +14,8 @@ pub enum Format {
     /// Fontana's format: a signed head, a manifest with the hash of every block, numbered packets.
     /// The manifest describes whole trees. The session also has a file delivery table.
     Fontana(FontanaFormat),
-    /// Plain FLUTE (RFC 6726), for other programs: an object for each file, without extensions.
-    Flute,
+    /// Plain FLUTE, for other programs: an object for each file, without extensions.
+    Flute(FluteFormat),
     /// FCAST (RFC 6968): objects that describe themselves, for other programs.
     Fcast(FcastFormat),
 }
@@ -30,7 +30,7 @@ impl Format {
     pub(crate) fn fontana(&self) -> Option<&FontanaFormat> {
         match self {
             Self::Fontana(format) => Some(format),
-            Self::Flute | Self::Fcast(_) => None,
+            Self::Flute(_) | Self::Fcast(_) => None,
         }
     }
 }
@@ -57,6 +57,14 @@ impl Default for FontanaFormat {
     fn default() -> Self {
         Self { signer: None, version: 1, manifest: None, rehash: false, layering: None }
     }
+}
+
+/// The options of a plain FLUTE session.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct FluteFormat {
+    /// Version that packets and the file delivery table name. Receivers of Fontana accept both.
+    pub version: FluteVersion,
 }
 
 /// The options of an FCAST session.

@@ -85,7 +85,9 @@ pub use fontana_proto::{
 };
 pub use fontana_store::{Device, Filter};
 pub use fontana_wire as wire;
-pub use format::{FcastFormat, FontanaFormat, FontanaReception, Format, ReceiveFormat};
+pub use format::{
+    FcastFormat, FluteFormat, FontanaFormat, FontanaReception, Format, ReceiveFormat,
+};
 pub use geometry::{Code, DEFAULT_BLOCK_SYMBOLS};
 pub use layers::{Layering, LayeringScheme};
 pub use memory::{DEFAULT_MEMORY, MIN_MEMORY};

@@ -81,7 +81,8 @@ fn plain(table: bool) -> Hash {
     let objects: Vec<_> = objects.collect();
     let control = table.then(|| {
         let files = objects.iter().map(file).collect();
-        let bytes = Fdt { expires: NtpSeconds(3_000_000_000), files, ..Fdt::default() }.emit();
+        let bytes = Fdt { expires: NtpSeconds(3_000_000_000), files, ..Fdt::default() }
+            .emit(fontana_wire::FluteVersion::V2);
         let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 64 });
         let oti = Oti { transfer_length: bytes.len() as u64, symbol_size: 128, scheme };
         let fdt = FdtExtension { version: 2, instance_id: 1 };

@@ -61,18 +61,45 @@ pub struct AuthExtension<'a> {
     pub content: &'a [u8],
 }
 
+/// A version of FLUTE that senders can choose. Receivers accept both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FluteVersion {
+    /// Version 1 (RFC 3926), as 3GPP TS 26.346 and DVB profiles use it.
+    V1,
+    /// Version 2 (RFC 6726).
+    #[default]
+    V2,
+}
+
+impl FluteVersion {
+    /// The number in EXT_FDT.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::V1 => 1,
+            Self::V2 => 2,
+        }
+    }
+
+    /// The XML namespace of file delivery tables. That of version 1 is the one of 3GPP TS 26.346
+    /// and DVB: RFC 3926 prints the name of an example.
+    pub const fn namespace(self) -> &'static str {
+        match self {
+            Self::V1 => "urn:IETF:metadata:2005:FLUTE:FDT",
+            Self::V2 => "urn:ietf:params:xml:ns:fdt",
+        }
+    }
+}
+
 /// EXT_FDT (RFC 6726, section 3.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FdtExtension {
-    /// Version of FLUTE, 4 bits: 1 (RFC 3926) or 2 (RFC 6726).
+    /// Version of FLUTE, 4 bits; see [`FluteVersion::number`].
     pub version: u8,
     /// FDT instance id, 20 bits; wraps.
     pub instance_id: u32,
 }
 
 impl FdtExtension {
-    /// Version that this crate sends: RFC 6726.
-    pub const FLUTE_VERSION: u8 = 2;
     /// Largest instance id: 20 bits.
     pub const MAX_INSTANCE_ID: u32 = (1 << 20) - 1;
 

@@ -15,7 +15,7 @@ use std::fmt;
 /// EXT_FDT.
 ///
 /// ```
-/// use fontana_wire::Fdt;
+/// use fontana_wire::{Fdt, FluteVersion};
 ///
 /// let fdt = Fdt::parse(
 ///     br#"<FDT-Instance xmlns="urn:ietf:params:xml:ns:fdt" Expires="3976218000">
@@ -23,7 +23,7 @@ use std::fmt;
 ///         </FDT-Instance>"#,
 /// )?;
 /// assert_eq!(fdt.files[0].transfer_length, Some(500));
-/// assert_eq!(Fdt::parse(&fdt.emit())?, fdt);
+/// assert_eq!(Fdt::parse(&fdt.emit(FluteVersion::V2))?, fdt);
 /// # Ok::<(), fontana_wire::FdtError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -69,7 +69,7 @@ pub use congestion::{
 };
 pub use content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded};
 pub use extension::{
-    AuthExtension, Extension, Extensions, ExtensionsIter, FdtExtension, TimeExtension,
+    AuthExtension, Extension, Extensions, ExtensionsIter, FdtExtension, FluteVersion, TimeExtension,
 };
 pub use fcast::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, Equivalence, FcastError,

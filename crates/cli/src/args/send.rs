@@ -5,6 +5,7 @@ use super::{
 };
 use crate::units::{parse_duration, parse_permille, parse_rate, parse_size};
 use clap::{Args, ValueEnum, ValueHint};
+use fontana::wire::FluteVersion;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -160,12 +161,17 @@ pub(crate) struct SendArguments {
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t = ProfileArgument::Speed,
           conflicts_with = "sequential")]
     pub(crate) profile: ProfileArgument,
-    /// Send plain FLUTE (RFC 6726), for other programs
+    /// Send plain FLUTE (RFC 6726, or RFC 3926 with --flute-version 1), for other programs
     ///
     /// One object per file and no extensions of Fontana: no hashes, no signature, no packet
     /// numbers.
     #[arg(long, conflicts_with_all = ["sign", "content_version"])]
     pub(crate) flute: bool,
+    /// With --flute: send this version, 1 (RFC 3926, 3GPP, DVB) or 2 (RFC 6726)
+    ///
+    /// Programs of one version reject sessions of the other. `fontana recv --flute` accepts both.
+    #[arg(long, value_name = "VERSION", value_enum, default_value = "2", requires = "flute")]
+    pub(crate) flute_version: FluteVersionArgument,
     /// Send FCAST (RFC 6968), for other programs: objects that describe themselves
     ///
     /// Long files are cut into slices. Each is an object with its own name, position in the file
@@ -283,6 +289,24 @@ pub(crate) enum CongestionScheme {
     FlidSl,
     Webrc,
     WebrcFast,
+}
+
+/// A version of FLUTE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FluteVersionArgument {
+    #[value(name = "1")]
+    V1,
+    #[value(name = "2")]
+    V2,
+}
+
+impl From<FluteVersionArgument> for FluteVersion {
+    fn from(version: FluteVersionArgument) -> Self {
+        match version {
+            FluteVersionArgument::V1 => Self::V1,
+            FluteVersionArgument::V2 => Self::V2,
+        }
+    }
 }
 
 /// Parses a time, and explains the error if a number of receivers was given.

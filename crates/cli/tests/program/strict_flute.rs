@@ -70,9 +70,14 @@ fn a_strict_receiver_reads_files_of_every_size_and_of_many_blocks() {
     let into = tempfile::tempdir().unwrap();
     let sizes = [0, 1, SYMBOL - 1, SYMBOL, SYMBOL + 1, 40 * SYMBOL + 7, 300_001];
     let files = files(directory.path(), &sizes);
-    for options in ["", "--block-symbols 7", "--sequential --block-symbols 7"] {
+    for (options, version) in [
+        ("", "2"),
+        ("--block-symbols 7", "2"),
+        ("--sequential --block-symbols 7", "2"),
+        ("--flute-version 1", "1"),
+    ] {
         let options = format!("--flute --fec none {options}");
-        let Some(output) = receive(&options, &files, "2", into.path()) else { return };
+        let Some(output) = receive(&options, &files, version, into.path()) else { return };
         assert_received(&output, &files, into.path());
     }
 }
@@ -88,6 +93,7 @@ fn a_strict_receiver_refuses_another_version_and_a_padded_symbol() {
         }
     };
     refuse("--flute --fec none", "1", "FLUTE version 2, not 1");
+    refuse("--flute --flute-version 1 --fec none", "2", "FLUTE version 1, not 2");
     // A session of Fontana has a table, too, and padded symbols.
     refuse("--fec none --block-symbols 7", "2", "has 500 bytes, it must have 1");
 }

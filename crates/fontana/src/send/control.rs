@@ -5,10 +5,10 @@ use super::egress::{FDT_EXTENSION_BYTES, FTI_BYTES};
 use super::options::SendOptions;
 use crate::content::Content;
 use crate::error::Error;
-use crate::format::{FcastFormat, Format};
+use crate::format::{FcastFormat, FluteFormat, Format};
 use crate::geometry;
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
-use fontana_wire::{CongestionControl, ContentKind, FdtExtension, InstanceId, Toi};
+use fontana_wire::{CongestionControl, ContentKind, FdtExtension, FluteVersion, InstanceId, Toi};
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,7 +31,10 @@ pub(super) fn control_objects(
         control.push(carousel::first_descriptor(geometry, content, growing)?);
         return Ok(control);
     }
-    let is_plain = matches!(options.format, Format::Flute);
+    let (is_plain, version) = match options.format {
+        Format::Flute(FluteFormat { version }) => (true, version),
+        _ => (false, FluteVersion::default()),
+    };
     let size = symbol_size - FTI_BYTES;
     if !is_plain {
         let announcement = Announcement {
@@ -46,14 +49,14 @@ pub(super) fn control_objects(
         let intervals = AnnouncementIntervals { head: 2, body: 4 };
         control.extend(announcement.control_objects(size, options.signer(), intervals)?);
     }
-    let table = content.file_delivery_table(now + FDT_LIFETIME).emit();
+    let table = content.file_delivery_table(now + FDT_LIFETIME).emit(version);
     let (length, size) = (table.len(), size - FDT_EXTENSION_BYTES);
     let oti = match is_plain {
         true => geometry::plain_control_oti(options.code, length, size),
         false => control_oti(length, size),
     };
     let extension = FdtExtension {
-        version: FdtExtension::FLUTE_VERSION,
+        version: version.number(),
         // Another run with the same TSI has another table (RFC 6726, section 3.4.1).
         instance_id: now.as_secs() as u32 & FdtExtension::MAX_INSTANCE_ID,
     };

@@ -117,7 +117,7 @@ impl PreparedSender {
             round_symbols: layout.round_symbols,
             channels,
             sequence_in_cci: !is_plain,
-            omit_padding: matches!(options.format, Format::Flute),
+            omit_padding: matches!(options.format, Format::Flute(_)),
             fti_in_packets,
             seed,
         });
@@ -198,7 +198,7 @@ fn examine(options: &SendOptions, symbol_size: u16) -> Result<Content, Error> {
         Format::Fontana(FontanaFormat { manifest: Some(manifest), rehash, .. }) => {
             Content::of_manifest(&content_options, manifest, *rehash)
         }
-        Format::Fontana(_) | Format::Flute => Content::examine(&content_options),
+        Format::Fontana(_) | Format::Flute(_) => Content::examine(&content_options),
     }
 }
 

@@ -11,8 +11,8 @@ use fontana::wire::{
     FdtContentEncoding, InternetChecksum, Slice, Toi,
 };
 use fontana::{
-    Code, ErrorKind, FcastFormat, Format, Outcome, ReceiveFormat, ReceiverBuilder, SenderBuilder,
-    SimulatedLoss, Verified,
+    Code, ErrorKind, FcastFormat, FluteFormat, Format, Outcome, ReceiveFormat, ReceiverBuilder,
+    SenderBuilder, SimulatedLoss, Verified,
 };
 use sha1::Digest;
 use std::time::Duration;
@@ -427,7 +427,7 @@ fn a_descriptor_that_is_none_fails_and_the_next_one_is_taken() {
 fn sessions_with_tables_are_not_taken_for_fcast() {
     let directory = tempfile::tempdir().unwrap();
     let paths = write(&honest_files(), directory.path());
-    for format in [Format::default(), Format::Flute] {
+    for format in [Format::default(), Format::Flute(FluteFormat::default())] {
         let _air = air();
         let addressing = addressing();
         let receiver = FontanaReceiver::join(&addressing, |options| {

@@ -1,8 +1,8 @@
 //! Fontana's side of a transfer, and what both directions share.
 
 use fontana::{
-    Addressing, Format, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat, ReceiveReport,
-    Receiver, ReceiverBuilder, Sender, SenderBuilder,
+    Addressing, FluteFormat, Format, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat,
+    ReceiveReport, Receiver, ReceiverBuilder, Sender, SenderBuilder,
 };
 pub(crate) use fontana_testing::noise;
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl FontanaSender {
     ) -> Self {
         let options = Sender::builder(files)
             .addressing(addressing.clone())
-            .format(Format::Flute)
+            .format(Format::Flute(FluteFormat::default()))
             .rate(Rate::bytes_per_second(RATE_BYTES_PER_SECOND))
             .seed(1)
             .tsi(Some(fontana::wire::Tsi(super::peer::TSI)));

@@ -3,7 +3,7 @@
 use super::peer::{Background, Sending, TSI};
 use fontana::Addressing;
 use fontana::wire::{
-    ContentEncoding, Fdt, FdtExtension, FdtFile, HeaderFields, NtpSeconds, Toi, Tsi,
+    ContentEncoding, Fdt, FdtExtension, FdtFile, FluteVersion, HeaderFields, NtpSeconds, Toi, Tsi,
     emit_payload_id,
 };
 use fontana_fec::codes::no_code::NoCode;
@@ -39,7 +39,8 @@ pub(crate) fn described(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
 /// A table of files.
 pub(crate) fn table(files: impl IntoIterator<Item = FdtFile>) -> Vec<u8> {
     let files = files.into_iter().collect();
-    Fdt { expires: NtpSeconds::from_unix_seconds(4_000_000_000), complete: false, files }.emit()
+    Fdt { expires: NtpSeconds::from_unix_seconds(4_000_000_000), complete: false, files }
+        .emit(FluteVersion::V2)
 }
 
 /// Packets that are sent repeatedly.

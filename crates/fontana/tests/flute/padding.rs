@@ -7,7 +7,7 @@ use super::fontana_side::{
 use super::handmade::{SYMBOL, Session, described};
 use super::peer::Listening;
 use fontana::wire::Packet;
-use fontana::{Code, Format, Outcome};
+use fontana::{Code, FluteFormat, Format, Outcome};
 use fontana_fec::EncodingId;
 use std::collections::BTreeSet;
 
@@ -42,13 +42,13 @@ fn sizes_on_the_wire(code: Code, format: Format) -> [BTreeSet<usize>; 2] {
 
 #[test]
 fn plain_flute_sends_the_last_symbol_without_padding_where_its_code_allows_that() {
-    let format = Format::default;
+    let flute = || Format::Flute(FluteFormat::default());
     for (code, format, last) in [
-        (Code::None, Format::Flute, LAST),
-        (Code::RaptorQ, Format::Flute, LAST),
-        (Code::ReedSolomon, Format::Flute, SIZE),
-        (Code::None, format(), SIZE),
-        (Code::RaptorQ, format(), SIZE),
+        (Code::None, flute(), LAST),
+        (Code::RaptorQ, flute(), LAST),
+        (Code::ReedSolomon, flute(), SIZE),
+        (Code::None, Format::default(), SIZE),
+        (Code::RaptorQ, Format::default(), SIZE),
     ] {
         let sizes = sizes_on_the_wire(code, format);
         assert_eq!(sizes, [[last].into(), [SIZE].into()], "{code:?}");

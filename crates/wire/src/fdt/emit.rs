@@ -1,19 +1,21 @@
-//! The emitter of FDT instances, in the form of RFC 6726 (FLUTE version 2).
+//! The emitter of FDT instances. The versions of FLUTE differ in the namespace.
 
 use super::{Fdt, FdtFile};
+use crate::extension::FluteVersion;
 use data_encoding::BASE64;
 use std::fmt::Display;
 
 impl Fdt {
-    /// The XML of this instance.
+    /// The XML of this instance, for a session of this version.
     ///
     /// Characters that XML cannot represent (most control characters) are replaced by U+FFFD. A
     /// Content-Location made by [`emit_content_location`](crate::emit_content_location) has none.
-    pub fn emit(&self) -> Vec<u8> {
+    pub fn emit(&self, version: FluteVersion) -> Vec<u8> {
         let mut xml = Element::new(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-             <FDT-Instance xmlns=\"urn:ietf:params:xml:ns:fdt\"",
+             <FDT-Instance",
         );
+        xml.attribute("xmlns", version.namespace());
         xml.attribute("Expires", self.expires.0);
         if self.complete {
             xml.attribute("Complete", true);

@@ -8,7 +8,8 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::{FecScheme, Oti};
 use fontana_wire::{
-    ContentEncoding, Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, NtpSeconds, Toi,
+    ContentEncoding, Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FluteVersion,
+    NtpSeconds, Toi,
 };
 use proptest::prelude::*;
 
@@ -225,7 +226,7 @@ fn values_that_every_file_inherits_are_short() {
 
 #[test]
 fn compressed_tables_are_read_and_bombs_are_not() {
-    let xml = sample().emit();
+    let xml = sample().emit(FluteVersion::V2);
     let limits = FdtLimits::default();
     for cenc in 0..4 {
         let encoding = ContentEncoding::from_cenc(cenc).unwrap();
@@ -308,7 +309,7 @@ fn sample() -> Fdt {
 
 #[test]
 fn no_truncation_or_flipped_bit_panics() {
-    let xml = sample().emit();
+    let xml = sample().emit(FluteVersion::V2);
     assert_eq!(Fdt::parse(&xml), Ok(sample()));
     // The last byte is the newline after the end.
     for cut in truncations(&xml[..xml.len() - 1]) {
@@ -323,7 +324,7 @@ fn no_truncation_or_flipped_bit_panics() {
 fn characters_that_xml_cannot_carry_are_replaced() {
     let mut fdt = sample();
     fdt.files[0].content_location = "a\u{1}\u{ffff}b\t\n".to_owned();
-    let read = Fdt::parse(&fdt.emit()).unwrap();
+    let read = Fdt::parse(&fdt.emit(FluteVersion::V2)).unwrap();
     assert_eq!(read.files[0].content_location, "a\u{fffd}\u{fffd}b\t\n");
 }
 
@@ -403,7 +404,7 @@ fn tables() -> impl Strategy<Value = Fdt> {
 #[test]
 fn a_table_describes_tornado_and_lt_by_instance_and_information() {
     let file = FdtFile { toi: Toi(1), oti: Some(LT), ..FdtFile::default() };
-    let xml = Fdt { files: vec![file], ..Fdt::default() }.emit();
+    let xml = Fdt { files: vec![file], ..Fdt::default() }.emit(FluteVersion::V2);
     let xml = String::from_utf8(xml).unwrap();
     let information = r#"FEC-OTI-Scheme-Specific-Info="AAAAAAAAAAAHAAABUQAdtb8DGyQl""#;
     assert!(xml.contains(information) && xml.contains(r#"FEC-OTI-FEC-Instance-ID="2""#), "{xml}");
@@ -424,6 +425,6 @@ fn a_table_describes_tornado_and_lt_by_instance_and_information() {
 proptest! {
     #[test]
     fn every_table_is_read_back(fdt in tables()) {
-        prop_assert_eq!(Fdt::parse(&fdt.emit()), Ok(fdt));
+        prop_assert_eq!(Fdt::parse(&fdt.emit(FluteVersion::V2)), Ok(fdt));
     }
 }

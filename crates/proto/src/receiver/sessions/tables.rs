@@ -107,7 +107,7 @@ mod tests {
 
     fn table() -> Vec<u8> {
         let file = FdtFile { toi: Toi(1), content_location: "a".to_owned(), ..FdtFile::default() };
-        Fdt { files: vec![file], ..Fdt::default() }.emit()
+        Fdt { files: vec![file], ..Fdt::default() }.emit(fontana_wire::FluteVersion::V2)
     }
 
     /// The packets of a table.
