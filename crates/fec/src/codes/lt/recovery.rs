@@ -3,12 +3,12 @@
 //! Each source symbol has a slot, which initially holds the encoding symbol that recovers it.
 //! Inputs have slots in their order, so loading them accesses memory sequentially.
 
-use super::elimination::Solution;
 use super::{LtCode, Peeler, Rows};
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::bytes::xor_program::{XorProgram, write_sums};
 use crate::codes::shared::csr::Lists;
+use crate::codes::shared::inactivation::Solution;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Program, Run};
 
@@ -46,13 +46,14 @@ impl Recovery {
     pub(super) fn eliminated(peeler: &mut Peeler, solution: &Solution) -> (Self, Vec<Esi>) {
         let k = peeler.source_symbols() as usize;
         let peeled = peeler.steps().iter().map(|step| (step.symbol, step.esi));
-        let pivots = solution.pivots.iter().map(|pivot| (pivot.symbol, pivot.esi));
-        let dense = solution.dense.iter().map(|row| (row.symbol, row.esi));
-        let (slots, inputs) = assign_slots(k, peeled.chain(pivots).chain(dense));
+        let eliminated = solution.inputs().map(|(symbol, esi)| (symbol, Esi(esi)));
+        let (slots, inputs) = assign_slots(k, peeled.chain(eliminated));
         let program = XorProgram::with_capacity(2 * k, 2 * peeler.links());
         let mut this = Self { rows: peeler.rows().clone(), program, slots };
         this.add_peeled(peeler);
-        this.add_eliminated(solution);
+        let Self { rows, program, slots } = &mut this;
+        let terms = |esi, terms: &mut Vec<u32>| terms.extend_from_slice(rows.row(Esi(esi)));
+        solution.append_to(program, slots, terms);
         (this, inputs)
     }
 
@@ -64,45 +65,6 @@ impl Recovery {
                 let slots = terms.iter().map(|&term| self.slots[term as usize]);
                 self.program.set_slot(self.slots[step.symbol as usize], slots);
             }
-        }
-    }
-
-    /// Adds the eliminated symbols:
-    ///
-    /// 1. For every pivot, in order: `y`, its value if all inactive symbols were zero.
-    /// 2. For every dense row: `d`, the sum of its input and such values.
-    /// 3. For every inactive symbol: a sum of `d`.
-    /// 4. For every pivot, in order: the sum of its input and its row's other symbols.
-    fn add_eliminated(&mut self, solution: &Solution) {
-        /// For symbols that are not pivots.
-        const NONE: u32 = u32::MAX;
-        let mut y_of = vec![NONE; self.slots.len()];
-        let mut is_inactive = vec![false; self.slots.len()];
-        for (y, pivot) in (0..).zip(&solution.pivots) {
-            y_of[pivot.symbol as usize] = y;
-        }
-        for row in &solution.dense {
-            is_inactive[row.symbol as usize] = true;
-        }
-        let d_start = solution.pivots.len() as u32;
-        let pivots = (0..).zip(&solution.pivots).map(|(y, pivot)| (y, pivot.symbol, pivot.esi));
-        let dense = (d_start..).zip(&solution.dense).map(|(d, row)| (d, row.symbol, row.esi));
-        for (scratch, symbol, esi) in pivots.chain(dense) {
-            let terms = self.rows.row(esi);
-            let is_peeled = |term: u32| y_of[term as usize] == NONE && !is_inactive[term as usize];
-            let peeled = terms.iter().copied().filter(|&term| is_peeled(term));
-            let slots = std::iter::once(symbol).chain(peeled).map(|term| self.slots[term as usize]);
-            let solved = terms.iter().map(|&term| y_of[term as usize]);
-            let solved = solved.filter(|&y| y != NONE && y != scratch);
-            self.program.set_scratch(scratch, slots, solved);
-        }
-        for row in &solution.dense {
-            let slot = self.slots[row.symbol as usize];
-            self.program.set_slot_with(slot, [], row.sum.iter().map(|d| d_start + d));
-        }
-        for pivot in &solution.pivots {
-            let slots = self.rows.row(pivot.esi).iter().map(|&term| self.slots[term as usize]);
-            self.program.set_slot(self.slots[pivot.symbol as usize], slots);
         }
     }
 

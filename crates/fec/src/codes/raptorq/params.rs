@@ -1,6 +1,7 @@
 //! Sizes of the code of one source block (RFC 6330, sections 5.3.3.3 and 5.6).
 
 use super::tables::SYSTEMATIC_INDICES;
+use crate::codes::shared::primes::prime_from;
 use crate::decode::Work;
 
 /// The sizes of RFC 6330, by their names there. All of them follow from `K'`.
@@ -37,7 +38,7 @@ impl Params {
         let (j, s, h, w) = (u32::from(j), u32::from(s), u32::from(h), u32::from(w));
         let l = k_prime + s + h;
         let p = l - w;
-        let p1 = (p..).find(|&n| is_prime(n)).unwrap_or(p);
+        let p1 = prime_from(p);
         Self { k_prime, j, s, h, w, l, p, p1, b: w - s }
     }
 
@@ -51,11 +52,6 @@ impl Params {
         let words = inactive.div_ceil(64);
         Work(3 * (30 * l + 30 * l * words + 2 * inactive * inactive * words))
     }
-}
-
-/// By trial division: `n` is below 400, and this runs once for a block.
-fn is_prime(n: u32) -> bool {
-    n >= 2 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //! 5.3.5.1 to 5.3.5.4).
 
 use super::params::Params;
-use super::tables::{DEGREE_BOUNDS, V0, V1, V2, V3};
+use super::tables::DEGREE_BOUNDS;
+use crate::codes::shared::random_tables::{V0, V1, V2, V3};
 
 /// `Rand[y, i, m]`: a number below `m` (RFC 6330, section 5.3.5.1).
 pub(super) fn rand(y: u32, i: u32, m: u32) -> u32 {
