@@ -8,6 +8,7 @@ use crate::peers::{self, Peer};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload};
 use fontana_fec::FecScheme;
 use fontana_fec::codes::lt::{Lt, LtCode};
+use fontana_fec::codes::raptor::Raptor;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
@@ -38,6 +39,13 @@ const CODES: &[Code] = &[
         source_symbols: &[1_000, 10_000, 50_000],
         scenarios: &Scenario::ALL,
         peers: &[peers::raptorq, peers::reed_solomon_simd],
+    },
+    Code {
+        name: "raptor",
+        scheme: |_| FecScheme::Raptor(Raptor { source_blocks: 1, sub_blocks: 1, alignment: 1 }),
+        source_symbols: &[1_000, 8_000],
+        scenarios: &Scenario::ALL,
+        peers: &[],
     },
     Code {
         name: "rs",

@@ -67,7 +67,7 @@ pub struct CodeProfile {
 pub enum Padding {
     /// Never (RFC 5445, section 3.2.1).
     Omitted,
-    /// Both are allowed (RFC 6330, section 4.4.2).
+    /// Both are allowed (RFC 5053, section 5.3.2; RFC 6330, section 4.4.2).
     Optional,
     /// Always.
     Sent,

@@ -17,6 +17,7 @@
 pub mod dispersal;
 pub mod lt;
 pub mod no_code;
+pub mod raptor;
 pub mod raptorq;
 pub mod reed_solomon;
 pub(crate) mod shared;

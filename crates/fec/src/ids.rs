@@ -8,6 +8,8 @@ pub struct EncodingId(pub u8);
 impl EncodingId {
     /// Compact No-Code (RFC 5445, section 3).
     pub const NO_CODE: Self = Self(0);
+    /// Raptor (RFC 5053).
+    pub const RAPTOR: Self = Self(1);
     /// Reed-Solomon over GF(2^8) (RFC 5510).
     pub const RFC_5510: Self = Self(5);
     /// RaptorQ (RFC 6330).

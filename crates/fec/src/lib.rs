@@ -33,10 +33,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | module | contents |
-//! | [`codes`] | a page for each code: [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
+//! | [`codes`] | a page for each code: [Raptor](codes::raptor), [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
 //! | [`simple`] | encoding and decoding of one block in memory |
-//! | [`codes`] | a page for each code: [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
 //! | `scheme`, `code` | [`FecScheme`], the list of codes, and the trait that every code implements |
 //! | `ids`, `oti`, `layout`, `parameters` | identifiers of symbols, and the geometry of objects |
 //! | `bytes`, `field` | stripes of symbols, SIMD kernels, finite fields |

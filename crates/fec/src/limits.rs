@@ -26,7 +26,7 @@ pub(crate) enum Partition {
     },
 }
 
-/// The sub-blocks of a source block (RFC 6330, section 4.4.1.2).
+/// The sub-blocks of a source block (RFC 5053, section 5.3.1.2; RFC 6330, section 4.4.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interleaving {
     /// `N`: parts of a source symbol that are not contiguous in the object.
@@ -38,6 +38,24 @@ pub(crate) struct Interleaving {
 impl Interleaving {
     /// Source symbols are contiguous in the object.
     pub(crate) const NONE: Self = Self { sub_blocks: 1, alignment: 1 };
+
+    /// Checks `Z`, `N` and `Al` of an object with symbols of `symbol_size` bytes.
+    pub(crate) fn check(self, source_blocks: u16, symbol_size: u16) -> Result<(), OtiError> {
+        let Self { sub_blocks, alignment } = self;
+        let numbers = [
+            (source_blocks == 0, "the number of source blocks"),
+            (sub_blocks == 0, "the number of sub-blocks"),
+            (alignment == 0, "the symbol alignment"),
+        ];
+        if let Some(&(_, name)) = numbers.iter().find(|&&(is_zero, _)| is_zero) {
+            return Err(OtiError::Zero(name));
+        }
+        let units = symbol_size / u16::from(alignment);
+        if !symbol_size.is_multiple_of(alignment.into()) || sub_blocks > units {
+            return Err(OtiError::Alignment { symbol_size, sub_blocks, alignment });
+        }
+        Ok(())
+    }
 }
 
 /// Longest object: transfer lengths have 48 bits in EXT_FTI.
@@ -60,7 +78,7 @@ pub enum OtiError {
     /// A parameter that is used as a divisor is zero.
     #[error("{0} is 0, must be at least 1")]
     Zero(&'static str),
-    /// RaptorQ's symbols must be a whole number of alignment units, and sub-symbols at least one.
+    /// Symbols of Raptor and RaptorQ must be a whole number of alignment units, and sub-symbols at least one.
     /// Those of Reed-Solomon over GF(2^16) must be a whole number of elements.
     #[error(
         "{symbol_size}-byte symbols cannot hold {sub_blocks} sub-symbols aligned to {alignment}"
@@ -97,7 +115,7 @@ pub enum OtiError {
         /// The limit.
         limit: u64,
     },
-    /// Longer than the 48 bits (40 for RaptorQ) of the transfer length allow.
+    /// Longer than the 48 bits (40 for RaptorQ, 45 for Raptor) of the transfer length allow.
     #[error("object has {actual} bytes, the code allows at most {limit}")]
     TransferLength {
         /// Bytes of the object.

@@ -6,6 +6,7 @@
 use crate::code::{BlockProfile, Code, CodeProfile};
 use crate::codes::lt::{self, Lt};
 use crate::codes::no_code::{self, NoCode};
+use crate::codes::raptor::{self, Raptor};
 use crate::codes::raptorq::{self, RaptorQ};
 use crate::codes::reed_solomon::{self, ReedSolomon};
 use crate::codes::tornado::{self, Tornado};
@@ -23,6 +24,8 @@ use std::sync::Arc;
 pub enum FecScheme {
     /// Compact No-Code, FEC Encoding ID 0 (RFC 5445, section 3).
     NoCode(NoCode),
+    /// Raptor, FEC Encoding ID 1 (RFC 5053).
+    Raptor(Raptor),
     /// RaptorQ, FEC Encoding ID 6 (RFC 6330).
     RaptorQ(RaptorQ),
     /// Tornado, FEC Encoding ID 128, FEC Instance ID 1.
@@ -36,8 +39,9 @@ pub enum FecScheme {
 type Parser = fn(&SchemeParameters) -> Result<FecScheme, CodeError>;
 
 /// The ids of each code in protocols, and its parser.
-const PARSERS: [(Format, Parser); 6] = [
+const PARSERS: [(Format, Parser); 7] = [
     (no_code::FORMAT, |p| NoCode::parse(p).map(FecScheme::NoCode)),
+    (raptor::FORMAT, |p| Raptor::parse(p).map(FecScheme::Raptor)),
     (raptorq::FORMAT, |p| RaptorQ::parse(p).map(FecScheme::RaptorQ)),
     (tornado::FORMAT, |p| Tornado::parse(p).map(FecScheme::Tornado)),
     (lt::FORMAT, |p| Lt::parse(p).map(FecScheme::Lt)),
@@ -50,6 +54,7 @@ impl FecScheme {
     fn code(&self) -> &dyn Code {
         match self {
             Self::NoCode(code) => code,
+            Self::Raptor(code) => code,
             Self::RaptorQ(code) => code,
             Self::Tornado(code) => code,
             Self::Lt(code) => code,
@@ -179,6 +184,7 @@ mod tests {
         let code = TornadoCode::new(3, 1 << 60 | 7).unwrap();
         let mut schemes = vec![
             FecScheme::NoCode(NoCode { max_source_block_length }),
+            FecScheme::Raptor(Raptor { source_blocks: 259, sub_blocks: 2, alignment: 4 }),
             FecScheme::RaptorQ(RaptorQ { source_blocks: 9, sub_blocks: 258, alignment: 4 }),
             FecScheme::Tornado(Tornado { max_source_block_length, code }),
         ];

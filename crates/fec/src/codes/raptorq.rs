@@ -114,23 +114,13 @@ impl Code for RaptorQ {
 
     fn limits(&self, symbol_size: u16) -> Result<ObjectLimits, OtiError> {
         let Self { source_blocks, sub_blocks, alignment } = *self;
-        let numbers = [
-            (source_blocks == 0, "the number of source blocks"),
-            (sub_blocks == 0, "the number of sub-blocks"),
-            (alignment == 0, "the symbol alignment"),
-        ];
-        if let Some(&(_, name)) = numbers.iter().find(|&&(is_zero, _)| is_zero) {
-            return Err(OtiError::Zero(name));
-        }
-        let units = symbol_size / u16::from(alignment);
-        if !symbol_size.is_multiple_of(alignment.into()) || sub_blocks > units {
-            return Err(OtiError::Alignment { symbol_size, sub_blocks, alignment });
-        }
+        let interleaving = Interleaving { sub_blocks, alignment };
+        interleaving.check(source_blocks.into(), symbol_size)?;
         Ok(ObjectLimits {
             partition: Partition::BlockCount(source_blocks.into()),
             max_source_symbols: MAX_SOURCE_SYMBOLS,
             max_transfer_length: MAX_TRANSFER_LENGTH,
-            interleaving: Interleaving { sub_blocks, alignment },
+            interleaving,
         })
     }
 
