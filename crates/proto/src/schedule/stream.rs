@@ -40,7 +40,8 @@ impl SymbolStream {
         let code = scheme.profile();
         let cycle = scheme.block_profile(source_symbols).symbols_per_cycle;
         let first_repair = random.below(cycle.saturating_sub(source_symbols));
-        let order = if code.is_rateless {
+        // The shortest blocks of Raptor have no repair symbols.
+        let order = if code.is_rateless && cycle > source_symbols {
             EsiOrder::Fountain { is_systematic: code.is_systematic }
         } else if code.mixes_cycle {
             EsiOrder::Mixed { step: golden_step(cycle.into()) }
@@ -105,6 +106,7 @@ fn golden_step(n: u64) -> u64 {
 mod tests {
     use super::*;
     use fontana_fec::codes::no_code::NoCode;
+    use fontana_fec::codes::raptor::Raptor;
     use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 
@@ -201,5 +203,19 @@ mod tests {
         let stream = SymbolStream::new(scheme, 3, &mut SplitMix64::new(1, 1));
         let esis: Vec<_> = (0..7).map(|i| stream.esi(i).0).collect();
         assert_eq!(esis, [0, 1, 2, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn a_raptor_block_without_repair_symbols_repeats_its_source_symbols() {
+        let scheme = FecScheme::Raptor(Raptor { source_blocks: 1, sub_blocks: 1, alignment: 1 });
+        let esis = |k: u32, source_pass: bool| -> Vec<u32> {
+            let stream =
+                with(source_pass, SymbolStream::new(scheme, k, &mut SplitMix64::new(1, 1)));
+            (0..7).map(|i| stream.esi(i).0).collect()
+        };
+        assert_eq!(esis(3, true), [0, 1, 2, 0, 1, 2, 0]);
+        assert!(esis(3, false).iter().all(|&esi| esi < 3));
+        assert_eq!(esis(4, true)[..4], [0, 1, 2, 3]);
+        assert!(esis(4, false).iter().all(|&esi| (4..1 << 16).contains(&esi)));
     }
 }
