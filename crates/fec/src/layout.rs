@@ -1,7 +1,7 @@
 //! The position of symbols in an object: source blocks, sub-blocks and byte ranges.
 //!
-//! Partitioning follows RFC 5052, section 9.1, for Raptor RFC 5053, section 5.3.1.2, and for RaptorQ
-//! RFC 6330, section 4.4.1.2. For source blocks all give the same result.
+//! Partitioning follows RFC 5052, section 9.1, for Raptor RFC 5053, section 5.3.1.2, and for
+//! RaptorQ RFC 6330, section 4.4.1.2. For source blocks all give the same result.
 
 use crate::code::BlockProfile;
 use crate::ids::{EncodingId, Esi, Sbn};

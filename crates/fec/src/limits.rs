@@ -78,8 +78,8 @@ pub enum OtiError {
     /// A parameter that is used as a divisor is zero.
     #[error("{0} is 0, must be at least 1")]
     Zero(&'static str),
-    /// Symbols of Raptor and RaptorQ must be a whole number of alignment units, and sub-symbols at least one.
-    /// Those of Reed-Solomon over GF(2^16) must be a whole number of elements.
+    /// Symbols of Raptor and RaptorQ must be a whole number of alignment units, and sub-symbols at
+    /// least one. Those of Reed-Solomon over GF(2^16) must be a whole number of elements.
     #[error(
         "{symbol_size}-byte symbols cannot hold {sub_blocks} sub-symbols aligned to {alignment}"
     )]
