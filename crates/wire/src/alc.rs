@@ -1,12 +1,14 @@
-//! ALC packets: LCT header, FEC payload id, encoding symbol (RFC 5775, section 2). Payload ids are
-//! those of RFC 5445, sections 3.2.1 and 5.2.1, RFC 5510, and RFC 6330, section 3.2.
+//! ALC packets: LCT header, FEC payload id, encoding symbols (RFC 5775, section 2). Payload ids are
+//! those of RFC 5445, sections 3.2.1 and 5.2.1, RFC 5053, section 3.1, RFC 5510, and RFC 6330,
+//! section 3.2.
 
 use crate::bytes::Reader;
 use crate::lct::{Header, ReservedBits};
 use crate::packet_error::PacketError;
 use fontana_fec::{EncodingId, Esi, Sbn};
 
-/// Size in bytes of a payload id of FEC Encoding ID `encoding_id`, one of 0, 5, 6, 128 and 129.
+/// Size in bytes of a payload id of FEC Encoding ID `encoding_id`, one of 0, 1, 5, 6, 128 and
+/// 129.
 pub const fn payload_id_size(encoding_id: EncodingId) -> usize {
     match encoding_id {
         EncodingId::EXPANDABLE | EncodingId::SMALL_BLOCK => 8,
@@ -27,15 +29,16 @@ pub struct Packet<'a> {
     rest: &'a [u8],
 }
 
-/// The payload of a packet: one encoding symbol and its identifiers.
+/// The payload of a packet: encoding symbols, and the identifiers of the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload<'a> {
     /// Number of the source block.
     pub sbn: Sbn,
-    /// Identifier of the symbol in that block.
+    /// Identifier of the first symbol in that block.
     pub esi: Esi,
     /// Bytes of the symbol, as many as the datagram holds. The last source symbol of an object may
-    /// come without its zero padding.
+    /// come without its zero padding. Other senders may put several symbols with consecutive
+    /// identifiers into a packet (RFC 5053, section 5.3.2; RFC 6330, section 4.4.2).
     pub symbol: &'a [u8],
 }
 
@@ -93,7 +96,7 @@ impl<'a> Packet<'a> {
 /// Number of low bits of a 32-bit payload id that hold the ESI; the others hold the SBN.
 const fn esi_bits(encoding_id: EncodingId) -> Option<u32> {
     match encoding_id {
-        EncodingId::NO_CODE => Some(16),
+        EncodingId::NO_CODE | EncodingId::RAPTOR => Some(16),
         EncodingId::RFC_5510 => Some(8),
         EncodingId::RAPTORQ => Some(24),
         _ => None,
@@ -103,10 +106,10 @@ const fn esi_bits(encoding_id: EncodingId) -> Option<u32> {
 /// Appends the payload id of a symbol: [`payload_id_size`] bytes.
 ///
 /// # Panics
-/// If `encoding_id` is not supported, or if the numbers do not fit. FEC Encoding ID 0 has 16 bits
-/// for each number, ID 5 has 24 for the block and 8 for the symbol, ID 6 has 8 and 24, ID 128 has
-/// 32 for each. The numbers of a valid [`ObjectLayout`](fontana_fec::ObjectLayout) fit. ID 129 has
-/// a function of its own, [`emit_small_block_payload_id`].
+/// If `encoding_id` is not supported, or if the numbers do not fit. FEC Encoding IDs 0 and 1 have
+/// 16 bits for each number, ID 5 has 24 for the block and 8 for the symbol, ID 6 has 8 and 24, ID
+/// 128 has 32 for each. The numbers of a valid [`ObjectLayout`](fontana_fec::ObjectLayout) fit. ID
+/// 129 has a function of its own, [`emit_small_block_payload_id`].
 pub fn emit_payload_id(encoding_id: EncodingId, sbn: Sbn, esi: Esi, out: &mut Vec<u8>) {
     if encoding_id == EncodingId::EXPANDABLE {
         out.extend(sbn.0.to_be_bytes());

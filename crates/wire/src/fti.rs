@@ -1,6 +1,7 @@
 //! EXT_FTI: FEC Object Transmission Information in a header (RFC 5775, section 4.2). The contents
-//! are those of RFC 5445, section 3.2.2 for Compact No-Code, RFC 6330, section 3.3 for RaptorQ, and
-//! RFC 5510 and RFC 5445, section 5.2.2 for Reed-Solomon. Tornado and LT also use the latter.
+//! are those of RFC 5445, section 3.2.2 for Compact No-Code, RFC 5053, section 3.2 for Raptor,
+//! RFC 6330, section 3.3 for RaptorQ, and RFC 5510 and RFC 5445, section 5.2.2 for Reed-Solomon.
+//! Tornado and LT also use the latter.
 //!
 //! ```text
 //!  FEC ID 0                                FEC ID 6
@@ -12,6 +13,16 @@
 //! +-----------------------------------+   +-----------------------------------+
 //! ```
 //! (In the right column `N` takes the last byte of the third word and the first of the fourth.)
+//!
+//! ```text
+//!  FEC ID 1
+//! +--------+--------+-----------------+
+//! |   64   |   4    |  transfer       |
+//! |       length, 48 bits             |
+//! |        0        |        T        |
+//! |        Z        |   N    |   Al   |
+//! +-----------------------------------+
+//! ```
 //!
 //! ```text
 //!  FEC ID 5                                FEC ID 129
@@ -90,6 +101,7 @@ pub fn parse(encoding_id: EncodingId, content: &[u8]) -> Result<Oti, FtiError> {
     let mut reader = Reader::new(content);
     let parsed = match encoding_id {
         EncodingId::NO_CODE => parse_no_code(&mut reader),
+        EncodingId::RAPTOR => parse_raptor(&mut reader),
         EncodingId::RFC_5510 => parse_rfc5510(&mut reader),
         EncodingId::RAPTORQ => parse_raptorq(&mut reader),
         EncodingId::SMALL_BLOCK => parse_small_block(&mut reader),
@@ -175,6 +187,17 @@ fn parse_no_code(reader: &mut Reader<'_>) -> Option<Fti> {
     Some(Fti { transfer_length, symbol_size, parameters })
 }
 
+fn parse_raptor(reader: &mut Reader<'_>) -> Option<Fti> {
+    let transfer_length = reader.uint(6)? as u64;
+    let _reserved = reader.u16()?;
+    let symbol_size = reader.u16()?;
+    let parameters = SchemeParameters {
+        information: Information::new(reader.take(4)?)?,
+        ..SchemeParameters::new(EncodingId::RAPTOR, None)
+    };
+    Some(Fti { transfer_length, symbol_size, parameters })
+}
+
 fn parse_raptorq(reader: &mut Reader<'_>) -> Option<Fti> {
     let transfer_length = reader.uint(5)? as u64;
     let _reserved = reader.u8()?;
@@ -215,7 +238,7 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
     out.extend([HET_FTI, words(encoding_id) + more]);
     put_uint(oti.transfer_length.into(), length_size(encoding_id), out);
     match encoding_id {
-        EncodingId::NO_CODE => out.extend([0; 2]),
+        EncodingId::NO_CODE | EncodingId::RAPTOR => out.extend([0; 2]),
         EncodingId::RAPTORQ => out.push(0),
         _ => out.extend(parameters.instance_id.into_iter().flat_map(u16::to_be_bytes)),
     }
@@ -224,6 +247,7 @@ pub(crate) fn emit(oti: &Oti, out: &mut Vec<u8>) {
     let (length, n) = (parameters.max_source_block_length, parameters.max_encoding_symbols);
     let (length, n) = (length.unwrap_or(0), n.unwrap_or(0));
     match encoding_id {
+        EncodingId::RAPTOR => out.extend(information),
         EncodingId::RAPTORQ => {
             out.extend(information);
             out.extend([0; 2]);

@@ -4,6 +4,7 @@
 //! ```text
 //! u8 FEC Encoding ID, u64 transfer length, u16 symbol size, then for
 //!   ID 0:   u32 maximum source block length
+//!   ID 1:   u16 source blocks, u8 sub-blocks, u8 alignment
 //!   ID 5:   u16 maximum source block length, u16 maximum number of encoding symbols
 //!   ID 6:   u8 source blocks, u16 sub-blocks, u8 alignment
 //!   ID 128: u16 FEC Instance ID, u32 maximum source block length, then what the instance needs
@@ -13,7 +14,7 @@
 use crate::bytes::Reader;
 use fontana_fec::{CodeError, EncodingId, FecScheme, Information, Oti, SchemeParameters};
 
-/// Size in bytes of the shortest encoding, that of FEC Encoding IDs 0, 5 and 6.
+/// Size in bytes of the shortest encoding, that of FEC Encoding IDs 0, 1, 5 and 6.
 pub(crate) const MIN_SIZE: usize = 15;
 
 /// Parses transmission information; `None` if the bytes end too early. After an unknown code

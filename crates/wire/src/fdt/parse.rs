@@ -12,6 +12,7 @@ use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::name::QName;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
@@ -249,6 +250,15 @@ impl Attributes {
                 let info = BASE64.decode(token.as_bytes()).map_err(|_| invalid())?;
                 self.fec.scheme_specific_info = Some(info);
             }
+            "FEC-OTI-Number-Of-Source-Blocks" => {
+                self.fec.source_blocks = Some(number(token).ok_or_else(invalid)?);
+            }
+            "FEC-OTI-Number-Of-Sub-Blocks" => {
+                self.fec.sub_blocks = Some(number(token).ok_or_else(invalid)?);
+            }
+            "FEC-OTI-Symbol-Alignment-Parameter" => {
+                self.fec.alignment = Some(number(token).ok_or_else(invalid)?);
+            }
             _ => {}
         }
         Ok(())
@@ -261,7 +271,7 @@ impl Attributes {
 const MAX_INHERITED_SIZE: usize = 255;
 
 /// Names of the known attributes.
-const OWN: [&str; 16] = [
+const OWN: [&str; 19] = [
     "Expires",
     "Complete",
     "TOI",
@@ -279,6 +289,10 @@ const OWN: [&str; 16] = [
     "FEC-OTI-Max-Number-of-Encoding-Symbols",
     "FEC-OTI-FEC-Instance-ID",
     "FEC-OTI-Scheme-Specific-Info",
+    // Names of 3GPP (TS 26.346, section 7.2.10), which has them instead of the last one.
+    "FEC-OTI-Number-Of-Source-Blocks",
+    "FEC-OTI-Number-Of-Sub-Blocks",
+    "FEC-OTI-Symbol-Alignment-Parameter",
 ];
 
 /// Transmission information, as far as the attributes give it.
@@ -290,11 +304,17 @@ struct FecAttributes {
     max_encoding_symbols: Option<u64>,
     instance_id: Option<u64>,
     scheme_specific_info: Option<Vec<u8>>,
+    /// `Z`, `N` and `Al` of Raptor, as 3GPP gives them.
+    source_blocks: Option<u16>,
+    sub_blocks: Option<u8>,
+    alignment: Option<u8>,
 }
 
 impl FecAttributes {
     /// The file's attributes, completed by those of the instance.
     fn or(self, instance: &Self) -> Self {
+        // A file's numbers replace the information of the instance.
+        let has_own_numbers = self.source_blocks.is_some();
         Self {
             encoding_id: self.encoding_id.or(instance.encoding_id),
             symbol_size: self.symbol_size.or(instance.symbol_size),
@@ -305,7 +325,10 @@ impl FecAttributes {
             instance_id: self.instance_id.or(instance.instance_id),
             scheme_specific_info: self
                 .scheme_specific_info
-                .or_else(|| instance.scheme_specific_info.clone()),
+                .or_else(|| instance.scheme_specific_info.clone().filter(|_| !has_own_numbers)),
+            source_blocks: self.source_blocks.or(instance.source_blocks),
+            sub_blocks: self.sub_blocks.or(instance.sub_blocks),
+            alignment: self.alignment.or(instance.alignment),
         }
     }
 
@@ -327,8 +350,19 @@ impl FecAttributes {
         Ok(Some(Oti { transfer_length, symbol_size, scheme }))
     }
 
-    /// The scheme of a Tornado or LT code; `None` if an attribute is missing or the code is
-    /// another.
+    /// The scheme-specific information. 3GPP gives that of Raptor in attributes of its own.
+    fn information(&self, encoding_id: EncodingId) -> Option<Cow<'_, [u8]>> {
+        if let Some(info) = &self.scheme_specific_info {
+            return Some(Cow::Borrowed(info));
+        }
+        let (source_blocks, sub_blocks, alignment) =
+            (self.source_blocks?, self.sub_blocks?, self.alignment?);
+        let [z0, z1] = source_blocks.to_be_bytes();
+        (encoding_id == EncodingId::RAPTOR).then(|| vec![z0, z1, sub_blocks, alignment].into())
+    }
+
+    /// The parameters of the scheme; `None` if an attribute is missing or the code is not
+    /// supported.
     fn parameters(&self, encoding_id: EncodingId) -> Option<Result<SchemeParameters, FdtError>> {
         const LENGTH: &str = "FEC-OTI-Maximum-Source-Block-Length";
         let instance_id = match encoding_id {
@@ -340,7 +374,7 @@ impl FecAttributes {
         let information_size = FecScheme::information_size(encoding_id, instance_id).ok()?;
         let mut parameters = SchemeParameters::new(encoding_id, instance_id);
         match encoding_id {
-            EncodingId::RAPTORQ => {}
+            EncodingId::RAPTOR | EncodingId::RAPTORQ => {}
             EncodingId::RFC_5510 | EncodingId::SMALL_BLOCK => {
                 let (length, n) = (self.max_source_block_length?, self.max_encoding_symbols?);
                 let numbers = narrow::<u16>(LENGTH, length).and_then(|length| {
@@ -366,7 +400,8 @@ impl FecAttributes {
             }
         }
         if information_size > 0 {
-            let info = self.scheme_specific_info.as_deref()?;
+            let info = self.information(encoding_id)?;
+            let info = info.as_ref();
             match Information::new(info).filter(|_| info.len() == information_size) {
                 Some(info) => parameters.information = info,
                 None => return Some(Err(information(info))),

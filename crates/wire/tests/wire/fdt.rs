@@ -4,6 +4,7 @@ use crate::codes::{self, LT};
 use crate::content::encode;
 use crate::{flips, truncations};
 use fontana_fec::codes::no_code::NoCode;
+use fontana_fec::codes::raptor::Raptor;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::{FecScheme, Oti};
@@ -135,6 +136,47 @@ fn transmission_information_is_there_when_all_of_it_was_given() {
     }
     let large = r#"FEC-OTI-FEC-Encoding-ID="6" FEC-OTI-Encoding-Symbol-Length="65536""#;
     assert!(is_value(&file(&format!("{large} {info}")), "FEC-OTI-Encoding-Symbol-Length"));
+}
+
+/// 3GPP TS 26.346 has three attributes for the numbers of Raptor instead of
+/// FEC-OTI-Scheme-Specific-Info. Those of the file come first, then those of the instance.
+#[test]
+fn raptor_has_its_numbers_in_the_information_or_in_the_attributes_of_3gpp() {
+    let raptor = r#"FEC-OTI-FEC-Encoding-ID="1" FEC-OTI-Encoding-Symbol-Length="140""#;
+    let info = r#"FEC-OTI-Scheme-Specific-Info="AAICBA==""#;
+    let numbers = |z: &str, n: &str| {
+        format!(
+            r#"FEC-OTI-Number-Of-Source-Blocks="{z}" FEC-OTI-Number-Of-Sub-Blocks="{n}"
+                FEC-OTI-Symbol-Alignment-Parameter="4""#
+        )
+    };
+    let oti = |source_blocks, sub_blocks| {
+        let scheme = FecScheme::Raptor(Raptor { source_blocks, sub_blocks, alignment: 4 });
+        Some(Oti { transfer_length: 100_000, symbol_size: 140, scheme })
+    };
+    let file = |instance: &str, own: &str| {
+        one(instance, &format!(r#"Transfer-Length="100000" {own}"#)).map(|file| file.oti)
+    };
+    assert_eq!(file("", &format!("{raptor} {info}")), Ok(oti(2, 2)));
+    assert_eq!(file("", &format!("{raptor} {}", numbers("300", "1"))), Ok(oti(300, 1)));
+    assert_eq!(file(&format!("{raptor} {}", numbers("5", "1")), ""), Ok(oti(5, 1)));
+    assert_eq!(file(&format!("{raptor} {}", numbers("5", "1")), &numbers("6", "2")), Ok(oti(6, 2)));
+    assert_eq!(file(&format!("{raptor} {info}"), &numbers("6", "2")), Ok(oti(6, 2)));
+    assert_eq!(file(&format!("{raptor} {}", numbers("5", "1")), info), Ok(oti(2, 2)));
+    // Attributes of the instance for another code and symbol size are overridden.
+    let instance = r#"FEC-OTI-FEC-Encoding-ID="0" FEC-OTI-Encoding-Symbol-Length="1436"
+        FEC-OTI-Maximum-Source-Block-Length="64""#;
+    assert_eq!(file(instance, &format!("{raptor} {}", numbers("1", "1"))), Ok(oti(1, 1)));
+    // Without all three the numbers are not known, and other codes do not have them.
+    assert_eq!(file("", &format!(r#"{raptor} FEC-OTI-Number-Of-Source-Blocks="1""#)), Ok(None));
+    let raptorq = r#"FEC-OTI-FEC-Encoding-ID="6" FEC-OTI-Encoding-Symbol-Length="140""#;
+    assert_eq!(file("", &format!("{raptorq} {}", numbers("1", "1"))), Ok(None));
+    for (z, n, name) in [
+        ("65536", "1", "FEC-OTI-Number-Of-Source-Blocks"),
+        ("1", "256", "FEC-OTI-Number-Of-Sub-Blocks"),
+    ] {
+        assert!(is_value(&one("", &format!("{raptor} {}", numbers(z, n))), name), "{name}");
+    }
 }
 
 #[test]
@@ -347,6 +389,13 @@ fn tables() -> impl Strategy<Value = Fdt> {
                 transfer_length: length,
                 symbol_size: size,
                 scheme: FecScheme::RaptorQ(RaptorQ { source_blocks, sub_blocks, alignment }),
+            }
+        ),
+        (any::<u64>(), any::<u16>(), any::<(u16, u8, u8)>()).prop_map(
+            |(length, size, (source_blocks, sub_blocks, alignment))| Oti {
+                transfer_length: length,
+                symbol_size: size,
+                scheme: FecScheme::Raptor(Raptor { source_blocks, sub_blocks, alignment }),
             }
         ),
         (any::<u64>(), any::<u16>(), any::<(u16, u16)>(), 0..4_usize).prop_map(
