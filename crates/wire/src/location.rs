@@ -1,11 +1,17 @@
 //! Conversion between Content-Location and path (RFC 6726, section 3.4.2; RFC 3986).
 
 use crate::path::{PathError, RelativePath};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The path of a Content-Location: the path of its URI, percent-decoded once. Scheme, authority,
-/// query, fragment, empty components and `.` are dropped. A backslash separates components like a
-/// slash.
+/// fragment, empty components and `.` are dropped. A backslash separates components like a slash.
+///
+/// Different URIs of these forms get different names:
+/// - A query stays at the end of the last component: `get?id=1` is `get%3Fid=1`. In a query,
+///   everything but letters, digits and `-._~=&+%` is percent-encoded.
+/// - A URI without a hierarchy keeps its scheme, and its colons are percent-encoded: `urn:a:1` is
+///   `urn%3Aa%3A1`.
 ///
 /// A Content-Location is an identifier that is not signed: any host that can send to the group can
 /// write one. The rules for names made from it are therefore stricter than those for names in a
@@ -16,8 +22,12 @@ use std::fmt::Write as _;
 /// [`PathError`] for `..`, control characters, colons, Windows device names, trailing dots or
 /// blanks, and bytes that are not UTF-8.
 pub fn parse_content_location(location: &str) -> Result<RelativePath, PathError> {
-    let path = location.split(['?', '#']).next().unwrap_or_default();
-    let path = strip_scheme(path);
+    let location = location.split('#').next().unwrap_or_default();
+    let (path, query) = match location.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (location, None),
+    };
+    let (scheme, path) = split_scheme(path);
     let path = match path.strip_prefix("//") {
         // The authority ends at the next slash, or at the end of the URI.
         Some(rest) => rest.find('/').and_then(|slash| rest.get(slash..)).unwrap_or_default(),
@@ -25,6 +35,31 @@ pub fn parse_content_location(location: &str) -> Result<RelativePath, PathError>
     };
     let decoded = percent_decode(path);
     let text = str::from_utf8(&decoded).map_err(|_| PathError::NotPortable("it is not UTF-8"))?;
+    let mut text = Cow::from(text);
+    if let Some(scheme) = scheme.filter(|scheme| is_opaque(scheme, &text)) {
+        let colon = percent_encode(':');
+        let rest = text.replace(':', &colon);
+        text = format!("{}{colon}{rest}", scheme.to_ascii_lowercase()).into();
+    }
+    if let Some(query) = query {
+        // Without a path there is no name: a query alone is not one.
+        if text.split(['/', '\\']).all(|component| matches!(component, "" | ".")) {
+            return Err(PathError::Empty);
+        }
+        let text = text.to_mut();
+        text.push_str(&percent_encode('?'));
+        for c in query.chars() {
+            match c {
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~' => text.push(c),
+                '=' | '&' | '+' | '%' => text.push(c),
+                c => text.push_str(&percent_encode(c)),
+            }
+        }
+        if text.ends_with('.') {
+            text.pop();
+            text.push_str(&percent_encode('.'));
+        }
+    }
     let components = text.split(['/', '\\']).filter(|component| !matches!(*component, "" | "."));
     for component in components.clone() {
         check_portable(component)?;
@@ -32,17 +67,30 @@ pub fn parse_content_location(location: &str) -> Result<RelativePath, PathError>
     RelativePath::from_components(components)
 }
 
-/// Removes the scheme (RFC 3986, section 3.1). A single letter is a drive, which [`check_portable`]
-/// refuses.
-fn strip_scheme(uri: &str) -> &str {
+/// Whether the rest of a URI is not a path: always after `urn`, and otherwise if it has a colon,
+/// which no name has. After `file`, a colon is that of a drive.
+fn is_opaque(scheme: &str, rest: &str) -> bool {
+    let is = |name| scheme.eq_ignore_ascii_case(name);
+    !rest.starts_with(['/', '\\']) && !is("file") && (is("urn") || rest.contains(':'))
+}
+
+/// The UTF-8 bytes of a character, each percent-encoded.
+fn percent_encode(c: char) -> String {
+    let mut bytes = [0; 4];
+    c.encode_utf8(&mut bytes).bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// The scheme (RFC 3986, section 3.1), and what follows it. A single letter is a drive, which
+/// [`check_portable`] refuses.
+fn split_scheme(uri: &str) -> (Option<&str>, &str) {
     let is_scheme = |scheme: &str| {
         scheme.len() > 1
             && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     };
     match uri.split_once(':') {
-        Some((scheme, rest)) if is_scheme(scheme) => rest,
-        _ => uri,
+        Some((scheme, rest)) if is_scheme(scheme) => (Some(scheme), rest),
+        _ => (None, uri),
     }
 }
 

@@ -53,7 +53,15 @@ fn is_below_compares_components() {
 fn a_content_location_becomes_the_path_of_its_uri() {
     let cases = [
         ("file:///a/b.bin", "a/b.bin"),
-        ("http://example.org/x/y.html?query=../..#fragment", "x/y.html"),
+        ("http://example.org/x/y.html#fragment", "x/y.html"),
+        ("http://example.org/x/y.html?query=../..#fragment", "x/y.html%3Fquery=..%2F.%2E"),
+        ("get?id=1", "get%3Fid=1"),
+        ("get?id=2&a=%20b", "get%3Fid=2&a=%20b"),
+        ("get/?C:\\x", "get/%3FC%3A%5Cx"),
+        ("urn:a:1", "urn%3Aa%3A1"),
+        ("URN:a:2/b", "urn%3Aa%3A2/b"),
+        ("urn:uuid:f81d4fae-7dec", "urn%3Auuid%3Af81d4fae-7dec"),
+        ("tag:example.org,2026:x", "tag%3Aexample.org,2026%3Ax"),
         ("http://user@example.org:80/x", "x"),
         ("//host/x", "x"),
         ("a%20b/c%C3%A9", "a b/cé"),
@@ -74,7 +82,16 @@ fn a_content_location_becomes_the_path_of_its_uri() {
 
 #[test]
 fn a_content_location_that_leads_elsewhere_is_refused() {
-    let dotdot = ["../x", "a/../b", "%2e%2e/x", "..%2fx", "a\\..\\b", "file:///../x", "..%5cx"];
+    let dotdot = [
+        "urn:a/../b",
+        "../x",
+        "a/../b",
+        "%2e%2e/x",
+        "..%2fx",
+        "a\\..\\b",
+        "file:///../x",
+        "..%5cx",
+    ];
     for location in dotdot {
         assert_eq!(parse_content_location(location), Err(PathError::DotDot), "{location}");
     }
