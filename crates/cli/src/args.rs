@@ -258,13 +258,15 @@ pub(crate) struct ReceiveArguments {
     pub(crate) once: bool,
     /// Give up if the session is not complete after this time: 90, 90s, 10m, 2h
     ///
-    /// By default there is no limit while packets arrive (--silence).
+    /// By default there is no limit while packets arrive (--silence). A plain FLUTE session whose
+    /// tables do not say that they are complete ends then, with success if nothing is missing.
     #[arg(long, value_name = "SECONDS", value_parser = parse_timeout)]
     pub(crate) timeout: Option<Duration>,
     /// Give up if no packet of the session arrives for this long; 0: never
     ///
     /// The default is 60, which covers a switch that learns the group and a sender that restarts.
-    /// With --watch it is 0.
+    /// With --watch it is 0. A plain FLUTE session whose tables do not say that they are complete
+    /// ends when nothing new is announced for this long, with success if nothing is missing.
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
     pub(crate) silence: Option<Duration>,
     #[command(flatten)]

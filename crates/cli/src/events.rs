@@ -243,6 +243,7 @@ pub(crate) enum ReceiveEvent {
         channel: u8,
         reason: String,
     },
+    AllAnnouncedReceived {},
     HeardEnough {},
     ObjectDone {
         object: u64,

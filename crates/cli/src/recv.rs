@@ -417,6 +417,17 @@ impl Watch<'_> {
                 self.files += 1;
                 self.bar.get_or_insert_with(|| ReceiveBar::new(console));
             }
+            ReceiveEvent::TableWarning(warning) => {
+                let (message, hint) = explain::table(warning);
+                console.warning(&message, hint);
+            }
+            ReceiveEvent::AllAnnouncedReceived => {
+                console.event(&Line::AllAnnouncedReceived {});
+                console.note(
+                    "everything that was announced is here; more may be announced, as no table \
+                     says that it is complete (--silence)",
+                );
+            }
             ReceiveEvent::CorruptBlock { toi, times } => {
                 console.event(&Line::Poisoned { object: events::object(*toi), times: *times });
                 if !std::mem::replace(&mut self.poisoned, true) {

@@ -2,7 +2,9 @@
 
 use crate::error::Error;
 use fontana_net::MtuDrop;
-use fontana_proto::{Offer, ReceiverStats, Rejection, SenderStats, SessionKey, Verified};
+use fontana_proto::{
+    Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
+};
 use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi};
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,6 +120,9 @@ pub enum ReceiveEvent {
         /// Bytes of the object with plain FLUTE, of the file with FCAST.
         bytes: u64,
     },
+    /// The file delivery table of a plain FLUTE session has a defect. Its files are received.
+    /// Emitted once for each kind of defect.
+    TableWarning(TableWarning),
     /// A block was corrupt, and is received again. Either an attacker forges packets, or a host is
     /// broken.
     CorruptBlock {
@@ -148,6 +153,11 @@ pub enum ReceiveEvent {
         /// The reason.
         error: Arc<Error>,
     },
+    /// Everything that a plain FLUTE session has announced is received, and no table says that this
+    /// is all. The receiver waits for further tables until
+    /// [`give_up_after_silence`](crate::ReceiverBuilder::give_up_after_silence) or the
+    /// [`timeout`](crate::ReceiverBuilder::timeout). Emitted again after more was announced.
+    AllAnnouncedReceived,
     /// Reception is complete: the group was left.
     ReceptionComplete,
     /// An object's files are on disk and verified.

@@ -187,7 +187,9 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Gives up if the session is not complete after this time. `None`, the default: never.
+    /// Gives up if the session is not complete after this time. `None`, the default: never. A plain
+    /// FLUTE session whose tables do not say that they are complete ends then, complete if
+    /// everything was received that they announced.
     pub fn timeout(mut self, timeout: Option<Duration>) -> Self {
         self.options.timeout = timeout;
         self
@@ -195,6 +197,9 @@ impl ReceiverBuilder {
 
     /// Gives up if no packet of the session has arrived for this long. `None`: never. By default
     /// after [`DEFAULT_SILENCE`](Self::DEFAULT_SILENCE).
+    ///
+    /// A plain FLUTE session whose tables do not say that they are complete ends if everything was
+    /// received that they announced, and no table has announced more for this long.
     pub fn give_up_after_silence(mut self, silence: Option<Duration>) -> Self {
         self.options.give_up_after_silence = silence;
         self

@@ -86,6 +86,22 @@ pub enum FileRefusal {
     ReservedToi,
 }
 
+/// A defect of a file delivery table that does not keep its files from being received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableWarning {
+    /// The table was valid until this time, in unix seconds, which has passed. Some senders write
+    /// unix seconds for NTP seconds, which are 70 years more.
+    Expired {
+        /// The time, in unix seconds.
+        unix_seconds: u64,
+    },
+    /// The MD5 of a file is not an MD5 in base64. The file is not compared with it.
+    InvalidMd5 {
+        /// Name of the file, as the sender wrote it.
+        content_location: String,
+    },
+}
+
 /// Why an object is given up.
 #[derive(Clone, Debug)]
 pub enum ObjectFailure {
@@ -200,6 +216,9 @@ pub enum ReceiverEvent {
         /// Bytes of the object, as transported.
         transfer_length: u64,
     },
+    /// A file delivery table has a defect; its files are received. Each kind is reported once for
+    /// the accepted session.
+    TableWarning(TableWarning),
     /// A file of the table, or an object, is not received. The others are, and
     /// [`ReceiverEvent::GivenUp`] follows at the end.
     FileRefused {
@@ -227,6 +246,9 @@ pub enum ReceiverEvent {
         /// The number of times for this block.
         times: u32,
     },
+    /// Enough symbols of everything that was announced have been received, and the session does not
+    /// say whether it will announce more. Reported again after more was announced.
+    AllAnnouncedReceived,
     /// Enough symbols of every block have been received; the channels were left.
     ReceptionComplete,
     /// An object is on disk under its final name.

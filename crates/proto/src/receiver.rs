@@ -143,6 +143,19 @@ impl Receiver {
         reception.accept_offer(&mut around, at)
     }
 
+    /// Whether everything that was announced is received, and the session does not say whether it
+    /// will announce more: plain FLUTE whose tables lack `Complete`.
+    pub fn waits_for_announcements(&self) -> bool {
+        self.reception.waits_for_announcements()
+    }
+
+    /// Completes the reception if it only [waits for
+    /// announcements](Self::waits_for_announcements): the driver has waited long enough. False if
+    /// anything that was announced is missing.
+    pub fn conclude(&mut self) -> bool {
+        self.reception.conclude(&self.channels)
+    }
+
     /// Deselects objects of the accepted manifest: nothing of them is received, and they count
     /// neither in [`source_symbols`](Self::source_symbols) nor in
     /// [`session_packets`](ReceiverStats::session_packets). To be called before

@@ -52,13 +52,23 @@ pub struct FdtFile {
     pub content_type: Option<String>,
     /// Compression that made the object from the file.
     pub content_encoding: Option<FdtContentEncoding>,
-    /// MD5 of the file before content encoding. It detects accidental damage only.
-    pub content_md5: Option<[u8; 16]>,
+    /// MD5 of the file before content encoding; some senders give that of the object. It detects
+    /// accidental damage only.
+    pub content_md5: Option<FdtMd5>,
     /// FEC Encoding ID, if given; also one that Fontana does not support.
     pub fec_encoding_id: Option<u8>,
     /// Transmission information of the object, if it is complete and the code is supported.
     /// Otherwise the receiver needs EXT_FTI.
     pub oti: Option<Oti>,
+}
+
+/// Value of Content-MD5.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FdtMd5 {
+    /// The digest.
+    Digest([u8; 16]),
+    /// Text that is no MD5 in base64, truncated for display. It says nothing of the file.
+    Invalid(String),
 }
 
 /// Value of Content-Encoding.

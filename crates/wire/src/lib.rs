@@ -75,7 +75,7 @@ pub use fcast::{
     CarouselInstance, Compound, CompoundHeader, CompoundMetadata, Equivalence, FcastError,
     InternetChecksum, Slice,
 };
-pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
+pub use fdt::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5};
 pub use hash::{
     BlockHasher, Hash, HexError, manifest_hash, object_hash, stream_index_hash, tree_hash,
 };

@@ -4,8 +4,10 @@ use crate::args::{ReceiveArguments, SessionFormat};
 use crate::failure::Failure;
 use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
-use fontana::{Error, Outcome, ReceiveReport, Rejection, Verified};
+use fontana::wire::Printable;
+use fontana::{Error, Outcome, ReceiveReport, Rejection, TableWarning, Verified};
 use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the messages depend on besides the outcome.
 pub(super) struct Circumstances {
@@ -28,6 +30,24 @@ pub(super) fn object(names: &[String], reason: Option<&Error>) -> Failure {
             format!("{}: what arrives is not what was promised", some_of(names)),
             "somebody on this network forges packets, or a machine is broken; have the sender sign \
              or use another group, then receive again",
+        ),
+    }
+}
+
+/// The message and the hint of a defect of a file delivery table.
+pub(super) fn table(warning: &TableWarning) -> (String, &'static str) {
+    match warning {
+        TableWarning::Expired { unix_seconds } => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let ago = Time(whole_seconds(now.saturating_sub(Duration::from_secs(*unix_seconds))));
+            (
+                format!("the file delivery table expired {ago} ago; its files are received"),
+                "the session may be an old one, or a clock may be wrong: here, or the sender's",
+            )
+        }
+        TableWarning::InvalidMd5 { content_location } => (
+            format!("the Content-MD5 of {} is no MD5", Printable(content_location.as_bytes())),
+            "such files are received, and only their length is checked",
         ),
     }
 }

@@ -3,7 +3,7 @@
 use super::Content;
 use fontana_fec::Oti;
 use fontana_wire::{
-    Fdt, FdtFile, FileEntry, NtpSeconds, RelativePath, Segment, Toi, emit_content_location,
+    Fdt, FdtFile, FdtMd5, FileEntry, NtpSeconds, RelativePath, Segment, Toi, emit_content_location,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -70,8 +70,8 @@ impl Content {
         })
     }
 
-    fn md5_of(&self, path: &RelativePath) -> Option<[u8; 16]> {
-        self.plain.as_ref()?.md5.get(path).copied()
+    fn md5_of(&self, path: &RelativePath) -> Option<FdtMd5> {
+        self.plain.as_ref()?.md5.get(path).copied().map(FdtMd5::Digest)
     }
 }
 

@@ -227,6 +227,7 @@ impl DecidingThread<'_, '_> {
     ) -> Result<Over, Error> {
         let mut last_progress = Duration::ZERO;
         let mut last_heard = (0, Duration::ZERO);
+        let mut is_concluded = false;
         loop {
             self.poll(&DatagramBatch::EMPTY)?;
             let delivered = self.core.runner.delivery.reports();
@@ -238,18 +239,21 @@ impl DecidingThread<'_, '_> {
                 (self.emit)(ReceiveEvent::Progress(progress));
             }
             let heard = self.core.endpoint.stats().session_packets;
-            if heard != last_heard.0 {
+            // Packets of what is received already do not show that more will be announced.
+            if heard != last_heard.0 && !self.core.endpoint.waits_for_announcements() {
                 last_heard = (heard, elapsed);
             }
             let silent = options.give_up_after_silence.is_some_and(|limit| {
                 elapsed.saturating_sub(last_heard.1) >= limit
                     && self.core.endpoint.poll_timeout().is_some()
             });
+            let is_time_up = silent || options.timeout.is_some_and(|timeout| elapsed >= timeout);
+            is_concluded = is_concluded || (is_time_up && self.core.endpoint.conclude());
             let over = if let Some(over) = self.outcome.over {
                 Some(over)
             } else if stop.is_cancelled() {
                 Some(Over::Interrupted)
-            } else if silent || options.timeout.is_some_and(|timeout| elapsed >= timeout) {
+            } else if is_time_up && !is_concluded {
                 Some(Over::TimeUp)
             } else if self.old_version_since.is_some_and(|since| elapsed >= since + LOOK) {
                 Some(Over::NothingNew)

@@ -2,7 +2,7 @@
 
 use fontana::{
     Addressing, FluteFormat, Format, PreparedReceiver, Rate, ReceiveEvent, ReceiveFormat,
-    ReceiveReport, Receiver, ReceiverBuilder, Sender, SenderBuilder,
+    ReceiveReport, Receiver, ReceiverBuilder, Sender, SenderBuilder, TableWarning,
 };
 pub(crate) use fontana_testing::noise;
 use std::collections::BTreeMap;
@@ -149,6 +149,7 @@ pub(crate) struct Received {
     pub(crate) files: Files,
     /// Names of objects that were given up.
     pub(crate) failed: Vec<String>,
+    pub(crate) warnings: Vec<TableWarning>,
     _target: tempfile::TempDir,
 }
 
@@ -179,14 +180,16 @@ impl FontanaReceiver {
     /// Receives until it is over.
     pub(crate) fn run(self) -> Received {
         let receiver = self.receiver.start().unwrap();
-        let mut failed = Vec::new();
+        let (mut failed, mut warnings) = (Vec::new(), Vec::new());
         for event in receiver.events() {
-            if let ReceiveEvent::ObjectFailed { names, .. } = event {
-                failed.extend(names);
+            match event {
+                ReceiveEvent::ObjectFailed { names, .. } => failed.extend(names),
+                ReceiveEvent::TableWarning(warning) => warnings.push(warning),
+                _ => {}
             }
         }
         let summary = receiver.join().unwrap();
         let files = read(self.target.path());
-        Received { summary, files, failed, _target: self.target }
+        Received { summary, files, failed, warnings, _target: self.target }
     }
 }

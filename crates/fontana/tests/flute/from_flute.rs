@@ -5,8 +5,8 @@ use super::fontana_side::{
     noise, text,
 };
 use super::peer::{
-    Background, Sending, carousel, config, no_code, object, packets, raptorq, reed_solomon, send,
-    sender, sender_of, small_block,
+    Background, Sending, carousel, config, no_code, object, packets, publish_all, raptorq,
+    reed_solomon, send, sender, sender_of, small_block,
 };
 use flute::core::{Oti, lct::Cenc};
 use flute::sender::{Config, FdtXmlProfile, Profile, TOIMaxLength, TransferConfig};
@@ -151,7 +151,7 @@ fn packets_that_come_before_the_table_are_not_lost() {
         for (name, bytes) in &files {
             sender.add_object(0, object(name, bytes, TransferConfig::default())).unwrap();
         }
-        sender.publish(SystemTime::now()).unwrap();
+        publish_all(&mut sender);
         let is_table = |packet: &Vec<u8>| {
             Packet::parse(packet).is_ok_and(|packet| packet.header.toi == Some(Toi::FDT))
         };
@@ -196,13 +196,15 @@ fn a_packet_that_closes_the_session_closes_nothing() {
 }
 
 #[test]
-fn a_second_table_adds_files_while_the_first_ones_are_on_their_way() {
+fn later_tables_add_files_until_there_is_no_new_one_for_a_while() {
     let files = files_of(&[100, 3 * MIB]);
     let _air = air();
     let addressing = addressing();
-    let receiver = FontanaReceiver::join(&addressing, |options| options);
+    let receiver = FontanaReceiver::join(&addressing, |options| {
+        options.give_up_after_silence(Some(Duration::from_secs(2)))
+    });
     let mut sender = sender(&addressing, &no_code(), &config());
-    let mut files_to_add = files.clone().into_iter().rev();
+    let mut files_to_add = files.clone().into_iter();
     let mut add = move |sender: &mut flute::sender::Sender| {
         if let Some((name, bytes)) = files_to_add.next() {
             sender.add_object(0, object(&name, &bytes, carousel(Cenc::Null))).unwrap();
@@ -234,19 +236,22 @@ fn a_file_whose_code_is_not_known_is_refused_and_the_one_beside_it_arrives() {
     let _air = air();
     let addressing = addressing();
     let receiver = FontanaReceiver::join(&addressing, |options| options);
-    let mut sender = sender_of(&addressing, &files, &no_code(), &config(), Cenc::Null);
-    let oti = Oti::new_raptor(1400, 60, 4, 1, 4).unwrap();
+    let mut sender = sender(&addressing, &no_code(), &config());
+    for (name, bytes) in &files {
+        sender.add_object(0, object(name, bytes, carousel(Cenc::Null))).unwrap();
+    }
+    let oti = Oti::new_reed_solomon_rs2m(1400, 60, 4, 16).unwrap();
     let transfer = TransferConfig { oti: Some(oti), ..carousel(Cenc::Null) };
-    sender.add_object(0, object("with Raptor", &noise(100_000, 1), transfer)).unwrap();
-    sender.publish(SystemTime::now()).unwrap();
+    sender.add_object(0, object("with RS 2m", &noise(100_000, 1), transfer)).unwrap();
+    publish_all(&mut sender);
     let _sender = send(&addressing, sender, Losing::permille(0));
     let received = receiver.run();
     assert_eq!(received.summary.outcome, Outcome::Refused);
     assert_same(&received.files, &files);
     assert_eq!(received.summary.failures.len(), 1, "{:?}", received.summary);
     let failure = &received.summary.failures[0];
-    assert!(failure.to_string().contains("FEC Encoding ID 1"), "{failure}");
-    assert_eq!(received.failed, ["file:///with%20Raptor"]);
+    assert!(failure.to_string().contains("FEC Encoding ID 2"), "{failure}");
+    assert_eq!(received.failed, ["file:///with%20RS%202m"]);
 }
 
 #[test]
@@ -256,11 +261,14 @@ fn a_file_whose_md5_is_wrong_is_not_put_under_its_name() {
         let _air = air();
         let addressing = addressing();
         let receiver = FontanaReceiver::join(&addressing, |options| options);
-        let mut sender = sender_of(&addressing, &files, &no_code(), &config(), Cenc::Null);
+        let mut sender = sender(&addressing, &no_code(), &config());
+        for (name, bytes) in &files {
+            sender.add_object(0, object(name, bytes, carousel(Cenc::Null))).unwrap();
+        }
         let mut wrong = object("wrong", &noise(50_000, 1), carousel(cenc));
         wrong.md5 = object("other", &noise(50_000, 2), carousel(cenc)).md5;
         sender.add_object(0, wrong).unwrap();
-        sender.publish(SystemTime::now()).unwrap();
+        publish_all(&mut sender);
         let _sender = send(&addressing, sender, Losing::permille(0));
         let received = receiver.run();
         assert_eq!(received.summary.outcome, Outcome::VerificationFailed);

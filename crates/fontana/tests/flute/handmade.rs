@@ -3,8 +3,8 @@
 use super::peer::{Background, Sending, TSI};
 use fontana::Addressing;
 use fontana::wire::{
-    ContentEncoding, Fdt, FdtExtension, FdtFile, FluteVersion, HeaderFields, NtpSeconds, Toi, Tsi,
-    emit_payload_id,
+    ContentEncoding, Fdt, FdtExtension, FdtFile, FdtMd5, FluteVersion, HeaderFields, NtpSeconds,
+    Toi, Tsi, emit_payload_id,
 };
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{EncodingId, Esi, FecScheme, Oti, Sbn};
@@ -26,7 +26,7 @@ pub(crate) fn without_oti(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
         toi: Toi(toi),
         content_location: location.to_owned(),
         content_length: Some(bytes.len() as u64),
-        content_md5: Some(Md5::digest(bytes).into()),
+        content_md5: Some(FdtMd5::Digest(Md5::digest(bytes).into())),
         ..FdtFile::default()
     }
 }
@@ -36,10 +36,19 @@ pub(crate) fn described(toi: u128, location: &str, bytes: &[u8]) -> FdtFile {
     FdtFile { oti: Some(oti(bytes.len())), ..without_oti(toi, location, bytes) }
 }
 
-/// A table of files.
+/// A table of all files of a session.
 pub(crate) fn table(files: impl IntoIterator<Item = FdtFile>) -> Vec<u8> {
+    table_of(files, true)
+}
+
+/// A table after which others follow.
+pub(crate) fn open_table(files: impl IntoIterator<Item = FdtFile>) -> Vec<u8> {
+    table_of(files, false)
+}
+
+fn table_of(files: impl IntoIterator<Item = FdtFile>, complete: bool) -> Vec<u8> {
     let files = files.into_iter().collect();
-    Fdt { expires: NtpSeconds::from_unix_seconds(4_000_000_000), complete: false, files }
+    Fdt { expires: NtpSeconds::from_unix_seconds(3_500_000_000), complete, files }
         .emit(FluteVersion::V2)
 }
 

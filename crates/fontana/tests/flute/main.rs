@@ -11,4 +11,5 @@ mod handmade;
 mod hostile;
 mod padding;
 mod peer;
+mod tables;
 mod to_flute;

@@ -128,7 +128,7 @@ pub(crate) fn object(name: &str, bytes: &[u8], transfer: TransferConfig) -> Box<
     ObjectDesc::create_from_buffer(bytes.to_vec(), media_type, &location, true, transfer).unwrap()
 }
 
-/// A sender that repeats files without end.
+/// A sender that repeats files without end. Its table is complete.
 pub(crate) fn sender_of(
     addressing: &Addressing,
     files: &Files,
@@ -140,8 +140,14 @@ pub(crate) fn sender_of(
     for (name, bytes) in files {
         sender.add_object(0, object(name, bytes, carousel(cenc))).unwrap();
     }
-    sender.publish(SystemTime::now()).unwrap();
+    publish_all(&mut sender);
     sender
+}
+
+/// Publishes a table of all files, to which none is added.
+pub(crate) fn publish_all(sender: &mut Sender) {
+    sender.set_complete();
+    sender.publish(SystemTime::now()).unwrap();
 }
 
 /// Sends the peer's packets, except those that are lost.

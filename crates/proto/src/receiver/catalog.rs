@@ -140,6 +140,23 @@ impl Catalog {
         }
     }
 
+    /// Whether all that was announced was opened or refused, and the session does not say whether
+    /// more will be announced.
+    #[inline]
+    pub(super) fn is_open_ended(&self) -> bool {
+        match self {
+            Self::Flute(catalog) => catalog.is_open_ended(),
+            Self::Manifest(_) | Self::Stream(_) | Self::Fcast(_) => false,
+        }
+    }
+
+    /// Takes what was announced for all that will be.
+    pub(super) fn conclude(&mut self) {
+        if let Self::Flute(catalog) = self {
+            catalog.conclude();
+        }
+    }
+
     /// How far verified bytes of the accepted content may be trusted.
     pub(super) fn verified(&self, config: &ReceiverConfig) -> Verified {
         match self {

@@ -31,6 +31,8 @@ pub(super) struct Reception {
     /// Rejections that were reported: each is reported once.
     rejections: BTreeSet<(SessionKey, Rejection)>,
     outputs: VecDeque<ReceiverOutput>,
+    /// That all announced content is received, and more may be announced, was reported.
+    is_waiting_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,7 @@ impl Reception {
             early_cost: 0,
             rejections: BTreeSet::new(),
             outputs: VecDeque::new(),
+            is_waiting_reported: false,
         }
     }
 
@@ -86,6 +89,24 @@ impl Reception {
     /// Whether packets are still needed.
     pub(super) fn is_listening(&self) -> bool {
         self.phase == Phase::Listening
+    }
+
+    /// Whether all announced content is received, and more may be announced.
+    pub(super) fn waits_for_announcements(&self) -> bool {
+        self.phase == Phase::Listening
+            && self.accepted.is_some()
+            && self.transfer.is_received()
+            && self.catalog.is_open_ended()
+    }
+
+    /// Completes the reception if it only waits for announcements. False if it does not.
+    pub(super) fn conclude(&mut self, channels: &Channels) -> bool {
+        let waits = self.waits_for_announcements();
+        if waits {
+            self.catalog.conclude();
+            self.update_phase(channels);
+        }
+        waits
     }
 
     /// Whether the CCI of packets holds sequence numbers.
@@ -241,11 +262,16 @@ impl Reception {
         for finding in findings {
             match finding {
                 Finding::Open { objects, event, opening } => {
+                    self.is_waiting_reported = false;
                     for object in objects {
                         self.transfer.insert(object.toi, object.layout, object.block_hashes);
                     }
                     self.outputs.extend(event.map(ReceiverOutput::Event));
                     self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Open(opening)));
+                }
+                Finding::Warn(warning) => {
+                    let event = ReceiverEvent::TableWarning(warning);
+                    self.outputs.push_back(ReceiverOutput::Event(event));
                 }
                 // Each refusal is remembered, so that it is reported once: as many as objects may
                 // be accepted.
@@ -442,6 +468,11 @@ impl Reception {
                 self.outputs.extend(channels.joined().map(ReceiverOutput::Leave));
                 self.outputs.push_back(ReceiverOutput::Event(ReceiverEvent::ReceptionComplete));
                 self.transfer.solve_deferred(&mut self.outputs);
+            }
+            Phase::Listening if !self.is_waiting_reported && self.waits_for_announcements() => {
+                self.is_waiting_reported = true;
+                let event = ReceiverEvent::AllAnnouncedReceived;
+                self.outputs.push_back(ReceiverOutput::Event(event));
             }
             // A block turned out to be corrupt after the channels were left.
             Phase::ReceptionComplete if !self.transfer.is_received() => {

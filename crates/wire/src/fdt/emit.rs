@@ -1,6 +1,6 @@
 //! The emitter of FDT instances. The versions of FLUTE differ in the namespace.
 
-use super::{Fdt, FdtFile};
+use super::{Fdt, FdtFile, FdtMd5};
 use crate::extension::FluteVersion;
 use data_encoding::BASE64;
 use std::fmt::Display;
@@ -40,7 +40,13 @@ fn emit_file(file: &FdtFile, xml: &mut Element) {
     );
     xml.optional("Content-Type", file.content_type.as_ref());
     xml.optional("Content-Encoding", file.content_encoding.as_ref());
-    xml.optional("Content-MD5", file.content_md5.map(|md5| BASE64.encode(&md5)));
+    xml.optional(
+        "Content-MD5",
+        file.content_md5.as_ref().map(|md5| match md5 {
+            FdtMd5::Digest(digest) => BASE64.encode(digest),
+            FdtMd5::Invalid(text) => text.clone(),
+        }),
+    );
     let encoding_id =
         file.oti.map(|oti| oti.scheme.profile().encoding_id.0).or(file.fec_encoding_id);
     xml.optional("FEC-OTI-FEC-Encoding-ID", encoding_id);

@@ -2,7 +2,7 @@
 //! under any namespace, and skips unknown ones. Products use the namespaces of RFC 6726, of 3GPP,
 //! of an example in RFC 3926, or none.
 
-use super::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits};
+use super::{Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5};
 use crate::content::{ContentEncoding, DecodeLimits, decode_bounded};
 use crate::id::Toi;
 use crate::ntp::NtpSeconds;
@@ -185,7 +185,7 @@ struct Attributes {
     transfer_length: Option<u64>,
     content_type: Option<String>,
     content_encoding: Option<FdtContentEncoding>,
-    content_md5: Option<[u8; 16]>,
+    content_md5: Option<FdtMd5>,
     fec: FecAttributes,
 }
 
@@ -229,7 +229,8 @@ impl Attributes {
             }
             "Content-MD5" => {
                 let md5 = BASE64.decode(token.as_bytes()).ok().and_then(|md5| md5.try_into().ok());
-                self.content_md5 = Some(md5.ok_or_else(invalid)?);
+                let invalid = || FdtMd5::Invalid(excerpt(token));
+                self.content_md5 = Some(md5.map_or_else(invalid, FdtMd5::Digest));
             }
             "FEC-OTI-FEC-Encoding-ID" => {
                 self.fec.encoding_id = Some(number(token).ok_or_else(invalid)?);

@@ -9,7 +9,7 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::{FecScheme, Oti};
 use fontana_wire::{
-    ContentEncoding, Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FluteVersion,
+    ContentEncoding, Fdt, FdtContentEncoding, FdtError, FdtFile, FdtLimits, FdtMd5, FluteVersion,
     NtpSeconds, Toi,
 };
 use proptest::prelude::*;
@@ -180,6 +180,19 @@ fn raptor_has_its_numbers_in_the_information_or_in_the_attributes_of_3gpp() {
 }
 
 #[test]
+fn a_content_md5_that_is_none_does_not_make_the_table_invalid() {
+    let md5 = |text: &str| one("", &format!(r#"Content-MD5="{text}""#)).unwrap().content_md5;
+    assert_eq!(md5("AAAAAAAAAAAAAAAAAAAAAA=="), Some(FdtMd5::Digest([0; 16])));
+    // The last one is that of a deployed sender.
+    let sent =
+        "9AtVUb1TKJLSp_bfX-ZkEAAAAAAAAAAAYBw_kBh_AAABAAAAAAAAAID_________kJ7iTZRVAACQxgDL_38AAA..";
+    for text in ["AAAA", "not base64", "", sent] {
+        let shown = text.chars().take(80).collect();
+        assert_eq!(md5(text), Some(FdtMd5::Invalid(shown)));
+    }
+}
+
+#[test]
 fn values_that_are_not_of_their_type_are_refused() {
     let cases = [
         ("Content-Length", "-1"),
@@ -188,8 +201,6 @@ fn values_that_are_not_of_their_type_are_refused() {
         ("Content-Length", "1e3"),
         ("Content-Length", "18446744073709551616"),
         ("Transfer-Length", "0x10"),
-        ("Content-MD5", "AAAA"),
-        ("Content-MD5", "not base64"),
         ("Content-Type", "&undefined;"),
         ("FEC-OTI-FEC-Encoding-ID", "256"),
     ];
@@ -343,7 +354,7 @@ fn sample() -> Fdt {
             content_location: "a/<b>&\"c'.bin".to_owned(),
             content_length: Some(500),
             transfer_length: Some(500),
-            content_md5: Some([7; 16]),
+            content_md5: Some(FdtMd5::Digest([7; 16])),
             ..FdtFile::default()
         }],
     }
@@ -435,7 +446,7 @@ fn tables() -> impl Strategy<Value = Fdt> {
                 transfer_length: transfer_length.or(default),
                 content_type,
                 content_encoding,
-                content_md5,
+                content_md5: content_md5.map(FdtMd5::Digest),
                 fec_encoding_id: oti.map(|oti| oti.scheme.profile().encoding_id.0),
                 oti,
             }

@@ -199,7 +199,7 @@ fn the_tables_are_read_whatever_code_they_name() {
             transfer_length: Some(length),
             content_type: Some("application/octet-stream".to_owned()),
             content_encoding: None,
-            content_md5: fdt.files[0].content_md5,
+            content_md5: fdt.files[0].content_md5.clone(),
             fec_encoding_id,
             oti,
         };

@@ -67,6 +67,12 @@ impl DecidingThread<'_, '_> {
             ReceiverEvent::Silence { ever_since_start } => {
                 (self.emit)(ReceiveEvent::Silence { duration: SILENCE, ever_since_start });
             }
+            ReceiverEvent::TableWarning(warning) => {
+                (self.emit)(ReceiveEvent::TableWarning(warning));
+            }
+            ReceiverEvent::AllAnnouncedReceived => {
+                (self.emit)(ReceiveEvent::AllAnnouncedReceived);
+            }
             ReceiverEvent::ReceptionComplete => (self.emit)(ReceiveEvent::ReceptionComplete),
             ReceiverEvent::ObjectDone { toi, verified } => {
                 let report = self.object_report(toi, verified, elapsed);

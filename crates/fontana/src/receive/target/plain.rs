@@ -12,7 +12,7 @@ use crate::receive::staging_root::StagingRoot;
 use fontana_fec::{ObjectLayout, Sbn};
 use fontana_proto::SessionKey;
 use fontana_store::{Extents, FileAttributes, FileIndex, StagedObject, Staging, TargetName};
-use fontana_wire::{ContentEncoding, FdtFile, Toi};
+use fontana_wire::{ContentEncoding, FdtFile, FdtMd5, Toi};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -63,13 +63,21 @@ impl PlainTarget {
     ) -> Result<Opened, Error> {
         let named = self.staging.file_of(&file.content_location)?;
         let staging = self.staging.enter(session)?;
-        let promise = Promise {
-            location: file.content_location.clone(),
-            content_length: file.content_length,
-            digests: Digests { md5: file.content_md5, ..Digests::default() },
-        };
         let encoding = content_encoding(file.content_encoding.as_ref(), &file.content_location)?;
         let length = layout.oti().transfer_length;
+        let md5 = match &file.content_md5 {
+            Some(FdtMd5::Digest(md5)) => Some(*md5),
+            // The endpoint has reported it.
+            Some(FdtMd5::Invalid(_)) | None => None,
+        };
+        // Some senders give the length of the object for that of the file.
+        let is_object_length =
+            encoding != ContentEncoding::Null && file.content_length == Some(length);
+        let promise = Promise {
+            location: file.content_location.clone(),
+            content_length: file.content_length.filter(|_| !is_object_length),
+            digests: Digests { md5, ..Digests::default() },
+        };
         let longest = max_decoded(encoding, length);
         // Before room is made for it.
         if file.content_length.is_some_and(|length| length > longest) {
@@ -136,7 +144,11 @@ impl PlainTarget {
         let index = staging.add_file(target.clone(), length, FileAttributes::default())?;
         let mut writer = FileWriter::new(staging, index, 0, promise.digests.check());
         decode(&mut writer, length)?;
-        promise.verify(writer.check)?;
+        if let Err(error) = promise.verify(writer.check)
+            && !promise.is_md5_of(object)?
+        {
+            return Err(error);
+        }
         Ok(index)
     }
 
@@ -155,6 +167,16 @@ impl Promise {
             return Err(self.broken("its length is not what the file delivery table says"));
         }
         check.finish().map_err(|what| self.broken(what))
+    }
+
+    /// Whether the MD5 is that of the encoded object: HTTP defines Content-MD5 so (RFC 2616,
+    /// section 14.15), and some senders follow it.
+    fn is_md5_of(&self, object: &StagedObject) -> Result<bool, Error> {
+        let mut check = self.digests.check();
+        for sbn in (0..object.layout().block_count()).map(Sbn) {
+            object.for_each_chunk_of_block(sbn, |bytes| check.update(bytes))?;
+        }
+        Ok(self.digests.md5.is_some() && check.finish().is_ok())
     }
 
     fn broken(&self, what: impl Into<String>) -> Error {

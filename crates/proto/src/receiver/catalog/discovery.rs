@@ -1,6 +1,6 @@
 //! What a catalog finds in a packet, as data: `Reception` applies it.
 
-use crate::event::{FileRefusal, ReceiverEvent, Rejection};
+use crate::event::{FileRefusal, ReceiverEvent, Rejection, TableWarning};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverConfig;
 use crate::receiver::sessions::ContentId;
@@ -64,6 +64,8 @@ pub(in crate::receiver) enum Finding {
         event: Option<ReceiverEvent>,
         opening: Opening,
     },
+    /// A defect of what was read.
+    Warn(TableWarning),
     /// An object that is not received.
     Refuse { toi: Toi, content_location: String, reason: FileRefusal },
 }

@@ -6,19 +6,20 @@
 //! from the table or from EXT_FTI in a packet of the file, whichever comes first. Nothing is
 //! authenticated. A file that cannot be received is refused alone, and the others arrive.
 //!
-//! Reception is complete with every file of the tables that were read. It does not wait for
-//! `Complete`, which few senders write.
+//! Reception is complete with every file of the tables that were read, if one of them says
+//! `Complete`. Otherwise later tables may add files, and the driver decides when to
+//! [conclude](crate::Receiver::conclude).
 
 use super::demand::Demand;
 use super::discovery::{Content, Context, Discovery, Finding, NewObject};
 use crate::endpoint::SessionKey;
-use crate::event::{FileRefusal, ReceiverEvent, Rejection};
+use crate::event::{FileRefusal, ReceiverEvent, Rejection, TableWarning};
 use crate::job::Opening;
 use crate::receiver::config::ReceiverLimits;
 use crate::receiver::sessions::{Announced, ContentId, SessionState};
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{CodeError, EncodingId, FecScheme, ObjectLayout, Oti};
-use fontana_wire::{Fdt, FdtFile, Packet, Payload, Toi, fti};
+use fontana_wire::{Fdt, FdtFile, FdtMd5, Packet, Payload, Toi, fti};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,6 +29,17 @@ pub(in crate::receiver) struct FluteCatalog {
     /// Files that a table names without their transmission information.
     waiting: BTreeMap<Toi, FdtFile>,
     demand: Demand,
+    /// The kinds of defects that were reported.
+    warned: Warned,
+    /// No later table adds files: a table says so, or the driver has concluded the session.
+    is_complete: bool,
+}
+
+/// Which [`TableWarning`]s were reported.
+#[derive(Debug, Default)]
+struct Warned {
+    expired: bool,
+    md5: bool,
 }
 
 /// An object without a byte.
@@ -70,12 +82,15 @@ impl FluteCatalog {
         }
         let Announced::Tables(tables) = &mut session.announced else { return Discovery::Nothing };
         let key = session.key;
+        self.is_complete |= table.complete;
         let mut findings = Vec::new();
+        findings.extend(self.warn_of_expiry(cx, &table));
         for file in table.files {
             // The first table that names a file holds: a file does not change (RFC 6726, section
             // 3.4.1).
             if !cx.transfer.contains(file.toi) && !self.waiting.contains_key(&file.toi) {
                 let fti = tables.take_fti(file.toi);
+                findings.extend(self.warn_of_md5(&file));
                 findings.extend(self.take_file(&cx.config.limits, key, file, fti));
             }
         }
@@ -85,6 +100,20 @@ impl FluteCatalog {
             }
             Some(_) => Discovery::Objects(findings),
         }
+    }
+
+    fn warn_of_expiry(&mut self, cx: &Context<'_>, table: &Fdt) -> Option<Finding> {
+        let now = cx.config.started_at_unix_seconds + cx.now.as_nanos() / 1_000_000_000;
+        let unix_seconds = table.expires.to_unix_seconds(now);
+        let warns = unix_seconds < now && !std::mem::replace(&mut self.warned.expired, true);
+        warns.then_some(Finding::Warn(TableWarning::Expired { unix_seconds }))
+    }
+
+    fn warn_of_md5(&mut self, file: &FdtFile) -> Option<Finding> {
+        let is_invalid = matches!(file.content_md5, Some(FdtMd5::Invalid(_)));
+        let warns = is_invalid && !std::mem::replace(&mut self.warned.md5, true);
+        let content_location = file.content_location.clone();
+        warns.then_some(Finding::Warn(TableWarning::InvalidMd5 { content_location }))
     }
 
     /// EXT_FTI in a packet of a file.
@@ -175,9 +204,20 @@ impl FluteCatalog {
         self.demand.admit(oti, limits).map(Some)
     }
 
-    /// Whether every file that the tables name was opened or refused.
+    /// Whether every file that the tables name was opened or refused, and no later table adds any.
     pub(super) fn is_final(&self) -> bool {
-        self.waiting.is_empty()
+        self.is_complete && self.waiting.is_empty()
+    }
+
+    /// Whether every file that the tables name was opened or refused, and a later table may add
+    /// others.
+    pub(super) fn is_open_ended(&self) -> bool {
+        !self.is_complete && self.waiting.is_empty()
+    }
+
+    /// Waits for no further table.
+    pub(super) fn conclude(&mut self) {
+        self.is_complete = true;
     }
 }
 

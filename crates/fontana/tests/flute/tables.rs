@@ -1,0 +1,114 @@
+//! File delivery tables of a session: when they are all, what a receiver does until then, and which
+//! defects it bears with.
+
+use super::fontana_side::{Files, FontanaReceiver, addressing, air, assert_same, noise};
+use super::handmade::{Session, described, open_table};
+use fontana::wire::{ContentEncoding, Fdt, FdtContentEncoding, FdtFile, FdtMd5};
+use fontana::wire::{FluteVersion, NtpSeconds};
+use fontana::{Outcome, TableWarning};
+use md5::{Digest, Md5};
+use std::time::Duration;
+
+#[test]
+fn a_session_whose_tables_lack_complete_ends_with_all_announced_files_when_the_time_is_up() {
+    let files = |count| -> Files {
+        (1..=count).map(|toi| (format!("file{toi}"), noise(2_500, toi))).collect()
+    };
+    let session = |announced: u64| {
+        let mut session = Session::default();
+        for table in 1..=announced {
+            let bytes = noise(2_500, table);
+            let file = described(table.into(), &format!("file{table}"), &bytes);
+            session = session.table_instance(table as u32, &open_table([file]), None);
+            session = session.file(table.into(), &bytes).wait(Duration::from_millis(200));
+        }
+        session
+    };
+    for (session, outcome, count) in [
+        (session(1), Outcome::Complete, 1),
+        (session(3), Outcome::Complete, 3),
+        // A file that is announced and does not come.
+        (
+            session(2).table_instance(9, &open_table([described(9, "missing", &[7; 9])]), None),
+            Outcome::Incomplete,
+            2,
+        ),
+    ] {
+        let _air = air();
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| {
+            options.timeout(Some(Duration::from_secs(2)))
+        });
+        let _sender = session.repeat(&addressing);
+        let received = receiver.run();
+        assert_eq!(received.summary.outcome, outcome, "{:?}", received.summary);
+        assert_same(&received.files, &files(count));
+    }
+}
+
+/// Receives a session of one file.
+fn receive_one(expires: NtpSeconds, file: FdtFile, object: &[u8]) -> super::fontana_side::Received {
+    let table = Fdt { expires, complete: true, files: vec![file] }.emit(FluteVersion::V2);
+    let session = Session::default().table_instance(1, &table, None).file(1, object);
+    let _air = air();
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| options);
+    let _sender = session.repeat(&addressing);
+    receiver.run()
+}
+
+fn one(bytes: &[u8]) -> Files {
+    Files::from([("file".to_owned(), bytes.to_vec())])
+}
+
+#[test]
+fn a_table_with_a_wrong_time_or_an_md5_that_is_none_is_read_with_a_warning() {
+    let bytes = noise(2_500, 1);
+    let later = NtpSeconds::from_unix_seconds(3_500_000_000);
+    let invalid = FdtMd5::Invalid("no MD5".to_owned());
+    let junk = FdtFile { content_md5: Some(invalid), ..described(1, "file", &bytes) };
+    let content_location = "file".to_owned();
+    for (expires, file, warnings) in [
+        (later, described(1, "file", &bytes), vec![]),
+        (later, junk, vec![TableWarning::InvalidMd5 { content_location }]),
+        (
+            NtpSeconds::from_unix_seconds(1_500_000_000),
+            described(1, "file", &bytes),
+            vec![TableWarning::Expired { unix_seconds: 1_500_000_000 }],
+        ),
+    ] {
+        let received = receive_one(expires, file, &bytes);
+        assert_eq!(received.summary.outcome, Outcome::Complete, "{:?}", received.summary);
+        assert_eq!(received.warnings, warnings);
+        assert_same(&received.files, &one(&bytes));
+    }
+}
+
+#[test]
+fn of_an_encoded_file_length_and_md5_may_be_those_of_the_object() {
+    let bytes = super::fontana_side::text(50_000);
+    let cenc = flute::core::lct::Cenc::Gzip;
+    let object = flute::sender::compress::compress_buffer(&bytes, cenc).unwrap();
+    let md5 = |bytes: &[u8]| Some(FdtMd5::Digest(Md5::digest(bytes).into()));
+    let gzip = || Some(FdtContentEncoding::Known(ContentEncoding::Gzip));
+    let of = |length: usize, content_md5| FdtFile {
+        content_length: Some(length as u64),
+        content_encoding: gzip(),
+        content_md5,
+        ..described(1, "file", &object)
+    };
+    let later = NtpSeconds::from_unix_seconds(3_500_000_000);
+    for (length, digest, outcome) in [
+        (bytes.len(), md5(&bytes), Outcome::Complete),
+        (bytes.len(), md5(&object), Outcome::Complete),
+        (object.len(), md5(&object), Outcome::Complete),
+        (object.len(), md5(&bytes), Outcome::Complete),
+        (object.len(), md5(b"other"), Outcome::VerificationFailed),
+        (object.len() + 1, md5(&bytes), Outcome::VerificationFailed),
+    ] {
+        let received = receive_one(later, of(length, digest), &object);
+        assert_eq!(received.summary.outcome, outcome, "{:?}", received.summary);
+        let expected = if outcome == Outcome::Complete { one(&bytes) } else { Files::new() };
+        assert_same(&received.files, &expected);
+    }
+}
