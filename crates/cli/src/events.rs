@@ -244,6 +244,7 @@ pub(crate) enum ReceiveEvent {
         reason: String,
     },
     AllAnnouncedReceived {},
+    SessionClosed {},
     HeardEnough {},
     ObjectDone {
         object: u64,

@@ -428,6 +428,10 @@ impl Watch<'_> {
                      says that it is complete (--silence)",
                 );
             }
+            ReceiveEvent::SessionClosed => {
+                console.event(&Line::SessionClosed {});
+                console.note("the sender has closed the session");
+            }
             ReceiveEvent::CorruptBlock { toi, times } => {
                 console.event(&Line::Poisoned { object: events::object(*toi), times: *times });
                 if !std::mem::replace(&mut self.poisoned, true) {

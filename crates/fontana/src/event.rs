@@ -153,6 +153,9 @@ pub enum ReceiveEvent {
         /// The reason.
         error: Arc<Error>,
     },
+    /// The sender of a plain FLUTE session has closed it, and sends nothing more. The reception
+    /// ends.
+    SessionClosed,
     /// Everything that a plain FLUTE session has announced is received, and no table says that this
     /// is all. The receiver waits for further tables until
     /// [`give_up_after_silence`](crate::ReceiverBuilder::give_up_after_silence) or the

@@ -262,7 +262,7 @@ impl Follow {
                         std::thread::sleep(STOP_LATENCY);
                     }
                 }
-                (Ended::TimeUp | Ended::Stopped, accepted) => {
+                (Ended::TimeUp | Ended::Closed | Ended::Stopped, accepted) => {
                     let outcome = match (accepted, outcome) {
                         (None, Some(outcome)) => outcome,
                         _ => report.outcome,

@@ -32,6 +32,8 @@ pub enum Ended {
     Done,
     /// The time was up, or no usable packet arrived for too long.
     TimeUp,
+    /// The sender closed the session before everything was received: plain FLUTE.
+    Closed,
     /// The caller stopped it.
     Stopped,
     /// [`Versions::Newer`](crate::Versions::Newer): only versions that are not newer are sent.

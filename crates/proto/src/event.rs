@@ -249,6 +249,13 @@ pub enum ReceiverEvent {
     /// Enough symbols of everything that was announced have been received, and the session does not
     /// say whether it will announce more. Reported again after more was announced.
     AllAnnouncedReceived,
+    /// The sender of a plain FLUTE session has closed it (RFC 5651, section 5.1, flag A), and no
+    /// other packet of it has arrived for some time.
+    SessionClosed {
+        /// Enough symbols of everything that was announced have been received: the reception
+        /// completes. Otherwise it continues, and the driver may end it.
+        is_complete: bool,
+    },
     /// Enough symbols of every block have been received; the channels were left.
     ReceptionComplete,
     /// An object is on disk under its final name.

@@ -23,6 +23,7 @@ use fontana_wire::{Packet, Payload, Toi};
 use reception::{Arrival, Reception, Surroundings};
 use sessions::{SessionIndex, SessionState, Sessions, Standing};
 use std::sync::Arc;
+use std::time::Duration;
 
 mod catalog;
 mod channels;
@@ -48,7 +49,14 @@ pub struct Receiver {
     channels: Channels,
     stats: ReceiverStats,
     silence: Silence,
+    /// The time of the last packet, if it closed the accepted session (flag A).
+    closing: Option<Instant>,
 }
+
+/// Time from a packet that closes a session (RFC 5651, section 5.1, flag A) to the end of the
+/// session. A packet of the session without the flag revokes it: the packets may be reordered, a
+/// sender may close a session that it left unfinished before, and any host can forge the flag.
+const CLOSES_AFTER: Duration = Duration::from_secs(2);
 
 /// Since when no packet of a wanted session has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +75,7 @@ impl Receiver {
             channels: Channels::new(subscription),
             stats: ReceiverStats::default(),
             silence: Silence { since: None, has_received: false },
+            closing: None,
             config,
         }
     }
@@ -220,6 +229,13 @@ impl Receiver {
         let has_gap = session.sequence.has_gap();
         if session.is_wanted(self.reception.has_accepted()) {
             self.silence = Silence { since: Some(now), has_received: true };
+            let closes = packet.header.close_session;
+            if closes || self.closing.is_some() {
+                let is_heeded = session.standing == Standing::Accepted
+                    && self.reception.heeds_close()
+                    && closes;
+                self.closing = is_heeded.then_some(now);
+            }
             let seen = PacketSeen {
                 channel,
                 cci,
@@ -331,6 +347,10 @@ impl Endpoint for Receiver {
         let declared = declared.and_then(|at| self.sessions.get_mut(at));
         let sequence = declared.map_or(&mut unknown, |session| &mut session.sequence);
         self.channels.on_timeout(now, sequence);
+        if self.closing.is_some_and(|since| since + CLOSES_AFTER <= now) {
+            self.closing = None;
+            self.reception.on_session_closed(&self.channels);
+        }
         let since = self.silence.since.unwrap_or(Instant::ZERO);
         if self.reception.is_listening() && now.saturating_since(since) >= self.config.silence_after
         {
@@ -355,7 +375,9 @@ impl Endpoint for Receiver {
     fn poll_timeout(&self) -> Option<Instant> {
         self.reception.is_listening().then(|| {
             let silence = self.silence.since.unwrap_or(Instant::ZERO) + self.config.silence_after;
-            self.channels.poll_timeout().map_or(silence, |control| control.min(silence))
+            let closes = self.closing.map(|since| since + CLOSES_AFTER);
+            let others = [self.channels.poll_timeout(), closes];
+            others.into_iter().flatten().fold(silence, Instant::min)
         })
     }
 }

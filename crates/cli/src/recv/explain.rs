@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
 use fontana::wire::Printable;
-use fontana::{Error, Outcome, ReceiveReport, Rejection, TableWarning, Verified};
+use fontana::{Ended, Error, Outcome, ReceiveReport, Rejection, TableWarning, Verified};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -93,6 +93,11 @@ impl Circumstances {
             ),
             Outcome::Interrupted => {
                 (self.where_it_stood("interrupted", summary), self.going_on(summary))
+            }
+            Outcome::Incomplete if summary.ended == Ended::Closed => {
+                let again = "have the sender send it again, and start the receiver before";
+                let hint = format!("{}\n{again}", self.going_on(summary));
+                (self.where_it_stood("the sender closed the session", summary), hint)
             }
             Outcome::Incomplete => {
                 let longer = "allow more time (--timeout), and see that the sender is running";

@@ -17,6 +17,8 @@ pub(super) enum Over {
     /// The only acceptable manifest cannot be received.
     Hopeless,
     TimeUp,
+    /// The sender has closed the session.
+    Closed,
     Interrupted,
     NothingNew,
     Superseded,
@@ -77,7 +79,7 @@ impl Results {
         );
         let start = match over {
             Over::Complete | Over::NothingNew => Outcome::Complete,
-            Over::Superseded => Outcome::Incomplete,
+            Over::Superseded | Over::Closed => Outcome::Incomplete,
             Over::Interrupted | Over::ConsumerGone => Outcome::Interrupted,
             Over::TimeUp if accepted.is_some() => Outcome::Incomplete,
             Over::TimeUp | Over::Hopeless => outcome_of_silence(&rejections),
@@ -90,6 +92,7 @@ impl Results {
             Over::Complete | Over::GivenUp => Ended::Done,
             Over::TimeUp | Over::Hopeless => Ended::TimeUp,
             Over::Interrupted | Over::ConsumerGone => Ended::Stopped,
+            Over::Closed => Ended::Closed,
             Over::NothingNew => Ended::NothingNew,
             Over::Superseded => Ended::Superseded,
         };

@@ -100,6 +100,15 @@ impl Session {
         self
     }
 
+    /// A packet that closes the session.
+    pub(crate) fn close(mut self) -> Self {
+        let fields = HeaderFields { close_session: true, ..HeaderFields::new(Tsi(TSI), None) };
+        let mut packet = Vec::new();
+        fields.emit(&mut packet);
+        self.steps.push(Step::Send(packet));
+        self
+    }
+
     /// Pads the last symbol of each object that is added from now on.
     pub(crate) fn padded(self) -> Self {
         Self { padded: true, ..self }
@@ -139,9 +148,18 @@ impl Session {
 
     /// Sends all packets, repeatedly.
     pub(crate) fn repeat(self, addressing: &Addressing) -> Background {
+        self.run(addressing, usize::MAX)
+    }
+
+    /// Sends all packets once.
+    pub(crate) fn once(self, addressing: &Addressing) -> Background {
+        self.run(addressing, 1)
+    }
+
+    fn run(self, addressing: &Addressing, times: usize) -> Background {
         let mut sending = Sending::to(addressing);
         Background::run(move |stop| {
-            while !stop.is_cancelled() {
+            for _ in (0..times).take_while(|_| !stop.is_cancelled()) {
                 for step in &self.steps {
                     match step {
                         Step::Send(packet) => sending.send(packet),

@@ -5,7 +5,7 @@ use super::fontana_side::{Files, FontanaReceiver, addressing, air, assert_same, 
 use super::handmade::{Session, described, open_table};
 use fontana::wire::{ContentEncoding, Fdt, FdtContentEncoding, FdtFile, FdtMd5};
 use fontana::wire::{FluteVersion, NtpSeconds};
-use fontana::{Outcome, TableWarning};
+use fontana::{Ended, Outcome, TableWarning};
 use md5::{Digest, Md5};
 use std::time::Duration;
 
@@ -110,5 +110,32 @@ fn of_an_encoded_file_length_and_md5_may_be_those_of_the_object() {
         assert_eq!(received.summary.outcome, outcome, "{:?}", received.summary);
         let expected = if outcome == Outcome::Complete { one(&bytes) } else { Files::new() };
         assert_same(&received.files, &expected);
+    }
+}
+
+#[test]
+fn a_session_that_its_sender_closes_ends_early_complete_or_not() {
+    let bytes = noise(2_500, 1);
+    let announced = |with_missing: bool| {
+        let missing = described(9, "missing", &[7; 9]);
+        let files = [described(1, "file", &bytes)];
+        open_table(files.into_iter().chain(with_missing.then_some(missing)))
+    };
+    for (with_missing, outcome, ended) in
+        [(false, Outcome::Complete, Ended::Done), (true, Outcome::Incomplete, Ended::Closed)]
+    {
+        let session = Session::default()
+            .table_instance(1, &announced(with_missing), None)
+            .file(1, &bytes)
+            .close();
+        let _air = air();
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| options);
+        let _sender = session.once(&addressing);
+        let received = receiver.run();
+        assert_eq!(received.summary.outcome, outcome, "{:?}", received.summary);
+        assert_eq!(received.summary.ended, ended);
+        assert!(received.summary.progress.elapsed < Duration::from_secs(20));
+        assert_same(&received.files, &one(&bytes));
     }
 }

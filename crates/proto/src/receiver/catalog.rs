@@ -150,6 +150,12 @@ impl Catalog {
         }
     }
 
+    /// Whether flag A of a packet may end the accepted session. Sessions of Fontana end by their
+    /// manifest or index, and an FCAST session by its list of objects.
+    pub(super) fn heeds_close(&self) -> bool {
+        matches!(self, Self::Flute(_))
+    }
+
     /// Takes what was announced for all that will be.
     pub(super) fn conclude(&mut self) {
         if let Self::Flute(catalog) = self {

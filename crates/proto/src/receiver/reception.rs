@@ -109,6 +109,21 @@ impl Reception {
         waits
     }
 
+    /// Whether flag A of a packet may end the accepted session.
+    pub(super) fn heeds_close(&self) -> bool {
+        self.catalog.heeds_close()
+    }
+
+    /// The sender has closed the accepted session.
+    pub(super) fn on_session_closed(&mut self, channels: &Channels) {
+        if self.phase == Phase::Listening {
+            let is_complete = self.waits_for_announcements();
+            let event = ReceiverEvent::SessionClosed { is_complete };
+            self.outputs.push_back(ReceiverOutput::Event(event));
+            self.conclude(channels);
+        }
+    }
+
     /// Whether the CCI of packets holds sequence numbers.
     pub(super) fn numbers_packets(&self) -> bool {
         self.catalog.numbers_packets()

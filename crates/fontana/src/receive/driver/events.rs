@@ -70,6 +70,12 @@ impl DecidingThread<'_, '_> {
             ReceiverEvent::TableWarning(warning) => {
                 (self.emit)(ReceiveEvent::TableWarning(warning));
             }
+            ReceiverEvent::SessionClosed { is_complete } => {
+                if !is_complete {
+                    self.outcome.over.get_or_insert(Over::Closed);
+                }
+                (self.emit)(ReceiveEvent::SessionClosed);
+            }
             ReceiverEvent::AllAnnouncedReceived => {
                 (self.emit)(ReceiveEvent::AllAnnouncedReceived);
             }
