@@ -81,7 +81,7 @@ pub use fontana_fec::codes::tornado::{StretchError, TornadoCode};
 pub use fontana_net as net;
 pub use fontana_proto::{
     Acceptance, DecodePolicy, Offer, Profile, ReceiverStats, Rejection, SendMode, SenderStats,
-    SessionKey, StreamBreak, TableWarning, Verified,
+    SessionKey, StreamBreak, TableStatus, TableWarning, Verified,
 };
 pub use fontana_store::{Device, Filter};
 pub use fontana_wire as wire;

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
-use fontana_proto::{Rejection, SenderStats, SessionKey, Verified};
+use fontana_proto::{Rejection, SenderStats, SessionKey, TableStatus, Verified};
 use fontana_wire::Hash;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +65,8 @@ pub struct ReceiveReport {
     pub failures: Vec<Arc<Error>>,
     /// Sessions that were received and refused.
     pub rejections: Vec<RejectedSession>,
+    /// How much was received of file delivery tables. For plain FLUTE.
+    pub table: TableStatus,
     /// What was written to a pipe or device; `None` if files went to a directory.
     pub delivery: Option<Delivery>,
 }

@@ -86,6 +86,34 @@ pub enum FileRefusal {
     ReservedToi,
 }
 
+/// How much was received of the file delivery tables of plain FLUTE sessions. In the order of what
+/// explains best why no content was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableStatus {
+    /// No packet of a table.
+    #[default]
+    None,
+    /// Packets of TOI 0 without EXT_FDT.
+    WithoutFdtExtension,
+    /// Packets of tables without transmission information (EXT_FTI), or with information that
+    /// describes no table.
+    WithoutGeometry,
+    /// Packets of tables with a code that is not supported, by its FEC Encoding ID.
+    UnknownCode(u8),
+    /// A session of ROUTE (ATSC A/331), by the Source Packet Indicator that FLUTE does not use. Its
+    /// codepoints are not FEC Encoding IDs, and its tables need not have EXT_FDT.
+    Route,
+    /// A part of a table.
+    Incomplete {
+        /// Symbols that were received.
+        received: u64,
+        /// Source symbols of the table.
+        source_symbols: u64,
+    },
+    /// A table.
+    Complete,
+}
+
 /// A defect of a file delivery table that does not keep its files from being received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableWarning {

@@ -86,7 +86,7 @@ pub use datagram::{Datagram, DatagramBatch, Ecn};
 pub use endpoint::{BatchId, BlockId, Destination, Endpoint, Output, SessionKey, SymbolId};
 pub use event::{
     FileRefusal, ObjectFailure, Offer, ReceiverEvent, Rejection, SenderEvent, StreamBreak,
-    TableWarning, Verified,
+    TableStatus, TableWarning, Verified,
 };
 pub use job::{
     BlockOutcome, Category, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe, Saved,

@@ -12,16 +12,16 @@ use crate::channel::ChannelId;
 use crate::congestion::PacketSeen;
 use crate::datagram::{Datagram, DatagramBatch, Ecn};
 use crate::endpoint::{BlockId, Endpoint, SessionKey};
-use crate::event::{ReceiverEvent, ReceiverOutput, Rejection};
+use crate::event::{ReceiverEvent, ReceiverOutput, Rejection, TableStatus};
 use crate::job::{ReceiveDone, ReceiveJob};
 use crate::sequence::{ChannelLoss, Losses, SequenceTracker};
 use crate::time::Instant;
 use catalog::Discovery;
 use channels::{Channels, Precedence};
 use fontana_fec::{EncodingId, PlanCache};
-use fontana_wire::{Packet, Payload, Toi};
+use fontana_wire::{Header, Packet, Payload, Toi};
 use reception::{Arrival, Reception, Surroundings};
-use sessions::{SessionIndex, SessionState, Sessions, Standing};
+use sessions::{Announced, SessionIndex, SessionState, Sessions, Standing};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +52,10 @@ pub struct Receiver {
     /// The time of the last packet, if it closed the accepted session (flag A).
     closing: Option<Instant>,
 }
+
+/// The Source Packet Indicator of the PSI bits (RFC 5775, section 2.1). Only codes with two forms
+/// of the FEC Payload ID use it; FLUTE has none, and ROUTE sets it in every source packet.
+const SOURCE_PACKET: u8 = 2;
 
 /// Time from a packet that closes a session (RFC 5651, section 5.1, flag A) to the end of the
 /// session. A packet of the session without the flag revokes it: the packets may be reordered, a
@@ -152,6 +156,16 @@ impl Receiver {
         reception.accept_offer(&mut around, at)
     }
 
+    /// How much was received of the file delivery tables of plain FLUTE sessions: of the session of
+    /// which most was received.
+    pub fn table_status(&self) -> TableStatus {
+        let status = |session: &SessionState| match &session.announced {
+            Announced::Tables(tables) => tables.status(),
+            Announced::Nothing | Announced::Head(_) => TableStatus::None,
+        };
+        self.sessions.iter().map(status).max().unwrap_or_default()
+    }
+
     /// Whether everything that was announced is received, and the session does not say whether it
     /// will announce more: plain FLUTE whose tables lack `Complete`.
     pub fn waits_for_announcements(&self) -> bool {
@@ -183,12 +197,23 @@ impl Receiver {
     }
 
     /// Makes room for a new session. `None` if there is none.
-    fn admit(&mut self, now: Instant, key: SessionKey) -> Option<SessionIndex> {
+    fn admit(
+        &mut self,
+        now: Instant,
+        key: SessionKey,
+        header: &Header<'_>,
+    ) -> Option<SessionIndex> {
         if self.sessions.len() >= self.config.limits.max_sessions {
             let mut removed = self.sessions.remove_least()?;
             self.reception.forget(&mut removed, &mut self.channels);
         }
-        Some(self.sessions.insert(now, key, self.reception.nothing_announced()))
+        let mut announced = self.reception.nothing_announced();
+        if let Announced::Tables(tables) = &mut announced
+            && header.psi & SOURCE_PACKET != 0
+        {
+            tables.note(TableStatus::Route);
+        }
+        Some(self.sessions.insert(now, key, announced))
     }
 
     fn handle_datagram(&mut self, now: Instant, batch: &DatagramBatch<'_>, datagram: &Datagram) {
@@ -205,7 +230,8 @@ impl Receiver {
             self.stats.foreign += 1;
             return self.reception.report_rejection(key, Rejection::OtherSession);
         }
-        let Some(at) = self.sessions.find(key).or_else(|| self.admit(now, key)) else {
+        let header = &packet.header;
+        let Some(at) = self.sessions.find(key).or_else(|| self.admit(now, key, header)) else {
             self.stats.foreign += 1;
             return;
         };
@@ -252,7 +278,14 @@ impl Receiver {
         match packet.payload(EncodingId(packet.header.codepoint)) {
             Ok(Some(payload)) => self.on_payload(now, at, datagram, &packet, (toi, &payload)),
             Ok(None) => {}
-            Err(_) => self.stats.invalid += 1,
+            Err(_) => {
+                self.stats.invalid += 1;
+                if let Announced::Tables(tables) = &mut session.announced
+                    && toi == Toi::FDT
+                {
+                    tables.note(TableStatus::UnknownCode(packet.header.codepoint));
+                }
+            }
         }
     }
 

@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::progress::whole_seconds;
 use crate::units::{Bytes, Count, Percent, Time};
 use fontana::wire::Printable;
-use fontana::{Ended, Error, Outcome, ReceiveReport, Rejection, TableWarning, Verified};
+use fontana::{
+    Ended, Error, Outcome, ReceiveReport, Rejection, TableStatus, TableWarning, Verified,
+};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -168,6 +170,40 @@ impl Circumstances {
         (message, format!("{heard} arrived; ask the publisher for a new one"))
     }
 
+    /// Why no file delivery table was read, if packets of one arrived; and what to do.
+    fn unread_table(&self, table: TableStatus) -> Option<(String, &'static str)> {
+        let place = &self.place;
+        Some(match table {
+            // A table that could not be used is reported as a rejection.
+            TableStatus::None | TableStatus::Complete => return None,
+            TableStatus::Route => (
+                format!("the session on {place} is ROUTE (ATSC A/331), not FLUTE"),
+                "ROUTE is not supported: have the sender send FLUTE",
+            ),
+            TableStatus::WithoutFdtExtension => (
+                format!("the tables of contents on {place} lack EXT_FDT"),
+                "the session is not FLUTE: see what the sender sends",
+            ),
+            TableStatus::WithoutGeometry => (
+                format!("the tables of contents on {place} lack valid EXT_FTI"),
+                "FLUTE requires it (RFC 6726, section 3.4.1): have the sender send it",
+            ),
+            TableStatus::UnknownCode(id) => (
+                format!(
+                    "the table of contents on {place} has FEC Encoding ID {id}, not known here"
+                ),
+                "have the sender send its table without a code (FEC Encoding ID 0)",
+            ),
+            TableStatus::Incomplete { received, source_symbols } => {
+                let all = Count(source_symbols, "symbol");
+                (
+                    format!("the table of contents on {place} is incomplete: {received} of {all}"),
+                    "wait longer (--timeout), or see why packets are lost",
+                )
+            }
+        })
+    }
+
     fn nothing_heard(&self, summary: &ReceiveReport) -> (String, String) {
         let Self { place, group, .. } = self;
         let stats = &summary.progress.stats;
@@ -197,6 +233,9 @@ impl Circumstances {
             return (message, "choose sooner, or take the first one: fontana recv -y".into());
         }
         let heard = Count(stats.session_packets, "packet");
+        if let Some((what, hint)) = self.unread_table(summary.table) {
+            return (what, format!("{heard}{malformed} arrived in {after}; {hint}"));
+        }
         let other_kind = match self.format {
             SessionFormat::Fontana => {
                 "with --flute or --fcast if the sender is plain FLUTE or FCAST"

@@ -456,8 +456,9 @@ impl DecidingThread<'_, '_> {
         }
     }
 
-    fn summary(self, over: Over) -> ReceiveReport {
+    fn summary(mut self, over: Over) -> ReceiveReport {
         let progress = self.progress();
+        self.outcome.table = self.core.endpoint.table_status();
         self.outcome.summary(over, progress, self.core.runner.delivery.end())
     }
 }

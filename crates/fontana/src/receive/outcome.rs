@@ -4,7 +4,7 @@ use crate::error::{Error, TransferError};
 use crate::event::{ObjectReport, ReceiveProgress};
 use crate::outcome::Outcome;
 use crate::report::{AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession};
-use fontana_proto::{Rejection, Scope, StreamBreak, Verified};
+use fontana_proto::{Rejection, Scope, StreamBreak, TableStatus, Verified};
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +40,7 @@ pub(super) struct Results {
     /// One reason for each object: after the first, the others follow from it.
     pub(super) failures: BTreeMap<Scope, Arc<Error>>,
     pub(super) rejections: Vec<RejectedSession>,
+    pub(super) table: TableStatus,
 }
 
 impl Results {
@@ -67,6 +68,7 @@ impl Results {
             broken,
             failures,
             rejections,
+            table,
             ..
         } = self;
         let mut failures: Vec<_> = failures.into_values().collect();
@@ -106,6 +108,7 @@ impl Results {
             verified: accepted,
             failures,
             rejections,
+            table,
             delivery,
         }
     }

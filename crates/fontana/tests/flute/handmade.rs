@@ -100,6 +100,12 @@ impl Session {
         self
     }
 
+    /// A packet as it is.
+    pub(crate) fn raw(mut self, packet: Vec<u8>) -> Self {
+        self.steps.push(Step::Send(packet));
+        self
+    }
+
     /// A packet that closes the session.
     pub(crate) fn close(mut self) -> Self {
         let fields = HeaderFields { close_session: true, ..HeaderFields::new(Tsi(TSI), None) };

@@ -2,10 +2,13 @@
 //! defects it bears with.
 
 use super::fontana_side::{Files, FontanaReceiver, addressing, air, assert_same, noise};
-use super::handmade::{Session, described, open_table};
-use fontana::wire::{ContentEncoding, Fdt, FdtContentEncoding, FdtFile, FdtMd5};
-use fontana::wire::{FluteVersion, NtpSeconds};
-use fontana::{Ended, Outcome, TableWarning};
+use super::handmade::{SYMBOL, Session, described, open_table};
+use super::peer::TSI;
+use fontana::wire::{
+    ContentEncoding, Fdt, FdtContentEncoding, FdtExtension, FdtFile, FdtMd5, FluteVersion,
+    HeaderFields, NtpSeconds, Toi, Tsi,
+};
+use fontana::{Ended, Outcome, TableStatus, TableWarning};
 use md5::{Digest, Md5};
 use std::time::Duration;
 
@@ -137,5 +140,43 @@ fn a_session_that_its_sender_closes_ends_early_complete_or_not() {
         assert_eq!(received.summary.ended, ended);
         assert!(received.summary.progress.elapsed < Duration::from_secs(20));
         assert_same(&received.files, &one(&bytes));
+    }
+}
+
+#[test]
+fn a_table_that_cannot_be_read_is_reported_with_the_reason() {
+    let bytes = noise(2_500, 1);
+    let files = || (1..40).map(|toi| described(toi, "file", &[7; 9]));
+    let incomplete = Session::default().table_instance(1, &open_table(files()), None);
+    let fields = |codepoint| HeaderFields {
+        codepoint,
+        fdt: Some(FdtExtension { version: 2, instance_id: 1 }),
+        ..HeaderFields::new(Tsi(TSI), Some(Toi::FDT))
+    };
+    let raw = |fields: HeaderFields, psi: u8| {
+        let mut packet = Vec::new();
+        fields.emit(&mut packet);
+        packet[0] |= psi;
+        packet.extend_from_slice(&bytes[..100]);
+        Session::default().raw(packet)
+    };
+    let source_symbols = open_table(files()).len().div_ceil(usize::from(SYMBOL)) as u64;
+    for (session, status) in [
+        (Session::default().file(1, &bytes), TableStatus::None),
+        (raw(fields(8), 2), TableStatus::Route),
+        (raw(HeaderFields { fdt: None, ..fields(0) }, 0), TableStatus::WithoutFdtExtension),
+        (raw(HeaderFields { toi: Some(Toi(4)), fdt: None, ..fields(8) }, 2), TableStatus::Route),
+        (raw(fields(0), 0), TableStatus::WithoutGeometry),
+        (raw(fields(200), 0), TableStatus::UnknownCode(200)),
+        (incomplete.first_packet(), TableStatus::Incomplete { received: 1, source_symbols }),
+    ] {
+        let _air = air();
+        let addressing = addressing();
+        let receiver = FontanaReceiver::join(&addressing, |options| {
+            options.timeout(Some(Duration::from_secs(1)))
+        });
+        let _sender = session.once(&addressing);
+        let summary = receiver.run().summary;
+        assert_eq!((summary.outcome, summary.table), (Outcome::NothingReceived, status));
     }
 }

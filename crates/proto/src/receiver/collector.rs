@@ -12,6 +12,8 @@ pub(super) struct Collector {
     blocks: BTreeMap<Sbn, Block>,
     blocks_missing: u32,
     bytes: Vec<u8>,
+    /// Symbols that were taken.
+    received: u64,
 }
 
 #[derive(Debug)]
@@ -31,7 +33,17 @@ impl Collector {
             blocks: BTreeMap::new(),
             blocks_missing: layout.block_count(),
             bytes: Vec::new(),
+            received: 0,
         })
+    }
+
+    /// Symbols that were received, those that came again included.
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
+    pub(super) fn source_symbols(&self) -> u64 {
+        self.layout.total_source_symbols()
     }
 
     pub(super) fn oti(&self) -> Oti {
@@ -46,6 +58,7 @@ impl Collector {
         if !symbol_fits(&self.layout, sbn, esi, symbol.len()) {
             return None;
         }
+        self.received += 1;
         let block = match self.blocks.entry(sbn) {
             Entry::Occupied(block) => block.into_mut(),
             Entry::Vacant(block) => {

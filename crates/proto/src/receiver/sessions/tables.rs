@@ -1,8 +1,11 @@
 //! The file delivery tables of one plain FLUTE session, while they arrive.
 
+use crate::event::TableStatus;
 use crate::receiver::collector::Collector;
 use fontana_fec::{EncodingId, Oti};
-use fontana_wire::{ContentEncoding, Fdt, FdtError, FdtLimits, Packet, Payload, Toi, fti};
+use fontana_wire::{
+    ContentEncoding, Fdt, FdtError, FdtExtension, FdtLimits, Packet, Payload, Toi, fti,
+};
 use std::collections::BTreeMap;
 
 /// Collects the tables of a session, and EXT_FTI of files that no table has named yet.
@@ -12,6 +15,8 @@ pub(in crate::receiver) struct TableCollector {
     /// The instance that was read last.
     read: Option<u32>,
     ftis: BTreeMap<Toi, Oti>,
+    /// What is known of tables that are neither read nor collected.
+    noted: TableStatus,
 }
 
 /// A table that is not complete.
@@ -37,14 +42,21 @@ impl TableCollector {
         limits: &FdtLimits,
     ) -> Option<Result<Fdt, FdtError>> {
         let extensions = packet.header.extensions;
-        let id = extensions.fdt()?.instance_id;
+        let Some(FdtExtension { instance_id: id, .. }) = extensions.fdt() else {
+            self.note(TableStatus::WithoutFdtExtension);
+            return None;
+        };
         if self.read == Some(id) {
             return None;
         }
         let encoding = ContentEncoding::from_cenc(extensions.cenc().unwrap_or(0))?;
         let oti = match extensions.fti() {
-            Some(content) => fti::parse(EncodingId(packet.header.codepoint), content).ok()?,
-            None => self.open.get(&id)?.collector.oti(),
+            Some(content) => fti::parse(EncodingId(packet.header.codepoint), content).ok(),
+            None => self.open.get(&id).map(|instance| instance.collector.oti()),
+        };
+        let Some(oti) = oti else {
+            self.note(TableStatus::WithoutGeometry);
+            return None;
         };
         // Other parameters under a known number: the sender was restarted.
         if self.open.get(&id).is_none_or(|i| i.collector.oti() != oti || i.encoding != encoding) {
@@ -62,6 +74,23 @@ impl TableCollector {
             self.read = Some(id);
         }
         Some(table)
+    }
+
+    /// Notes what explains why no table is read.
+    pub(in crate::receiver) fn note(&mut self, status: TableStatus) {
+        self.noted = self.noted.max(status);
+    }
+
+    /// How much was received of the tables.
+    pub(in crate::receiver) fn status(&self) -> TableStatus {
+        if self.read.is_some() {
+            return TableStatus::Complete;
+        }
+        let open = self.open.values().map(|Instance { collector, .. }| TableStatus::Incomplete {
+            received: collector.received(),
+            source_symbols: collector.source_symbols(),
+        });
+        open.fold(self.noted, TableStatus::max)
     }
 
     /// Remembers EXT_FTI of a file.
@@ -82,7 +111,7 @@ mod tests {
     use super::*;
     use fontana_fec::codes::no_code::NoCode;
     use fontana_fec::{Esi, FecScheme, Sbn};
-    use fontana_wire::{FdtExtension, FdtFile, HeaderFields, Tsi};
+    use fontana_wire::{FdtFile, HeaderFields, Tsi};
 
     /// A packet with symbol `esi` of a table of `length` bytes in symbols of 10.
     fn packet(instance_id: u32, length: u64, esi: u32, symbol: &[u8]) -> Vec<u8> {
