@@ -1,6 +1,8 @@
 //! Network addresses as people write them.
 
+use crate::console::Console;
 use crate::failure::Failure;
+use fontana::net::{Interfaces, doctor};
 use fontana::{DEFAULT_GROUP, Outcome};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -25,6 +27,18 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
         return Err(malformed(std::io::Error::other("port 0 is no port")));
     }
     Ok(address)
+}
+
+/// Warns if an interface that the user named carries no multicast, in the words of `fontana
+/// doctor`.
+pub(crate) fn warn_if_deaf(interface: &str, group: IpAddr, console: &Console) {
+    let Ok(interfaces) = Interfaces::list() else { return };
+    let named = interfaces.iter().find(|candidate| candidate.name == interface);
+    if let Some(deaf) = named.filter(|named| group.is_multicast() && !named.carries_multicast()) {
+        let found = doctor::interface(deaf);
+        let message = format!("{}: {}", found.subject, found.text);
+        console.warning(&message, &found.remedy.unwrap_or_default());
+    }
 }
 
 #[cfg(test)]

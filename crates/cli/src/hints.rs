@@ -89,6 +89,16 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::NameRefused, "ask the sender for a name that this system can take"),
     (ErrorKind::Geometry, DEFECT),
     (ErrorKind::Network, DOCTOR),
+    (
+        ErrorKind::NothingSent,
+        "see what forbids it (nft list ruleset; ip route; ip link), and what \
+                              this host can do: fontana doctor",
+    ),
+    (
+        ErrorKind::NoNeighbor,
+        "where no answer can come back, add the address on this host: \
+         ip neigh replace ADDRESS lladdr MAC dev INTERFACE nud permanent",
+    ),
     (ErrorKind::Consumer, ""),
     (ErrorKind::Producer, ""),
     (ErrorKind::ReadBack, "the device is broken, or somebody else writes to it: use another one"),

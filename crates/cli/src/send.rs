@@ -1,5 +1,6 @@
 //! `fontana send`.
 
+use crate::address;
 use crate::args::{Fec, SendArguments, SessionFormat};
 use crate::console::Console;
 use crate::events::{SendEvent, Sent, passes, seconds, verdict};
@@ -8,12 +9,12 @@ use crate::failure::Failure;
 use crate::progress::{Gate, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, ExactRate, Time};
-use fontana::net::{IpVersion, MtuDrop};
+use fontana::net::IpVersion;
 use fontana::wire::{SecretKey, Ticket, Tsi};
 use fontana::{
-    Addressing, CancellationToken, Code, Error, FcastFormat, Filter, FluteFormat, FontanaFormat,
-    Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress, SendReport, Sender,
-    SenderBuilder, SessionDescription, SetupError, TornadoCode,
+    Addressing, CancellationToken, Code, Error, ErrorKind, FcastFormat, Filter, FluteFormat,
+    FontanaFormat, Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress,
+    SendReport, Sender, SenderBuilder, SessionDescription, SetupError, TornadoCode,
 };
 use standard_input::Input;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub(crate) mod listing;
 mod manifest_file;
 mod standard_input;
 mod stream;
+mod warnings;
 
 pub(crate) fn run(
     arguments: &SendArguments,
@@ -43,6 +45,7 @@ pub(crate) fn run(
         }
     };
     let outline = Outline::of(arguments, &plan.addressing)?;
+    address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     let mut sender = plan.sender(arguments, files).cancellation_token(stop);
     if let Some(name) = name {
         sender = sender.name(name);
@@ -334,25 +337,6 @@ impl Outline {
     }
 }
 
-fn warn_of_lost(lost: u64, console: &Console) {
-    if lost > 0 {
-        let message = format!("this host could not send {}", Count(lost, "packet"));
-        console.warning(&message, "lower the rate (--rate), and see: fontana doctor");
-    }
-}
-
-fn warn_of_mtu(drop: &MtuDrop, console: &Console) {
-    let of_interface = drop.interface.as_ref().map_or(String::new(), |name| format!(" of {name}"));
-    let message = format!(
-        "the MTU{of_interface} was lowered: packets of {} bytes do not fit, and are lost",
-        drop.payload_size,
-    );
-    console.warning(
-        &message,
-        "raise it again, and they are sent; or send smaller packets (--symbol-size)",
-    );
-}
-
 /// LCT header and payload id of a packet of content (`docs/wire.md`, section 1).
 pub(crate) const PACKET_HEADER: u64 = 20;
 
@@ -375,14 +359,15 @@ impl Watch<'_> {
             Event::Failed(error) => {
                 self.failures_shown += 1;
                 let mut failure = Failure::from(&**error);
-                if self.failures_shown < self.objects {
+                let is_of_network =
+                    matches!(error.kind(), ErrorKind::NothingSent | ErrorKind::NoNeighbor);
+                if self.failures_shown < self.objects && !is_of_network {
                     failure.hint.push_str("\nthe other files go on");
                 }
                 self.console.failure(&failure);
             }
-            Event::MtuDropped(drop) => warn_of_mtu(drop, self.console),
             Event::Progress(progress) => self.show(progress),
-            _ => {}
+            _ => warnings::show(event, self.console),
         }
     }
 
@@ -420,7 +405,7 @@ impl Watch<'_> {
             sent.repair_symbols,
         );
         self.console.say(line);
-        warn_of_lost(summary.lost, self.console);
+        warnings::show_lost(summary.lost, self.console);
         self.console.event(&SendEvent::Summary {
             verdict: verdict(result).into(),
             code: exit::code(result),

@@ -59,23 +59,19 @@ impl Addressing {
         self.to.len()
     }
 
-    /// The interface: the given one, or else the best one.
+    /// The interface: the given one, or else the routing table's choice.
     ///
     /// # Errors
-    /// [`SetupError::Interface`] if there is none, with those that exist.
+    /// [`SetupError::Interface`] if there is none, with those that exist. The loopback interface is
+    /// not chosen for a group unless it is given.
     pub fn interface(&self) -> Result<Interface, Error> {
         let interfaces =
             Interfaces::list().map_err(Error::system("list the network interfaces"))?;
         let address = self.address().ip();
         Ok(match &self.interface {
             Some(selector) => interfaces.select(selector)?.clone(),
-            // Packets to this host do not leave it.
-            None if address.is_loopback() => {
-                let loopback = interfaces.loopback().cloned();
-                loopback
-                    .map_or_else(|| interfaces.default_for(address).map(|(i, _)| i.clone()), Ok)?
-            }
-            None => interfaces.default_for(address)?.0.clone(),
+            None if address.is_multicast() => interfaces.default_for(address)?.0.clone(),
+            None => interfaces.default_for_host(address)?.clone(),
         })
     }
 

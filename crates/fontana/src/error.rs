@@ -10,12 +10,14 @@ mod kind;
 pub use kind::ErrorKind;
 
 use crate::outcome::Outcome;
-use fontana_net::{InterfaceError, MtuError, ReceiveError, SendError, ThreadError};
+use fontana_net::{
+    InterfaceError, MissingNeighbor, MtuError, ReceiveError, SendError, ThreadError,
+};
 use fontana_proto::{Category, ControlError, JobError, StreamBreak};
 use fontana_store::{EncodeError, ScanError, SourceError, StagingError};
 use fontana_wire::{CongestionError, PathError};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -222,6 +224,22 @@ pub enum IoError {
     /// The sending socket failed.
     #[error(transparent)]
     Send(SendError),
+    /// The system refused every packet of a session.
+    #[error("no packet left this host, the system refuses to send to {to}: {error}")]
+    NothingSent {
+        /// The destination.
+        to: SocketAddr,
+        /// The system's first error.
+        #[source]
+        error: io::Error,
+    },
+    /// The kernel dropped every packet of a unicast session.
+    #[error(
+        "no packet left this host: {} does not answer on {}",
+        _0.next_hop,
+        _0.interface
+    )]
+    NoNeighbor(MissingNeighbor),
     /// The receiving socket failed.
     #[error(transparent)]
     Receive(ReceiveError),

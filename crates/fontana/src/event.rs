@@ -1,7 +1,7 @@
 //! The events of a running session.
 
 use crate::error::Error;
-use fontana_net::MtuDrop;
+use fontana_net::{MissingNeighbor, MtuDrop, SendLoss};
 use fontana_proto::{
     Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
 };
@@ -20,6 +20,13 @@ pub enum SendEvent {
     /// Packets exceed the interface's MTU, which was lowered. They are lost until it is raised
     /// again.
     MtuDropped(MtuDrop),
+    /// The system refuses packets for a reason that may pass. They count as lost. Emitted once for
+    /// each reason.
+    NotSent(SendLoss),
+    /// The kernel drops all packets to a unicast host, because it does not know the hardware
+    /// address of the host or its router. Emitted a second after the first packet, once for each
+    /// host.
+    NoNeighbor(MissingNeighbor),
 }
 
 impl SendEvent {

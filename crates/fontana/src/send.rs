@@ -10,6 +10,7 @@ mod emitted;
 mod options;
 mod order;
 mod queue;
+mod reach;
 mod runner;
 mod session;
 mod stream;

@@ -103,7 +103,9 @@ pub fn examine(config: &DoctorConfig) -> Vec<Finding> {
         },
     };
     let mut findings: Vec<Finding> = interfaces.iter().map(interface).collect();
-    findings.push(default_interface(&interfaces));
+    if config.interface.is_none() {
+        findings.push(default_interface(&interfaces));
+    }
     findings.push(receive_buffer(config.receive_buffer));
     match interfaces.loopback() {
         None => findings.push(
@@ -168,7 +170,7 @@ pub fn default_interface(interfaces: &Interfaces) -> Finding {
     match interfaces.default_for(Ipv4Addr::new(239, 255, 0, 1).into()) {
         Ok((interface, reason)) => Finding::new(
             "default interface",
-            if interface.is_loopback { Verdict::Warning } else { Verdict::Good },
+            Verdict::Good,
             format!("{}, because {reason}", interface.name),
         ),
         Err(error) => Finding::new("default interface", Verdict::Bad, error.to_string()),

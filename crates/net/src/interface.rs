@@ -56,6 +56,11 @@ impl Interface {
         of_version.clone().find(|&ip| !is_link_local_v6(ip)).or_else(|| of_version.next())
     }
 
+    /// True if this is one of its addresses.
+    fn has(&self, ip: IpAddr) -> bool {
+        self.addresses.iter().any(|a| a.ip == ip)
+    }
+
     /// True if multicast can be sent and joined here.
     pub fn carries_multicast(&self) -> bool {
         self.is_up && (self.is_multicast || self.is_loopback)
@@ -164,6 +169,29 @@ pub enum InterfaceError {
         /// The existing interfaces.
         available: String,
     },
+    /// The interface for a group has multicast switched off.
+    #[error(
+        "interface {name} carries no multicast; switch it on (ip link set {name} multicast on) or \
+         name another: {available}"
+    )]
+    NoMulticast {
+        /// The interface.
+        name: String,
+        /// The existing interfaces.
+        available: String,
+    },
+    /// No interface but loopback is usable. It is not a default, because packets to a group would
+    /// stay on this host.
+    #[error(
+        "no interface but loopback is up with an {version} address, and packets would stay on this \
+         host; name it if that is meant: {available}"
+    )]
+    OnlyLoopback {
+        /// The requested version.
+        version: IpVersion,
+        /// The existing interfaces.
+        available: String,
+    },
     /// No interface is up with an address of the requested version, not even loopback.
     #[error("no interface is up with an {version} address; there are: {available}")]
     NothingUsable {
@@ -181,8 +209,6 @@ pub enum DefaultReason {
     Routed,
     /// No route for the group; this is the first interface that carries multicast.
     FirstMulticast,
-    /// Only the loopback interface is usable: packets stay on this host.
-    OnlyLoopback,
 }
 
 /// Completes the sentence "eth0 was chosen because".
@@ -193,7 +219,6 @@ impl fmt::Display for DefaultReason {
             Self::FirstMulticast => {
                 "no route leads to this group and it is the first interface that carries multicast"
             }
-            Self::OnlyLoopback => "no other interface is usable: packets stay on this host",
         })
     }
 }
@@ -302,20 +327,54 @@ impl Interfaces {
 
     /// The interface over which the routing table sends to a host. `None` if it has no route.
     pub fn towards(&self, host: IpAddr) -> Option<&Interface> {
-        let with = |ip: IpAddr| self.iter().find(|i| i.addresses.iter().any(|a| a.ip == ip));
-        if host.is_loopback() || with(host).is_some() {
+        if host.is_loopback() || self.with(host).is_some() {
             return self.loopback(); // packets to this host do not leave it
         }
-        with(routed_source(host)?)
+        self.with(routed_source(host)?)
+    }
+
+    /// The interface for packets to or from a host or a broadcast address: the one that has this
+    /// address, or else the routing table's choice, or else the first one that is up.
+    ///
+    /// # Errors
+    /// No interface is up with an address of the version.
+    pub fn default_for_host(&self, host: IpAddr) -> Result<&Interface, InterfaceError> {
+        let version = IpVersion::of(host);
+        let is_usable = |i: &&Interface| i.is_up && i.address(version).is_some();
+        let broadcasts = |i: &&Interface| {
+            i.addresses.iter().any(|a| a.broadcast.map(IpAddr::from) == Some(host))
+        };
+        let first = || self.iter().filter(is_usable).min_by_key(|i| i.is_loopback);
+        self.with(host)
+            .or_else(|| self.iter().filter(is_usable).find(broadcasts))
+            .or_else(|| self.with(routed_source(host)?))
+            .or_else(first)
+            .ok_or_else(|| InterfaceError::NothingUsable { version, available: self.to_string() })
+    }
+
+    /// The interface to receive a group from `source` on: the one that has this address, or else
+    /// the only one that carries multicast and has an address in the source's network.
+    pub fn towards_source(&self, source: IpAddr) -> Option<&Interface> {
+        let shares = |i: &&Interface| {
+            i.carries_multicast()
+                && i.addresses.iter().any(|a| in_network(source, a.ip, a.prefix_len))
+        };
+        let mut sharing = self.iter().filter(shares);
+        self.with(source).or_else(|| sharing.next().filter(|_| sharing.next().is_none()))
+    }
+
+    fn with(&self, ip: IpAddr) -> Option<&Interface> {
+        self.iter().find(|i| i.has(ip))
     }
 
     /// The default interface for a group, and the reason.
     ///
     /// The routing table's choice if it has one, else the first interface (by index) that is up,
-    /// carries multicast and has an address of the group's version, else the loopback interface.
+    /// carries multicast and has an address of the group's version. Never the loopback interface.
     ///
     /// # Errors
-    /// Not even the loopback interface is up.
+    /// [`InterfaceError::NoMulticast`] if multicast is off on the one that it would be, and
+    /// [`InterfaceError::OnlyLoopback`] or [`InterfaceError::NothingUsable`] if there is none.
     pub fn default_for(
         &self,
         group: IpAddr,
@@ -328,19 +387,32 @@ impl Interfaces {
         version: IpVersion,
         routed_source: Option<IpAddr>,
     ) -> Result<(&Interface, DefaultReason), InterfaceError> {
-        let usable = |i: &&Interface| i.carries_multicast() && i.address(version).is_some();
-        let routed = routed_source.and_then(|source| {
-            self.iter().filter(usable).find(|i| i.addresses.iter().any(|a| a.ip == source))
-        });
-        if let Some(interface) = routed.filter(|i| !i.is_loopback) {
-            return Ok((interface, DefaultReason::Routed));
+        let others =
+            || self.iter().filter(|i| !i.is_loopback && i.is_up && i.address(version).is_some());
+        let routed = routed_source.and_then(|source| others().find(|i| i.has(source)));
+        let chosen = match (routed, others().find(|i| i.is_multicast)) {
+            (Some(routed), _) => (routed, DefaultReason::Routed),
+            (None, Some(first)) => (first, DefaultReason::FirstMulticast),
+            (None, None) => {
+                let deaf = others().next().map(|i| i.name.clone());
+                return Err(self.no_default(version, deaf));
+            }
+        };
+        if !chosen.0.is_multicast {
+            return Err(self.no_default(version, Some(chosen.0.name.clone())));
         }
-        if let Some(interface) = self.iter().filter(usable).find(|i| !i.is_loopback) {
-            return Ok((interface, DefaultReason::FirstMulticast));
-        }
-        match self.iter().find(usable) {
-            Some(interface) => Ok((interface, DefaultReason::OnlyLoopback)),
-            None => Err(InterfaceError::NothingUsable { version, available: self.to_string() }),
+        Ok(chosen)
+    }
+
+    /// `deaf`: an interface that would serve if its multicast were on.
+    fn no_default(&self, version: IpVersion, deaf: Option<String>) -> InterfaceError {
+        let available = self.to_string();
+        match deaf {
+            Some(name) => InterfaceError::NoMulticast { name, available },
+            None if self.loopback().is_some_and(|lo| lo.address(version).is_some()) => {
+                InterfaceError::OnlyLoopback { version, available }
+            }
+            None => InterfaceError::NothingUsable { version, available },
         }
     }
 }
@@ -502,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_follows_the_route_then_the_index_then_loopback() {
+    fn the_default_follows_the_route_then_the_index_and_is_never_loopback() {
         let host = host();
         let default = |version, source: Option<&str>| {
             let source = source.map(|s| s.parse().unwrap());
@@ -514,11 +586,33 @@ mod tests {
         assert_eq!(default(IpVersion::V4, Some("10.9.0.1")).0, "eth0");
         assert_eq!(default(IpVersion::V4, Some("127.0.0.1")).0, "eth0");
 
+        let mut deaf = host.clone();
+        deaf.0.iter_mut().for_each(|i| i.is_multicast = i.name == "eth1");
+        assert_eq!(deaf.choose_default(IpVersion::V4, None).unwrap().0.name, "eth1");
+        // The interface that the routing table names is not passed over in silence.
+        let refused = deaf.choose_default(IpVersion::V4, Some("10.0.0.3".parse().unwrap()));
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains("ip link set eth0 multicast on"), "{message}");
+
         let alone = Interfaces::from_vec(vec![interface(1, "lo", &["127.0.0.1"])]);
-        let (lo, why) = alone.choose_default(IpVersion::V4, None).unwrap();
-        assert_eq!((lo.name.as_str(), why), ("lo", DefaultReason::OnlyLoopback));
+        let only = alone.choose_default(IpVersion::V4, Some("127.0.0.1".parse().unwrap()));
+        assert!(matches!(only, Err(InterfaceError::OnlyLoopback { .. })), "{only:?}");
         let none = alone.choose_default(IpVersion::V6, None).unwrap_err();
         assert!(none.to_string().contains("IPv6"), "{none}");
+    }
+
+    #[test]
+    fn a_group_is_received_on_the_network_of_its_source() {
+        let host = host();
+        let towards =
+            |source: &str| host.towards_source(source.parse().unwrap()).map(|i| i.name.as_str());
+        assert_eq!(towards("10.1.0.77"), Some("eth1"));
+        assert_eq!(towards("10.0.0.3"), Some("eth0"), "this host");
+        assert_eq!(towards("127.0.0.1"), Some("lo"));
+        assert_eq!(towards("10.9.0.77"), None, "down");
+        assert_eq!(towards("192.0.2.1"), None, "beyond a router");
+        let two = vec![interface(2, "a", &["10.0.0.3"]), interface(3, "b", &["10.0.0.4"])];
+        assert_eq!(Interfaces::from_vec(two).towards_source("10.0.0.9".parse().unwrap()), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! | [`frames`] | raw Ethernet frames, for relays |
 //! | [`thread`] | named threads, whose start may fail |
 //! | [`namespace`] | network namespaces of this process, for hosts that are threads |
+//! | [`neighbor`] | whether the kernel knows where on a link a host is |
 //! | [`doctor`] | checks whether multicast works on this host, and suggests remedies |
 //!
 //! Linux is the main platform. On other Unix systems the crate is designed to compile and to work
@@ -58,6 +59,7 @@ pub mod interface;
 pub mod membership;
 pub mod mtu;
 pub mod namespace;
+pub mod neighbor;
 mod readiness;
 pub mod receiver;
 pub mod rx_thread;
@@ -73,7 +75,10 @@ pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces};
 pub use membership::{Membership, MembershipError};
 pub use mtu::{IpVersion, MtuError, symbol_size_for};
 pub use namespace::{Namespace, NamespaceError};
+pub use neighbor::MissingNeighbor;
 pub use receiver::{Batch, BufferShortfall, ReceiveConfig, ReceiveError, ReceiveSocket, Reception};
 pub use rx_thread::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};
-pub use sender::{ChannelAddress, MtuDrop, SendConfig, SendError, SendSocket, Sent};
+pub use sender::{
+    ChannelAddress, LossCause, MtuDrop, SendConfig, SendError, SendLoss, SendSocket, Sent,
+};
 pub use thread::ThreadError;

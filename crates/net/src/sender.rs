@@ -17,7 +17,7 @@ mod fit;
 mod options;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -80,6 +80,54 @@ pub struct SendLosses {
     pub too_large: u64,
 }
 
+impl SendLosses {
+    fn counter(&mut self, cause: LossCause) -> &mut u64 {
+        match cause {
+            LossCause::NoBufferSpace => &mut self.no_buffer_space,
+            LossCause::Stalled => &mut self.stalled,
+            LossCause::Unreachable => &mut self.unreachable,
+            LossCause::Refused => &mut self.refused,
+            LossCause::NotPermitted => &mut self.not_permitted,
+            LossCause::TooLarge => &mut self.too_large,
+        }
+    }
+}
+
+/// A reason for losses inside this host. [`SendLosses`] counts the datagrams of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossCause {
+    /// A queue of the kernel was full.
+    NoBufferSpace,
+    /// The send buffer stayed full.
+    Stalled,
+    /// No route, host or network down.
+    Unreachable,
+    /// The port is closed.
+    Refused,
+    /// A local packet filter forbids it.
+    NotPermitted,
+    /// The MTU was lowered.
+    TooLarge,
+}
+
+/// The first loss of a socket for one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SendLoss {
+    /// The cause.
+    pub cause: LossCause,
+    /// The destination of the datagram.
+    pub to: SocketAddr,
+    /// The number of the system's error.
+    pub errno: i32,
+}
+
+impl SendLoss {
+    /// The system's error.
+    pub fn error(&self) -> io::Error {
+        io::Error::from_raw_os_error(self.errno)
+    }
+}
+
 /// A destination address.
 #[derive(Debug)]
 struct Host {
@@ -105,6 +153,8 @@ pub struct SendSocket {
     segment_size_set: usize,
     sent: Sent,
     losses: SendLosses,
+    /// At most one for each cause, in the order of time.
+    first_losses: Vec<SendLoss>,
 }
 
 impl SendSocket {
@@ -158,6 +208,7 @@ impl SendSocket {
             segment_size_set: 0,
             sent: Sent::default(),
             losses: SendLosses::default(),
+            first_losses: Vec::new(),
         })
     }
 
@@ -220,6 +271,17 @@ impl SendSocket {
     /// Totals of everything lost inside this host so far, by reason.
     pub fn losses(&self) -> SendLosses {
         self.losses
+    }
+
+    /// The first loss for each cause that has occurred, in the order of time.
+    pub fn first_losses(&self) -> &[SendLoss] {
+        &self.first_losses
+    }
+
+    /// The hosts of all destinations, if the routing table chooses the interface.
+    pub fn unicast_hosts(&self) -> impl Iterator<Item = IpAddr> {
+        let hosts = self.destinations.iter().flatten().filter(|_| self.interface.is_none());
+        hosts.filter_map(|host| Some(host.address.as_socket()?.ip()))
     }
 
     /// The last period in which datagrams no longer fitted the MTU. They count as
@@ -316,10 +378,14 @@ impl SendSocket {
         if error.raw_os_error() == Some(libc::EMSGSIZE) {
             self.on_misfit(host.route, size)?;
         }
-        let Some(counter) = passing_reason(&mut self.losses, &error) else {
-            let to = host.address.as_socket().unwrap_or(self.local_address);
+        let to = host.address.as_socket().unwrap_or(self.local_address);
+        let Some((cause, errno)) = passing_cause(&error).zip(error.raw_os_error()) else {
             return Err(SendError::System { to, error });
         };
+        let counter = self.losses.counter(cause);
+        if *counter == 0 {
+            self.first_losses.push(SendLoss { cause, to, errno });
+        }
         *counter += datagrams;
         sent.lost += datagrams;
         Ok(())
@@ -374,18 +440,18 @@ impl SendSocket {
     }
 }
 
-/// The counter of a temporary error; `None` for a permanent one.
-fn passing_reason<'a>(losses: &'a mut SendLosses, error: &io::Error) -> Option<&'a mut u64> {
+/// The cause of a temporary error; `None` for a permanent one.
+fn passing_cause(error: &io::Error) -> Option<LossCause> {
     match error.raw_os_error()? {
-        libc::ENOBUFS | libc::ENOMEM => Some(&mut losses.no_buffer_space),
-        libc::EAGAIN => Some(&mut losses.stalled),
+        libc::ENOBUFS | libc::ENOMEM => Some(LossCause::NoBufferSpace),
+        libc::EAGAIN => Some(LossCause::Stalled),
         libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN => {
-            Some(&mut losses.unreachable)
+            Some(LossCause::Unreachable)
         }
-        libc::ECONNREFUSED => Some(&mut losses.refused),
-        libc::EPERM | libc::EACCES => Some(&mut losses.not_permitted),
+        libc::ECONNREFUSED => Some(LossCause::Refused),
+        libc::EPERM | libc::EACCES => Some(LossCause::NotPermitted),
         // A datagram that never fitted is an error, which is decided earlier.
-        libc::EMSGSIZE => Some(&mut losses.too_large),
+        libc::EMSGSIZE => Some(LossCause::TooLarge),
         _ => None,
     }
 }
@@ -574,7 +640,7 @@ mod tests {
             libc::EMSGSIZE,
         ] {
             let error = io::Error::from_raw_os_error(code);
-            *passing_reason(&mut losses, &error).unwrap() += 1;
+            *losses.counter(passing_cause(&error).unwrap()) += 1;
         }
         assert_eq!(
             losses,
@@ -588,7 +654,7 @@ mod tests {
             }
         );
         for code in [libc::EBADF, libc::EINVAL, libc::ENODEV] {
-            assert!(passing_reason(&mut losses, &io::Error::from_raw_os_error(code)).is_none());
+            assert!(passing_cause(&io::Error::from_raw_os_error(code)).is_none());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `fontana send -` without `--spool`: a stream, sent while it is produced.
 
-use super::{Outline, Plan, memory, standard_input, warn_of_mtu};
+use super::{Outline, Plan, memory, standard_input, warnings};
+use crate::address;
 use crate::args::{Fec, ProfileArgument, SendArguments};
 use crate::console::Console;
 use crate::events::{SendEvent, Sent, seconds, verdict};
@@ -23,6 +24,7 @@ pub(super) fn run(
 ) -> Result<Outcome, Failure> {
     refuse_what_needs_the_end(arguments)?;
     let outline = Outline::of(arguments, &plan.addressing)?;
+    address::warn_if_deaf(&outline.interface, plan.addressing.address().ip(), console);
     let copies = outline.addressing.to.len() as u64;
     let name = name.unwrap_or_else(|| standard_input::NAME.into());
     let prepared = StreamSender::builder(name.clone())
@@ -46,7 +48,6 @@ pub(super) fn run(
     for event in sender.events() {
         match event {
             Event::Failed(error) => console.failure(&Failure::from(&*error)),
-            Event::MtuDropped(drop) => warn_of_mtu(&drop, console),
             Event::Progress(progress) => {
                 if gate.passes(progress.elapsed) {
                     console.event(&SendEvent::progress(&progress, copies));
@@ -56,7 +57,7 @@ pub(super) fn run(
                     console.progress(line);
                 }
             }
-            _ => {}
+            _ => warnings::show(&event, console),
         }
     }
     let report = sender.join();
@@ -138,7 +139,7 @@ fn conclude(summary: &SendReport, copies: u64, console: &Console) -> Outcome {
         sent.source_symbols,
         sent.repair_symbols,
     ));
-    super::warn_of_lost(summary.lost, console);
+    warnings::show_lost(summary.lost, console);
     console.event(&SendEvent::Summary {
         verdict: verdict(summary.outcome).into(),
         code: exit::code(summary.outcome),

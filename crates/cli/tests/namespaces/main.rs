@@ -8,6 +8,7 @@ mod bounds;
 mod layered;
 mod mirrors;
 mod mtu;
+mod nowhere;
 mod pipes;
 mod real;
 mod relay;

@@ -1,6 +1,7 @@
 //! The MTU of a sender's interface, lowered while the session runs or too low from the start.
 
 use crate::scene::{Scene, same_file};
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// Smaller than the session's packets on a link of 1500 bytes; large enough for IPv6.
@@ -36,8 +37,12 @@ fn a_sender_outlives_an_mtu_drop_and_warns_once() {
 fn packets_that_never_fit_end_the_sender_before_anything_was_sent() {
     let Some(scene) = Scene::new(1) else { return };
     let file = scene.noise("image.raw", 1 << 20);
-    let mut session = scene.send(0, "--symbol-size 1456", &file);
-    let (code, errors) = session.sender.finish(Duration::from_secs(10));
+    let mut words: Vec<OsString> =
+        "send --json --symbol-size 1456".split(' ').map(Into::into).collect();
+    words.push(file.into());
+    let mut sender = scene.bench.start(0, &words);
+    let (code, errors) = sender.finish(Duration::from_secs(10));
     assert_eq!(code, Some(2), "{errors}");
+    assert!(sender.last("session").is_none(), "there is no ticket");
     assert!(errors.contains("does not fit the MTU of eth0 (1500 bytes)"), "{errors}");
 }

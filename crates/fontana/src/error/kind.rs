@@ -110,6 +110,10 @@ pub enum ErrorKind {
     Geometry,
     /// The system refuses a socket.
     Network,
+    /// The system refused every packet.
+    NothingSent,
+    /// The hardware address of the next hop is unknown.
+    NoNeighbor,
     /// The writer that takes received content failed.
     Consumer,
     /// The reader of the content to send failed.
@@ -198,6 +202,8 @@ impl ErrorKind {
         Self::NameRefused,
         Self::Geometry,
         Self::Network,
+        Self::NothingSent,
+        Self::NoNeighbor,
         Self::Consumer,
         Self::Producer,
         Self::ReadBack,
@@ -270,6 +276,8 @@ impl ErrorKind {
             | Self::TargetDisk
             | Self::DiskFull
             | Self::Network
+            | Self::NothingSent
+            | Self::NoNeighbor
             | Self::Consumer
             | Self::Producer
             | Self::Thread
@@ -334,6 +342,8 @@ impl IoError {
             Self::Source(error) => source(error),
             Self::Staging(error) => staging(error),
             Self::Send(_) | Self::Receive(_) => ErrorKind::Network,
+            Self::NothingSent { .. } => ErrorKind::NothingSent,
+            Self::NoNeighbor(_) => ErrorKind::NoNeighbor,
             Self::Consumer { .. } => ErrorKind::Consumer,
             Self::Producer { .. } => ErrorKind::Producer,
             Self::ReadBack { .. } => ErrorKind::ReadBack,

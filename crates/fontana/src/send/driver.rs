@@ -87,7 +87,7 @@ impl PacingThread {
         stop: &CancellationToken,
         emit: &mut dyn FnMut(SendEvent),
     ) -> Result<SendReport, Error> {
-        let (mut last_progress, mut emitted) = (Duration::ZERO, Emitted::default());
+        let (mut last_progress, mut emitted) = (Duration::ZERO, Emitted::new(&self.queue));
         loop {
             let now = self.now();
             for next in self.instances.try_iter() {
@@ -109,7 +109,8 @@ impl PacingThread {
             }
             if over {
                 let interrupted = stop.is_cancelled() && !self.ended;
-                return Ok(self.report(interrupted, elapsed));
+                let failure = emitted.end(&self.queue, elapsed, emit);
+                return Ok(self.report(interrupted, elapsed, failure));
             }
             let due = self.core.endpoint.poll_timeout();
             let patience =
@@ -169,9 +170,16 @@ impl PacingThread {
         }
     }
 
-    fn report(self, interrupted: bool, elapsed: Duration) -> SendReport {
+    /// `failure`: no packet has left this host.
+    fn report(
+        self,
+        interrupted: bool,
+        elapsed: Duration,
+        failure: Option<Arc<Error>>,
+    ) -> SendReport {
         let start = if interrupted { Outcome::Interrupted } else { Outcome::Complete };
-        let failures = self.core.runner.failures().to_vec();
+        let mut failures = self.core.runner.failures().to_vec();
+        failures.extend(failure);
         let outcome = failures.iter().fold(start, |o, error| o.worst(error.outcome()));
         let (stats, lost) = (self.core.endpoint.stats(), self.queue.lost);
         SendReport { outcome, elapsed, stats, lost, failures }

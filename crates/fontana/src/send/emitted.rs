@@ -1,19 +1,29 @@
 //! The events of a sender, each emitted once.
 
 use super::queue::SendQueue;
-use crate::error::Error;
+use super::reach::Reach;
+use crate::error::{Error, IoError};
 use crate::event::{SendEvent, SendProgress};
+use fontana_net::LossCause;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// The number of failures, and of drops of the MTU, that were emitted.
-#[derive(Default)]
+/// The number of failures, losses, and drops of the MTU that were emitted.
 pub(super) struct Emitted {
     failures: usize,
+    losses: usize,
     mtu_drops: u64,
+    reach: Reach,
 }
 
 impl Emitted {
-    /// Emits new failures, a new drop of the MTU, and the progress.
+    pub(super) fn new(queue: &SendQueue) -> Self {
+        let reach = Reach::new(queue.socket().unicast_hosts());
+        Self { failures: 0, losses: 0, mtu_drops: 0, reach }
+    }
+
+    /// Emits new failures, losses of a new cause, hosts that are not reached, a new drop of the
+    /// MTU, and the progress.
     pub(super) fn update(
         &mut self,
         failures: &[Arc<Error>],
@@ -25,10 +35,40 @@ impl Emitted {
             emit(SendEvent::Failed(Arc::clone(failure)));
         }
         self.failures = failures.len();
-        if let Some(drop) = queue.mtu_drop().filter(|drop| drop.number > self.mtu_drops) {
+        let losses = queue.socket().first_losses();
+        for loss in losses.iter().skip(self.losses) {
+            // A drop of the MTU is an event of its own.
+            if loss.cause != LossCause::TooLarge {
+                emit(SendEvent::NotSent(*loss));
+            }
+        }
+        self.losses = losses.len();
+        for missing in self.reach.check(progress.elapsed) {
+            emit(SendEvent::NoNeighbor(missing));
+        }
+        if let Some(drop) = queue.socket().mtu_drop().filter(|drop| drop.number > self.mtu_drops) {
             self.mtu_drops = drop.number;
             emit(SendEvent::MtuDropped(drop.clone()));
         }
         emit(SendEvent::Progress(progress));
+    }
+
+    /// Emits and returns the error of a session that ends without a packet that left this host.
+    pub(super) fn end(
+        &mut self,
+        queue: &SendQueue,
+        elapsed: Duration,
+        emit: &mut dyn FnMut(SendEvent),
+    ) -> Option<Arc<Error>> {
+        let socket = queue.socket();
+        let error = match socket.first_losses().first() {
+            Some(loss) if socket.sent().datagrams == 0 => {
+                IoError::NothingSent { to: loss.to, error: loss.error() }
+            }
+            _ => IoError::NoNeighbor(self.reach.nothing_left(elapsed)?),
+        };
+        let error = Arc::new(Error::from(error));
+        emit(SendEvent::Failed(Arc::clone(&error)));
+        Some(error)
     }
 }

@@ -1,7 +1,7 @@
 //! Packets that wait to be handed to the kernel, in GSO batches (UDP generic segmentation offload).
 
 use crate::error::Error;
-use fontana_net::{MtuDrop, SendSocket};
+use fontana_net::SendSocket;
 use fontana_proto::ChannelId;
 
 /// One GSO batch for each channel of a session.
@@ -22,9 +22,9 @@ impl SendQueue {
         Self { socket, batches: Vec::new(), lost: 0 }
     }
 
-    /// The last period in which datagrams exceeded the MTU, which was lowered.
-    pub(super) fn mtu_drop(&self) -> Option<&MtuDrop> {
-        self.socket.mtu_drop()
+    /// The socket, to ask it for what it has sent.
+    pub(super) fn socket(&self) -> &SendSocket {
+        &self.socket
     }
 
     /// Adds a datagram to a channel's batch, and sends the batch if it is full.

@@ -171,7 +171,7 @@ impl PreparedStream {
             interrupted: false,
             ended: false,
         };
-        let (mut last_progress, mut emitted) = (Duration::ZERO, Emitted::default());
+        let (mut last_progress, mut emitted) = (Duration::ZERO, Emitted::new(&thread.queue));
         loop {
             thread.send()?;
             let elapsed = Duration::from_nanos(thread.clock.now_nanos());
@@ -183,6 +183,7 @@ impl PreparedStream {
                 emitted.update(&thread.failures, &thread.queue, progress, emit);
             }
             if thread.ended {
+                thread.failures.extend(emitted.end(&thread.queue, elapsed, emit));
                 return Ok(thread.report(elapsed));
             }
             if token.is_cancelled() {

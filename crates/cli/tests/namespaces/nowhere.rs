@@ -1,0 +1,112 @@
+//! Packets that do not leave a host, or that no receiver gets: what the program says, and when.
+
+use crate::program::Program;
+use crate::scene::Scene;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+/// Time limit for a short run.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn start(scene: &Scene, host: usize, words: &str, path: &Path) -> Program {
+    let words = words.split_whitespace().map(OsString::from);
+    scene.bench.start(host, &words.chain([path.into()]).collect::<Vec<_>>())
+}
+
+/// Runs a command in the namespace of a host.
+fn run(scene: &Scene, host: usize, command: &str) {
+    let status = scene.bench.command(host, "sh").args(["-ec", command]).status().unwrap();
+    assert!(status.success(), "{command}");
+}
+
+fn text<'a>(event: &'a Value, field: &str) -> &'a str {
+    event[field].as_str().unwrap()
+}
+
+#[test]
+fn a_unicast_host_that_does_not_answer_is_an_error_with_the_command_that_helps() {
+    let Some(scene) = Scene::new(1) else { return };
+    let file = scene.noise("file", 100_000);
+    for (host, end) in [
+        ("10.77.0.99", "--duration 3"),
+        ("10.77.0.98", "--push 0"),
+        ("[fd77::99]", "--duration 1500ms"),
+    ] {
+        let words = format!("send --json --to {host}:7701 --rate 1M {end}");
+        let bare = host.trim_matches(['[', ']']);
+        let mut sender = start(&scene, 0, &words, &file);
+        if end != "--push 0" {
+            let warning = sender.wait_for("warning", Duration::from_secs(3));
+            let what = format!("{bare} does not answer on eth0");
+            assert!(text(&warning, "message").contains(&what), "{warning}");
+            let command = format!("ip neigh replace {bare} lladdr MAC dev eth0 nud permanent");
+            assert!(text(&warning, "way_out").contains(&command), "{warning}");
+        }
+        let (code, errors) = sender.finish(PATIENCE);
+        assert_eq!(code, Some(5), "{errors}");
+        assert!(errors.contains("no packet left this host"), "{errors}");
+        assert!(!errors.contains("the other files"), "{errors}");
+        assert_eq!(sender.last("summary").unwrap()["verdict"], "io");
+
+        let lladdr = "lladdr 02:00:00:00:00:99 dev eth0 nud permanent";
+        run(&scene, 0, &format!("ip neigh replace {bare} {lladdr}"));
+        let words = format!("send --json --to {host}:7701 --rate 1M --duration 1500ms");
+        let mut sender = start(&scene, 0, &words, &file);
+        assert_eq!(sender.finish(PATIENCE).0, Some(0));
+        assert!(sender.last("warning").is_none(), "{:?}", sender.seen);
+    }
+}
+
+#[test]
+fn a_packet_filter_that_forbids_sending_is_named_at_once() {
+    let Some(scene) = Scene::new(1) else { return };
+    let file = scene.noise("file", 100_000);
+    run(
+        &scene,
+        0,
+        "nft add table inet no
+         nft 'add chain inet no output { type filter hook output priority 0; }'
+         nft add rule inet no output udp dport 7701 drop",
+    );
+    for to in ["239.255.77.1:7701", "10.77.0.254:7701"] {
+        let words = format!("send --json --to {to} --rate 1M --duration 2");
+        let mut sender = start(&scene, 0, &words, &file);
+        let warning = sender.wait_for("warning", PATIENCE);
+        assert!(text(&warning, "message").contains("Operation not permitted"), "{warning}");
+        assert!(text(&warning, "way_out").contains("nft list ruleset"), "{warning}");
+        let (code, errors) = sender.finish(PATIENCE);
+        assert_eq!(code, Some(5), "{errors}");
+        assert!(errors.contains("no packet left this host"), "{errors}");
+        let summary = sender.last("summary").unwrap();
+        assert_eq!((&summary["verdict"], &summary["lost"]), (&"io".into(), &summary["packets"]));
+    }
+}
+
+#[test]
+fn an_interface_without_multicast_is_refused_or_warned_of_and_never_replaced_by_loopback() {
+    let Some(scene) = Scene::new(1) else { return };
+    let file = scene.noise("file", 1000);
+    run(&scene, 0, "ip link set eth0 multicast off");
+    for words in ["send --json --duration 1", "recv --json -y --silence 1 -o"] {
+        let path = if words.starts_with("recv") { &scene.path("into") } else { &file };
+        let mut refused = start(&scene, 0, words, path);
+        let (code, errors) = refused.finish(PATIENCE);
+        assert_eq!(code, Some(2), "{errors}");
+        assert!(errors.contains("ip link set eth0 multicast on"), "{errors}");
+        assert!(refused.last("session").is_none(), "{:?}", refused.seen);
+    }
+    for words in ["send -i eth0 --json --duration 1", "send -i lo --json --duration 1"] {
+        let mut asked = start(&scene, 0, words, &file);
+        assert_eq!(asked.finish(PATIENCE).0, Some(0));
+        let warning = asked.last("warning").map(|warning| text(warning, "way_out"));
+        assert_eq!(warning, words.contains("eth0").then_some("ip link set eth0 multicast on"));
+    }
+    // A host needs no multicast.
+    run(&scene, 0, "ip neigh replace 10.77.0.99 lladdr 02:00:00:00:00:99 dev eth0 nud permanent");
+    let mut unicast = start(&scene, 0, "send --json --to 10.77.0.99 --duration 1", &file);
+    let (code, errors) = unicast.finish(PATIENCE);
+    assert_eq!((code, &*errors), (Some(0), ""));
+    assert_eq!(unicast.last("session").unwrap()["interface"], "eth0");
+}
