@@ -2,7 +2,8 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use fontana::net::{Interfaces, doctor};
+use fontana::net::{InterfaceSelector, Interfaces, doctor};
+use fontana::wire::Ticket;
 use fontana::{DEFAULT_GROUP, Outcome};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -27,6 +28,16 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
         return Err(malformed(std::io::Error::other("port 0 is no port")));
     }
     Ok(address)
+}
+
+/// The interface of a ticket's source: on this host, because the command that `send -i lo` prints
+/// would not work otherwise, or in the source's network, because the routing table may send the
+/// group elsewhere.
+pub(crate) fn source_interface(ticket: &Ticket) -> Option<InterfaceSelector> {
+    let interfaces = Interfaces::list().ok()?;
+    let mut sources = ticket.sources.iter().copied();
+    let interface = sources.find_map(|source| interfaces.towards_source(source))?;
+    Some(InterfaceSelector::Name(interface.name.clone()))
 }
 
 /// Warns if an interface that the user named carries no multicast, in the words of `fontana

@@ -12,7 +12,7 @@ use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
 use choose::Chooser;
 use explain::Circumstances;
-use fontana::net::{BufferShortfall, InterfaceSelector, Interfaces};
+use fontana::net::BufferShortfall;
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
     Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, Outcome, Profile,
@@ -24,11 +24,13 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use unheard::Unheard;
 
 mod choose;
 mod destination;
 mod explain;
 mod follow;
+mod unheard;
 
 pub(crate) fn run(
     arguments: &ReceiveArguments,
@@ -49,12 +51,14 @@ pub(crate) fn run(
     }
     let prepared = destination::open(arguments, setup, console, stop)?;
     stop_on_signals(stop)?;
+    let unheard = Unheard::new(arguments, prepared.interface(), address);
     let place =
         begin(prepared.interface(), prepared.buffer_shortfall(), arguments, address, console);
     let mut watch = Watch {
         console,
         stop,
         chooser: asks.then(Chooser::new).transpose()?,
+        unheard: Some(unheard),
         bar: None,
         gate: Gate::each_second(),
         files: 0,
@@ -92,6 +96,7 @@ fn begin(
     console: &Console,
 ) -> String {
     let place = format!("{address} ({interface})");
+    address::warn_if_deaf(interface, address.ip(), console);
     console.event(&Line::Session {
         group: address.to_string(),
         interface: interface.to_owned(),
@@ -181,7 +186,7 @@ fn addressing(arguments: &ReceiveArguments) -> Result<Addressing, Failure> {
         },
     };
     let named = arguments.interface.interface.clone();
-    addressing.interface = named.or_else(|| own_interface(arguments.ticket.as_ref()?));
+    addressing.interface = named.or_else(|| address::source_interface(arguments.ticket.as_ref()?));
     Ok(addressing)
 }
 
@@ -220,15 +225,6 @@ fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure
     Ok((format, !takes_first))
 }
 
-/// The interface with the address of a sender on this host. Without it, the command that `send -i
-/// lo` prints would not work here.
-fn own_interface(ticket: &Ticket) -> Option<InterfaceSelector> {
-    let interfaces = Interfaces::list().ok()?;
-    let is_ours = |source| interfaces.iter().flat_map(|i| &i.addresses).any(|a| a.ip == source);
-    let source = ticket.sources.iter().copied().find(|&source| is_ours(source))?;
-    Some(InterfaceSelector::Address(source))
-}
-
 /// Largest number of offers that are shown: an attacker can forge any number of manifests.
 const MAX_OFFERS: usize = 256;
 
@@ -238,6 +234,8 @@ struct Watch<'a> {
     stop: &'a CancellationToken,
     /// Present until a session is chosen.
     chooser: Option<Chooser>,
+    /// Present until it has told why no packet may arrive.
+    unheard: Option<Unheard<'a>>,
     bar: Option<ReceiveBar>,
     gate: Gate,
     files: u64,
@@ -452,6 +450,11 @@ impl Watch<'_> {
             ReceiveEvent::Progress(progress) => {
                 if self.gate.passes(progress.elapsed) {
                     console.event(&Line::progress(progress));
+                }
+                if let Some(unheard) =
+                    self.unheard.take_if(|_| unheard::is_due(progress, self.offers_shown))
+                {
+                    unheard.warn(&progress.stats, console);
                 }
                 if let Some(bar) = &mut self.bar {
                     bar.show(progress);

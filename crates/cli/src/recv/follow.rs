@@ -1,6 +1,7 @@
 //! `fontana recv --watch`: receives one version after the other.
 
 use super::explain::Circumstances;
+use super::unheard::Unheard;
 use super::{Setup, Watch, begin};
 use crate::args::ReceiveArguments;
 use crate::console::Console;
@@ -34,6 +35,7 @@ pub(super) fn run(
         console,
         stop,
         chooser: None,
+        unheard: None,
         bar: None,
         gate: Gate::each_second(),
         files: 0,
@@ -51,9 +53,10 @@ pub(super) fn run(
         match event {
             FollowEvent::Joined { interface, buffer_shortfall } => {
                 let shortfall = buffer_shortfall.as_ref();
-                place.get_or_insert_with(|| {
-                    begin(&interface, shortfall, arguments, address, console)
-                });
+                if place.is_none() {
+                    watch.unheard = Some(Unheard::new(arguments, &interface, address));
+                    place = Some(begin(&interface, shortfall, arguments, address, console));
+                }
                 // The clock of each session begins at 0.
                 watch.gate = Gate::each_second();
             }

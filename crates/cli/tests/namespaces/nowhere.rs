@@ -1,7 +1,7 @@
 //! Packets that do not leave a host, or that no receiver gets: what the program says, and when.
 
 use crate::program::Program;
-use crate::scene::Scene;
+use crate::scene::{Scene, same_file};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
@@ -109,4 +109,35 @@ fn an_interface_without_multicast_is_refused_or_warned_of_and_never_replaced_by_
     let (code, errors) = unicast.finish(PATIENCE);
     assert_eq!((code, &*errors), (Some(0), ""));
     assert_eq!(unicast.last("session").unwrap()["interface"], "eth0");
+}
+
+#[test]
+fn a_receiver_takes_the_network_of_the_source_and_tells_why_nothing_comes() {
+    let Some(scene) = Scene::new(2) else { return };
+    let file = scene.noise("file", 1 << 20);
+    run(
+        &scene,
+        1,
+        "ip link add eth1 type veth peer name far; ip link set far up; ip addr add 10.88.0.1/24 dev eth1
+         ip link set eth1 up multicast on; ip route replace default dev eth1",
+    );
+    let session = scene.send(0, "--rate 20M", &file);
+    let mut reception = scene.receive(1, &session.ticket, "--timeout 20");
+    let begin = reception.receiver.wait_for("session", PATIENCE);
+    assert_eq!(begin["interface"], "eth0");
+    reception.complete();
+    assert!(same_file(&file, &scene.received(1).join("file")));
+
+    let mut deaf = start(&scene, 1, "recv --json -y --timeout 7 -o", &scene.path("elsewhere"));
+    let warning = deaf.wait_for("warning", PATIENCE);
+    assert!(text(&warning, "message").contains("7701 (eth1) for 5 s"), "{warning}");
+    for told in [
+        "eth1 was taken because the routing table sends this group there",
+        "other interfaces carry multicast: eth0 (10.77.0.2",
+        "the group is joined, 0 packets arrived",
+    ] {
+        assert!(text(&warning, "way_out").contains(told), "{told}: {warning}");
+    }
+    assert_eq!(deaf.finish(PATIENCE).0, Some(75));
+    session.end();
 }

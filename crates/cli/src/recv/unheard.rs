@@ -1,0 +1,90 @@
+//! What a receiver can tell while no packet of its session arrives.
+
+use crate::address::source_interface;
+use crate::args::ReceiveArguments;
+use crate::console::Console;
+use crate::units::{Count, Time};
+use fontana::net::doctor::{self, Verdict};
+use fontana::net::{Interface, Interfaces};
+use fontana::{ReceiveProgress, ReceiverStats};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Time without a packet after which the receiver tells. Joining takes less than a second, and a
+/// sender sends its first packets within milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether no packet of a session has arrived for too long.
+pub(super) fn is_due(progress: &ReceiveProgress, offers: usize) -> bool {
+    progress.elapsed >= PATIENCE && progress.stats.session_packets == 0 && offers == 0
+}
+
+/// Where a receiver listens, and by which arguments.
+pub(super) struct Unheard<'a> {
+    arguments: &'a ReceiveArguments,
+    interface: String,
+    address: SocketAddr,
+}
+
+impl<'a> Unheard<'a> {
+    pub(super) fn new(
+        arguments: &'a ReceiveArguments,
+        interface: &str,
+        address: SocketAddr,
+    ) -> Self {
+        Self { arguments, interface: interface.to_owned(), address }
+    }
+
+    pub(super) fn warn(&self, stats: &ReceiverStats, console: &Console) {
+        let Self { interface, address, .. } = self;
+        let message =
+            format!("no packet of the session on {address} ({interface}) for {}", Time(PATIENCE));
+        let mut lines = vec![self.why()];
+        lines.extend(self.other_interfaces());
+        lines.push(match stats.datagrams {
+            0 if address.ip().is_multicast() => "the group is joined, 0 packets arrived".to_owned(),
+            0 => "the port is open, 0 packets arrived".to_owned(),
+            _ => format!(
+                "{} of other sessions arrived on this port; list them: fontana recv --group \
+                 {address}",
+                Count(stats.datagrams, "packet"),
+            ),
+        });
+        let firewall = doctor::firewall();
+        if firewall.verdict >= Verdict::Warning {
+            lines.push(format!("{}: {}", firewall.subject, firewall.text));
+            lines.extend(firewall.remedy);
+        }
+        console.warning(&message, &lines.join("\n"));
+    }
+
+    /// Why this interface was taken.
+    fn why(&self) -> String {
+        let Self { arguments, interface, address } = self;
+        let ticket = arguments.ticket.as_ref();
+        let sources = ticket.map(|ticket| ticket.sources.as_slice()).unwrap_or_default();
+        let reason = if arguments.interface.interface.is_some() {
+            "it was asked for (-i)".to_owned()
+        } else if ticket.is_some_and(|ticket| source_interface(ticket).is_some()) {
+            let sources: Vec<_> = sources.iter().map(ToString::to_string).collect();
+            format!("the ticket's source, {}, is in its network", sources.join(", "))
+        } else {
+            let interfaces = Interfaces::list().ok();
+            let default = interfaces.as_ref().and_then(|i| i.default_for(address.ip()).ok());
+            default.map_or_else(|| "it has the address".to_owned(), |(_, why)| why.to_string())
+        };
+        format!("{interface} was taken because {reason}")
+    }
+
+    /// The interfaces that the group could come by instead.
+    fn other_interfaces(&self) -> Option<String> {
+        let interfaces = Interfaces::list().ok()?;
+        let is_other =
+            |i: &&Interface| i.name != self.interface && i.carries_multicast() && !i.is_loopback;
+        let others: Vec<_> = interfaces.iter().filter(is_other).map(ToString::to_string).collect();
+        let is_group = self.address.ip().is_multicast();
+        (is_group && !others.is_empty()).then(|| {
+            format!("other interfaces carry multicast: {}; take one: -i NAME", others.join(", "))
+        })
+    }
+}
