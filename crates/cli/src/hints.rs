@@ -76,8 +76,8 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::TargetDisk, "check the disk (dmesg), then receive again"),
     (
         ErrorKind::DiskFull,
-        "free some space or choose a directory on another disk, then receive again; nothing was \
-         put under a final name",
+        "free some space, or choose a place on another disk, then receive again; files that have \
+         their names are complete, and of others the same command goes on with what was received",
     ),
     (ErrorKind::TargetExists, "choose another directory, or allow overwriting: --overwrite"),
     (ErrorKind::TargetIsDirectory, "choose another directory"),

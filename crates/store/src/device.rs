@@ -1,7 +1,6 @@
 //! A block device, or a file, that is written in place, without staging and renaming.
 
-use crate::failure::StagingError;
-use crate::failure::failed;
+use crate::failure::{Room, StagingError, failed};
 use crate::sys;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, FallocateFlags, FileType, Mode, OFlags, SeekFrom, Stat};
@@ -18,7 +17,12 @@ pub struct Device {
     /// Bytes of a device; `None` for a file, whose length is set.
     capacity: Option<u64>,
     identity: (u64, u64),
+    /// The file did not exist before.
+    is_new: bool,
 }
+
+/// The unit of `st_blocks` (stat(2)).
+const BLOCK: u64 = 512;
 
 /// Zeros per write if a device cannot zero a range by itself.
 const ZEROS: usize = 1 << 20;
@@ -64,7 +68,8 @@ impl Device {
             FileType::RegularFile => (None, (stat.st_dev, stat.st_ino)),
             _ => return Err(StagingError::NotWritable { path }),
         };
-        Ok(Self { path, file: Arc::new(file), capacity, identity })
+        let is_new = there.is_none();
+        Ok(Self { path, file: Arc::new(file), capacity, identity, is_new })
     }
 
     /// The path as the caller gave it.
@@ -102,6 +107,53 @@ impl Device {
         let words: Vec<_> = ["vendor", "model"].into_iter().filter_map(read).collect();
         let model = words.iter().map(|word| word.trim()).collect::<Vec<_>>().join(" ");
         Some(model).filter(|model| !model.trim().is_empty())
+    }
+
+    /// Reserves the space of a file of `length` bytes except its `holes`, which are in order. Does
+    /// nothing for a device. Space that the file occupies already counts. If it fails, the file has
+    /// its previous length, and a file that [`Device::open`] has created is removed.
+    ///
+    /// # Errors
+    /// [`StagingError::DiskFull`] with what is missing and what is free; [`StagingError::System`].
+    pub fn reserve(&self, length: u64, holes: &[Range<u64>]) -> Result<(), StagingError> {
+        if self.capacity.is_some() {
+            return Ok(());
+        }
+        let before = rustix::fs::fstat(&self.file).map_err(failed(&self.path, "examine"))?;
+        let ends = holes.iter().map(|hole| hole.start).chain([length]);
+        let starts = [0].into_iter().chain(holes.iter().map(|hole| hole.end));
+        let data = || starts.clone().zip(ends.clone()).filter(|(start, end)| start < end);
+        let bytes = data().map(|(start, end)| end - start).sum::<u64>();
+        let occupied = u64::try_from(before.st_blocks).unwrap_or(0).saturating_mul(BLOCK);
+        let wanted = bytes.saturating_sub(occupied);
+        let available = self.available();
+        let reserved = if available.is_some_and(|available| available < wanted) {
+            Err(Errno::NOSPC)
+        } else {
+            data().try_for_each(|(start, end)| sys::reserve(&self.file, start, end - start))
+        };
+        reserved.map_err(|errno| {
+            if self.is_new && before.st_size == 0 {
+                // Nothing is in it, and the next attempt must not find it.
+                let _ = std::fs::remove_file(&self.path);
+            } else {
+                let _ = rustix::fs::ftruncate(&self.file, before.st_size as u64);
+            }
+            match errno {
+                Errno::NOSPC | Errno::DQUOT => {
+                    let room = Room { wanted, available };
+                    StagingError::DiskFull { path: self.path.clone(), room }
+                }
+                errno => failed(&self.path, "reserve")(errno),
+            }
+        })
+    }
+
+    /// Free bytes of the file's disk for this user; `None` if the system does not tell, or a disk
+    /// in memory has no limit.
+    fn available(&self) -> Option<u64> {
+        let stat = rustix::fs::fstatvfs(&self.file).ok().filter(|stat| stat.f_blocks > 0)?;
+        Some(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     /// Sets the length of a file; does nothing for a device.

@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, Mounted};
 use crate::scene::{GROUP, Scene, same_file};
+use std::ffi::OsString;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -101,6 +102,17 @@ fn a_full_disk_is_5_and_the_receiver_beside_it_finishes() {
     println!("{errors}");
     assert!(errors.contains("disk full") && errors.contains("free some space"), "{errors}");
     assert!(!small.join("image.raw").exists());
+    // The same for a file that is written in place.
+    let (to, staging) = (small.join("copy"), scene.path("staging"));
+    let words = format!("recv --json {} --staging {} --to", session.ticket, staging.display());
+    let words = words.split_whitespace().map(OsString::from).chain([to.clone().into()]);
+    let mut full = scene.bench.start(1, &words.collect::<Vec<_>>());
+    let (code, errors) = full.finish(Duration::from_secs(30));
+    assert_eq!(code, Some(5), "{errors}");
+    assert!(errors.contains("(8388608 bytes wanted, 4"), "{errors}");
+    assert!(!errors.contains("final name"), "{errors}");
+    assert!(!to.exists(), "the next run does not find it");
+    assert_eq!(full.last("summary").unwrap()["bytes"], 0);
     roomy.complete();
     assert!(same_file(&file, &scene.received(2).join("image.raw")));
     drop(mounted);

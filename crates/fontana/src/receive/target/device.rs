@@ -53,6 +53,8 @@ impl DeviceTarget {
             let path = self.device.path().to_owned();
             return Err(TransferError::TooSmall { path, capacity, length }.into());
         }
+        let holes: Vec<_> = file.holes().collect();
+        self.device.reserve(length, &holes)?;
         let description = manifest.emit();
         // The same content on another device is another reception.
         let (a, b) = self.device.identity();
@@ -68,7 +70,7 @@ impl DeviceTarget {
         let opened = Opened { objects, saved: saved::for_protocol(left), ..Opened::default() };
         self.file = Some(FileOnDevice {
             length,
-            holes: file.holes().collect(),
+            holes,
             manifest: Arc::clone(manifest),
             objects: opened.objects.clone(),
             staging,
