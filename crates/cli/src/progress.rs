@@ -2,12 +2,14 @@
 
 use crate::console::{Console, columns};
 use crate::events::passes;
-use crate::send::PACKET_HEADER;
 use crate::units::{Bytes, Count, Percent, Rate, Time};
 use fontana::{ReceiveProgress, SendProgress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::VecDeque;
 use std::time::Duration;
+
+/// LCT header and payload id of a packet of content (`docs/wire.md`, section 1).
+pub(crate) const PACKET_HEADER: u64 = 20;
 
 /// Window over which rates are averaged: a shorter one fluctuates, a longer one lags behind.
 const WINDOW: Duration = Duration::from_secs(2);

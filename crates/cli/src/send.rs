@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::events::{SendEvent, Sent, passes, seconds, verdict};
 use crate::exit;
 use crate::failure::Failure;
-use crate::progress::{Gate, SendBar};
+use crate::progress::{Gate, PACKET_HEADER, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::net::IpVersion;
@@ -336,9 +336,6 @@ impl Outline {
         Duration::from_secs_f64(bits / self.rate_bits_per_second.max(1) as f64)
     }
 }
-
-/// LCT header and payload id of a packet of content (`docs/wire.md`, section 1).
-pub(crate) const PACKET_HEADER: u64 = 20;
 
 /// Shows the events of a sender.
 struct Watch<'a> {

@@ -2,7 +2,7 @@
 
 use super::receiver::{Part, PartResult, RECEIVERS};
 use crate::events::{DemoEvent, rounded, seconds, verified};
-use crate::send::PACKET_HEADER;
+use crate::progress::PACKET_HEADER;
 use crate::units::Percent;
 use fontana::{SessionDescription, Verified};
 use std::fmt::Write;
