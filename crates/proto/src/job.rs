@@ -114,7 +114,7 @@ pub enum SendDone {
 pub enum ReceiveJob {
     /// Prepare storage for what is received. Answered by [`ReceiveDone::Opened`] or
     /// [`ReceiveDone::Failed`].
-    Open(Opening),
+    Open(Box<Opening>),
     /// Store a received symbol. No answer unless it fails: [`ReceiveDone::Failed`].
     Place {
         /// The symbol's block.

@@ -72,6 +72,7 @@ impl SequenceTracker {
 
     /// Handles a packet of a joined channel. This host dropped `dropped_before` datagrams before
     /// it. Returns the losses of the channel that are now detected.
+    #[inline]
     pub fn on_packet(
         &mut self,
         now: Instant,
@@ -83,8 +84,7 @@ impl SequenceTracker {
             return Losses::default();
         };
         if dropped_before > 0 {
-            self.excused = self.excused.saturating_add(dropped_before);
-            self.excused_at = now;
+            self.excuse(now, dropped_before);
         }
         let index = usize::from(channel.0);
         if self.channels.len() <= index {
@@ -94,6 +94,9 @@ impl SequenceTracker {
             return Losses::default();
         };
         span.on_number(number);
+        if gaps.on_next(now, number) {
+            return Losses::default();
+        }
         self.missing -= gaps.missing();
         let lost = gaps.on_number(now, number);
         self.missing += gaps.missing();
@@ -152,11 +155,25 @@ impl SequenceTracker {
         }
     }
 
-    /// The losses without those that this host caused.
-    fn detect(&mut self, now: Instant, lost: Losses) -> Losses {
+    /// Excuses as many losses as this host dropped packets.
+    fn excuse(&mut self, now: Instant, dropped: u64) {
+        self.forget_old_excuses(now);
+        self.excused = self.excused.saturating_add(dropped);
+        self.excused_at = now;
+    }
+
+    fn forget_old_excuses(&mut self, now: Instant) {
         if self.excused > 0 && now.saturating_since(self.excused_at) > EXCUSED_FOR {
             self.excused = 0;
         }
+    }
+
+    /// The losses without those that this host caused.
+    fn detect(&mut self, now: Instant, lost: Losses) -> Losses {
+        if lost.packets == 0 {
+            return lost;
+        }
+        self.forget_old_excuses(now);
         let excused = self.excused.min(lost.packets);
         self.excused -= excused;
         let lost = Losses { packets: lost.packets - excused, ..lost };

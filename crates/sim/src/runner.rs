@@ -252,7 +252,7 @@ impl JobRunner<ReceiveJob> for IdRunner {
     ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
         let done = match job {
             ReceiveJob::Open(opening) => {
-                let saved = match opening {
+                let saved = match *opening {
                     Opening::Manifest(_) => self.saved(),
                     Opening::File { .. } | Opening::Compound { .. } | Opening::Fragment { .. } => {
                         Saved::default()

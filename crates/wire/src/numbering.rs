@@ -83,6 +83,13 @@ impl Numbering {
 }
 
 impl SequenceNumber {
+    /// True if this is the number after `earlier`.
+    #[inline]
+    pub fn follows(self, earlier: u32) -> bool {
+        let next = u64::from(earlier) + 1;
+        u64::from(self.value) == if next == self.modulus { 0 } else { next }
+    }
+
     /// Number of steps from an earlier number of the channel to this one. It is negative if the way
     /// back is shorter.
     pub fn steps_from(self, earlier: u32) -> i64 {

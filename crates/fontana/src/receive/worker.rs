@@ -269,7 +269,7 @@ mod tests {
             abandoned: CancellationToken::new(),
             reports: reports.clone(),
         });
-        jobs.send(ReceiveJob::Open(Opening::Manifest(Arc::new(manifest)))).unwrap();
+        jobs.send(ReceiveJob::Open(Box::new(Opening::Manifest(Arc::new(manifest))))).unwrap();
         drop(jobs);
         target.run(&queue, &reports);
         match done.recv().unwrap() {

@@ -282,7 +282,8 @@ impl Reception {
                         self.transfer.insert(object.toi, object.layout, object.block_hashes);
                     }
                     self.outputs.extend(event.map(ReceiverOutput::Event));
-                    self.outputs.push_back(ReceiverOutput::Job(ReceiveJob::Open(opening)));
+                    self.outputs
+                        .push_back(ReceiverOutput::Job(ReceiveJob::Open(Box::new(opening))));
                 }
                 Finding::Warn(warning) => {
                     let event = ReceiverEvent::TableWarning(warning);

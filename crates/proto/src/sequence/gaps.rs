@@ -51,6 +51,18 @@ impl Gaps {
         self.missing.len()
     }
 
+    /// Handles a packet if it is the next one and none is missing, as most are.
+    #[inline]
+    pub(super) fn on_next(&mut self, now: Instant, number: SequenceNumber) -> bool {
+        let is_next = self.missing.is_empty()
+            && self.highest.is_some_and(|highest| number.follows(highest.number));
+        if is_next {
+            self.highest = Some(Highest { number: number.value, at: now });
+            self.from_behind = 0;
+        }
+        is_next
+    }
+
     /// Handles a packet. Returns the packets that are found to be lost.
     pub(super) fn on_number(&mut self, now: Instant, number: SequenceNumber) -> Losses {
         let Some(highest) = self.highest else {

@@ -20,7 +20,18 @@ pub(super) struct Span {
 }
 
 impl Span {
+    #[inline]
     pub(super) fn on_number(&mut self, number: SequenceNumber) {
+        if self.length > 0 && number.follows(self.highest) {
+            (self.highest, self.length) = (number.value, self.length + 1);
+        } else {
+            self.on_other_number(number);
+        }
+        self.received += 1;
+    }
+
+    /// Handles a number that is not the next one.
+    fn on_other_number(&mut self, number: SequenceNumber) {
         let step = number.steps_from(self.highest);
         let distance = step.unsigned_abs();
         if self.length == 0 {
@@ -34,7 +45,6 @@ impl Span {
             // A late packet, possibly older than the first that arrived.
             self.length = self.length.max(distance + 1);
         }
-        self.received += 1;
     }
 
     /// The next number says nothing about those before.

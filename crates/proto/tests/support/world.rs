@@ -192,17 +192,7 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
                 let failed = ReceiveDone::Failed { scope: Scope::Session, error };
                 return Ok(Some(Finished::now(failed)));
             }
-            ReceiveJob::Open(Opening::Fragment {
-                number,
-                layout,
-                slot,
-                slot_count,
-                slot_length,
-            }) => {
-                let length = layout.oti().transfer_length;
-                assert!(slot < slot_count && length <= u64::from(*slot_length));
-                assert_eq!(self.slots.insert(*slot, *number), None, "the slot is taken");
-            }
+            ReceiveJob::Open(opening) => self.take_slot(opening),
             _ => {}
         }
         let mut finished = self.memory.run(now, job, batch)?;
@@ -217,6 +207,14 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
 }
 
 impl ReceiveRunner {
+    fn take_slot(&mut self, opening: &Opening) {
+        if let Opening::Fragment { number, layout, slot, slot_count, slot_length } = opening {
+            let length = layout.oti().transfer_length;
+            assert!(slot < slot_count && length <= u64::from(*slot_length));
+            assert_eq!(self.slots.insert(*slot, *number), None, "the slot is taken");
+        }
+    }
+
     /// Hands the fragments over whose turn it is.
     fn hand_over(&mut self) -> Vec<ReceiveDone> {
         let mut handed = Vec::new();
