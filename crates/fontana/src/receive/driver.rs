@@ -231,14 +231,14 @@ impl DecidingThread<'_, '_> {
         loop {
             self.poll(&DatagramBatch::EMPTY)?;
             let delivered = self.core.runner.delivery.reports();
-            self.core.runner.flush(self.core.endpoint.stats().session_packets);
+            self.core.runner.flush(self.core.endpoint.session_packets());
             let elapsed = self.elapsed();
             if elapsed >= last_progress + PROGRESS_EVERY {
                 last_progress = elapsed;
                 let progress = self.progress();
                 (self.emit)(ReceiveEvent::Progress(progress));
             }
-            let heard = self.core.endpoint.stats().session_packets;
+            let heard = self.core.endpoint.session_packets();
             // Packets of what is received already do not show that more will be announced.
             if heard != last_heard.0 && !self.core.endpoint.waits_for_announcements() {
                 last_heard = (heard, elapsed);
@@ -321,7 +321,7 @@ impl DecidingThread<'_, '_> {
     /// Carries out everything that the endpoint asks for; `batch` is what it has just handled.
     fn poll(&mut self, batch: &DatagramBatch<'_>) -> Result<(), Error> {
         let now = self.now();
-        self.core.runner.session_packets = self.core.endpoint.stats().session_packets;
+        self.core.runner.session_packets = self.core.endpoint.session_packets();
         loop {
             let Ok(effect) = self.core.poll(now, batch);
             match effect {
