@@ -10,7 +10,7 @@ use crate::progress::{Gate, PACKET_HEADER, SendBar};
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count, ExactRate, Time};
 use fontana::net::IpVersion;
-use fontana::wire::{SecretKey, Ticket, Tsi};
+use fontana::wire::{ContentEncoding, SecretKey, Ticket, Tsi};
 use fontana::{
     Addressing, CancellationToken, Code, Error, ErrorKind, FcastFormat, Filter, FluteFormat,
     FontanaFormat, Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress,
@@ -165,6 +165,9 @@ impl Plan {
             SessionFormat::Flute => {
                 let mut flute = FluteFormat::default();
                 flute.version = arguments.flute_version.into();
+                if arguments.gzip {
+                    flute.content_encoding = ContentEncoding::Gzip;
+                }
                 Format::Flute(flute)
             }
             SessionFormat::Fcast => {

@@ -2,19 +2,23 @@
 
 use crate::error::Error;
 use crate::geometry::{self, Code};
+use compress::{CompressedFiles, Original};
 use fontana_fec::{Oti, Sbn};
 use fontana_net::ThreadError;
 use fontana_net::thread::spawn_scoped;
 use fontana_store::{FileIndex, Filter, ObjectSource, SourceError};
 use fontana_wire::{
-    BlockHasher, Entry, Hash, Manifest, ManifestError, ManifestObject, RelativePath, Toi,
+    BlockHasher, ContentEncoding, Entry, Hash, Manifest, ManifestError, ManifestObject,
+    RelativePath, Toi,
 };
 use md5::{Digest, Md5};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+mod compress;
 mod fcast;
 mod known;
 mod objects;
@@ -33,6 +37,8 @@ pub(crate) struct ContentOptions<'a> {
     pub(crate) symbol_size: u16,
     pub(crate) block_symbols: u32,
     pub(crate) version: u64,
+    /// Compression of files; only for plain FLUTE.
+    pub(crate) content_encoding: ContentEncoding,
     /// For plain FLUTE and FCAST: only files are sent, and no object contains several files.
     pub(crate) plain: bool,
     pub(crate) workers: usize,
@@ -44,12 +50,17 @@ pub(crate) struct Content {
     pub(crate) objects: Vec<ContentObject>,
     /// The parts of a file delivery table that only plain FLUTE needs.
     plain: Option<Plain>,
+    /// Unnamed files that hold compressed ones, to be open as long as the session lasts.
+    pub(crate) spooled: Vec<File>,
 }
 
 struct Plain {
     /// The parameters of empty files in the table.
     empty: Oti,
     md5: BTreeMap<RelativePath, [u8; 16]>,
+    /// The encoding of files that became shorter, and their lengths before.
+    encoding: ContentEncoding,
+    lengths: BTreeMap<RelativePath, u64>,
 }
 
 /// An object of the content.
@@ -62,11 +73,17 @@ pub(crate) struct ContentObject {
 impl Content {
     /// Examines and hashes the files: every byte is read once, for plain FLUTE twice.
     pub(crate) fn examine(options: &ContentOptions<'_>) -> Result<Self, Error> {
-        let scanned = tree::scan(options)?;
+        let mut scanned = tree::scan(options)?;
+        let compressed = match options.content_encoding {
+            ContentEncoding::Null => CompressedFiles::default(),
+            encoding => scanned.compress(encoding)?,
+        };
         let label = label(&scanned.roots);
         let sources = Arc::new(scanned.sources);
         let objects = objects::objects(options, &sources)?;
-        let plain = options.plain.then(|| plain(options, &scanned.files, &objects)).transpose()?;
+        let originals = &compressed.originals;
+        let describe = || plain(options, &scanned.files, originals, &objects);
+        let plain = options.plain.then(describe).transpose()?;
         let mut segments = objects::segments(&sources, &objects)?;
         let mut entries = scanned.others;
         for (path, index) in scanned.files {
@@ -87,7 +104,7 @@ impl Content {
             .collect();
         let manifest =
             Manifest::new(options.version, label, described, entries).map_err(unsuitable)?;
-        Ok(Self { manifest, objects, plain })
+        Ok(Self { manifest, objects, plain, spooled: compressed.spooled })
     }
 
     /// Source symbols of all objects.
@@ -100,6 +117,7 @@ impl Content {
 fn plain(
     options: &ContentOptions<'_>,
     files: &[(RelativePath, FileIndex)],
+    originals: &BTreeMap<FileIndex, Original>,
     objects: &[ContentObject],
 ) -> Result<Plain, Error> {
     let empty = geometry::object_oti(options.code, 0, options.symbol_size, 1);
@@ -109,11 +127,18 @@ fn plain(
             by_file.insert(extent.file, object);
         }
     }
-    let mut md5 = BTreeMap::new();
+    let (mut md5, mut lengths) = (BTreeMap::new(), BTreeMap::new());
     for (path, index) in files {
-        md5.insert(path.clone(), md5_of(by_file.get(index).copied())?);
+        let digest = match originals.get(index) {
+            Some(original) => {
+                lengths.insert(path.clone(), original.length);
+                original.md5
+            }
+            None => md5_of(by_file.get(index).copied())?,
+        };
+        md5.insert(path.clone(), digest);
     }
-    Ok(Plain { empty, md5 })
+    Ok(Plain { empty, md5, encoding: options.content_encoding, lengths })
 }
 
 /// A label for people: the only name, or the first name and the number of the others.

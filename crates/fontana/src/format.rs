@@ -4,7 +4,7 @@
 use crate::layers::Layering;
 use crate::versions::Versions;
 use fontana_proto::{Acceptance, ReceiverLimits};
-use fontana_wire::{FluteVersion, Hash, Manifest, PublicKey, SecretKey};
+use fontana_wire::{ContentEncoding, FluteVersion, Hash, Manifest, PublicKey, SecretKey};
 
 /// The format of a session that is sent.
 #[derive(Clone, Debug)]
@@ -65,6 +65,10 @@ impl Default for FontanaFormat {
 pub struct FluteFormat {
     /// Version that packets and the file delivery table name. Receivers of Fontana accept both.
     pub version: FluteVersion,
+    /// Compression of the files and of the file delivery table. A file that does not become shorter
+    /// is sent as it is. Compressed files of more than a few hundred kilobytes are in unnamed files
+    /// in the directory for temporary files (`TMPDIR`, or `/tmp`) during the session.
+    pub content_encoding: ContentEncoding,
 }
 
 /// The options of an FCAST session.

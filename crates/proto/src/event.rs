@@ -117,8 +117,7 @@ pub enum TableStatus {
 /// A defect of a file delivery table that does not keep its files from being received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableWarning {
-    /// The table was valid until this time, in unix seconds, which has passed. Some senders write
-    /// unix seconds for NTP seconds, which are 70 years more.
+    /// The table was valid until this time, which has passed.
     Expired {
         /// The time, in unix seconds.
         unix_seconds: u64,

@@ -67,7 +67,7 @@ pub use channels::ChannelGroups;
 pub use congestion::{
     CongestionControl, CongestionError, FlidSl, LayerRates, MAX_CHANNELS, Rlc, SyncSpacing, Webrc,
 };
-pub use content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded};
+pub use content::{ContentEncoding, DecodeError, DecodeLimits, decode_bounded, encode};
 pub use extension::{
     AuthExtension, Extension, Extensions, ExtensionsIter, FdtExtension, FluteVersion, TimeExtension,
 };

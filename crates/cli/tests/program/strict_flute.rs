@@ -69,12 +69,17 @@ fn a_strict_receiver_reads_files_of_every_size_and_of_many_blocks() {
     let directory = tempfile::tempdir().unwrap();
     let into = tempfile::tempdir().unwrap();
     let sizes = [0, 1, SYMBOL - 1, SYMBOL, SYMBOL + 1, 40 * SYMBOL + 7, 300_001];
-    let files = files(directory.path(), &sizes);
+    let mut files = files(directory.path(), &sizes);
+    let text = directory.path().join("text");
+    std::fs::write(&text, "all the world's a stage\n".repeat(50_000)).unwrap();
+    files.push(text);
     for (options, version) in [
         ("", "2"),
         ("--block-symbols 7", "2"),
         ("--sequential --block-symbols 7", "2"),
         ("--flute-version 1", "1"),
+        ("--gzip", "2"),
+        ("--gzip --flute-version 1 --block-symbols 7", "1"),
     ] {
         let options = format!("--flute --fec none {options}");
         let Some(output) = receive(&options, &files, version, into.path()) else { return };

@@ -70,7 +70,7 @@ impl Content {
             objects.push(object(options, &sources, toi, [header, part.extent])?);
         }
         let manifest = describe(options, label(&roots), &sources, &files, &objects)?;
-        Ok(Self { manifest, objects, plain: None })
+        Ok(Self { manifest, objects, plain: None, spooled: Vec::new() })
     }
 }
 

@@ -30,7 +30,7 @@ impl Content {
         let found = match_entries(manifest, &sources, names.chain(others).collect(), rehash)?;
         let objects = objects(manifest, &Arc::new(sources), &found)?;
         check_hashes(manifest, &objects, &found, options.workers)?;
-        Ok(Self { manifest: manifest.clone(), objects, plain: None })
+        Ok(Self { manifest: manifest.clone(), objects, plain: None, spooled: Vec::new() })
     }
 }
 

@@ -3,7 +3,8 @@
 use super::Content;
 use fontana_fec::Oti;
 use fontana_wire::{
-    Fdt, FdtFile, FdtMd5, FileEntry, NtpSeconds, RelativePath, Segment, Toi, emit_content_location,
+    Fdt, FdtContentEncoding, FdtFile, FdtMd5, FileEntry, NtpSeconds, RelativePath, Segment, Toi,
+    emit_content_location,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,10 +33,13 @@ impl Content {
         for object in self.manifest.objects() {
             let (toi, oti) = (Toi::from(object.toi), object.oti);
             files.push(match held.get(&object.toi).map_or(&[][..], Vec::as_slice) {
-                [file] if is_whole(file, &oti) => FdtFile {
-                    content_md5: self.md5_of(&file.path),
-                    ..described(toi, oti, emit_content_location(&file.path), None)
-                },
+                [file] if is_whole(file, &oti) => self.encoded(
+                    &file.path,
+                    FdtFile {
+                        content_md5: self.md5_of(&file.path),
+                        ..described(toi, oti, emit_content_location(&file.path), None)
+                    },
+                ),
                 [file] => {
                     let number = fragments.entry(&file.path).or_default();
                     let name = emit_content_location(&file.path);
@@ -68,6 +72,18 @@ impl Content {
         empty.enumerate().filter_map(move |(index, file)| {
             Some((Toi(u128::from(EMPTY_FILES) + index as u128), &file.path, oti?))
         })
+    }
+
+    /// The entry of a file, with its encoding and its length before that.
+    fn encoded(&self, path: &RelativePath, entry: FdtFile) -> FdtFile {
+        let plain = self.plain.as_ref();
+        let original = plain.and_then(|plain| Some((plain.encoding, *plain.lengths.get(path)?)));
+        let Some((encoding, length)) = original else { return entry };
+        FdtFile {
+            content_length: Some(length),
+            content_encoding: Some(FdtContentEncoding::Known(encoding)),
+            ..entry
+        }
     }
 
     fn md5_of(&self, path: &RelativePath) -> Option<FdtMd5> {

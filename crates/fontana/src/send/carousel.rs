@@ -11,7 +11,7 @@ use crate::geometry::{self, Code};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fontana_proto::{ControlObject, SendObject};
 use fontana_store::ObjectEncoder;
-use fontana_wire::{CarouselInstance, RelativePath, Toi};
+use fontana_wire::{CarouselInstance, ContentEncoding, RelativePath, Toi};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -101,6 +101,7 @@ impl Carousel {
             symbol_size,
             block_symbols: self.options.max_block_symbols(),
             version: self.options.version(),
+            content_encoding: ContentEncoding::Null,
             plain: true,
             workers: self.options.workers,
         };

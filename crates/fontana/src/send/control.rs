@@ -1,14 +1,16 @@
 //! The control objects of a session: session head, manifest, file delivery table, FCAST descriptor.
 
 use super::carousel::{self, Geometry};
-use super::egress::{FDT_EXTENSION_BYTES, FTI_BYTES};
+use super::egress::{CENC_BYTES, FDT_EXTENSION_BYTES, FTI_BYTES};
 use super::options::SendOptions;
 use crate::content::Content;
 use crate::error::Error;
 use crate::format::{FcastFormat, FluteFormat, Format};
 use crate::geometry;
 use fontana_proto::{Announcement, AnnouncementIntervals, ControlObject, control_oti};
-use fontana_wire::{CongestionControl, ContentKind, FdtExtension, FluteVersion, InstanceId, Toi};
+use fontana_wire::{
+    CongestionControl, ContentEncoding, ContentKind, FdtExtension, InstanceId, Toi,
+};
 use std::num::NonZeroU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,9 +33,9 @@ pub(super) fn control_objects(
         control.push(carousel::first_descriptor(geometry, content, growing)?);
         return Ok(control);
     }
-    let (is_plain, version) = match options.format {
-        Format::Flute(FluteFormat { version }) => (true, version),
-        _ => (false, FluteVersion::default()),
+    let (is_plain, FluteFormat { version, content_encoding }) = match options.format {
+        Format::Flute(flute) => (true, flute),
+        _ => (false, FluteFormat::default()),
     };
     let size = symbol_size - FTI_BYTES;
     if !is_plain {
@@ -49,8 +51,15 @@ pub(super) fn control_objects(
         let intervals = AnnouncementIntervals { head: 2, body: 4 };
         control.extend(announcement.control_objects(size, options.signer(), intervals)?);
     }
-    let table = content.file_delivery_table(now + FDT_LIFETIME).emit(version);
-    let (length, size) = (table.len(), size - FDT_EXTENSION_BYTES);
+    let xml = content.file_delivery_table(now + FDT_LIFETIME).emit(version);
+    let mut table = Vec::new();
+    fontana_wire::encode(content_encoding, &mut &xml[..], &mut table)
+        .map_err(Error::system("compress the file delivery table"))?;
+    let extensions = match content_encoding {
+        ContentEncoding::Null => FDT_EXTENSION_BYTES,
+        _ => FDT_EXTENSION_BYTES + CENC_BYTES,
+    };
+    let (length, size) = (table.len(), size - extensions);
     let oti = match is_plain {
         true => geometry::plain_control_oti(options.code, length, size),
         false => control_oti(length, size),
@@ -62,6 +71,7 @@ pub(super) fn control_objects(
     };
     let rhythm = if is_plain { 1 } else { 4 };
     let table = ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?;
+    let table = table.encoded(content_encoding);
     control.push(if is_plain { table.without_padding() } else { table });
     if let Some((tois, oti)) = content.empty_files() {
         control.push(ControlObject::empty_files(&tois, oti, rhythm));

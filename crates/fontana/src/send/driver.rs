@@ -19,6 +19,7 @@ use fontana_proto::{
 use fontana_store::ObjectEncoder;
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub(super) struct Transmission {
     /// Number of threads that read and encode, and the memory of each in bytes.
     pub(super) workers: usize,
     pub(super) worker_bytes: usize,
+    /// Unnamed files that hold compressed ones, open until the session ends.
+    pub(super) _spooled: Vec<File>,
 }
 
 /// Sends until everything was sent, or `stop` is cancelled.

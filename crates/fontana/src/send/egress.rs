@@ -11,9 +11,10 @@ const LCT_HEADER_BYTES: usize = 16;
 /// Bytes reserved in every packet for authentication (RFC 6584: 4 + 4 + 16, or an AEAD tag and a
 /// counter), so that enabling it does not change the geometry of the content.
 const AUTHENTICATION_BYTES: usize = 36;
-/// Bytes of EXT_FTI; EXT_FDT has 4 more.
+/// Bytes of EXT_FTI, EXT_FDT and EXT_CENC.
 pub(super) const FTI_BYTES: u16 = 16;
 pub(super) const FDT_EXTENSION_BYTES: u16 = 4;
+pub(super) const CENC_BYTES: u16 = 4;
 
 /// The interface and address that packets are sent from.
 pub(super) struct Egress {

@@ -12,13 +12,15 @@ use crate::cancellation::CancellationToken;
 use crate::content::{Content, ContentOptions};
 use crate::error::{Error, SetupError};
 use crate::event::SendEvent;
-use crate::format::{FcastFormat, FontanaFormat, Format};
+use crate::format::{FcastFormat, FluteFormat, FontanaFormat, Format};
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory::SenderMemory;
 use crate::report::SendReport;
 use fontana_proto as proto;
 use fontana_proto::{ChannelClock, Instant, SenderConfig};
-use fontana_wire::{ChannelGroups, CongestionControl, Hash, Manifest, SecretKey, Ticket, Tsi};
+use fontana_wire::{
+    ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, SecretKey, Ticket, Tsi,
+};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -140,6 +142,7 @@ impl PreparedSender {
             instances,
             workers: options.workers.max(1),
             worker_bytes: shares.worker_bytes,
+            _spooled: content.spooled,
         };
         let manifest_hash = (!is_plain).then_some(manifest_hash);
         let description = SessionDescription {
@@ -190,6 +193,10 @@ fn examine(options: &SendOptions, symbol_size: u16) -> Result<Content, Error> {
         symbol_size,
         block_symbols: options.max_block_symbols(),
         version: options.version(),
+        content_encoding: match options.format {
+            Format::Flute(FluteFormat { content_encoding, .. }) => content_encoding,
+            _ => ContentEncoding::Null,
+        },
         plain: options.format.fontana().is_none(),
         workers: options.workers,
     };

@@ -2,9 +2,10 @@
 
 use super::fontana_side::{
     Files, FontanaReceiver, FontanaSender, MIB, Received, addressing, air, assert_same, files_of,
-    write,
+    text, write,
 };
-use fontana::{Code, Format, Ordering, Outcome, SenderBuilder, SimulatedLoss};
+use fontana::wire::ContentEncoding;
+use fontana::{Code, FluteFormat, Format, Ordering, Outcome, SenderBuilder, SimulatedLoss};
 
 fn transfer(
     files: &Files,
@@ -57,4 +58,24 @@ fn a_tree_arrives_with_its_directories() {
 fn a_plain_receiver_takes_the_files_of_a_session_with_a_manifest() {
     let files = files_of(&[1, MIB]);
     assert_complete(&transfer(&files, 0.1, |options| options.format(Format::default())), &files);
+}
+
+#[test]
+fn compressed_files_arrive_as_they_were() {
+    let mut files = files_of(&[0, 1, 100_000]);
+    files.insert("short text".to_owned(), text(50_000));
+    files.insert("long text".to_owned(), text(8 << 20));
+    let mut flute = FluteFormat::default();
+    flute.content_encoding = ContentEncoding::Gzip;
+    let _air = air();
+    let directory = tempfile::tempdir().unwrap();
+    let addressing = addressing();
+    let receiver = FontanaReceiver::join(&addressing, |options| options);
+    let _sender = FontanaSender::start(&addressing, write(&files, directory.path()), |options| {
+        options.format(Format::Flute(flute))
+    });
+    let received = receiver.run();
+    assert_complete(&received, &files);
+    let sent: u64 = received.summary.objects.iter().map(|object| object.bytes).sum();
+    assert!(sent < 4 << 20, "{sent} bytes");
 }

@@ -1,10 +1,11 @@
 //! Fontana sends, the peer receives.
 
 use super::fontana_side::{
-    FontanaSender, Losing, MIB, SIZES, addressing, air, assert_same, files_of, noise, write,
+    FontanaSender, Losing, MIB, SIZES, addressing, air, assert_same, files_of, noise, text, write,
 };
 use super::peer::{Listening, Outcome, complete, with_a_large_cache};
-use fontana::{Code, Format, Ordering, SenderBuilder};
+use fontana::wire::ContentEncoding;
+use fontana::{Code, FluteFormat, Format, Ordering, SenderBuilder};
 use std::time::Duration;
 
 /// For receivers that write blocks in order, with as few repair symbols as the loss permits.
@@ -198,5 +199,24 @@ fn a_peer_takes_what_is_a_single_object_of_a_session_with_a_manifest() {
     let config = flute::receiver::Config::default();
     // The peer ignores the head, the manifest and the numbers of packets.
     let outcomes = listening.receive(files.len(), config, Losing::permille(100));
+    assert_same(&complete(outcomes), &files);
+}
+
+#[test]
+fn a_peer_takes_compressed_files_and_a_compressed_table() {
+    let _air = air();
+    let directory = tempfile::tempdir().unwrap();
+    let mut files = files_of(&[0, 1, 100_000]);
+    // One is compressed in memory, the other in a file.
+    files.insert("short text".to_owned(), text(50_000));
+    files.insert("long text".to_owned(), text(8 * MIB));
+    let addressing = addressing();
+    let listening = Listening::join(&addressing);
+    let mut flute = FluteFormat::default();
+    flute.content_encoding = ContentEncoding::Gzip;
+    let _sender = FontanaSender::start(&addressing, write(&files, directory.path()), |options| {
+        options.format(Format::Flute(flute))
+    });
+    let outcomes = listening.receive(files.len(), with_a_large_cache(), Losing::permille(0));
     assert_same(&complete(outcomes), &files);
 }

@@ -8,8 +8,8 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Intermediate, Oti, OtiError, Padding, PlanCache, Sbn, Scratch};
 use fontana_wire::{
-    Cci, CongestionControl, ContentKind, FdtExtension, HeaderFields, InstanceId, ObjectRef,
-    SecretKey, SessionHead, Toi, Tsi, emit_payload_id, manifest_hash, stream_index_hash,
+    Cci, CongestionControl, ContentEncoding, ContentKind, FdtExtension, HeaderFields, InstanceId,
+    ObjectRef, SecretKey, SessionHead, Toi, Tsi, emit_payload_id, manifest_hash, stream_index_hash,
 };
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct ControlObject {
     source_symbols: u32,
     encoder: Option<Arc<Intermediate>>,
     fdt: Option<FdtExtension>,
+    /// Compression of a file delivery table, which its packets name (EXT_CENC).
+    content_encoding: Option<ContentEncoding>,
     intervals: u32,
     /// The last source symbol is sent without its padding.
     omits_padding: bool,
@@ -92,8 +94,24 @@ impl ControlObject {
             plan.execute(size, load, Scratch::default()).ok().map(Arc::new)
         });
         let omits_padding = oti.scheme.profile().padding == Padding::Omitted;
-        let empty_files = Arc::default();
-        Ok(Self { toi, oti, source_symbols, encoder, fdt, intervals, omits_padding, empty_files })
+        Ok(Self {
+            toi,
+            oti,
+            source_symbols,
+            encoder,
+            fdt,
+            content_encoding: None,
+            intervals,
+            omits_padding,
+            empty_files: Arc::default(),
+        })
+    }
+
+    /// The object, a file delivery table whose bytes have this encoding.
+    pub fn encoded(self, encoding: ContentEncoding) -> Self {
+        // Without an encoding the extension must be absent (RFC 6726, section 3.4.3).
+        let content_encoding = (encoding != ContentEncoding::Null).then_some(encoding);
+        Self { content_encoding, ..self }
     }
 
     /// The object whose last source symbol is sent without its padding, if its code allows that.
@@ -110,6 +128,7 @@ impl ControlObject {
             source_symbols: tois.len() as u32,
             encoder: None,
             fdt: None,
+            content_encoding: None,
             intervals,
             omits_padding: true,
             empty_files: tois.into(),
@@ -318,6 +337,7 @@ impl ControlCarousel {
             cci,
             codepoint: encoding_id.0,
             fdt,
+            content_encoding: self.object.content_encoding,
             // Not for an empty file: a deployed receiver (docs/errata.md) that learns from EXT_FTI
             // that a file is complete before its table has come never makes it.
             fti: empty_file.is_none().then_some(oti),

@@ -178,3 +178,17 @@ proptest! {
         let _ = decode_within(ENCODINGS[kind], &bytes, limits);
     }
 }
+
+#[test]
+fn what_is_encoded_here_is_decoded_here() {
+    for encoding in ENCODINGS {
+        for bytes in [Vec::new(), b"all the world's a stage\n".repeat(1000)] {
+            let mut encoded = Vec::new();
+            let read = fontana_wire::encode(encoding, &mut &bytes[..], &mut encoded).unwrap();
+            assert_eq!(read, bytes.len() as u64);
+            assert_eq!(decode(encoding, &encoded).unwrap(), bytes);
+            let is_shorter = encoded.len() < bytes.len();
+            assert_eq!(is_shorter, encoding != ContentEncoding::Null && !bytes.is_empty());
+        }
+    }
+}
