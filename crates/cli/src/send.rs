@@ -16,6 +16,7 @@ use fontana::{
     FontanaFormat, Format, Ordering, Outcome, SendEvent as Event, SendMode, SendProgress,
     SendReport, Sender, SenderBuilder, SessionDescription, SetupError, TornadoCode,
 };
+use shortfall::Shortfall;
 use standard_input::Input;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +25,7 @@ mod channels;
 mod folder;
 pub(crate) mod listing;
 mod manifest_file;
+mod shortfall;
 mod standard_input;
 mod stream;
 mod warnings;
@@ -83,6 +85,7 @@ pub(crate) fn run(
         copies: outline.addressing.to.len() as u64,
         objects: session.manifest.objects().len(),
         bar: SendBar::new(console, symbols),
+        shortfall: outline.shortfall(arguments),
         gate: Gate::each_second(),
         failures_shown: 0,
         time_is_up: false,
@@ -320,6 +323,15 @@ impl Outline {
         }
     }
 
+    /// The check of the rate, if the session has a constant one.
+    fn shortfall(&self, arguments: &SendArguments) -> Option<Shortfall> {
+        let is_layered = arguments.layered
+            || arguments.congestion_control.is_some()
+            || self.addressing.channels.count() > 1;
+        let copies = self.addressing.to.len() as u64;
+        (!is_layered).then(|| Shortfall::new(self.rate_bits_per_second, copies))
+    }
+
     /// A ticket for the group, or for each host.
     fn tickets(&self, ticket: &Ticket) -> Vec<Ticket> {
         let for_one = |to: &std::net::SocketAddr| Ticket {
@@ -348,6 +360,8 @@ struct Watch<'a> {
     copies: u64,
     objects: usize,
     bar: SendBar,
+    /// `None` if the rate of the session varies: with layers, and with several versions.
+    shortfall: Option<Shortfall>,
     gate: Gate,
     failures_shown: usize,
     time_is_up: bool,
@@ -374,6 +388,9 @@ impl Watch<'_> {
     fn show(&mut self, progress: &SendProgress) {
         if self.gate.passes(progress.elapsed) {
             self.console.event(&SendEvent::progress(progress, self.copies));
+        }
+        if let Some(shortfall) = &mut self.shortfall {
+            shortfall.watch(progress, self.console);
         }
         self.bar.show(progress);
         if let Some(line) = self.bar.minute(progress) {

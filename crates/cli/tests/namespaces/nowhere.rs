@@ -85,6 +85,24 @@ fn a_packet_filter_that_forbids_sending_is_named_at_once() {
 }
 
 #[test]
+fn a_sender_that_misses_its_rate_says_what_limits_it() {
+    let Some(scene) = Scene::new(1) else { return };
+    let file = scene.noise("file", 1 << 20);
+    // The queue is longer than the socket's buffer, which therefore blocks.
+    run(&scene, 0, "tc qdisc add dev eth0 root tbf rate 5mbit burst 20k limit 20M");
+    for (rate, is_missed) in [("20M", true), ("4M", false)] {
+        let words = format!("send --json --rate {rate} --duration 7");
+        let mut sender = start(&scene, 0, &words, &file);
+        assert_eq!(sender.finish(PATIENCE).0, Some(0));
+        let warning = sender.last("warning").map(|warning| text(warning, "message"));
+        assert_eq!(warning.is_some(), is_missed, "{rate}: {warning:?}");
+        if let Some(message) = warning {
+            assert!(message.contains("of 20 Mbit/s in the last 5 s"), "{message}");
+        }
+    }
+}
+
+#[test]
 fn an_interface_without_multicast_is_refused_or_warned_of_and_never_replaced_by_loopback() {
     let Some(scene) = Scene::new(1) else { return };
     let file = scene.noise("file", 1000);
