@@ -393,10 +393,13 @@ pub(crate) enum DemoPath {
 
 /// Check whether multicast works on this host, and say what helps if it does not
 ///
-/// Checks interfaces, buffers, loopback, offload, the IGMP querier and the firewall. Changes
-/// nothing. No packet leaves this host except the system's membership reports. Root sees more.
+/// Checks interfaces, buffers, loopback, offload, the IGMP querier and the firewall, and with a
+/// ticket whether packets of its session arrive. Changes nothing. No packet leaves this host except
+/// the system's membership reports. Root sees more.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
+    /// Listen for the session of this ticket: fontana://...
+    pub(crate) ticket: Option<Ticket>,
     /// Check this interface only: its name, its address, or its network (10.0.0.0/8)
     #[arg(short, long, value_name = "NAME|ADDR|CIDR")]
     pub(crate) interface: Option<InterfaceSelector>,

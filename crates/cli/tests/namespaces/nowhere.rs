@@ -146,6 +146,24 @@ fn a_receiver_takes_the_network_of_the_source_and_tells_why_nothing_comes() {
     reception.complete();
     assert!(same_file(&file, &scene.received(1).join("file")));
 
+    let doctor = |ticket: &str| {
+        let words = ["doctor", "--json", ticket].map(OsString::from);
+        let mut doctor = scene.bench.start(1, &words);
+        doctor.finish(PATIENCE);
+        let of_session = |event: &&Value| {
+            event["subject"].as_str().is_some_and(|subject| subject.starts_with("session "))
+        };
+        let finding = doctor.seen.iter().find(of_session).unwrap();
+        (finding["verdict"].clone(), text(finding, "text").to_owned())
+    };
+    let (verdict, told) = doctor(&session.ticket);
+    assert_eq!(verdict, "good", "{told}");
+    assert!(told.contains("arrived on eth0 in 3 s"), "{told}");
+    let other = "fontana://10.77.0.1@239.255.77.1:7701/4";
+    let (verdict, told) = doctor(other);
+    assert_eq!(verdict, "bad", "{told}");
+    assert!(told.contains("0 packets of it") && told.contains("1 other session"), "{told}");
+
     let mut deaf = start(&scene, 1, "recv --json -y --timeout 7 -o", &scene.path("elsewhere"));
     let warning = deaf.wait_for("warning", PATIENCE);
     assert!(text(&warning, "message").contains("7701 (eth1) for 5 s"), "{warning}");

@@ -1,0 +1,144 @@
+//! `fontana doctor TICKET`: whether packets of a session arrive on this host.
+
+use crate::address::source_interface;
+use crate::units::{Count, Rate};
+use fontana::Addressing;
+use fontana::net::doctor::{Finding, Verdict};
+use fontana::net::{
+    Batch, Interface, InterfaceSelector, Interfaces, ReceiveConfig, ReceiveSocket, neighbor,
+};
+use fontana::wire::{Packet, Ticket, Tsi};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// How long it listens: as for an IGMP querier, a wait that users accept. A sender that runs sends
+/// several packets in it at any rate that is allowed.
+const WAIT: Duration = Duration::from_secs(3);
+
+/// Largest number of other sessions that are named.
+const MAX_NAMED: usize = 4;
+
+/// Joins the ticket's group, listens, and reports what arrives.
+pub(super) fn examine(ticket: &Ticket, named: Option<&InterfaceSelector>) -> Vec<Finding> {
+    let subject = format!("session {}/{}", ticket.destination(), ticket.tsi);
+    let bad = |text: String, remedy: Option<String>| {
+        vec![Finding { subject: subject.clone(), verdict: Verdict::Bad, text, remedy }]
+    };
+    let mut addressing = Addressing::of_ticket(ticket);
+    addressing.interface = named.cloned().or_else(|| source_interface(ticket));
+    let interface = match addressing.interface() {
+        Ok(interface) => interface,
+        Err(error) => return bad(error.to_string(), None),
+    };
+    if !ticket.group.is_multicast() && !is_ours(ticket.group) {
+        return elsewhere(ticket, &subject);
+    }
+    match listen(ticket, &interface) {
+        Ok(heard) => vec![heard.finding(subject, &interface)],
+        Err(error) => bad(format!("cannot listen on {}: {error}", interface.name), None),
+    }
+}
+
+fn is_ours(address: IpAddr) -> bool {
+    let Ok(interfaces) = Interfaces::list() else { return false };
+    address.is_loopback()
+        || interfaces
+            .iter()
+            .flat_map(|i| &i.addresses)
+            .any(|a| a.ip == address || a.broadcast.map(IpAddr::from) == Some(address))
+}
+
+/// The findings for packets to another host: whether they would leave this one.
+fn elsewhere(ticket: &Ticket, subject: &str) -> Vec<Finding> {
+    let host = ticket.group;
+    let mut finding = Finding {
+        subject: subject.to_owned(),
+        verdict: Verdict::Unknown,
+        text: format!("its packets go to {host}, which is not this host"),
+        remedy: Some("run it there: fontana doctor TICKET".to_owned()),
+    };
+    match neighbor::missing(host) {
+        Ok(Some(missing)) => {
+            finding.verdict = Verdict::Warning;
+            finding.text = format!(
+                "its packets go to {host}; {} has no known address on {}: unless it answers, they \
+                 do not leave this host",
+                missing.next_hop, missing.interface
+            );
+            finding.remedy = Some(format!(
+                "ip neigh replace {} lladdr MAC dev {} nud permanent",
+                missing.next_hop, missing.interface
+            ));
+        }
+        Ok(None) => {}
+        Err(error) => finding.text = format!("{}: {error}", finding.text),
+    }
+    vec![finding]
+}
+
+/// What arrived.
+#[derive(Default)]
+struct Heard {
+    packets: u64,
+    bytes: u64,
+    /// The address and number of each other session.
+    others: BTreeSet<(IpAddr, Tsi)>,
+    malformed: u64,
+}
+
+fn listen(ticket: &Ticket, interface: &Interface) -> Result<Heard, String> {
+    let config = match ticket.group {
+        group if group.is_multicast() => ReceiveConfig::multicast(group, ticket.port, interface),
+        IpAddr::V4(ip) if interface.addresses.iter().any(|a| a.broadcast == Some(ip)) => {
+            ReceiveConfig::broadcast(ip, ticket.port)
+        }
+        _ => ReceiveConfig::unicast(ticket.destination()),
+    };
+    let mut socket = ReceiveSocket::open(&config).map_err(|error| error.to_string())?;
+    let (mut batch, mut heard) = (Batch::default(), Heard::default());
+    let end = Instant::now() + WAIT;
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        socket.recv_batch(left, &mut batch).map_err(|error| error.to_string())?;
+        for (datagram, payload) in batch.iter() {
+            let from = datagram.from.ip();
+            let is_source = ticket.sources.is_empty() || ticket.sources.contains(&from);
+            match Packet::parse(payload) {
+                Ok(packet) if packet.header.tsi == ticket.tsi && is_source => {
+                    heard.packets += 1;
+                    heard.bytes += payload.len() as u64;
+                }
+                Ok(packet) => _ = heard.others.insert((from, packet.header.tsi)),
+                Err(_) => heard.malformed += 1,
+            }
+        }
+    }
+    Ok(heard)
+}
+
+impl Heard {
+    fn finding(&self, subject: String, interface: &Interface) -> Finding {
+        let name = &interface.name;
+        let wait = WAIT.as_secs();
+        if self.packets > 0 {
+            let rate = Rate(self.bytes as f64 * 8.0 / WAIT.as_secs_f64());
+            let packets = Count(self.packets, "packet");
+            let text = format!("{packets} arrived on {name} in {wait} s, {rate}");
+            return Finding { subject, verdict: Verdict::Good, text, remedy: None };
+        }
+        let mut text = format!("0 packets of it arrived on {name} in {wait} s");
+        if !self.others.is_empty() {
+            let named = self.others.iter().take(MAX_NAMED);
+            let named: Vec<_> = named.map(|(from, tsi)| format!("{tsi} from {from}")).collect();
+            let count = Count(self.others.len() as u64, "other session");
+            text = format!("{text}, but those of {count}: {}", named.join(", "));
+        }
+        if self.malformed > 0 {
+            let malformed = Count(self.malformed, "packet");
+            text = format!("{text}, and {malformed} of no session");
+        }
+        let remedy = "see that the sender runs, and on its host: fontana doctor; or listen on \
+                      another interface: -i NAME";
+        Finding { subject, verdict: Verdict::Bad, text, remedy: Some(remedy.to_owned()) }
+    }
+}
