@@ -28,6 +28,7 @@ mod manifest_file;
 mod shortfall;
 mod standard_input;
 mod stream;
+mod ticket_file;
 mod warnings;
 
 pub(crate) fn run(
@@ -68,6 +69,9 @@ pub(crate) fn run(
     }
     if !is_new {
         console.note("going on with the manifest: repair symbols of the objects that it describes");
+    }
+    if let Some(path) = arguments.ticket_file.as_deref().filter(|_| !arguments.dry_run) {
+        ticket_file::write(path, &outline.tickets(&session.ticket))?;
     }
     outline.announce(&session, &session.ticket, arguments, console);
     if arguments.dry_run {

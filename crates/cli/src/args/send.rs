@@ -254,6 +254,11 @@ pub(crate) struct SendArguments {
     /// the same; those whose size and time agree are not read again.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "flute")]
     pub(crate) manifest: Option<PathBuf>,
+    /// Write the ticket to FILE before the first packet; for several hosts a line each
+    ///
+    /// FILE is replaced atomically: a program that reads it finds a whole ticket.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) ticket_file: Option<PathBuf>,
     /// Read and hash all files again, also those whose size and time agree with the manifest
     #[arg(long, requires = "manifest")]
     pub(crate) rehash: bool,

@@ -1,6 +1,6 @@
 //! `fontana send --watch`: sends a new version after every change of a directory.
 
-use super::{Outline, Watch};
+use super::{Outline, Watch, ticket_file};
 use crate::args::SendArguments;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ pub(super) fn run(
     stop_on_signals(stop)?;
     let started = Instant::now();
     let (mut watch, mut source_symbols, mut announced) = (None::<Watch<'_>>, 0, false);
-    let mut time_is_up = false;
+    let (mut time_is_up, mut unwritten) = (false, None);
     let publisher = publisher.start()?;
     for event in publisher.events() {
         match event {
@@ -31,6 +31,13 @@ pub(super) fn run(
             }
             PublishEvent::Version(session) => {
                 let ticket = session.lasting_ticket();
+                if let (Some(path), false) = (&arguments.ticket_file, announced)
+                    && let Err(failure) = ticket_file::write(path, &outline.tickets(&ticket))
+                {
+                    unwritten = Some(failure);
+                    stop.cancel();
+                    continue;
+                }
                 if announced && !console.is_json() {
                     let files = super::listing::counts(&session.manifest);
                     console.say(format_args!("a new version: {files}"));
@@ -71,7 +78,11 @@ pub(super) fn run(
             stop.cancel();
         }
     }
-    Ok(match publisher.join()?.outcome {
+    let report = publisher.join()?;
+    if let Some(failure) = unwritten {
+        return Err(failure);
+    }
+    Ok(match report.outcome {
         Outcome::Interrupted if time_is_up => Outcome::Complete,
         other => other,
     })

@@ -1,6 +1,6 @@
 //! `fontana send -` without `--spool`: a stream, sent while it is produced.
 
-use super::{Outline, Plan, memory, standard_input, warnings};
+use super::{Outline, Plan, memory, standard_input, ticket_file, warnings};
 use crate::address;
 use crate::args::{Fec, ProfileArgument, SendArguments};
 use crate::console::Console;
@@ -40,6 +40,9 @@ pub(super) fn run(
         .memory(memory(arguments))
         .cancellation_token(stop)
         .prepare()?;
+    if let Some(path) = &arguments.ticket_file {
+        ticket_file::write(path, &outline.tickets(prepared.ticket()))?;
+    }
     announce(&outline, prepared.ticket(), arguments, &name, console);
     stop_on_signals(stop)?;
     let mut bar = SendBar::new(console, None);

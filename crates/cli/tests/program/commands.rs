@@ -80,6 +80,34 @@ fn options_are_checked_before_the_ticket_is_printed() {
 }
 
 #[test]
+fn a_ticket_goes_to_a_file_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let [file, to] = ["file", "ticket"].map(|name| directory.path().join(name));
+    std::fs::write(&file, noise(1000, 1)).unwrap();
+    std::fs::write(&to, "an older and longer ticket ".repeat(100)).unwrap();
+    let options = format!("--to {} --ticket-file {}", place(), to.display());
+    let sender = Sender::start(&options, &[&file]);
+    assert_eq!(std::fs::read_to_string(&to).unwrap(), format!("{}\n", sender.ticket));
+    sender.finish();
+
+    let hosts = format!("--to 127.0.0.1:9,127.0.0.1:10 --ticket-file {}", to.display());
+    let sent = run(&arguments(&format!("send {hosts} --duration 100ms"), &[&file])).expect(0);
+    let lines: Vec<String> = std::fs::read_to_string(&to)
+        .unwrap()
+        .lines()
+        .map(|ticket| format!("fontana recv '{ticket}'"))
+        .collect();
+    assert_eq!(sent.stdout.lines().collect::<Vec<_>>(), lines);
+    assert_eq!(lines.len(), 2);
+
+    let nowhere = directory.path().join("none/ticket");
+    let words = format!("send -i lo --ticket-file {}", nowhere.display());
+    let refused = run(&arguments(&words, &[&file])).expect(6);
+    assert_eq!(refused.stdout, "");
+    assert!(refused.stderr.contains("cannot write the ticket"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_rate_is_said_as_it_was_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
