@@ -31,6 +31,7 @@ mod collector;
 mod config;
 mod reception;
 mod sessions;
+mod symbols;
 mod transfer;
 
 pub use channels::Subscription;
@@ -297,7 +298,7 @@ impl Receiver {
         }
     }
 
-    /// A symbol of a control object or of content.
+    /// The symbols of a control object or of content.
     #[inline]
     fn on_payload(
         &mut self,
@@ -327,7 +328,7 @@ impl Receiver {
                 esi: payload.esi,
                 encoding_id: EncodingId(packet.header.codepoint),
                 symbol,
-                // A symbol is the end of its packet.
+                // Symbols are the end of their packet.
                 range: end - symbol.len() as u32..end,
             };
             self.reception.take(&self.config, session, arrival, &mut self.stats);

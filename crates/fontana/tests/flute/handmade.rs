@@ -115,6 +115,12 @@ impl Session {
         self
     }
 
+    /// These packets.
+    pub(crate) fn packets(mut self, packets: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        self.steps.extend(packets.into_iter().map(Step::Send));
+        self
+    }
+
     /// Pads the last symbol of each object that is added from now on.
     pub(crate) fn padded(self) -> Self {
         Self { padded: true, ..self }

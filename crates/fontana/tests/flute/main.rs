@@ -11,5 +11,6 @@ mod handmade;
 mod hostile;
 mod padding;
 mod peer;
+mod raptor;
 mod tables;
 mod to_flute;

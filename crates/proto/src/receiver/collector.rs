@@ -1,5 +1,6 @@
 //! A control object at the receiver: collected and decoded in memory.
 
+use super::symbols::{SymbolRun, symbol_fits};
 use fontana_fec::simple::BlockDecoder;
 use fontana_fec::{Esi, ObjectLayout, Oti, Sbn};
 use std::collections::BTreeMap;
@@ -50,14 +51,20 @@ impl Collector {
         self.layout.oti()
     }
 
-    /// Takes a symbol. Returns the object's bytes, when they are complete.
-    pub(super) fn push(&mut self, sbn: Sbn, esi: Esi, symbol: &[u8]) -> Option<Vec<u8>> {
+    /// Takes the symbols of a payload. Returns the object's bytes, when they are complete.
+    pub(super) fn push(&mut self, sbn: Sbn, esi: Esi, payload: &[u8]) -> Option<Vec<u8>> {
+        if symbol_fits(&self.layout, sbn, esi, payload.len()) {
+            return self.push_symbol(sbn, esi, payload);
+        }
+        let run = SymbolRun::new(&self.layout, sbn, esi, payload.len())?;
+        run.symbols().find_map(|(esi, range)| self.push_symbol(sbn, esi, payload.get(range)?))
+    }
+
+    /// Takes a symbol that [fits](symbol_fits).
+    fn push_symbol(&mut self, sbn: Sbn, esi: Esi, symbol: &[u8]) -> Option<Vec<u8>> {
         let k = self.layout.source_symbols(sbn)?;
         let oti = self.layout.oti();
         let size = usize::from(oti.symbol_size);
-        if !symbol_fits(&self.layout, sbn, esi, symbol.len()) {
-            return None;
-        }
         self.received += 1;
         let block = match self.blocks.entry(sbn) {
             Entry::Occupied(block) => block.into_mut(),
@@ -84,12 +91,4 @@ impl Collector {
         self.blocks_missing = self.blocks_missing.saturating_sub(1);
         (self.blocks_missing == 0).then(|| std::mem::take(&mut self.bytes))
     }
-}
-
-/// Whether a symbol of `bytes` bytes can be `esi` of `sbn`: a whole symbol, or the object's last
-/// source symbol without its padding (RFC 5445, section 3.2.1; RFC 6330, section 4.4.2).
-pub(super) fn symbol_fits(layout: &ObjectLayout, sbn: Sbn, esi: Esi, bytes: usize) -> bool {
-    layout.contains(sbn, esi)
-        && (bytes == usize::from(layout.oti().symbol_size)
-            || bytes == usize::from(layout.unpadded_symbol_size(sbn, esi)))
 }

@@ -57,13 +57,14 @@ pub(super) struct Surroundings<'a> {
     pub(super) stats: &'a mut ReceiverStats,
 }
 
-/// A symbol in the slab of a batch.
+/// The symbols of a packet, in the slab of a batch.
 pub(super) struct Arrival<'a> {
     pub(super) block: BlockId,
+    /// The first symbol.
     pub(super) esi: Esi,
     pub(super) encoding_id: EncodingId,
     pub(super) symbol: &'a [u8],
-    /// Its place in the slab.
+    /// The place in the slab.
     pub(super) range: Range<u32>,
 }
 
@@ -353,7 +354,8 @@ impl Reception {
         }
     }
 
-    /// Takes a symbol of an object: to its place, or to the early symbols until its object is open.
+    /// Takes the symbols of a packet: to their places, or to the early symbols until their object
+    /// is open.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -364,14 +366,23 @@ impl Reception {
     ) {
         let Arrival { block, esi, encoding_id, symbol, range } = arrival;
         if session.standing == Standing::Accepted && self.transfer.is_open(block.toi) {
-            let bytes = SymbolBytes::InSlab(range);
+            let length = symbol.len();
+            let bytes = SymbolBytes::InSlab(range.clone());
             let out = &mut self.outputs;
-            let taken = self.transfer.take(block, esi, encoding_id, symbol.len(), bytes, out);
-            // A symbol after the reception is complete may be of use, but does not count.
-            if self.phase == Phase::Listening {
-                stats.count(taken);
-                session.counters.deselected += u64::from(taken == Taken::Deselected);
+            let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
+            if taken == Taken::Invalid
+                && let Some(run) = self.transfer.symbol_run(block, esi, encoding_id, length)
+            {
+                for (esi, at) in run.symbols() {
+                    let length = at.len();
+                    let bytes = range.start + at.start as u32..range.start + at.end as u32;
+                    let (bytes, out) = (SymbolBytes::InSlab(bytes), &mut self.outputs);
+                    let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
+                    self.count(taken, session, stats);
+                }
+                return;
             }
+            self.count(taken, session, stats);
             return;
         }
         if self.catalog.is_useless(block.toi) {
@@ -387,6 +398,15 @@ impl Reception {
         }
     }
 
+    /// Counts a symbol. One after the reception is complete may be of use, but does not count.
+    #[inline]
+    fn count(&self, taken: Taken, session: &mut SessionState, stats: &mut ReceiverStats) {
+        if self.phase == Phase::Listening {
+            stats.count(taken);
+            session.counters.deselected += u64::from(taken == Taken::Deselected);
+        }
+    }
+
     /// Places the early symbols of a session whose objects are open by now.
     fn place_early(&mut self, session: &mut SessionState, stats: &mut ReceiverStats) {
         if session.standing != Standing::Accepted {
@@ -395,12 +415,22 @@ impl Reception {
         let (symbols, cost) = session.early.take(|toi| self.transfer.is_open(toi));
         self.early_cost -= cost;
         for EarlySymbol { block, esi, encoding_id, bytes } in symbols {
-            let length = bytes.len();
-            let bytes = SymbolBytes::Saved(bytes);
-            let out = &mut self.outputs;
-            let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
-            stats.count(taken);
-            session.counters.deselected += u64::from(taken == Taken::Deselected);
+            let run = self.transfer.symbol_run(block, esi, encoding_id, bytes.len());
+            let mut take = |esi, bytes: Vec<u8>| {
+                let (length, bytes) = (bytes.len(), SymbolBytes::Saved(bytes));
+                let out = &mut self.outputs;
+                let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
+                stats.count(taken);
+                session.counters.deselected += u64::from(taken == Taken::Deselected);
+            };
+            match run {
+                None => take(esi, bytes),
+                Some(run) => {
+                    for (esi, at) in run.symbols() {
+                        take(esi, bytes.get(at).unwrap_or_default().to_vec());
+                    }
+                }
+            }
         }
     }
 

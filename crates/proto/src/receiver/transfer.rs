@@ -1,7 +1,7 @@
 //! What a receiver has accepted: objects, their blocks, and what is missing of them.
 
-use super::collector::symbol_fits;
 use super::config::{DecodePolicy, ReceiverLimits};
+use super::symbols::{SymbolRun, symbol_fits};
 use crate::endpoint::BlockId;
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Verified};
 use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved, SymbolBytes};
@@ -288,6 +288,20 @@ impl Transfer {
         let Some((taken, changed)) = taken else { return Taken::Invalid };
         self.count(&changed);
         taken
+    }
+
+    /// The symbols of a payload of an open object, from `esi` on, if they are several. The payload
+    /// [is invalid](Taken::Invalid) as a single symbol.
+    pub(super) fn symbol_run(
+        &self,
+        block: BlockId,
+        esi: Esi,
+        encoding_id: EncodingId,
+        bytes: usize,
+    ) -> Option<SymbolRun> {
+        let object = self.objects.get(&block.toi)?;
+        let is_its_code = object.layout.encoding_id() == encoding_id;
+        is_its_code.then(|| SymbolRun::new(&object.layout, block.sbn, esi, bytes)).flatten()
     }
 
     /// Changes when to decode the objects that are inserted from now on.
