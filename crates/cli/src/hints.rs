@@ -28,7 +28,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
     ),
     (
         ErrorKind::CodeOfOurOwn,
-        "leave out --flute or --fcast, or send with --fec raptorq, rs or none",
+        "leave out --flute or --fcast, or send with --fec raptorq, raptor, rs or none",
     ),
     (ErrorKind::Congestion, "change the layers, or the rate"),
     (ErrorKind::LayerTooSlow, "have fewer channels (--channels), or a higher --rate"),

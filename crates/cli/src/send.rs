@@ -201,6 +201,7 @@ fn code(arguments: &SendArguments) -> Result<Code, Failure> {
     }
     Ok(match arguments.fec {
         Fec::Raptorq => Code::RaptorQ,
+        Fec::Raptor => Code::Raptor,
         Fec::Rs => Code::ReedSolomon,
         Fec::Tornado => {
             let factor = arguments.stretch.unwrap_or(TornadoCode::Z.stretch_factor());

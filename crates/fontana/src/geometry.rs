@@ -7,6 +7,7 @@
 
 use fontana_fec::codes::lt::{self, Lt, LtCode};
 use fontana_fec::codes::no_code::{self, NoCode};
+use fontana_fec::codes::raptor::{self, Raptor};
 use fontana_fec::codes::raptorq::{self, RaptorQ};
 use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{self, Tornado, TornadoCode};
@@ -28,10 +29,12 @@ const REED_SOLOMON_MAX_BLOCKS: u32 = 1 << 16;
 /// Blocks of fewer source symbols need so many more symbols with Tornado or LT (a tenth at 1000,
 /// twice as many at 20) that one short block would delay all receivers.
 const SPARSE_MIN_SYMBOLS: u32 = 1_000;
+/// Raptor has no blocks of fewer source symbols (RFC 5053, section 5.7).
+const RAPTOR_MIN_SYMBOLS: u32 = 4;
 /// Seed of LT's sums: any value works, but all senders of one object must have the same one.
 const SPARSE_SEED: u64 = 0;
-/// Symbol alignment: the recommendation of RFC 6330, section 4.3, and what deployed decoders
-/// expect.
+/// Symbol alignment: the recommendation of RFC 5053, section 6.2, and RFC 6330, section 4.3, and
+/// what deployed decoders expect.
 const ALIGNMENT: u8 = 4;
 
 /// The erasure code of the content.
@@ -40,6 +43,9 @@ pub enum Code {
     /// RaptorQ (RFC 6330): a fountain code.
     #[default]
     RaptorQ,
+    /// Raptor (RFC 5053, FEC Encoding ID 1): a fountain code of 3GPP's and DVB's services, with
+    /// blocks of at most 8192 symbols.
+    Raptor,
     /// Reed-Solomon (RFC 5510, FEC Encoding ID 5): blocks of at most 254 symbols. The longest has
     /// 255 encoding symbols, which are repeated.
     ReedSolomon,
@@ -57,8 +63,8 @@ impl Code {
     /// Largest number of source symbols that may be requested for a block.
     pub(crate) const fn max_block_symbols(self) -> u32 {
         match self {
-            // Requests above Reed-Solomon's own limit mean its default.
-            Self::RaptorQ | Self::ReedSolomon => raptorq::MAX_SOURCE_SYMBOLS,
+            // Requests above Reed-Solomon's own limit mean its default, above Raptor's that limit.
+            Self::RaptorQ | Self::Raptor | Self::ReedSolomon => raptorq::MAX_SOURCE_SYMBOLS,
             Self::Tornado(_) => tornado::MAX_SOURCE_SYMBOLS,
             Self::Lt | Self::LtStrict => lt::MAX_SOURCE_SYMBOLS,
             Self::None => no_code::MAX_SOURCE_SYMBOLS,
@@ -69,6 +75,7 @@ impl Code {
     const fn max_blocks(self) -> u32 {
         match self {
             Self::RaptorQ => raptorq::MAX_BLOCKS,
+            Self::Raptor => raptor::MAX_BLOCKS,
             Self::ReedSolomon => REED_SOLOMON_MAX_BLOCKS,
             Self::Tornado(_) => tornado::MAX_BLOCKS,
             Self::Lt | Self::LtStrict => lt::MAX_BLOCKS,
@@ -79,6 +86,7 @@ impl Code {
     pub(crate) const fn encoding_id(self) -> EncodingId {
         match self {
             Self::RaptorQ => EncodingId::RAPTORQ,
+            Self::Raptor => EncodingId::RAPTOR,
             Self::ReedSolomon => EncodingId::RFC_5510,
             Self::Tornado(_) | Self::Lt | Self::LtStrict => EncodingId::EXPANDABLE,
             Self::None => EncodingId::NO_CODE,
@@ -101,6 +109,7 @@ pub(crate) fn block_lengths() -> &'static str {
 pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
     let block_symbols = match code {
         Code::ReedSolomon => REED_SOLOMON_MAX_BLOCK_SYMBOLS,
+        Code::Raptor => raptor::MAX_SOURCE_SYMBOLS,
         _ => code.max_block_symbols(),
     };
     let symbols = u64::from(code.max_blocks()) * u64::from(block_symbols);
@@ -111,19 +120,30 @@ pub(crate) fn max_object_size(code: Code, symbol_size: u16) -> u64 {
 /// The parameters of an object of `length` bytes, at most [`max_object_size`], whose blocks have
 /// about `block_symbols` source symbols: more if there would be too many blocks, and with
 /// Reed-Solomon 128 if that is more than its blocks can have. Objects too short for a block of
-/// Tornado or LT are sent with RaptorQ.
+/// Tornado or LT are sent with RaptorQ, and those too short for Raptor without a code.
 pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbols: u32) -> Oti {
     let total = length.div_ceil(u64::from(symbol_size.max(1)));
     let is_short = total < SPARSE_MIN_SYMBOLS.min(block_symbols).into();
     let is_sparse = code.encoding_id() == EncodingId::EXPANDABLE;
-    let code = if is_sparse && is_short { Code::RaptorQ } else { code };
+    let code = match code {
+        _ if is_sparse && is_short => Code::RaptorQ,
+        Code::Raptor if total < RAPTOR_MIN_SYMBOLS.into() => Code::None,
+        code => code,
+    };
     let scheme = match code {
         Code::RaptorQ => {
             let wanted = u64::from(block_symbols).clamp(1, raptorq::MAX_SOURCE_SYMBOLS.into());
             let blocks = total.div_ceil(wanted).clamp(1, raptorq::MAX_BLOCKS.into());
-            let alignment =
-                if symbol_size.is_multiple_of(u16::from(ALIGNMENT)) { ALIGNMENT } else { 1 };
+            let alignment = alignment(symbol_size);
             FecScheme::RaptorQ(RaptorQ { source_blocks: blocks as u8, sub_blocks: 1, alignment })
+        }
+        Code::Raptor => {
+            // Blocks of at most so many symbols have at least half as many.
+            let least = 2 * RAPTOR_MIN_SYMBOLS;
+            let wanted = u64::from(block_symbols.clamp(least, raptor::MAX_SOURCE_SYMBOLS));
+            let blocks = total.div_ceil(wanted).clamp(1, raptor::MAX_BLOCKS.into());
+            let alignment = alignment(symbol_size);
+            FecScheme::Raptor(Raptor { source_blocks: blocks as u16, sub_blocks: 1, alignment })
         }
         Code::ReedSolomon => {
             let wanted = match block_symbols {
@@ -154,6 +174,11 @@ pub(crate) fn object_oti(code: Code, length: u64, symbol_size: u16, block_symbol
         }
     };
     Oti { transfer_length: length, symbol_size, scheme }
+}
+
+/// The alignment of symbols of this many bytes.
+const fn alignment(symbol_size: u16) -> u8 {
+    if symbol_size.is_multiple_of(ALIGNMENT as u16) { ALIGNMENT } else { 1 }
 }
 
 /// The limit of a block's length, and the length of the blocks, of `total` source symbols with
@@ -192,6 +217,26 @@ mod tests {
         assert_eq!(shape(255 * 13_440_000), (255, 10_000));
         assert_eq!(shape(255 * 13_440_000 + 1), (255, 10_001));
         assert_eq!(shape(max_object_size(Code::RaptorQ, 1344)), (255, 56_403));
+    }
+
+    #[test]
+    fn raptor_has_blocks_of_4_to_8192_symbols_and_shorter_objects_have_no_code() {
+        let shape = |symbols: u64, block_symbols| {
+            let oti = object_oti(Code::Raptor, symbols * 1344, 1344, block_symbols);
+            let layout = oti.layout().unwrap();
+            let id = oti.scheme.profile().encoding_id.0;
+            (id, layout.block_count(), layout.max_source_symbols())
+        };
+        assert_eq!(shape(0, 10_000), (0, 0, 0));
+        assert_eq!(shape(3, 10_000), (0, 1, 3));
+        assert_eq!(shape(4, 10_000), (1, 1, 4));
+        assert_eq!(shape(8_192, 10_000), (1, 1, 8_192));
+        assert_eq!(shape(8_193, 10_000), (1, 2, 4_097));
+        assert_eq!(shape(8_193, 1_000), (1, 9, 911));
+        // The shortest blocks that may be requested have 4 and 5 symbols.
+        assert_eq!(shape(9, 1), (1, 2, 5));
+        assert_eq!(shape(65_535 * 8 + 1, 8), (1, 65_535, 9));
+        assert_eq!(shape(65_535 * 8_192, 1), (1, 65_535, 8_192));
     }
 
     #[test]
@@ -271,7 +316,8 @@ mod tests {
 
     #[test]
     fn the_largest_object_of_any_code_is_possible_and_a_byte_more_is_not() {
-        for code in [Code::RaptorQ, Code::Tornado(TornadoCode::Z), Code::Lt, Code::None] {
+        let tornado = Code::Tornado(TornadoCode::Z);
+        for code in [Code::RaptorQ, Code::Raptor, tornado, Code::Lt, Code::None] {
             for block_symbols in [1, 10_000] {
                 let largest = max_object_size(code, 1344);
                 assert!(object_oti(code, largest, 1344, block_symbols).layout().is_ok());

@@ -218,6 +218,11 @@ fn so_does_one_of_tornado_blocks() {
 }
 
 #[test]
+fn so_does_one_of_raptor_blocks() {
+    stopped_receivers_go_on(addressing(16), Code::Raptor, 1.06);
+}
+
+#[test]
 fn so_does_one_of_lt_blocks() {
     stopped_receivers_go_on(addressing(10), Code::Lt, 1.25);
     stopped_receivers_go_on(addressing(11), Code::LtStrict, 1.06);

@@ -192,11 +192,11 @@ pub(crate) struct SendArguments {
     pub(crate) slice: Option<u64>,
     /// Protect the symbols with this code
     ///
-    /// raptorq (RFC 6330) makes any number of different symbols. rs (Reed-Solomon, RFC 5510) makes
-    /// 255 for a block of 128 and repeats them. tornado makes two for each source symbol
-    /// (--stretch) and repeats them. lt is a fountain code that decodes fast and takes some per
-    /// cent more symbols. lt-strict takes hardly more symbols, and more time. none repeats the
-    /// source symbols.
+    /// raptorq (RFC 6330) makes any number of different symbols. raptor (RFC 5053) makes 65 536 for
+    /// a block, for receivers of 3GPP's services. rs (Reed-Solomon, RFC 5510) makes 255 for a block
+    /// of 128 and repeats them. tornado makes two for each source symbol (--stretch) and repeats
+    /// them. lt is a fountain code that decodes fast and takes some per cent more symbols.
+    /// lt-strict takes hardly more symbols, and more time. none repeats the source symbols.
     #[arg(long, value_name = "CODE", value_enum, default_value_t = Fec::Raptorq)]
     pub(crate) fec: Fec,
     /// With --fec tornado: make N symbols for each source symbol before they are repeated, 2 to 10
@@ -284,6 +284,7 @@ impl SendArguments {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fec {
     Raptorq,
+    Raptor,
     Rs,
     Tornado,
     Lt,

@@ -31,7 +31,7 @@ fn assert_complete(received: &Received, files: &Files) {
 #[test]
 fn a_lossy_receiver_completes_with_either_code_in_either_order() {
     let files = files_of(&[0, 1, 3 * MIB]);
-    for code in [Code::None, Code::ReedSolomon, Code::RaptorQ] {
+    for code in [Code::None, Code::ReedSolomon, Code::Raptor, Code::RaptorQ] {
         for ordering in [Ordering::Even, Ordering::Sequential { repair_permille: 200 }] {
             let received = transfer(&files, 0.1, |options| {
                 options.code(code).ordering(ordering).block_symbols(500)

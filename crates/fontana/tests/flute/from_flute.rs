@@ -5,7 +5,7 @@ use super::fontana_side::{
     noise, text,
 };
 use super::peer::{
-    Background, Sending, carousel, config, no_code, object, packets, publish_all, raptorq,
+    Background, Sending, carousel, config, no_code, object, packets, publish_all, raptor, raptorq,
     reed_solomon, send, sender, sender_of, small_block,
 };
 use flute::core::{Oti, lct::Cenc};
@@ -44,6 +44,14 @@ fn every_size_arrives_with_raptorq() {
     let files = files_of(&SIZES);
     let lossless = Losing::permille(0);
     assert_complete(&transfer(&files, &raptorq(1), &config(), Cenc::Null, lossless), &files);
+}
+
+/// This sender sends the source symbols, and says how many repair symbols it could send.
+#[test]
+fn files_with_raptor_arrive() {
+    let files = files_of(&[100_000, MIB]);
+    let received = transfer(&files, &raptor(), &config(), Cenc::Null, Losing::permille(0));
+    assert_complete(&received, &files);
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn plain_flute_sends_the_last_symbol_without_padding_where_its_code_allows_that(
     for (code, format, last) in [
         (Code::None, flute(), LAST),
         (Code::RaptorQ, flute(), LAST),
+        (Code::Raptor, flute(), LAST),
         (Code::ReedSolomon, flute(), SIZE),
         (Code::None, Format::default(), SIZE),
         (Code::RaptorQ, Format::default(), SIZE),

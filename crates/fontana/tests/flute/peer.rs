@@ -93,6 +93,11 @@ pub(crate) fn small_block() -> Oti {
     Oti::new_reed_solomon_rs28_under_specified(1400, 60, 12).unwrap()
 }
 
+/// Blocks of 100 symbols with 20 % repair symbols.
+pub(crate) fn raptor() -> Oti {
+    Oti::new_raptor(1400, 100, 20, 1, 4).unwrap()
+}
+
 /// Blocks of 1 000 symbols with 20 % repair symbols.
 pub(crate) fn raptorq(sub_blocks: u16) -> Oti {
     Oti::new_raptorq(1400, 1000, 200, sub_blocks, 4).unwrap()

@@ -112,6 +112,11 @@ fn a_peer_that_loses_a_tenth_completes_without_a_code_when_the_carousel_comes_ro
 }
 
 #[test]
+fn a_peer_that_loses_a_tenth_completes_with_raptor() {
+    lossy_peer_completes(4 * MIB, |o| o.code(Code::Raptor), with_a_large_cache());
+}
+
+#[test]
 fn a_peer_that_loses_a_tenth_completes_with_reed_solomon() {
     lossy_peer_completes(4 * MIB, |o| o.code(Code::ReedSolomon), with_a_large_cache());
 }
