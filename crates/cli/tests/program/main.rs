@@ -8,6 +8,7 @@ mod demonstration;
 mod devices;
 mod events;
 mod failures;
+mod foreign_flute;
 mod hook;
 mod lab;
 mod mirrors;

@@ -176,7 +176,7 @@ fn packets_that_come_before_the_table_are_not_lost() {
 }
 
 #[test]
-fn a_packet_that_closes_the_session_closes_nothing() {
+fn a_packet_that_closes_the_session_is_revoked_by_the_next_one() {
     let files = files_of(&[1, MIB]);
     let _air = air();
     let addressing = addressing();
