@@ -35,7 +35,7 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, Failure> {
 /// group elsewhere.
 pub(crate) fn source_interface(ticket: &Ticket) -> Option<InterfaceSelector> {
     let interfaces = Interfaces::list().ok()?;
-    let mut sources = ticket.sources.iter().copied();
+    let mut sources = ticket.sources.iter().copied().chain(ticket.near);
     let interface = sources.find_map(|source| interfaces.towards_source(source))?;
     Some(InterfaceSelector::Name(interface.name.clone()))
 }

@@ -100,6 +100,7 @@ fn receive_packets(packets: Vec<Vec<u8>>, hash: Option<Hash>, into: &Path) -> Re
         tsi: TSI,
         key: None,
         manifest: hash,
+        near: None,
         channels: ChannelGroups::default(),
     };
     let receiver = Receiver::from_ticket(&ticket)

@@ -17,7 +17,7 @@ const MAX_SIZE: usize = 4096;
 /// Address of a session, with the key or hash that authenticates it.
 ///
 /// ```text
-/// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&channels=N|&groups=GROUP{,GROUP}]
+/// fontana://[SOURCE{,SOURCE}@]GROUP:PORT/TSI[?key=HEX][&manifest=HEX][&near=SOURCE][&channels=N|&groups=GROUP{,GROUP}]
 /// ```
 /// `SOURCE` and `GROUP` are addresses, IPv6 in brackets; `HEX` is 64 hexadecimal digits. A session
 /// of several channels gives their number (on consecutive groups) or the groups of channels 1, 2,
@@ -47,6 +47,9 @@ pub struct Ticket {
     pub key: Option<PublicKey>,
     /// Hash of the manifest that the session must have.
     pub manifest: Option<Hash>,
+    /// Address of one of the senders, as a hint for the choice of the interface where `sources`
+    /// names none. Packets of other senders are received as well.
+    pub near: Option<IpAddr>,
     /// Groups of all channels; more than one channel only if `group` is multicast. A receiver joins
     /// no other groups, regardless of what the session declares.
     pub channels: ChannelGroups,
@@ -76,6 +79,10 @@ impl fmt::Display for Ticket {
         }
         if let Some(manifest) = self.manifest {
             write!(f, "{}manifest={manifest}", separator())?;
+        }
+        if let Some(near) = self.near {
+            write!(f, "{}near=", separator())?;
+            write_addresses(f, &[near])?;
         }
         match &self.channels {
             ChannelGroups::Consecutive(..=1) => Ok(()),
@@ -124,6 +131,7 @@ impl FromStr for Ticket {
             tsi: parse_tsi(tsi)?,
             key: None,
             manifest: None,
+            near: None,
             channels: ChannelGroups::default(),
         };
         for source in sources.into_iter().flat_map(|sources| sources.split(',')) {
@@ -138,13 +146,7 @@ impl FromStr for Ticket {
 
 impl Ticket {
     fn add_source(&mut self, text: &str) -> Result<(), TicketError> {
-        let source = parse_address(text)?;
-        if source.is_ipv4() != self.group.is_ipv4() {
-            return Err(TicketError::Family { source_address: source, group: self.group });
-        }
-        if source.is_multicast() {
-            return Err(TicketError::MulticastSource(source));
-        }
+        let source = self.parse_source(text)?;
         if self.sources.contains(&source) {
             return Err(TicketError::RepeatedSource(source));
         }
@@ -153,6 +155,17 @@ impl Ticket {
         }
         self.sources.push(source);
         Ok(())
+    }
+
+    fn parse_source(&self, text: &str) -> Result<IpAddr, TicketError> {
+        let source = parse_address(text)?;
+        if source.is_ipv4() != self.group.is_ipv4() {
+            return Err(TicketError::Family { source_address: source, group: self.group });
+        }
+        if source.is_multicast() {
+            return Err(TicketError::MulticastSource(source));
+        }
+        Ok(source)
     }
 
     fn add_parameter(&mut self, parameter: &str) -> Result<(), TicketError> {
@@ -164,6 +177,7 @@ impl Ticket {
             "manifest" if self.manifest.is_none() => {
                 self.manifest = Some(value.parse().map_err(TicketError::Manifest)?);
             }
+            "near" if self.near.is_none() => self.near = Some(self.parse_source(value)?),
             "channels" if self.channels.count() == 1 => {
                 self.channels = ChannelGroups::Consecutive(parse_channel_count(value)?);
                 self.check_groups()?;
@@ -176,7 +190,9 @@ impl Ticket {
                 self.check_groups()?;
             }
             "channels" | "groups" => return Err(TicketError::RepeatedChannels),
-            "key" | "manifest" => return Err(TicketError::RepeatedParameter(name.to_owned())),
+            "key" | "manifest" | "near" => {
+                return Err(TicketError::RepeatedParameter(name.to_owned()));
+            }
             _ => return Err(TicketError::UnknownParameter(excerpt(name))),
         }
         Ok(())

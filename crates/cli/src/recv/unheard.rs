@@ -62,11 +62,11 @@ impl<'a> Unheard<'a> {
     fn why(&self) -> String {
         let Self { arguments, interface, address } = self;
         let ticket = arguments.ticket.as_ref();
-        let sources = ticket.map(|ticket| ticket.sources.as_slice()).unwrap_or_default();
         let reason = if arguments.interface.interface.is_some() {
             "it was asked for (-i)".to_owned()
-        } else if ticket.is_some_and(|ticket| source_interface(ticket).is_some()) {
-            let sources: Vec<_> = sources.iter().map(ToString::to_string).collect();
+        } else if let Some(ticket) = ticket.filter(|ticket| source_interface(ticket).is_some()) {
+            let sources = ticket.sources.iter().chain(&ticket.near);
+            let sources: Vec<_> = sources.map(ToString::to_string).collect();
             format!("the ticket's source, {}, is in its network", sources.join(", "))
         } else {
             let interfaces = Interfaces::list().ok();

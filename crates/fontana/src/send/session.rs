@@ -91,8 +91,11 @@ impl PreparedSender {
             true => Tsi(u64::from(seed as u32).max(1)),
             false => Tsi::of_manifest(&manifest_hash),
         });
+        let local = socket.local_address().ip();
+        let source = ticket_source(&options, local);
         let ticket = Ticket {
-            sources: ticket_source(&options, socket.local_address().ip()).into_iter().collect(),
+            near: source.is_none().then_some(local).filter(|local| !local.is_unspecified()),
+            sources: source.into_iter().collect(),
             group: options.addressing.ticket_address().ip(),
             port: options.addressing.ticket_address().port(),
             tsi,

@@ -118,6 +118,7 @@ impl PreparedStream {
             tsi,
             key: Some(signer.public_key()),
             manifest: None,
+            near: None,
             channels: ChannelGroups::default(),
         };
         let most = memory::fragment_bytes(options.memory) / usize::from(symbol_size);

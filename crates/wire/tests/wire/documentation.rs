@@ -123,6 +123,7 @@ fn the_pages_hashes_keys_and_ticket_are_what_the_code_makes() {
         tsi: TSI,
         key: Some(key().public_key()),
         manifest: Some(manifest_hash),
+        near: None,
         channels: ChannelGroups::default(),
     };
     assert_eq!(object.hash(), object_hash(13, &object.block_hashes));

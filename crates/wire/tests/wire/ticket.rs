@@ -33,6 +33,8 @@ fn tickets_are_read_back_unchanged() {
         format!("fontana://[ff15::1]:7701/1?manifest={HASH}&channels=64"),
         "fontana://239.255.77.1:7701/1?groups=239.1.2.3".to_owned(),
         format!("fontana://[ff15::1]:7701/1?key={KEY}&groups=[ff15::8],[ff15::2]"),
+        format!("fontana://[ff15::1]:7701/1?manifest={HASH}&near=[fd00::7]&channels=2"),
+        "fontana://239.255.77.1:7701/1?near=10.0.0.7".to_owned(),
     ];
     for text in texts {
         assert_eq!(parse(&text).unwrap().to_string(), text);
@@ -49,6 +51,7 @@ fn a_ticket_holds_what_its_text_says() {
         tsi: Tsi(5),
         key: Some(SecretKey::from_seed(&[7; 32]).public_key()),
         manifest: Some(Hash([0x22; 32])),
+        near: None,
         channels: ChannelGroups::Consecutive(1),
     };
     assert_eq!(expected.destination(), "232.1.2.3:7701".parse().unwrap());
@@ -264,6 +267,7 @@ proptest! {
             all => all,
         };
         let ticket = Ticket {
+            near: unique.last().copied(),
             sources: unique,
             group,
             port,
