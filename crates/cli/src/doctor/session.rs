@@ -19,6 +19,9 @@ const WAIT: Duration = Duration::from_secs(3);
 /// Largest number of other sessions that are named.
 const MAX_NAMED: usize = 4;
 
+/// Largest number of other sessions that are counted: anyone can send packets of any session.
+const MAX_COUNTED: usize = 1000;
+
 /// Joins the ticket's group, listens, and reports what arrives.
 pub(super) fn examine(ticket: &Ticket, named: Option<&InterfaceSelector>) -> Vec<Finding> {
     let subject = format!("session {}/{}", ticket.destination(), ticket.tsi);
@@ -108,7 +111,10 @@ fn listen(ticket: &Ticket, interface: &Interface) -> Result<Heard, String> {
                     heard.packets += 1;
                     heard.bytes += payload.len() as u64;
                 }
-                Ok(packet) => _ = heard.others.insert((from, packet.header.tsi)),
+                Ok(packet) if heard.others.len() < MAX_COUNTED => {
+                    heard.others.insert((from, packet.header.tsi));
+                }
+                Ok(_) => {}
                 Err(_) => heard.malformed += 1,
             }
         }
