@@ -176,7 +176,10 @@ fn a_version_that_is_superseded_is_left_for_the_newer_one() {
     let sending = publish(&old, &addressing, 1);
     let options = follow_options(&sending, &addressing, &into);
     let follower = std::thread::spawn(move || follow(options, 1));
-    std::thread::sleep(Duration::from_millis(700));
+    // The follower records a version before it receives it.
+    while !mark_path(&into, &key().public_key()).exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     sending.end();
     let sending = publish(&new, &addressing, 2);
     let (summary, told) = follower.join().unwrap();
