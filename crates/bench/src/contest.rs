@@ -5,6 +5,9 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
+/// Name of Fontana's own implementation.
+pub(crate) const OURS: &str = "fontana";
+
 /// An implementation that can repeat the measured work.
 pub(crate) trait Contestant {
     fn name(&self) -> &str;

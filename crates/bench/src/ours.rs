@@ -1,12 +1,10 @@
 //! Fontana's codes, all through the same interface.
 
-use crate::contest::Contestant;
+use crate::contest::{Contestant, OURS};
 use crate::reception::{OnIds, Receiving, Reception};
 use crate::workload::{SYMBOL_SIZE, Scenario, Workload, symbol};
 use fontana_fec::{Esi, FecScheme, Lent, Plan, PlanCache, Progress, Scratch, Work};
 use std::sync::Arc;
-
-pub(crate) const NAME: &str = "fontana";
 
 /// A code of Fontana at work on `workload`, whose repair symbols have the ESIs from `k` on.
 pub(crate) fn contestant<'a>(
@@ -30,7 +28,7 @@ struct Planning {
 
 impl Contestant for Planning {
     fn name(&self) -> &str {
-        NAME
+        OURS
     }
 
     fn run(&mut self) {
@@ -61,7 +59,7 @@ impl<'a> Encoding<'a> {
 
 impl Contestant for Encoding<'_> {
     fn name(&self) -> &str {
-        NAME
+        OURS
     }
 
     fn run(&mut self) {
@@ -128,7 +126,7 @@ impl<'a> Decoding<'a> {
 
 impl Contestant for Decoding<'_> {
     fn name(&self) -> &str {
-        NAME
+        OURS
     }
 
     fn run(&mut self) {

@@ -1,6 +1,6 @@
 //! Fontana's codes at a receiver: decoding from as many symbols as it needs.
 
-use crate::contest::Contestant;
+use crate::contest::{Contestant, OURS};
 use crate::workload::{SYMBOL_SIZE, Workload, symbol};
 use fontana_fec::codes::lt::{Lt, LtCode, Profile};
 use fontana_fec::{Esi, FecScheme, Lent, Plan, PlanCache, Progress, Scratch, Work};
@@ -93,7 +93,7 @@ pub(crate) struct OnIds<'a>(pub(crate) Reception<'a>);
 
 impl Contestant for OnIds<'_> {
     fn name(&self) -> &str {
-        crate::ours::NAME
+        OURS
     }
 
     fn run(&mut self) {
@@ -117,7 +117,7 @@ impl<'a> Receiving<'a> {
 
 impl Contestant for Receiving<'_> {
     fn name(&self) -> &str {
-        crate::ours::NAME
+        OURS
     }
 
     fn run(&mut self) {

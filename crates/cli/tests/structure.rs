@@ -1,6 +1,6 @@
-//! Tests of the structure inside the crates, read from the `use` lines: no circle of files, no item
-//! that is imported through `lib.rs`, no item that `lib.rs` defines. (`arrows.rs` checks the
-//! dependencies between crates.)
+//! Tests of the structure inside the crates, read from `use` lines and from paths that begin with
+//! `crate::`: no circle of files, no item that is imported through `lib.rs`, no item that `lib.rs`
+//! defines. (`arrows.rs` checks the dependencies between crates.)
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,8 +50,9 @@ impl Crate {
 
     /// What `module` imports from its own crate, as paths from the root of the crate.
     fn imports(&self, module: &Module) -> Vec<Module> {
-        let mut imports = Vec::new();
-        for path in uses(&self.code(module)) {
+        let code = self.code(module);
+        let mut imports = named_in_place(&code);
+        for path in uses(&code) {
             let first = path.first().map(String::as_str);
             let supers = path.iter().take_while(|part| *part == "super").count();
             let (base, rest) = match first {
@@ -89,6 +90,25 @@ impl Crate {
 
 fn join(base: &[String], rest: &[String]) -> Module {
     base.iter().chain(rest).cloned().collect()
+}
+
+/// The paths from the root of the crate that stand in the code itself.
+fn named_in_place(code: &str) -> Vec<Module> {
+    let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let starts = code.match_indices("crate::").filter(|(at, _)| !code[..*at].ends_with(is_of_name));
+    let path = |(at, start): (usize, &str)| {
+        let parts = code[at + start.len()..].split("::");
+        let mut path = Module::new();
+        for part in parts {
+            let name = &part[..part.find(|letter| !is_of_name(letter)).unwrap_or(part.len())];
+            path.extend((!name.is_empty()).then(|| name.to_owned()));
+            if name.len() < part.len() {
+                break;
+            }
+        }
+        path
+    };
+    starts.map(path).filter(|path| !path.is_empty()).collect()
 }
 
 /// The paths of all `use` declarations, one for each name.
@@ -213,6 +233,12 @@ fn the_reader_of_use_lines_finds_every_name() {
     let code = "use a::b;\nuse crate::x::{y, z::{self, w as v}};\npub(super) use super::q;\nlet reuse = 1;";
     let found: Vec<String> = uses(code).iter().map(|path| path.join("::")).collect();
     assert_eq!(found, ["a::b", "crate::x::y", "crate::x::z::self", "crate::x::z::w", "super::q"]);
+}
+
+#[test]
+fn paths_in_the_code_are_found() {
+    let code = "use crate::{a, b};\nlet c = crate::d::E + f::<crate::g::H>(my_crate::I);";
+    assert_eq!(named_in_place(code), [["d", "E"], ["g", "H"]]);
 }
 
 #[test]
