@@ -70,7 +70,7 @@ pub(crate) fn cases() -> ProgressBar {
     bar(Some(0), "{bar:24} {pos} of {len} cases, {elapsed}")
 }
 
-/// A line that [`Line::fit`] has fitted.
+/// A line that [`ProgressLine::fit`] has fitted.
 const LINE: &str = "{msg}";
 
 /// A bar with `template`. A test checks all templates.
@@ -86,7 +86,7 @@ const GAUGES: [usize; 2] = [24, 12];
 
 /// A line of progress, in parts that can be left out.
 #[derive(Default)]
-struct Line {
+struct ProgressLine {
     /// The receiver, if there are several.
     name: Option<&'static str>,
     /// The share that is done, from 0 to 1.
@@ -101,7 +101,7 @@ struct Part {
     rank: u8,
 }
 
-impl Line {
+impl ProgressLine {
     fn part(&mut self, rank: u8, text: String) {
         self.parts.push(Part { text, rank });
     }
@@ -157,7 +157,7 @@ impl Display {
         Self { bar: console.bar(bar(None, LINE)), name, minutes: Gate::each_minute() }
     }
 
-    fn show(&self, line: &Line) {
+    fn show(&self, line: &ProgressLine) {
         // The cursor stays on the line if its last column is empty.
         self.bar.set_message(line.fit(columns().saturating_sub(1)));
     }
@@ -166,9 +166,9 @@ impl Display {
         self.show(&self.message(message));
     }
 
-    fn message(&self, message: &'static str) -> Line {
+    fn message(&self, message: &'static str) -> ProgressLine {
         let parts = vec![Part { text: message.to_owned(), rank: 0 }];
-        Line { name: self.name, share: None, parts }
+        ProgressLine { name: self.name, share: None, parts }
     }
 }
 
@@ -197,11 +197,12 @@ impl SendBar {
         due.then(|| self.line(progress).in_words())
     }
 
-    fn line(&self, progress: &SendProgress) -> Line {
+    fn line(&self, progress: &SendProgress) -> ProgressLine {
         let stats = &progress.stats;
         let sent = stats.source_symbols + stats.repair_symbols;
         let share = self.symbols.map(|symbols| sent as f64 / symbols.max(1) as f64);
-        let mut line = Line { share: share.map(|share| share.min(1.0)), ..Line::default() };
+        let mut line =
+            ProgressLine { share: share.map(|share| share.min(1.0)), ..ProgressLine::default() };
         line.part(3, format!("{:>12}", Rate(self.rate.per_second() * 8.0)));
         line.part(1, format!("{:>6.2} passes", passes(stats, progress.source_symbols)));
         line.part(0, format!("{:>17}", Count(stats.packets, "packet")));
@@ -250,13 +251,14 @@ impl ReceiveBar {
         due.then(|| self.line(progress).in_words())
     }
 
-    fn line(&self, progress: &ReceiveProgress) -> Line {
+    fn line(&self, progress: &ReceiveProgress) -> ProgressLine {
         if progress.symbols_wanted == 0 {
             let line = self.display.message("reception complete, verifying");
-            return Line { share: Some(1.0), ..line };
+            return ProgressLine { share: Some(1.0), ..line };
         }
         let share = available(progress) as f64 / progress.source_symbols as f64;
-        let mut line = Line { name: self.display.name, share: Some(share), ..Line::default() };
+        let mut line =
+            ProgressLine { name: self.display.name, share: Some(share), ..ProgressLine::default() };
         line.part(4, format!("{:>12}", Rate(self.rate.per_second() * 8.0)));
         if progress.most_channels > 1 {
             line.part(0, format!("{:>11}", Count(progress.channels.into(), "channel")));

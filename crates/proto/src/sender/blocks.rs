@@ -46,11 +46,10 @@ impl BlockFactory {
                     start: 0,
                     sent: 0,
                     symbol_size: oti.symbol_size,
-                    last_symbol_size: match self.omit_padding && code.padding != Padding::Sent {
-                        true => {
-                            object.layout.unpadded_symbol_size(id.sbn, Esi(k.saturating_sub(1)))
-                        }
-                        false => oti.symbol_size,
+                    last_symbol_size: if self.omit_padding && code.padding != Padding::Sent {
+                        object.layout.unpadded_symbol_size(id.sbn, Esi(k.saturating_sub(1)))
+                    } else {
+                        oti.symbol_size
                     },
                     fti: self.fti_in_packets.then_some(oti),
                 });
