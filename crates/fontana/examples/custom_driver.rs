@@ -88,6 +88,7 @@ fn session(name: &str, length: u64) -> Result<SenderConfig, Box<dyn std::error::
     Ok(SenderConfig {
         tsi: TSI,
         objects: vec![object],
+        first: Vec::new(),
         control: vec![table],
         mode: SendMode::Push { repair_permille: 1000 },
         schedule: TransmissionSchedule::Interleaved { grain: 1 },

@@ -47,6 +47,10 @@ pub struct SendProgress {
     pub source_symbols: u64,
     /// Datagrams counted in `stats` that this host could not send.
     pub lost: u64,
+    /// The blocks that are new in this version of a publisher's files were sent, each with as many
+    /// symbols as a receiver that loses a quarter most likely needs. Always true without a previous
+    /// version.
+    pub first_sent: bool,
 }
 
 /// An event of a receiver.

@@ -199,6 +199,7 @@ impl Session {
         Some(Sender::new(SenderConfig {
             tsi: TSI,
             objects: objects.collect::<Option<_>>()?,
+            first: Vec::new(),
             control: self.control_objects(number)?,
             mode: SendMode::OnDemand,
             schedule: self.schedule,

@@ -18,6 +18,7 @@
 //! let mut sender = Sender::new(SenderConfig {
 //!     tsi: Tsi(7),
 //!     objects: vec![SendObject { toi: Toi(1), layout, source_pass: true }],
+//!     first: Vec::new(),
 //!     control: Vec::new(),
 //!     mode: SendMode::OnDemand,
 //!     schedule: TransmissionSchedule::EVEN,

@@ -3,6 +3,7 @@
 
 mod cumulative;
 mod fcast;
+mod first;
 mod interleaved;
 mod kind;
 mod order;
@@ -14,7 +15,8 @@ mod tests;
 mod turn;
 
 pub use fcast::{Fcast, ObjectOrder, SymbolOrganization};
+pub(crate) use first::likely_symbols;
 pub use kind::TransmissionSchedule;
 pub(crate) use order::Order;
 pub(crate) use stream::SymbolStream;
-pub(crate) use turn::{BlockShape, Turn};
+pub(crate) use turn::{BlockShape, Turn, share};

@@ -9,7 +9,7 @@
 use crate::channel::ChannelId;
 use crate::congestion::ChannelClock;
 use crate::datagram::DatagramBatch;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{BlockId, Endpoint};
 use crate::event::{SenderEvent, SenderOutput};
 use crate::job::{JobError, SendDone, SendJob};
 use crate::random::SplitMix64;
@@ -64,6 +64,14 @@ pub struct SenderConfig {
     pub tsi: Tsi,
     /// Content.
     pub objects: Vec<SendObject>,
+    /// Blocks that are sent before all others, because receivers of the previous version lack
+    /// them. Each has as many symbols as a receiver that loses one packet in four most likely
+    /// needs; a code with fewer symbols repeats them. The blocks advance evenly. The schedule
+    /// follows, in which they continue after their last symbol. In push mode, these symbols count
+    /// towards the amount. All channels share the phase: a receiver of some channels gets its share
+    /// of each block there, and the rest by the schedule. If the list is not empty, head and
+    /// manifest start redundantly too. Blocks that are not in `objects` are ignored.
+    pub first: Vec<BlockId>,
     /// Control objects, most urgent first.
     pub control: Vec<ControlObject>,
     /// The amount to send.
@@ -175,18 +183,21 @@ impl Sender {
         for object in &config.objects {
             max_symbol = max_symbol.max(u32::from(object.layout.oti().symbol_size));
         }
+        let limit = match config.mode {
+            SendMode::OnDemand => None,
+            SendMode::Push { repair_permille } => Some(repair_permille.saturating_add(1000)),
+        };
+        let starts_redundantly = !config.first.is_empty();
         let mut factory = BlockFactory {
             seed: config.seed,
             by_number: matches!(config.schedule, TransmissionSchedule::Fcast(_)),
             omit_padding: config.omit_padding,
             fti_in_packets: config.fti_in_packets,
             objects: 0,
+            first: config.first.into_iter().collect(),
+            limit_permille: limit,
         };
         let blocks = factory.blocks(&config.objects);
-        let limit = match config.mode {
-            SendMode::OnDemand => None,
-            SendMode::Push { repair_permille } => Some(repair_permille.saturating_add(1000)),
-        };
         let layer_count = config.channels.as_ref().map_or(1, ChannelClock::channel_count);
         let order = OrderFactory {
             schedule: config.schedule,
@@ -205,16 +216,17 @@ impl Sender {
         .over_channels(config.channels);
         let channel_count = outlet.channels.len();
         let interval = control_interval(&outlet);
+        let carousel = |object| {
+            let carousel = ControlCarousel::new(object, interval, channel_count, &mut random);
+            if starts_redundantly { carousel.redundant() } else { carousel }
+        };
+        let control = config.control.into_iter().map(carousel).collect();
         Self {
             mode: config.mode,
             rounds: Rounds::new(blocks, order, config.round_symbols),
             blocks: factory,
             extensions: 0,
-            control: config
-                .control
-                .into_iter()
-                .map(|object| ControlCarousel::new(object, interval, channel_count, &mut random))
-                .collect(),
+            control,
             base_gap: 0,
             outputs: VecDeque::new(),
             outlet: outlet.starting_at(random.next_u64() as u32),
@@ -226,7 +238,8 @@ impl Sender {
     /// Adds objects to a running session and replaces its control objects: the next instance of an
     /// FCAST carousel (RFC 6968, section 2.2). The order of symbols starts again over all objects.
     /// A block that was sent before continues with the symbol after the last one that was sent. The
-    /// symbols of the added objects may not be larger than those of the session.
+    /// symbols of the added objects may not be larger than those of the session. The blocks of
+    /// [`SenderConfig::first`] have no precedence from then on.
     pub fn extend(&mut self, objects: &[SendObject], control: Vec<ControlObject>) {
         let blocks = self.blocks.blocks(objects);
         self.rounds.extend(blocks, &mut self.outputs);
@@ -251,6 +264,12 @@ impl Sender {
     /// Counters of each channel so far.
     pub fn channel_stats(&self) -> &[ChannelStats] {
         &self.outlet.channels
+    }
+
+    /// True if the blocks of [`SenderConfig::first`] were sent, also if there are none: a receiver
+    /// of the previous version that was joined since then most likely has this one.
+    pub fn is_first_phase_over(&self) -> bool {
+        self.rounds.is_first_phase_over()
     }
 
     /// Withdraws an object whose source failed.

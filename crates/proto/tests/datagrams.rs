@@ -91,6 +91,7 @@ fn plain(table: bool) -> Hash {
     let sender = Sender::new(SenderConfig {
         tsi: TSI,
         objects,
+        first: Vec::new(),
         control: control.into_iter().collect(),
         mode: SendMode::OnDemand,
         schedule: TransmissionSchedule::EVEN,

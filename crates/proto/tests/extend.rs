@@ -34,6 +34,7 @@ fn sender(scheme: FecScheme, schedule: TransmissionSchedule) -> Sender {
     Sender::new(SenderConfig {
         tsi: Tsi(1),
         objects: vec![object(1, scheme)],
+        first: Vec::new(),
         control: control(100),
         mode: SendMode::OnDemand,
         schedule,

@@ -103,6 +103,13 @@ impl IdRunner {
         Self { staging: Some(Box::default()), ..Self::new(content) }
     }
 
+    /// The runner of a receiver whose disk has these blocks, for example of an earlier version.
+    pub fn holding(content: Arc<IdContent>, blocks: impl IntoIterator<Item = BlockId>) -> Self {
+        let complete = blocks.into_iter().collect();
+        let staging = Some(Box::new(Staging { complete, ..Staging::default() }));
+        Self { staging, ..Self::new(content) }
+    }
+
     /// The runner of the receiver's next run. It has the disk of this one, if that is checked.
     pub fn restarted(&self) -> Self {
         self.clone()

@@ -170,6 +170,7 @@ impl PacingThread {
             stats: self.core.endpoint.stats(),
             source_symbols: self.source_symbols,
             lost: self.queue.lost,
+            first_sent: self.core.endpoint.is_first_phase_over(),
         }
     }
 

@@ -16,11 +16,13 @@ use crate::format::{FcastFormat, FluteFormat, FontanaFormat, Format};
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory::SenderMemory;
 use crate::report::SendReport;
+use fontana_fec::Sbn;
 use fontana_proto as proto;
-use fontana_proto::{ChannelClock, Instant, SenderConfig};
+use fontana_proto::{BlockId, ChannelClock, Instant, SenderConfig};
 use fontana_wire::{
     ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, SecretKey, Ticket, Tsi,
 };
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -111,9 +113,12 @@ impl PreparedSender {
             congestion_control.channel_count(),
             &shares,
         );
+        let previous = options.previous.as_deref();
+        let first = previous.map(|previous| blocks_without(previous, &content.manifest));
         let sender = proto::Sender::new(SenderConfig {
             tsi,
             objects: send_objects(&content, options.source_pass).collect(),
+            first: first.unwrap_or_default(),
             control,
             mode: options.mode,
             schedule: layout.schedule,
@@ -184,6 +189,17 @@ impl PreparedSender {
     ) -> Result<SendReport, Error> {
         driver::run(self.transmission, token, emit)
     }
+}
+
+/// The blocks of a version that the previous one does not contain.
+fn blocks_without(previous: &Manifest, version: &Manifest) -> Vec<BlockId> {
+    let known: BTreeSet<&Hash> =
+        previous.objects().iter().flat_map(|object| &object.block_hashes).collect();
+    let blocks = version.objects().iter().flat_map(|object| {
+        let id = |sbn| BlockId { toi: object.toi.into(), sbn: Sbn(sbn) };
+        (0..).zip(&object.block_hashes).map(move |(sbn, hash)| (id(sbn), hash))
+    });
+    blocks.filter(|(_, hash)| !known.contains(hash)).map(|(id, _)| id).collect()
 }
 
 /// Examines and hashes the files.

@@ -180,7 +180,8 @@ impl PreparedStream {
                 last_progress = elapsed;
                 let stats = thread.core.endpoint.stats();
                 let (source_symbols, lost) = (stats.source_symbols, thread.queue.lost);
-                let progress = SendProgress { elapsed, stats, source_symbols, lost };
+                let progress =
+                    SendProgress { elapsed, stats, source_symbols, lost, first_sent: true };
                 emitted.update(&thread.failures, &thread.queue, progress, emit);
             }
             if thread.ended {

@@ -14,6 +14,7 @@ pub(super) struct Interleaved {
     channels: Vec<BinaryHeap<Reverse<Position>>>,
     /// Number of turns of each block, on all channels.
     sent: Vec<u64>,
+    grain: u32,
 }
 
 impl Interleaved {
@@ -25,11 +26,16 @@ impl Interleaved {
             Reverse(Position { i: 0, grain, weight: weight(k), block })
         };
         let heap: BinaryHeap<_> = with_symbols.map(position).collect();
-        Self { channels: vec![heap; channel_count.max(1)], sent: vec![0; blocks.len()] }
+        Self { channels: vec![heap; channel_count.max(1)], sent: vec![0; blocks.len()], grain }
     }
 
     pub(super) fn channel_count(&self) -> usize {
         self.channels.len()
+    }
+
+    /// Number of symbols that a long block sends in one turn.
+    pub(super) fn grain(&self) -> u64 {
+        self.grain.into()
     }
 
     pub(super) fn next(&mut self, queue: usize, quota: &mut Quota) -> Option<Turn> {
@@ -50,12 +56,12 @@ impl Interleaved {
 /// Position of a block on a channel. A grain is due when the share of a pass that ends in its
 /// middle is over. A grain that has begun continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Position {
-    i: u64,
-    grain: u64,
+pub(super) struct Position {
+    pub(super) i: u64,
+    pub(super) grain: u64,
     /// Number of symbols of the block in one pass.
-    weight: u64,
-    block: usize,
+    pub(super) weight: u64,
+    pub(super) block: usize,
 }
 
 /// Number of symbols that count as one pass of a block.

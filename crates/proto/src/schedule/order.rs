@@ -2,6 +2,7 @@
 
 use super::cumulative::Cumulative;
 use super::fcast::Lists;
+use super::first::FirstPhase;
 use super::interleaved::Interleaved;
 use super::kind::TransmissionSchedule;
 use super::random::Random;
@@ -12,6 +13,7 @@ use crate::random::SplitMix64;
 /// Sequence of turns over a set of blocks: endless, or finite with a limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
+    first: FirstPhase,
     kind: Kind,
     quota: Quota,
 }
@@ -53,10 +55,27 @@ impl Order {
             }
         };
         Self {
+            first: FirstPhase::default(),
             kind: kind
                 .unwrap_or_else(|| Kind::Interleaved(Interleaved::new(blocks, 1, layer_count))),
             quota: Quota::new(blocks, limit_permille),
         }
+    }
+
+    /// The order after a first phase of `turns[block]` turns of each block, in which blocks take
+    /// turns as evenly as the order permits.
+    pub(crate) fn after_first_phase(self, turns: Vec<u64>) -> Self {
+        let grain = match &self.kind {
+            Kind::Interleaved(order) => order.grain(),
+            Kind::Sequential(_) => u64::MAX,
+            Kind::Random(_) | Kind::Cumulative(_) | Kind::Fcast(_) => 1,
+        };
+        Self { first: FirstPhase::new(turns, grain), ..self }
+    }
+
+    /// True if all turns of the first phase were taken, also if there is none.
+    pub(crate) fn is_first_phase_over(&self) -> bool {
+        self.first.is_over()
     }
 
     /// Number of queues of the order: one per layer, or one if the order does not depend on the
@@ -72,18 +91,23 @@ impl Order {
 
     /// The next turn of a queue.
     pub(crate) fn turn(&mut self, queue: usize) -> Option<Turn> {
-        let Self { kind, quota } = self;
-        match kind {
+        let Self { first, kind, quota } = self;
+        if let Some(turn) = first.next(quota) {
+            return Some(turn);
+        }
+        let turn = match kind {
             Kind::Interleaved(order) => order.next(queue, quota),
             Kind::Sequential(order) => order.next(quota),
             Kind::Random(order) => order.next(quota),
             Kind::Cumulative(order) => order.next(queue, quota),
             Kind::Fcast(order) => order.next(queue, quota),
-        }
+        };
+        turn.map(|turn| first.continued(turn))
     }
 
     /// Removes a block from the order.
     pub(crate) fn withdraw(&mut self, block: usize) {
+        self.first.withdraw(block);
         self.quota.close(block);
     }
 }

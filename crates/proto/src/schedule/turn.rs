@@ -76,6 +76,6 @@ impl Quota {
 }
 
 /// This many per thousand of a block's source symbols, rounded up.
-pub(super) fn share(source_symbols: u32, permille: u32) -> u64 {
+pub(crate) fn share(source_symbols: u32, permille: u32) -> u64 {
     (u64::from(source_symbols) * u64::from(permille)).div_ceil(1000)
 }

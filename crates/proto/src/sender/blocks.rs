@@ -4,8 +4,9 @@ use super::SendObject;
 use super::rounds::Block;
 use crate::endpoint::BlockId;
 use crate::random::SplitMix64;
-use crate::schedule::{BlockShape, SymbolStream};
-use fontana_fec::{Esi, Padding, Sbn};
+use crate::schedule::{BlockShape, SymbolStream, likely_symbols, share};
+use fontana_fec::{Esi, FecScheme, Padding, Sbn};
+use std::collections::BTreeSet;
 
 /// Makes the blocks of the objects of a session, also of those that are added later.
 #[derive(Debug)]
@@ -19,6 +20,10 @@ pub(super) struct BlockFactory {
     pub(super) fti_in_packets: bool,
     /// The number of objects of the session.
     pub(super) objects: u32,
+    /// The blocks that are sent before all others.
+    pub(super) first: BTreeSet<BlockId>,
+    /// Symbols of a block per thousand source symbols; `None`: no limit.
+    pub(super) limit_permille: Option<u32>,
 }
 
 impl BlockFactory {
@@ -45,6 +50,7 @@ impl BlockFactory {
                     stream: if self.by_number { stream.plain() } else { stream },
                     start: 0,
                     sent: 0,
+                    first: if self.first.contains(&id) { self.first(oti.scheme, k) } else { 0 },
                     symbol_size: oti.symbol_size,
                     last_symbol_size: if self.omit_padding && code.padding != Padding::Sent {
                         object.layout.unpadded_symbol_size(id.sbn, Esi(k.saturating_sub(1)))
@@ -57,5 +63,11 @@ impl BlockFactory {
             self.objects += 1;
         }
         blocks
+    }
+
+    /// Symbols of the first phase of a block of `k` source symbols.
+    fn first(&self, scheme: FecScheme, k: u32) -> u64 {
+        let symbols = likely_symbols(scheme, k);
+        self.limit_permille.map_or(symbols, |limit| symbols.min(share(k, limit)))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::channel::ChannelId;
 use crate::random::SplitMix64;
-use crate::schedule::SymbolStream;
+use crate::schedule::{SymbolStream, likely_symbols};
 use crate::time::Instant;
 use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
@@ -238,6 +238,8 @@ pub(super) struct ControlCarousel {
     object: ControlObject,
     stream: SymbolStream,
     sent: u64,
+    /// Number of symbols that are sent without a pause at the start.
+    burst: u64,
     /// Packets of a channel from one symbol to the next, at least.
     period: u64,
     /// Makes the rhythm uneven.
@@ -282,7 +284,28 @@ impl ControlCarousel {
         let due = vec![0; channel_count.max(1)];
         // Of its own: two objects that are uneven in the same way are even together.
         let random = SplitMix64::new(random.clone().next_u64(), object.toi.0 as u64);
-        Self { object, stream, sent: 0, period, random, due, on_base_at: None, uneven_on_base: 1 }
+        Self {
+            object,
+            stream,
+            sent: 0,
+            burst: k.into(),
+            period,
+            random,
+            due,
+            on_base_at: None,
+            uneven_on_base: 1,
+        }
+    }
+
+    /// The carousel that starts with as many symbols as a receiver that loses one packet in four
+    /// most likely needs. Receivers of a new version read its head and its manifest, and no file
+    /// delivery table.
+    pub(super) fn redundant(mut self) -> Self {
+        let is_read = self.object.fdt.is_none() && self.object.empty_files.is_empty();
+        if is_read {
+            self.burst = likely_symbols(self.object.oti.scheme, self.object.source_symbols);
+        }
+        self
     }
 
     /// Symbols that were sent so far.
@@ -368,7 +391,7 @@ impl ControlCarousel {
     /// or none.
     pub(super) fn advance(&mut self, now: Instant, channel: ChannelId, packets: u64) {
         self.sent += 1;
-        if self.sent >= u64::from(self.object.source_symbols)
+        if self.sent >= self.burst
             && let Some(due) = self.due.get_mut(usize::from(channel.0))
         {
             let uneven = self.period + u64::from(self.random.below(self.period as u32 / 8 + 1));

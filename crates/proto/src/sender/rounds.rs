@@ -32,6 +32,8 @@ pub(super) struct Block {
     pub(super) start: u64,
     /// Position in the stream after the last symbol that was sent.
     pub(super) sent: u64,
+    /// Number of its symbols in the first phase; 0 if it is sent with all others.
+    pub(super) first: u64,
     pub(super) symbol_size: u16,
     /// Bytes to send of its last source symbol.
     pub(super) last_symbol_size: u16,
@@ -80,7 +82,9 @@ pub(super) struct OrderFactory {
 impl OrderFactory {
     fn order(&self, blocks: &[Block]) -> Order {
         let shapes: Vec<_> = blocks.iter().map(|block| block.shape).collect();
+        let first = blocks.iter().map(|block| block.first).collect();
         Order::new(self.schedule, &shapes, self.layer_count, self.limit_permille, self.seed)
+            .after_first_phase(first)
     }
 }
 
@@ -144,6 +148,8 @@ struct Draft {
     /// The batch of each block that occurs.
     batches: BTreeMap<usize, (BatchId, Vec<Esi>)>,
     first_batch: u64,
+    /// It began in the first phase of the order, and ends with it.
+    is_first_phase: bool,
 }
 
 /// The result of a step of a draft.
@@ -189,13 +195,15 @@ impl Rounds {
     }
 
     /// Adds blocks and restarts the order over all of them. Planned symbols that were not sent are
-    /// released, and each block continues after its last sent symbol.
+    /// released, and each block continues after its last sent symbol. The first phase ends.
     pub(super) fn extend(&mut self, added: Vec<Block>, out: &mut VecDeque<SenderOutput>) {
         while !self.rounds.is_empty() {
             self.release(0, out);
         }
         self.draft = None;
-        self.blocks.iter_mut().for_each(|block| block.start = block.sent);
+        for block in &mut self.blocks {
+            (block.start, block.first) = (block.sent, 0);
+        }
         self.blocks.extend(added);
         self.order = self.orders.order(&self.blocks);
         for (index, block) in self.blocks.iter().enumerate() {
@@ -307,6 +315,13 @@ impl Rounds {
         }
     }
 
+    /// True if all symbols of the first phase were sent, also if there is none.
+    pub(super) fn is_first_phase_over(&self) -> bool {
+        let is_over =
+            |block: &Block| block.sent >= block.first || self.withdrawn.contains(&block.id.toi);
+        self.blocks.iter().all(is_over)
+    }
+
     /// True if no channel has anything to send.
     pub(super) fn are_over(&self) -> bool {
         self.rounds.is_empty() && self.draft.is_none()
@@ -350,7 +365,13 @@ impl Rounds {
         let mut draft = draft.unwrap_or_else(|| self.begin(clock, out));
         for _ in 0..steps {
             match draft.step() {
-                Step::Turn(queue) => self.lay_out(&mut draft, queue),
+                Step::Turn(queue) => {
+                    self.lay_out(&mut draft, queue);
+                    // The blocks of a window advance evenly: another one begins the order proper.
+                    if draft.is_first_phase && self.order.is_first_phase_over() {
+                        return self.finish(draft, out);
+                    }
+                }
                 Step::Passed => {}
                 Step::Whole => return self.finish(draft, out),
             }
@@ -381,6 +402,7 @@ impl Rounds {
             queues: vec![VecDeque::new(); self.returned.len()],
             batches: BTreeMap::new(),
             first_batch: self.next_batch,
+            is_first_phase: !self.order.is_first_phase_over(),
         }
     }
 

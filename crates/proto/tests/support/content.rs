@@ -3,8 +3,8 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, ObjectLayout, Oti, Sbn};
 use fontana_proto::{
-    Announcement, AnnouncementIntervals, ChannelClock, Instant, SendMode, SendObject, Sender,
-    SenderConfig, SplitMix64, TransmissionSchedule,
+    Announcement, AnnouncementIntervals, BlockId, ChannelClock, Instant, SendMode, SendObject,
+    Sender, SenderConfig, SplitMix64, TransmissionSchedule,
 };
 use fontana_wire::{
     BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates,
@@ -114,6 +114,8 @@ pub struct Setup {
     pub congestion: Option<CongestionControl>,
     pub round_symbols: u32,
     pub source_pass: bool,
+    /// Blocks that are sent before all others.
+    pub first: Vec<BlockId>,
     pub seed: u64,
     pub expires: u64,
     pub head: bool,
@@ -130,6 +132,7 @@ impl Default for Setup {
             congestion: None,
             round_symbols: 500,
             source_pass: true,
+            first: Vec::new(),
             seed: 1,
             expires: 0,
             head: true,
@@ -188,6 +191,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
                 source_pass: setup.source_pass,
             })
             .collect(),
+        first: setup.first.clone(),
         control: if setup.head { control.into() } else { Vec::new() },
         mode: setup.mode,
         schedule: setup.schedule,

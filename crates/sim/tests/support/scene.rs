@@ -4,7 +4,7 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
-    Acceptance, Announcement, AnnouncementIntervals, ChannelClock, DecodePolicy, Driver,
+    Acceptance, Announcement, AnnouncementIntervals, BlockId, ChannelClock, DecodePolicy, Driver,
     Expectation, Instant, MetadataMode, Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits,
     SendMode, SendObject, Sender, SenderConfig, SenderEvent, Subscription, SubscriptionLimits,
     TransmissionSchedule,
@@ -52,6 +52,8 @@ pub struct Scene {
     pub watched: bool,
     /// Whether receivers know the manifest beforehand.
     pub manifest_is_known: bool,
+    /// Blocks that receivers lack; the others are on their disks.
+    pub first: Vec<BlockId>,
 }
 
 impl Scene {
@@ -76,6 +78,7 @@ impl Scene {
             plans,
             watched: true,
             manifest_is_known: false,
+            first: Vec::new(),
         }
     }
 
@@ -117,6 +120,7 @@ impl Scene {
         Sender::new(SenderConfig {
             tsi: TSI,
             objects: objects.collect(),
+            first: self.first.clone(),
             control: control.into(),
             mode: SendMode::OnDemand,
             schedule: TransmissionSchedule::EVEN,
