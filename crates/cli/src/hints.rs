@@ -69,7 +69,7 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::SourceDisk, "check the disk that the file is on (dmesg), then send again"),
     (
         ErrorKind::SourceNotRegular,
-        "only files, directories and symbolic links can be sent: exclude it",
+        "only files, directories, symbolic links and block devices (by name) can be sent: exclude it",
     ),
     (ErrorKind::SourceChanged, "send a copy or a snapshot that no program writes to"),
     (ErrorKind::TargetRefused, "choose a directory that this user may write to"),
@@ -83,7 +83,10 @@ const HINTS: &[(ErrorKind, &str)] = &[
     (ErrorKind::TargetIsDirectory, "choose another directory"),
     (ErrorKind::TargetBlocked, "remove it, or choose another directory"),
     (ErrorKind::TargetBusy, "wait for the other receiver, or choose another directory"),
-    (ErrorKind::DeviceInUse, "unmount it, see what uses it (lsblk, fuser), or name another one"),
+    (
+        ErrorKind::DeviceInUse,
+        "unmount it, or to send it mount it read-only; see what uses it: lsblk, fuser -m",
+    ),
     (ErrorKind::NotADevice, "name a device or a file; a directory: -o DIR"),
     (ErrorKind::NameCaseClash, "choose a directory on a file system that tells letter case apart"),
     (ErrorKind::NameRefused, "ask the sender for a name that this system can take"),

@@ -12,6 +12,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+mod device;
 
 /// A source file could not be read as it was when the session began.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +37,14 @@ pub enum SourceError {
         /// Its type, with an article.
         kind: &'static str,
     },
+    /// A device that another program may write to while it is sent.
+    #[error("{path:?} is {}", in_use(mounted_at.as_deref()))]
+    InUse {
+        /// The device.
+        path: PathBuf,
+        /// Where it, or a partition of it, is mounted read-write.
+        mounted_at: Option<PathBuf>,
+    },
     /// The file was written to, truncated or replaced.
     #[error("{path:?} changed while it was being sent: {what}")]
     Changed {
@@ -52,10 +63,17 @@ impl SourceError {
     pub fn category(&self) -> Category {
         match self {
             Self::System { errno, .. } => category_of(*errno),
-            Self::NotRegular { .. } => Category::Refused,
+            Self::NotRegular { .. } | Self::InUse { .. } => Category::Refused,
             Self::Changed { .. } => Category::SourceChanged,
             Self::Geometry(_) => Category::Geometry,
         }
+    }
+}
+
+fn in_use(mounted_at: Option<&Path>) -> String {
+    match mounted_at {
+        Some(at) => format!("mounted read-write at {at:?}"),
+        None => "in use".to_owned(),
     }
 }
 
@@ -127,30 +145,53 @@ impl Identity {
     }
 }
 
-/// A regular file and its identity when it was first opened, or bytes in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A regular file and its identity when it was first opened, a block device, or bytes in memory.
+#[derive(Clone, Debug)]
 pub struct SourceFile {
     path: PathBuf,
     identity: Identity,
     mode: u32,
     data: Vec<Range<u64>>,
-    /// The contents, if it is not a file on the disk.
-    bytes: Option<Vec<u8>>,
+    contents: Contents,
+}
+
+#[derive(Clone, Debug)]
+enum Contents {
+    /// Opened when needed.
+    File,
+    /// Open as long as it is sent.
+    Device(Arc<OwnedFd>),
+    Memory(Vec<u8>),
 }
 
 impl SourceFile {
     /// Opens the file to check that it can be read, and remembers its identity. The descriptor is
-    /// closed. A symbolic link is followed, because the user named it.
+    /// closed. A symbolic link is followed, because the user named it. A block device stays open,
+    /// and is read once to find blocks of zeros, which count as holes.
     ///
     /// # Errors
-    /// [`SourceError::NotRegular`] for directories, devices, pipes and sockets, which are not
-    /// opened; [`SourceError::System`] for a file that is missing or unreadable.
+    /// [`SourceError::NotRegular`] for directories, character devices, pipes and sockets, which are
+    /// not opened; [`SourceError::InUse`] for a block device that is mounted read-write, or in use
+    /// otherwise; [`SourceError::System`] for a file that is missing or unreadable.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, SourceError> {
-        Self::open_with(path.into(), AtFlags::empty(), OFlags::empty())
+        let path = path.into();
+        let stat = rustix::fs::stat(&path).map_err(failed(&path, "open"))?;
+        if device::is_device(&stat) {
+            return Self::open_device(path, &stat);
+        }
+        Self::open_with(path, AtFlags::empty(), OFlags::empty())
     }
 
-    /// Like [`open`](Self::open), but does not follow a symbolic link: it has replaced a file that
-    /// a scan has found.
+    fn open_device(path: PathBuf, stat: &Stat) -> Result<Self, SourceError> {
+        let device::OpenedDevice { file, size, data } = device::open(&path)?;
+        // Its node has other times than its contents.
+        let identity = Identity { size, inode: (u64::MAX, stat.st_rdev), ..Identity::new(stat) };
+        let (mode, contents) = (stat.st_mode & 0o666, Contents::Device(Arc::new(file)));
+        Ok(Self { path, identity, mode, data, contents })
+    }
+
+    /// Like [`open`](Self::open), but does not follow a symbolic link, nor opens a device: it has
+    /// replaced a file that a scan has found.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -166,7 +207,7 @@ impl SourceFile {
         let (identity, mode) = (Identity::new(&stat), stat.st_mode & 0o7777);
         let is_sparse = (stat.st_blocks as u64).saturating_mul(512) < identity.size;
         let data = if is_sparse { data_ranges(&file, identity.size) } else { whole(identity.size) };
-        Ok(Self { path, identity, mode, data, bytes: None })
+        Ok(Self { path, identity, mode, data, contents: Contents::File })
     }
 
     /// Bytes in memory, as if they were a file. They cannot change. `name` is for messages.
@@ -174,7 +215,7 @@ impl SourceFile {
         let (size, never) = (bytes.len() as u64, Timestamp { seconds: 0, nanoseconds: 0 });
         let identity = Identity { inode: (0, 0), size, modified: never, changed: never };
         let (path, data) = (PathBuf::from(name), whole(size));
-        Self { path, identity, mode: 0, data, bytes: Some(bytes) }
+        Self { path, identity, mode: 0, data, contents: Contents::Memory(bytes) }
     }
 
     /// The path as the caller gave it.
@@ -196,6 +237,11 @@ impl SourceFile {
     /// count as data, because they are not worth a line in a manifest.
     pub fn data(&self) -> &[Range<u64>] {
         &self.data
+    }
+
+    /// Whether it is a block device.
+    pub fn is_device(&self) -> bool {
+        matches!(self.contents, Contents::Device(_))
     }
 
     /// Permission bits (the low twelve of `st_mode`).
@@ -372,13 +418,16 @@ impl SourceFiles {
         if end > source.size() {
             return Err(GeometryError::BeyondFile { file, end, length: source.size() }.into());
         }
-        if let Some(bytes) = &source.bytes {
-            let part = bytes.get(offset as usize..end as usize).unwrap_or_default();
-            // As long as `out`: it ends within the file.
-            out.iter_mut().zip(part).for_each(|(out, byte)| *out = *byte);
-            return Ok(());
-        }
-        let open = self.open.get_or_open(file, || source.reopen())?;
+        let open = match &source.contents {
+            Contents::Memory(bytes) => {
+                let part = bytes.get(offset as usize..end as usize).unwrap_or_default();
+                // As long as `out`: it ends within the file.
+                out.iter_mut().zip(part).for_each(|(out, byte)| *out = *byte);
+                return Ok(());
+            }
+            Contents::Device(device) => Arc::clone(device),
+            Contents::File => self.open.get_or_open(file, || source.reopen())?,
+        };
         let count = sys::read_full_at(&*open, offset, out).map_err(source.failed("read"))?;
         if count < out.len() {
             let what = Change::Size { before: source.size(), now: offset + count as u64 };
@@ -393,7 +442,8 @@ impl SourceFiles {
     /// [`SourceError::Changed`] or [`SourceError::System`].
     pub fn check_unchanged(&self, file: FileIndex) -> Result<(), SourceError> {
         let source = self.file(file)?;
-        if source.bytes.is_some() {
+        // No program that respects mounts writes to a device that is sent.
+        if !matches!(source.contents, Contents::File) {
             return Ok(());
         }
         let open = self.open.get_or_open(file, || source.reopen())?;

@@ -28,12 +28,13 @@ use std::time::Duration;
   fontana send image.raw --sign key          receivers check the signature (fontana keygen key)
   fontana send image.raw --to 10.0.0.7:7701,10.0.0.8:7701    no multicast: a copy for each host")]
 pub(crate) struct SendArguments {
-    /// Files and directories to send, or - for standard input
+    /// Files, directories or block devices to send, or - for standard input
     ///
     /// Receivers see the last component of each path, so it must be different for all. A directory
     /// is sent with its content: files with their holes, directories, symbolic links (not
     /// followed), modes and times. Owners, extended attributes, set-user-id bits and hard links are
-    /// not sent; devices, pipes and sockets are refused.
+    /// not sent. A block device is sent as a file if it is named here. Pipes, sockets, and devices
+    /// in a directory are refused.
     #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) files: Vec<PathBuf>,
     /// Give the file this name at receivers

@@ -1,4 +1,4 @@
-//! `recv --to DEVICE`: files and loop devices that are written in place.
+//! `recv --to DEVICE`: files and loop devices that are written in place; `send DEVICE`.
 
 use crate::support::{Running, Sender, arguments, noise, place, run};
 use std::io::Write;
@@ -120,4 +120,46 @@ fn a_device_is_written_only_when_it_was_confirmed_is_free_and_large_enough() {
     assert!(written[..bytes.len()] == bytes, "holes are zeros");
     assert!(written[bytes.len()..] == old[bytes.len()..], "what is behind stays");
     sender.finish();
+}
+
+/// A file system that is mounted; unmounted when it is dropped.
+struct Mounted<'a>(&'a Path);
+
+impl<'a> Mounted<'a> {
+    fn new(device: &Loop, at: &'a Path, options: &str) -> Self {
+        let mount = Command::new("mount").args(["-o", options]).arg(&device.0).arg(at).status();
+        assert!(mount.unwrap().success());
+        Self(at)
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_device_that_nobody_writes_to_is_sent_with_holes_for_its_zeros() {
+    let directory = tempfile::tempdir().unwrap();
+    let (behind, at) = (directory.path().join("behind"), directory.path().join("at"));
+    std::fs::create_dir(&at).unwrap();
+    let Some(device) = Loop::new(&behind, 32 << 20) else { return };
+    assert!(Command::new("mkfs.ext4").arg("-q").arg(&device.0).status().unwrap().success());
+    let mounted = Mounted::new(&device, &at, "rw");
+    std::fs::write(at.join("file"), noise(1_000_000, 3)).unwrap();
+    let dry = arguments("send --dry-run -i lo", &[&device.0]);
+    let refused = run(&dry).expect(6).stderr;
+    assert!(refused.contains("mounted read-write at") && refused.contains("lsblk"), "{refused}");
+    drop(mounted);
+
+    let _mounted = Mounted::new(&device, &at, "ro");
+    let sender = Sender::start(&format!("--to {} --rate 200M", place()), &[&device.0]);
+    let ticket = sender.ticket.clone();
+    run(&arguments(&format!("recv {ticket} -o"), &[directory.path()])).expect(0);
+    sender.finish();
+    let received = directory.path().join(device.0.file_name().unwrap());
+    assert!(std::fs::read(&received).unwrap() == std::fs::read(&device.0).unwrap());
+    let blocks = std::os::unix::fs::MetadataExt::blocks(&received.metadata().unwrap());
+    assert!(blocks * 512 < 8 << 20, "{blocks} blocks of 512 bytes: zeros take no space");
 }

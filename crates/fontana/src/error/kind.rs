@@ -383,6 +383,7 @@ fn source(error: &SourceError) -> ErrorKind {
         }
         SourceError::System { .. } => ErrorKind::SourceDisk,
         SourceError::NotRegular { .. } => ErrorKind::SourceNotRegular,
+        SourceError::InUse { .. } => ErrorKind::DeviceInUse,
         SourceError::Changed { .. } => ErrorKind::SourceChanged,
         SourceError::Geometry(_) => ErrorKind::Geometry,
     }
