@@ -77,6 +77,11 @@ impl Program {
         sh(&format!("kill -KILL {}", self.child.id()));
     }
 
+    /// Kills it and what it has started, if it was started in a process group of its own.
+    pub fn kill_group(&self) {
+        let _ = Command::new("kill").args(["-KILL", &format!("-{}", self.child.id())]).output();
+    }
+
     /// Exit code, and what it wrote to standard error.
     pub fn finish(&mut self, limit: Duration) -> (Option<i32>, String) {
         let deadline = Instant::now() + limit;
