@@ -36,7 +36,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounde
 use fontana_net::thread::spawn_scoped;
 use fontana_store::{Found, Identity, Timestamp, Tree};
 use fontana_wire::{SecretKey, Tsi};
-use notify::{RecursiveMode, Watcher};
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecursiveMode, Watcher};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -47,6 +48,7 @@ pub struct PublisherBuilder {
     sender: SenderBuilder,
     settle: Duration,
     poll: Option<Duration>,
+    duration: Option<Duration>,
 }
 
 impl PublisherBuilder {
@@ -63,6 +65,12 @@ impl PublisherBuilder {
         self
     }
 
+    /// Ends the publisher after this time; without a limit if `None`.
+    pub fn duration(mut self, limit: Option<Duration>) -> Self {
+        self.duration = limit;
+        self
+    }
+
     /// Sends on its own threads.
     ///
     /// # Errors
@@ -74,7 +82,8 @@ impl PublisherBuilder {
         let key = signer.map(SecretKey::public_key).ok_or(SetupError::NoSigner)?;
         send.tsi = Some(send.tsi.unwrap_or_else(|| Tsi::of_publisher(&key)));
         let first = Snapshot::take(&send)?;
-        let publish = Publish { send, settle: self.settle, poll: self.poll };
+        let end = self.duration.and_then(|limit| Instant::now().checked_add(limit));
+        let publish = Publish { send, settle: self.settle, poll: self.poll, end };
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(PublishEvent)| {
             publish.run(first, token, emit)
         };
@@ -94,7 +103,7 @@ impl Publisher {
     /// [`Format::Fontana`](crate::Format::Fontana) with a signer. The publisher sets the version.
     /// The session number follows from the key if it is not given.
     pub fn builder(sender: SenderBuilder) -> PublisherBuilder {
-        PublisherBuilder { sender, settle: Duration::from_secs(2), poll: None }
+        PublisherBuilder { sender, settle: Duration::from_secs(2), poll: None, duration: None }
     }
 
     /// The events of the publisher.
@@ -149,7 +158,8 @@ impl PublishEvent {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PublishReport {
-    /// `Interrupted`, or `SourceChanged` if a file of the last version changed.
+    /// `Complete` after [`PublisherBuilder::duration`], `Interrupted` if it was stopped before, or
+    /// `SourceChanged` if a file of the last version changed.
     pub outcome: Outcome,
     /// Number of versions that were sent.
     pub versions: u64,
@@ -167,6 +177,7 @@ struct Publish {
     send: SendOptions,
     settle: Duration,
     poll: Option<Duration>,
+    end: Option<Instant>,
 }
 
 impl Publish {
@@ -176,7 +187,7 @@ impl Publish {
         token: &CancellationToken,
         emit: &mut dyn FnMut(PublishEvent),
     ) -> Result<PublishReport, Error> {
-        let Self { send, settle, poll } = self;
+        let Self { send, settle, poll, end } = self;
         let (words, news) = bounded(1);
         let (poll, _watcher) = match poll {
             Some(every) => (every, None),
@@ -195,7 +206,7 @@ impl Publish {
             let version = send.format.fontana().map_or(0, |format| format.version);
             let folder = Folder { send, version, settle, poll, news, ready, ended: ended.clone() };
             spawn_scoped(scope, "folder", move || folder.run(first))?;
-            let result = send_versions(&prepared, token, emit);
+            let result = send_versions(&prepared, &End { token, at: end }, emit);
             ended.cancel();
             drop(prepared);
             result
@@ -203,14 +214,31 @@ impl Publish {
     }
 }
 
-/// Sends each prepared version until the next one.
+/// When a publisher ends.
+struct End<'a> {
+    token: &'a CancellationToken,
+    at: Option<Instant>,
+}
+
+impl End<'_> {
+    fn is_due(&self) -> bool {
+        self.at.is_some_and(|at| at <= Instant::now())
+    }
+
+    fn has_come(&self) -> bool {
+        self.token.is_cancelled() || self.is_due()
+    }
+}
+
+/// Sends each prepared version until the next one. A version that ends by itself is followed by
+/// silence until the next one.
 fn send_versions(
     prepared: &Receiver<Result<Box<PreparedSender>, Error>>,
-    token: &CancellationToken,
+    end: &End<'_>,
     emit: &mut dyn FnMut(PublishEvent),
 ) -> Result<PublishReport, Error> {
     let mut report = PublishReport { outcome: Outcome::Interrupted, versions: 0 };
-    while !token.is_cancelled() {
+    while !end.has_come() {
         let session = match prepared.recv_timeout(STOP_LATENCY) {
             Ok(Ok(session)) => session,
             Ok(Err(error)) if report.versions > 0 && is_passing(&error) => {
@@ -224,10 +252,10 @@ fn send_versions(
         };
         emit(PublishEvent::Version(Arc::clone(session.shared_description())));
         report.versions += 1;
-        let over = token.child_token();
+        let over = end.token.child_token();
         let sent = session.run(&over, &mut |event| {
             emit(PublishEvent::Sending(event));
-            if !prepared.is_empty() {
+            if !prepared.is_empty() || end.is_due() {
                 over.cancel();
             }
         })?;
@@ -236,6 +264,9 @@ fn send_versions(
             other => other,
         };
         emit(PublishEvent::Ended(sent));
+    }
+    if report.outcome == Outcome::Interrupted && !end.token.is_cancelled() {
+        report.outcome = Outcome::Complete;
     }
     Ok(report)
 }
@@ -255,7 +286,10 @@ fn listen(
     words: Sender<()>,
     news: &Receiver<()>,
 ) -> notify::Result<notify::RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        if event.is_ok_and(|event| is_only_read(event.kind)) {
+            return;
+        }
         // One pending report is enough.
         let _ = words.try_send(());
     })?;
@@ -269,6 +303,14 @@ fn listen(
         watcher.watch(path, RecursiveMode::Recursive)?;
     }
     Ok(watcher)
+}
+
+/// Whether an event reports a program that reads: the publisher itself does so.
+fn is_only_read(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(access) => access != AccessKind::Close(AccessMode::Write),
+        _ => false,
+    }
 }
 
 /// Everything that distinguishes two states of the files.

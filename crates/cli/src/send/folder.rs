@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::progress::{Gate, SendBar};
 use crate::signal::stop_on_signals;
 use fontana::{CancellationToken, Outcome, PublishEvent, Publisher, SenderBuilder};
-use std::time::Instant;
 
 pub(super) fn run(
     arguments: &SendArguments,
@@ -16,11 +15,13 @@ pub(super) fn run(
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let publisher = Publisher::builder(sender).settle(arguments.settle).poll(arguments.poll);
+    let publisher = Publisher::builder(sender)
+        .settle(arguments.settle)
+        .poll(arguments.poll)
+        .duration(arguments.duration);
     stop_on_signals(stop)?;
-    let started = Instant::now();
     let (mut watch, mut source_symbols, mut announced) = (None::<Watch<'_>>, 0, false);
-    let (mut time_is_up, mut unwritten) = (false, None);
+    let mut unwritten = None;
     let publisher = publisher.start()?;
     for event in publisher.events() {
         match event {
@@ -73,17 +74,7 @@ pub(super) fn run(
             PublishEvent::Failed(error) => console.failure(&Failure::from(&*error)),
             _ => {}
         }
-        if arguments.duration.is_some_and(|duration| started.elapsed() >= duration) {
-            time_is_up = true;
-            stop.cancel();
-        }
     }
     let report = publisher.join()?;
-    if let Some(failure) = unwritten {
-        return Err(failure);
-    }
-    Ok(match report.outcome {
-        Outcome::Interrupted if time_is_up => Outcome::Complete,
-        other => other,
-    })
+    unwritten.map_or(Ok(report.outcome), Err)
 }

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 pub(crate) fn fontana() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fontana"));
@@ -102,6 +103,15 @@ impl Running {
     pub(crate) fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// Processor time that it has used so far.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // The fields after the program's name; a tick is 10 ms on Linux.
+        let (_, fields) = stat.rsplit_once(") ").unwrap();
+        let ticks = fields.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap());
+        Duration::from_millis(10 * ticks.sum::<u64>())
     }
 
     /// Its output, as bytes.

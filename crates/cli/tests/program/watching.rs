@@ -3,6 +3,7 @@
 use crate::support::{Running, Sender, arguments, noise, place, run};
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 /// A key, and a directory with one file.
 fn plant(directory: &Path) -> (String, std::path::PathBuf) {
@@ -104,4 +105,19 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
     assert!(refused.contains("--watch is for directories"), "{refused}");
     let missing = directory.path().join("missing");
     run(&arguments(&format!("send -i lo --watch --sign {key}"), &[&missing])).expect(6);
+}
+
+#[test]
+fn a_folder_whose_version_is_sent_waits_idly_and_ends_when_the_time_is_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let (key, folder) = plant(directory.path());
+    let words = format!("send --to {} --sign {key} --watch --settle 100ms --push 10", place());
+    let mut sending = Running::start(&arguments(&format!("{words} --duration 4"), &[&folder]));
+    sending.line(); // the ticket
+    std::thread::sleep(Duration::from_millis(1_500));
+    let before = sending.processor_time();
+    std::thread::sleep(Duration::from_millis(1_500));
+    let used = sending.processor_time() - before;
+    assert!(used < Duration::from_millis(100), "{used:?}");
+    sending.wait().expect(0);
 }
