@@ -2,7 +2,11 @@
 
 use crate::hash::Hash;
 use crate::key::PublicKey;
+use crate::oti;
+use fontana_fec::Oti;
 use std::fmt;
+
+const TOI_CONTEXT: &str = "fontana 2026-11 content toi v1";
 
 /// Transport session identifier: together with the sender's address it identifies a session (RFC
 /// 5651, section 5.1). At most 48 bits on the wire.
@@ -53,6 +57,38 @@ impl Toi {
     pub const MANIFEST: Self = Self(0xFFFF_FFFE);
     /// Largest object identifier: 112 bits (RFC 5651, flags O and H).
     pub const MAX: Self = Self((1 << 112) - 1);
+
+    /// Default TOI of an object in a signed session: 31 bits of a hash of its transmission
+    /// information and the hashes of its source blocks, or 1 if these are 0. Objects with different
+    /// content therefore have different numbers in all versions of a publisher, and an object that
+    /// is in several versions has one number.
+    ///
+    /// ```
+    /// # use fontana_wire::{BlockHasher, Toi};
+    /// # use fontana_fec::{FecScheme, Oti, codes::no_code::NoCode};
+    /// # let scheme = FecScheme::NoCode(NoCode { max_source_block_length: 64 });
+    /// # let oti = Oti { transfer_length: 5, symbol_size: 1400, scheme };
+    /// let hash = |bytes: &[u8]| {
+    ///     let mut hasher = BlockHasher::new();
+    ///     hasher.update(bytes);
+    ///     hasher.finalize()
+    /// };
+    /// let toi = Toi::of_content(&oti, &[hash(b"water")]);
+    /// assert_eq!(toi, Toi::of_content(&oti, &[hash(b"water")]));
+    /// assert_ne!(toi, Toi::of_content(&oti, &[hash(b"Water")]));
+    /// assert!(toi.is_content());
+    /// ```
+    pub fn of_content(oti: &Oti, block_hashes: &[Hash]) -> Self {
+        let mut information = Vec::new();
+        oti::emit(oti, &mut information);
+        let mut hasher = blake3::Hasher::new_derive_key(TOI_CONTEXT);
+        hasher.update(&information);
+        for hash in block_hashes {
+            hasher.update(&hash.0);
+        }
+        let [a, b, c, d, ..] = *hasher.finalize().as_bytes();
+        Self::from((u32::from_be_bytes([a, b, c, d]) >> 1).max(1))
+    }
 
     /// True for a number that content may have in a Fontana session: from 1 to the number below the
     /// reserved ones.

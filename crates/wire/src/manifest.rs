@@ -38,6 +38,8 @@ pub(crate) const MAX_FILE_LENGTH: u64 = i64::MAX as u64;
 ///         varint TOI, varint offset in that object, varint length; or
 ///         varint 0, varint length, for a hole
 ///     symbolic link: varint size, target
+/// if there are unsettled names: varint count, then for each, in their order:
+///     varint size, path
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
@@ -47,6 +49,8 @@ pub struct Manifest {
     objects: Vec<ManifestObject>,
     /// Entries, ascending by path.
     entries: Vec<Entry>,
+    /// Unsettled names, ascending.
+    unsettled: Vec<RelativePath>,
 }
 
 /// One object of the session.
@@ -228,9 +232,21 @@ impl Manifest {
     ) -> Result<Self, ManifestError> {
         objects.sort_by_key(|object| object.toi);
         entries.sort_by(|a, b| a.path().cmp(b.path()));
-        let manifest = Self { version, label: label.into(), objects, entries };
+        let manifest =
+            Self { version, label: label.into(), objects, entries, unsettled: Vec::new() };
         manifest.check()?;
         Ok(manifest)
+    }
+
+    /// The manifest with these unsettled names, which the function sorts.
+    ///
+    /// # Errors
+    /// [`ManifestError::Order`] if a name appears twice, or is the path of an entry.
+    pub fn with_unsettled(mut self, mut names: Vec<RelativePath>) -> Result<Self, ManifestError> {
+        names.sort();
+        self.unsettled = names;
+        self.check_unsettled()?;
+        Ok(self)
     }
 
     /// Version of the content.
@@ -252,6 +268,13 @@ impl Manifest {
     /// The entries, ascending by path: a directory precedes its content.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Unsettled names, ascending: a file or link of this name exists at the publisher, but changes
+    /// at present, so that this version does not contain it. A receiver that removes what a version
+    /// does not contain leaves these names, and everything below them, as they are.
+    pub fn unsettled(&self) -> &[RelativePath] {
+        &self.unsettled
     }
 
     /// The object with this number.
@@ -347,7 +370,7 @@ pub enum ManifestError {
         /// Offset in bytes.
         position: usize,
     },
-    /// Bytes after the last entry.
+    /// Bytes after the last name, or an empty list of unsettled names.
     #[error("the manifest is followed by {count} more bytes")]
     TrailingBytes {
         /// Number of bytes.
@@ -401,18 +424,18 @@ pub enum ManifestError {
         /// Number of the kind.
         kind: u8,
     },
-    /// An entry with an invalid path.
+    /// An entry or an unsettled name with an invalid path.
     #[error("entry {index}: {error}")]
     Path {
-        /// Index of the entry, from 0.
+        /// Index of the entry, from 0. Unsettled names are counted after the entries.
         index: usize,
         /// The violated rule.
         error: PathError,
     },
-    /// An entry that is not in order, or repeated.
+    /// An entry or an unsettled name that is not in order, or repeated.
     #[error("{path} is not in order or appears twice")]
     Order {
-        /// Path of the entry.
+        /// The path.
         path: RelativePath,
     },
     /// An entry below something that is not a directory.

@@ -33,6 +33,19 @@ impl Manifest {
             }
             previous = Some(entry);
         }
+        self.check_unsettled()
+    }
+
+    /// Checks that unsettled names ascend, and that none is the path of an entry.
+    pub(super) fn check_unsettled(&self) -> Result<(), ManifestError> {
+        let mut previous = None;
+        for path in &self.unsettled {
+            let is_entry = self.entries.binary_search_by(|entry| entry.path().cmp(path)).is_ok();
+            if is_entry || previous >= Some(path) {
+                return Err(ManifestError::Order { path: path.clone() });
+            }
+            previous = Some(path);
+        }
         Ok(())
     }
 

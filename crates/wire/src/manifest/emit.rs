@@ -27,6 +27,12 @@ impl Manifest {
         for entry in &self.entries {
             emit_entry(entry, &mut out);
         }
+        if !self.unsettled.is_empty() {
+            varint::emit(self.unsettled.len() as u64, &mut out);
+            for path in &self.unsettled {
+                emit_sized(path.as_bytes(), &mut out);
+            }
+        }
         out
     }
 }

@@ -21,6 +21,8 @@ pub(super) const SYMLINK: u8 = 2;
 const MIN_OBJECT_SIZE: usize = 1 + oti::MIN_SIZE + 1;
 /// Size in bytes of the shortest entry: a link with a name and a target of one byte each.
 const MIN_ENTRY_SIZE: usize = 5;
+/// Size in bytes of the shortest unsettled name.
+const MIN_NAME_SIZE: usize = 2;
 /// Size in bytes of the shortest segment: a short hole.
 const MIN_SEGMENT_SIZE: usize = 2;
 
@@ -51,10 +53,11 @@ impl Manifest {
         let label = parser.label()?;
         let objects = parser.objects()?;
         let entries = parser.entries()?;
+        let unsettled = parser.unsettled(entries.len())?;
         if !parser.reader.is_empty() {
             return Err(ManifestError::TrailingBytes { count: parser.reader.rest().len() });
         }
-        let manifest = Self { version, label, objects, entries };
+        let manifest = Self { version, label, objects, entries, unsettled };
         manifest.check()?;
         Ok(manifest)
     }
@@ -126,6 +129,26 @@ impl<'a> Parser<'a, '_> {
             entries.push(entry);
         }
         Ok(entries)
+    }
+
+    /// Parses the list of unsettled names, which is absent if it is empty.
+    fn unsettled(&mut self, entries: usize) -> Result<Vec<RelativePath>, ManifestError> {
+        let rest = self.reader.rest().len();
+        if rest == 0 {
+            return Ok(Vec::new());
+        }
+        let count = self.count("unsettled names", self.limits.entries, MIN_NAME_SIZE)?;
+        if count == 0 {
+            return Err(ManifestError::TrailingBytes { count: rest });
+        }
+        let mut names = Vec::with_capacity(count);
+        for index in entries..entries + count {
+            let size = self.varint()?;
+            let path = RelativePath::new(self.take_u64(size)?)
+                .map_err(|error| ManifestError::Path { index, error })?;
+            names.push(path);
+        }
+        Ok(names)
     }
 
     fn entry(&mut self, index: usize) -> Result<Entry, ManifestError> {

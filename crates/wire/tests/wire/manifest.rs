@@ -134,6 +134,35 @@ fn no_truncated_or_flipped_manifest_passes_for_another_encoding_of_the_same() {
 }
 
 #[test]
+fn unsettled_names_follow_the_entries_if_there_are_any() {
+    let path = |name: &str| RelativePath::new(name.as_bytes()).unwrap();
+    let manifest = sample();
+    assert_eq!(manifest.unsettled(), []);
+    assert_eq!(manifest.clone().with_unsettled(Vec::new()), Ok(manifest.clone()));
+    let names = vec![path("zebra/log"), path("zebra"), path("ant")];
+    let unsettled = manifest.clone().with_unsettled(names).unwrap();
+    assert_eq!(unsettled.unsettled(), [path("ant"), path("zebra"), path("zebra/log")]);
+    let bytes = unsettled.emit();
+    assert_eq!(parse(&bytes), Ok(unsettled.clone()));
+    assert_eq!(bytes[..manifest.emit().len()], manifest.emit());
+    for flipped in flips(&bytes) {
+        if let Ok(other) = parse(&flipped) {
+            assert_eq!(other.emit(), flipped);
+        }
+    }
+    for end in manifest.emit().len() + 1..bytes.len() {
+        assert!(parse(&bytes[..end]).is_err(), "{end}");
+    }
+    let longer = [&bytes[..], &[0]].concat();
+    assert_eq!(parse(&longer), Err(ManifestError::TrailingBytes { count: 1 }));
+    let entry = manifest.entries()[0].path().clone();
+    for names in [vec![path("a"), path("a")], vec![entry]] {
+        let error = ManifestError::Order { path: names[0].clone() };
+        assert_eq!(manifest.clone().with_unsettled(names), Err(error));
+    }
+}
+
+#[test]
 fn invalid_manifests_are_refused_with_the_reason() {
     let mut bytes = sample().emit();
     assert_eq!(parse(b""), Err(ManifestError::Magic));
