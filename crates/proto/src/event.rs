@@ -171,9 +171,9 @@ pub enum ReceiverEvent {
         /// The reason.
         reason: Rejection,
     },
-    /// The expected publisher has signed a newer version than the one being received, and sends it.
-    /// Reported once for each version. Reception continues, but maybe no sender sends the older
-    /// version any more.
+    /// The expected publisher has signed a newer version than the one being received, and symbols
+    /// of use have ceased: no sender sends the older version any more. Never reported of a version
+    /// that is received and being committed.
     Superseded {
         /// The session that carries the newer version.
         session: SessionKey,

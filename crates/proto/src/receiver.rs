@@ -19,7 +19,7 @@ use crate::time::Instant;
 use catalog::Discovery;
 use channels::{Channels, Precedence};
 use fontana_fec::{EncodingId, PlanCache};
-use fontana_wire::{Header, Packet, Payload, Toi};
+use fontana_wire::{Hash, Header, Manifest, Packet, Payload, Toi};
 use reception::{Arrival, Reception, Surroundings};
 use sessions::{Announced, SessionIndex, SessionState, Sessions, Standing};
 use std::sync::Arc;
@@ -29,6 +29,7 @@ mod catalog;
 mod channels;
 mod collector;
 mod config;
+mod newer;
 mod reception;
 mod sessions;
 mod symbols;
@@ -188,6 +189,12 @@ impl Receiver {
         self.reception.conclude(&self.channels)
     }
 
+    /// The manifest of the newest version that the accepted session has announced beyond the
+    /// accepted one, and its hash, which was checked. `None` if it is not complete.
+    pub fn newer_manifest(&self) -> Option<(Hash, Arc<Manifest>)> {
+        self.reception.newer_manifest(&self.sessions)
+    }
+
     /// Deselects objects of the accepted manifest: nothing of them is received, and they count
     /// neither in [`source_symbols`](Self::source_symbols) nor in
     /// [`session_packets`](ReceiverStats::session_packets). To be called before
@@ -331,7 +338,11 @@ impl Receiver {
                 // Symbols are the end of their packet.
                 range: end - symbol.len() as u32..end,
             };
+            let fresh = self.stats.fresh;
             self.reception.take(&self.config, session, arrival, &mut self.stats);
+            if self.stats.fresh > fresh {
+                self.reception.on_fresh(now, self.stats.fresh - fresh);
+            }
         }
         self.reception.update_phase(&self.channels);
     }
@@ -393,6 +404,8 @@ impl Endpoint for Receiver {
             self.closing = None;
             self.reception.on_session_closed(&self.channels);
         }
+        let (mut around, reception) = self.parts();
+        reception.check_superseded(&mut around, now);
         let since = self.silence.since.unwrap_or(Instant::ZERO);
         if self.reception.is_listening() && now.saturating_since(since) >= self.config.silence_after
         {
@@ -410,7 +423,7 @@ impl Endpoint for Receiver {
     #[inline]
     fn poll_output(&mut self, now: Instant, _header: &mut Vec<u8>) -> Option<ReceiverOutput> {
         self.silence.since.get_or_insert(now);
-        self.reception.poll_output().or_else(|| self.poll_membership(now))
+        self.reception.poll_output(now).or_else(|| self.poll_membership(now))
     }
 
     #[inline]
@@ -418,7 +431,8 @@ impl Endpoint for Receiver {
         self.reception.is_listening().then(|| {
             let silence = self.silence.since.unwrap_or(Instant::ZERO) + self.config.silence_after;
             let closes = self.closing.map(|since| since + CLOSES_AFTER);
-            let others = [self.channels.poll_timeout(), closes];
+            let superseded = self.reception.superseded_at(&self.config);
+            let others = [self.channels.poll_timeout(), closes, superseded];
             others.into_iter().flatten().fold(silence, Instant::min)
         })
     }

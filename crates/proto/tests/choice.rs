@@ -4,7 +4,7 @@
 #[path = "support/world.rs"]
 mod world;
 
-use fontana_proto::{Endpoint, Instant, ReceiverEvent, Rejection};
+use fontana_proto::{Endpoint, ReceiverEvent, Rejection};
 use fontana_wire::{SecretKey, Toi};
 use std::time::Duration;
 use world::{Content, ReceiverDriver, SenderDriver, Setup, receiver_config, run, sender};
@@ -106,28 +106,6 @@ fn a_version_that_is_not_newer_is_refused_once_and_costs_no_signature_again() {
         assert_eq!(rejections(refused), [Rejection::OldVersion], "told once");
         assert_eq!(refused.endpoint.source_symbols(), 0);
         assert_eq!(refused.endpoint.stats().session_packets, 0, "it is not what is wanted");
-    }
-}
-
-#[test]
-fn a_newer_version_is_told_and_what_is_under_way_goes_on() {
-    let key = SecretKey::from_seed(&[3; 32]);
-    let (first, second) = (content(), Content::versioned(&[(100_000, 1)], 12, 2));
-    let start = |content: &Content| {
-        SenderDriver::new(sender(content, &Setup::default(), Some(&key)), content)
-    };
-    // Both are heard before anything is chosen, then the newer one only later.
-    for seconds in [0, 1] {
-        let mut senders = [start(&first), start(&second)];
-        senders[1].starts_at = Instant::ZERO + Duration::from_millis(200 * seconds);
-        let mut receivers = [follower(&key, None)];
-        run(&mut senders, &mut receivers, LIMIT);
-        let [receiver] = &receivers;
-        assert!(receiver.has(&first));
-        let superseded =
-            |event: &&ReceiverEvent| matches!(event, ReceiverEvent::Superseded { version: 2, .. });
-        assert_eq!(receiver.events.iter().filter(superseded).count(), 1, "told once");
-        assert_eq!(rejections(receiver), [Rejection::OtherManifest]);
     }
 }
 

@@ -38,6 +38,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod events;
 
+/// Time without a symbol of use after which a newer version supersedes the one being received. A
+/// sender repeats objects more often, unless it has much that is new to send.
+const SUPERSEDED_AFTER: Duration = Duration::from_secs(1);
 /// Interval between progress events.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Longest time until a stop request is noticed.
@@ -155,6 +158,7 @@ fn receiver(
             limits,
             started_at_unix_seconds: wall.as_secs(),
             silence_after: SILENCE,
+            superseded_after: SUPERSEDED_AFTER,
         },
         Subscription::Declared(SubscriptionLimits {
             // Those that the ticket has groups for.

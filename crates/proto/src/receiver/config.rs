@@ -164,6 +164,9 @@ pub struct ReceiverConfig {
     pub started_at_unix_seconds: u64,
     /// After how long without a packet of a wanted session the channels are joined again.
     pub silence_after: Duration,
+    /// After how long without a symbol of use the accepted version is given up, if the expected
+    /// publisher has announced a newer one.
+    pub superseded_after: Duration,
 }
 
 /// Counters, never reset.
@@ -191,7 +194,8 @@ pub struct ReceiverStats {
     pub duplicates: u64,
     /// Of these: symbols of blocks that were complete already.
     pub late: u64,
-    /// Of these: symbols that their object does not have, or of the wrong size.
+    /// Of these: symbols that their object does not have, or of the wrong size, and of objects that
+    /// only a newer version has.
     pub invalid: u64,
     /// Of these: symbols that were dropped because too many waited for their object to be opened,
     /// or decoders had no memory for another block.

@@ -4,8 +4,9 @@
 use super::catalog::{Break, Catalog, Content, Context, Discovery, Finding};
 use super::channels::{Channels, Precedence};
 use super::config::{Acceptance, ReceiverConfig, ReceiverStats};
+use super::newer::NewerVersion;
 use super::sessions::{
-    Announced, ContentId, EarlySymbol, SessionIndex, SessionState, Sessions, Standing,
+    Announced, ContentId, EarlySymbol, Metadata, SessionIndex, SessionState, Sessions, Standing,
 };
 use super::transfer::{Taken, Transfer};
 use crate::endpoint::{BlockId, SessionKey};
@@ -13,17 +14,22 @@ use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Rejection};
 use crate::job::{ReceiveDone, ReceiveJob, Scope, SymbolBytes};
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi};
-use fontana_wire::{Packet, Payload, Toi};
+use fontana_wire::{Hash, Manifest, Packet, Payload, Toi};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What was accepted, and what has arrived of it.
 #[derive(Debug)]
 pub(super) struct Reception {
     catalog: Catalog,
     accepted: Option<ContentId>,
-    /// The newest version that was reported; at first the accepted one, or 0 for content without.
+    /// `None` for content without.
+    accepted_version: Option<u64>,
+    /// The newest version that was announced; at first the accepted one, or 0 for content without.
     newest_version: u64,
+    /// Present from the announcement of a newer version until it supersedes the accepted one.
+    newer: Option<NewerVersion>,
     pub(super) transfer: Transfer,
     phase: Phase,
     /// Cost of the early symbols of all sessions.
@@ -73,7 +79,9 @@ impl Reception {
         Self {
             catalog: Catalog::new(config.metadata),
             accepted: None,
+            accepted_version: None,
             newest_version: 0,
+            newer: None,
             transfer: Transfer::new(config.policy, &config.limits),
             phase: Phase::Listening,
             early_cost: 0,
@@ -150,7 +158,10 @@ impl Reception {
     }
 
     #[inline]
-    pub(super) fn poll_output(&mut self) -> Option<ReceiverOutput> {
+    pub(super) fn poll_output(&mut self, now: Instant) -> Option<ReceiverOutput> {
+        if let Some(newer) = &mut self.newer {
+            newer.begin(now);
+        }
         let output = self.outputs.pop_front()?;
         if self.outputs.is_empty() {
             // Starts again at the beginning of the buffer, which is in the cache.
@@ -169,7 +180,8 @@ impl Reception {
         payload: &Payload<'_>,
     ) -> Discovery {
         let (accepted, transfer) = (self.accepted.as_ref(), &self.transfer);
-        let cx = Context { config, now, accepted, transfer };
+        let accepted_version = self.accepted_version;
+        let cx = Context { config, now, accepted, accepted_version, transfer };
         self.catalog.on_control(&cx, session, packet, payload)
     }
 
@@ -184,7 +196,8 @@ impl Reception {
         packet: &Packet<'_>,
     ) -> Discovery {
         let (accepted, transfer) = (self.accepted.as_ref(), &self.transfer);
-        let cx = Context { config, now, accepted, transfer };
+        let accepted_version = self.accepted_version;
+        let cx = Context { config, now, accepted, accepted_version, transfer };
         self.catalog.on_fti(&cx, session, toi, packet)
     }
 
@@ -215,7 +228,11 @@ impl Reception {
             Discovery::Ignored(reason) => self.report_rejection(session.key, reason),
             Discovery::OtherManifest { version } => {
                 self.refuse(session, around.channels, Rejection::OtherManifest);
-                self.report_newer(around.config, session.key, version);
+                self.announce_newer(around.config, session.key, version);
+            }
+            Discovery::NewerVersion { version } => {
+                self.follow(session, around.channels, Precedence::First);
+                self.announce_newer(around.config, session.key, version);
             }
         }
     }
@@ -265,10 +282,10 @@ impl Reception {
         self.outputs.extend(event.map(ReceiverOutput::Event));
         self.open(around, findings);
         if let Some(version) = version {
-            self.newest_version = version;
+            (self.accepted_version, self.newest_version) = (Some(version), version);
             let versions = around.sessions.iter().filter_map(|s| Some((s.version()?, s.key)));
             if let Some((version, key)) = versions.max() {
-                self.report_newer(around.config, key, version);
+                self.announce_newer(around.config, key, version);
             }
         }
     }
@@ -344,14 +361,72 @@ impl Reception {
         }
     }
 
-    /// Reports a version that is newer than the accepted one and those that were reported, if it is
-    /// the expected publisher's.
-    fn report_newer(&mut self, config: &ReceiverConfig, session: SessionKey, version: u64) {
-        if config.expectation.publisher.is_some() && self.newest_version < version {
-            self.newest_version = version;
-            let event = ReceiverEvent::Superseded { session, version };
-            self.outputs.push_back(ReceiverOutput::Event(event));
+    /// Records a version that is newer than the accepted one and those that were announced, if it
+    /// is the expected publisher's.
+    fn announce_newer(&mut self, config: &ReceiverConfig, session: SessionKey, version: u64) {
+        if config.expectation.publisher.is_none() || self.newest_version >= version {
+            return;
         }
+        self.newest_version = version;
+        match &mut self.newer {
+            Some(newer) => newer.announce(session, version),
+            None => {
+                let wanted = self.transfer.symbols_wanted();
+                self.newer = Some(NewerVersion::new(session, version, wanted));
+            }
+        }
+    }
+
+    /// `count` symbols of use have arrived.
+    #[inline]
+    pub(super) fn on_fresh(&mut self, now: Instant, count: u64) {
+        if let Some(newer) = &mut self.newer {
+            newer.on_fresh(now, count);
+        }
+    }
+
+    /// When a newer version supersedes the accepted one, if no symbol of use arrives before.
+    #[inline]
+    pub(super) fn superseded_at(&self, config: &ReceiverConfig) -> Option<Instant> {
+        self.newer.as_ref().and_then(|newer| newer.due(config.superseded_after))
+    }
+
+    /// Gives up the accepted version if a newer one is sent and symbols of use have ceased. Content
+    /// that is received is committed first.
+    pub(super) fn check_superseded(&mut self, around: &mut Surroundings<'_>, now: Instant) {
+        let is_due = self.superseded_at(around.config).is_some_and(|due| due <= now);
+        if self.phase != Phase::Listening || !is_due {
+            return;
+        }
+        let Some(newer) = &mut self.newer else { return };
+        if !newer.is_exhausted() && self.transfer.awaits_jobs() {
+            newer.extend(now);
+            return;
+        }
+        let event = newer.event();
+        self.newer = None;
+        let accepted = self.accepted;
+        for session in around.sessions.iter_mut() {
+            let is_accepted = session.standing == Standing::Accepted;
+            if is_accepted && session.announced_content() != accepted {
+                self.refuse(session, around.channels, Rejection::OtherManifest);
+            }
+        }
+        self.outputs.push_back(ReceiverOutput::Event(event));
+    }
+
+    /// The newest manifest beyond the accepted one that is complete.
+    pub(super) fn newer_manifest(&self, sessions: &Sessions) -> Option<(Hash, Arc<Manifest>)> {
+        let accepted = self.accepted?;
+        let manifests = sessions.iter().filter_map(|session| match session.metadata()? {
+            Metadata::Manifest(hash, manifest) => {
+                let is_newer = self.accepted_version.is_some_and(|v| v < manifest.version());
+                let is_other = ContentId::Manifest(*hash) != accepted;
+                (is_newer && is_other).then(|| (*hash, Arc::clone(manifest)))
+            }
+            Metadata::Index(_) => None,
+        });
+        manifests.max_by_key(|(_, manifest)| manifest.version())
     }
 
     /// Takes the symbols of a packet: to their places, or to the early symbols until their object
@@ -387,6 +462,14 @@ impl Reception {
         }
         if self.catalog.is_useless(block.toi) {
             stats.late += 1;
+            return;
+        }
+        if self.newer.is_some()
+            && session.standing == Standing::Accepted
+            && !self.transfer.contains(block.toi)
+        {
+            // An object of the newer version alone.
+            stats.invalid += u64::from(self.phase == Phase::Listening);
             return;
         }
         let cost = EarlySymbol::cost_of(symbol.len());
@@ -461,6 +544,9 @@ impl Reception {
             ReceiveDone::Recovered { block, hash } => {
                 let is_corrupt = self.transfer.on_recovered(block, hash, out);
                 around.stats.corrupt_blocks += u64::from(is_corrupt);
+                if let Some(newer) = self.newer.as_mut().filter(|_| is_corrupt) {
+                    newer.on_corrupt();
+                }
             }
             ReceiveDone::Committed(committed) => {
                 self.catalog.on_committed(around.config, committed, &mut self.transfer, out);

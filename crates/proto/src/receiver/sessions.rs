@@ -112,6 +112,36 @@ impl SessionState {
         state.take(bytes, head, signer, max_metadata_bytes);
     }
 
+    /// Takes the head of a newer version than the accepted one. The session stays accepted.
+    pub(super) fn take_newer_head(
+        &mut self,
+        bytes: &[u8],
+        head: SessionHead,
+        max_manifest_bytes: u64,
+    ) {
+        if let Some(state) = self.head_state() {
+            state.take(bytes, head, None, max_manifest_bytes);
+        }
+    }
+
+    /// The manifest that its last head names; of other sessions, their content.
+    pub(super) fn announced_content(&self) -> Option<ContentId> {
+        match &self.announced {
+            Announced::Head(state) if state.signer().is_none() => {
+                state.head().map(|head| ContentId::Manifest(head.manifest.hash))
+            }
+            _ => self.content,
+        }
+    }
+
+    /// The complete manifest or index that its last head names.
+    pub(super) fn metadata(&self) -> Option<&Metadata> {
+        match &self.announced {
+            Announced::Head(state) => state.metadata(),
+            Announced::Nothing | Announced::Tables(_) => None,
+        }
+    }
+
     /// Its head state, if it is a session of Fontana.
     pub(super) fn head_state(&mut self) -> Option<&mut HeadState> {
         match &mut self.announced {

@@ -227,6 +227,15 @@ impl Transfer {
         }
     }
 
+    /// Whether jobs are running that may show that nothing more is needed.
+    pub(super) fn awaits_jobs(&self) -> bool {
+        self.objects.values().any(|object| match object.state {
+            ObjectState::Opening => true,
+            ObjectState::Receiving => object.blocks.iter().any(Block::is_solving),
+            ObjectState::Committing | ObjectState::Done | ObjectState::Failed => false,
+        })
+    }
+
     /// Objects that the driver has been asked to open.
     pub(super) fn opening(&self) -> Vec<Toi> {
         let opening = |(_, o): &(&Toi, &Object)| o.state == ObjectState::Opening;

@@ -264,6 +264,7 @@ pub fn receiver_config() -> ReceiverConfig {
         limits: ReceiverLimits::default(),
         started_at_unix_seconds: NOW_UNIX,
         silence_after: Duration::from_secs(10),
+        superseded_after: Duration::from_secs(1),
     }
 }
 

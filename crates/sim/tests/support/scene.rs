@@ -152,6 +152,7 @@ impl Scene {
             limits: ReceiverLimits::default(),
             started_at_unix_seconds: 1_800_000_000,
             silence_after: Duration::from_secs(10),
+            superseded_after: Duration::from_secs(1),
         };
         let mut receiver = Receiver::new(config, Subscription::Declared(limits));
         receiver.share_plans(Arc::clone(&self.plans));

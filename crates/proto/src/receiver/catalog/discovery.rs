@@ -16,6 +16,8 @@ pub(in crate::receiver) struct Context<'a> {
     pub(in crate::receiver) now: Instant,
     /// The accepted content.
     pub(in crate::receiver) accepted: Option<&'a ContentId>,
+    /// Its version, if newer ones may be announced.
+    pub(in crate::receiver) accepted_version: Option<u64>,
     pub(in crate::receiver) transfer: &'a Transfer,
 }
 
@@ -39,6 +41,11 @@ pub(in crate::receiver) enum Discovery {
     Ignored(Rejection),
     /// The session is refused: it carries another manifest, of this version.
     OtherManifest {
+        version: u64,
+    },
+    /// The accepted session announces this newer version. It goes on sending the objects that both
+    /// versions have.
+    NewerVersion {
         version: u64,
     },
 }

@@ -67,6 +67,9 @@ fn take_head(
     head: SessionHead,
 ) -> Discovery {
     let (hash, version) = (head.manifest.hash, head.manifest_version);
+    if let Some(discovery) = take_newer_head(cx, session, symbol, &head) {
+        return discovery;
+    }
     session.take_head(symbol, head, None, cx.config.limits.manifest.bytes as u64);
     match cx.accepted {
         Some(accepted) if session.content == Some(*accepted) => {
@@ -94,6 +97,32 @@ fn take_head(
     }
 }
 
+/// Takes the head of a newer version in the accepted session, and ignores older heads after it: an
+/// attacker may repeat them. `None` for every other head.
+fn take_newer_head(
+    cx: &Context<'_>,
+    session: &mut SessionState,
+    symbol: &[u8],
+    head: &SessionHead,
+) -> Option<Discovery> {
+    let accepted_version = cx.accepted_version.filter(|_| {
+        cx.config.expectation.publisher.is_some() && session.standing == Standing::Accepted
+    })?;
+    let version = head.manifest_version;
+    let state = session.head_state()?;
+    let newest = state.head().map_or(0, |head| head.manifest_version);
+    if newest > accepted_version && newest >= version {
+        state.refuse(symbol);
+        return Some(Discovery::Nothing);
+    }
+    if version <= accepted_version {
+        return None;
+    }
+    let limit = cx.config.limits.manifest.bytes as u64;
+    session.take_newer_head(symbol, head.clone(), limit);
+    Some(Discovery::NewerVersion { version })
+}
+
 fn on_manifest_symbol(
     cx: &Context<'_>,
     session: &mut SessionState,
@@ -109,7 +138,7 @@ fn on_manifest_symbol(
             Some(Err(reason)) => Discovery::Refused(reason),
         };
     }
-    if cx.accepted.is_some() {
+    if cx.accepted.is_some_and(|accepted| *accepted == ContentId::Manifest(hash)) {
         state.stop_collecting();
         return Discovery::Nothing;
     }
@@ -118,6 +147,13 @@ fn on_manifest_symbol(
     }
     let Some(bytes) = state.push(payload, manifest_hash) else { return Discovery::Nothing };
     let manifest = Manifest::parse(&bytes, &cx.config.limits.manifest);
+    if cx.accepted.is_some() {
+        // Of a newer version: the next reception need not wait for it.
+        if let Ok(manifest) = manifest {
+            state.complete(Metadata::Manifest(hash, Arc::new(manifest)));
+        }
+        return Discovery::Nothing;
+    }
     let offer = match manifest {
         Ok(manifest) => offer(cx.config, session, hash, Arc::new(manifest)),
         Err(_) => Err(Rejection::BadManifest),

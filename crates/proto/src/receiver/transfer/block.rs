@@ -355,6 +355,11 @@ impl Block {
         matches!(self.state, State::Untouched | State::Collecting(_)) && !self.has_enough()
     }
 
+    /// Whether a [`ReceiveJob::Solve`] is under way.
+    pub(super) fn is_solving(&self) -> bool {
+        matches!(self.state, State::Solving { .. })
+    }
+
     /// Whether a [`ReceiveJob::Recover`] is under way.
     pub(super) fn is_recovering(&self) -> bool {
         matches!(self.state, State::Recovering)
