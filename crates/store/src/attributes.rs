@@ -2,7 +2,7 @@
 
 use crate::timestamp::Timestamp;
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, Timespec, Timestamps};
+use rustix::fs::{Mode, Stat, Timespec, Timestamps};
 
 /// The permissions and the modification time that a commit gives a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,19 @@ impl Default for FileAttributes {
     }
 }
 
+/// Whether [`set_metadata`] would change nothing of a file or directory.
+pub(crate) fn has_metadata(stat: &Stat, permitted: Mode, attributes: &FileAttributes) -> bool {
+    let has_time = attributes.modified.is_none_or(|Timestamp { seconds, nanoseconds }| {
+        let nanoseconds = u64::from(nanoseconds.min(999_999_999));
+        stat.st_mtime == seconds && stat.st_mtime_nsec as u64 == nanoseconds
+    });
+    has_time && stat.st_mode & 0o7777 == permitted_mode(permitted, attributes).as_raw_mode()
+}
+
+fn permitted_mode(permitted: Mode, attributes: &FileAttributes) -> Mode {
+    Mode::from_raw_mode(permitted.as_raw_mode() & attributes.mode & 0o777)
+}
+
 /// Sets the time of a file or directory, and those of its permission bits that are `permitted`.
 pub(crate) fn set_metadata(
     file: &OwnedFd,
@@ -32,6 +45,5 @@ pub(crate) fn set_metadata(
         let times = Timestamps { last_access: omit, last_modification: modified };
         rustix::fs::futimens(file, &times)?;
     }
-    let mode = Mode::from_raw_mode(permitted.as_raw_mode() & attributes.mode & 0o777);
-    rustix::fs::fchmod(file, mode)
+    rustix::fs::fchmod(file, permitted_mode(permitted, attributes))
 }

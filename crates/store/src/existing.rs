@@ -3,7 +3,8 @@
 //! No symbolic link is followed on the way to a file, as everywhere in the target directory. A file
 //! is only read: if its contents differ, another file takes its name.
 
-use crate::attributes::{FileAttributes, set_metadata};
+use crate::attributes::{FileAttributes, has_metadata, set_metadata};
+use crate::commit::MANY_FILES;
 use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::staging::Staging;
@@ -119,11 +120,21 @@ impl Staging {
             return Ok(());
         }
         let permitted = self.permitted()?;
+        // A sync of each file would wait for the disk each time, also if it has nothing to write.
+        let together = files.len() > MANY_FILES;
         for Correction { name, length, attributes } in files {
             if let Some(ExistingFile { file, path }) = self.target().existing(name, *length)? {
-                set_metadata(&file, permitted, attributes).map_err(failed(&path, "finish"))?;
-                sys::retry(|| rustix::fs::fsync(&file)).map_err(failed(&path, "sync"))?;
+                let stat = rustix::fs::fstat(&file).map_err(failed(&path, "examine"))?;
+                if !has_metadata(&stat, permitted, attributes) {
+                    set_metadata(&file, permitted, attributes).map_err(failed(&path, "finish"))?;
+                }
+                if !together {
+                    sys::retry(|| rustix::fs::fsync(&file)).map_err(failed(&path, "sync"))?;
+                }
             }
+        }
+        if together {
+            rustix::fs::syncfs(self.directory()).map_err(failed(&self.path(), "sync"))?;
         }
         Ok(())
     }
