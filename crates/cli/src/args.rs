@@ -236,7 +236,10 @@ pub(crate) struct ReceiveArguments {
     /// With --watch: end after N versions
     #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// With --watch: leave the group for this long while only old versions are sent
+    /// With --watch: stay joined for this long after a version while only old ones are sent
+    #[arg(long, value_name = "TIME", requires = "watch", default_value = "60", value_parser = parse_duration, hide = true)]
+    pub(crate) stay_joined: Duration,
+    /// With --watch: after that, leave the group for this long before each look
     #[arg(long, value_name = "TIME", requires = "watch", default_value = "10", value_parser = parse_duration, hide = true)]
     pub(crate) look_every: Duration,
     /// Run PROGRAM when everything is complete and verified, with --watch for every version

@@ -17,16 +17,17 @@
 //! Version numbers increase. A directory has a high-water mark: versions that are not above it are
 //! not received, whichever host sends them, also after a restart.
 //!
-//! While an old version is sent, the follower leaves the group, and joins it again for a second
-//! every few seconds. If there is nothing new, it costs the network and this host a tenth of the
-//! stream. While nothing is sent, the group stays joined, so that content that is sent once is not
-//! missed.
+//! After a version, and at the start, the follower stays joined for a while: a directory that
+//! changes often is followed without gaps. While only an old version is sent for longer, it leaves the
+//! group, and joins it again for a second every few seconds. If there is nothing new, it costs the
+//! network and this host a tenth of the stream. While nothing is sent, the group stays joined, so
+//! that content that is sent once is not missed.
 
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::ReceiveEvent;
 use crate::outcome::Outcome;
-use crate::receive::{PreparedReceiver, ReceiveOptions};
+use crate::receive::{EarlySockets, PreparedReceiver, ReceiveOptions};
 use crate::receiver::ReceiverBuilder;
 use crate::report::{AcceptedManifest, Ended, ReceiveReport, RejectedSession};
 use crate::session::{Events, Running};
@@ -42,14 +43,22 @@ use std::time::{Duration, Instant};
 #[must_use = "a builder does nothing until `start`"]
 pub struct FollowerBuilder {
     receiver: ReceiverBuilder,
+    stay_joined: Duration,
     look_every: Duration,
     count: Option<u64>,
     waits: bool,
 }
 
 impl FollowerBuilder {
-    /// Leaves the group for this long while only old versions are sent. By default ten seconds; a
-    /// look takes one.
+    /// Stays joined for this long after a version, and at the start, while only old versions are
+    /// sent. By default a minute, at least a second.
+    pub fn stay_joined(mut self, time: Duration) -> Self {
+        self.stay_joined = time;
+        self
+    }
+
+    /// After that, leaves the group for this long before each look. By default ten seconds; a look
+    /// takes one.
     pub fn look_every(mut self, pause: Duration) -> Self {
         self.look_every = pause;
         self
@@ -80,12 +89,19 @@ impl FollowerBuilder {
     /// [`SetupError::NoPublisher`](crate::SetupError::NoPublisher) without a key; what
     /// [`ReceiverBuilder::prepare`] fails with; or that the system starts no thread.
     pub fn start(self) -> Result<Follower, Error> {
-        let Self { receiver, look_every, count, waits } = self;
+        let Self { receiver, stay_joined, look_every, count, waits } = self;
+        let stay_joined = stay_joined.max(LOOK);
         let (proceed, proceeds) = unbounded();
         let (receive, token) = receiver.into_parts();
         let follow = Follow {
             timeout: receive.timeout,
-            receive: ReceiveOptions { versions: Versions::Newer, skip_existing: true, ..receive },
+            receive: ReceiveOptions {
+                versions: Versions::Newer,
+                listen_after_old: stay_joined,
+                skip_existing: true,
+                ..receive
+            },
+            stay_joined,
             look_every,
             count,
             proceeds: waits.then_some(proceeds),
@@ -114,7 +130,13 @@ impl Follower {
     /// [`FontanaReception::skip_existing`](crate::FontanaReception::skip_existing) say.
     pub fn builder(receiver: ReceiverBuilder) -> FollowerBuilder {
         let receiver = receiver.give_up_after_silence(None);
-        FollowerBuilder { receiver, look_every: Duration::from_secs(10), count: None, waits: false }
+        FollowerBuilder {
+            receiver,
+            stay_joined: Duration::from_secs(60),
+            look_every: Duration::from_secs(10),
+            count: None,
+            waits: false,
+        }
     }
 
     /// The events of the follower.
@@ -160,7 +182,8 @@ pub enum FollowEvent {
     /// A version was given up: a newer one is being sent, or it failed. A failed version is skipped
     /// until the follower is started again.
     GivenUp(ReceiveReport),
-    /// Nothing newer is being sent, and the group was left for a while. Emitted when that begins.
+    /// Nothing newer is being sent: only old versions were received for a second. Emitted when that
+    /// begins.
     Waiting,
 }
 
@@ -187,6 +210,7 @@ struct Follow {
     receive: ReceiveOptions,
     /// For all receptions together.
     timeout: Option<Duration>,
+    stay_joined: Duration,
     look_every: Duration,
     count: Option<u64>,
     /// Present if it waits after each version.
@@ -200,9 +224,10 @@ impl Follow {
         token: &CancellationToken,
         emit: &mut dyn FnMut(FollowEvent),
     ) -> Result<FollowReport, Error> {
-        let Self { mut receive, timeout, look_every, count, proceeds } = self;
+        let Self { mut receive, timeout, stay_joined, look_every, count, proceeds } = self;
         let started = Instant::now();
         let mut first = Some(first);
+        let mut early = None;
         let mut repeats = RepeatFilter::default();
         let mut taken = 0;
         // The outcome if no version is being received.
@@ -212,17 +237,35 @@ impl Follow {
             receive.timeout = left;
             let session = match first.take() {
                 Some(session) => session,
-                None => PreparedReceiver::open(receive.clone(), token.clone())?,
+                None => {
+                    PreparedReceiver::open_joined(receive.clone(), early.take(), token.clone())?
+                }
             };
+            receive.listen_after_old = stay_joined;
+            repeats.begin();
             emit(FollowEvent::Joined {
                 interface: session.interface().to_owned(),
                 buffer_shortfall: session.buffer_shortfall().cloned(),
             });
-            let report = session.run(token, &mut |event| {
+            let result = session.run(token, &mut |event| {
+                if matches!(event, ReceiveEvent::ReceptionComplete) {
+                    // Packets of the next version may arrive while this one is committed. Without
+                    // the sockets, the next reception opens its own.
+                    early = EarlySockets::open(&receive).ok();
+                }
                 if repeats.passes(&event) {
                     emit(FollowEvent::Receiving(event));
                 }
+                if repeats.starts_waiting(false) {
+                    emit(FollowEvent::Waiting);
+                }
             })?;
+            let report = result.report;
+            receive.known_manifest = result.newer_manifest;
+            if repeats.is_waiting {
+                // The version in the directory is the newest one that is sent.
+                outcome.get_or_insert(Outcome::Complete);
+            }
             match (report.ended, report.manifest) {
                 (Ended::Done, Some(_)) if report.outcome == Outcome::Complete => {
                     taken += 1;
@@ -251,11 +294,11 @@ impl Follow {
                     }
                 }
                 (Ended::NothingNew, _) => {
-                    if repeats.starts_waiting() {
+                    if repeats.starts_waiting(true) {
                         emit(FollowEvent::Waiting);
                     }
-                    // The version in the directory is the newest one that is sent.
                     outcome.get_or_insert(Outcome::Complete);
+                    receive.listen_after_old = LOOK;
                     let (since, pause) = (Instant::now(), look_every);
                     let pause = left.map_or(pause, |left| left.min(pause));
                     while since.elapsed() < pause && !token.is_cancelled() {
@@ -284,6 +327,9 @@ fn wait_for(proceeds: &Receiver<()>, token: &CancellationToken) {
     }
 }
 
+/// How long a look takes: a newer version may be sent beside an old one.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Longest time until a stop request is noticed.
 const STOP_LATENCY: Duration = Duration::from_millis(50);
 
@@ -295,13 +341,23 @@ const MAX_REJECTIONS: usize = 256;
 struct RepeatFilter {
     rejections: BTreeSet<RejectedSession>,
     silence: bool,
-    waiting: bool,
+    is_waiting: bool,
     receiving: bool,
+    /// Since when this reception has received old versions only.
+    old_since: Option<Instant>,
 }
 
 impl RepeatFilter {
+    /// A reception begins.
+    fn begin(&mut self) {
+        self.old_since = None;
+    }
+
     /// Whether an event is emitted. Records it.
     fn passes(&mut self, event: &ReceiveEvent) -> bool {
+        if matches!(event, ReceiveEvent::Rejected { reason: Rejection::OldVersion, .. }) {
+            self.old_since.get_or_insert_with(Instant::now);
+        }
         match event {
             ReceiveEvent::Rejected { session, reason } => {
                 let is_common = *reason == Rejection::OtherManifest;
@@ -313,7 +369,8 @@ impl RepeatFilter {
             }
             ReceiveEvent::Silence { .. } => !std::mem::replace(&mut self.silence, true),
             ReceiveEvent::Accepted { .. } => {
-                (self.silence, self.waiting, self.receiving) = (false, false, true);
+                (self.silence, self.is_waiting, self.receiving) = (false, false, true);
+                self.old_since = None;
                 true
             }
             ReceiveEvent::Progress(progress) => {
@@ -324,8 +381,10 @@ impl RepeatFilter {
         }
     }
 
-    /// Records that it is waiting. Returns true if it was not waiting before.
-    fn starts_waiting(&mut self) -> bool {
-        !std::mem::replace(&mut self.waiting, true)
+    /// Whether it begins to wait: after a look, or when only old versions were received for as
+    /// long.
+    fn starts_waiting(&mut self, has_looked: bool) -> bool {
+        let waits = has_looked || self.old_since.is_some_and(|since| since.elapsed() >= LOOK);
+        waits && !std::mem::replace(&mut self.is_waiting, true)
     }
 }

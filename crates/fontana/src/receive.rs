@@ -20,4 +20,5 @@ mod worker;
 pub(crate) use handle::Commands;
 pub(crate) use options::ReceiveOptions;
 pub use options::{SILENCE, SimulatedLoss};
+pub(crate) use session::EarlySockets;
 pub use session::PreparedReceiver;

@@ -287,7 +287,7 @@ impl PreparedReceiver {
     pub fn start(self) -> Result<Receiver, Error> {
         let (commands, token) = (self.commands(), self.token());
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(ReceiveEvent)| {
-            self.run(token, emit)
+            self.run(token, emit).map(|result| result.report)
         };
         let running = Running::spawn("receiver", token, ReceiveEvent::is_progress, work)?;
         Ok(Receiver { running, commands })

@@ -253,9 +253,15 @@ impl Receiver {
         };
         let Some(session) = self.sessions.get_mut(at) else { return };
         session.last_received = now;
-        if session.standing == Standing::Refused && packet.header.toi != Some(Toi::HEAD) {
-            self.stats.foreign += 1;
-            return;
+        if session.standing == Standing::Refused {
+            if session.is_old_version {
+                // The publisher is received; it has nothing newer to send.
+                self.silence = Silence { since: Some(now), has_received: true };
+            }
+            if packet.header.toi != Some(Toi::HEAD) {
+                self.stats.foreign += 1;
+                return;
+            }
         }
         let (channel, cci) = (datagram.channel, packet.header.cci);
         let mut lost = Losses::default();

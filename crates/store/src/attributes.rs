@@ -23,8 +23,7 @@ impl Default for FileAttributes {
 /// Whether [`set_metadata`] would change nothing of a file or directory.
 pub(crate) fn has_metadata(stat: &Stat, permitted: Mode, attributes: &FileAttributes) -> bool {
     let has_time = attributes.modified.is_none_or(|Timestamp { seconds, nanoseconds }| {
-        let nanoseconds = u64::from(nanoseconds.min(999_999_999));
-        stat.st_mtime == seconds && stat.st_mtime_nsec as u64 == nanoseconds
+        stat.st_mtime == seconds && stat.st_mtime_nsec as u32 == nanoseconds.min(999_999_999)
     });
     has_time && stat.st_mode & 0o7777 == permitted_mode(permitted, attributes).as_raw_mode()
 }

@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// More files than this in one commit, or one correction of attributes, are synced with all others on
-/// their file system. Then no file waits for a journal commit of the file system of its own
-/// (milliseconds).
+/// More files than this in one commit are first synced with all others on their file system. Then
+/// no file waits for a journal commit of the file system of its own (milliseconds). A correction of
+/// as many files syncs them in this way alone.
 pub(crate) const MANY_FILES: usize = 64;
 
 impl Staging {

@@ -12,9 +12,11 @@ use crate::hook::{Described, Hook};
 use crate::progress::Gate;
 use crate::signal::stop_on_signals;
 use fontana::{
-    AcceptedManifest, CancellationToken, Ended, FollowEvent, Follower, Outcome, ReceiveReport,
+    AcceptedManifest, CancellationToken, Ended, FollowEvent, Follower, Outcome, ReceiveEvent,
+    ReceiveReport,
 };
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 pub(super) fn run(
     arguments: &ReceiveArguments,
@@ -25,6 +27,7 @@ pub(super) fn run(
     let address = setup.address;
     let follower = Follower::builder(setup.receiver.cancellation_token(stop))
         .give_up_after_silence(arguments.silence.filter(|silence| !silence.is_zero()))
+        .stay_joined(arguments.stay_joined)
         .look_every(arguments.look_every)
         .count(arguments.count)
         // The content stays unchanged until the hook has ended.
@@ -46,6 +49,8 @@ pub(super) fn run(
         described: Described::default(),
         hook: Hook::new(&arguments.exec, &arguments.output),
     };
+    // The reception of a version begins when the one before ends.
+    let mut accepted_at = Instant::now();
     // The outcome of the hook for the last version.
     let mut content = Outcome::Complete;
     let follower = follower.start()?;
@@ -60,9 +65,14 @@ pub(super) fn run(
                 // The clock of each session begins at 0.
                 watch.gate = Gate::each_second();
             }
-            FollowEvent::Receiving(event) => _ = watch.handle(&event),
+            FollowEvent::Receiving(event) => {
+                if matches!(event, ReceiveEvent::Accepted { .. }) {
+                    accepted_at = Instant::now();
+                }
+                watch.handle(&event);
+            }
             FollowEvent::Taken(report) => {
-                watch.taken(&report);
+                watch.taken(&report, accepted_at.elapsed());
                 content = watch.run_hook(&report);
                 follower.proceed();
             }
@@ -102,7 +112,7 @@ impl Watch<'_> {
         self.offers_shown = 0;
     }
 
-    fn taken(&mut self, summary: &ReceiveReport) {
+    fn taken(&mut self, summary: &ReceiveReport, elapsed: Duration) {
         let files = self.files;
         self.clear();
         if let Some(AcceptedManifest { hash, version }) = summary.manifest {
@@ -110,10 +120,12 @@ impl Watch<'_> {
                 version,
                 manifest: hash.to_string(),
                 bytes: summary.bytes,
-                seconds: seconds(summary.progress.elapsed),
+                seconds: seconds(elapsed),
                 reception_inefficiency: summary.progress.reception_inefficiency().map(rounded),
             });
-            let received = crate::progress::received(&summary.progress, summary.bytes, files);
+            let mut progress = summary.progress;
+            progress.elapsed = elapsed;
+            let received = crate::progress::received(&progress, summary.bytes, files);
             self.console.say(format_args!("version {version}: {received}"));
         }
     }

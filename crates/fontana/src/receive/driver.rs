@@ -31,7 +31,7 @@ use fontana_proto::{
     SubscriptionLimits, Verified,
 };
 use fontana_store::{Selection, StagingOptions, TargetDirectory};
-use fontana_wire::StreamIndex;
+use fontana_wire::{Hash, Manifest, StreamIndex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -47,9 +47,15 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Bytes of one receive batch.
 const BATCH_BYTES: usize = 256 << 10;
-/// How long a receiver that follows versions listens after it received an old one: a newer one may
-/// be sent beside it.
-const LOOK: Duration = Duration::from_secs(1);
+
+/// The result of a reception.
+pub(crate) struct ReceptionResult {
+    pub(crate) report: ReceiveReport,
+    /// The manifest of a newer version that was collected meanwhile, and its hash, which was
+    /// checked.
+    pub(crate) newer_manifest: Option<(Hash, Arc<Manifest>)>,
+}
+
 /// The parts of a reception.
 pub(super) struct Reception {
     pub(super) options: ReceiveOptions,
@@ -69,7 +75,7 @@ pub(super) fn run(
     reception: Reception,
     stop: &CancellationToken,
     emit: &mut dyn FnMut(ReceiveEvent),
-) -> Result<ReceiveReport, Error> {
+) -> Result<ReceptionResult, Error> {
     let (shares, limits) = (reception.options.shares(), reception.options.limits());
     let Reception {
         options,
@@ -102,7 +108,7 @@ pub(super) fn run(
         reports: senders.target.clone(),
     });
     let delivery = OrderedDelivery::new(into, root)?;
-    let summary = std::thread::scope(|scope| {
+    let result = std::thread::scope(|scope| {
         let share = WorkerShare { count: options.workers.max(1), bytes: shares.worker_bytes };
         let threads = Threads::spawn(scope, share, &mut target, senders)?;
         let runner =
@@ -127,15 +133,15 @@ pub(super) fn run(
         abandoned.cancel();
         // The channel of commands must stay open until now.
         drop(handle);
-        over.map(|over| thread.summary(over))
+        over.map(|over| thread.result(over))
     });
     let missing = target.end();
-    let mut summary = summary?;
+    let mut result = result?;
     for missing in missing {
-        summary.outcome = summary.outcome.worst(missing.outcome());
-        summary.failures.push(Arc::new(missing));
+        result.report.outcome = result.report.outcome.worst(missing.outcome());
+        result.report.failures.push(Arc::new(missing));
     }
-    Ok(summary)
+    Ok(result)
 }
 
 /// The endpoint, as the options describe it.
@@ -150,10 +156,9 @@ fn receiver(
             expectation: options.expectation.clone(),
             acceptance: options.acceptance,
             metadata: options.metadata,
-            known_manifest: options
-                .expectation
-                .manifest
-                .and_then(|hash| known_manifest(directory, hash, &limits.manifest)),
+            known_manifest: options.known_manifest.clone().or_else(|| {
+                known_manifest(directory, options.expectation.manifest?, &limits.manifest)
+            }),
             policy: options.policy,
             limits,
             started_at_unix_seconds: wall.as_secs(),
@@ -242,7 +247,11 @@ impl DecidingThread<'_, '_> {
                 let progress = self.progress();
                 (self.emit)(ReceiveEvent::Progress(progress));
             }
-            let heard = self.core.endpoint.session_packets();
+            let heard = match self.old_version_since {
+                None => self.core.endpoint.session_packets(),
+                // Packets of an old version show that the publisher is there.
+                Some(_) => self.core.endpoint.stats().datagrams,
+            };
             // Packets of what is received already do not show that more will be announced.
             if heard != last_heard.0 && !self.core.endpoint.waits_for_announcements() {
                 last_heard = (heard, elapsed);
@@ -259,7 +268,10 @@ impl DecidingThread<'_, '_> {
                 Some(Over::Interrupted)
             } else if is_time_up && !is_concluded {
                 Some(Over::TimeUp)
-            } else if self.old_version_since.is_some_and(|since| elapsed >= since + LOOK) {
+            } else if self
+                .old_version_since
+                .is_some_and(|since| elapsed >= since + options.listen_after_old)
+            {
                 Some(Over::NothingNew)
             } else {
                 None
@@ -460,9 +472,11 @@ impl DecidingThread<'_, '_> {
         }
     }
 
-    fn summary(mut self, over: Over) -> ReceiveReport {
+    fn result(mut self, over: Over) -> ReceptionResult {
         let progress = self.progress();
+        let newer_manifest = self.core.endpoint.newer_manifest();
         self.outcome.table = self.core.endpoint.table_status();
-        self.outcome.summary(over, progress, self.core.runner.delivery.end())
+        let report = self.outcome.summary(over, progress, self.core.runner.delivery.end());
+        ReceptionResult { report, newer_manifest }
     }
 }

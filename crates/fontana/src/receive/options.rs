@@ -7,8 +7,9 @@ use crate::memory::ReceiverMemory;
 use crate::versions::Versions;
 use fontana_net::receiver::DEFAULT_RECEIVE_BUFFER;
 use fontana_proto::{Acceptance, DecodePolicy, Expectation, MetadataMode, ReceiverLimits};
-use fontana_wire::{MAX_CHANNELS, ManifestLimits};
+use fontana_wire::{Hash, MAX_CHANNELS, Manifest, ManifestLimits};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Datagrams that the receiver drops on purpose: a lossy path for demonstrations and tests. The
@@ -33,6 +34,11 @@ pub(crate) struct ReceiveOptions {
     pub(crate) acceptance: Acceptance,
     /// Which versions of a publisher, where the expectation names one.
     pub(crate) versions: Versions,
+    /// How long to listen after an old version was received, where only newer ones are accepted: a
+    /// newer one may follow, or be sent beside it.
+    pub(crate) listen_after_old: Duration,
+    /// A manifest that the previous reception collected, and its hash, which was checked.
+    pub(crate) known_manifest: Option<(Hash, Arc<Manifest>)>,
     /// Which kind of session to receive. The files of plain FLUTE (RFC 6726) and FCAST (RFC 6968)
     /// sessions are not authenticated.
     pub(crate) metadata: MetadataMode,
@@ -84,6 +90,8 @@ impl ReceiveOptions {
             expectation: Expectation::default(),
             acceptance: Acceptance::Automatic,
             versions: Versions::default(),
+            listen_after_old: Duration::ZERO,
+            known_manifest: None,
             metadata: MetadataMode::Manifest,
             directory: directory.into(),
             overwrite: false,

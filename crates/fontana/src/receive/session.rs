@@ -1,20 +1,51 @@
 //! A receiver that has joined its group.
 
-use super::driver::{self, Reception};
+use super::driver::{self, Reception, ReceptionResult};
 use super::handle::{Commands, command_channel};
 use super::into::ReceiveInto;
 use super::options::ReceiveOptions;
+use crate::addressing::Listening;
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
 use crate::event::ReceiveEvent;
 use crate::kept_mark::KeptMark;
 use crate::memory;
-use crate::report::ReceiveReport;
 use fontana_net::{BufferShortfall, ReceiveSocket};
 use fontana_proto::MetadataMode;
 use fontana_store::{Device, Selection, TargetDirectory};
 use std::io::Write;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Sockets that have joined their group before their reception begins. Meanwhile the kernel's
+/// receive buffer holds the packets.
+pub(crate) struct EarlySockets {
+    listening: Listening,
+    sockets: Vec<ReceiveSocket>,
+    opened_at: Instant,
+}
+
+/// Longest time between the opening of early sockets and their reception: their receive buffers
+/// would overflow.
+const LONGEST_EARLY: Duration = Duration::from_secs(1);
+
+impl EarlySockets {
+    /// Opens the sockets of a reception, which joins the group.
+    ///
+    /// # Errors
+    /// [`Error`] as for the reception.
+    pub(crate) fn open(options: &ReceiveOptions) -> Result<Self, Error> {
+        let sources = &options.expectation.sources;
+        let listening = options.addressing.for_receiving(sources, options.receive_buffer)?;
+        let sockets = ReceiveSocket::open_all(listening.base())?;
+        Ok(Self { listening, sockets, opened_at: Instant::now() })
+    }
+
+    /// Whether the packets that have arrived since are of use.
+    fn are_fresh(&self) -> bool {
+        self.opened_at.elapsed() < LONGEST_EARLY
+    }
+}
 
 /// A receiver that has joined its group.
 pub struct PreparedReceiver {
@@ -26,12 +57,22 @@ pub struct PreparedReceiver {
 impl PreparedReceiver {
     /// Opens the target directory and the socket, and joins the group. `token` ends the reception.
     pub(crate) fn open(options: ReceiveOptions, token: CancellationToken) -> Result<Self, Error> {
-        Self::open_into(options, ReceiveInto::Directory, token)
+        Self::open_into(options, ReceiveInto::Directory, None, token)
+    }
+
+    /// As [`open`](Self::open), with sockets that have joined the group already.
+    pub(crate) fn open_joined(
+        options: ReceiveOptions,
+        sockets: Option<EarlySockets>,
+        token: CancellationToken,
+    ) -> Result<Self, Error> {
+        Self::open_into(options, ReceiveInto::Directory, sockets, token)
     }
 
     fn open_into(
         mut options: ReceiveOptions,
         into: ReceiveInto,
+        sockets: Option<EarlySockets>,
         token: CancellationToken,
     ) -> Result<Self, Error> {
         if options.memory < memory::MIN_MEMORY {
@@ -48,10 +89,12 @@ impl PreparedReceiver {
         let mark = KeptMark::open(&directory, options.expectation.publisher, options.versions)?;
         let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
         options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
-        let sources = &options.expectation.sources;
-        let listening = options.addressing.for_receiving(sources, options.receive_buffer)?;
         let interface = options.addressing.interface()?.name;
-        let sockets = ReceiveSocket::open_all(listening.base())?;
+        let EarlySockets { listening, sockets, .. } = match sockets.filter(EarlySockets::are_fresh)
+        {
+            Some(sockets) => sockets,
+            None => EarlySockets::open(&options)?,
+        };
         let (handle, commands) = command_channel();
         let reception = Reception {
             options,
@@ -73,7 +116,7 @@ impl PreparedReceiver {
         writer: Box<dyn Write + Send>,
         token: CancellationToken,
     ) -> Result<Self, Error> {
-        Self::open_into(options, ReceiveInto::Writer(writer), token)
+        Self::open_into(options, ReceiveInto::Writer(writer), None, token)
     }
 
     /// As [`open`](Self::open), for a device, or a file that is written in place.
@@ -84,7 +127,7 @@ impl PreparedReceiver {
     ) -> Result<Self, Error> {
         // Other sessions name files, and do not authenticate their bytes.
         let options = ReceiveOptions { metadata: MetadataMode::Manifest, ..options };
-        Self::open_into(options, ReceiveInto::Device(device), token)
+        Self::open_into(options, ReceiveInto::Device(device), None, token)
     }
 
     pub(crate) fn commands(&self) -> Commands {
@@ -111,7 +154,7 @@ impl PreparedReceiver {
         self,
         token: &CancellationToken,
         emit: &mut dyn FnMut(ReceiveEvent),
-    ) -> Result<ReceiveReport, Error> {
+    ) -> Result<ReceptionResult, Error> {
         driver::run(self.reception, token, emit)
     }
 }

@@ -164,6 +164,37 @@ fn what_others_have_written_is_not_replaced_and_a_failed_version_is_passed_over(
 }
 
 #[test]
+fn a_version_that_follows_soon_is_taken_at_once() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let (root, into) = (directory.path().join("tree"), directory.path().join("into"));
+    fs::create_dir_all(&root).unwrap();
+    fs::write(root.join("file"), "first").unwrap();
+    let addressing = addressing(49);
+    let sending = publish(&root, &addressing, 1);
+    let options = follow_options(&sending, &addressing, &into);
+    let follower = Follower::builder(options.timeout(Some(Duration::from_secs(60))))
+        .look_every(Duration::from_secs(600))
+        .count(Some(2))
+        .start()
+        .unwrap();
+    let mut sending = Some(sending);
+    for event in follower.events() {
+        // Only the first version was received for a second.
+        if matches!(event, FollowEvent::Waiting)
+            && let Some(first) = sending.take()
+        {
+            first.end();
+            fs::write(root.join("file"), "second").unwrap();
+            sending = Some(publish(&root, &addressing, 2));
+        }
+    }
+    let report = follower.join().unwrap();
+    assert_eq!((report.taken, report.last.manifest.unwrap().version), (2, 2));
+    sending.unwrap().end();
+}
+
+#[test]
 fn a_version_that_is_superseded_is_left_for_the_newer_one() {
     let _turn = TURN.lock();
     let directory = tempfile::tempdir().unwrap();

@@ -344,6 +344,7 @@ impl Reception {
 
     fn refuse(&mut self, session: &mut SessionState, channels: &mut Channels, reason: Rejection) {
         session.standing = Standing::Refused;
+        session.is_old_version = reason == Rejection::OldVersion;
         self.forget(session, channels);
         self.report_rejection(session.key, reason);
     }

@@ -63,6 +63,8 @@ pub(super) struct SessionCounters {
 pub(super) struct SessionState {
     pub(super) key: SessionKey,
     pub(super) standing: Standing,
+    /// It was last refused because its version is not newer than expected.
+    pub(super) is_old_version: bool,
     /// `None`: not known yet.
     pub(super) content: Option<ContentId>,
     pub(super) announced: Announced,
@@ -77,6 +79,7 @@ impl SessionState {
         Self {
             key,
             standing: Standing::Unknown,
+            is_old_version: false,
             content: None,
             announced,
             early: EarlySymbols::default(),
