@@ -5,7 +5,7 @@ use fontana_net::{MissingNeighbor, MtuDrop, SendLoss};
 use fontana_proto::{
     Offer, ReceiverStats, Rejection, SenderStats, SessionKey, TableWarning, Verified,
 };
-use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi};
+use fontana_wire::{Hash, Manifest, PublicKey, StreamIndex, Toi, Tsi};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,12 @@ pub enum SendEvent {
     /// address of the host or its router. Emitted a second after the first packet, once for each
     /// host.
     NoNeighbor(MissingNeighbor),
+    /// Another sender on this host uses the number of this session, from the same address to the
+    /// same group. Receivers take both for one session. Emitted before the first packet.
+    NumberInUse {
+        /// The number.
+        tsi: Tsi,
+    },
 }
 
 impl SendEvent {

@@ -7,6 +7,7 @@ mod control;
 mod driver;
 mod egress;
 mod emitted;
+mod number;
 mod options;
 mod order;
 mod queue;

@@ -4,6 +4,7 @@ use crate::console::Console;
 use crate::units::Count;
 use fontana::SendEvent;
 use fontana::net::{LossCause, MissingNeighbor, MtuDrop, SendLoss};
+use fontana::wire::Tsi;
 
 /// Shows an event that is a warning.
 pub(super) fn show(event: &SendEvent, console: &Console) {
@@ -11,6 +12,7 @@ pub(super) fn show(event: &SendEvent, console: &Console) {
         SendEvent::MtuDropped(drop) => show_mtu(drop, console),
         SendEvent::NotSent(loss) => show_loss(loss, console),
         SendEvent::NoNeighbor(missing) => show_neighbor(missing, console),
+        SendEvent::NumberInUse { tsi } => show_number(*tsi, console),
         _ => {}
     }
 }
@@ -21,6 +23,15 @@ pub(super) fn show_lost(lost: u64, console: &Console) {
         let message = format!("this host could not send {}", Count(lost, "packet"));
         console.warning(&message, "the reason was reported with the first one");
     }
+}
+
+fn show_number(tsi: Tsi, console: &Console) {
+    let message = format!("another program on this host sends a session with the number {}", tsi.0);
+    console.warning(
+        &message,
+        "receivers take both for one session: end one of them, or give it a number or a group of \
+         its own (--tsi, --to)",
+    );
 }
 
 fn show_mtu(drop: &MtuDrop, console: &Console) {

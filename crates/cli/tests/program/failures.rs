@@ -321,3 +321,26 @@ fn a_session_larger_than_allowed_is_6_at_once() {
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 0);
     sender.finish();
 }
+
+#[test]
+fn a_number_that_another_sender_uses_is_warned_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, noise(10_000, 1)).unwrap();
+    let to = place();
+    let sender = Sender::start(&format!("--to {to} --tsi 12"), &[&path]);
+    let send = |options: &str| {
+        let words = format!("send -i lo --duration 200ms {options}");
+        run(&arguments(&words, &[&path])).expect(0).stderr
+    };
+    let warned = "another program on this host sends a session with the number 12";
+    let said = send(&format!("--to {to} --tsi 12"));
+    assert!(said.contains(warned) && said.contains("--tsi"), "{said}");
+    for other in [format!("--to {to} --tsi 13"), format!("--to {} --tsi 12", place())] {
+        let said = send(&other);
+        assert!(!said.contains("another program"), "{said}");
+    }
+    sender.finish();
+    let said = send(&format!("--to {to} --tsi 12"));
+    assert!(!said.contains(warned), "{said}");
+}

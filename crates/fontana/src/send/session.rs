@@ -5,6 +5,7 @@ use super::checks::{check, check_head_room};
 use super::control::control_objects;
 use super::driver::{self, Transmission};
 use super::egress::{Egress, FTI_BYTES};
+use super::number::HeldNumber;
 use super::options::SendOptions;
 use super::order::Layout;
 use super::runner::EncoderPool;
@@ -23,7 +24,7 @@ use fontana_wire::{
     ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, SecretKey, Ticket, Tsi,
 };
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// A session that is ready to be sent: files are examined and hashed, the socket is open.
@@ -32,6 +33,9 @@ pub struct PreparedSender {
     token: CancellationToken,
     carousel: Option<Carousel>,
     transmission: Transmission,
+    /// Where packets come from and go to.
+    source: IpAddr,
+    to: Vec<SocketAddr>,
 }
 
 /// The content of a session, and its ticket.
@@ -159,7 +163,9 @@ impl PreparedSender {
             manifest_hash,
             source_symbols: transmission.source_symbols,
         };
-        Ok(Self { description: Arc::new(description), token, carousel, transmission })
+        let description = Arc::new(description);
+        let to = options.addressing.to;
+        Ok(Self { description, token, carousel, transmission, source: local, to })
     }
 
     /// The content of the session, and its ticket.
@@ -187,6 +193,11 @@ impl PreparedSender {
         token: &CancellationToken,
         emit: &mut dyn FnMut(SendEvent),
     ) -> Result<SendReport, Error> {
+        let tsi = self.description.ticket.tsi;
+        let number = HeldNumber::new(tsi, self.source, &self.to);
+        if number.is_none() {
+            emit(SendEvent::NumberInUse { tsi });
+        }
         driver::run(self.transmission, token, emit)
     }
 }
