@@ -230,11 +230,12 @@ pub(crate) struct ReceiveArguments {
     /// The directory remembers the newest version (.fontana-mark-KEY). Versions that are not newer
     /// are not received, also after a restart. Files of earlier versions are replaced; other files
     /// only with --overwrite. Files that a newer version does not contain stay. Implies
-    /// --skip-existing. The ticket's manifest= is then ignored. See docs/watch.md.
-    #[arg(long, conflicts_with_all = ["flute", "fcast", "list", "once", "any_version"])]
+    /// --skip-existing. The ticket's manifest= is then ignored. See docs/watch.md. With --flute:
+    /// receive what later tables announce, until stopped.
+    #[arg(long, conflicts_with_all = ["fcast", "list", "once", "any_version"])]
     pub(crate) watch: bool,
     /// With --watch: end after N versions
-    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "watch", conflicts_with = "flute", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// With --watch: stay joined for this long after a version while only old ones are sent
     #[arg(long, value_name = "TIME", requires = "watch", default_value = "60", value_parser = parse_duration, hide = true)]

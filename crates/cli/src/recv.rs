@@ -24,6 +24,7 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Duration;
 use unheard::Unheard;
 
 mod choose;
@@ -38,7 +39,7 @@ pub(crate) fn run(
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
     let setup = Setup::of(arguments)?;
-    if arguments.watch {
+    if arguments.watch && arguments.format() == SessionFormat::Fontana {
         return follow::run(arguments, setup, console, stop);
     }
     let Setup { address, asks, .. } = setup;
@@ -164,7 +165,9 @@ impl Setup {
         if let Some(rate) = arguments.max_rate {
             receiver = receiver.max_rate(Rate::bits_per_second(rate));
         }
-        if let Some(silence) = arguments.silence {
+        // A watched session of plain FLUTE announces files as long as it lasts.
+        let silence = arguments.silence.or(arguments.watch.then_some(Duration::ZERO));
+        if let Some(silence) = silence {
             receiver = receiver.give_up_after_silence((!silence.is_zero()).then_some(silence));
         }
         if arguments.watch && arguments.ticket.as_ref().is_some_and(|t| t.manifest.is_some()) {

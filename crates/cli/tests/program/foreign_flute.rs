@@ -27,10 +27,10 @@ fn packet(bits: [u8; 2], codepoint: u8, toi: Option<u32>, rest: [&[u8]; 2]) -> V
     packet
 }
 
-/// A table of one symbol.
-fn table(xml: &str) -> Vec<u8> {
+/// A table of one symbol: the instance with this number.
+fn table(instance: u8, xml: &str) -> Vec<u8> {
     let length = xml.len() as u16;
-    let mut extensions = vec![192, 0x20, 0, 1, 64, 4, 0, 0, 0, 0];
+    let mut extensions = vec![192, 0x20, 0, instance, 64, 4, 0, 0, 0, 0];
     extensions.extend(length.to_be_bytes());
     extensions.extend([0, 0]);
     extensions.extend(length.to_be_bytes());
@@ -92,7 +92,7 @@ fn a_table_with_defects_is_read_and_its_session_ends_when_the_sender_closes_it()
         </FDT-Instance>"#;
     let file = packet([0, 0], 0, Some(1), [&[], b"\0\0\0\0hello"]);
     let close = packet([0, CLOSE_SESSION], 0, None, [&[], &[]]);
-    let sender = Foreign::start(&place, vec![table(xml), file], Some(close));
+    let sender = Foreign::start(&place, vec![table(1, xml), file], Some(close));
     let words = format!("recv --flute -y -i lo --json --timeout 60 --group {place} -o");
     let mut receiver = Running::start(&arguments(&words, &[directory.path()]));
     let mut lines = Vec::new();
@@ -105,4 +105,30 @@ fn a_table_with_defects_is_read_and_its_session_ends_when_the_sender_closes_it()
     assert!(warned("expired") && warned("urn:a:1 is no MD5"), "{lines:?}");
     assert!(ended.stdout.contains(r#"{"event":"session_closed"}"#), "{}", ended.stdout);
     assert_eq!(std::fs::read(directory.path().join("urn%3Aa%3A1")).unwrap(), b"hello");
+}
+
+#[test]
+fn a_watched_session_is_received_until_it_is_stopped() {
+    let (directory, place) = (tempfile::tempdir().unwrap(), place());
+    let xml = |files: &str| {
+        let head = r#"<FDT-Instance Expires="4086825600" FEC-OTI-FEC-Encoding-ID="0"
+            FEC-OTI-Maximum-Source-Block-Length="9" FEC-OTI-Encoding-Symbol-Length="9">"#;
+        format!("{head}{files}</FDT-Instance>")
+    };
+    let file = |toi: u32| packet([0, 0], 0, Some(toi), [&[], b"\0\0\0\0hello"]);
+    let [one, two] = [1, 2].map(|toi| {
+        format!(r#"<File TOI="{toi}" Content-Location="file{toi}" Content-Length="5"/>"#)
+    });
+    let words = format!("recv --flute --watch -y -i lo --json --group {place} -o");
+    let mut receiver = Running::start(&arguments(&words, &[directory.path()]));
+    for (toi, files) in [(1, one.clone()), (2, format!("{one}{two}"))] {
+        let packets = vec![table(toi as u8, &xml(&files)), file(toi)];
+        let sender = Foreign::start(&place, packets, None);
+        while !receiver.line().contains("all_announced_received") {}
+        sender.stop();
+    }
+    receiver.stop().expect(0);
+    for name in ["file1", "file2"] {
+        assert_eq!(std::fs::read(directory.path().join(name)).unwrap(), b"hello");
+    }
 }

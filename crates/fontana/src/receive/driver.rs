@@ -261,13 +261,12 @@ impl DecidingThread<'_, '_> {
                     && self.core.endpoint.poll_timeout().is_some()
             });
             let is_time_up = silent || options.timeout.is_some_and(|timeout| elapsed >= timeout);
-            is_concluded = is_concluded || (is_time_up && self.core.endpoint.conclude());
+            let ends = is_time_up || stop.is_cancelled();
+            is_concluded = is_concluded || (ends && self.core.endpoint.conclude());
             let over = if let Some(over) = self.outcome.over {
                 Some(over)
-            } else if stop.is_cancelled() {
-                Some(Over::Interrupted)
-            } else if is_time_up && !is_concluded {
-                Some(Over::TimeUp)
+            } else if ends && !is_concluded {
+                Some(if stop.is_cancelled() { Over::Interrupted } else { Over::TimeUp })
             } else if self
                 .old_version_since
                 .is_some_and(|since| elapsed >= since + options.listen_after_old)
