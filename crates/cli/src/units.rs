@@ -77,6 +77,16 @@ pub(crate) fn parse_permille(text: &str) -> Result<u32, String> {
     u32::try_from(scaled(number, 10.0)?).map_err(|_| "the number is too large".to_owned())
 }
 
+/// A number of passes, in thousandths: `2`, `1.5`.
+pub(crate) fn parse_passes(text: &str) -> Result<u32, String> {
+    match number_and_unit(text)? {
+        (number, "") => {
+            u32::try_from(scaled(number, 1e3)?).map_err(|_| "the number is too large".to_owned())
+        }
+        (_, unit) => Err(format!("{unit:?} follows the number of passes")),
+    }
+}
+
 /// A percentage of at most 100, as a share: `5`, `12.5%`.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     match number_and_unit(text)? {

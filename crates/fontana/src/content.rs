@@ -6,26 +6,32 @@ use compress::{CompressedFiles, Original};
 use fontana_fec::{Oti, Sbn};
 use fontana_net::ThreadError;
 use fontana_net::thread::spawn_scoped;
+use fontana_proto::BlockId;
 use fontana_store::{FileIndex, Filter, ObjectSource, SourceError};
 use fontana_wire::{
     BlockHasher, ContentEncoding, Entry, Hash, Manifest, ManifestError, ManifestObject,
     RelativePath, Toi,
 };
 use md5::{Digest, Md5};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+mod bundles;
 mod compress;
 mod fcast;
 mod known;
 mod objects;
 mod table;
 mod tree;
+mod verifier;
+mod version;
 
 pub(crate) use fcast::MAX_OBJECTS;
+pub(crate) use verifier::BlockVerifier;
+pub(crate) use version::{VersionBase, VersionFiles};
 
 /// Options of the content.
 pub(crate) struct ContentOptions<'a> {
@@ -41,6 +47,9 @@ pub(crate) struct ContentOptions<'a> {
     pub(crate) content_encoding: ContentEncoding,
     /// For plain FLUTE and FCAST: only files are sent, and no object contains several files.
     pub(crate) plain: bool,
+    /// Whether a publisher signs the content: its objects then have numbers that follow from their
+    /// bytes.
+    pub(crate) signed: bool,
     pub(crate) workers: usize,
 }
 
@@ -48,6 +57,10 @@ pub(crate) struct ContentOptions<'a> {
 pub(crate) struct Content {
     pub(crate) manifest: Manifest,
     pub(crate) objects: Vec<ContentObject>,
+    /// The blocks that receivers of the publisher's previous version lack.
+    pub(crate) first: Vec<BlockId>,
+    /// Verifiers of the objects whose files may be written to.
+    pub(crate) verifiers: BTreeMap<Toi, Arc<BlockVerifier>>,
     /// The parts of a file delivery table that only plain FLUTE needs.
     plain: Option<Plain>,
     /// Unnamed files that hold compressed ones, to be open as long as the session lasts.
@@ -71,6 +84,11 @@ pub(crate) struct ContentObject {
 }
 
 impl Content {
+    fn new(manifest: Manifest, objects: Vec<ContentObject>) -> Self {
+        let (first, verifiers) = (Vec::new(), BTreeMap::new());
+        Self { manifest, objects, first, verifiers, plain: None, spooled: Vec::new() }
+    }
+
     /// Examines and hashes the files: every byte is read once, for plain FLUTE twice.
     pub(crate) fn examine(options: &ContentOptions<'_>) -> Result<Self, Error> {
         let mut scanned = tree::scan(options)?;
@@ -80,7 +98,14 @@ impl Content {
         };
         let label = label(&scanned.roots);
         let sources = Arc::new(scanned.sources);
-        let objects = objects::objects(options, &sources)?;
+        let mut objects = objects::objects(options, &sources)?;
+        let hashes = hash_blocks(objects.iter().map(|o| &*o.source), options.workers)?;
+        if options.signed {
+            let described = objects.iter().zip(&hashes);
+            let described = described.map(|(o, hashes)| (o.source.layout().oti(), &hashes[..]));
+            let tois = version::content_tois(&described.collect::<Vec<_>>(), &mut BTreeSet::new());
+            objects.iter_mut().zip(tois).for_each(|(object, toi)| object.toi = toi);
+        }
         let originals = &compressed.originals;
         let describe = || plain(options, &scanned.files, originals, &objects);
         let plain = options.plain.then(describe).transpose()?;
@@ -92,7 +117,6 @@ impl Content {
             file.segments = segments.remove(&index).unwrap_or_default();
             entries.push(Entry::File(file));
         }
-        let hashes = hash_blocks(&objects, options.workers)?;
         let described = objects
             .iter()
             .zip(hashes)
@@ -104,7 +128,7 @@ impl Content {
             .collect();
         let manifest =
             Manifest::new(options.version, label, described, entries).map_err(unsuitable)?;
-        Ok(Self { manifest, objects, plain, spooled: compressed.spooled })
+        Ok(Self { plain, spooled: compressed.spooled, ..Self::new(manifest, objects) })
     }
 
     /// Source symbols of all objects.
@@ -161,19 +185,32 @@ fn unsuitable(error: ManifestError) -> Error {
 }
 
 /// The hash of every block of every object, on `workers` threads.
-fn hash_blocks(objects: &[ContentObject], workers: usize) -> Result<Vec<Vec<Hash>>, Error> {
+fn hash_blocks<'a>(
+    objects: impl IntoIterator<Item = &'a ObjectSource>,
+    workers: usize,
+) -> Result<Vec<Vec<Hash>>, Error> {
+    hash_blocks_checked(objects, workers, ObjectSource::check_unchanged)
+}
+
+/// The hash of every block of every object, on `workers` threads. `check` confirms what was read of
+/// a block.
+fn hash_blocks_checked<'a>(
+    objects: impl IntoIterator<Item = &'a ObjectSource>,
+    workers: usize,
+    check: impl Fn(&ObjectSource, Sbn) -> Result<(), SourceError> + Sync,
+) -> Result<Vec<Vec<Hash>>, Error> {
+    let objects: Vec<_> = objects.into_iter().collect();
     let blocks: Vec<(usize, Sbn)> = objects
         .iter()
         .enumerate()
-        .flat_map(|(index, o)| {
-            (0..o.source.layout().block_count()).map(move |sbn| (index, Sbn(sbn)))
-        })
+        .flat_map(|(index, o)| (0..o.layout().block_count()).map(move |sbn| (index, Sbn(sbn))))
         .collect();
     let hashed = in_parallel(blocks.len(), workers, |number| {
         let block = blocks.get(number).and_then(|&(object, sbn)| Some((objects.get(object)?, sbn)));
         let Some((object, sbn)) = block else { return Ok(None) };
         let mut hasher = BlockHasher::new();
-        object.source.for_each_chunk_of_block(sbn, |bytes| hasher.update(bytes))?;
+        object.for_each_chunk_of_changed_block(sbn, |bytes| hasher.update(bytes))?;
+        check(object, sbn)?;
         Ok(Some(hasher.finalize()))
     })?;
     let mut hashes = vec![Vec::new(); objects.len()];

@@ -16,30 +16,36 @@
 //! # Ok::<(), fontana::Error>(())
 //! ```
 //!
-//! A thread waits for changes (inotify, or polling where that is not available). When nothing has
-//! changed for [`PublisherBuilder::settle`], it prepares the new version. The old one is sent until
-//! the new one replaces it.
+//! A thread waits for changes (inotify, or polling where that is not available). When a file that
+//! has changed is unchanged for [`PublisherBuilder::settle`], it prepares a new version. Files that
+//! still change then are in it as they were in the version before, if they only grow, or not at
+//! all. The old version is sent until the new one replaces it.
 //!
 //! Versions are milliseconds since 1970, or one more than the last. They increase over restarts
 //! without stored state, unless the clock is set back.
 
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, IoError, SetupError};
-use crate::event::SendEvent;
-use crate::format::Format;
+use crate::event::{SendEvent, SendProgress};
 use crate::outcome::Outcome;
 use crate::report::SendReport;
 use crate::send::{PreparedSender, SendOptions, SessionDescription};
 use crate::sender::SenderBuilder;
 use crate::session::{Events, Running};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
+use changes::{Changes, POLL_EVERY};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
+use folder::{Folder, Note};
 use fontana_net::thread::spawn_scoped;
-use fontana_store::{Found, Identity, Timestamp, Tree};
+use fontana_store::Tree;
 use fontana_wire::{SecretKey, Tsi};
-use notify::event::{AccessKind, AccessMode};
-use notify::{EventKind, RecursiveMode, Watcher};
+use handover::{Handover, STOP_LATENCY};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
+
+mod changes;
+mod folder;
+mod handover;
+mod settle;
 
 /// The options of a publisher.
 #[derive(Debug)]
@@ -49,11 +55,12 @@ pub struct PublisherBuilder {
     settle: Duration,
     poll: Option<Duration>,
     duration: Option<Duration>,
+    at_least_permille: u32,
 }
 
 impl PublisherBuilder {
-    /// Makes a version after this long without a change. By default two seconds: programs that save
-    /// a file or copy many write again within less.
+    /// A file that has changed is in the next version after this long without a change of it. By
+    /// default two seconds: programs that save a file write again within less.
     pub fn settle(mut self, time: Duration) -> Self {
         self.settle = time;
         self
@@ -62,6 +69,14 @@ impl PublisherBuilder {
     /// Polls for changes at this interval instead of waiting for the system to report them.
     pub fn poll(mut self, every: Option<Duration>) -> Self {
         self.poll = every;
+        self
+    }
+
+    /// Replaces a version not before it was sent this many times, in thousandths of its source
+    /// symbols. By default 0. What receivers of the version before lack is sent first, and always
+    /// before the version is replaced.
+    pub fn at_least_permille(mut self, passes: u32) -> Self {
+        self.at_least_permille = passes;
         self
     }
 
@@ -81,9 +96,10 @@ impl PublisherBuilder {
         let signer = send.format.fontana().and_then(|format| format.signer.as_ref());
         let key = signer.map(SecretKey::public_key).ok_or(SetupError::NoSigner)?;
         send.tsi = Some(send.tsi.unwrap_or_else(|| Tsi::of_publisher(&key)));
-        let first = Snapshot::take(&send)?;
+        let first = Tree::scan(&send.files, &send.filter)?;
         let end = self.duration.and_then(|limit| Instant::now().checked_add(limit));
-        let publish = Publish { send, settle: self.settle, poll: self.poll, end };
+        let Self { settle, poll, at_least_permille, .. } = self;
+        let publish = Publish { send, settle, poll, end, at_least_permille };
         let work = move |token: &CancellationToken, emit: &mut dyn FnMut(PublishEvent)| {
             publish.run(first, token, emit)
         };
@@ -103,7 +119,13 @@ impl Publisher {
     /// [`Format::Fontana`](crate::Format::Fontana) with a signer. The publisher sets the version.
     /// The session number follows from the key if it is not given.
     pub fn builder(sender: SenderBuilder) -> PublisherBuilder {
-        PublisherBuilder { sender, settle: Duration::from_secs(2), poll: None, duration: None }
+        PublisherBuilder {
+            sender,
+            settle: Duration::from_secs(2),
+            poll: None,
+            duration: None,
+            at_least_permille: 0,
+        }
     }
 
     /// The events of the publisher.
@@ -137,6 +159,14 @@ pub enum PublishEvent {
         /// The interval.
         every: Duration,
     },
+    /// A file or link changes again and again, and is not in the versions in its present state.
+    /// Emitted once for each, at most for 16.
+    Restless {
+        /// Its name at receivers.
+        name: String,
+        /// The time since it was last unchanged for as long as a version needs.
+        since: Duration,
+    },
     /// This version replaces the previous one.
     Version(Arc<SessionDescription>),
     /// An event of the sender of the current version.
@@ -165,50 +195,45 @@ pub struct PublishReport {
     pub versions: u64,
 }
 
-/// Interval without change reports: short enough for users, long enough for the disk.
-const POLL_EVERY: Duration = Duration::from_secs(2);
-/// Interval with change reports, which can be lost (network file systems, a full queue).
-const LOOK_ANYWAY: Duration = Duration::from_secs(60);
-/// Longest time until a stop request is noticed.
-const STOP_LATENCY: Duration = Duration::from_millis(100);
-
 /// The state of the publisher's thread.
 struct Publish {
     send: SendOptions,
     settle: Duration,
     poll: Option<Duration>,
     end: Option<Instant>,
+    at_least_permille: u32,
 }
 
 impl Publish {
     fn run(
         self,
-        first: Snapshot,
+        first: Tree,
         token: &CancellationToken,
         emit: &mut dyn FnMut(PublishEvent),
     ) -> Result<PublishReport, Error> {
-        let Self { send, settle, poll, end } = self;
+        let Self { send, settle, poll, end, at_least_permille } = self;
         let (words, news) = bounded(1);
-        let (poll, _watcher) = match poll {
-            Some(every) => (every, None),
-            None => match listen(&send, words, &news) {
-                Ok(watcher) => (LOOK_ANYWAY, Some(watcher)),
-                Err(error) => {
-                    let (reason, every) = (error.to_string(), POLL_EVERY);
-                    emit(PublishEvent::Polling { reason, every });
-                    (every, None)
-                }
-            },
+        let handover = Arc::new(Handover::new(words.clone()));
+        let changes = match poll {
+            Some(every) => Changes { every, watcher: None },
+            None => Changes::watch(&send.files, words).unwrap_or_else(|error| {
+                let (reason, every) = (error.to_string(), POLL_EVERY);
+                emit(PublishEvent::Polling { reason, every });
+                Changes { every, watcher: None }
+            }),
         };
         let (ready, prepared) = bounded(1);
+        let (note, notes) = unbounded();
+        let inbox = Inbox { prepared, notes, handover: Arc::clone(&handover), at_least_permille };
         std::thread::scope(|scope| {
             let ended = CancellationToken::new();
             let version = send.format.fontana().map_or(0, |format| format.version);
-            let folder = Folder { send, version, settle, poll, news, ready, ended: ended.clone() };
-            spawn_scoped(scope, "folder", move || folder.run(first))?;
-            let result = send_versions(&prepared, &End { token, at: end }, emit);
+            let folder = Folder::new(send, version, settle, changes, ended.clone());
+            let outbox = folder::Outbox { ready, note, handover, news };
+            spawn_scoped(scope, "folder", move || folder.run(first, &outbox))?;
+            let result = send_versions(&inbox, &End { token, at: end }, emit);
             ended.cancel();
-            drop(prepared);
+            drop(inbox);
             result
         })
     }
@@ -230,35 +255,81 @@ impl End<'_> {
     }
 }
 
+/// What the sending thread receives from the thread that prepares versions.
+struct Inbox {
+    prepared: Receiver<Box<PreparedSender>>,
+    notes: Receiver<Note>,
+    handover: Arc<Handover>,
+    at_least_permille: u32,
+}
+
+impl Inbox {
+    /// Emits what was noted. An error of the first version, or one that no change of the files can
+    /// mend, ends the publisher.
+    fn emit_notes(
+        &self,
+        has_version: bool,
+        emit: &mut dyn FnMut(PublishEvent),
+    ) -> Result<(), Error> {
+        for note in self.notes.try_iter() {
+            match note {
+                Note::Failed(error) if has_version && is_passing(&error) => {
+                    emit(PublishEvent::Failed(Arc::new(error)));
+                }
+                Note::Failed(error) => return Err(error),
+                Note::Restless { name, since } => emit(PublishEvent::Restless { name, since }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a version may be replaced.
+    fn is_sent(&self, progress: &SendProgress) -> bool {
+        let sent = progress.stats.source_symbols + progress.stats.repair_symbols;
+        let passes = sent.saturating_mul(1000) / progress.source_symbols.max(1);
+        progress.first_sent && passes >= self.at_least_permille.into()
+    }
+}
+
 /// Sends each prepared version until the next one. A version that ends by itself is followed by
 /// silence until the next one.
 fn send_versions(
-    prepared: &Receiver<Result<Box<PreparedSender>, Error>>,
+    inbox: &Inbox,
     end: &End<'_>,
     emit: &mut dyn FnMut(PublishEvent),
 ) -> Result<PublishReport, Error> {
     let mut report = PublishReport { outcome: Outcome::Interrupted, versions: 0 };
     while !end.has_come() {
-        let session = match prepared.recv_timeout(STOP_LATENCY) {
-            Ok(Ok(session)) => session,
-            Ok(Err(error)) if report.versions > 0 && is_passing(&error) => {
-                emit(PublishEvent::Failed(Arc::new(error)));
-                continue;
-            }
-            Ok(Err(error)) => return Err(error),
+        inbox.emit_notes(report.versions > 0, emit)?;
+        let session = match inbox.prepared.recv_timeout(STOP_LATENCY) {
+            Ok(session) => session,
             Err(RecvTimeoutError::Timeout) => continue,
             // The other thread has panicked, and the panic has been reported.
             Err(RecvTimeoutError::Disconnected) => break,
         };
         emit(PublishEvent::Version(Arc::clone(session.shared_description())));
         report.versions += 1;
-        let over = end.token.child_token();
+        let over = inbox.handover.begin(end.token);
+        let mut failure = None;
         let sent = session.run(&over, &mut |event| {
+            if let SendEvent::Progress(progress) = &event
+                && inbox.is_sent(progress)
+            {
+                inbox.handover.allow();
+            }
             emit(PublishEvent::Sending(event));
-            if !prepared.is_empty() || end.is_due() {
+            failure = failure.take().or(inbox.emit_notes(true, emit).err());
+            if failure.is_some() || end.is_due() {
                 over.cancel();
             }
         })?;
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        if !over.is_cancelled() {
+            // It has ended by itself.
+            inbox.handover.allow();
+        }
         report.outcome = match sent.outcome {
             Outcome::Complete => Outcome::Interrupted,
             other => other,
@@ -278,187 +349,4 @@ fn is_passing(error: &Error) -> bool {
         Error::Io(IoError::Send(_) | IoError::Thread(_) | IoError::System { .. })
             | Error::Setup(SetupError::Send(_) | SetupError::Interface(_) | SetupError::Mtu(_))
     )
-}
-
-/// Watches the files with the system's change reports.
-fn listen(
-    send: &SendOptions,
-    words: Sender<()>,
-    news: &Receiver<()>,
-) -> notify::Result<notify::RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if event.is_ok_and(|event| is_only_read(event.kind)) {
-            return;
-        }
-        // One pending report is enough.
-        let _ = words.try_send(());
-    })?;
-    if news.try_recv() == Err(TryRecvError::Disconnected) {
-        // The watcher has dropped `words` because its thread could not be started, which it does
-        // not return as an error. Without the thread all of its functions panic, its `drop` too.
-        std::mem::forget(watcher);
-        return Err(notify::Error::generic("its thread cannot be started"));
-    }
-    for path in &send.files {
-        watcher.watch(path, RecursiveMode::Recursive)?;
-    }
-    Ok(watcher)
-}
-
-/// Whether an event reports a program that reads: the publisher itself does so.
-fn is_only_read(kind: EventKind) -> bool {
-    match kind {
-        EventKind::Access(access) => access != AccessKind::Close(AccessMode::Write),
-        _ => false,
-    }
-}
-
-/// Everything that distinguishes two states of the files.
-#[derive(Debug, PartialEq, Eq)]
-struct Snapshot(Vec<(Vec<u8>, State)>);
-
-#[derive(Debug, PartialEq, Eq)]
-enum State {
-    File(Identity),
-    Directory(u32, Timestamp),
-    Link(Vec<u8>),
-}
-
-impl Snapshot {
-    fn take(send: &SendOptions) -> Result<Self, Error> {
-        let tree = Tree::scan(&send.files, &send.filter)?;
-        let mut names = Vec::with_capacity(tree.entries.len());
-        for entry in tree.entries {
-            let state = match entry.found {
-                Found::File(index) => match tree.files.as_slice().get(index.0 as usize) {
-                    Some(file) => State::File(file.identity()),
-                    None => continue,
-                },
-                Found::Directory { mode, modified } => State::Directory(mode, modified),
-                Found::Link { leads_to } => State::Link(leads_to),
-            };
-            names.push((entry.name, state));
-        }
-        Ok(Self(names))
-    }
-
-    /// Time since the last change, by the clocks that wrote the modification times.
-    fn rests_for(&self) -> Duration {
-        let newest = self.0.iter().map(|(_, state)| match state {
-            State::File(identity) => identity.changed,
-            State::Directory(_, modified) => *modified,
-            State::Link(_) => Timestamp { seconds: 0, nanoseconds: 0 },
-        });
-        let newest = newest.map(|time| (time.seconds, time.nanoseconds)).max().unwrap_or_default();
-        let seconds = u64::try_from(newest.0).unwrap_or(0);
-        let newest = UNIX_EPOCH.checked_add(Duration::new(seconds, newest.1));
-        newest.and_then(|newest| newest.elapsed().ok()).unwrap_or_default()
-    }
-}
-
-/// The thread that prepares versions.
-struct Folder {
-    send: SendOptions,
-    /// The last version that was made.
-    version: u64,
-    settle: Duration,
-    poll: Duration,
-    news: Receiver<()>,
-    ready: Sender<Result<Box<PreparedSender>, Error>>,
-    ended: CancellationToken,
-}
-
-impl Folder {
-    fn run(mut self, first: Snapshot) {
-        let mut rests = first.rests_for().min(self.settle);
-        let (mut candidate, mut since) = (first, Instant::now());
-        let mut sent: Option<Snapshot> = None;
-        let mut last_error = String::new();
-        while !self.ended.is_cancelled() {
-            let now = match Snapshot::take(&self.send) {
-                Ok(now) => now,
-                Err(error) => {
-                    self.report(&mut last_error, error);
-                    self.wait(self.settle);
-                    continue;
-                }
-            };
-            if sent.as_ref() == Some(&now) {
-                self.wait(self.poll);
-            } else if now != candidate {
-                (candidate, since, rests) = (now, Instant::now(), Duration::ZERO);
-                self.rest();
-            } else if since.elapsed() + rests < self.settle {
-                self.rest();
-            } else if self.prepare(&now, &mut last_error) {
-                sent = Some(now);
-            } else {
-                self.rest();
-            }
-        }
-    }
-
-    /// Prepares a version, if nothing changes meanwhile. Returns false if it must be tried again.
-    fn prepare(&mut self, snapshot: &Snapshot, last_error: &mut String) -> bool {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let version = (now.as_millis() as u64).max(self.version.saturating_add(1));
-        let mut options = self.send.clone();
-        if let Format::Fontana(format) = &mut options.format {
-            format.version = version;
-        }
-        match PreparedSender::prepare(options, CancellationToken::new()) {
-            Ok(session) => {
-                if Snapshot::take(&self.send).is_ok_and(|now| now == *snapshot) {
-                    self.version = version;
-                    last_error.clear();
-                    // Sending fails only after the session's end.
-                    let _ = self.ready.send(Ok(Box::new(session)));
-                    return true;
-                }
-                false
-            }
-            // A file that vanished while it was read is missing in the next snapshot.
-            Err(Error::Io(IoError::Source(error)))
-                if error.category() == fontana_proto::Category::SourceChanged =>
-            {
-                false
-            }
-            Err(error) => {
-                self.report(last_error, error);
-                true
-            }
-        }
-    }
-
-    /// Reports an error, unless its message is that of the last one.
-    fn report(&self, last_error: &mut String, error: Error) {
-        let message = error.to_string();
-        if *last_error != message {
-            *last_error = message;
-            let _ = self.ready.send(Err(error));
-        }
-    }
-
-    /// Sleeps for a part of the settling time.
-    fn rest(&self) {
-        let (since, limit) = (Instant::now(), self.settle / 4);
-        while since.elapsed() < limit && !self.ended.is_cancelled() {
-            std::thread::sleep(limit.saturating_sub(since.elapsed()).min(STOP_LATENCY));
-        }
-    }
-
-    /// Waits until something may have changed.
-    fn wait(&self, limit: Duration) {
-        let since = Instant::now();
-        while since.elapsed() < limit && !self.ended.is_cancelled() {
-            let step = limit.saturating_sub(since.elapsed()).min(STOP_LATENCY);
-            if self.news.recv_timeout(step) == Ok(()) {
-                return;
-            }
-            // Without a watcher the channel is disconnected, and receiving from it does not wait.
-            if self.news.is_empty() {
-                std::thread::sleep(limit.saturating_sub(since.elapsed()).min(step));
-            }
-        }
-    }
 }

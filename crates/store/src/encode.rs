@@ -5,7 +5,7 @@ use crate::geometry::GeometryError;
 use crate::object_source::ObjectSource;
 use crate::passes::column_passes;
 use crate::placement::check_size;
-use crate::source::SourceError;
+use crate::source::{Deviations, SourceError};
 use fontana_fec::{BlockLengthError, Esi, Intermediate, Plan, PlanCache, Sbn, Scratch};
 use fontana_proto::Category;
 use std::collections::BTreeMap;
@@ -115,7 +115,8 @@ impl ObjectEncoder {
 
     /// Writes symbols `esis` of a block one after another into `out`: source symbols are read,
     /// repair symbols computed. Then checks that the files have not changed. After an error the
-    /// contents of `out` must not be sent.
+    /// contents of `out` must not be sent. Nor if the files were written to, unless the hash of the
+    /// block confirms them ([`ObjectSource::deviations`]).
     ///
     /// Solving takes at most `budget` bytes ([`Plan::memory`]), and a quarter of a megabyte for
     /// reading. If whole symbols do not fit, it makes several passes over ranges of columns, each
@@ -130,7 +131,7 @@ impl ObjectEncoder {
         esis: &[Esi],
         budget: usize,
         out: &mut [u8],
-    ) -> Result<(), EncodeError> {
+    ) -> Result<Option<Deviations>, EncodeError> {
         // Some orders visit a block for each symbol.
         let _block = tracing::trace_span!("block", sbn = sbn.0, symbols = esis.len()).entered();
         let layout = self.source.layout();
@@ -144,7 +145,7 @@ impl ObjectEncoder {
         if esis.iter().any(|esi| esi.0 >= source_symbols) {
             self.make_repairs(sbn, source_symbols, esis, budget, out)?;
         }
-        Ok(self.source.check_unchanged(sbn)?)
+        Ok(self.source.deviations(sbn)?)
     }
 
     /// Reads the source symbols among `esis`.

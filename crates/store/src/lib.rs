@@ -170,7 +170,7 @@ pub use object_source::ObjectSource;
 pub use rustix::io::Errno;
 pub use scan::{Filter, Found, ScanError, Tree, TreeEntry};
 pub use selection::Selection;
-pub use source::{Change, Identity, SourceError, SourceFile, SourceFiles};
+pub use source::{Change, Deviations, Identity, SourceError, SourceFile, SourceFiles};
 pub use staged_object::StagedObject;
 pub use staging::{Staging, StagingOptions};
 pub use target::{NameError, TargetDirectory, TargetName};

@@ -4,7 +4,7 @@ use crate::buffered::for_each_chunk;
 use crate::extents::Extents;
 use crate::geometry::GeometryError;
 use crate::placement::{Placement, check_size};
-use crate::source::{SourceError, SourceFiles};
+use crate::source::{Deviations, SourceError, SourceFiles};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::ops::Range;
 use std::sync::Arc;
@@ -105,17 +105,51 @@ impl ObjectSource {
         self.check_unchanged(sbn)
     }
 
+    /// Passes on the bytes of a block in whatever state its files are. Otherwise like
+    /// [`for_each_chunk_of_block`](Self::for_each_chunk_of_block).
+    ///
+    /// # Errors
+    /// [`SourceError::Geometry`] if there is no such block, otherwise those of
+    /// [`SourceFiles::read_exact_at`].
+    pub fn for_each_chunk_of_changed_block(
+        &self,
+        sbn: Sbn,
+        show: impl FnMut(&[u8]),
+    ) -> Result<(), SourceError> {
+        let range = self.placement.block_range(sbn)?;
+        for_each_chunk(range, |offset, out| self.read_at(offset, out), show)
+    }
+
     /// Checks that the files of a block have not changed.
     ///
     /// # Errors
     /// [`SourceError::Geometry`] if there is no such block, otherwise those of
     /// [`SourceFiles::check_unchanged`].
     pub fn check_unchanged(&self, sbn: Sbn) -> Result<(), SourceError> {
+        self.deviations(sbn)?.map_or(Ok(()), |deviations| Err(self.changed(&deviations)))
+    }
+
+    /// The files of a block that were written to; `None` unless that is
+    /// [allowed](SourceFiles::allowing_growth). What was read of the block counts only if a hash
+    /// confirms that it still has its bytes.
+    ///
+    /// # Errors
+    /// As [`check_unchanged`](Self::check_unchanged).
+    pub fn deviations(&self, sbn: Sbn) -> Result<Option<Deviations>, SourceError> {
         let range = self.placement.block_range(sbn)?;
         let length = (range.end - range.start) as usize;
+        let mut others = Vec::new();
         for piece in self.placement.extents().pieces(range.start, length) {
-            self.files.check_unchanged(piece.file)?;
+            if let Some(now) = self.files.deviation(piece.file)? {
+                others.push((piece.file, now));
+            }
         }
-        Ok(())
+        Ok(others.pop().map(|first| Deviations { first, others }))
+    }
+
+    /// The error that files have changed.
+    pub fn changed(&self, deviations: &Deviations) -> SourceError {
+        let (file, now) = deviations.first;
+        self.files.changed(file, &now)
     }
 }

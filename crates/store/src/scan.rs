@@ -1,14 +1,14 @@
 //! Scanning of what is sent: files, and directories with their contents.
 
 use crate::ids::FileIndex;
-use crate::source::{SourceError, SourceFiles};
+use crate::source::{SourceError, SourceFile, SourceFiles};
 use crate::timestamp::Timestamp;
 use fontana_proto::Category;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ pub struct Filter {
 ///
 /// Patterns are those of `.gitignore`, by the crate `ignore`. They are relative to each directory
 /// that was named. A path that was named itself is always sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tree {
     /// The names of the scanned paths, in the order given.
     pub roots: Vec<Vec<u8>>,
@@ -127,24 +127,62 @@ impl Tree {
     /// # Errors
     /// [`ScanError`]: for the first thing that cannot be sent.
     pub fn scan(paths: &[PathBuf], filter: &Filter) -> Result<Self, ScanError> {
-        let mut tree =
-            Self { roots: Vec::new(), files: SourceFiles::default(), entries: Vec::new() };
-        for path in paths {
-            let name = name_of(path)?;
-            tree.roots.push(name.clone());
-            let stat = rustix::fs::stat(path).map_err(failed(path, "open"))?;
-            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                tree.walk(path, &name, filter)?;
-            } else {
-                let found = Found::File(tree.files.add(path)?);
-                tree.entries.push(TreeEntry { path: path.clone(), name, found });
+        Scanner { tree: Self::default(), known: None }.scan(paths, filter)
+    }
+
+    /// Scans paths again that were scanned before. Opens only files that have changed since. What
+    /// vanishes during the scan is not in the result.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
+    pub fn scan_again(&self, paths: &[PathBuf], filter: &Filter) -> Result<Self, ScanError> {
+        let known = self.files.as_slice().iter();
+        let known = known.map(|file| (file.path().as_os_str().as_bytes(), file)).collect();
+        Scanner { tree: Self::default(), known: Some(known) }.scan(paths, filter)
+    }
+
+    /// Removes directories without included contents.
+    fn leave_out_empty_directories(&mut self, first: usize) {
+        let entries = self.entries.split_off(first);
+        let mut used = BTreeSet::new();
+        for entry in &entries {
+            if !matches!(entry.found, Found::Directory { .. }) {
+                let parents = std::iter::successors(parent(&entry.name), |name| parent(name));
+                used.extend(parents.map(<[u8]>::to_vec));
             }
         }
-        Ok(tree)
+        let is_used = |entry: &TreeEntry| {
+            !matches!(entry.found, Found::Directory { .. }) || used.contains(&entry.name)
+        };
+        self.entries.extend(entries.into_iter().filter(is_used));
+    }
+}
+
+/// A scan in progress.
+struct Scanner<'k> {
+    tree: Tree,
+    /// The files of an earlier scan, by their paths, if there was one.
+    known: Option<BTreeMap<&'k [u8], &'k SourceFile>>,
+}
+
+impl Scanner<'_> {
+    fn scan(mut self, paths: &[PathBuf], filter: &Filter) -> Result<Tree, ScanError> {
+        for path in paths {
+            let name = name_of(path)?;
+            self.tree.roots.push(name.clone());
+            let stat = rustix::fs::stat(path).map_err(failed(path, "open"))?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                self.walk(path, &name, filter)?;
+            } else {
+                let found = Found::File(self.tree.files.add(path)?);
+                self.tree.entries.push(TreeEntry { path: path.clone(), name, found });
+            }
+        }
+        Ok(self.tree)
     }
 
     fn walk(&mut self, root: &Path, name: &[u8], filter: &Filter) -> Result<(), ScanError> {
-        let first = self.entries.len();
+        let first = self.tree.entries.len();
         // With a slash at its end a link is followed, though links below it are not.
         let walker = WalkBuilder::new(root.join(""))
             .standard_filters(false)
@@ -153,23 +191,31 @@ impl Tree {
             .sort_by_file_name(std::ffi::OsStr::cmp)
             .build();
         for entry in walker {
-            let entry = entry.map_err(|error| unreadable(root, &error))?;
+            let found = entry
+                .map_err(|error| unreadable(root, &error))
+                .and_then(|entry| Ok((self.look(&entry)?, entry)));
+            let (found, entry) = match found {
+                Ok(found) => found,
+                Err(SourceError::System { errno: Errno::NOENT, .. }) if self.known.is_some() => {
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let below = entry.path().strip_prefix(root).unwrap_or(Path::new(""));
             let mut name = name.to_owned();
             if !below.as_os_str().is_empty() {
                 name.push(b'/');
                 name.extend(below.as_os_str().as_bytes());
             }
-            let found = self.look(&entry)?;
-            self.entries.push(TreeEntry { path: entry.into_path(), name, found });
+            self.tree.entries.push(TreeEntry { path: entry.into_path(), name, found });
         }
         if !filter.include.is_empty() {
-            self.leave_out_empty_directories(first);
+            self.tree.leave_out_empty_directories(first);
         }
         Ok(())
     }
 
-    fn look(&mut self, entry: &DirEntry) -> Result<Found, ScanError> {
+    fn look(&mut self, entry: &DirEntry) -> Result<Found, SourceError> {
         let path = entry.path();
         let kind = entry.file_type();
         if kind.is_some_and(|kind| kind.is_dir()) {
@@ -187,23 +233,13 @@ impl Tree {
                 rustix::fs::readlink(path, Vec::new()).map_err(failed(path, "read the link"))?;
             return Ok(Found::Link { leads_to: target.into_bytes() });
         }
-        Ok(Found::File(self.files.add_found(path)?))
-    }
-
-    /// Removes directories without included contents.
-    fn leave_out_empty_directories(&mut self, first: usize) {
-        let entries = self.entries.split_off(first);
-        let mut used = BTreeSet::new();
-        for entry in &entries {
-            if !matches!(entry.found, Found::Directory { .. }) {
-                let parents = std::iter::successors(parent(&entry.name), |name| parent(name));
-                used.extend(parents.map(<[u8]>::to_vec));
+        let known = self.known.as_ref();
+        match known.and_then(|known| known.get(path.as_os_str().as_bytes())) {
+            Some(&known) if known.is_current()? => {
+                Ok(Found::File(self.tree.files.add_known(known.clone())))
             }
+            _ => Ok(Found::File(self.tree.files.add_found(path)?)),
         }
-        let is_used = |entry: &TreeEntry| {
-            !matches!(entry.found, Found::Directory { .. }) || used.contains(&entry.name)
-        };
-        self.entries.extend(entries.into_iter().filter(is_used));
     }
 }
 

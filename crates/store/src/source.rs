@@ -133,6 +133,11 @@ impl Identity {
         }
     }
 
+    /// Whether the contents in this state may be a prefix of those in state `now`.
+    fn may_have_grown_to(&self, now: &Self) -> bool {
+        self.inode == now.inode && self.size <= now.size
+    }
+
     /// The difference of `now` from `self`.
     fn change(&self, now: &Self) -> Option<Change> {
         if self.inode != now.inode {
@@ -249,22 +254,39 @@ impl SourceFile {
         self.mode
     }
 
+    /// Whether the path still leads to this file in this state. A symbolic link is not followed.
+    ///
+    /// # Errors
+    /// [`SourceError::System`] if the file is missing, or cannot be examined.
+    pub(crate) fn is_current(&self) -> Result<bool, SourceError> {
+        let stat = rustix::fs::statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(self.failed("open"))?;
+        Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && Identity::new(&stat) == self.identity
+            && stat.st_mode & 0o7777 == self.mode)
+    }
+
     /// Opens the file again, and checks that it is the same.
-    fn reopen(&self) -> Result<OwnedFd, SourceError> {
+    fn reopen(&self, growth: Growth) -> Result<OwnedFd, SourceError> {
         let (file, stat) =
             open_regular(&self.path, OFlags::empty()).map_err(|error| match error {
                 SourceError::System { errno: Errno::NOENT, .. } => self.changed(Change::Missing),
                 SourceError::NotRegular { .. } => self.changed(Change::Replaced),
                 error => error,
             })?;
-        self.check(&stat)?;
+        self.compare(&stat, growth)?;
         Ok(file)
     }
 
-    fn check(&self, stat: &Stat) -> Result<(), SourceError> {
-        match self.identity.change(&Identity::new(stat)) {
+    /// The state of the file, if it is another one that `growth` allows.
+    fn compare(&self, stat: &Stat, growth: Growth) -> Result<Option<Identity>, SourceError> {
+        let now = Identity::new(stat);
+        match self.identity.change(&now) {
+            None => Ok(None),
+            Some(_) if growth == Growth::Allowed && self.identity.may_have_grown_to(&now) => {
+                Ok(Some(now))
+            }
             Some(what) => Err(self.changed(what)),
-            None => Ok(()),
         }
     }
 
@@ -341,11 +363,34 @@ fn failed(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> SourceError
     move |errno| SourceError::System { path: path.to_owned(), doing, errno }
 }
 
+/// Whether files may be written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    Refused,
+    Allowed,
+}
+
 /// The files of a session's objects, read by position through a bounded cache of descriptors.
 #[derive(Debug)]
 pub struct SourceFiles {
     files: Vec<SourceFile>,
     open: OpenFiles<FileIndex>,
+    growth: Growth,
+}
+
+/// The files of a block that are not in the state in which they were added, at least one, and their
+/// present states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deviations {
+    pub(crate) first: (FileIndex, Identity),
+    pub(crate) others: Vec<(FileIndex, Identity)>,
+}
+
+impl Deviations {
+    /// The files.
+    pub fn files(&self) -> impl Iterator<Item = FileIndex> {
+        std::iter::once(&self.first).chain(&self.others).map(|(file, _)| *file)
+    }
 }
 
 impl Default for SourceFiles {
@@ -357,7 +402,7 @@ impl Default for SourceFiles {
 impl SourceFiles {
     /// An empty list with at most `open_files` open descriptors (at least one).
     pub fn new(open_files: usize) -> Self {
-        Self { files: Vec::new(), open: OpenFiles::new(open_files) }
+        Self { files: Vec::new(), open: OpenFiles::new(open_files), growth: Growth::Refused }
     }
 
     /// Opens a file ([`SourceFile::open`]) and adds it at the end of the list.
@@ -375,6 +420,19 @@ impl SourceFiles {
     /// Those of [`SourceFile::open_found`].
     pub fn add_found(&mut self, path: impl Into<PathBuf>) -> Result<FileIndex, SourceError> {
         Ok(self.push(SourceFile::open_found(path)?))
+    }
+
+    /// Adds a file in the state of an earlier list, at the end of this one.
+    pub fn add_known(&mut self, file: SourceFile) -> FileIndex {
+        self.push(file)
+    }
+
+    /// The list, of files that may be written to as long as they do not become shorter. The caller
+    /// compares what is read of such files with hashes: see
+    /// [`ObjectSource::deviations`](crate::ObjectSource::deviations).
+    pub fn allowing_growth(mut self) -> Self {
+        self.growth = Growth::Allowed;
+        self
     }
 
     /// Adds bytes in memory at the end of the list. `name` is for messages.
@@ -426,7 +484,7 @@ impl SourceFiles {
                 return Ok(());
             }
             Contents::Device(device) => Arc::clone(device),
-            Contents::File => self.open.get_or_open(file, || source.reopen())?,
+            Contents::File => self.open.get_or_open(file, || source.reopen(self.growth))?,
         };
         let count = sys::read_full_at(&*open, offset, out).map_err(source.failed("read"))?;
         if count < out.len() {
@@ -441,13 +499,32 @@ impl SourceFiles {
     /// # Errors
     /// [`SourceError::Changed`] or [`SourceError::System`].
     pub fn check_unchanged(&self, file: FileIndex) -> Result<(), SourceError> {
+        match self.deviation(file)? {
+            Some(now) => Err(self.changed(file, &now)),
+            None => Ok(()),
+        }
+    }
+
+    /// The state of a file that was written to, if that is [allowed](Self::allowing_growth).
+    ///
+    /// # Errors
+    /// As [`check_unchanged`](Self::check_unchanged).
+    pub(crate) fn deviation(&self, file: FileIndex) -> Result<Option<Identity>, SourceError> {
         let source = self.file(file)?;
         // No program that respects mounts writes to a device that is sent.
         if !matches!(source.contents, Contents::File) {
-            return Ok(());
+            return Ok(None);
         }
-        let open = self.open.get_or_open(file, || source.reopen())?;
+        let open = self.open.get_or_open(file, || source.reopen(self.growth))?;
         let stat = rustix::fs::fstat(open.as_fd()).map_err(source.failed("examine"))?;
-        source.check(&stat)
+        source.compare(&stat, self.growth)
+    }
+
+    /// The error that a file is in the state `now`.
+    pub(crate) fn changed(&self, file: FileIndex, now: &Identity) -> SourceError {
+        match self.file(file) {
+            Ok(source) => source.changed(source.identity.change(now).unwrap_or(Change::Modified)),
+            Err(error) => error.into(),
+        }
     }
 }

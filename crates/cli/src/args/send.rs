@@ -3,7 +3,7 @@
 use super::{
     InterfaceArgument, MemoryArgument, ProfileArgument, SessionFormat, Talk, session_format,
 };
-use crate::units::{parse_duration, parse_permille, parse_rate, parse_size};
+use crate::units::{parse_duration, parse_passes, parse_permille, parse_rate, parse_size};
 use clap::{Args, ValueEnum, ValueHint};
 use fontana::wire::FluteVersion;
 use std::ffi::OsString;
@@ -223,7 +223,7 @@ pub(crate) struct SendArguments {
     /// The ticket then names the public key, and receivers accept only what is signed with it.
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub(crate) sign: Option<PathBuf>,
-    /// Send a new version whenever the directories have not changed for two seconds (--settle)
+    /// Send a new version whenever files in the directories have changed and settled (--settle)
     ///
     /// Needs --sign: receivers follow the key (fontana recv --watch). The ticket names the key and
     /// no manifest, and stays valid. The session's number follows from the key. The old version is
@@ -231,7 +231,9 @@ pub(crate) struct SendArguments {
     /// docs/watch.md.
     #[arg(long, conflicts_with_all = ["flute", "manifest", "mirror", "dry_run", "content_version"])]
     pub(crate) watch: bool,
-    /// With --watch: make a version after this long without a change
+    /// With --watch: make a version when a changed file is unchanged for this long
+    ///
+    /// Files that still change then are sent as they were, if they only grow, or left out.
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = parse_duration, requires = "watch")]
     pub(crate) settle: Duration,
     /// With --watch: scan for changes this often, where the system does not report them
@@ -239,6 +241,12 @@ pub(crate) struct SendArguments {
     /// Network file systems report only changes by this host.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "watch")]
     pub(crate) poll: Option<Duration>,
+    /// With --watch: replace a version not before it was sent PASSES times, such as 1.5
+    ///
+    /// What receivers of the version before lack is sent first, and always before the version is
+    /// replaced. A receiver without it needs about one pass, more with loss.
+    #[arg(long, value_name = "PASSES", default_value = "0", value_parser = parse_passes, requires = "watch")]
+    pub(crate) at_least: u32,
     /// Give the content this version
     ///
     /// Raise it when the same publisher sends newer content, so that receivers can tell which is

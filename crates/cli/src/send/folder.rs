@@ -18,7 +18,8 @@ pub(super) fn run(
     let publisher = Publisher::builder(sender)
         .settle(arguments.settle)
         .poll(arguments.poll)
-        .duration(arguments.duration);
+        .duration(arguments.duration)
+        .at_least_permille(arguments.at_least);
     stop_on_signals(stop)?;
     let (mut watch, mut source_symbols, mut announced) = (None::<Watch<'_>>, 0, false);
     let mut unwritten = None;
@@ -29,6 +30,12 @@ pub(super) fn run(
                 let message = format!("the system does not tell of changes: {reason}");
                 let hint = format!("they are looked for every {} s", every.as_secs());
                 console.warning(&message, &hint);
+            }
+            PublishEvent::Restless { name, since } => {
+                let message =
+                    format!("{name} has changed again and again for {} s", since.as_secs());
+                let hint = "versions contain it as it was before, if it only grows; otherwise not";
+                console.warning(&message, hint);
             }
             PublishEvent::Version(session) => {
                 let ticket = session.lasting_ticket();

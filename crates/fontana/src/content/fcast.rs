@@ -70,7 +70,7 @@ impl Content {
             objects.push(object(options, &sources, toi, [header, part.extent])?);
         }
         let manifest = describe(options, label(&roots), &sources, &files, &objects)?;
-        Ok(Self { manifest, objects, plain: None, spooled: Vec::new() })
+        Ok(Self::new(manifest, objects))
     }
 }
 
@@ -199,7 +199,7 @@ fn describe(
         }
         entries.push(Entry::File(file));
     }
-    let hashes = super::hash_blocks(objects, options.workers)?;
+    let hashes = super::hash_blocks(objects.iter().map(|o| &*o.source), options.workers)?;
     let described = objects
         .iter()
         .zip(hashes)

@@ -30,7 +30,7 @@ impl Content {
         let found = match_entries(manifest, &sources, names.chain(others).collect(), rehash)?;
         let objects = objects(manifest, &Arc::new(sources), &found)?;
         check_hashes(manifest, &objects, &found, options.workers)?;
-        Ok(Self { manifest: manifest.clone(), objects, plain: None, spooled: Vec::new() })
+        Ok(Self::new(manifest.clone(), objects))
     }
 }
 
@@ -175,8 +175,8 @@ fn check_hashes(
         }
     }
     let in_doubt = |object: &&ContentObject| doubtful.contains_key(&(object.toi.0 as u32));
-    let objects: Vec<_> = objects.iter().filter(in_doubt).cloned().collect();
-    let hashes = hash_blocks(&objects, workers)?;
+    let objects = objects.iter().filter(in_doubt).map(|object| &*object.source);
+    let hashes = hash_blocks(objects, workers)?;
     // Both are in the order of TOIs.
     for ((toi, files), actual) in doubtful.into_iter().zip(hashes) {
         if manifest.object(toi).is_some_and(|object| object.block_hashes == actual) {

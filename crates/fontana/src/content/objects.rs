@@ -5,7 +5,7 @@
 //! therefore cost more than one of the same size. Small files are *bundled*: concatenated in the
 //! order of the tree, in objects that contain many of them. No object contains holes.
 
-use super::{ContentObject, ContentOptions};
+use super::{ContentObject, ContentOptions, bundles};
 use crate::error::{Error, SetupError};
 use crate::geometry;
 use fontana_proto::ControlError;
@@ -20,11 +20,6 @@ use std::sync::Arc;
 /// use a file that is an object.
 const LEAST_BUNDLED: usize = 16;
 
-/// Largest number of bytes of a bundle, unless a single file is longer: some blocks of the default
-/// length, so that none is short. If a file of a bundle changes while it is sent, the whole bundle
-/// is given up.
-const MAX_BUNDLE: u64 = 64 << 20;
-
 /// Cuts the files into objects.
 pub(super) fn objects(
     options: &ContentOptions<'_>,
@@ -34,8 +29,8 @@ pub(super) fn objects(
     let block = u64::from(options.block_symbols) * u64::from(options.symbol_size);
     let (mut small, mut large) = (Vec::new(), Vec::new());
     for (index, file) in (0..).map(FileIndex).zip(sources.as_slice()) {
-        let extents = extents(options, index, file);
-        let length = length(&extents);
+        let extents = data_of(options, index, file);
+        let length = bundles::length(&extents);
         if length > 0 {
             let run = if length < block && !options.plain { &mut small } else { &mut large };
             run.push(extents);
@@ -47,17 +42,26 @@ pub(super) fn objects(
         all.sort();
         all
     } else {
-        large.into_iter().chain(bundles(small)).collect()
+        let bundles = bundles::split(small).into_iter().map(|bundle| bundle.files.concat());
+        large.into_iter().chain(bundles).collect()
     };
     let mut objects = Vec::new();
     for run in runs {
-        objects.extend(fragments(options, sources, &run, objects.len())?);
+        for source in fragments(options, sources, &run)? {
+            // TOIs of content count from 1 (0 is the file delivery table).
+            let toi = Toi::from(objects.len() as u32 + 1);
+            objects.push(ContentObject { toi, source: Arc::new(source) });
+        }
     }
     Ok(objects)
 }
 
 /// The extents of a file that are sent. Plain FLUTE sends holes as zeros.
-fn extents(options: &ContentOptions<'_>, file: FileIndex, source: &SourceFile) -> Vec<Extent> {
+pub(super) fn data_of(
+    options: &ContentOptions<'_>,
+    file: FileIndex,
+    source: &SourceFile,
+) -> Vec<Extent> {
     if options.plain {
         let whole = Extent { file, offset: 0, length: source.size() };
         return if whole.length > 0 { vec![whole] } else { Vec::new() };
@@ -70,38 +74,13 @@ fn extents(options: &ContentOptions<'_>, file: FileIndex, source: &SourceFile) -
     source.data().iter().map(extent).collect()
 }
 
-fn length(extents: &[Extent]) -> u64 {
-    extents.iter().map(|extent| extent.length).sum()
-}
-
-/// Concatenates files to bundles of about equal length, at most [`MAX_BUNDLE`]. A file is in one
-/// bundle only, so that it is complete when the bundle is.
-fn bundles(files: Vec<Vec<Extent>>) -> Vec<Vec<Extent>> {
-    let total: u64 = files.iter().map(|file| length(file)).sum();
-    let share = total.div_ceil(total.div_ceil(MAX_BUNDLE).max(1));
-    let mut bundles: Vec<Vec<Extent>> = Vec::new();
-    let mut before = 0;
-    for file in files {
-        // A file belongs to the bundle that its first byte falls into.
-        if before / share >= bundles.len() as u64 {
-            bundles.push(Vec::new());
-        }
-        before += length(&file);
-        if let Some(bundle) = bundles.last_mut() {
-            bundle.extend(file);
-        }
-    }
-    bundles
-}
-
 /// The objects of a run of extents: one, or as many as its length needs.
-fn fragments(
+pub(super) fn fragments(
     options: &ContentOptions<'_>,
     sources: &Arc<SourceFiles>,
     run: &[Extent],
-    objects_before: usize,
-) -> Result<Vec<ContentObject>, Error> {
-    let length = length(run);
+) -> Result<Vec<ObjectSource>, Error> {
+    let length = bundles::length(run);
     let largest = geometry::max_object_size(options.code, options.symbol_size);
     let count = length.div_ceil(largest);
     if options.plain && count > 1 {
@@ -126,11 +105,8 @@ fn fragments(
             );
             let layout = oti.layout().map_err(ControlError::from)?;
             let extents = Extents::new(part(run, offset, length)).map_err(SourceError::from)?;
-            let source = ObjectSource::new(Arc::clone(sources), layout, extents)
-                .map_err(SourceError::from)?;
-            // TOIs of content count from 1 (0 is the file delivery table).
-            let toi = Toi::from((objects_before as u64 + number + 1) as u32);
-            Ok(ContentObject { toi, source: Arc::new(source) })
+            let source = ObjectSource::new(Arc::clone(sources), layout, extents);
+            Ok(source.map_err(SourceError::from)?)
         })
         .collect()
 }
@@ -197,19 +173,6 @@ mod tests {
 
     fn file(index: u32, length: u64) -> Vec<Extent> {
         vec![Extent { file: FileIndex(index), offset: 0, length }]
-    }
-
-    #[test]
-    fn bundles_are_about_equal_and_split_no_file() {
-        let files: Vec<_> = (0..1000).map(|index| file(index, 200_000)).collect();
-        let bundles = bundles(files.clone());
-        assert_eq!(bundles.len(), 3);
-        assert_eq!(bundles.concat(), files.concat());
-        for bundle in &bundles {
-            let length = length(bundle);
-            assert!(length <= MAX_BUNDLE + 200_000, "{length}");
-            assert!((66_000_000..67_200_000).contains(&length), "{length}");
-        }
     }
 
     #[test]

@@ -28,7 +28,6 @@ impl Content {
                 held.entry(toi).or_default().push(file);
             }
         }
-        let mut fragments: BTreeMap<&RelativePath, u32> = BTreeMap::new();
         let mut files: Vec<FdtFile> = Vec::new();
         for object in self.manifest.objects() {
             let (toi, oti) = (Toi::from(object.toi), object.oti);
@@ -41,10 +40,10 @@ impl Content {
                     },
                 ),
                 [file] => {
-                    let number = fragments.entry(&file.path).or_default();
+                    let parts = objects_of(file);
+                    let number = parts.iter().position(|&toi| toi == object.toi).unwrap_or(0);
                     let name = emit_content_location(&file.path);
                     let location = format!("{name}.fragment{number}");
-                    *number += 1;
                     described(toi, oti, location, Some(FRAGMENT_TYPE))
                 }
                 _ => described(toi, oti, format!("bundle{}", object.toi), Some(BUNDLE_TYPE)),

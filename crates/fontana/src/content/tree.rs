@@ -21,8 +21,12 @@ pub(super) struct Scanned {
 
 /// Scans the given paths. Reads no file.
 pub(super) fn scan(options: &ContentOptions<'_>) -> Result<Scanned, Error> {
-    let Tree { mut roots, files: sources, mut entries } =
-        Tree::scan(options.files, options.filter)?;
+    describe(options, Tree::scan(options.files, options.filter)?)
+}
+
+/// Names and describes what a scan has found.
+pub(super) fn describe(options: &ContentOptions<'_>, tree: Tree) -> Result<Scanned, Error> {
+    let Tree { mut roots, files: sources, mut entries } = tree;
     if let Some(name) = options.name {
         rename(name, &mut roots, &mut entries)?;
     }

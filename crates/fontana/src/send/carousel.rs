@@ -4,18 +4,17 @@
 //! begins (RFC 6968, section 2.2), which lists all objects so far.
 
 use super::options::SendOptions;
-use super::runner::EncoderPool;
+use super::runner::{EncoderPool, SentObject};
 use crate::content::{Content, ContentOptions, MAX_OBJECTS};
 use crate::error::{Error, SetupError};
 use crate::geometry::{self, Code};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use fontana_proto::{ControlObject, SendObject};
-use fontana_store::ObjectEncoder;
 use fontana_wire::{CarouselInstance, ContentEncoding, RelativePath, Toi};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How the content of a session is cut and encoded.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +26,7 @@ pub(super) struct Geometry {
 /// An addition to a running session.
 pub(super) struct NextInstance {
     pub(super) objects: Vec<SendObject>,
-    pub(super) encoders: Vec<(Toi, Arc<ObjectEncoder>)>,
+    pub(super) encoders: Vec<(Toi, SentObject)>,
     pub(super) source_symbols: u64,
     pub(super) control: Vec<ControlObject>,
 }
@@ -103,6 +102,7 @@ impl Carousel {
             version: self.options.version(),
             content_encoding: ContentEncoding::Null,
             plain: true,
+            signed: false,
             workers: self.options.workers,
         };
         let content = Content::compound(&content_options, self.slice_bytes, state.next_toi)?;

@@ -4,7 +4,7 @@
 use super::carousel::NextInstance;
 use super::emitted::Emitted;
 use super::queue::SendQueue;
-use super::runner::{EncodeJob, Encoded, SendRunner, encode};
+use super::runner::{EncodeJob, Encoded, SendRunner, SentObject, encode};
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
@@ -16,7 +16,6 @@ use fontana_net::{Clock, SendSocket};
 use fontana_proto::{
     DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, Sender, SenderEvent,
 };
-use fontana_store::ObjectEncoder;
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,7 +33,7 @@ pub(super) struct Transmission {
     pub(super) sender: Sender,
     /// Source symbols of the whole content.
     pub(super) source_symbols: u64,
-    pub(super) encoders: BTreeMap<Toi, Arc<ObjectEncoder>>,
+    pub(super) encoders: BTreeMap<Toi, SentObject>,
     /// Additions to the running session.
     pub(super) instances: Receiver<NextInstance>,
     /// Number of threads that read and encode, and the memory of each in bytes.
@@ -70,7 +69,8 @@ pub(super) fn run(
             instances,
             ended: false,
         };
-        thread.run(&encoded, stop, emit)
+        // It drops `encoded` at its end, so that workers leave the jobs that are still queued.
+        thread.run(encoded, stop, emit)
     })
 }
 
@@ -86,7 +86,7 @@ struct PacingThread {
 impl PacingThread {
     fn run(
         mut self,
-        encoded: &Receiver<Encoded>,
+        encoded: Receiver<Encoded>,
         stop: &CancellationToken,
         emit: &mut dyn FnMut(SendEvent),
     ) -> Result<SendReport, Error> {

@@ -10,7 +10,6 @@ use fontana_proto::{Profile, SendMode};
 use fontana_store::Filter;
 use fontana_wire::{Manifest, SecretKey, Tsi};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// The order of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,8 +45,6 @@ pub(crate) struct SendOptions {
     pub(crate) symbol_size: Option<u16>,
     pub(crate) format: Format,
     pub(crate) source_pass: bool,
-    /// The previous version: its receivers lack the other blocks, which are sent first.
-    pub(crate) previous: Option<Arc<Manifest>>,
     pub(crate) mirrored: bool,
     pub(crate) memory: usize,
     pub(crate) workers: usize,
@@ -72,7 +69,6 @@ impl SendOptions {
             symbol_size: None,
             format: Format::default(),
             source_pass: true,
-            previous: None,
             mirrored: false,
             memory: memory::DEFAULT_MEMORY,
             workers: crate::system::default_workers(),

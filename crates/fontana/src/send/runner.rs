@@ -1,9 +1,9 @@
 //! The jobs of a sender: workers read and encode.
 
-use crate::content::Content;
+use crate::content::{BlockVerifier, Content};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender as ChannelSender};
-use fontana_fec::{Esi, PlanCache};
+use fontana_fec::{Esi, PlanCache, Sbn};
 use fontana_proto::{
     BatchId, BlockId, DatagramBatch, Finished, Instant, JobRunner, SendDone, SendJob, SymbolId,
 };
@@ -26,12 +26,13 @@ impl EncoderPool {
     }
 
     /// An encoder for each object of `content`.
-    pub(super) fn encoders(&self, content: &Content) -> Vec<(Toi, Arc<ObjectEncoder>)> {
+    pub(super) fn encoders(&self, content: &Content) -> Vec<(Toi, SentObject)> {
         let objects = content.objects.iter().map(|object| {
             let source = Arc::clone(&object.source);
             let encoder =
                 ObjectEncoder::new(source, Arc::clone(&self.plans), Arc::clone(&self.kept));
-            (object.toi, Arc::new(encoder))
+            let verifier = content.verifiers.get(&object.toi).cloned();
+            (object.toi, SentObject { encoder: Arc::new(encoder), verifier })
         });
         objects.collect()
     }
@@ -42,7 +43,27 @@ pub(super) struct EncodeJob {
     batch: BatchId,
     block: BlockId,
     esis: Vec<Esi>,
+    object: SentObject,
+}
+
+/// The encoder of an object, and the verifier of its blocks if its files may be written to.
+#[derive(Clone)]
+pub(super) struct SentObject {
     encoder: Arc<ObjectEncoder>,
+    verifier: Option<Arc<BlockVerifier>>,
+}
+
+impl SentObject {
+    /// The symbols of a block, concatenated.
+    fn encode(&self, sbn: Sbn, esis: &[Esi], worker_bytes: usize) -> Result<Vec<u8>, Error> {
+        let size = usize::from(self.encoder.source().layout().oti().symbol_size);
+        let mut symbols = vec![0; esis.len() * size];
+        let deviations = self.encoder.encode(sbn, esis, worker_bytes, &mut symbols)?;
+        if let Some(verifier) = &self.verifier {
+            verifier.verify(sbn, deviations)?;
+        }
+        Ok(symbols)
+    }
 }
 
 /// The result of an [`EncodeJob`]: the symbols of a batch, concatenated.
@@ -59,11 +80,8 @@ pub(super) fn encode(
     worker_bytes: usize,
 ) {
     crate::system::give_way();
-    for EncodeJob { batch, block, esis, encoder } in queue {
-        let size = usize::from(encoder.source().layout().oti().symbol_size);
-        let mut symbols = vec![0; esis.len() * size];
-        let result = encoder.encode(block.sbn, &esis, worker_bytes, &mut symbols);
-        let symbols = result.map(|()| symbols).map_err(Error::from);
+    for EncodeJob { batch, block, esis, object } in queue {
+        let symbols = object.encode(block.sbn, &esis, worker_bytes);
         if finished.send(Encoded { batch, toi: block.toi, symbols }).is_err() {
             return;
         }
@@ -73,7 +91,7 @@ pub(super) fn encode(
 /// Hands the jobs of a sender to workers, and holds the symbols of batches until they are released.
 pub(super) struct SendRunner {
     batches: BTreeMap<BatchId, Batch>,
-    encoders: BTreeMap<Toi, Arc<ObjectEncoder>>,
+    encoders: BTreeMap<Toi, SentObject>,
     queue: ChannelSender<EncodeJob>,
     failed: BTreeSet<Toi>,
     failures: Vec<Arc<Error>>,
@@ -98,9 +116,9 @@ impl JobRunner<SendJob> for SendRunner {
         match job {
             SendJob::Prepare { batch, block, esis } => {
                 self.batches.insert(batch, Batch { symbols: Vec::new(), count: esis.len() });
-                if let Some(encoder) = self.encoders.get(&block.toi).map(Arc::clone) {
+                if let Some(object) = self.encoders.get(&block.toi).cloned() {
                     // Workers run until this end of their queue is dropped.
-                    let _ = self.queue.send(EncodeJob { batch, block, esis, encoder });
+                    let _ = self.queue.send(EncodeJob { batch, block, esis, object });
                 }
             }
             SendJob::Release { batch } => _ = self.batches.remove(&batch),
@@ -111,7 +129,7 @@ impl JobRunner<SendJob> for SendRunner {
 
 impl SendRunner {
     pub(super) fn new(
-        encoders: BTreeMap<Toi, Arc<ObjectEncoder>>,
+        encoders: BTreeMap<Toi, SentObject>,
         queue: ChannelSender<EncodeJob>,
     ) -> Self {
         let (failed, failures) = Default::default();
@@ -119,7 +137,7 @@ impl SendRunner {
     }
 
     /// Adds the encoders of further objects.
-    pub(super) fn add(&mut self, encoders: Vec<(Toi, Arc<ObjectEncoder>)>) {
+    pub(super) fn add(&mut self, encoders: Vec<(Toi, SentObject)>) {
         self.encoders.extend(encoders);
     }
 

@@ -17,13 +17,11 @@ use crate::format::{FcastFormat, FluteFormat, FontanaFormat, Format};
 use crate::layers::{Layering, LayeringScheme};
 use crate::memory::SenderMemory;
 use crate::report::SendReport;
-use fontana_fec::Sbn;
 use fontana_proto as proto;
-use fontana_proto::{BlockId, ChannelClock, Instant, SenderConfig};
+use fontana_proto::{ChannelClock, Instant, SenderConfig};
 use fontana_wire::{
     ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, SecretKey, Ticket, Tsi,
 };
-use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -61,9 +59,22 @@ impl SessionDescription {
 
 impl PreparedSender {
     /// Examines and hashes the files, opens the socket, and plans the session. `token` ends it.
-    pub(crate) fn prepare(
+    pub(crate) fn prepare(options: SendOptions, token: CancellationToken) -> Result<Self, Error> {
+        let content = |options: &ContentOptions<'_>, format: &Format| match format {
+            Format::Fcast(fcast) => Content::compound(options, fcast.slice_bytes, 1),
+            Format::Fontana(FontanaFormat { manifest: Some(manifest), rehash, .. }) => {
+                Content::of_manifest(options, manifest, *rehash)
+            }
+            Format::Fontana(_) | Format::Flute(_) => Content::examine(options),
+        };
+        Self::prepare_content(options, token, content)
+    }
+
+    /// Opens the socket and plans a session of the content that `examine` makes.
+    pub(crate) fn prepare_content(
         mut options: SendOptions,
         token: CancellationToken,
+        examine: impl FnOnce(&ContentOptions<'_>, &Format) -> Result<Content, Error>,
     ) -> Result<Self, Error> {
         if let Some(manifest) = options.manifest() {
             // All objects have the same symbol size; a manifest of empty files has no object.
@@ -87,7 +98,7 @@ impl PreparedSender {
         let version = egress.version;
         let socket = egress.socket(&options.addressing)?;
         socket.check_size(egress.payload_bytes(symbol_size, options.code, extension_bytes))?;
-        let content = examine(&options, symbol_size)?;
+        let content = examine(&content_options(&options, symbol_size), &options.format)?;
         let manifest = content.manifest.emit();
         let manifest_hash = fontana_wire::manifest_hash(&manifest);
         let control =
@@ -117,12 +128,10 @@ impl PreparedSender {
             congestion_control.channel_count(),
             &shares,
         );
-        let previous = options.previous.as_deref();
-        let first = previous.map(|previous| blocks_without(previous, &content.manifest));
         let sender = proto::Sender::new(SenderConfig {
             tsi,
             objects: send_objects(&content, options.source_pass).collect(),
-            first: first.unwrap_or_default(),
+            first: content.first.clone(),
             control,
             mode: options.mode,
             schedule: layout.schedule,
@@ -202,20 +211,8 @@ impl PreparedSender {
     }
 }
 
-/// The blocks of a version that the previous one does not contain.
-fn blocks_without(previous: &Manifest, version: &Manifest) -> Vec<BlockId> {
-    let known: BTreeSet<&Hash> =
-        previous.objects().iter().flat_map(|object| &object.block_hashes).collect();
-    let blocks = version.objects().iter().flat_map(|object| {
-        let id = |sbn| BlockId { toi: object.toi.into(), sbn: Sbn(sbn) };
-        (0..).zip(&object.block_hashes).map(move |(sbn, hash)| (id(sbn), hash))
-    });
-    blocks.filter(|(_, hash)| !known.contains(hash)).map(|(id, _)| id).collect()
-}
-
-/// Examines and hashes the files.
-fn examine(options: &SendOptions, symbol_size: u16) -> Result<Content, Error> {
-    let content_options = ContentOptions {
+fn content_options(options: &SendOptions, symbol_size: u16) -> ContentOptions<'_> {
+    ContentOptions {
         files: &options.files,
         name: options.name.as_deref(),
         filter: &options.filter,
@@ -228,14 +225,8 @@ fn examine(options: &SendOptions, symbol_size: u16) -> Result<Content, Error> {
             _ => ContentEncoding::Null,
         },
         plain: options.format.fontana().is_none(),
+        signed: options.signer().is_some(),
         workers: options.workers,
-    };
-    match &options.format {
-        Format::Fcast(fcast) => Content::compound(&content_options, fcast.slice_bytes, 1),
-        Format::Fontana(FontanaFormat { manifest: Some(manifest), rehash, .. }) => {
-            Content::of_manifest(&content_options, manifest, *rehash)
-        }
-        Format::Fontana(_) | Format::Flute(_) => Content::examine(&content_options),
     }
 }
 

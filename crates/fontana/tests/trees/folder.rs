@@ -3,6 +3,9 @@
 use super::*;
 use fontana::wire::SecretKey;
 use fontana::{FollowEvent, Follower, FontanaFormat, Format, PublishEvent, Publisher};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Sends a directory as it changes.
 fn publish(root: &Path, addressing: &Addressing, settle: u64, poll: Option<Duration>) -> Publisher {
@@ -73,6 +76,70 @@ fn what_appears_in_a_folder_appears_at_its_followers() {
 fn where_nobody_tells_of_changes_they_are_looked_for() {
     let _turn = TURN.lock();
     follow(Some(Duration::from_millis(100)), 51);
+}
+
+#[test]
+fn a_file_that_always_changes_does_not_hold_up_the_others() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("folder");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("log"), "settled\n").unwrap();
+    fs::write(root.join("table"), noise(1_000, 1)).unwrap();
+    let publisher = publish(&root, &addressing(52), 300, None);
+    let mut events = publisher.events();
+    let mut version = |with: &str| loop {
+        match events.next().unwrap() {
+            PublishEvent::Version(session) => {
+                let names: Vec<_> =
+                    session.manifest.entries().iter().map(|e| e.path().to_string()).collect();
+                if names.contains(&with.to_owned()) {
+                    return Arc::clone(&session);
+                }
+            }
+            PublishEvent::Failed(error) => panic!("{error}"),
+            _ => {}
+        }
+    };
+    version("folder/log");
+    // One file grows, another is written in place, a third is new, all without a rest.
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = std::thread::spawn({
+        let (stop, root) = (Arc::clone(&stop), root.clone());
+        move || {
+            for step in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let mut log = fs::OpenOptions::new().append(true).open(root.join("log")).unwrap();
+                log.write_all(b"more\n").unwrap();
+                fs::write(root.join("table"), noise(1_000, step)).unwrap();
+                fs::write(root.join("restless"), noise(500, step)).unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    });
+    std::thread::sleep(Duration::from_millis(1_000));
+    fs::write(root.join("new"), noise(2_000, 3)).unwrap();
+    let session = version("folder/new");
+    let lengths: BTreeMap<_, _> =
+        session.manifest.files().map(|file| (file.path.to_string(), file.length())).collect();
+    assert_eq!(lengths, [("folder/log".into(), 8), ("folder/new".into(), 2_000)].into());
+    let unsettled: Vec<_> = session.manifest.unsettled().iter().map(|n| n.to_string()).collect();
+    assert_eq!(unsettled, ["folder/restless", "folder/table"]);
+    // A receiver gets this version while the log goes on to grow.
+    let into = directory.path().join("into");
+    let follower =
+        Follower::builder(receive_options(&session.lasting_ticket(), &addressing(52), &into));
+    assert_eq!(follower.count(Some(1)).start().unwrap().join().unwrap().taken, 1);
+    assert_eq!(fs::read(into.join("folder/log")).unwrap(), b"settled\n");
+    stop.store(true, Ordering::Relaxed);
+    writer.join().unwrap();
+    let session = version("folder/restless");
+    assert_eq!(session.manifest.unsettled(), []);
+    assert_eq!(session.manifest.files().count(), 4);
+    publisher.stop();
+    publisher.join().unwrap();
 }
 
 #[test]

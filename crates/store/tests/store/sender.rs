@@ -228,7 +228,7 @@ impl Encoding {
     fn encode(&self, sbn: Sbn, esis: &[Esi], budget: usize) -> Result<Vec<u8>, EncodeError> {
         let size = usize::from(self.encoder.source().layout().oti().symbol_size);
         let mut out = vec![0xA5; esis.len() * size];
-        self.encoder.encode(sbn, esis, budget, &mut out).map(|()| out)
+        self.encoder.encode(sbn, esis, budget, &mut out).map(|_| out)
     }
 }
 

@@ -1,0 +1,253 @@
+//! The thread that prepares versions.
+
+use super::changes::Changes;
+use super::handover::{Handover, STOP_LATENCY};
+use super::settle::{Moment, Next, Settling, State, States};
+use crate::cancellation::CancellationToken;
+use crate::content::{Content, VersionBase, VersionFiles};
+use crate::error::{Error, IoError};
+use crate::format::Format;
+use crate::send::{PreparedSender, SendOptions};
+use crossbeam_channel::{Receiver, Sender};
+use fontana_store::{FileIndex, Found, SourceFile, SourceFiles, Tree, TreeEntry};
+use fontana_wire::{Printable, RelativePath};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Number of settling times after which a name that changes is reported.
+const RESTLESS_AFTER: u32 = 10;
+/// Largest number of names that are reported so.
+const MOST_RESTLESS: usize = 16;
+/// Shortest interval between scans: a program that changes a file does so in several steps.
+const LEAST_PAUSE: Duration = Duration::from_millis(20);
+/// Scans take at most one part of this many of the time.
+const SCAN_SHARE: u32 = 5;
+
+/// What happens while a version is sent.
+pub(super) enum Note {
+    /// The files cannot be sent in their present state.
+    Failed(Error),
+    /// A name has not been unchanged for long enough.
+    Restless { name: String, since: Duration },
+}
+
+/// The connections to the thread that sends.
+pub(super) struct Outbox {
+    pub(super) ready: Sender<Box<PreparedSender>>,
+    pub(super) note: Sender<Note>,
+    pub(super) handover: Arc<Handover>,
+    /// Reports that something may have changed, or that a version may be replaced.
+    pub(super) news: Receiver<()>,
+}
+
+/// The state of the thread.
+pub(super) struct Folder {
+    send: SendOptions,
+    /// The last version that was made.
+    version: u64,
+    changes: Changes,
+    ended: CancellationToken,
+    settling: Settling,
+    settle: Duration,
+    /// What the last version contained, also if it could not be prepared.
+    sent: Option<States>,
+    base: Option<VersionBase>,
+    last_error: String,
+    restless: BTreeSet<Vec<u8>>,
+}
+
+impl Folder {
+    pub(super) fn new(
+        send: SendOptions,
+        version: u64,
+        settle: Duration,
+        changes: Changes,
+        ended: CancellationToken,
+    ) -> Self {
+        Self {
+            send,
+            version,
+            changes,
+            ended,
+            settling: Settling::new(settle, Instant::now()),
+            settle,
+            sent: None,
+            base: None,
+            last_error: String::new(),
+            restless: BTreeSet::new(),
+        }
+    }
+
+    /// Prepares versions until the publisher ends.
+    pub(super) fn run(mut self, first: Tree, out: &Outbox) {
+        let mut tree = first;
+        let mut pause = LEAST_PAUSE;
+        let mut is_first = true;
+        while !self.ended.is_cancelled() {
+            let now = Moment::now();
+            if !std::mem::take(&mut is_first) {
+                match tree.scan_again(&self.send.files, &self.send.filter) {
+                    Ok(again) => tree = again,
+                    Err(error) => {
+                        self.report(error.into(), out);
+                        self.wait(now.instant + self.settle, Duration::ZERO, out);
+                        continue;
+                    }
+                }
+                pause = LEAST_PAUSE.max((SCAN_SHARE - 1) * now.instant.elapsed());
+            }
+            self.settling.observe(State::of(&tree), now, self.changes.watcher.is_some());
+            self.report_restless(now.instant, out);
+            let poll = now.instant + self.changes.every;
+            match self.settling.next(self.sent.as_ref(), Instant::now()) {
+                Next::Prepare if !out.handover.is_allowed() => self.wait(poll, pause, out),
+                Next::Prepare => {
+                    if let Err(error) = self.prepare(&tree, out) {
+                        self.report(error, out);
+                    }
+                }
+                Next::Wait(until) => {
+                    self.wait(until.map_or(poll, |until| until.min(poll)), pause, out);
+                }
+            }
+        }
+    }
+
+    /// Prepares a version and passes it on, unless it would be the same as the last.
+    fn prepare(&mut self, tree: &Tree, out: &Outbox) -> Result<(), Error> {
+        let files = self.view(tree, Instant::now());
+        let states = State::of(&files.tree);
+        if self.sent.as_ref() == Some(&states) {
+            self.settling.consider();
+            return Ok(());
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let version = (now.as_millis() as u64).max(self.version.saturating_add(1));
+        let mut options = self.send.clone();
+        if let Format::Fontana(format) = &mut options.format {
+            format.version = version;
+        }
+        let mut next = None;
+        let before = self.base.as_ref();
+        let token = CancellationToken::new();
+        let session = PreparedSender::prepare_content(options, token, |options, _| {
+            let (content, base) = Content::version(options, files, before)?;
+            next = Some(base);
+            Ok(content)
+        });
+        match session {
+            Ok(session) => {
+                (self.version, self.base, self.sent) = (version, next, Some(states));
+                self.last_error.clear();
+                self.settling.consider();
+                // Sending fails only after the session's end.
+                out.handover.replace(|| _ = out.ready.send(Box::new(session)));
+                Ok(())
+            }
+            // A file that changed while it was read is in another state in the next scan.
+            Err(Error::Io(IoError::Source(error)))
+                if error.category() == fontana_proto::Category::SourceChanged =>
+            {
+                std::thread::sleep(LEAST_PAUSE);
+                Ok(())
+            }
+            Err(error) => {
+                self.sent = Some(states);
+                self.settling.consider();
+                Err(error)
+            }
+        }
+    }
+
+    /// What a version contains now: names that are settled, in their present state, and others in
+    /// that of the last version, if it still exists.
+    fn view(&self, tree: &Tree, now: Instant) -> VersionFiles {
+        let mut view = Tree { roots: tree.roots.clone(), ..Tree::default() };
+        let mut unsettled: Vec<_> = self.settling.vanished().filter_map(|n| self.path(n)).collect();
+        let mut held = Vec::new();
+        for entry in &tree.entries {
+            let is_settled = self.settling.is_settled(&entry.name, now);
+            let file = |index: FileIndex| tree.files.file(index).ok().cloned();
+            let found = match &entry.found {
+                Found::File(index) if is_settled => file(*index).map(|file| add(&mut view, file)),
+                Found::File(index) => self.last_settled(entry, file(*index)).map(|file| {
+                    held.extend(self.path(&entry.name));
+                    add(&mut view, file)
+                }),
+                found @ Found::Link { .. } if !is_settled => self.last_link(entry, found),
+                // A directory has no bytes that could be wrong.
+                found => Some(found.clone()),
+            };
+            match found {
+                Some(found) => view.entries.push(TreeEntry { found, ..entry.clone() }),
+                None => unsettled.extend(self.path(&entry.name)),
+            }
+        }
+        VersionFiles { tree: view, held, unsettled }
+    }
+
+    /// The path of a name at receivers.
+    fn path(&self, name: &[u8]) -> Option<RelativePath> {
+        RelativePath::new(self.send.name.as_deref().unwrap_or(name)).ok()
+    }
+
+    /// The file in the state of the last version, if that is a prefix of its present state.
+    fn last_settled(&self, entry: &TreeEntry, now: Option<SourceFile>) -> Option<SourceFile> {
+        let base = self.base.as_ref()?;
+        let name = self.path(&entry.name)?;
+        let before = base.file(&name)?;
+        let (before_id, now_id) = (before.identity(), now?.identity());
+        let may_have_grown = before_id.inode == now_id.inode && before_id.size <= now_id.size;
+        (may_have_grown && base.verify(&name).is_ok()).then(|| before.clone())
+    }
+
+    /// A link in the state of the last version.
+    fn last_link(&self, entry: &TreeEntry, now: &Found) -> Option<Found> {
+        let State::Link(leads_to) = self.sent.as_ref()?.get(&entry.name)? else { return None };
+        matches!(now, Found::Link { .. }).then(|| Found::Link { leads_to: leads_to.clone() })
+    }
+
+    /// Reports an error, unless its message is that of the last one.
+    fn report(&mut self, error: Error, out: &Outbox) {
+        let message = error.to_string();
+        if self.last_error != message {
+            self.last_error = message;
+            let _ = out.note.send(Note::Failed(error));
+        }
+    }
+
+    /// Reports names that have not settled for long.
+    fn report_restless(&mut self, now: Instant, out: &Outbox) {
+        for (path, since) in self.settling.moving(now) {
+            if since >= RESTLESS_AFTER * self.settle
+                && self.restless.len() < MOST_RESTLESS
+                && self.restless.insert(path.clone())
+            {
+                let name = Printable(path).to_string();
+                let _ = out.note.send(Note::Restless { name, since });
+            }
+        }
+    }
+
+    /// Waits until then, or until something may have changed. Then waits for `pause`, as changes
+    /// come in groups, unless the time is up before.
+    fn wait(&self, until: Instant, pause: Duration, out: &Outbox) {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.ended.is_cancelled() {
+                return;
+            }
+            if out.news.recv_timeout(left.min(STOP_LATENCY)) == Ok(()) {
+                std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
+                return;
+            }
+        }
+    }
+}
+
+/// Adds a file to a view.
+fn add(view: &mut Tree, file: SourceFile) -> Found {
+    let files: &mut SourceFiles = &mut view.files;
+    Found::File(files.add_known(file))
+}
