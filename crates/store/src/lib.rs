@@ -146,6 +146,7 @@ mod passes;
 mod placement;
 mod reconcile;
 mod recover;
+mod remove;
 mod scan;
 mod selection;
 mod source;
