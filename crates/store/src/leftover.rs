@@ -7,7 +7,7 @@ use crate::failure::StagingError;
 use crate::failure::failed;
 use crate::journal::{Journal, Kept};
 use crate::staging::Staging;
-use crate::staging::layout::{DESCRIPTION, is_tag};
+use crate::staging::layout::{DESCRIPTION, OWNER, is_tag};
 use crate::sys;
 use crate::target::STAGING_PREFIX;
 use crate::target::TargetDirectory;
@@ -31,10 +31,14 @@ pub struct Leftover {
     pub kept: Kept,
     /// Its [description](Staging::describe); `None` if it has none.
     pub description: Option<Vec<u8>>,
+    /// [Whose](Staging::assign) content it is; `None` if that was not said.
+    pub owner: Option<Vec<u8>>,
 }
 
 /// Largest description that is read: the limit of a manifest.
 const MAX_DESCRIPTION: usize = 64 << 20;
+/// Longest owner that is read: a key.
+const MAX_OWNER: usize = 256;
 
 impl Staging {
     /// Stores a description of what is received, for [`TargetDirectory::leftovers`]. It is not
@@ -43,8 +47,21 @@ impl Staging {
     /// # Errors
     /// [`StagingError::DiskFull`], [`StagingError::System`].
     pub fn describe(&self, words: &[u8]) -> Result<(), StagingError> {
+        self.write_once(DESCRIPTION, words)
+    }
+
+    /// Stores whose content is received, at most 256 bytes, for
+    /// [`TargetDirectory::leftovers`]. It is not synced.
+    ///
+    /// # Errors
+    /// As [`describe`](Self::describe).
+    pub fn assign(&self, owner: &[u8]) -> Result<(), StagingError> {
+        self.write_once(OWNER, owner)
+    }
+
+    fn write_once(&self, name: &str, words: &[u8]) -> Result<(), StagingError> {
         // If it is the same, it is not written again: a crash while writing would lose it.
-        if description(self.directory(), words.len()).is_some_and(|there| there == words) {
+        if contents(self.directory(), name, words.len()).is_some_and(|there| there == words) {
             return Ok(());
         }
         let flags = OFlags::WRONLY
@@ -54,9 +71,9 @@ impl Staging {
             | OFlags::NOCTTY
             | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
-        sys::retry(|| rustix::fs::openat(self.directory(), DESCRIPTION, flags, mode))
+        sys::retry(|| rustix::fs::openat(self.directory(), name, flags, mode))
             .and_then(|file| sys::write_all_at(file, 0, words))
-            .map_err(failed(&self.path().join(DESCRIPTION), "write"))
+            .map_err(failed(&self.path().join(name), "write"))
     }
 }
 
@@ -96,7 +113,7 @@ impl TargetDirectory {
             return None;
         }
         let directory = rustix::fs::openat(self.as_fd(), &*name, flags, Mode::empty()).ok()?;
-        description(&directory, limit)
+        contents(&directory, DESCRIPTION, limit)
     }
 }
 
@@ -125,7 +142,8 @@ fn look(tag: &str, directory: &OwnedFd) -> rustix::io::Result<Option<Leftover>> 
         bytes_on_disk,
         modified,
         kept: Journal::peek(directory),
-        description: description(directory, MAX_DESCRIPTION),
+        description: contents(directory, DESCRIPTION, MAX_DESCRIPTION),
+        owner: contents(directory, OWNER, MAX_OWNER),
     }))
 }
 
@@ -133,9 +151,9 @@ fn time_of(stat: &rustix::fs::Stat) -> Timestamp {
     Timestamp { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 }
 }
 
-fn description(directory: &OwnedFd, limit: usize) -> Option<Vec<u8>> {
+fn contents(directory: &OwnedFd, name: &str, limit: usize) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(directory, DESCRIPTION, flags, Mode::empty()).ok()?;
+    let file = rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?;
     let size = usize::try_from(rustix::fs::fstat(&file).ok()?.st_size).ok()?;
     let mut bytes = vec![0; Some(size).filter(|&size| size <= limit)?];
     let count = sys::read_full_at(&file, 0, &mut bytes).ok()?;

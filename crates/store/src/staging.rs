@@ -19,7 +19,7 @@ use crate::open_files::{DEFAULT_OPEN_FILES, OpenFiles};
 use crate::sys;
 use crate::target::NameError;
 use crate::target::{STAGING_PREFIX, TargetDirectory, TargetName};
-use layout::{DESCRIPTION, MAX_TAG, is_tag};
+use layout::{DESCRIPTION, MAX_TAG, OWNER, is_tag};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -296,7 +296,7 @@ impl Staging {
         self.unsynced.clear();
         self.remove_files()?;
         // The lock comes last: without it another receiver could enter.
-        for name in [DESCRIPTION, JOURNAL, LOCK] {
+        for name in [DESCRIPTION, OWNER, JOURNAL, LOCK] {
             let result = rustix::fs::unlinkat(self.directory(), name, AtFlags::empty());
             ignore(Errno::NOENT, result).map_err(failed(&self.path().join(name), "remove"))?;
         }

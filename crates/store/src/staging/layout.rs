@@ -9,5 +9,8 @@ pub(crate) fn is_tag(tag: &str) -> bool {
     (1..=MAX_TAG).contains(&tag.len()) && tag.bytes().all(allowed)
 }
 
+/// The name of the file in the staging directory that says whose content is received.
+pub(crate) const OWNER: &str = "owner";
+
 /// The description's name in the staging directory.
 pub(crate) const DESCRIPTION: &str = "manifest";
