@@ -209,6 +209,12 @@ pub(crate) struct ReceiveArguments {
     /// received. Small files that share a block are recognized only if all of them exist.
     #[arg(long, conflicts_with_all = ["flute", "fcast"])]
     pub(crate) skip_existing: bool,
+    /// Delete what earlier versions of the publisher created in DIR and a complete one lacks
+    ///
+    /// Only files, links and empty directories that its versions created are deleted, also if they
+    /// were changed since. Needs the publisher's key.
+    #[arg(long, conflicts_with_all = ["flute", "fcast", "to", "any_version"])]
+    pub(crate) delete: bool,
     /// Receive only files and links that match GLOB; may be repeated
     ///
     /// The syntax is that of .gitignore, relative to the top of what is sent: '*.jpg', 'docs/**',

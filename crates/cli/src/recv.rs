@@ -16,8 +16,8 @@ use fontana::net::BufferShortfall;
 use fontana::wire::{ChannelGroups, MAX_CHANNELS, Manifest, Printable, Ticket};
 use fontana::{
     Acceptance, Addressing, CancellationToken, DecodePolicy, FontanaReception, Outcome, Profile,
-    Rate, ReceiveEvent, ReceiveFormat, ReceiveReport, Receiver, ReceiverBuilder, SessionKey,
-    SimulatedLoss, Versions,
+    Rate, ReceiveEvent, ReceiveFormat, ReceiveProgress, ReceiveReport, Receiver, ReceiverBuilder,
+    SessionKey, SimulatedLoss, Versions,
 };
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -63,6 +63,7 @@ pub(crate) fn run(
         bar: None,
         gate: Gate::each_second(),
         files: 0,
+        is_here_already: false,
         offers_shown: 0,
         lists: arguments.list,
         messages_shown: BTreeSet::new(),
@@ -215,6 +216,12 @@ fn format(arguments: &ReceiveArguments) -> Result<(ReceiveFormat, bool), Failure
     fontana.acceptance = if takes_first { Acceptance::Automatic } else { Acceptance::Ask };
     fontana.only = arguments.only.clone();
     fontana.skip_existing = arguments.skip_existing;
+    fontana.delete = arguments.delete;
+    if arguments.delete && fontana.publisher.is_none() {
+        let message = "--delete needs a publisher: only what its versions created is deleted";
+        let hint = "give the sender's key: a ticket with key=, or --key";
+        return Err(Failure::new(Outcome::Usage, message, hint));
+    }
     fontana.stream_window = arguments.window;
     fontana.versions = if arguments.any_version { Versions::Any } else { Versions::default() };
     if arguments.watch {
@@ -242,6 +249,8 @@ struct Watch<'a> {
     bar: Option<ReceiveBar>,
     gate: Gate,
     files: u64,
+    /// All symbols of the content were here before.
+    is_here_already: bool,
     offers_shown: usize,
     /// The names in the first session are still to be listed.
     lists: bool,
@@ -395,6 +404,7 @@ impl Watch<'_> {
             }
             ReceiveEvent::Resumed { symbols, source_symbols } => {
                 let (symbols, source_symbols) = (*symbols, *source_symbols);
+                self.is_here_already = symbols == source_symbols;
                 console.event(&Line::Resumed { symbols, source_symbols });
                 console.note(format_args!(
                     "going on with {symbols} of {} that were here already",
@@ -473,10 +483,21 @@ impl Watch<'_> {
     fn begin(&mut self, manifest: &Manifest, source: std::net::IpAddr) {
         self.chooser = None;
         self.files = manifest.files().count() as u64;
+        self.is_here_already = false;
         let label = Printable(manifest.label());
         let (files, bytes) = (Count(self.files, "file"), Bytes(manifest.content_length()));
         self.console.say(format_args!("receiving {label} ({files}, {bytes}) from {source}"));
         self.bar = Some(ReceiveBar::new(self.console));
+    }
+
+    /// What a complete reception amounts to.
+    fn success(&self, progress: &ReceiveProgress, bytes: u64) -> String {
+        if self.is_here_already && progress.stats.fresh == 0 {
+            let (files, bytes) = (Count(self.files, "file"), Bytes(bytes));
+            format!("already there, verified: {files}, {bytes}")
+        } else {
+            received(progress, bytes, self.files)
+        }
     }
 
     /// Shows a failure once.
@@ -493,7 +514,7 @@ impl Watch<'_> {
             self.show_failure(&Failure::from(&**error));
         }
         if summary.outcome == Outcome::Complete {
-            self.console.say(received(&summary.progress, summary.bytes, self.files));
+            self.console.say(self.success(&summary.progress, summary.bytes));
         } else if self.messages_shown.is_empty() && !self.console.is_closed() && !hung_up {
             self.show_failure(&circumstances.explain(summary));
         }

@@ -18,10 +18,10 @@
 //! not received, whichever host sends them, also after a restart.
 //!
 //! After a version, and at the start, the follower stays joined for a while: a directory that
-//! changes often is followed without gaps. While only an old version is sent for longer, it leaves the
-//! group, and joins it again for a second every few seconds. If there is nothing new, it costs the
-//! network and this host a tenth of the stream. While nothing is sent, the group stays joined, so
-//! that content that is sent once is not missed.
+//! changes often is followed without gaps. While only an old version is sent for longer, it leaves
+//! the group, and joins it again for a second every few seconds. If there is nothing new, it costs
+//! the network and this host a tenth of the stream. While nothing is sent, the group stays joined,
+//! so that content that is sent once is not missed.
 
 use crate::cancellation::CancellationToken;
 use crate::error::Error;

@@ -117,6 +117,9 @@ pub struct FontanaReception {
     /// files stay, but get their mode and time. Of other files, only blocks that differ are
     /// received.
     pub skip_existing: bool,
+    /// When a version is complete, delete what earlier versions of the publisher created and it
+    /// does not contain.
+    pub delete: bool,
     /// Receive only what matches one of these patterns, in the syntax of `.gitignore`, relative to
     /// the top of what is sent. Empty: everything.
     pub only: Vec<String>,
@@ -132,6 +135,7 @@ impl Default for FontanaReception {
             acceptance: Acceptance::Automatic,
             versions: Versions::default(),
             skip_existing: false,
+            delete: false,
             only: Vec::new(),
             stream_window: ReceiverLimits::default().max_stream_window_bytes,
         }

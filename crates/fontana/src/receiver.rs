@@ -107,6 +107,7 @@ impl ReceiverBuilder {
         options.acceptance = fontana.acceptance;
         options.versions = fontana.versions;
         options.skip_existing = fontana.skip_existing;
+        options.delete = fontana.delete;
         options.only = fontana.only;
         options.window = fontana.stream_window;
         self

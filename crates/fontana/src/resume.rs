@@ -13,7 +13,7 @@ use crate::error::Error;
 use fontana_store::{
     Errno, Kept, KeptBlock, Leftover, Staging, StagingError, StagingOptions, TargetDirectory,
 };
-use fontana_wire::{Hash, Manifest, ManifestLimits, ManifestObject, manifest_hash};
+use fontana_wire::{Hash, Manifest, ManifestLimits, ManifestObject, PublicKey, manifest_hash};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +61,28 @@ pub fn discard(directory: impl AsRef<Path>, tag: &str) -> Result<(), Error> {
     Ok(staging.remove()?)
 }
 
+/// Removes what interrupted receptions of a publisher's versions below `version` have left. What
+/// another receiver uses stays, and what cannot be removed.
+pub(crate) fn discard_older(
+    target: &Arc<TargetDirectory>,
+    publisher: &PublicKey,
+    version: u64,
+) -> Result<(), StagingError> {
+    for leftover in target.leftovers()? {
+        let Leftover { tag, in_use, description, owner, .. } = leftover;
+        let is_publishers = owner.as_deref() == Some(&publisher.to_bytes()[..]);
+        let manifest = description.filter(|_| is_publishers && !in_use);
+        let manifest = manifest.and_then(|m| parse(&m, &tag, &ManifestLimits::default()));
+        if manifest.is_some_and(|manifest| manifest.version() < version) {
+            let entered = Staging::create(Arc::clone(target), &tag, StagingOptions::default());
+            if let Err(error) = entered.and_then(|(staging, _)| staging.remove()) {
+                tracing::warn!(%error, "an older version's leftover stays");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Opens an existing directory: nothing is received into it.
 fn open(path: &Path) -> Result<TargetDirectory, Error> {
     match path.metadata() {
@@ -93,7 +115,7 @@ fn parse(description: &[u8], tag: &str, limits: &ManifestLimits) -> Option<Manif
 
 impl Interrupted {
     fn new(leftover: Leftover) -> Self {
-        let Leftover { tag, in_use, bytes_on_disk, modified, kept, description } = leftover;
+        let Leftover { tag, in_use, bytes_on_disk, modified, kept, description, .. } = leftover;
         let manifest =
             description.and_then(|bytes| parse(&bytes, &tag, &ManifestLimits::default()));
         let objects = manifest.as_ref().map(Manifest::objects).unwrap_or_default();

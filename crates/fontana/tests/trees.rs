@@ -314,7 +314,7 @@ fn a_link_in_the_target_that_leads_outside_is_refused_before_anything_is_receive
 }
 
 #[test]
-fn a_tree_that_is_there_already_is_refused_and_with_overwriting_replaced() {
+fn a_tree_with_other_contents_is_refused_and_with_overwriting_replaced() {
     let _turn = TURN.lock();
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("tree");
@@ -324,8 +324,16 @@ fn a_tree_that_is_there_already_is_refused_and_with_overwriting_replaced() {
     let into = directory.path().join("into");
     let options = receive_options(&sending.ticket, &addressing, &into);
     assert_eq!(receive(options.clone()).outcome, Outcome::Complete);
+    // All of it is there: nothing is received, and nothing is changed.
+    set_time(&into.join("tree/d1/e1/file 1"), 5, 5);
+    let before = look(&into.join("tree"));
+    let there = receive(options.clone());
+    assert_eq!((there.outcome, there.progress.stats.fresh), (Outcome::Complete, 0));
+    assert!(look(&into.join("tree")) == before && fs::read_dir(&into).unwrap().count() == 1);
+    let changed = fs::read(into.join("tree/d1/e1/file 1")).unwrap();
+    let changed: Vec<u8> = changed.iter().map(|byte| byte ^ 1).collect();
+    fs::write(into.join("tree/d1/e1/file 1"), changed).unwrap();
     assert_eq!(receive(options.clone()).outcome, Outcome::Refused);
-    fs::write(into.join("tree/d1/e1/file 1"), "changed").unwrap();
     fs::write(into.join("tree/mine"), "mine").unwrap();
     let summary = receive(options.overwrite(true));
     assert_eq!(summary.outcome, Outcome::Complete, "{:?}", summary.failures);

@@ -42,6 +42,7 @@ pub(super) fn run(
         bar: None,
         gate: Gate::each_second(),
         files: 0,
+        is_here_already: false,
         offers_shown: 0,
         lists: false,
         messages_shown: BTreeSet::new(),
@@ -113,7 +114,6 @@ impl Watch<'_> {
     }
 
     fn taken(&mut self, summary: &ReceiveReport, elapsed: Duration) {
-        let files = self.files;
         self.clear();
         if let Some(AcceptedManifest { hash, version }) = summary.manifest {
             self.console.event(&Line::Taken {
@@ -125,8 +125,8 @@ impl Watch<'_> {
             });
             let mut progress = summary.progress;
             progress.elapsed = elapsed;
-            let received = crate::progress::received(&progress, summary.bytes, files);
-            self.console.say(format_args!("version {version}: {received}"));
+            let success = self.success(&progress, summary.bytes);
+            self.console.say(format_args!("version {version}: {success}"));
         }
     }
 

@@ -185,6 +185,9 @@ fn a_file_that_exists_is_6_unless_it_may_be_replaced() {
     let words = format!("recv {} --overwrite --timeout 20 -o", sender.ticket);
     run(&arguments(&words, &[&into])).expect(0);
     assert_eq!(std::fs::read(into.join("file")).unwrap(), noise(50_000, 1));
+    let words = format!("recv {} --timeout 20 -o", sender.ticket);
+    let again = run(&arguments(&words, &[&into])).expect(0);
+    assert!(again.stderr.contains("already there, verified: 1 file"), "{}", again.stderr);
     sender.finish();
 }
 

@@ -9,7 +9,9 @@
 //! "FONTMRK" and the format version, 1
 //! 32 bytes: public key of the publisher
 //! u8: 1 if a version is complete, else 0; u64 that version
-//! names, ascending, each: u32 bytes, then the path with slashes
+//! names of files and links, ascending, each: u32 bytes, then the path with slashes
+//! names of directories that versions created, each with a slash at the end
+//! names among the files that no version created, each with a slash and a dot at the end
 //! 32 bytes: BLAKE3 of everything before
 //! ```
 //! Numbers are big-endian. The hash detects torn writes and accidental changes. It does not protect
@@ -33,6 +35,10 @@ pub(crate) struct Mark {
     pub(crate) version: Option<u64>,
     /// Files and links of its versions.
     pub(crate) names: BTreeSet<Vec<u8>>,
+    /// Those of the names that no version created: it found them with its contents.
+    pub(crate) found: BTreeSet<Vec<u8>>,
+    /// Directories that its versions created.
+    pub(crate) directories: BTreeSet<Vec<u8>>,
 }
 
 impl Mark {
@@ -68,7 +74,9 @@ impl Mark {
         bytes.extend(publisher.to_bytes());
         bytes.push(u8::from(self.version.is_some()));
         bytes.extend(self.version.unwrap_or(0).to_be_bytes());
-        for name in &self.names {
+        let directories = self.directories.iter().map(|path| [path, &b"/"[..]].concat());
+        let found = self.found.iter().map(|path| [path, &b"/."[..]].concat());
+        for name in self.names.iter().cloned().chain(directories).chain(found) {
             if bytes.len() + 4 + name.len() + HASH_SIZE > MAX_SIZE {
                 break;
             }
@@ -99,15 +107,22 @@ fn parse(bytes: &[u8], publisher: &PublicKey) -> Option<Mark> {
         1 => Some(version),
         _ => return None,
     };
-    let mut names = BTreeSet::new();
+    let mut mark = Mark { version, ..Mark::default() };
     while let Some((&length, tail)) = rest.split_first_chunk::<4>() {
         let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
         let (name, tail) = tail.split_at_checked(length)?;
-        RelativePath::new(name).ok()?;
-        names.insert(name.to_vec());
+        let (path, kind) = if let Some(path) = name.strip_suffix(b"/.") {
+            (path, &mut mark.found)
+        } else if let Some(path) = name.strip_suffix(b"/") {
+            (path, &mut mark.directories)
+        } else {
+            (name, &mut mark.names)
+        };
+        RelativePath::new(path).ok()?;
+        kind.insert(path.to_vec());
         rest = tail;
     }
-    rest.is_empty().then_some(Mark { version, names })
+    rest.is_empty().then_some(mark)
 }
 
 #[cfg(test)]
@@ -121,7 +136,13 @@ mod tests {
 
     fn mark() -> Mark {
         let names = [&b"a"[..], b"d/\xff\n", b"d/e"].map(<[u8]>::to_vec);
-        Mark { version: Some(u64::MAX), names: names.into() }
+        let directories = [&b"d"[..], b"d/f"].map(<[u8]>::to_vec);
+        Mark {
+            version: Some(u64::MAX),
+            names: names.into(),
+            found: [b"a".to_vec()].into(),
+            directories: directories.into(),
+        }
     }
 
     #[test]

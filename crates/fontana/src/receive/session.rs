@@ -8,7 +8,7 @@ use crate::addressing::Listening;
 use crate::cancellation::CancellationToken;
 use crate::error::{Error, SetupError};
 use crate::event::ReceiveEvent;
-use crate::kept_mark::KeptMark;
+use crate::kept_mark::{KeptMark, MarkUse};
 use crate::memory;
 use fontana_net::{BufferShortfall, ReceiveSocket};
 use fontana_proto::MetadataMode;
@@ -86,7 +86,8 @@ impl PreparedReceiver {
         let selection = Selection::new(&options.only)?;
         let directory = Arc::new(TargetDirectory::open(&options.directory)?);
         directory.check_writable()?;
-        let mark = KeptMark::open(&directory, options.expectation.publisher, options.versions)?;
+        let use_of_mark = MarkUse { versions: options.versions, deletes: options.delete };
+        let mark = KeptMark::open(&directory, options.expectation.publisher, use_of_mark)?;
         let newer_than = mark.as_ref().and_then(KeptMark::newer_than);
         options.expectation.newer_than = options.expectation.newer_than.max(newer_than);
         let interface = options.addressing.interface()?.name;

@@ -79,6 +79,7 @@ impl Target {
                     selection,
                     skip_existing: options.skip_existing,
                     workers: options.workers.max(1),
+                    publisher: options.expectation.publisher,
                 };
                 Self::Tree(TreeTarget::new(root, options, mark, abandoned, reports))
             }

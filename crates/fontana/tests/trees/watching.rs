@@ -195,6 +195,83 @@ fn a_version_that_follows_soon_is_taken_at_once() {
 }
 
 #[test]
+fn what_a_stopped_follower_left_of_an_older_version_is_removed() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let (old, new) = (directory.path().join("1/tree"), directory.path().join("2/tree"));
+    for (root, bytes) in [(&old, 30_000_000), (&new, 300_000)] {
+        fs::create_dir_all(root).unwrap();
+        fs::write(root.join("image"), noise(bytes, 1)).unwrap();
+    }
+    let (addressing, into) = (addressing(50), directory.path().join("into"));
+    let sending = publish(&old, &addressing, 1);
+    let options = follow_options(&sending, &addressing, &into);
+    let follower = Follower::builder(options.clone()).start().unwrap();
+    for event in follower.events() {
+        if matches!(&event, FollowEvent::Receiving(ReceiveEvent::Progress(progress))
+            if progress.stats.fresh > 1_000)
+        {
+            follower.stop();
+        }
+    }
+    assert_eq!(follower.join().unwrap().taken, 0);
+    sending.end();
+    let left = fontana::interrupted(&into).unwrap();
+    assert_eq!(left.len(), 1);
+    // What is not this publisher's stays.
+    let other = into.join(format!(".fontana-{}", "0".repeat(64)));
+    fs::create_dir(&other).unwrap();
+    let sending = publish(&new, &addressing, 2);
+    let (summary, _) = follow(options, 1);
+    sending.end();
+    assert_eq!(summary.taken, 1);
+    assert!(!into.join(format!(".fontana-{}", left[0].tag)).exists() && other.exists());
+}
+
+#[test]
+fn what_versions_created_and_the_newest_lacks_is_deleted_on_request() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let (root, into) = (directory.path().join("tree"), directory.path().join("into"));
+    fs::create_dir_all(root.join("d/e/f")).unwrap();
+    fs::create_dir_all(root.join("g")).unwrap();
+    for file in ["stays", "goes", "d/goes", "d/e/f/goes"] {
+        fs::write(root.join(file), file).unwrap();
+    }
+    // Large enough for an object of its own: small files are compared together.
+    let found = noise(3_000_000, 2);
+    fs::write(root.join("found"), &found).unwrap();
+    symlink("stays", root.join("link")).unwrap();
+    let there = into.join("tree");
+    fs::create_dir_all(there.join("g")).unwrap();
+    fs::write(there.join("found"), &found).unwrap();
+    let addressing = addressing(51);
+    let follow_with = |sending: Sending, delete| {
+        let mut format = FontanaReception::default();
+        format.publisher = Some(key().public_key());
+        format.delete = delete;
+        let options = receive_options(&sending.ticket, &addressing, &into);
+        let report = follow(options.format(ReceiveFormat::Fontana(format)), 1).0;
+        sending.end();
+        assert_eq!(report.taken, 1, "{report:?}");
+    };
+    follow_with(publish(&root, &addressing, 1), true);
+    fs::write(there.join("d/mine"), "mine").unwrap();
+    fs::write(there.join("goes"), "changed since").unwrap();
+    for file in ["goes", "found", "link"] {
+        fs::remove_file(root.join(file)).unwrap();
+    }
+    fs::remove_dir_all(root.join("d")).unwrap();
+    fs::remove_dir(root.join("g")).unwrap();
+    follow_with(publish(&root, &addressing, 2), false);
+    assert!(there.join("goes").exists(), "nothing is deleted without the option");
+    follow_with(publish(&root, &addressing, 3), true);
+    let left = look(&there);
+    let left: Vec<_> = left.keys().map(|path| path.to_str().unwrap()).collect();
+    assert_eq!(left, ["", "d", "d/mine", "found", "g", "stays"]);
+}
+
+#[test]
 fn a_version_that_is_superseded_is_left_for_the_newer_one() {
     let _turn = TURN.lock();
     let directory = tempfile::tempdir().unwrap();

@@ -4,10 +4,11 @@ use crate::error::Error;
 use fontana_store::{FileAttributes, StagingError, TargetName, Timestamp};
 use fontana_wire::{Entry, FileEntry, Manifest, Metadata, Segment};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A manifest whose names may all be used in the target directory.
 pub(in crate::receive) struct ManifestTree<'a> {
-    pub(in crate::receive) manifest: &'a Manifest,
+    pub(in crate::receive) manifest: &'a Arc<Manifest>,
     /// In the order of the manifest: an entry is referred to by its index here.
     pub(in crate::receive) entries: Vec<TreeEntry<'a>>,
 }
@@ -21,7 +22,7 @@ pub(in crate::receive) struct TreeEntry<'a> {
 impl<'a> ManifestTree<'a> {
     /// # Errors
     /// [`IoError::Staging`](crate::IoError::Staging) for the first name that is refused.
-    pub(in crate::receive) fn new(manifest: &'a Manifest) -> Result<Self, Error> {
+    pub(in crate::receive) fn new(manifest: &'a Arc<Manifest>) -> Result<Self, Error> {
         let named = |entry: &'a Entry| {
             let components: Vec<_> = entry.path().components().collect();
             let name = TargetName::new(&components).map_err(StagingError::from)?;

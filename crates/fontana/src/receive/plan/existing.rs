@@ -83,6 +83,19 @@ impl Existing {
         self.same.contains(&index)
     }
 
+    /// Whether all wanted files and links are there.
+    pub(in crate::receive) fn has_all(&self, tree: &ManifestTree<'_>, wanted: &Wanted<'_>) -> bool {
+        tree.entries.iter().enumerate().all(|(index, TreeEntry { entry, .. })| {
+            matches!(entry, Entry::Directory(_)) || !wanted.has(entry) || self.has_entry(index)
+        })
+    }
+
+    /// The paths of the entries that are there.
+    pub(in crate::receive) fn paths<'m>(&self, tree: &ManifestTree<'m>) -> BTreeSet<&'m [u8]> {
+        let entries = self.same.iter().filter_map(|&index| tree.entries.get(index));
+        entries.map(|entry| entry.entry.path().as_bytes()).collect()
+    }
+
     /// Objects whose files need not be received: of a group of objects that share files, all or
     /// none.
     pub(super) fn complete_objects(

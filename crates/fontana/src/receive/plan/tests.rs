@@ -3,6 +3,7 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_store::Selection;
 use fontana_wire::{Hash, Manifest, ManifestObject, Metadata, RelativePath, Segment, SymlinkEntry};
+use std::sync::Arc;
 
 fn path(name: &str) -> RelativePath {
     RelativePath::new(name).unwrap()
@@ -38,7 +39,7 @@ fn manifest() -> Manifest {
 
 /// The plan for a selection, what exists and what was saved.
 fn plan(patterns: &[&str], existing: &Existing, saved: SavedTree) -> TreePlan {
-    let manifest = manifest();
+    let manifest = Arc::new(manifest());
     let patterns: Vec<_> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
     let selection = Selection::new(&patterns).unwrap();
     let tree = ManifestTree::new(&manifest).unwrap();

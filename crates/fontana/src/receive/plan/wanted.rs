@@ -1,10 +1,10 @@
 //! Which of a manifest's entries are received, and which objects hold bytes of them.
 
-use super::entries::objects_of;
+use super::entries::{ManifestTree, TreeEntry, objects_of};
 use super::groups::{GroupId, Groups};
 use crate::error::{Error, TransferError};
 use crate::event::ReceivedPart;
-use fontana_store::Selection;
+use fontana_store::{Selection, TargetDirectory};
 use fontana_wire::{Entry, FileEntry, Manifest, Printable, Toi};
 use std::collections::BTreeSet;
 
@@ -77,6 +77,43 @@ impl<'a> Wanted<'a> {
     ) -> impl Iterator<Item = &'m [u8]> {
         let named = |entry: &&Entry| !matches!(entry, Entry::Directory(_)) && self.has(entry);
         manifest.entries().iter().filter(named).map(|entry| entry.path().as_bytes())
+    }
+
+    /// Whether files of the right lengths, and links, have the names of all wanted ones, and there
+    /// is one.
+    pub(in crate::receive) fn is_all_named(
+        &self,
+        tree: &ManifestTree<'_>,
+        directory: &TargetDirectory,
+    ) -> bool {
+        let mut count = 0;
+        for TreeEntry { entry, name } in tree.entries.iter().filter(|e| self.has(e.entry)) {
+            let is_there = match entry {
+                Entry::File(file) => directory.has_file(name, file.length()),
+                Entry::Symlink(link) => directory.has_link(name, &link.target),
+                Entry::Directory(_) => continue,
+            };
+            // A directory above it may be something else: that is refused later.
+            if !is_there.unwrap_or(false) {
+                return false;
+            }
+            count += 1;
+        }
+        count > 0
+    }
+
+    /// The paths of the wanted directories, and of those above wanted entries.
+    pub(in crate::receive) fn directories(&self, manifest: &Manifest) -> BTreeSet<Vec<u8>> {
+        let mut directories = BTreeSet::new();
+        for entry in manifest.entries().iter().filter(|entry| self.has(entry)) {
+            let path = entry.path().as_bytes();
+            let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+            directories.extend(slashes.filter_map(|(at, _)| path.get(..at)).map(<[u8]>::to_vec));
+            if matches!(entry, Entry::Directory(_)) {
+                directories.insert(path.to_vec());
+            }
+        }
+        directories
     }
 
     /// The objects of the manifest that are not received.

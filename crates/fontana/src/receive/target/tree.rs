@@ -3,7 +3,7 @@
 
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
-use crate::kept_mark::KeptMark;
+use crate::kept_mark::{KeptMark, VersionNames};
 use crate::receive::object::{OpenObject, Opened, OpenedObject, stage};
 use crate::receive::plan::{
     BlockSource, EntryAction, Existing, GroupId, ManifestTree, PlannedEntry, PlannedObject,
@@ -16,7 +16,7 @@ use crossbeam_channel::Sender;
 use fontana_store::{
     Correction, FileIndex, Kept, KeptBlock, Note, Selection, Staging, StagingError,
 };
-use fontana_wire::{Manifest, Toi, manifest_hash};
+use fontana_wire::{Manifest, PublicKey, Toi, manifest_hash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(in crate::receive) struct TreeTarget {
     root: StagingRoot,
     options: TreeOptions,
     /// What the directory remembers of the publisher.
-    mark: Option<KeptMark>,
+    mark: Option<Box<KeptMark>>,
     /// Set when the reception is over.
     abandoned: CancellationToken,
     reports: Sender<TargetReport>,
@@ -39,6 +39,8 @@ pub(super) struct TreeOptions {
     pub(super) skip_existing: bool,
     /// Threads that compare existing files.
     pub(super) workers: usize,
+    /// The expected publisher.
+    pub(super) publisher: Option<PublicKey>,
 }
 
 /// A tree that is being received.
@@ -52,7 +54,7 @@ struct OpenTree {
     without_objects: Vec<FileIndex>,
     /// Existing files that get their modes and times at the end.
     corrections: Vec<Correction>,
-    version: u64,
+    manifest: Arc<Manifest>,
 }
 
 struct TreeObject {
@@ -76,6 +78,7 @@ impl TreeTarget {
         abandoned: CancellationToken,
         reports: Sender<TargetReport>,
     ) -> Self {
+        let mark = mark.map(Box::new);
         Self { root, options, mark, abandoned, reports, open: None }
     }
 
@@ -84,7 +87,7 @@ impl TreeTarget {
     }
 
     /// Plans the tree, and makes room for what is received of it.
-    pub(super) fn open(&mut self, manifest: &Manifest) -> Result<Opened, Error> {
+    pub(super) fn open(&mut self, manifest: &Arc<Manifest>) -> Result<Opened, Error> {
         let selection = self.options.selection.clone();
         let wanted = Wanted::new(manifest, &selection)?;
         let tree = ManifestTree::new(manifest)?;
@@ -96,8 +99,17 @@ impl TreeTarget {
             staging.allow_replacing(mark.replaceable());
         }
         let is_new = left == Kept::default();
+        if let (Some(mark), Some(publisher)) = (&self.mark, &self.options.publisher)
+            && mark.follows()
+        {
+            crate::resume::discard_older(&self.root.directory, publisher, manifest.version())?;
+        }
         let opened = staging
             .describe(&description)
+            .and_then(|()| match &self.options.publisher {
+                Some(publisher) => staging.assign(&publisher.to_bytes()),
+                None => Ok(()),
+            })
             .and_then(|()| {
                 staging.check_case_clash(|| {
                     manifest.case_clash().map(|clash| (clash.first, clash.second))
@@ -121,24 +133,39 @@ impl TreeTarget {
     ) -> Result<Opened, Error> {
         let saved = SavedTree::read(tree, wanted, left, staging, &self.root)?;
         let existing = self.survey(tree, wanted, saved.committed())?;
-        let plan = TreePlan::compute(tree, wanted, &existing, saved)?;
+        let mut plan = TreePlan::compute(tree, wanted, &existing, saved)?;
+        if !self.options.skip_existing {
+            // Files that the user did not ask to compare are not changed.
+            plan.corrections.clear();
+        }
         let (open, opened) = self.apply(plan, staging, tree, &existing)?;
         // Before a file gets its name.
         if let Some(mark) = &mut self.mark {
-            mark.add_names(&self.root.directory, wanted.names(tree.manifest))?;
+            let names = VersionNames {
+                files: wanted.names(tree.manifest).collect(),
+                found: existing.paths(tree),
+                directories: wanted.directories(tree.manifest),
+            };
+            mark.add_names(&self.root.directory, &names)?;
         }
         self.open = Some(open);
         Ok(opened)
     }
 
-    /// Compares what the directory holds, if that is asked for.
+    /// Compares what the directory holds, if that is asked for, or if everything may be there.
     fn survey(
         &self,
         tree: &ManifestTree<'_>,
         wanted: &Wanted<'_>,
         committed: &BTreeSet<u32>,
     ) -> Result<Existing, Error> {
-        if !self.options.skip_existing {
+        let is_asked = self.options.skip_existing;
+        let may_be_there = || {
+            committed.is_empty()
+                && !self.root.overwrites()
+                && wanted.is_all_named(tree, &self.root.directory)
+        };
+        if !is_asked && !may_be_there() {
             return Ok(Existing::default());
         }
         let report = &mut |SurveyProgress { bytes, of }| {
@@ -151,7 +178,10 @@ impl TreeTarget {
             abandoned: &self.abandoned,
             report,
         };
-        survey.run(tree, wanted, committed)
+        let existing = survey.run(tree, wanted, committed)?;
+        // Names that other contents have are refused.
+        let is_used = is_asked || existing.has_all(tree, wanted);
+        Ok(if is_used { existing } else { Existing::default() })
     }
 
     /// Creates what is planned.
@@ -211,7 +241,7 @@ impl TreeTarget {
             groups: groups.collect(),
             without_objects: plan.without_objects,
             corrections: plan.corrections,
-            version: tree.manifest.version(),
+            manifest: Arc::clone(tree.manifest),
         };
         Ok((open, opened))
     }
@@ -231,7 +261,8 @@ impl TreeTarget {
         staging.commit_directories()?;
         // After everything that the mark vouches for, and before success is reported.
         if let Some(mark) = &mut self.mark {
-            mark.raise(&self.root.directory, open.version)?;
+            mark.raise(&self.root.directory, open.manifest.version())?;
+            mark.delete_absent(&self.root.directory, &open.manifest)?;
         }
         Ok(staging.remove()?)
     }
@@ -309,11 +340,11 @@ mod tests {
         let object = ManifestObject { toi: 1, oti, block_hashes: vec![hasher.finalize()] };
         let path = RelativePath::new("file").unwrap();
         let file = Entry::File(FileEntry::whole_object(path, Metadata::default(), 1, 64));
-        let manifest = Manifest::new(1, "", vec![object], vec![file]).unwrap();
+        let manifest = Arc::new(Manifest::new(1, "", vec![object], vec![file]).unwrap());
         let directory = Arc::new(TargetDirectory::open(target).unwrap());
         let root = StagingRoot { directory, options: StagingOptions::default() };
         let selection = Selection::new(&[]).unwrap();
-        let options = TreeOptions { selection, skip_existing: false, workers: 1 };
+        let options = TreeOptions { selection, skip_existing: false, workers: 1, publisher: None };
         let (reports, _) = crossbeam_channel::unbounded();
         let mut tree = TreeTarget::new(root, options, None, CancellationToken::new(), reports);
         let opened = tree.open(&manifest).unwrap();
