@@ -51,7 +51,8 @@ pub(crate) struct ReceiverMemory {
     pub(crate) datagram_bytes: usize,
     /// Bytes that each worker may spend to recover a block.
     pub(crate) worker_bytes: usize,
-    /// Bytes of symbols of blocks that are not known yet.
+    /// Bytes of symbols that arrive before their objects are open, for example while existing files
+    /// are compared.
     pub(crate) spool_bytes: usize,
     /// Bytes of decoders that hold more than symbol ids: Tornado's and LT's.
     pub(crate) decoder_bytes: u64,
@@ -63,7 +64,7 @@ impl ReceiverMemory {
         Self {
             datagram_bytes: (usable / 4).min(64 << 20),
             worker_bytes: usable / 2 / workers.max(1),
-            spool_bytes: (usable / 8).min(16 << 20),
+            spool_bytes: usable / 8,
             decoder_bytes: (usable / 8) as u64,
         }
     }
