@@ -96,6 +96,7 @@ fn session(name: &str, length: u64) -> Result<SenderConfig, Box<dyn std::error::
         rate_bytes_per_second: 2_000_000,
         packet_overhead: 28,
         round_symbols: 1 << 10,
+        opening_permille: 0,
         sequence_in_cci: false,
         omit_padding: false,
         fti_in_packets: false,

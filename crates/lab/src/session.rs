@@ -207,6 +207,7 @@ impl Session {
             rate_bytes_per_second: self.rate_bytes_per_second,
             packet_overhead: 28,
             round_symbols: self.round_symbols,
+            opening_permille: 0,
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,

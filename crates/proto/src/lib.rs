@@ -26,6 +26,7 @@
 //!     rate_bytes_per_second: 1_000_000,
 //!     packet_overhead: 28,
 //!     round_symbols: 1024,
+//!     opening_permille: 0,
 //!     sequence_in_cci: true,
 //!     omit_padding: false,
 //!     fti_in_packets: false,

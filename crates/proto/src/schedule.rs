@@ -3,10 +3,10 @@
 
 mod cumulative;
 mod fcast;
-mod first;
 mod interleaved;
 mod kind;
 mod order;
+mod phase;
 mod random;
 mod sequential;
 mod stream;
@@ -15,8 +15,8 @@ mod tests;
 mod turn;
 
 pub use fcast::{Fcast, ObjectOrder, SymbolOrganization};
-pub(crate) use first::likely_symbols;
 pub use kind::TransmissionSchedule;
 pub(crate) use order::Order;
+pub(crate) use phase::likely_symbols;
 pub(crate) use stream::SymbolStream;
 pub(crate) use turn::{BlockShape, Turn, share};

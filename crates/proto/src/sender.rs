@@ -86,6 +86,11 @@ pub struct SenderConfig {
     pub packet_overhead: u32,
     /// Symbols of a planning window. Two windows are held in memory.
     pub round_symbols: u32,
+    /// At the start, each block of an object without the source pass sends this many symbols per
+    /// thousand of its source symbols in one run, block after block; 0: none. Its first symbol
+    /// needs the whole block to be encoded. Without runs, the short windows of the start need all
+    /// blocks for a few symbols of each.
+    pub opening_permille: u32,
     /// Write sequence numbers to the CCI of a session of one channel, so that receivers detect
     /// loss. Plain FLUTE receivers expect 0. With several channels, the clock writes the CCI.
     pub sequence_in_cci: bool,
@@ -196,6 +201,7 @@ impl Sender {
             objects: 0,
             first: config.first.into_iter().collect(),
             limit_permille: limit,
+            opening_permille: config.opening_permille,
         };
         let blocks = factory.blocks(&config.objects);
         let layer_count = config.channels.as_ref().map_or(1, ChannelClock::channel_count);

@@ -99,6 +99,7 @@ fn plain(table: bool) -> Hash {
         channels: None,
         packet_overhead: 28,
         round_symbols: 500,
+        opening_permille: 0,
         sequence_in_cci: false,
         omit_padding: false,
         fti_in_packets: !table,

@@ -42,6 +42,7 @@ fn sender(scheme: FecScheme, schedule: TransmissionSchedule) -> Sender {
         rate_bytes_per_second: 1_000_000,
         packet_overhead: 28,
         round_symbols: 16,
+        opening_permille: 0,
         sequence_in_cci: false,
         omit_padding: false,
         fti_in_packets: true,

@@ -173,6 +173,7 @@ impl History {
             rate_bytes_per_second: RATE,
             packet_overhead: 28,
             round_symbols: 4_096,
+            opening_permille: 0,
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,

@@ -19,6 +19,9 @@ pub(super) struct Layout {
     pub(super) round_symbols: u32,
     /// Their order.
     pub(super) schedule: TransmissionSchedule,
+    /// Symbols of a block that a restarted sender sends in one run at the start, per thousand
+    /// source symbols.
+    pub(super) opening_permille: u32,
 }
 
 impl Layout {
@@ -50,8 +53,25 @@ impl Layout {
             }
         };
         let most = volume.source_symbols.clamp(1, u64::from(u32::MAX)) as u32;
-        Self { round_symbols: symbols.min(most), schedule }
+        let opening_permille = match options.ordering {
+            Ordering::Even => opening_permille(options),
+            Ordering::Sequential { .. } => 0,
+        };
+        Self { round_symbols: symbols.min(most), schedule, opening_permille }
     }
+}
+
+/// Bytes of blocks per second that the workers of a small host encode.
+const ENCODED_BYTES_PER_SECOND: u64 = 200_000_000;
+
+/// Runs of the opening in which the workers keep up: at the start, windows double, so each is
+/// encoded while half as many symbols are sent. At least a [`LEAST_VISIT`]. At most half a block,
+/// because a receiver that lacks a little of every block waits until all have had their run.
+fn opening_permille(options: &SendOptions) -> u32 {
+    let copies = options.addressing.copies().max(1) as u64;
+    let rate = options.rate.as_bytes_per_second() / copies;
+    let permille = rate.saturating_mul(2 * 1000) / ENCODED_BYTES_PER_SECOND;
+    permille.clamp((1000 / LEAST_VISIT).into(), 500) as u32
 }
 
 /// The amount of content.
@@ -93,6 +113,7 @@ impl Volume {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate::Rate;
     use fontana_fec::codes::raptorq::RaptorQ;
     use fontana_proto::Profile;
 
@@ -120,5 +141,15 @@ mod tests {
         let nothing = Volume { source_symbols: 0, longest_block: 1, channels: 1 };
         let options = SendOptions { profile: Profile::Space, ..SendOptions::new(Vec::new()) };
         assert_eq!(nothing.schedule(&options, None, 1_000, 0), TransmissionSchedule::EVEN);
+    }
+
+    #[test]
+    fn runs_of_the_opening_grow_with_the_rate() {
+        let permille = |megabits| {
+            let rate = Rate::mbit(megabits);
+            opening_permille(&SendOptions { rate, ..SendOptions::new(Vec::new()) })
+        };
+        let runs = [1, 200, 1_000].map(permille);
+        assert_eq!(runs, [31, 250, 500]);
     }
 }

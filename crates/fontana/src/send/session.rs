@@ -138,6 +138,7 @@ impl PreparedSender {
             rate_bytes_per_second,
             packet_overhead: version.header_size() as u32,
             round_symbols: layout.round_symbols,
+            opening_permille: layout.opening_permille,
             channels,
             sequence_in_cci: !is_plain,
             omit_padding: matches!(options.format, Format::Flute(_)),

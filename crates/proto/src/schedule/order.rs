@@ -2,9 +2,9 @@
 
 use super::cumulative::Cumulative;
 use super::fcast::Lists;
-use super::first::FirstPhase;
 use super::interleaved::Interleaved;
 use super::kind::TransmissionSchedule;
+use super::phase::Phase;
 use super::random::Random;
 use super::sequential::Sequential;
 use super::turn::{BlockShape, Quota, Turn};
@@ -13,7 +13,8 @@ use crate::random::SplitMix64;
 /// Sequence of turns over a set of blocks: endless, or finite with a limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
-    first: FirstPhase,
+    first: Phase,
+    opening: Phase,
     kind: Kind,
     quota: Quota,
 }
@@ -55,7 +56,8 @@ impl Order {
             }
         };
         Self {
-            first: FirstPhase::default(),
+            first: Phase::default(),
+            opening: Phase::default(),
             kind: kind
                 .unwrap_or_else(|| Kind::Interleaved(Interleaved::new(blocks, 1, layer_count))),
             quota: Quota::new(blocks, limit_permille),
@@ -70,7 +72,13 @@ impl Order {
             Kind::Sequential(_) => u64::MAX,
             Kind::Random(_) | Kind::Cumulative(_) | Kind::Fcast(_) => 1,
         };
-        Self { first: FirstPhase::new(turns, grain), ..self }
+        Self { first: Phase::new(turns, grain), ..self }
+    }
+
+    /// The order with an opening, between the first phase and the schedule, in which one block
+    /// after the other has `turns[block]` turns.
+    pub(crate) fn with_opening(self, turns: Vec<u64>) -> Self {
+        Self { opening: Phase::new(turns, u64::MAX), ..self }
     }
 
     /// True if all turns of the first phase were taken, also if there is none.
@@ -91,9 +99,12 @@ impl Order {
 
     /// The next turn of a queue.
     pub(crate) fn turn(&mut self, queue: usize) -> Option<Turn> {
-        let Self { first, kind, quota } = self;
+        let Self { first, opening, kind, quota } = self;
         if let Some(turn) = first.next(quota) {
             return Some(turn);
+        }
+        if let Some(turn) = opening.next(quota) {
+            return Some(first.continued(turn));
         }
         let turn = match kind {
             Kind::Interleaved(order) => order.next(queue, quota),
@@ -102,12 +113,13 @@ impl Order {
             Kind::Cumulative(order) => order.next(queue, quota),
             Kind::Fcast(order) => order.next(queue, quota),
         };
-        turn.map(|turn| first.continued(turn))
+        turn.map(|turn| first.continued(opening.continued(turn)))
     }
 
     /// Removes a block from the order.
     pub(crate) fn withdraw(&mut self, block: usize) {
         self.first.withdraw(block);
+        self.opening.withdraw(block);
         self.quota.close(block);
     }
 }

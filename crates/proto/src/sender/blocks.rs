@@ -24,6 +24,8 @@ pub(super) struct BlockFactory {
     pub(super) first: BTreeSet<BlockId>,
     /// Symbols of a block per thousand source symbols; `None`: no limit.
     pub(super) limit_permille: Option<u32>,
+    /// [`SenderConfig::opening_permille`](super::SenderConfig::opening_permille).
+    pub(super) opening_permille: u32,
 }
 
 impl BlockFactory {
@@ -51,6 +53,11 @@ impl BlockFactory {
                     start: 0,
                     sent: 0,
                     first: if self.first.contains(&id) { self.first(oti.scheme, k) } else { 0 },
+                    opening: if object.source_pass || profile.max_repair_symbols == 0 {
+                        0
+                    } else {
+                        share(k, self.opening_permille)
+                    },
                     symbol_size: oti.symbol_size,
                     last_symbol_size: if self.omit_padding && code.padding != Padding::Sent {
                         object.layout.unpadded_symbol_size(id.sbn, Esi(k.saturating_sub(1)))

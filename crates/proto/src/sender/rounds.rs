@@ -34,6 +34,8 @@ pub(super) struct Block {
     pub(super) sent: u64,
     /// Number of its symbols in the first phase; 0 if it is sent with all others.
     pub(super) first: u64,
+    /// Number of its symbols in the opening.
+    pub(super) opening: u64,
     pub(super) symbol_size: u16,
     /// Bytes to send of its last source symbol.
     pub(super) last_symbol_size: u16,
@@ -83,8 +85,10 @@ impl OrderFactory {
     fn order(&self, blocks: &[Block]) -> Order {
         let shapes: Vec<_> = blocks.iter().map(|block| block.shape).collect();
         let first = blocks.iter().map(|block| block.first).collect();
+        let opening = blocks.iter().map(|block| block.opening).collect();
         Order::new(self.schedule, &shapes, self.layer_count, self.limit_permille, self.seed)
             .after_first_phase(first)
+            .with_opening(opening)
     }
 }
 
@@ -195,14 +199,15 @@ impl Rounds {
     }
 
     /// Adds blocks and restarts the order over all of them. Planned symbols that were not sent are
-    /// released, and each block continues after its last sent symbol. The first phase ends.
+    /// released, and each block continues after its last sent symbol. The first phase and the
+    /// opening end.
     pub(super) fn extend(&mut self, added: Vec<Block>, out: &mut VecDeque<SenderOutput>) {
         while !self.rounds.is_empty() {
             self.release(0, out);
         }
         self.draft = None;
         for block in &mut self.blocks {
-            (block.start, block.first) = (block.sent, 0);
+            (block.start, block.first, block.opening) = (block.sent, 0, 0);
         }
         self.blocks.extend(added);
         self.order = self.orders.order(&self.blocks);

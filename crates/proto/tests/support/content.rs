@@ -116,6 +116,7 @@ pub struct Setup {
     pub source_pass: bool,
     /// Blocks that are sent before all others.
     pub first: Vec<BlockId>,
+    pub opening_permille: u32,
     pub seed: u64,
     pub expires: u64,
     pub head: bool,
@@ -133,6 +134,7 @@ impl Default for Setup {
             round_symbols: 500,
             source_pass: true,
             first: Vec::new(),
+            opening_permille: 0,
             seed: 1,
             expires: 0,
             head: true,
@@ -199,6 +201,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         channels: setup.clock(),
         packet_overhead: 28,
         round_symbols: setup.round_symbols,
+        opening_permille: setup.opening_permille,
         sequence_in_cci: true,
         omit_padding: false,
         fti_in_packets: false,

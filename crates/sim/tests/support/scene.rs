@@ -128,6 +128,7 @@ impl Scene {
             rate_bytes_per_second: self.rate,
             packet_overhead: 28,
             round_symbols: 4_096,
+            opening_permille: 0,
             sequence_in_cci: true,
             omit_padding: false,
             fti_in_packets: false,

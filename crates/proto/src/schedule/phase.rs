@@ -1,4 +1,4 @@
-//! The first phase of an order: some blocks are sent before everything else.
+//! Phases before the schedule: each sends a number of symbols of some blocks.
 
 use super::interleaved::Position;
 use super::turn::{Quota, Turn};
@@ -6,17 +6,17 @@ use fontana_fec::FecScheme;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The turns of the first phase. All channels share them: the next turn is that of the block of
-/// which the smallest share of its turns is over.
+/// The turns of a phase. All channels share them: the next turn is that of the block of which the
+/// smallest share of its turns is over.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FirstPhase {
+pub(super) struct Phase {
     /// Blocks with turns left.
     open: BinaryHeap<Reverse<Position>>,
-    /// Number of turns of each block in the phase; empty without a first phase.
+    /// Number of turns of each block in the phase; empty if there is no phase.
     turns: Vec<u64>,
 }
 
-impl FirstPhase {
+impl Phase {
     /// `turns[block]` turns for each block, in runs of `grain`.
     pub(super) fn new(turns: Vec<u64>, grain: u64) -> Self {
         let with_turns = turns.iter().enumerate().filter(|&(_, &turns)| turns > 0);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn blocks_advance_evenly_and_then_the_phase_is_over() {
-        let mut phase = FirstPhase::new(vec![6, 0, 3], 1);
+        let mut phase = Phase::new(vec![6, 0, 3], 1);
         let shape = |k| BlockShape { object: 0, source_symbols: k, encoding_symbols: None };
         let mut quota = Quota::new(&[shape(4), shape(9), shape(2)], None);
         let turns: Vec<_> = std::iter::from_fn(|| phase.next(&mut quota)).collect();
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn long_runs_are_one_block_after_the_other() {
-        let mut phase = FirstPhase::new(vec![3, 2], u64::MAX);
+        let mut phase = Phase::new(vec![3, 2], u64::MAX);
         let shape = |k| BlockShape { object: 0, source_symbols: k, encoding_symbols: None };
         let mut quota = Quota::new(&[shape(2), shape(1)], None);
         let blocks: Vec<_> =
