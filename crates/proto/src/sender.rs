@@ -175,9 +175,17 @@ const IDLE_INTERVAL_NANOS: u64 = 20_000_000;
 /// likely to arrive, even if most are lost. Every symbol is sent at least twice.
 const IDLE_PUSH_SYMBOLS: u64 = 20;
 
+/// Least number of control intervals in the time of the content's source symbols: with fewer,
+/// receivers of small content would wait for the head and the manifest after they have the content.
+const INTERVALS_IN_CONTENT: u64 = 8;
+/// Shortest interval between control packets of small content, in packets. Head and manifest, which
+/// are sent every two and four intervals, then take 2 % of the packets.
+const MIN_SMALL_INTERVAL: u64 = 32;
+
 /// Packets from one control packet to the next.
-fn control_interval(outlet: &Outlet) -> u64 {
-    outlet.packets_per_second().clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL)
+fn control_interval(outlet: &Outlet, source_symbols: u64) -> u64 {
+    let by_rate = outlet.packets_per_second().clamp(MIN_CONTROL_INTERVAL, CONTROL_INTERVAL);
+    by_rate.min((source_symbols / INTERVALS_IN_CONTENT).max(MIN_SMALL_INTERVAL))
 }
 
 impl Sender {
@@ -221,7 +229,8 @@ impl Sender {
         )
         .over_channels(config.channels);
         let channel_count = outlet.channels.len();
-        let interval = control_interval(&outlet);
+        let rounds = Rounds::new(blocks, order, config.round_symbols);
+        let interval = control_interval(&outlet, rounds.source_symbols());
         let carousel = |object| {
             let carousel = ControlCarousel::new(object, interval, channel_count, &mut random);
             if starts_redundantly { carousel.redundant() } else { carousel }
@@ -229,7 +238,7 @@ impl Sender {
         let control = config.control.into_iter().map(carousel).collect();
         Self {
             mode: config.mode,
-            rounds: Rounds::new(blocks, order, config.round_symbols),
+            rounds,
             blocks: factory,
             extensions: 0,
             control,
@@ -251,8 +260,8 @@ impl Sender {
         self.rounds.extend(blocks, &mut self.outputs);
         self.extensions += 1;
         let mut random = SplitMix64::new(self.blocks.seed, u64::MAX - self.extensions);
-        let (interval, channel_count) =
-            (control_interval(&self.outlet), self.outlet.channels.len());
+        let interval = control_interval(&self.outlet, self.rounds.source_symbols());
+        let channel_count = self.outlet.channels.len();
         self.control = control
             .into_iter()
             .map(|object| ControlCarousel::new(object, interval, channel_count, &mut random))

@@ -135,9 +135,9 @@ fn claims() -> Vec<Claim> {
         ),
         Claim::new(
             "heard",
-            "the same if it has to hear the manifest first, which comes once in 1024 packets, while the \
-             object has 749 (the bound is ours: three manifests lost one after the other)",
-            Printed::AtMost(4.2),
+            "the same if it has to hear the manifest first, which comes once in 372 packets, while the \
+             object has 749 (the bound is ours: five manifests lost one after the other)",
+            Printed::AtMost(2.7),
             0.0,
             most("worst_inefficiency", "in the session"),
         ),

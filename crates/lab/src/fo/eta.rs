@@ -137,7 +137,7 @@ fn claims() -> Vec<Claim> {
         ),
         Claim::new(
             "1MB",
-            "the same for 1 MB, 715 packets, while a head comes once in 512: a receiver that loses the first \
+            "the same for 1 MB, 715 packets, while a head comes once in 178: a receiver that loses the first \
              one waits for the second (the bound is ours)",
             Printed::AtMost(1.75),
             0.0,

@@ -225,6 +225,11 @@ impl Rounds {
         self.blocks.is_empty()
     }
 
+    /// Source symbols of all blocks.
+    pub(super) fn source_symbols(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.shape.source_symbols)).sum()
+    }
+
     pub(super) fn block(&self, index: usize) -> Option<&Block> {
         self.blocks.get(index)
     }
