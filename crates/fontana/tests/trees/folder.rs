@@ -143,6 +143,48 @@ fn a_file_that_always_changes_does_not_hold_up_the_others() {
 }
 
 #[test]
+fn a_version_is_sent_as_often_as_wanted_before_the_next() {
+    let _turn = TURN.lock();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("folder");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("a"), noise(100_000, 1)).unwrap();
+    let mut format = FontanaFormat::default();
+    format.signer = Some(SecretKey::from_seed(&[4; 32]));
+    let send = send_options(vec![root.clone()], &addressing(53))
+        .rate(Rate::mbit(4))
+        .format(Format::Fontana(format));
+    let publisher = Publisher::builder(send)
+        .settle(Duration::from_millis(50))
+        .at_least_permille(2_500)
+        .start()
+        .unwrap();
+    let (mut names, mut source_symbols) = (Vec::new(), 0);
+    for event in publisher.events() {
+        match event {
+            PublishEvent::Version(session) => {
+                source_symbols = session.source_symbols;
+                names.push(session.manifest.files().count());
+                fs::write(root.join("b"), "two changes").unwrap();
+                std::thread::sleep(Duration::from_millis(200));
+                fs::write(root.join("c"), "while a version is sent").unwrap();
+            }
+            PublishEvent::Ended(report) => {
+                let sent = report.stats.source_symbols + report.stats.repair_symbols;
+                assert!(2 * sent >= 5 * source_symbols, "{sent} of {source_symbols}");
+            }
+            _ => {}
+        }
+        if names.len() == 2 {
+            break;
+        }
+    }
+    assert_eq!(names, [1, 3], "the next version is the newest state");
+    publisher.stop();
+    publisher.join().unwrap();
+}
+
+#[test]
 fn a_file_that_goes_on_growing_is_not_sent_before_it_rests() {
     let _turn = TURN.lock();
     let directory = tempfile::tempdir().unwrap();
