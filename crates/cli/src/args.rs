@@ -209,6 +209,15 @@ pub(crate) struct ReceiveArguments {
     /// received. Small files that share a block are recognized only if all of them exist.
     #[arg(long, conflicts_with_all = ["flute", "fcast"])]
     pub(crate) skip_existing: bool,
+    /// Append a line of JSON to FILE for each file that gets its name, and each complete version
+    ///
+    /// Lines have the file's name, length and BLAKE3 hash, the version, the manifest's hash, the
+    /// session, the publisher's key, and the time (docs/events.md).
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["flute", "fcast", "to", "list"])]
+    pub(crate) audit: Option<PathBuf>,
+    /// Rename the audit log to FILE.1 before it is longer; five such files are kept
+    #[arg(long, value_name = "SIZE", requires = "audit", default_value = "10M", value_parser = parse_size)]
+    pub(crate) audit_size: u64,
     /// Delete what earlier versions of the publisher created in DIR and a complete one lacks
     ///
     /// Only files, links and empty directories that its versions created are deleted, also if they

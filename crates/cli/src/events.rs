@@ -1,4 +1,4 @@
-//! The events of `--json`, one per line. JSON exists only here.
+//! The events of `--json`, one per line. JSON exists only here and in the audit log.
 //!
 //! `docs/events.md` describes every event and field; a test compares the two. Names of files and
 //! sessions are untrusted, so they have the form of [`fontana::wire::Printable`].

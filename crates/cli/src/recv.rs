@@ -10,6 +10,7 @@ use crate::progress::{Gate, ReceiveBar, received};
 use crate::send::listing;
 use crate::signal::stop_on_signals;
 use crate::units::{Bytes, Count};
+use audit::AuditLog;
 use choose::Chooser;
 use explain::Circumstances;
 use fontana::net::BufferShortfall;
@@ -27,6 +28,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use unheard::Unheard;
 
+mod audit;
 mod choose;
 mod destination;
 mod explain;
@@ -50,6 +52,7 @@ pub(crate) fn run(
                        or take the first session that is heard: fontana recv -y";
         return Err(Failure::new(Outcome::Usage, message, hint));
     }
+    let audit = audit_log(arguments)?;
     let prepared = destination::open(arguments, setup, console, stop)?;
     stop_on_signals(stop)?;
     let unheard = Unheard::new(arguments, prepared.interface(), address);
@@ -70,6 +73,7 @@ pub(crate) fn run(
         poisoned: false,
         described: Described::default(),
         hook: Hook::new(&arguments.exec, &arguments.output),
+        audit,
     };
     let receiver = prepared.start()?;
     for event in receiver.events() {
@@ -147,6 +151,7 @@ impl Setup {
         .format(format)
         .into_dir(directory.clone())
         .overwrite(arguments.overwrite)
+        .report_files(arguments.audit.is_some())
         .policy(match arguments.patient {
             Some(margin) => DecodePolicy::Patient { margin },
             None => Profile::from(arguments.profile).policy(),
@@ -177,6 +182,13 @@ impl Setup {
         }
         Ok(Self { receiver, address, directory, asks })
     }
+}
+
+/// The audit log, if one is asked for.
+fn audit_log(arguments: &ReceiveArguments) -> Result<Option<AuditLog>, Failure> {
+    let key = arguments.ticket.as_ref().and_then(|ticket| ticket.key).or(arguments.key);
+    let open = |path| AuditLog::open(path, arguments.audit_size, key);
+    arguments.audit.as_deref().map(open).transpose()
 }
 
 /// Address, channels and interface to listen on.
@@ -261,6 +273,7 @@ struct Watch<'a> {
     described: Described,
     /// The program that runs when it is complete.
     hook: Option<Hook<'a>>,
+    audit: Option<AuditLog>,
 }
 
 impl Watch<'_> {
@@ -286,6 +299,11 @@ impl Watch<'_> {
             ReceiveEvent::Silence { .. }
             | ReceiveEvent::Level { .. }
             | ReceiveEvent::ChannelRefused { .. } => self.show_network(event),
+            ReceiveEvent::FileNamed(file) => {
+                if let Some(audit) = &mut self.audit {
+                    audit.file(file);
+                }
+            }
             _ => self.show_content(event),
         }
     }
@@ -326,6 +344,9 @@ impl Watch<'_> {
                     content: Content::new(manifest, hash.to_string()),
                 });
                 self.described = Described::new(*session, manifest);
+                if let Some(audit) = &mut self.audit {
+                    audit.begin(*session, *hash, manifest.version());
+                }
                 self.begin(manifest, session.source);
             }
             ReceiveEvent::StreamOffered { session, index } => {
@@ -522,11 +543,30 @@ impl Watch<'_> {
             let drops = Count(summary.progress.kernel_drops, "packet");
             self.console.note(format_args!("this host was too slow: its kernel dropped {drops}"));
         }
-        let outcome = summary.outcome.worst(self.run_hook(summary));
+        self.audit_version(summary);
+        let outcome = summary.outcome.worst(self.run_hook(summary)).worst(self.end_audit());
         let mut line = Line::summary(summary);
         line.set_verdict(outcome);
         self.console.event(&line);
         outcome
+    }
+
+    /// Records a complete version.
+    fn audit_version(&mut self, summary: &ReceiveReport) {
+        if let Some(audit) = self.audit.as_mut().filter(|_| summary.outcome == Outcome::Complete) {
+            audit.complete(summary.bytes);
+        }
+    }
+
+    /// Reports an audit log that is not complete. Returns its outcome.
+    fn end_audit(&self) -> Outcome {
+        match self.audit.as_ref().and_then(AuditLog::failure) {
+            None => Outcome::Complete,
+            Some(failure) => {
+                self.console.failure(&failure);
+                failure.outcome
+            }
+        }
     }
 
     /// Runs the hook, if there is one and the reception is complete. Returns its outcome.

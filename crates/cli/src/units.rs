@@ -4,7 +4,7 @@
 //! follow `dd`: `M` is 1 048 576 bytes, `MB` is 1 000 000. Output is decimal.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Largest integer up to which a 64-bit float is exact (2^53).
 const LARGEST: f64 = 9_007_199_254_740_992.0;
@@ -197,6 +197,24 @@ impl fmt::Display for Count {
     }
 }
 
+/// A time in UTC, to the millisecond (RFC 3339).
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    // The civil date of a day number: years begin in March, and an era has 400 of them.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    let millisecond = since.subsec_millis();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,5 +312,14 @@ mod tests {
         assert_eq!(Percent(None).to_string(), "-");
         assert_eq!(Count(1, "file").to_string(), "1 file");
         assert_eq!(Count(1_234_567, "packet").to_string(), "1 234 567 packets");
+    }
+
+    #[test]
+    fn times_are_civil_dates() {
+        let at = |seconds: u64| rfc3339(UNIX_EPOCH + Duration::from_millis(seconds * 1_000 + 7));
+        assert_eq!(at(0), "1970-01-01T00:00:00.007Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59.007Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00.007Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00.007Z");
     }
 }

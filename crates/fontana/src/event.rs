@@ -182,6 +182,9 @@ pub enum ReceiveEvent {
     ReceptionComplete,
     /// An object's files are on disk and verified.
     ObjectDone(ObjectReport),
+    /// A file or link got its name, with
+    /// [`ReceiverBuilder::report_files`](crate::ReceiverBuilder::report_files).
+    FileNamed(NamedFile),
     /// An object was given up.
     ObjectFailed {
         /// The object.
@@ -199,6 +202,18 @@ impl ReceiveEvent {
     pub(crate) fn is_progress(&self) -> bool {
         matches!(self, Self::Progress(_))
     }
+}
+
+/// A file or link that got its name in the target directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NamedFile {
+    /// Its path in the directory, in raw bytes.
+    pub path: Vec<u8>,
+    /// Its length in bytes; 0 for a link.
+    pub length: u64,
+    /// The BLAKE3 hash of its bytes; `None` for a link, or if it was changed at once.
+    pub hash: Option<Hash>,
 }
 
 /// A part of a session's content.

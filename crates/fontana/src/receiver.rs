@@ -145,6 +145,14 @@ impl ReceiverBuilder {
         self
     }
 
+    /// Sets whether each file that gets its name is [reported](ReceiveEvent::FileNamed) with its
+    /// hash. The files of plain FLUTE and FCAST are not. By default it is off: every file is read
+    /// once more.
+    pub fn report_files(mut self, reports: bool) -> Self {
+        self.options.report_files = reports;
+        self
+    }
+
     /// Joins at most this many channels of a session at a time.
     pub fn max_channels(mut self, channels: u8) -> Self {
         self.options.max_channels = channels;

@@ -49,6 +49,7 @@ pub(super) fn run(
         poisoned: false,
         described: Described::default(),
         hook: Hook::new(&arguments.exec, &arguments.output),
+        audit: super::audit_log(arguments)?,
     };
     // The reception of a version begins when the one before ends.
     let mut accepted_at = Instant::now();
@@ -74,6 +75,7 @@ pub(super) fn run(
             }
             FollowEvent::Taken(report) => {
                 watch.taken(&report, accepted_at.elapsed());
+                watch.audit_version(&report);
                 content = watch.run_hook(&report);
                 follower.proceed();
             }
@@ -96,7 +98,7 @@ pub(super) fn run(
         watch.show_failure(&Circumstances::new(place, address, arguments, offered).explain(last));
     }
     let mut line = Line::summary(last);
-    let verdict = summary.outcome.worst(content);
+    let verdict = summary.outcome.worst(content).worst(watch.end_audit());
     line.set_verdict(verdict);
     console.event(&line);
     Ok(verdict)

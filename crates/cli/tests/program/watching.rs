@@ -84,7 +84,9 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
     let sender = Sender::start(&words, &[&folder]);
     assert!(sender.ticket.contains("key=") && !sender.ticket.contains("manifest="));
     let into = directory.path().join("into");
-    let watch = format!("recv {} --watch --look-every 200ms --count 2 --json -o", sender.ticket);
+    let audit = directory.path().join("audit");
+    let watch = format!("recv {} --watch --look-every 200ms --count 2", sender.ticket);
+    let watch = format!("{watch} --audit {} --json -o", audit.display());
     let mut line = arguments(&watch, &[&into]);
     // The first version that is taken leads to the next one.
     let more = folder.join("more").display().to_string();
@@ -96,6 +98,17 @@ fn a_folder_is_sent_as_it_changes_under_one_ticket() {
     assert!(version(1) > version(0), "{taken:?}");
     let more = fs::read_to_string(into.join("folder/more")).unwrap();
     assert_eq!(more.trim(), version(0).to_string());
+    // Each version names what it brought, and the file that stays is not named again.
+    let lines = fs::read_to_string(&audit).unwrap();
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said: Vec<_> = lines.iter().map(|l| (l["event"].as_str(), l["name"].as_str())).collect();
+    let file = |name| (Some("file"), Some(name));
+    let version_line = (Some("version"), None);
+    assert_eq!(said, [file("folder/image"), version_line, file("folder/more"), version_line]);
+    assert_eq!(lines[3]["version"].as_u64(), Some(version(1)));
+    assert_eq!(lines[0]["bytes"].as_u64(), Some(200_000));
+    assert!(lines[0]["blake3"].as_str().is_some_and(|hash| hash.len() == 64));
     sender.finish();
 
     let refused = run(&arguments("send -i lo --watch", &[&folder])).expect(2).stderr;

@@ -396,6 +396,7 @@ impl DecidingThread<'_, '_> {
             TargetReport::Found { toi, name, bytes } => {
                 return (self.emit)(ReceiveEvent::FileFound { toi, name, bytes });
             }
+            TargetReport::Named(file) => return (self.emit)(ReceiveEvent::FileNamed(file)),
             TargetReport::Opened { scope, opened } => {
                 // All objects of a manifest share one staging directory.
                 if let Some(staging) = opened.objects.first().and_then(|o| o.object.journal()) {

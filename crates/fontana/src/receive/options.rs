@@ -50,6 +50,8 @@ pub(crate) struct ReceiveOptions {
     /// block. Files that are the same stay as they are, but for mode and time; of others, only
     /// blocks that differ are received. Only with a manifest.
     pub(crate) skip_existing: bool,
+    /// Report each file that gets its name.
+    pub(crate) report_files: bool,
     /// Delete what earlier versions of the publisher created and a complete one lacks.
     pub(crate) delete: bool,
     /// Receive only what matches one of these patterns, in the form of `.gitignore`, relative to
@@ -98,6 +100,7 @@ impl ReceiveOptions {
             directory: directory.into(),
             overwrite: false,
             skip_existing: false,
+            report_files: false,
             delete: false,
             only: Vec::new(),
             max_channels: MAX_CHANNELS,

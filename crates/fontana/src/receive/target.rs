@@ -25,6 +25,7 @@ mod content;
 mod device;
 mod digests;
 mod fcast;
+mod named;
 mod pipe;
 mod plain;
 mod report;
@@ -80,6 +81,7 @@ impl Target {
                     skip_existing: options.skip_existing,
                     workers: options.workers.max(1),
                     publisher: options.expectation.publisher,
+                    report_files: options.report_files,
                 };
                 Self::Tree(TreeTarget::new(root, options, mark, abandoned, reports))
             }

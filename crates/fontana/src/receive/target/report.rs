@@ -1,6 +1,7 @@
 //! What the target tells the driver.
 
 use crate::error::Error;
+use crate::event::NamedFile;
 use crate::receive::object::Opened;
 use fontana_proto::Scope;
 use fontana_wire::{CarouselInstance, Toi};
@@ -17,6 +18,8 @@ pub(in crate::receive) enum TargetReport {
     Committed { toi: Toi },
     /// The object was a descriptor of an FCAST session.
     CarouselRead { toi: Toi, instance: CarouselInstance },
+    /// A file or link got its name.
+    Named(NamedFile),
     /// Everything is on the disk.
     Finished,
     /// A job failed.

@@ -11,6 +11,7 @@ use crate::receive::plan::{
 };
 use crate::receive::saved;
 use crate::receive::staging_root::StagingRoot;
+use crate::receive::target::named::Unnamed;
 use crate::receive::target::report::TargetReport;
 use crossbeam_channel::Sender;
 use fontana_store::{
@@ -41,6 +42,8 @@ pub(super) struct TreeOptions {
     pub(super) workers: usize,
     /// The expected publisher.
     pub(super) publisher: Option<PublicKey>,
+    /// Each file that gets its name is reported.
+    pub(super) report_files: bool,
 }
 
 /// A tree that is being received.
@@ -55,6 +58,8 @@ struct OpenTree {
     /// Existing files that get their modes and times at the end.
     corrections: Vec<Correction>,
     manifest: Arc<Manifest>,
+    /// Files that are still to be reported.
+    unnamed: Unnamed,
 }
 
 struct TreeObject {
@@ -197,6 +202,10 @@ impl TreeTarget {
             staging.note(&plan.voided)?;
             staging.sync_notes()?;
         }
+        let unnamed = match self.options.report_files {
+            true => Unnamed::of(&plan.entries),
+            false => Unnamed::default(),
+        };
         for entry in plan.entries {
             apply_entry(entry, staging)?;
         }
@@ -242,21 +251,26 @@ impl TreeTarget {
             without_objects: plan.without_objects,
             corrections: plan.corrections,
             manifest: Arc::clone(tree.manifest),
+            unnamed,
         };
         Ok((open, opened))
     }
 
     /// Commits the files of an object's group if this was the last object of it to be verified.
     pub(super) fn commit(&mut self, toi: Toi) -> Result<(), Error> {
-        self.open.as_mut().map_or(Ok(()), |open| open.commit(toi))
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let named = open.commit(toi)?;
+        open.unnamed.report(&named, &self.root.directory, &self.reports)
     }
 
     /// Commits what has no object (empty files, links, directories) and removes the staging
     /// directory.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
-        let Some(open) = self.open.take() else { return Ok(()) };
-        let staging = open.staging;
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        let staging = Arc::clone(&open.staging);
         staging.commit(&open.without_objects)?;
+        let OpenTree { unnamed, without_objects, .. } = &mut open;
+        unnamed.report(without_objects, &self.root.directory, &self.reports)?;
         staging.correct(&open.corrections)?;
         staging.commit_directories()?;
         // After everything that the mark vouches for, and before success is reported.
@@ -275,10 +289,12 @@ impl TreeTarget {
 }
 
 impl OpenTree {
-    fn commit(&mut self, toi: Toi) -> Result<(), Error> {
+    /// Commits an object that is verified. Returns the files that got their names.
+    fn commit(&mut self, toi: Toi) -> Result<Vec<FileIndex>, Error> {
+        let mut named = Vec::new();
         let toi = toi.0 as u32;
         let Some(TreeObject { object, group, .. }) = self.objects.remove(&toi) else {
-            return Ok(());
+            return Ok(named);
         };
         if let Some(group) = self.groups.get_mut(&group)
             && group.waiting.remove(&toi)
@@ -287,7 +303,8 @@ impl OpenTree {
                 // Without the spool the only notes that are true are those of complete blocks: the
                 // disk must have these first.
                 self.staging.sync()?;
-                return Ok(object.staged.remove_spool()?);
+                object.staged.remove_spool()?;
+                return Ok(named);
             }
             self.staging.settle(&group.files)?;
             // After a crash between two names, a later run gives the others theirs.
@@ -295,8 +312,10 @@ impl OpenTree {
             self.staging.note(&notes)?;
             self.staging.sync_notes()?;
             self.staging.publish(&group.files)?;
+            named.clone_from(&group.files);
         }
-        Ok(object.staged.remove_spool()?)
+        object.staged.remove_spool()?;
+        Ok(named)
     }
 }
 
@@ -344,7 +363,13 @@ mod tests {
         let directory = Arc::new(TargetDirectory::open(target).unwrap());
         let root = StagingRoot { directory, options: StagingOptions::default() };
         let selection = Selection::new(&[]).unwrap();
-        let options = TreeOptions { selection, skip_existing: false, workers: 1, publisher: None };
+        let options = TreeOptions {
+            selection,
+            skip_existing: false,
+            workers: 1,
+            publisher: None,
+            report_files: false,
+        };
         let (reports, _) = crossbeam_channel::unbounded();
         let mut tree = TreeTarget::new(root, options, None, CancellationToken::new(), reports);
         let opened = tree.open(&manifest).unwrap();
