@@ -66,7 +66,8 @@ fn receive_options(ticket: &Ticket, addressing: &Addressing, into: &Path) -> Rec
     Receiver::from_ticket(ticket)
         .into_dir(into)
         .addressing(addressing.clone())
-        .timeout(Some(Duration::from_secs(60)))
+        // Longer than any takes, also on a busy host.
+        .timeout(Some(Duration::from_secs(240)))
 }
 
 /// Receives, and passes every event to `observe`, which returns whether to stop.
