@@ -4,32 +4,34 @@
 //! [`Clock`] provides these numbers. It is monotonic: setting the system's clock does not change
 //! it.
 //!
-//! A pacing loop sleeps until its next tick and then sends all packets that are due *by the clock*.
-//! So it catches up after a late wake-up, and the average rate is exact. Ordinary sleeps (Linux:
-//! within about 50 microseconds plus scheduling) suffice for ticks of one millisecond; no function
-//! here spins.
+//! A pacing loop sleeps until its next packet is due and then sends all packets that are due *by
+//! the clock*. The sleep ends at an absolute time: a thread that the system suspends before it
+//! sleeps does not sleep longer. Functions here neither spin nor yield the processor, which costs a
+//! thread its turn on a busy host.
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
 
 /// A clock: nanoseconds since the run began.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    origin: Instant,
+    origin: system::Origin,
 }
 
 impl Clock {
     /// A clock that reads 0 now.
     pub fn start() -> Self {
-        Self { origin: Instant::now() }
+        Self { origin: system::Origin::now() }
     }
 
     /// Nanoseconds since the start; never decreases.
     pub fn now_nanos(&self) -> u64 {
-        // 2^64 ns are 584 years.
-        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        self.origin.elapsed_nanos()
     }
 
     /// The time until `nanos`; zero if that is past.
@@ -39,9 +41,69 @@ impl Clock {
 
     /// Sleeps until the clock reads at least `nanos`; returns at once if it already does.
     pub fn sleep_until(&self, nanos: u64) {
-        let remaining = self.until(nanos);
-        if !remaining.is_zero() {
-            std::thread::sleep(remaining);
+        while self.now_nanos() < nanos {
+            self.origin.sleep_until(nanos);
+        }
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod system {
+    use rustix::thread::{ClockId, clock_nanosleep_absolute};
+    use rustix::time::{Timespec, clock_gettime};
+
+    /// A time of the system's monotonic clock, in nanoseconds since the boot.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Origin(u64);
+
+    const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+    impl Origin {
+        pub(super) fn now() -> Self {
+            let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+            // Neither is negative. 2^64 ns are 584 years.
+            Self(tv_sec as u64 * NANOS_PER_SECOND + tv_nsec as u64)
+        }
+
+        pub(super) fn elapsed_nanos(self) -> u64 {
+            Self::now().0.saturating_sub(self.0)
+        }
+
+        /// Sleeps until this time after the origin, or until a signal.
+        pub(super) fn sleep_until(self, nanos: u64) {
+            let Self(at) = Self(self.0.saturating_add(nanos));
+            let wake = Timespec {
+                tv_sec: (at / NANOS_PER_SECOND) as i64,
+                // Nanoseconds below a second fit any type.
+                tv_nsec: (at % NANOS_PER_SECOND) as _,
+            };
+            // The only possible error is a signal.
+            let _ = clock_nanosleep_absolute(ClockId::Monotonic, &wake);
+        }
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+mod system {
+    use std::time::{Duration, Instant};
+
+    /// A time of the system's monotonic clock.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Origin(Instant);
+
+    impl Origin {
+        pub(super) fn now() -> Self {
+            Self(Instant::now())
+        }
+
+        pub(super) fn elapsed_nanos(self) -> u64 {
+            // 2^64 ns are 584 years.
+            u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        }
+
+        /// Sleeps until this time after the origin.
+        pub(super) fn sleep_until(self, nanos: u64) {
+            std::thread::sleep(Duration::from_nanos(nanos.saturating_sub(self.elapsed_nanos())));
         }
     }
 }
@@ -84,46 +146,60 @@ impl Wakefulness {
 pub enum Wake {
     /// The time has come.
     Deadline,
-    /// [`Alarm::ring`] was called, before or during the wait.
+    /// [`Bell::ring`] was called, before or during the wait.
     Rung,
 }
 
-/// A wait that another thread can end. Clones share one state.
+/// Waits of one thread that others can end with a [`Bell`].
 ///
-/// A ring without a waiting thread is stored for the next wait; several count as one.
-#[derive(Debug, Clone, Default)]
+/// A ring without a wait is stored for the next wait; several count as one.
+#[derive(Debug)]
 pub struct Alarm {
-    bell: Arc<(Mutex<bool>, Condvar)>,
+    bell: Bell,
+    /// Stays on its thread, the one that bells wake.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// The other end of an [`Alarm`], for any thread.
+#[derive(Debug, Clone)]
+pub struct Bell {
+    rung: Arc<AtomicBool>,
+    thread: Thread,
 }
 
 impl Alarm {
-    /// An alarm without a stored ring.
-    pub fn new() -> Self {
-        Self::default()
+    /// An alarm for waits of the calling thread, without a stored ring.
+    pub fn for_this_thread() -> Self {
+        let bell = Bell { rung: Arc::default(), thread: std::thread::current() };
+        Self { bell, _not_send: PhantomData }
     }
 
-    /// Ends the wait of one waiting thread, or the next wait.
-    pub fn ring(&self) {
-        let (rung, changed) = &*self.bell;
-        // A bool cannot be half written, so the value is usable after a panic of another thread.
-        *rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        changed.notify_one();
+    /// A bell of this alarm.
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
     }
 
-    /// Waits until `clock` reads `nanos` or the alarm rings, whichever comes first.
+    /// Waits until `clock` reads `nanos` or a bell rings, whichever comes first.
     pub fn wait_until(&self, clock: &Clock, nanos: u64) -> Wake {
-        let (rung, changed) = &*self.bell;
-        let mut rung = rung.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if std::mem::take(&mut *rung) {
+            // Acquires what the ringing thread has written before.
+            if self.bell.rung.swap(false, Ordering::Acquire) {
                 return Wake::Rung;
             }
             let remaining = clock.until(nanos);
             if remaining.is_zero() {
                 return Wake::Deadline;
             }
-            rung = changed.wait_timeout(rung, remaining).unwrap_or_else(PoisonError::into_inner).0;
+            std::thread::park_timeout(remaining);
         }
+    }
+}
+
+impl Bell {
+    /// Ends the wait of the alarm's thread, or its next one. A system call only if it waits.
+    pub fn ring(&self) {
+        self.rung.store(true, Ordering::Release);
+        self.thread.unpark();
     }
 }
 
@@ -158,17 +234,17 @@ mod tests {
 
     #[test]
     fn a_ring_before_the_wait_is_stored_once() {
-        let (clock, alarm) = (Clock::start(), Alarm::new());
-        alarm.ring();
-        alarm.ring();
+        let (clock, alarm) = (Clock::start(), Alarm::for_this_thread());
+        alarm.bell().ring();
+        alarm.bell().ring();
         assert_eq!(alarm.wait_until(&clock, u64::MAX), Wake::Rung);
         assert_eq!(alarm.wait_until(&clock, clock.now_nanos()), Wake::Deadline);
     }
 
     #[test]
     fn a_ring_ends_an_endless_wait() {
-        let (clock, alarm) = (Clock::start(), Alarm::new());
-        let bell = alarm.clone();
+        let (clock, alarm) = (Clock::start(), Alarm::for_this_thread());
+        let bell = alarm.bell();
         let other = std::thread::spawn(move || bell.ring());
         assert_eq!(alarm.wait_until(&clock, u64::MAX), Wake::Rung);
         other.join().unwrap();

@@ -5,7 +5,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`clock`] | nanoseconds since the run began; sleeps; waits that another thread can end |
+//! | [`clock`] | nanoseconds since the run began; sleeps until a time; waits that another thread can end |
 //! | [`interface`] | lists network interfaces, and selects one by name, address or network |
 //! | [`group`] | multicast groups that may carry a session |
 //! | [`mtu`] | the symbol size for an interface's MTU |
@@ -68,7 +68,7 @@ mod sys;
 pub mod thread;
 
 pub use channels::Channels;
-pub use clock::{Alarm, Clock, Wake};
+pub use clock::{Alarm, Bell, Clock, Wake};
 pub use frames::{Frame, FrameError, FrameSocket};
 pub use group::{GroupError, check_group, is_source_specific};
 pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces};
