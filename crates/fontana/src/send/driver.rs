@@ -1,18 +1,20 @@
 //! The pacing thread of a sender. Workers read and encode ahead of need, and this thread sends each
-//! packet when it is due. It waits for no other thread.
+//! packet when it is due. It waits for a worker only if the symbols of the next packet are not
+//! ready.
 
 use super::carousel::NextInstance;
 use super::emitted::Emitted;
 use super::queue::SendQueue;
-use super::runner::{EncodeJob, Encoded, SendRunner, SentObject, encode};
+use super::runner::{EncodeJob, Encoded, SendRunner, SentObject, Worker};
 use crate::cancellation::CancellationToken;
 use crate::error::Error;
 use crate::event::{SendEvent, SendProgress};
 use crate::outcome::Outcome;
 use crate::report::SendReport;
-use crossbeam_channel::{Receiver, RecvTimeoutError, unbounded};
+use crossbeam_channel::{Receiver, TryRecvError, unbounded};
+use fontana_net::clock::wake_promptly;
 use fontana_net::thread::spawn_scoped;
-use fontana_net::{Clock, SendSocket};
+use fontana_net::{Alarm, Clock, SendSocket};
 use fontana_proto::{
     DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, Sender, SenderEvent,
 };
@@ -53,16 +55,24 @@ pub(super) fn run(
     let Transmission { instances, workers, worker_bytes, .. } = transmission;
     let (jobs, job_queue) = unbounded::<EncodeJob>();
     let (finished, encoded) = unbounded::<Encoded>();
+    let alarm = Alarm::for_this_thread();
+    wake_promptly();
     std::thread::scope(|scope| {
         // An early return drops `jobs`, which ends the workers.
         let jobs = jobs;
         for _ in 0..workers {
-            let (job_queue, finished) = (job_queue.clone(), finished.clone());
-            spawn_scoped(scope, "encode", move || encode(&job_queue, &finished, worker_bytes))?;
+            let worker = Worker {
+                jobs: job_queue.clone(),
+                finished: finished.clone(),
+                bell: alarm.bell(),
+                bytes: worker_bytes,
+            };
+            spawn_scoped(scope, "encode", move || worker.run())?;
         }
         drop((job_queue, finished));
         let thread = PacingThread {
             clock: Clock::start(),
+            alarm,
             core: Driver::new(sender, SendRunner::new(encoders, jobs)),
             queue: SendQueue::new(socket),
             source_symbols,
@@ -76,6 +86,8 @@ pub(super) fn run(
 
 struct PacingThread {
     clock: Clock,
+    /// Workers ring it after each batch.
+    alarm: Alarm,
     core: Driver<Sender, SendRunner>,
     queue: SendQueue,
     source_symbols: u64,
@@ -98,6 +110,7 @@ impl PacingThread {
                 self.core.runner.add(next.encoders);
                 self.core.endpoint.extend(&next.objects, next.control);
             }
+            self.take_encoded(&encoded);
             self.poll(now)?;
             let elapsed = Duration::from_nanos(now.as_nanos());
             let over = self.ended || stop.is_cancelled();
@@ -115,10 +128,14 @@ impl PacingThread {
                 let failure = emitted.end(&self.queue, elapsed, emit);
                 return Ok(self.report(interrupted, elapsed, failure));
             }
-            let due = self.core.endpoint.poll_timeout();
-            let patience =
-                due.map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
-            match encoded.recv_timeout(patience) {
+            self.wait();
+        }
+    }
+
+    /// Accepts the batches that workers have finished.
+    fn take_encoded(&mut self, encoded: &Receiver<Encoded>) {
+        loop {
+            match encoded.try_recv() {
                 Ok(encoded) => {
                     let done = self.core.runner.finish(encoded);
                     self.core.endpoint.handle_done(self.now(), done);
@@ -126,14 +143,28 @@ impl PacingThread {
                     // nothing.
                     self.ended |= self.core.runner.all_failed();
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(TryRecvError::Empty) => return,
                 // All workers have ended.
-                Err(RecvTimeoutError::Disconnected) => self.ended = true,
+                Err(TryRecvError::Disconnected) => {
+                    self.ended = true;
+                    return;
+                }
             }
-            let now = self.now();
-            if due.is_some_and(|due| due <= now) {
-                self.core.endpoint.handle_timeout(now);
-            }
+        }
+    }
+
+    /// Waits until the next packet is due. Without a time, its symbols are not ready: then until a
+    /// worker has finished a batch.
+    fn wait(&mut self) {
+        let latest = self.now() + STOP_LATENCY;
+        let due = self.core.endpoint.poll_timeout();
+        match due {
+            Some(due) => self.clock.sleep_until(due.min(latest).as_nanos()),
+            None => _ = self.alarm.wait_until(&self.clock, latest.as_nanos()),
+        }
+        let now = self.now();
+        if due.is_some_and(|due| due <= now) {
+            self.core.endpoint.handle_timeout(now);
         }
     }
 

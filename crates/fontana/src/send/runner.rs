@@ -4,6 +4,7 @@ use crate::content::{BlockVerifier, Content};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender as ChannelSender};
 use fontana_fec::{Esi, PlanCache, Sbn};
+use fontana_net::Bell;
 use fontana_proto::{
     BatchId, BlockId, DatagramBatch, Finished, Instant, JobRunner, SendDone, SendJob, SymbolId,
 };
@@ -73,17 +74,27 @@ pub(super) struct Encoded {
     symbols: Result<Vec<u8>, Error>,
 }
 
-/// Runs a worker: encodes batches until the queue is closed.
-pub(super) fn encode(
-    queue: &Receiver<EncodeJob>,
-    finished: &ChannelSender<Encoded>,
-    worker_bytes: usize,
-) {
-    crate::system::give_way();
-    for EncodeJob { batch, block, esis, object } in queue {
-        let symbols = object.encode(block.sbn, &esis, worker_bytes);
-        if finished.send(Encoded { batch, toi: block.toi, symbols }).is_err() {
-            return;
+/// A thread that reads and encodes.
+pub(super) struct Worker {
+    pub(super) jobs: Receiver<EncodeJob>,
+    pub(super) finished: ChannelSender<Encoded>,
+    /// Wakes the pacing thread if it waits for a batch.
+    pub(super) bell: Bell,
+    /// Memory of an encoding in bytes.
+    pub(super) bytes: usize,
+}
+
+impl Worker {
+    /// Encodes batches until the queue is closed.
+    pub(super) fn run(self) {
+        crate::system::give_way();
+        let Self { jobs, finished, bell, bytes } = self;
+        for EncodeJob { batch, block, esis, object } in jobs {
+            let symbols = object.encode(block.sbn, &esis, bytes);
+            if finished.send(Encoded { batch, toi: block.toi, symbols }).is_err() {
+                return;
+            }
+            bell.ring();
         }
     }
 }

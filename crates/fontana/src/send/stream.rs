@@ -13,10 +13,11 @@ use crate::outcome::Outcome;
 use crate::rate::Rate;
 use crate::report::SendReport;
 use crate::{geometry, memory};
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, TryRecvError};
 use cut::{Cutter, Prepared};
 use fontana_fec::codes::raptorq;
-use fontana_net::{Clock, SendSocket};
+use fontana_net::clock::wake_promptly;
+use fontana_net::{Alarm, Clock, SendSocket};
 use fontana_proto::{
     BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, Instant, JobRunner,
     SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig, SymbolId,
@@ -161,10 +162,13 @@ impl PreparedStream {
         emit: &mut dyn FnMut(SendEvent),
     ) -> Result<SendReport, Error> {
         let symbol_size = usize::from(self.cutter.symbol_size);
-        let fragments = self.cutter.spawn(reader)?;
+        let alarm = Alarm::for_this_thread();
+        wake_promptly();
+        let fragments = self.cutter.spawn(reader, alarm.bell())?;
         let fragment_symbols = FragmentSymbols { symbol_size, batches: BTreeMap::new() };
         let mut thread = PacingThread {
             clock: Clock::start(),
+            alarm,
             queue: SendQueue::new(self.socket),
             core: Driver::new(self.sender, fragment_symbols),
             fragments: Some(fragments),
@@ -174,6 +178,7 @@ impl PreparedStream {
         };
         let (mut last_progress, mut emitted) = (Duration::ZERO, Emitted::new(&thread.queue));
         loop {
+            thread.take_fragments();
             thread.send()?;
             let elapsed = Duration::from_nanos(thread.clock.now_nanos());
             if thread.ended || elapsed >= last_progress + PROGRESS_EVERY {
@@ -241,6 +246,8 @@ impl FragmentSymbols {
 /// The thread that sends each packet when it is due. It waits only for a producer without data.
 struct PacingThread {
     clock: Clock,
+    /// Rung after each fragment and at the end of the stream.
+    alarm: Alarm,
     queue: SendQueue,
     core: Driver<StreamSender, FragmentSymbols>,
     /// Further fragments; `None` after the last one.
@@ -278,39 +285,44 @@ impl PacingThread {
         }
     }
 
-    /// Waits until something may be sent, or a fragment arrives for which there is room.
-    fn wait(&mut self) {
-        let patience = self
-            .core
-            .endpoint
-            .poll_timeout()
-            .map_or(STOP_LATENCY, |due| due.saturating_since(self.now()).min(STOP_LATENCY));
-        let Some(fragments) =
-            self.fragments.as_ref().filter(|_| self.core.endpoint.wants_fragment())
-        else {
-            return std::thread::sleep(patience);
-        };
-        match fragments.recv_timeout(patience) {
-            Ok(Ok(Prepared { length, hash, source, repair })) => {
-                if let Some(number) = self.core.endpoint.push_fragment(length, hash) {
-                    let batch = 2 * u64::from(number);
-                    self.core.runner.batches.insert(BatchId(batch), source);
-                    self.core.runner.batches.insert(BatchId(batch + 1), repair);
-                } else {
-                    // The stream has more fragments than can be numbered.
+    /// Accepts the fragments that are ready and for which there is room.
+    fn take_fragments(&mut self) {
+        while let Some(fragments) = &self.fragments
+            && self.core.endpoint.wants_fragment()
+        {
+            match fragments.try_recv() {
+                Ok(Ok(Prepared { length, hash, source, repair })) => {
+                    if let Some(number) = self.core.endpoint.push_fragment(length, hash) {
+                        let batch = 2 * u64::from(number);
+                        self.core.runner.batches.insert(BatchId(batch), source);
+                        self.core.runner.batches.insert(BatchId(batch + 1), repair);
+                    } else {
+                        // The stream has more fragments than can be numbered.
+                        self.core.endpoint.finish(false);
+                    }
+                }
+                Ok(Err(error)) => {
+                    self.failures.push(Arc::new(error));
                     self.core.endpoint.finish(false);
+                    self.fragments = None;
+                }
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    self.core.endpoint.finish(true);
+                    self.fragments = None;
                 }
             }
-            Ok(Err(error)) => {
-                self.failures.push(Arc::new(error));
-                self.core.endpoint.finish(false);
-                self.fragments = None;
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                self.core.endpoint.finish(true);
-                self.fragments = None;
-            }
+        }
+    }
+
+    /// Waits until something may be sent, or a fragment is ready for which there is room.
+    fn wait(&self) {
+        let latest = self.now() + STOP_LATENCY;
+        let due = self.core.endpoint.poll_timeout().map_or(latest, |due| due.min(latest));
+        if self.fragments.is_some() && self.core.endpoint.wants_fragment() {
+            self.alarm.wait_until(&self.clock, due.as_nanos());
+        } else {
+            self.clock.sleep_until(due.as_nanos());
         }
     }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, IoError};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Lent, PlanCache, Scratch};
+use fontana_net::Bell;
 use fontana_net::thread::spawn;
 use fontana_proto::repair_symbols;
 use fontana_wire::{BlockHasher, Hash};
@@ -39,22 +40,33 @@ const CHUNK: usize = 64 << 10;
 const CHUNKS: usize = 4;
 
 impl Cutter {
-    /// Starts reading. The returned channel ends when the reader does.
+    /// Starts reading. The returned channel ends when the reader does. `bell` rings after each
+    /// fragment and after the end.
     pub(super) fn spawn(
         self,
         reader: impl Read + Send + 'static,
+        bell: Bell,
     ) -> Result<Receiver<Result<Prepared, Error>>, Error> {
         let (chunks, read) = bounded(CHUNKS);
         let (fragments, cut) = bounded(1);
         spawn("read", move || read_all(reader, &chunks))?;
-        spawn("cut", move || self.run(&read, &fragments))?;
+        spawn("cut", move || {
+            self.run(&read, &|fragment| {
+                let is_taken = fragments.send(fragment).is_ok();
+                bell.ring();
+                is_taken
+            });
+            drop(fragments);
+            bell.ring();
+        })?;
         Ok(cut)
     }
 
+    /// Emits fragments until the end of the chunks, or until one is not taken.
     fn run(
         &self,
         chunks: &Receiver<io::Result<Vec<u8>>>,
-        fragments: &Sender<Result<Prepared, Error>>,
+        emit: &dyn Fn(Result<Prepared, Error>) -> bool,
     ) {
         crate::system::give_way();
         // Fragments of the full length, and incomplete ones: few lengths occur twice.
@@ -78,7 +90,7 @@ impl Cutter {
                         if fragment.len() == most {
                             deadline = None;
                             let full = std::mem::take(&mut fragment);
-                            if fragments.send(self.prepare(full, &plans)).is_err() {
+                            if !emit(self.prepare(full, &plans)) {
                                 return;
                             }
                         }
@@ -93,13 +105,13 @@ impl Cutter {
             if !fragment.is_empty() {
                 deadline = None;
                 let short = std::mem::take(&mut fragment);
-                if fragments.send(self.prepare(short, &plans)).is_err() {
+                if !emit(self.prepare(short, &plans)) {
                     return;
                 }
             }
             if let Some(Err(error)) = end {
-                // Sending fails only if the receiver of the fragments was dropped.
-                let _ = fragments.send(Err(IoError::Producer { error }.into()));
+                // It is not taken only if the session has ended.
+                emit(Err(IoError::Producer { error }.into()));
                 return;
             }
             if end.is_some() {
