@@ -19,4 +19,4 @@ pub use kind::TransmissionSchedule;
 pub(crate) use order::Order;
 pub(crate) use phase::likely_symbols;
 pub(crate) use stream::SymbolStream;
-pub(crate) use turn::{BlockShape, Turn, share};
+pub(crate) use turn::{BlockShape, RunLength, Turn, share};

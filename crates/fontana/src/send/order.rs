@@ -8,9 +8,15 @@ use fontana_proto::TransmissionSchedule;
 
 /// Bytes of a symbol in an order that uses lists: a block and a number.
 const LISTED_SYMBOL_BYTES: u64 = 8;
+/// Consecutive symbols of a block: 48 packets of 1 364 bytes fill the 64 KiB of a GSO batch.
+const RUN_SYMBOLS: u32 = 48;
 /// A layer lists as many symbols as there are source symbols. A single channel lists all symbols of
 /// the code, if that is at most this multiple of the source symbols.
 const MOST_SEGMENTS: u8 = 4;
+
+/// Even progress on one channel.
+const IN_RUNS: TransmissionSchedule =
+    TransmissionSchedule::Runs { length: RUN_SYMBOLS, visits: None };
 
 /// How a sender plans its symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +90,10 @@ struct Volume {
 }
 
 impl Volume {
-    /// The profile's order, if memory allows it: blocks alternate at every symbol, so that a window
-    /// must hold a 32nd of the content, and the order may need lists. Otherwise blocks alternate
-    /// after every 32nd of a block.
+    /// The profile's order, if memory allows it: blocks alternate after short runs, so a window has
+    /// to hold a 32nd of the content, and the order may need lists. Otherwise each visit of a block
+    /// prepares a 32nd of it. Several channels send runs of one symbol: the runs of all channels
+    /// together would be long.
     fn schedule(
         self,
         options: &SendOptions,
@@ -94,8 +101,13 @@ impl Volume {
         round_symbols: u32,
         order_bytes: u64,
     ) -> TransmissionSchedule {
-        // If a window holds a 32nd of the content, alternating at every symbol costs nothing.
+        let has_runs = self.channels <= 1;
+        // If a window holds a 32nd of the content, short runs cost nothing.
         let is_small = u64::from(round_symbols) * u64::from(LEAST_VISIT) >= self.source_symbols;
+        if !is_small && has_runs {
+            let visits = Some(LEAST_VISIT);
+            return TransmissionSchedule::Runs { length: RUN_SYMBOLS, visits };
+        }
         if !is_small {
             let grain = self.longest_block.div_ceil(LEAST_VISIT);
             return TransmissionSchedule::Interleaved { grain };
@@ -104,9 +116,13 @@ impl Volume {
         let lists = if is_rateless { self.channels } else { self.channels.max(MOST_SEGMENTS) };
         let listed = self.source_symbols.saturating_mul(u64::from(lists));
         let has_room = listed.saturating_mul(LISTED_SYMBOL_BYTES) <= order_bytes;
-        scheme.filter(|_| has_room).map_or(TransmissionSchedule::EVEN, |scheme| {
+        let schedule = scheme.filter(|_| has_room).map_or(TransmissionSchedule::EVEN, |scheme| {
             options.profile.schedule(scheme, self.channels)
-        })
+        });
+        match schedule {
+            TransmissionSchedule::EVEN if has_runs => IN_RUNS,
+            schedule => schedule,
+        }
     }
 }
 
@@ -133,14 +149,17 @@ mod tests {
         assert_eq!(order(Profile::Space, 32_000, 1), space);
         assert_eq!(order(Profile::Space, 20_000, 2), space);
         assert_eq!(order(Profile::Space, 20_001, 2), TransmissionSchedule::EVEN);
-        assert_eq!(order(Profile::Speed, 32_000, 1), TransmissionSchedule::EVEN);
+        assert_eq!(order(Profile::Speed, 32_000, 1), IN_RUNS);
+        assert_eq!(order(Profile::Speed, 32_000, 2), TransmissionSchedule::EVEN);
+        let in_visits = TransmissionSchedule::Runs { length: 48, visits: Some(32) };
         let in_grains = TransmissionSchedule::Interleaved { grain: 200 };
         for profile in Profile::ALL {
-            assert_eq!(order(profile, 32_001, 1), in_grains);
+            assert_eq!(order(profile, 32_001, 1), in_visits);
+            assert_eq!(order(profile, 32_001, 2), in_grains);
         }
         let nothing = Volume { source_symbols: 0, longest_block: 1, channels: 1 };
         let options = SendOptions { profile: Profile::Space, ..SendOptions::new(Vec::new()) };
-        assert_eq!(nothing.schedule(&options, None, 1_000, 0), TransmissionSchedule::EVEN);
+        assert_eq!(nothing.schedule(&options, None, 1_000, 0), IN_RUNS);
     }
 
     #[test]

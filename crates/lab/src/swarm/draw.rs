@@ -163,6 +163,7 @@ impl Drawn {
 fn schedule_name(schedule: TransmissionSchedule) -> &'static str {
     match schedule {
         TransmissionSchedule::Interleaved { .. } => "interleaved",
+        TransmissionSchedule::Runs { .. } => "runs",
         TransmissionSchedule::Sequential { .. } => "sequential",
         TransmissionSchedule::Random => "random",
         TransmissionSchedule::Cumulative => "cumulative",

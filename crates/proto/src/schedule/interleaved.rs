@@ -1,9 +1,11 @@
-//! The order of even progress:
-//! [`TransmissionSchedule::Interleaved`](super::TransmissionSchedule::Interleaved).
+//! The orders of even progress:
+//! [`TransmissionSchedule::Interleaved`](super::TransmissionSchedule::Interleaved) and
+//! [`TransmissionSchedule::Runs`](super::TransmissionSchedule::Runs).
 
-use super::turn::{BlockShape, Quota, Turn};
+use super::turn::{BlockShape, Quota, RunLength, Turn};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// On each channel, the next turn is that of the block of which the channel has sent the least
 /// share. Each channel has an order of its own: channels take turns in a short cycle, and so do
@@ -14,41 +16,37 @@ pub(super) struct Interleaved {
     channels: Vec<BinaryHeap<Reverse<Position>>>,
     /// Number of turns of each block, on all channels.
     sent: Vec<u64>,
-    grain: u32,
 }
 
 impl Interleaved {
-    pub(super) fn new(blocks: &[BlockShape], grain: u32, channel_count: usize) -> Self {
+    /// `grain`: the number of symbols of a block in one turn.
+    pub(super) fn new(blocks: &[BlockShape], grain: RunLength, channel_count: usize) -> Self {
         let with_symbols = blocks.iter().enumerate().filter(|(_, shape)| shape.source_symbols > 0);
         let position = |(block, shape): (usize, &BlockShape)| {
             let k = shape.source_symbols;
-            let grain = u64::from(grain.clamp(1, k));
-            Reverse(Position { i: 0, grain, weight: weight(k), block })
+            Reverse(Position { i: 0, grain: grain.of(k.into()), weight: weight(k), block })
         };
         let heap: BinaryHeap<_> = with_symbols.map(position).collect();
-        Self { channels: vec![heap; channel_count.max(1)], sent: vec![0; blocks.len()], grain }
+        Self { channels: vec![heap; channel_count.max(1)], sent: vec![0; blocks.len()] }
     }
 
     pub(super) fn channel_count(&self) -> usize {
         self.channels.len()
     }
 
-    /// Number of symbols that a long block sends in one turn.
-    pub(super) fn grain(&self) -> u64 {
-        self.grain.into()
-    }
-
     pub(super) fn next(&mut self, queue: usize, quota: &mut Quota) -> Option<Turn> {
         let heap = self.channels.get_mut(queue)?;
         loop {
-            let Reverse(position) = heap.pop()?;
-            let block = position.block;
+            // The same block usually stays on top: its grain continues.
+            let mut top = heap.peek_mut()?;
+            let block = top.0.block;
             if quota.spend(block) {
-                heap.push(Reverse(Position { i: position.i + 1, ..position }));
+                top.0.i += 1;
                 let sent = self.sent.get_mut(block)?;
                 *sent += 1;
                 return Some(Turn { block, i: *sent - 1 });
             }
+            PeekMut::pop(top);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The kinds of transmission schedules.
 
 use super::fcast::Fcast;
+use super::turn::RunLength;
 
 /// Rule that decides which block sends the next symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,19 @@ pub enum TransmissionSchedule {
         /// cannot hold a symbol of every block encodes several symbols of a block at a time. The
         /// cost is less even progress: receivers receive up to one grain too much of some blocks.
         grain: u32,
+    },
+    /// Even progress in runs: a block sends up to `length` consecutive symbols, and at most a 200th
+    /// of its `k` symbols, before the next block has its run. Runs of consecutive packets of one
+    /// block are encoded, sent, received and written together. A cycle over all blocks sends at
+    /// most a 200th of the content, or a symbol of each: a receiver receives up to that much too
+    /// much of some blocks. For one channel: with several, each would add a run.
+    Runs {
+        /// Largest number of symbols of a run; 0 counts as 1.
+        length: u32,
+        /// How often each block is visited in one pass over the content, if a visit prepares
+        /// several runs; they are sent in turn with the runs of other visits of the window.
+        /// `None`: a visit prepares one run.
+        visits: Option<u32>,
     },
     /// One block after the other, each with its repair symbols. For receivers that write blocks in
     /// order and hold few of them, as deployed FLUTE receivers do.
@@ -41,7 +55,40 @@ pub enum TransmissionSchedule {
 impl TransmissionSchedule {
     /// Even progress with a grain of one symbol.
     pub const EVEN: Self = Self::Interleaved { grain: 1 };
+
+    /// Consecutive symbols of a block among those that a window has of all blocks.
+    pub(crate) fn run_length(self) -> RunLength {
+        match self {
+            Self::Runs { length, .. } => {
+                RunLength { most: length.max(1).into(), parts: RUNS_IN_BLOCK }
+            }
+            Self::Sequential { .. } => RunLength::WHOLE,
+            Self::Interleaved { .. } | Self::Random | Self::Cumulative | Self::Fcast(_) => {
+                RunLength::ONE
+            }
+        }
+    }
+
+    /// Symbols of a block that are planned one after the other.
+    pub(crate) fn visit_length(self) -> RunLength {
+        match self {
+            Self::Interleaved { grain } => RunLength { most: grain.max(1).into(), parts: 1 },
+            Self::Runs { visits: Some(visits), .. } => {
+                RunLength { most: u64::MAX, parts: u64::from(visits).min(RUNS_IN_BLOCK) }
+            }
+            _ => self.run_length(),
+        }
+    }
+
+    /// True if the blocks of a window alternate after each run, however long the visits are.
+    pub(crate) fn alternates_in_windows(self) -> bool {
+        matches!(self, Self::Interleaved { .. } | Self::Runs { visits: Some(_), .. })
+    }
 }
+
+/// Least number of runs that have the source symbols of a long block: a cycle over all blocks then
+/// sends at most 0.5 % of the content.
+const RUNS_IN_BLOCK: u64 = 200;
 
 impl Default for TransmissionSchedule {
     fn default() -> Self {

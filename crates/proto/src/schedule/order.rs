@@ -7,7 +7,7 @@ use super::kind::TransmissionSchedule;
 use super::phase::Phase;
 use super::random::Random;
 use super::sequential::Sequential;
-use super::turn::{BlockShape, Quota, Turn};
+use super::turn::{BlockShape, Quota, RunLength, Turn};
 use crate::random::SplitMix64;
 
 /// Sequence of turns over a set of blocks: endless, or finite with a limit.
@@ -17,6 +17,8 @@ pub(crate) struct Order {
     opening: Phase,
     kind: Kind,
     quota: Quota,
+    /// Symbols of a block in one turn of the first phase.
+    visit_length: RunLength,
 }
 
 #[derive(Clone, Debug)]
@@ -39,7 +41,8 @@ impl Order {
         seed: u64,
     ) -> Self {
         let kind = match schedule {
-            TransmissionSchedule::Interleaved { grain } => {
+            TransmissionSchedule::Interleaved { .. } | TransmissionSchedule::Runs { .. } => {
+                let grain = schedule.visit_length();
                 Some(Kind::Interleaved(Interleaved::new(blocks, grain, layer_count)))
             }
             TransmissionSchedule::Sequential { repair_permille } => {
@@ -58,27 +61,24 @@ impl Order {
         Self {
             first: Phase::default(),
             opening: Phase::default(),
-            kind: kind
-                .unwrap_or_else(|| Kind::Interleaved(Interleaved::new(blocks, 1, layer_count))),
+            kind: kind.unwrap_or_else(|| {
+                Kind::Interleaved(Interleaved::new(blocks, RunLength::ONE, layer_count))
+            }),
             quota: Quota::new(blocks, limit_permille),
+            visit_length: schedule.visit_length(),
         }
     }
 
     /// The order after a first phase of `turns[block]` turns of each block, in which blocks take
     /// turns as evenly as the order permits.
     pub(crate) fn after_first_phase(self, turns: Vec<u64>) -> Self {
-        let grain = match &self.kind {
-            Kind::Interleaved(order) => order.grain(),
-            Kind::Sequential(_) => u64::MAX,
-            Kind::Random(_) | Kind::Cumulative(_) | Kind::Fcast(_) => 1,
-        };
-        Self { first: Phase::new(turns, grain), ..self }
+        Self { first: Phase::new(turns, self.visit_length), ..self }
     }
 
     /// The order with an opening, between the first phase and the schedule, in which one block
     /// after the other has `turns[block]` turns.
     pub(crate) fn with_opening(self, turns: Vec<u64>) -> Self {
-        Self { opening: Phase::new(turns, u64::MAX), ..self }
+        Self { opening: Phase::new(turns, RunLength::WHOLE), ..self }
     }
 
     /// True if all turns of the first phase were taken, also if there is none.
@@ -99,7 +99,7 @@ impl Order {
 
     /// The next turn of a queue.
     pub(crate) fn turn(&mut self, queue: usize) -> Option<Turn> {
-        let Self { first, opening, kind, quota } = self;
+        let Self { first, opening, kind, quota, .. } = self;
         if let Some(turn) = first.next(quota) {
             return Some(turn);
         }

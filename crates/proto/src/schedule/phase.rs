@@ -1,7 +1,7 @@
 //! Phases before the schedule: each sends a number of symbols of some blocks.
 
 use super::interleaved::Position;
-use super::turn::{Quota, Turn};
+use super::turn::{Quota, RunLength, Turn};
 use fontana_fec::FecScheme;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,10 +18,10 @@ pub(super) struct Phase {
 
 impl Phase {
     /// `turns[block]` turns for each block, in runs of `grain`.
-    pub(super) fn new(turns: Vec<u64>, grain: u64) -> Self {
+    pub(super) fn new(turns: Vec<u64>, grain: RunLength) -> Self {
         let with_turns = turns.iter().enumerate().filter(|&(_, &turns)| turns > 0);
         let position = |(block, &weight): (usize, &u64)| {
-            Reverse(Position { i: 0, grain: grain.clamp(1, weight), weight, block })
+            Reverse(Position { i: 0, grain: grain.of(weight), weight, block })
         };
         Self { open: with_turns.map(position).collect(), turns }
     }
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn blocks_advance_evenly_and_then_the_phase_is_over() {
-        let mut phase = Phase::new(vec![6, 0, 3], 1);
+        let mut phase = Phase::new(vec![6, 0, 3], RunLength::ONE);
         let shape = |k| BlockShape { object: 0, source_symbols: k, encoding_symbols: None };
         let mut quota = Quota::new(&[shape(4), shape(9), shape(2)], None);
         let turns: Vec<_> = std::iter::from_fn(|| phase.next(&mut quota)).collect();
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn long_runs_are_one_block_after_the_other() {
-        let mut phase = Phase::new(vec![3, 2], u64::MAX);
+        let mut phase = Phase::new(vec![3, 2], RunLength::WHOLE);
         let shape = |k| BlockShape { object: 0, source_symbols: k, encoding_symbols: None };
         let mut quota = Quota::new(&[shape(2), shape(1)], None);
         let blocks: Vec<_> =

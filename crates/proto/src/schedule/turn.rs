@@ -28,6 +28,27 @@ pub(crate) struct BlockShape {
 /// Largest number of symbols in the list of an order: 32 MB, for a layer or for all.
 pub(super) const MAX_CYCLE: u64 = 1 << 22;
 
+/// Rule for a number of consecutive symbols of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunLength {
+    /// Largest number.
+    pub(super) most: u64,
+    /// At most one part in so many of the block's symbols, rounded up.
+    pub(super) parts: u64,
+}
+
+impl RunLength {
+    /// One symbol.
+    pub(super) const ONE: Self = Self { most: 1, parts: 1 };
+    /// All symbols.
+    pub(super) const WHOLE: Self = Self { most: u64::MAX, parts: 1 };
+
+    /// The number for a block, or a phase, of `symbols` symbols; at least 1.
+    pub(crate) fn of(self, symbols: u64) -> u64 {
+        self.most.min(symbols.div_ceil(self.parts.max(1))).max(1)
+    }
+}
+
 /// Number of turns that each block may still have.
 #[derive(Clone, Debug)]
 pub(super) struct Quota {

@@ -15,7 +15,7 @@ use crate::endpoint::{BatchId, BlockId, SymbolId};
 use crate::event::SenderOutput;
 use crate::job::SendJob;
 use crate::schedule::TransmissionSchedule;
-use crate::schedule::{BlockShape, Order, SymbolStream, Turn};
+use crate::schedule::{BlockShape, Order, RunLength, SymbolStream, Turn};
 use fontana_fec::{EncodingId, Esi, Oti};
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -98,8 +98,9 @@ pub(super) struct Rounds {
     blocks: Vec<Block>,
     orders: OrderFactory,
     order: Order,
-    /// The blocks of a window alternate symbol by symbol, for any number of symbols of each.
-    even: bool,
+    /// The blocks of a window alternate after so many symbols, for any number of symbols of each;
+    /// `None`: the window has the order of the schedule.
+    alternation: Option<RunLength>,
     rounds: VecDeque<Round>,
     /// The window after the prepared ones, while it is planned.
     draft: Option<Draft>,
@@ -186,7 +187,10 @@ impl Rounds {
             returned: vec![VecDeque::new(); order.queue_count()],
             over: vec![false; order.queue_count()],
             order,
-            even: matches!(orders.schedule, TransmissionSchedule::Interleaved { .. }),
+            alternation: orders
+                .schedule
+                .alternates_in_windows()
+                .then(|| orders.schedule.run_length()),
             rounds: VecDeque::new(),
             draft: None,
             begun: false,
@@ -436,12 +440,14 @@ impl Rounds {
         if unsent == 0 {
             return false;
         }
-        if self.even {
-            // For any grain.
+        if let Some(run_length) = self.alternation {
+            // The middle of the run, as a share of the block's symbols in the window.
             let share = |planned: &Planned| {
-                let length =
-                    batches.get(&planned.turn.block).map_or(1, |(_, esis)| esis.len() as u64);
-                ((2 * u64::from(planned.index) + 1) << 31) / length
+                let block = planned.turn.block;
+                let length = batches.get(&block).map_or(1, |(_, esis)| esis.len() as u64);
+                let k = self.blocks.get(block).map_or(1, |block| block.shape.source_symbols);
+                let run = run_length.of(k.into());
+                (((2 * (u64::from(planned.index) / run) + 1) * run) << 31) / length
             };
             queues.iter_mut().for_each(|queue| queue.make_contiguous().sort_by_cached_key(share));
         }
