@@ -10,6 +10,7 @@ mod emitted;
 mod number;
 mod options;
 mod order;
+mod prepared;
 mod queue;
 mod reach;
 mod runner;

@@ -83,6 +83,9 @@ pub enum SendJob {
         block: BlockId,
         /// The symbols, in the order of their indices in the batch.
         esis: Vec<Esi>,
+        /// Bytes of the header that comes before each symbol in its packet: a driver can leave
+        /// room for it.
+        header_size: u16,
     },
     /// The batch is no longer needed. No answer.
     Release {

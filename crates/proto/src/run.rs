@@ -110,6 +110,11 @@ impl<E: Endpoint, R: JobRunner<E::Job, Done = E::Done>> Driver<E, R> {
         &self.header
     }
 
+    /// The header of the datagram, and the job runner, which has its symbol.
+    pub fn datagram(&mut self) -> (&[u8], &mut R) {
+        (&self.header, &mut self.runner)
+    }
+
     /// Passes on the answer of an [`Effect::Later`] whose time has passed.
     pub fn handle_finished(&mut self, now: Instant, Ticket(ticket): Ticket) {
         if let Some(done) = self.waiting.remove(&ticket) {

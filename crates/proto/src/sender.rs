@@ -202,6 +202,7 @@ impl Sender {
         };
         let starts_redundantly = !config.first.is_empty();
         let mut factory = BlockFactory {
+            tsi: config.tsi,
             seed: config.seed,
             by_number: matches!(config.schedule, TransmissionSchedule::Fcast(_)),
             omit_padding: config.omit_padding,

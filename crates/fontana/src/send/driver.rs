@@ -41,6 +41,8 @@ pub(super) struct Transmission {
     /// Number of threads that read and encode, and the memory of each in bytes.
     pub(super) workers: usize,
     pub(super) worker_bytes: usize,
+    /// Bytes of memory that are held for symbols to come.
+    pub(super) spare_bytes: usize,
     /// Unnamed files that hold compressed ones, open until the session ends.
     pub(super) _spooled: Vec<File>,
 }
@@ -52,7 +54,7 @@ pub(super) fn run(
     emit: &mut dyn FnMut(SendEvent),
 ) -> Result<SendReport, Error> {
     let Transmission { socket, sender, source_symbols, encoders, .. } = transmission;
-    let Transmission { instances, workers, worker_bytes, .. } = transmission;
+    let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
     let (jobs, job_queue) = unbounded::<EncodeJob>();
     let (finished, encoded) = unbounded::<Encoded>();
     let alarm = Alarm::for_this_thread();
@@ -73,7 +75,7 @@ pub(super) fn run(
         let thread = PacingThread {
             clock: Clock::start(),
             alarm,
-            core: Driver::new(sender, SendRunner::new(encoders, jobs)),
+            core: Driver::new(sender, SendRunner::new(encoders, jobs, spare_bytes)),
             queue: SendQueue::new(socket),
             source_symbols,
             instances,
@@ -178,19 +180,19 @@ impl PacingThread {
             let Ok(effect) = self.core.poll(now, &DatagramBatch::EMPTY);
             match effect {
                 Some(Effect::Transmit { to: Destination::Channel(channel), symbol }) => {
-                    let bytes = match symbol {
-                        None => Some(&[][..]),
-                        Some(symbol) => self.core.runner.symbol(symbol),
-                    };
-                    if let Some(bytes) = bytes {
-                        self.queue.push(channel, self.core.header(), bytes)?;
-                    }
+                    let (header, runner) = self.core.datagram();
+                    self.queue.push(channel, header, symbol.as_ref(), &mut runner.prepared)?;
                 }
                 Some(Effect::Event(SenderEvent::Finished)) => self.ended = true,
                 // The runner has the reason.
                 Some(Effect::Event(SenderEvent::Withdrawn { .. })) => {}
                 Some(Effect::Join(_) | Effect::Leave(_) | Effect::Later { .. }) => {}
-                None => return self.queue.flush(),
+                None => {
+                    let prepared = &mut self.core.runner.prepared;
+                    self.queue.flush(prepared)?;
+                    prepared.recycle();
+                    return Ok(());
+                }
             }
         }
     }

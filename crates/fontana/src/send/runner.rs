@@ -1,12 +1,13 @@
 //! The jobs of a sender: workers read and encode.
 
+use super::prepared::{PreparedSymbols, Spacing};
 use crate::content::{BlockVerifier, Content};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender as ChannelSender};
 use fontana_fec::{Esi, PlanCache, Sbn};
 use fontana_net::Bell;
 use fontana_proto::{
-    BatchId, BlockId, DatagramBatch, Finished, Instant, JobRunner, SendDone, SendJob, SymbolId,
+    BatchId, BlockId, DatagramBatch, Finished, Instant, JobRunner, SendDone, SendJob,
 };
 use fontana_store::{Allowance, ObjectEncoder};
 use fontana_wire::Toi;
@@ -45,6 +46,9 @@ pub(super) struct EncodeJob {
     block: BlockId,
     esis: Vec<Esi>,
     object: SentObject,
+    /// Memory for the symbols.
+    memory: Vec<u8>,
+    spacing: Spacing,
 }
 
 /// The encoder of an object, and the verifier of its blocks if its files may be written to.
@@ -55,23 +59,41 @@ pub(super) struct SentObject {
 }
 
 impl SentObject {
-    /// The symbols of a block, concatenated.
-    fn encode(&self, sbn: Sbn, esis: &[Esi], worker_bytes: usize) -> Result<Vec<u8>, Error> {
-        let size = usize::from(self.encoder.source().layout().oti().symbol_size);
-        let mut symbols = vec![0; esis.len() * size];
-        let deviations = self.encoder.encode(sbn, esis, worker_bytes, &mut symbols)?;
+    /// The spacing of symbols after headers of `header_size` bytes.
+    fn spacing(&self, header_size: u16) -> Spacing {
+        let symbol = self.encoder.source().layout().oti().symbol_size;
+        Spacing { header: header_size.into(), symbol: symbol.into() }
+    }
+
+    /// Writes symbols of a block into `memory`.
+    fn encode(
+        &self,
+        sbn: Sbn,
+        esis: &[Esi],
+        worker_bytes: usize,
+        spacing: Spacing,
+        memory: &mut [u8],
+    ) -> Result<(), Error> {
+        // Reading and encoding write symbols that follow each other.
+        let (start, end) = (esis.len() * spacing.header, esis.len() * spacing.stride());
+        let symbols = memory.get_mut(start..end).unwrap_or_default();
+        let deviations = self.encoder.encode(sbn, esis, worker_bytes, symbols)?;
         if let Some(verifier) = &self.verifier {
             verifier.verify(sbn, deviations)?;
         }
-        Ok(symbols)
+        spacing.spread(esis.len(), memory);
+        Ok(())
     }
 }
 
-/// The result of an [`EncodeJob`]: the symbols of a batch, concatenated.
+/// The result of an [`EncodeJob`].
 pub(super) struct Encoded {
     batch: BatchId,
     toi: Toi,
-    symbols: Result<Vec<u8>, Error>,
+    /// The symbols of the batch.
+    memory: Vec<u8>,
+    spacing: Spacing,
+    result: Result<(), Error>,
 }
 
 /// A thread that reads and encodes.
@@ -89,9 +111,10 @@ impl Worker {
     pub(super) fn run(self) {
         crate::system::give_way();
         let Self { jobs, finished, bell, bytes } = self;
-        for EncodeJob { batch, block, esis, object } in jobs {
-            let symbols = object.encode(block.sbn, &esis, bytes);
-            if finished.send(Encoded { batch, toi: block.toi, symbols }).is_err() {
+        for EncodeJob { batch, block, esis, object, mut memory, spacing } in jobs {
+            let result = object.encode(block.sbn, &esis, bytes, spacing, &mut memory);
+            let toi = block.toi;
+            if finished.send(Encoded { batch, toi, memory, spacing, result }).is_err() {
                 return;
             }
             bell.ring();
@@ -101,17 +124,11 @@ impl Worker {
 
 /// Hands the jobs of a sender to workers, and holds the symbols of batches until they are released.
 pub(super) struct SendRunner {
-    batches: BTreeMap<BatchId, Batch>,
+    pub(super) prepared: PreparedSymbols,
     encoders: BTreeMap<Toi, SentObject>,
     queue: ChannelSender<EncodeJob>,
     failed: BTreeSet<Toi>,
     failures: Vec<Arc<Error>>,
-}
-
-/// Symbols, concatenated; none until they are encoded.
-struct Batch {
-    symbols: Vec<u8>,
-    count: usize,
 }
 
 impl JobRunner<SendJob> for SendRunner {
@@ -125,26 +142,31 @@ impl JobRunner<SendJob> for SendRunner {
         _batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<SendDone>>, Infallible> {
         match job {
-            SendJob::Prepare { batch, block, esis } => {
-                self.batches.insert(batch, Batch { symbols: Vec::new(), count: esis.len() });
+            SendJob::Prepare { batch, block, esis, header_size } => {
                 if let Some(object) = self.encoders.get(&block.toi).cloned() {
+                    let spacing = object.spacing(header_size);
+                    let memory = self.prepared.request(batch, esis.len() * spacing.stride());
                     // Workers run until this end of their queue is dropped.
-                    let _ = self.queue.send(EncodeJob { batch, block, esis, object });
+                    let job = EncodeJob { batch, block, esis, object, memory, spacing };
+                    let _ = self.queue.send(job);
                 }
             }
-            SendJob::Release { batch } => _ = self.batches.remove(&batch),
+            SendJob::Release { batch } => self.prepared.release(batch),
         }
         Ok(None)
     }
 }
 
 impl SendRunner {
+    /// At most `spare_bytes` bytes are held for batches to come.
     pub(super) fn new(
         encoders: BTreeMap<Toi, SentObject>,
         queue: ChannelSender<EncodeJob>,
+        spare_bytes: usize,
     ) -> Self {
         let (failed, failures) = Default::default();
-        Self { batches: BTreeMap::new(), encoders, queue, failed, failures }
+        let prepared = PreparedSymbols::new(spare_bytes);
+        Self { prepared, encoders, queue, failed, failures }
     }
 
     /// Adds the encoders of further objects.
@@ -153,13 +175,11 @@ impl SendRunner {
     }
 
     /// Stores the symbols of a batch. Returns the answer for the sender.
-    pub(super) fn finish(&mut self, Encoded { batch, toi, symbols }: Encoded) -> SendDone {
-        match symbols {
-            Ok(symbols) => {
-                // A batch that was released meanwhile is not waited for.
-                if let Some(waiting) = self.batches.get_mut(&batch) {
-                    waiting.symbols = symbols;
-                }
+    pub(super) fn finish(&mut self, encoded: Encoded) -> SendDone {
+        let Encoded { batch, toi, memory, spacing, result } = encoded;
+        match result {
+            Ok(()) => {
+                self.prepared.store(batch, memory, spacing);
                 SendDone::Prepared { batch }
             }
             Err(error) => {
@@ -172,13 +192,6 @@ impl SendRunner {
                 failed
             }
         }
-    }
-
-    pub(super) fn symbol(&self, symbol: SymbolId) -> Option<&[u8]> {
-        let batch = self.batches.get(&symbol.batch)?;
-        let size = batch.symbols.len().checked_div(batch.count)?;
-        let at = symbol.index as usize * size;
-        batch.symbols.get(at..at + size.min(symbol.size.into()))
     }
 
     /// The first failure of each object that was given up.

@@ -164,6 +164,7 @@ impl PreparedSender {
             instances,
             workers: options.workers.max(1),
             worker_bytes: shares.worker_bytes,
+            spare_bytes: shares.round_bytes,
             _spooled: content.spooled,
         };
         let manifest_hash = (!is_plain).then_some(manifest_hash);

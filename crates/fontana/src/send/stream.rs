@@ -3,6 +3,7 @@
 use super::checks::{Numbers, check_addressing};
 use super::egress::{Egress, FTI_BYTES};
 use super::emitted::Emitted;
+use super::prepared::{PreparedSymbols, Spacing};
 use super::queue::SendQueue;
 use crate::addressing::Addressing;
 use crate::cancellation::CancellationToken;
@@ -20,10 +21,9 @@ use fontana_net::clock::wake_promptly;
 use fontana_net::{Alarm, Clock, SendSocket};
 use fontana_proto::{
     BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, Instant, JobRunner,
-    SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig, SymbolId,
+    SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig,
 };
 use fontana_wire::{ChannelGroups, InstanceId, RelativePath, SecretKey, Ticket, Tsi};
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::Read;
 use std::sync::Arc;
@@ -165,7 +165,8 @@ impl PreparedStream {
         let alarm = Alarm::for_this_thread();
         wake_promptly();
         let fragments = self.cutter.spawn(reader, alarm.bell())?;
-        let fragment_symbols = FragmentSymbols { symbol_size, batches: BTreeMap::new() };
+        let fragment_symbols =
+            FragmentSymbols { symbol_size, prepared: PreparedSymbols::default() };
         let mut thread = PacingThread {
             clock: Clock::start(),
             alarm,
@@ -211,10 +212,10 @@ fn single_component(name: &[u8]) -> Result<RelativePath, Error> {
     Ok(path)
 }
 
-/// The symbols of the fragments that are being sent, concatenated.
+/// The symbols of the fragments that are being sent.
 struct FragmentSymbols {
     symbol_size: usize,
-    batches: BTreeMap<BatchId, Vec<u8>>,
+    prepared: PreparedSymbols,
 }
 
 impl JobRunner<SendJob> for FragmentSymbols {
@@ -230,16 +231,18 @@ impl JobRunner<SendJob> for FragmentSymbols {
         match job {
             // Fragments come with their symbols.
             SendJob::Prepare { .. } => {}
-            SendJob::Release { batch } => _ = self.batches.remove(&batch),
+            SendJob::Release { batch } => self.prepared.release(batch),
         }
         Ok(None)
     }
 }
 
 impl FragmentSymbols {
-    fn symbol(&self, symbol: SymbolId) -> Option<&[u8]> {
-        let at = symbol.index as usize * self.symbol_size;
-        self.batches.get(&symbol.batch)?.get(at..at + self.symbol_size)
+    /// Stores the symbols of a batch, one after another.
+    fn store(&mut self, batch: u64, symbols: Vec<u8>) {
+        let batch = BatchId(batch);
+        self.prepared.request(batch, 0);
+        self.prepared.store(batch, symbols, Spacing { header: 0, symbol: self.symbol_size });
     }
 }
 
@@ -269,18 +272,18 @@ impl PacingThread {
             let Ok(effect) = self.core.poll(now, &DatagramBatch::EMPTY);
             match effect {
                 Some(Effect::Transmit { to: Destination::Channel(channel), symbol }) => {
-                    let bytes = match symbol {
-                        None => Some(&[][..]),
-                        Some(symbol) => self.core.runner.symbol(symbol),
-                    };
-                    if let Some(bytes) = bytes {
-                        self.queue.push(channel, self.core.header(), bytes)?;
-                    }
+                    let (header, runner) = self.core.datagram();
+                    self.queue.push(channel, header, symbol.as_ref(), &mut runner.prepared)?;
                 }
                 Some(Effect::Event(SenderEvent::Finished)) => self.ended = true,
                 Some(Effect::Event(SenderEvent::Withdrawn { .. })) => {}
                 Some(Effect::Join(_) | Effect::Leave(_) | Effect::Later { .. }) => {}
-                None => return self.queue.flush(),
+                None => {
+                    let prepared = &mut self.core.runner.prepared;
+                    self.queue.flush(prepared)?;
+                    prepared.recycle();
+                    return Ok(());
+                }
             }
         }
     }
@@ -294,8 +297,8 @@ impl PacingThread {
                 Ok(Ok(Prepared { length, hash, source, repair })) => {
                     if let Some(number) = self.core.endpoint.push_fragment(length, hash) {
                         let batch = 2 * u64::from(number);
-                        self.core.runner.batches.insert(BatchId(batch), source);
-                        self.core.runner.batches.insert(BatchId(batch + 1), repair);
+                        self.core.runner.store(batch, source);
+                        self.core.runner.store(batch + 1, repair);
                     } else {
                         // The stream has more fragments than can be numbered.
                         self.core.endpoint.finish(false);
@@ -331,7 +334,7 @@ impl PacingThread {
         if !self.interrupted {
             self.interrupted = true;
             self.fragments = None;
-            self.core.runner.batches.clear();
+            self.core.runner.prepared.clear();
             self.core.endpoint.abandon();
         }
     }

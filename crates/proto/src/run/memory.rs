@@ -15,7 +15,7 @@
 //!
 //! let mut runner = MemorySendRunner::new(content);
 //! let (batch, block) = (BatchId(0), BlockId { toi: Toi(1), sbn: Sbn(0) });
-//! let job = SendJob::Prepare { batch, block, esis: vec![Esi(1), Esi(77)] };
+//! let job = SendJob::Prepare { batch, block, esis: vec![Esi(1), Esi(77)], header_size: 20 };
 //! runner.run(Instant::ZERO, job, &DatagramBatch::EMPTY)?;
 //! let mut datagram = b"header ".to_vec();
 //! let symbol = SymbolId { batch, index: 0, block, esi: Esi(1), size: 4 };

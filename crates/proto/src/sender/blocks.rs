@@ -1,16 +1,19 @@
 //! The source blocks of the objects that a session sends.
 
 use super::SendObject;
+use super::outlet::header_size;
 use super::rounds::Block;
 use crate::endpoint::BlockId;
 use crate::random::SplitMix64;
 use crate::schedule::{BlockShape, SymbolStream, likely_symbols, share};
 use fontana_fec::{Esi, FecScheme, Padding, Sbn};
+use fontana_wire::Tsi;
 use std::collections::BTreeSet;
 
 /// Makes the blocks of the objects of a session, also of those that are added later.
 #[derive(Debug)]
 pub(super) struct BlockFactory {
+    pub(super) tsi: Tsi,
     pub(super) seed: u64,
     /// Symbols are sent in the order of their numbers, as in the schedules of the FCAST paper.
     pub(super) by_number: bool,
@@ -33,6 +36,9 @@ impl BlockFactory {
         let mut blocks = Vec::new();
         for object in objects {
             let oti = object.layout.oti();
+            let fti = self.fti_in_packets.then_some(oti);
+            let encoding_id = oti.scheme.profile().encoding_id;
+            let header_size = header_size(self.tsi, object.toi, encoding_id, fti);
             for sbn in (0..object.layout.block_count()).map(Sbn) {
                 let id = BlockId { toi: object.toi, sbn };
                 let stream = (object.toi.0 as u64) << 32 | u64::from(sbn.0);
@@ -48,7 +54,7 @@ impl BlockFactory {
                         source_symbols: k,
                         encoding_symbols: (!code.is_rateless).then_some(profile.symbols_per_cycle),
                     },
-                    encoding_id: code.encoding_id,
+                    encoding_id,
                     stream: if self.by_number { stream.plain() } else { stream },
                     start: 0,
                     sent: 0,
@@ -64,7 +70,8 @@ impl BlockFactory {
                     } else {
                         oti.symbol_size
                     },
-                    fti: self.fti_in_packets.then_some(oti),
+                    fti,
+                    header_size,
                 });
             }
             self.objects += 1;

@@ -9,7 +9,9 @@ use crate::event::SenderOutput;
 use crate::pacer::Pacer;
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Oti};
-use fontana_wire::{Cci, HeaderFields, Tsi, emit_payload_id, emit_small_block_payload_id};
+use fontana_wire::{
+    Cci, HeaderFields, Toi, Tsi, emit_payload_id, emit_small_block_payload_id, payload_id_size,
+};
 
 /// Emits a sender's packets within the rate limit.
 #[derive(Debug)]
@@ -42,6 +44,14 @@ pub(super) struct DataPacket {
     pub(super) source_symbols: u32,
     /// Transmission information of the symbol's object, if the packet carries it.
     pub(super) fti: Option<Oti>,
+}
+
+/// Bytes of the header of an object's packets of content, whose CCI has 32 bits.
+pub(super) fn header_size(tsi: Tsi, toi: Toi, encoding_id: EncodingId, fti: Option<Oti>) -> u16 {
+    let mut header = Vec::new();
+    let fields = HeaderFields::new(tsi, Some(toi));
+    HeaderFields { codepoint: encoding_id.0, fti, ..fields }.emit(&mut header);
+    (header.len() + payload_id_size(encoding_id)) as u16
 }
 
 /// The longest header: fixed LCT part, EXT_FDT, EXT_FTI, payload id.

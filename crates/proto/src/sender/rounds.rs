@@ -41,6 +41,8 @@ pub(super) struct Block {
     pub(super) last_symbol_size: u16,
     /// Transmission information that its packets carry, if they do.
     pub(super) fti: Option<Oti>,
+    /// Bytes of the header of its packets.
+    pub(super) header_size: u16,
 }
 
 impl Block {
@@ -454,7 +456,9 @@ impl Rounds {
         for (block, (batch, esis)) in batches {
             let Some(block) = self.blocks.get(block) else { continue };
             self.preparing.insert(batch);
-            out.push_back(SenderOutput::Job(SendJob::Prepare { batch, block: block.id, esis }));
+            let Block { id, header_size, .. } = *block;
+            let job = SendJob::Prepare { batch, block: id, esis, header_size };
+            out.push_back(SenderOutput::Job(job));
         }
         let batches = first_batch..self.next_batch;
         self.rounds.push_back(Round { queues, unsent, begun: false, ready: false, batches });
