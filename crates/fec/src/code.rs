@@ -49,6 +49,8 @@ pub struct CodeProfile {
     pub is_rateless: bool,
     /// True if any `k` encoding symbols of a block recover it.
     pub is_mds: bool,
+    /// The factors of source symbols in encoding symbols.
+    pub factors: Factors,
     /// True if a sender mixes source and repair symbols in its cycle, because receivers need about
     /// the same share of every layer of the code.
     pub mixes_cycle: bool,
@@ -59,6 +61,19 @@ pub struct CodeProfile {
     /// Symbols beyond `k`, one duplicate included, with which decoding almost never fails. `None`
     /// if the number varies by per cents between blocks, so that only the decoder can tell.
     pub sure_surplus: Option<u32>,
+}
+
+/// The factors with which a code combines source symbols into encoding symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factors {
+    /// None: every encoding symbol is a source symbol.
+    None,
+    /// 0 and 1: encoding symbols are sums.
+    Bits,
+    /// Elements of GF(256).
+    Octets,
+    /// Elements of GF(2^16).
+    OctetPairs,
 }
 
 /// Whether a sender sends the zeros after the last byte of an object, in its last source symbol.

@@ -35,6 +35,7 @@
 //! |---|---|
 //! | [`codes`] | a page for each code: [Raptor](codes::raptor), [RaptorQ](codes::raptorq), [Tornado](codes::tornado), [LT](codes::lt), [Reed-Solomon](codes::reed_solomon), [none](codes::no_code), [dispersal](codes::dispersal) |
 //! | [`simple`] | encoding and decoding of one block in memory |
+//! | `locate` | [`Locator`]: which of a block's available symbols are wrong |
 //! | `scheme`, `code` | [`FecScheme`], the list of codes, and the trait that every code implements |
 //! | `ids`, `oti`, `layout`, `parameters` | identifiers of symbols, and the geometry of objects |
 //! | `bytes`, `field` | stripes of symbols, SIMD kernels, finite fields |
@@ -50,6 +51,7 @@ mod field;
 mod ids;
 mod layout;
 mod limits;
+mod locate;
 mod oti;
 mod parameters;
 mod plan;
@@ -60,12 +62,13 @@ pub mod study;
 
 pub use bytes::stripes::Scratch;
 pub use bytes::stripes::loading::{Lent, SymbolSource};
-pub use code::{BlockProfile, CodeProfile, Padding};
+pub use code::{BlockProfile, CodeProfile, Factors, Padding};
 pub use codes::shared::splitmix::SplitMix64;
 pub use decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 pub use ids::{EncodingId, Esi, Sbn};
 pub use layout::{ObjectLayout, SymbolPiece};
 pub use limits::{BlockLengthError, MAX_TRANSFER_LENGTH, OtiError};
+pub use locate::{Located, Location, Locator};
 pub use oti::Oti;
 pub use parameters::{CodeError, Information, SchemeParameters};
 pub use plan::{Intermediate, Plan, PlanCache, Recovered};

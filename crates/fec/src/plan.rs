@@ -2,8 +2,10 @@
 
 use crate::bytes::kernel::InstructionSet;
 use crate::bytes::line::{LINE, MAX_STRIPE_LINES};
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::loading::{self, Load, LoadError, Loader, SymbolSource};
 use crate::bytes::stripes::{Scratch, Stripes};
+use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,6 +73,11 @@ pub(crate) trait Program: Send + Sync {
     /// another into `out`; zeros for symbols that the code does not have.
     fn write_symbols(&self, ids: &PlanIds, symbols: Rows<'_>, esis: &[Esi], out: &mut [u8]);
 
+    /// The transpose of `execute` and `write_symbols`: how weighted sums of encoding symbols are
+    /// combined from the inputs. A row for each input, in order. `None` if the code multiplies
+    /// elements larger than an octet.
+    fn contributions(&self, ids: &PlanIds, sums: Weighted<'_>) -> Option<OctetRows>;
+
     /// Bytes that `recover` allocates for symbols of `width` bytes.
     fn recovery_memory(&self, ids: &PlanIds, width: usize) -> usize {
         self.memory(ids, width)
@@ -117,6 +124,28 @@ pub(crate) struct Rows<'r> {
     /// Bytes of a symbol.
     pub(crate) width: usize,
     pub(crate) symbols: &'r Stripes,
+}
+
+/// Sums of encoding symbols.
+#[derive(Clone, Copy)]
+pub(crate) struct Weighted<'w> {
+    pub(crate) instructions: InstructionSet,
+    pub(crate) esis: &'w [Esi],
+    /// A row for each of `esis`: its factor in each sum.
+    pub(crate) weights: &'w OctetRows,
+}
+
+impl Weighted<'_> {
+    /// The contributions of `rows` rows, if each symbol is the sum of these of them.
+    pub(crate) fn of_rows(&self, rows: usize, terms: &Lists) -> OctetRows {
+        let mut contributions = OctetRows::of_lines(rows, self.weights.lines);
+        for (index, terms) in terms.iter().enumerate() {
+            for &row in terms {
+                contributions.add(self.instructions, row as usize, 1, self.weights.row(index));
+            }
+        }
+        contributions
+    }
 }
 
 /// Bytes of `rows` rows and of `scratch_rows` more of one stripe, for symbols of `width` bytes of
@@ -180,6 +209,12 @@ impl Plan {
         let symbols = self.program.execute(&self.ids, run);
         let symbols = symbols.map_err(|error| source.error(error))?;
         Ok(Intermediate { plan: Arc::clone(self), instructions, width, symbols })
+    }
+
+    /// How sums of encoding symbols are combined from the [`inputs`](Self::inputs): a row for each,
+    /// in order.
+    pub(crate) fn contributions(&self, sums: Weighted<'_>) -> Option<OctetRows> {
+        self.program.contributions(&self.ids, sums)
     }
 
     /// Bytes that [`recover`](Self::recover) allocates for symbols of `width` bytes, and that the

@@ -5,6 +5,7 @@
 
 use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
 use crate::bytes::line::{LINE, Line};
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::codes::shared::csr::Lists;
 
@@ -100,6 +101,45 @@ impl XorProgram {
             let lines = symbols.lines(index);
             let (slots, scratch) = symbols.stripe_and_scratch(index, self.scratch_rows);
             instructions.dispatch(lines, RunStripe { program: self, slots, scratch });
+        }
+    }
+}
+
+impl XorProgram {
+    /// Runs backwards: from what each slot contributes to some sums after the program, computes
+    /// what it contributes before the program.
+    pub(crate) fn run_transposed(&self, instructions: InstructionSet, rows: &mut OctetRows) {
+        let mut scratch = vec![Line::ZERO; self.scratch_rows * rows.lines];
+        let (lines, slots) = (rows.lines, rows.octets.as_mut_slice());
+        let kernel = RunTransposed { program: self, slots, scratch: &mut scratch };
+        instructions.dispatch(lines, kernel);
+    }
+}
+
+/// A program, backwards, on one stripe.
+struct RunTransposed<'a> {
+    program: &'a XorProgram,
+    slots: &'a mut [Line],
+    scratch: &'a mut [Line],
+}
+
+impl Kernel for RunTransposed<'_> {
+    #[inline(always)]
+    fn run<V: Lane, const N: usize>(self) {
+        let slots = self.slots.as_chunks_mut::<N>().0;
+        let scratch = self.scratch.as_chunks_mut::<N>().0;
+        let mut rest = self.program.terms.as_slice();
+        for step in self.program.steps.iter().rev() {
+            let (before, terms) = rest.split_at(rest.len() - step.terms as usize);
+            rest = before;
+            let (of_slots, of_scratch) = terms.split_at(step.slots as usize);
+            let rows = if step.is_scratch { &mut *scratch } else { &mut *slots };
+            // The step replaces the row: what it held before contributes only as a term.
+            let row = &mut rows[step.row as usize];
+            let sum = Row::<V, N>::load(row);
+            *row = [Line::ZERO; N];
+            sum.add_to_all(slots, of_slots);
+            sum.add_to_all(scratch, of_scratch);
         }
     }
 }

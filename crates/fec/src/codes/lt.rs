@@ -40,7 +40,7 @@ mod profile;
 mod recovery;
 pub(crate) mod rows;
 
-use crate::code::{BlockProfile, Code, CodeProfile, Padding};
+use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
 use crate::decode::IdDecoder;
 use crate::ids::EncodingId;
 use crate::limits::{
@@ -112,6 +112,7 @@ impl Code for Lt {
             is_systematic: false,
             is_rateless: true,
             is_mds: false,
+            factors: Factors::Bits,
             mixes_cycle: false,
             padding: Padding::Sent,
             max_source_symbols: MAX_SOURCE_SYMBOLS,

@@ -6,10 +6,11 @@
 //! | source | [RFC 5445](https://www.rfc-editor.org/rfc/rfc5445), section 3 |
 //! | tests | on this page |
 
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::bytes::xor_program::write_sums;
-use crate::code::{BlockProfile, Code, CodeProfile, Padding};
+use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
 use crate::codes::shared::csr::Lists;
 use crate::decode::{EsiError, IdDecoder, Novelty, Progress, Work};
 use crate::ids::{EncodingId, Esi};
@@ -17,7 +18,7 @@ use crate::limits::{
     Interleaving, MAX_TRANSFER_LENGTH, ObjectLimits, OtiError, Partition, check_block_length_limit,
 };
 use crate::parameters::{CodeError, Format, SchemeParameters};
-use crate::plan::{self, Plan, PlanCache, PlanIds, Program, Rows, Run};
+use crate::plan::{self, Plan, PlanCache, PlanIds, Program, Rows, Run, Weighted};
 use std::sync::Arc;
 
 /// Compact No-Code: source symbols only.
@@ -49,6 +50,7 @@ impl Code for NoCode {
             is_systematic: true,
             is_rateless: false,
             is_mds: true,
+            factors: Factors::None,
             mixes_cycle: false,
             padding: Padding::Omitted,
             max_source_symbols: MAX_SOURCE_SYMBOLS,
@@ -112,6 +114,11 @@ impl Program for Copied {
             sums.push((esi.0 < ids.source_symbols).then_some(esi.0));
         }
         write_sums(symbols.instructions, symbols.symbols, &sums, out);
+    }
+
+    /// No symbol is a sum of others.
+    fn contributions(&self, _ids: &PlanIds, _sums: Weighted<'_>) -> Option<OctetRows> {
+        None
     }
 }
 

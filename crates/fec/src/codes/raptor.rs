@@ -23,7 +23,7 @@ mod recovery;
 mod tables;
 mod triple;
 
-use crate::code::{BlockProfile, Code, CodeProfile, Padding};
+use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
 use crate::codes::no_code::NoCode;
 use crate::decode::IdDecoder;
 use crate::ids::EncodingId;
@@ -78,6 +78,7 @@ impl Code for Raptor {
             is_systematic: true,
             is_rateless: true,
             is_mds: false,
+            factors: Factors::Bits,
             mixes_cycle: false,
             padding: Padding::Optional,
             max_source_symbols: MAX_SOURCE_SYMBOLS,

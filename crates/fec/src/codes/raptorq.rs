@@ -32,7 +32,7 @@ mod tuple;
 
 pub(crate) use params::Params;
 
-use crate::code::{BlockProfile, Code, CodeProfile, Padding};
+use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
 use crate::decode::{IdDecoder, Work};
 use crate::ids::{EncodingId, Esi};
 use crate::limits::{Interleaving, ObjectLimits, OtiError, Partition};
@@ -93,6 +93,7 @@ impl Code for RaptorQ {
             is_systematic: true,
             is_rateless: true,
             is_mds: false,
+            factors: Factors::Octets,
             mixes_cycle: false,
             padding: Padding::Optional,
             max_source_symbols: MAX_SOURCE_SYMBOLS,

@@ -33,7 +33,7 @@
 mod decoder;
 mod repair;
 
-use crate::code::{BlockProfile, Code, CodeProfile, Padding};
+use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
 use crate::codes::shared::linear::Linear;
 use crate::codes::shared::linear16::Linear16;
 use crate::decode::IdDecoder;
@@ -108,6 +108,12 @@ impl Code for ReedSolomon {
             is_systematic: true,
             is_rateless: false,
             is_mds: true,
+            factors: match self.code {
+                ReedSolomonCode::Cauchy16 => Factors::OctetPairs,
+                ReedSolomonCode::Rfc5510
+                | ReedSolomonCode::SmallBlock
+                | ReedSolomonCode::Cauchy => Factors::Octets,
+            },
             mixes_cycle: false,
             padding: Padding::Sent,
             max_source_symbols: self.max_source_block_length.min(self.encoding_symbols()).into(),

@@ -37,7 +37,7 @@ mod recovery;
 
 pub use crate::parameters::StretchError;
 
-use crate::code::{BlockProfile, Code, CodeProfile, Padding};
+use crate::code::{BlockProfile, Code, CodeProfile, Factors, Padding};
 use crate::decode::{IdDecoder, Work};
 use crate::ids::EncodingId;
 use crate::limits::{
@@ -92,6 +92,7 @@ impl Code for Tornado {
             is_systematic: true,
             is_rateless: false,
             is_mds: false,
+            factors: Factors::Bits,
             mixes_cycle: true,
             padding: Padding::Sent,
             max_source_symbols: MAX_SOURCE_SYMBOLS,

@@ -4,13 +4,14 @@
 //! Inputs have slots in their order, so loading them accesses memory sequentially.
 
 use super::{LtCode, Peeler, Rows};
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::bytes::xor_program::{XorProgram, write_sums};
 use crate::codes::shared::csr::Lists;
 use crate::codes::shared::inactivation::Solution;
 use crate::ids::Esi;
-use crate::plan::{self, Plan, PlanIds, Program, Run};
+use crate::plan::{self, Plan, PlanIds, Program, Run, Weighted};
 
 /// Slots and the program that runs on them.
 pub(super) struct Recovery {
@@ -96,6 +97,13 @@ impl Program for Recovery {
 
     fn write_symbols(&self, _ids: &PlanIds, symbols: plan::Rows<'_>, esis: &[Esi], out: &mut [u8]) {
         write_sums(symbols.instructions, symbols.symbols, &self.sums(esis), out);
+    }
+
+    fn contributions(&self, ids: &PlanIds, sums: Weighted<'_>) -> Option<OctetRows> {
+        let mut rows = sums.of_rows(self.slots.len(), &self.sums(sums.esis));
+        self.program.run_transposed(sums.instructions, &mut rows);
+        rows.truncate(ids.inputs.len());
+        Some(rows)
     }
 }
 

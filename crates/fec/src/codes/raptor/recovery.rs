@@ -8,6 +8,7 @@ use super::ENCODING_SYMBOLS;
 use super::matrix::{TYPICAL_TERMS, matrix};
 use super::params::Params;
 use super::triple::neighbors;
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::bytes::xor_program::{XorProgram, write_sums};
@@ -16,7 +17,7 @@ use crate::codes::shared::equations::{Budget, Stop};
 use crate::codes::shared::inactivation;
 use crate::decode::Work;
 use crate::ids::Esi;
-use crate::plan::{self, Plan, PlanIds, Program, Rows, Run};
+use crate::plan::{self, Plan, PlanIds, Program, Rows, Run, Weighted};
 use std::sync::OnceLock;
 
 /// The operations of a Raptor plan.
@@ -124,5 +125,14 @@ impl Program for Recovery {
     fn write_symbols(&self, _ids: &PlanIds, symbols: Rows<'_>, esis: &[Esi], out: &mut [u8]) {
         let sums = self.solved().sums(&self.params, esis);
         write_sums(symbols.instructions, symbols.symbols, &sums, out);
+    }
+
+    fn contributions(&self, ids: &PlanIds, sums: Weighted<'_>) -> Option<OctetRows> {
+        let Solved { program, slots } = self.solved();
+        let terms = self.solved().sums(&self.params, sums.esis);
+        let mut rows = sums.of_rows(slots.len(), &terms);
+        program.run_transposed(sums.instructions, &mut rows);
+        rows.truncate(ids.inputs.len());
+        Some(rows)
     }
 }

@@ -8,10 +8,10 @@
 //! The direct plan takes `l` multiplications per byte, so it is faster only for few losses.
 
 use super::full::FullBlock;
-use super::transpose::OctetRows;
 use super::{Params, isi_of};
 use crate::bytes::kernel::{Before, Coefficients, InstructionSet, Kernel, Lane, MultiplyRows, Row};
 use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::decode::Work;

@@ -4,11 +4,12 @@ use super::direct::DirectPlan;
 use super::params::Params;
 use super::program::Program;
 use super::{esi_of, isi_of, program_of};
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::bytes::xor_program::write_sums;
 use crate::ids::Esi;
-use crate::plan::{self, Plan, PlanIds, Rows, Run};
+use crate::plan::{self, Plan, PlanIds, Rows, Run, Weighted};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -79,6 +80,17 @@ impl plan::Program for Recovery {
         let isi = |&esi: &Esi| isi_of(&self.params, ids.source_symbols, esi);
         let sums = self.program(ids).sums(esis.iter().map(isi));
         write_sums(symbols.instructions, symbols.symbols, &sums, out);
+    }
+
+    fn contributions(&self, ids: &PlanIds, sums: Weighted<'_>) -> Option<OctetRows> {
+        let program = self.program(ids);
+        let isi = |&esi: &Esi| isi_of(&self.params, ids.source_symbols, esi);
+        let terms = program.sums(sums.esis.iter().map(isi));
+        let rows = sums.of_rows(self.params.l as usize, &terms);
+        let rows = program.run_transposed(sums.instructions, rows);
+        let has_esi = |isi| esi_of(&self.params, ids.source_symbols, isi).is_some();
+        let inputs = program.inputs().filter(|&(isi, _)| has_esi(isi));
+        Some(rows.select(inputs.map(|(_, row)| row)))
     }
 
     fn recovery_memory(&self, ids: &PlanIds, width: usize) -> usize {

@@ -11,8 +11,8 @@ use super::hdpc;
 use super::program::Program;
 use super::tuple::neighbors;
 use crate::bytes::kernel::{InstructionSet, Kernel, Lane, Row};
-use crate::bytes::line::{LINE, Line, MAX_STRIPE_LINES};
-use std::sync::Arc;
+use crate::bytes::line::Line;
+use crate::bytes::octets::OctetRows;
 
 impl Program {
     /// How the encoding symbols with internal symbol ids `isis` are combined from this program's
@@ -25,50 +25,22 @@ impl Program {
                 *rows.octet_mut(self.slots[column as usize] as usize, at) ^= 1;
             }
         }
+        self.run_transposed(instructions, rows)
+    }
+
+    /// Runs the program backwards on the contributions of the intermediate symbols, by slot.
+    /// Returns those of this program's inputs, in order.
+    pub(super) fn run_transposed(
+        &self,
+        instructions: InstructionSet,
+        mut rows: OctetRows,
+    ) -> OctetRows {
         let mut scratch = vec![Line::ZERO; self.scratch_rows() * rows.lines];
         let slots = &mut rows.octets;
         instructions
             .dispatch(rows.lines, RunTransposed { program: self, slots, scratch: &mut scratch });
-        rows.octets.truncate(self.inputs.len() * rows.lines);
+        rows.truncate(self.inputs.len());
         rows
-    }
-}
-
-/// Rows of octets, at most as wide as a row of a stripe.
-pub(super) struct OctetRows {
-    /// Lines of a row.
-    pub(super) lines: usize,
-    pub(super) octets: Vec<Line>,
-}
-
-impl OctetRows {
-    /// `rows` rows of `width` zeros, 1 to [`MAX_STRIPE_LINES`] lines of them.
-    pub(super) fn new(rows: usize, width: usize) -> Self {
-        let lines = width.div_ceil(LINE);
-        debug_assert!((1..=MAX_STRIPE_LINES).contains(&lines), "rows of {width} octets");
-        Self { lines, octets: vec![Line::ZERO; rows * lines] }
-    }
-
-    /// Octet `at` of row `row`.
-    pub(super) fn octet_mut(&mut self, row: usize, at: usize) -> &mut u8 {
-        &mut self.octets[row * self.lines + at / LINE].0[at % LINE]
-    }
-
-    /// Octet `at` of every row.
-    pub(super) fn column(&self, at: usize) -> Arc<[u8]> {
-        let lines = self.octets.iter().skip(at / LINE).step_by(self.lines);
-        lines.map(|line| line.0[at % LINE]).collect()
-    }
-
-    /// Appends octets `from` on of row `row` to `out`, `count` of them.
-    pub(super) fn append(&self, row: usize, from: usize, count: usize, out: &mut Vec<u8>) {
-        let row = &self.octets[row * self.lines..][..self.lines];
-        let mut at = from;
-        while at < from + count {
-            let end = (from + count).min((at / LINE + 1) * LINE);
-            out.extend_from_slice(&row[at / LINE].0[at % LINE..][..end - at]);
-            at = end;
-        }
     }
 }
 

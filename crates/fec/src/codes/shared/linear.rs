@@ -4,10 +4,11 @@ use crate::bytes::kernel::{
     Before, Coefficients, InstructionSet, MultiplyOut, MultiplyRows, Symbols,
 };
 use crate::bytes::line::Line;
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::ids::Esi;
-use crate::plan::{self, Plan, PlanIds, Program, Rows, Run};
+use crate::plan::{self, Plan, PlanIds, Program, Rows, Run, Weighted};
 
 /// Recovers the source symbols of a block, and computes encoding symbols from them.
 pub(crate) struct Linear<G> {
@@ -132,6 +133,45 @@ impl<G: Generator> Program for Linear<G> {
                 self.encode_repair(instructions, symbols, esis, out);
             }
         }
+    }
+
+    fn contributions(&self, _ids: &PlanIds, sums: Weighted<'_>) -> Option<OctetRows> {
+        let source = self.source_contributions(sums);
+        let mut rows = source.select(0..self.source_symbols as usize);
+        for &row in &self.replaced {
+            rows.row_mut(row as usize).fill(Line::ZERO);
+        }
+        let count = self.replaced.len();
+        for (number, &replaced) in self.replaced.iter().enumerate() {
+            let weights = source.row(replaced as usize);
+            for (row, factors) in self.recovery.chunks_exact(count).enumerate() {
+                rows.add(sums.instructions, row, factors[number], weights);
+            }
+        }
+        Some(rows.select(self.input_rows()))
+    }
+}
+
+impl<G: Generator> Linear<G> {
+    /// What each source symbol contributes to sums of encoding symbols.
+    fn source_contributions(&self, sums: Weighted<'_>) -> OctetRows {
+        let Weighted { instructions, esis, weights } = sums;
+        let mut rows = OctetRows::of_lines(self.source_symbols as usize, weights.lines);
+        let is_source = |esi: &Esi| esi.0 < self.source_symbols;
+        let repair: Vec<Esi> = esis.iter().copied().filter(|esi| !is_source(esi)).collect();
+        let factors = self.generator.factors(self.source_symbols, &repair);
+        let mut number = 0;
+        for (index, esi) in esis.iter().enumerate() {
+            if is_source(esi) {
+                rows.add(instructions, esi.0 as usize, 1, weights.row(index));
+                continue;
+            }
+            for (source, factors) in factors.chunks_exact(repair.len()).enumerate() {
+                rows.add(instructions, source, factors[number], weights.row(index));
+            }
+            number += 1;
+        }
+        rows
     }
 }
 

@@ -5,12 +5,13 @@
 //! (`reed_solomon`), with two look-ups of a logarithm and one of a power.
 
 use crate::bytes::kernel::{InstructionSet, MultiplyWide, WIDE_ROW};
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::loading::LoadError;
 use crate::bytes::stripes::{Scratch, Stripes};
 use crate::decode::Work;
 use crate::field::gf65536::{Field, LOG_PRODUCTS_WORK, ORDER, field};
 use crate::ids::Esi;
-use crate::plan::{Plan, PlanIds, Program, Rows, Run};
+use crate::plan::{Plan, PlanIds, Program, Rows, Run, Weighted};
 
 /// Symbols that are encoded at a time, so that they stay in the second-level cache while their
 /// planes are joined.
@@ -137,6 +138,10 @@ impl Program for Linear16 {
                 }
             }
         }
+    }
+
+    fn contributions(&self, _ids: &PlanIds, _sums: Weighted<'_>) -> Option<OctetRows> {
+        None
     }
 }
 

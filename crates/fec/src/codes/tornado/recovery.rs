@@ -2,12 +2,13 @@
 
 use super::Graph;
 use super::peeler::Step;
+use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::bytes::xor_program::{XorProgram, write_sums};
 use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
-use crate::plan::{self, Plan, PlanIds, Program, Rows, Run};
+use crate::plan::{self, Plan, PlanIds, Program, Rows, Run, Weighted};
 use std::sync::Arc;
 
 /// Rows and the program that runs on them: the source symbols first, then the first checks that are
@@ -164,6 +165,12 @@ impl Program for Recovery {
 
     fn write_symbols(&self, _ids: &PlanIds, symbols: Rows<'_>, esis: &[Esi], out: &mut [u8]) {
         write_sums(symbols.instructions, symbols.symbols, &self.sums(esis), out);
+    }
+
+    fn contributions(&self, _ids: &PlanIds, sums: Weighted<'_>) -> Option<OctetRows> {
+        let mut rows = sums.of_rows(self.rows, &self.sums(sums.esis));
+        self.program.run_transposed(sums.instructions, &mut rows);
+        Some(rows.select(self.input_rows.iter().map(|&row| row as usize)))
     }
 }
 
