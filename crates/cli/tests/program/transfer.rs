@@ -97,13 +97,18 @@ fn a_receiver_with_the_profile_cpu_decodes_nothing_before_it_has_left() {
 fn a_plain_flute_session_is_received_and_nobody_vouches_for_it() {
     let directory = tempfile::tempdir().unwrap();
     let files = files(directory.path(), &[1, 300_000]);
-    let sender = Sender::start(&format!("--to {} --flute", place()), &paths(&files));
-    let into = directory.path().join("into");
-    let words = format!("recv {} --flute --json --timeout 20 -o", sender.ticket);
-    let received = run(&arguments(&words, &[&into])).expect(0);
-    assert_eq!(received.event("summary")["verified"], "none");
-    assert_equal(&files, &into);
-    sender.finish();
+    // With losses, a receiver needs the repair symbols of the code.
+    for (code, loss) in [("raptorq", "0"), ("raptor", "20")] {
+        let way = format!("--to {} --flute --fec {code}", place());
+        let sender = Sender::start(&way, &paths(&files));
+        let into = directory.path().join(code);
+        let options = format!("--flute --simulate-loss {loss} --json --timeout 20 -o");
+        let words = format!("recv {} {options}", sender.ticket);
+        let received = run(&arguments(&words, &[&into])).expect(0);
+        assert_eq!(received.event("summary")["verified"], "none");
+        assert_equal(&files, &into);
+        sender.finish();
+    }
 }
 
 #[test]
