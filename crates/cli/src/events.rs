@@ -80,6 +80,8 @@ pub(crate) enum SendEvent {
         code: u8,
         seconds: f64,
         passes: f64,
+        solved_bytes: u64,
+        scratch_bytes: u64,
         #[serde(flatten)]
         sent: Sent,
     },

@@ -164,6 +164,7 @@ impl Plan {
             .mirrored(arguments.mirror || arguments.manifest.is_some())
             .filter(filter)
             .memory(memory(arguments))
+            .scratch(arguments.scratch)
     }
 
     fn format(&self, arguments: &SendArguments) -> Format {
@@ -428,11 +429,17 @@ impl Watch<'_> {
         );
         self.console.say(line);
         warnings::show_lost(summary.lost, self.console);
+        if summary.scratch_bytes > 0 {
+            let bytes = Bytes(summary.scratch_bytes);
+            self.console.say(format_args!("solved blocks took {bytes} of the scratch file"));
+        }
         self.console.event(&SendEvent::Summary {
             verdict: verdict(result).into(),
             code: exit::code(result),
             seconds: seconds(summary.elapsed),
             passes,
+            solved_bytes: summary.solved_bytes,
+            scratch_bytes: summary.scratch_bytes,
             sent,
         });
         result

@@ -71,5 +71,5 @@ pub use limits::{BlockLengthError, MAX_TRANSFER_LENGTH, OtiError};
 pub use locate::{Located, Location, Locator};
 pub use oti::Oti;
 pub use parameters::{CodeError, Information, SchemeParameters};
-pub use plan::{Intermediate, Plan, PlanCache, Recovered};
+pub use plan::{Intermediate, Plan, PlanCache, Recovered, SymbolSums};
 pub use scheme::FecScheme;

@@ -78,6 +78,12 @@ pub(crate) trait Program: Send + Sync {
     /// elements larger than an octet.
     fn contributions(&self, ids: &PlanIds, sums: Weighted<'_>) -> Option<OctetRows>;
 
+    /// For each of `esis`, the rows of the result of `execute` whose sum it is. `None` if symbols
+    /// of this code are computed in other ways.
+    fn sums(&self, _ids: &PlanIds, _esis: &[Esi]) -> Option<Lists> {
+        None
+    }
+
     /// Bytes that `recover` allocates for symbols of `width` bytes.
     fn recovery_memory(&self, ids: &PlanIds, width: usize) -> usize {
         self.memory(ids, width)
@@ -92,6 +98,17 @@ pub(crate) trait Program: Send + Sync {
     /// Writes lost symbols, computed from the result of `recover`, one after another into `out`.
     fn write_lost(&self, ids: &PlanIds, symbols: Rows<'_>, lost: Range<usize>, out: &mut [u8]) {
         self.write_symbols(ids, symbols, &ids.lost[lost], out);
+    }
+}
+
+/// The rows that encoding symbols are sums of: the result of [`Plan::sums`].
+#[derive(Debug)]
+pub struct SymbolSums(Lists);
+
+impl SymbolSums {
+    /// The rows of each symbol.
+    pub fn rows(&self) -> impl Iterator<Item = &[u32]> {
+        self.0.iter()
     }
 }
 
@@ -215,6 +232,13 @@ impl Plan {
     /// in order.
     pub(crate) fn contributions(&self, sums: Weighted<'_>) -> Option<OctetRows> {
         self.program.contributions(&self.ids, sums)
+    }
+
+    /// For each of `esis`, the [rows](Intermediate::read_row) whose sum (exclusive or) is the
+    /// symbol: a caller that stores the rows elsewhere needs only these. `None` if symbols of this
+    /// code are computed in other ways.
+    pub fn sums(&self, esis: &[Esi]) -> Option<SymbolSums> {
+        self.program.sums(&self.ids, esis).map(SymbolSums)
     }
 
     /// Bytes that [`recover`](Self::recover) allocates for symbols of `width` bytes, and that the

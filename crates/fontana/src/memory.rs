@@ -15,12 +15,12 @@ const fn usable(memory: usize) -> usize {
 /// A sender's shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SenderMemory {
-    /// Bytes of prepared symbols in one planning window; two windows are held.
+    /// Bytes of prepared symbols and solved blocks.
+    content_bytes: usize,
+    /// Most bytes of prepared symbols in one planning window; two windows are held.
     pub(crate) round_bytes: usize,
     /// Bytes that each worker may spend to encode a block.
     pub(crate) worker_bytes: usize,
-    /// Bytes of solved blocks that are kept from window to window.
-    pub(crate) kept_bytes: usize,
     /// Bytes of lists of symbols in their order: half of what content leaves.
     pub(crate) order_bytes: u64,
 }
@@ -29,11 +29,16 @@ impl SenderMemory {
     pub(crate) fn of(memory: usize, workers: usize) -> Self {
         let usable = usable(memory.max(MIN_MEMORY));
         Self {
+            content_bytes: usable / 4 * 3,
             round_bytes: usable / 4,
             worker_bytes: usable / 4 / workers.max(1),
-            kept_bytes: usable / 4,
             order_bytes: (memory.max(MIN_MEMORY) / 16) as u64,
         }
+    }
+
+    /// Bytes for solved blocks beside planning windows of `round_bytes`.
+    pub(crate) fn solved_bytes(&self, round_bytes: usize) -> usize {
+        self.content_bytes.saturating_sub(2 * round_bytes)
     }
 }
 
@@ -84,10 +89,12 @@ mod tests {
         for memory in [0, MIN_MEMORY, 128 << 20, DEFAULT_MEMORY, 8 << 30] {
             for workers in [1, 2, 8] {
                 let whole = memory.max(MIN_MEMORY);
-                let SenderMemory { round_bytes, worker_bytes, kept_bytes, order_bytes } =
-                    SenderMemory::of(memory, workers);
-                let of_content = 2 * round_bytes + workers * worker_bytes + kept_bytes;
-                assert!(of_content + order_bytes as usize <= whole);
+                let shares = SenderMemory::of(memory, workers);
+                for round_bytes in [0, shares.round_bytes] {
+                    let of_content = 2 * round_bytes + shares.solved_bytes(round_bytes);
+                    let of_workers = workers * shares.worker_bytes;
+                    assert!(of_content + of_workers + shares.order_bytes as usize <= whole);
+                }
                 let shares = ReceiverMemory::of(memory, workers);
                 let ReceiverMemory { datagram_bytes, worker_bytes, .. } = shares;
                 let decoder_bytes = shares.decoder_bytes as usize;

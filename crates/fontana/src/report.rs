@@ -22,6 +22,11 @@ pub struct SendReport {
     pub lost: u64,
     /// The errors of files that were given up.
     pub failures: Vec<Arc<Error>>,
+    /// Bytes of source symbols that were read to solve their blocks. A block is solved once if
+    /// there is room for its intermediate symbols, and otherwise for each visit. 0 for a stream.
+    pub solved_bytes: u64,
+    /// Bytes of solved blocks that were written to the scratch file.
+    pub scratch_bytes: u64,
 }
 
 /// Why a reception ended.

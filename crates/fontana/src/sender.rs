@@ -151,6 +151,14 @@ impl SenderBuilder {
         self
     }
 
+    /// Uses at most this much space for solved blocks that exceed the memory, in bytes, in an
+    /// unnamed file in the directory for temporary files (`TMPDIR`, or `/var/tmp`), unless that is
+    /// in memory. 0: none. `None`: a quarter of the free space.
+    pub fn scratch(mut self, bytes: Option<u64>) -> Self {
+        self.options.scratch = bytes;
+        self
+    }
+
     /// Sets the number of threads that read and encode.
     pub fn workers(mut self, workers: usize) -> Self {
         self.options.workers = workers;

@@ -1,7 +1,9 @@
 //! The operating system's processors, thread priorities and random numbers.
 
 use crate::error::Error;
+use fontana_store::ScratchFile;
 use fontana_wire::SecretKey;
+use std::path::PathBuf;
 
 /// Threads for work on blocks: more than four rarely have anything to do.
 pub(crate) fn default_workers() -> usize {
@@ -13,6 +15,21 @@ pub(crate) fn default_workers() -> usize {
 /// An error is ignored: only pacing suffers.
 pub(crate) fn give_way() {
     let _ = rustix::process::nice(5);
+}
+
+/// A scratch file of at most `limit` bytes, or of a quarter of the free space, in the directory for
+/// temporary files. An error is logged: only speed suffers.
+pub(crate) fn scratch_file(limit: Option<u64>) -> Option<ScratchFile> {
+    if limit == Some(0) {
+        return None;
+    }
+    let directory = std::env::var_os("TMPDIR").filter(|name| !name.is_empty());
+    let directory = directory.map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+    let file = ScratchFile::create_in(&directory, limit);
+    file.unwrap_or_else(|error| {
+        tracing::info!(%error, ?directory, "no scratch file can be created");
+        None
+    })
 }
 
 /// Random bytes from the system.

@@ -5,8 +5,8 @@ use fontana::net::{Batch, Interfaces, ReceiveConfig, ReceiveSocket};
 use fontana::wire::{Cci, ChannelGroups, Packet, Ticket, WebrcCci};
 use fontana::{
     Addressing, Code, FontanaFormat, Format, Layering, LayeringScheme, Outcome, Rate, ReceiveEvent,
-    ReceiveReport, Receiver, ReceiverBuilder, SendEvent, SendReport, Sender, SimulatedLoss,
-    TornadoCode, Verified,
+    ReceiveReport, Receiver, ReceiverBuilder, SendEvent, SendMode, SendReport, Sender,
+    SimulatedLoss, TornadoCode, Verified,
 };
 use fontana_testing::noise;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -357,4 +357,34 @@ fn symbols_that_a_truncated_file_has_lost_are_received_again() {
     assert_eq!(second.progress.stats.corrupt_blocks, 0);
     assert!(std::fs::read(into.join("image")).unwrap() == std::fs::read(&file).unwrap());
     assert_eq!(std::fs::read_dir(&into).unwrap().count(), 1, "staging is gone");
+}
+
+/// Solved blocks take twice the memory: the others are in the scratch file.
+#[test]
+fn a_sender_with_little_memory_solves_each_block_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, noise(64 << 20, 5)).unwrap();
+    let send = |scratch| {
+        let sender = Sender::builder(vec![path.clone()])
+            .addressing(addressing(40))
+            .memory(32 << 20)
+            .scratch(scratch)
+            .block_symbols(2_000)
+            .rate(Rate::bytes_per_second(100_000_000))
+            .mode(SendMode::Push { repair_permille: 500 });
+        let summary = sender.start().unwrap().join().unwrap();
+        println!("{summary:?}");
+        assert_eq!(summary.outcome, Outcome::Complete);
+        summary
+    };
+    let summary = send(None);
+    if summary.scratch_bytes == 0 {
+        return fontana_testing::skip("a scratch file needs a directory on a disk");
+    }
+    // Repair symbols are half of the content.
+    assert!(summary.solved_bytes <= (64 << 20) + (1 << 20), "{}", summary.solved_bytes);
+    let without = send(Some(0));
+    assert_eq!(without.scratch_bytes, 0);
+    assert!(without.solved_bytes > 2 * summary.solved_bytes, "{}", without.solved_bytes);
 }

@@ -14,7 +14,7 @@ use fontana_fec::{
 };
 use fontana_proto::SymbolPlace;
 use fontana_store::{
-    Allowance, Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, SourceFiles,
+    Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, SolvedStore, SourceFiles,
     StagedObject, Staging, StagingOptions, TargetDirectory, TargetName,
 };
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ impl Block {
         let mut out = vec![0; esis.len() * SYMBOL_SIZE];
         let memory = milliseconds(|| self.solve_in_memory(&plan).write_symbols(&esis, &mut out));
         let encoder =
-            |kept| ObjectEncoder::new(source.clone(), plans.clone(), Allowance::new(kept));
+            |kept| ObjectEncoder::new(source.clone(), plans.clone(), SolvedStore::new(kept));
         for (budget, what) in [(LARGE, "1 pass"), (plan.memory(256), "5 passes")] {
             let encoder = encoder(0);
             let time = milliseconds(|| encoder.encode(BLOCK, &esis, budget, &mut out).unwrap());

@@ -5,13 +5,15 @@ use crate::geometry::GeometryError;
 use crate::object_source::ObjectSource;
 use crate::passes::column_passes;
 use crate::placement::check_size;
+use crate::solved::{SolvedBlock, SolvedStore, Storing, write_columns};
 use crate::source::{Deviations, SourceError};
-use fontana_fec::{BlockLengthError, Esi, Intermediate, Plan, PlanCache, Sbn, Scratch};
+use fontana_fec::{BlockLengthError, Esi, Intermediate, Plan, PlanCache, Sbn};
 use fontana_proto::Category;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why symbols could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,72 +42,41 @@ impl From<GeometryError> for EncodeError {
     }
 }
 
-/// A number of bytes that several users share. Each takes bytes if they are available, and returns
-/// them when dropped.
-#[derive(Debug)]
-pub struct Allowance {
-    limit: usize,
-    used: AtomicUsize,
-}
-
-impl Allowance {
-    /// An allowance of `limit` bytes.
-    pub fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicUsize::new(0) })
-    }
-
-    /// Bytes that are taken at present.
-    pub fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn take(self: &Arc<Self>, bytes: usize) -> Option<Taken> {
-        let more = |used: usize| used.checked_add(bytes).filter(|&used| used <= self.limit);
-        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Taken { from: Arc::clone(self), bytes })
-    }
-}
-
-/// Bytes of an [`Allowance`], until dropped.
-struct Taken {
-    from: Arc<Allowance>,
-    bytes: usize,
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        self.from.used.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
 /// An encoder of an object's blocks. Worker threads may share it; each gives its own time and
 /// memory budget.
 ///
-/// A repair symbol needs the whole block to be read and solved. Solved blocks are kept while the
-/// allowance has room, so that later windows compute only symbols. No block is evicted: a sender
-/// visits its blocks cyclically, so in a cycle that exceeds the cache an evicted block would be the
-/// next one needed.
+/// A repair symbol needs the whole block to be read and solved. Solved blocks are stored while the
+/// store has room, so that later windows compute only symbols.
 pub struct ObjectEncoder {
     source: Arc<ObjectSource>,
     plans: Arc<PlanCache>,
-    allowance: Arc<Allowance>,
-    kept: Mutex<BTreeMap<Sbn, Kept>>,
+    store: Arc<SolvedStore>,
+    blocks: Mutex<BTreeMap<Sbn, Arc<Mutex<BlockState>>>>,
+    /// Number of files that were examined when no file was read.
+    examined: AtomicUsize,
 }
 
-struct Kept {
-    block: Arc<Intermediate>,
-    _taken: Taken,
+/// Files of a stored block that are examined in a visit, in turn. A bundle may have thousands in a
+/// block, and to examine all of them takes longer than to make the symbols.
+const EXAMINED_FILES: usize = 8;
+
+/// What is known of a block. Its lock is held while the block is solved to be stored, so that two
+/// threads do not both solve it.
+#[derive(Default)]
+enum BlockState {
+    /// Not solved yet.
+    #[default]
+    Unsolved,
+    Stored(Arc<SolvedBlock>),
+    /// There was no room: it is solved for each visit.
+    NotStored,
 }
 
 impl ObjectEncoder {
-    /// An encoder of `source` that shares plans, and an allowance for solved blocks, with the
-    /// encoders of other objects.
-    pub fn new(
-        source: Arc<ObjectSource>,
-        plans: Arc<PlanCache>,
-        allowance: Arc<Allowance>,
-    ) -> Self {
-        Self { source, plans, allowance, kept: Mutex::default() }
+    /// An encoder of `source` that shares plans, and a store of solved blocks, with the encoders of
+    /// other objects.
+    pub fn new(source: Arc<ObjectSource>, plans: Arc<PlanCache>, store: Arc<SolvedStore>) -> Self {
+        Self { source, plans, store, blocks: Mutex::default(), examined: AtomicUsize::new(0) }
     }
 
     /// The object.
@@ -114,9 +85,10 @@ impl ObjectEncoder {
     }
 
     /// Writes symbols `esis` of a block one after another into `out`: source symbols are read,
-    /// repair symbols computed. Then checks that the files have not changed. After an error the
-    /// contents of `out` must not be sent. Nor if the files were written to, unless the hash of the
-    /// block confirms them ([`ObjectSource::deviations`]).
+    /// repair symbols computed. Checks that the files that it reads have not changed, and of a
+    /// block that is stored a few of its files in turn. After an error the contents of `out` must
+    /// not be sent. Nor if files were written to, unless the hash of the block confirms them
+    /// ([`ObjectSource::deviations`]).
     ///
     /// Solving takes at most `budget` bytes ([`Plan::memory`]), and a quarter of a megabyte for
     /// reading. If whole symbols do not fit, it makes several passes over ranges of columns, each
@@ -141,40 +113,43 @@ impl ObjectEncoder {
         if let Some(&esi) = esis.iter().find(|&&esi| !layout.contains(sbn, esi)) {
             return Err(GeometryError::NoSuchSymbol { sbn, esi }.into());
         }
-        self.read_sources(sbn, source_symbols, esis, out)?;
+        let mut deviates = self.read_sources(sbn, source_symbols, esis, out)?;
         if esis.iter().any(|esi| esi.0 >= source_symbols) {
-            self.make_repairs(sbn, source_symbols, esis, budget, out)?;
+            deviates |= self.make_repairs(sbn, source_symbols, esis, budget, out)?;
         }
-        Ok(self.source.deviations(sbn)?)
+        // The hash of the block confirms the states of all its files.
+        if deviates { Ok(self.source.deviations(sbn)?) } else { Ok(None) }
     }
 
-    /// Reads the source symbols among `esis`.
+    /// Reads the source symbols among `esis`. True if a file that was read was written to.
     fn read_sources(
         &self,
         sbn: Sbn,
         source_symbols: u32,
         esis: &[Esi],
         out: &mut [u8],
-    ) -> Result<(), SourceError> {
+    ) -> Result<bool, SourceError> {
         let placement = self.source.placement();
         let (size, contiguous) = (placement.symbol_size(), placement.is_contiguous());
         // Symbols that are contiguous on the disk are read together.
         let follows = |a: Esi, b: Esi| contiguous && b.0 < source_symbols && b.0 == a.0 + 1;
+        let mut deviates = false;
         for (run, part) in runs(esis, out, size, follows) {
-            match run {
-                [esi, ..] if esi.0 >= source_symbols => {}
-                [esi] => self.source.read_symbol(sbn, *esi, 0..size, part)?,
+            deviates |= match run {
+                [esi, ..] if esi.0 >= source_symbols => false,
+                [esi] => self.source.read_symbol(sbn, *esi, part)?,
                 [first, ..] => {
                     let range = placement.run_range(sbn, *first, run.len())?;
-                    self.source.read_at(range.start, part)?;
+                    self.source.read_checked_at(range.start, part)?
                 }
-                [] => {}
-            }
+                [] => false,
+            };
         }
-        Ok(())
+        Ok(deviates)
     }
 
-    /// Computes the repair symbols among `esis`.
+    /// Computes the repair symbols among `esis`. True if a file that was read or examined was
+    /// written to.
     fn make_repairs(
         &self,
         sbn: Sbn,
@@ -182,49 +157,78 @@ impl ObjectEncoder {
         esis: &[Esi],
         budget: usize,
         out: &mut [u8],
-    ) -> Result<(), EncodeError> {
+    ) -> Result<bool, EncodeError> {
         let symbol_size = self.source.placement().symbol_size();
-        let is_repair = |esi: Esi| esi.0 >= source_symbols;
-        let write_whole = |block: &Intermediate, out: &mut [u8]| {
-            let same_kind = |a, b| is_repair(a) == is_repair(b);
-            for (run, part) in runs(esis, out, symbol_size, same_kind) {
-                if run.first().is_some_and(|&esi| is_repair(esi)) {
-                    block.write_symbols(run, part);
+        let repairs = esis.iter().filter(|esi| esi.0 >= source_symbols).count();
+        self.store.count_repair(repairs * symbol_size);
+        let state = Arc::clone(lock(&self.blocks).entry(sbn).or_default());
+        let mut known = lock(&state);
+        if let BlockState::Stored(block) = &*known {
+            let block = Arc::clone(block);
+            drop(known);
+            match block.write_repairs(&self.store, esis, symbol_size, out) {
+                Ok(()) => {
+                    let before = self.examined.fetch_add(EXAMINED_FILES, Ordering::Relaxed);
+                    return Ok(self.source.check_some(sbn, before, EXAMINED_FILES)?);
                 }
+                Err(error) => tracing::warn!(%error, "a stored block could not be read"),
             }
-        };
-        if let Some(block) = self.kept(sbn) {
-            write_whole(&block, out);
-            return Ok(());
+            known = lock(&state);
+            *known = BlockState::NotStored;
         }
         let scheme = self.source.layout().oti().scheme;
         let plan = self.plans.source_plan(scheme, source_symbols)?;
-        for columns in column_passes(symbol_size, budget, |width| plan.memory(width)) {
-            let block = self.solve(sbn, &plan, columns.clone())?;
-            if columns.len() == symbol_size {
-                write_whole(&block, out);
-                self.keep(sbn, block, plan.memory(symbol_size));
-                return Ok(());
-            }
-            for (&esi, symbol) in esis.iter().zip(out.chunks_exact_mut(symbol_size)) {
-                if let Some(part) = symbol.get_mut(columns.clone()).filter(|_| is_repair(esi)) {
-                    block.write_symbol(esi, part);
-                }
-            }
+        if matches!(*known, BlockState::NotStored) {
+            drop(known);
+            return Ok(self.solve(sbn, &plan, budget, esis, out, None)?);
         }
-        Ok(())
+        let mut storing = self.store.place(&plan, symbol_size);
+        let deviates = self.solve(sbn, &plan, budget, esis, out, Some(&mut storing))?;
+        *known = match storing.finish() {
+            Some(block) => BlockState::Stored(Arc::new(block)),
+            None => BlockState::NotStored,
+        };
+        Ok(deviates)
     }
 
-    /// Reads some columns of a block, and solves them.
+    /// Solves a block, writes the repair symbols among `esis`, and stores the solved block. True if
+    /// a file of the block was written to.
     fn solve(
         &self,
         sbn: Sbn,
         plan: &Arc<Plan>,
+        budget: usize,
+        esis: &[Esi],
+        out: &mut [u8],
+        mut storing: Option<&mut Storing>,
+    ) -> Result<bool, SourceError> {
+        let symbol_size = self.source.placement().symbol_size();
+        let deviates = Cell::new(false);
+        for columns in column_passes(symbol_size, budget, |width| plan.memory(width)) {
+            let part = self.solve_columns(sbn, plan, columns.clone(), &deviates)?;
+            self.store.count_solved(plan.source_symbols() as usize * columns.len());
+            write_columns(&part, &columns, esis, symbol_size, out);
+            match &mut storing {
+                Some(storing) => storing.add(&self.store, columns, part, symbol_size),
+                None => self.store.return_memory(part.into_scratch()),
+            }
+        }
+        Ok(deviates.get())
+    }
+
+    /// Reads some columns of a block, and solves them. Sets `deviates` if a file was written to.
+    fn solve_columns(
+        &self,
+        sbn: Sbn,
+        plan: &Arc<Plan>,
         columns: Range<usize>,
+        deviates: &Cell<bool>,
     ) -> Result<Intermediate, SourceError> {
         let (placement, width) = (self.source.placement(), columns.len());
         let mut reader = ReadAhead::new(placement.block_range(sbn)?, |offset, out: &mut [u8]| {
-            self.source.read_at(offset, out)
+            let is_changed = self.source.read_checked_at(offset, out)?;
+            deviates.set(deviates.get() || is_changed);
+            Ok::<(), SourceError>(())
         });
         let read = |esi: Esi, out: &mut [u8]| {
             for piece in placement.column_pieces(sbn, esi, columns.clone())? {
@@ -234,20 +238,13 @@ impl ObjectEncoder {
             }
             Ok(())
         };
-        plan.execute(width, read, Scratch::default())
+        plan.execute(width, read, self.store.scratch_memory())
     }
+}
 
-    fn kept(&self, sbn: Sbn) -> Option<Arc<Intermediate>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(&sbn).map(|kept| Arc::clone(&kept.block))
-    }
-
-    fn keep(&self, sbn: Sbn, block: Intermediate, bytes: usize) {
-        if let Some(taken) = self.allowance.take(bytes) {
-            let block = Kept { block: Arc::new(block), _taken: taken };
-            self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(sbn, block);
-        }
-    }
+/// A state is replaced as a whole, so it is valid after a panic too.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Splits `esis` into runs in which `follows` holds between neighbors, each with its bytes of

@@ -42,7 +42,7 @@
 //!
 //! let source = ObjectSource::new(Arc::new(files), layout, extents.clone())?;
 //! let plans = Arc::new(PlanCache::new(2));
-//! let encoder = ObjectEncoder::new(Arc::new(source), plans, Allowance::new(1 << 20));
+//! let encoder = ObjectEncoder::new(Arc::new(source), plans, SolvedStore::new(1 << 20));
 //! let mut symbols = [0; 32];
 //! encoder.encode(Sbn(0), &[Esi(0), Esi(1), Esi(3), Esi(4711)], 1 << 20, &mut symbols)?;
 //!
@@ -114,7 +114,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `scan`, `source`, `extents` | [`Tree`], [`SourceFiles`], [`Extents`]: what is sent |
-//! | `object_source`, `encode` | [`ObjectSource`], [`ObjectEncoder`]: blocks and symbols of an object |
+//! | `object_source`, `encode`, `solved` | [`ObjectSource`], [`ObjectEncoder`], [`SolvedStore`]: blocks and symbols of an object |
 //! | `target`, `existing`, `selection` | [`TargetDirectory`], [`ExistingFile`], [`Selection`]: where files are received |
 //! | `staging`, `staged_object`, `recover` | [`Staging`], [`StagedObject`]: files and symbols until they are verified |
 //! | `journal`, `leftover`, `reconcile` | [`Note`], [`Kept`], [`Leftover`]: what an interrupted receiver resumes from |
@@ -149,6 +149,7 @@ mod recover;
 mod remove;
 mod scan;
 mod selection;
+mod solved;
 mod source;
 mod staged_object;
 mod staging;
@@ -158,7 +159,7 @@ mod timestamp;
 
 pub use attributes::FileAttributes;
 pub use device::Device;
-pub use encode::{Allowance, EncodeError, ObjectEncoder};
+pub use encode::{EncodeError, ObjectEncoder};
 pub use existing::{Correction, ExistingFile};
 pub use extents::{Extent, Extents};
 pub use failure::{Room, StagingError};
@@ -171,6 +172,7 @@ pub use object_source::ObjectSource;
 pub use rustix::io::Errno;
 pub use scan::{Filter, Found, ScanError, Tree, TreeEntry};
 pub use selection::Selection;
+pub use solved::{ScratchFile, SolvedStore};
 pub use source::{Change, Deviations, Identity, SourceError, SourceFile, SourceFiles};
 pub use staged_object::StagedObject;
 pub use staging::{Staging, StagingOptions};

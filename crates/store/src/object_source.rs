@@ -6,7 +6,6 @@ use crate::geometry::GeometryError;
 use crate::placement::{Placement, check_size};
 use crate::source::{Deviations, SourceError, SourceFiles};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// An object on the sender's disk.
@@ -66,27 +65,69 @@ impl ObjectSource {
         Ok(())
     }
 
-    /// Reads some columns of a source symbol into `out`, padding included.
+    /// Like [`read_at`](Self::read_at), and checks each file after it was read. True if one was
+    /// written to, if that is [allowed](SourceFiles::allowing_growth).
     ///
     /// # Errors
-    /// [`SourceError::Geometry`] if there is no such source symbol, if it has fewer columns or if
-    /// `out` has another length; otherwise those of [`SourceFiles::read_exact_at`].
-    pub fn read_symbol(
+    /// Those of [`SourceFiles::read_exact_at`] and [`SourceFiles::check_unchanged`].
+    pub(crate) fn read_checked_at(&self, offset: u64, out: &mut [u8]) -> Result<bool, SourceError> {
+        let (mut end, mut deviates) = (0, false);
+        for piece in self.placement.extents().pieces(offset, out.len()) {
+            end = piece.within.end;
+            if let Some(part) = out.get_mut(piece.within) {
+                deviates |= self.files.read_checked_at(piece.file, piece.offset, part)?.is_some();
+            }
+        }
+        out.get_mut(end..).unwrap_or_default().fill(0);
+        Ok(deviates)
+    }
+
+    /// Reads a source symbol into `out`, padding included. Otherwise like
+    /// [`read_checked_at`](Self::read_checked_at).
+    ///
+    /// # Errors
+    /// [`SourceError::Geometry`] if there is no such source symbol, or if `out` has another length;
+    /// otherwise those of [`read_checked_at`](Self::read_checked_at).
+    pub(crate) fn read_symbol(
         &self,
         sbn: Sbn,
         esi: Esi,
-        columns: Range<usize>,
         out: &mut [u8],
-    ) -> Result<(), SourceError> {
-        check_size(out.len(), columns.len())?;
-        let pieces = self.placement.column_pieces(sbn, esi, columns)?;
+    ) -> Result<bool, SourceError> {
+        check_size(out.len(), self.placement.symbol_size())?;
+        let pieces = self.placement.column_pieces(sbn, esi, 0..out.len())?;
         out.fill(0);
+        let mut deviates = false;
         for piece in pieces {
             if let Some(part) = out.get_mut(piece.in_columns) {
-                self.read_at(piece.in_object, part)?;
+                deviates |= self.read_checked_at(piece.in_object, part)?;
             }
         }
-        Ok(())
+        Ok(deviates)
+    }
+
+    /// Checks up to `count` files of a block, from the one after `before` others on, and starts
+    /// again after the last one. True if one was written to, if that is
+    /// [allowed](SourceFiles::allowing_growth).
+    ///
+    /// # Errors
+    /// As [`check_unchanged`](Self::check_unchanged).
+    pub(crate) fn check_some(
+        &self,
+        sbn: Sbn,
+        before: usize,
+        count: usize,
+    ) -> Result<bool, SourceError> {
+        let range = self.placement.block_range(sbn)?;
+        let length = (range.end - range.start) as usize;
+        let pieces = || self.placement.extents().pieces(range.start, length);
+        let all = pieces().count();
+        let mut deviates = false;
+        let first = before.checked_rem(all).unwrap_or(0);
+        for piece in pieces().skip(first).chain(pieces()).take(count.min(all)) {
+            deviates |= self.files.deviation(piece.file)?.is_some();
+        }
+        Ok(deviates)
     }
 
     /// Passes on the bytes of a block in the object's order, without padding, a chunk at a time, to

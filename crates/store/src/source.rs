@@ -471,6 +471,33 @@ impl SourceFiles {
         offset: u64,
         out: &mut [u8],
     ) -> Result<(), SourceError> {
+        self.read(file, offset, out).map(|_| ())
+    }
+
+    /// Like [`read_exact_at`](Self::read_exact_at), and then checks that the file has not changed.
+    /// Returns its state if it was written to, if that is [allowed](Self::allowing_growth).
+    ///
+    /// # Errors
+    /// As [`read_exact_at`](Self::read_exact_at).
+    pub(crate) fn read_checked_at(
+        &self,
+        file: FileIndex,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<Option<Identity>, SourceError> {
+        match self.read(file, offset, out)? {
+            Some(open) => self.examine(self.file(file)?, &open),
+            None => Ok(None),
+        }
+    }
+
+    /// Fills `out` from byte `offset` of a file. Returns its descriptor if it may change.
+    fn read(
+        &self,
+        file: FileIndex,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<Option<Arc<OwnedFd>>, SourceError> {
         let source = self.file(file)?;
         let end = offset.checked_add(out.len() as u64).ok_or(GeometryError::Overflow)?;
         if end > source.size() {
@@ -481,7 +508,7 @@ impl SourceFiles {
                 let part = bytes.get(offset as usize..end as usize).unwrap_or_default();
                 // As long as `out`: it ends within the file.
                 out.iter_mut().zip(part).for_each(|(out, byte)| *out = *byte);
-                return Ok(());
+                return Ok(None);
             }
             Contents::Device(device) => Arc::clone(device),
             Contents::File => self.open.get_or_open(file, || source.reopen(self.growth))?,
@@ -491,7 +518,7 @@ impl SourceFiles {
             let what = Change::Size { before: source.size(), now: offset + count as u64 };
             return Err(source.changed(what));
         }
-        Ok(())
+        Ok(matches!(source.contents, Contents::File).then_some(open))
     }
 
     /// Checks that a file has not changed. Called after reading, it confirms what was read.
@@ -516,6 +543,14 @@ impl SourceFiles {
             return Ok(None);
         }
         let open = self.open.get_or_open(file, || source.reopen(self.growth))?;
+        self.examine(source, &open)
+    }
+
+    fn examine(
+        &self,
+        source: &SourceFile,
+        open: &OwnedFd,
+    ) -> Result<Option<Identity>, SourceError> {
         let stat = rustix::fs::fstat(open.as_fd()).map_err(source.failed("examine"))?;
         source.compare(&stat, self.growth)
     }

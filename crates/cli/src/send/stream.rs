@@ -148,6 +148,8 @@ fn conclude(summary: &SendReport, copies: u64, console: &Console) -> Outcome {
         code: exit::code(summary.outcome),
         seconds: seconds(summary.elapsed),
         passes: crate::events::passes(&summary.stats, summary.stats.source_symbols),
+        solved_bytes: summary.solved_bytes,
+        scratch_bytes: summary.scratch_bytes,
         sent,
     });
     summary.outcome

@@ -48,6 +48,20 @@ impl Intermediate {
         self.plan.program.write_symbols(&self.plan.ids, rows, esis, out);
     }
 
+    /// The number of rows. Rows are what encoding symbols are computed from ([`Plan::sums`]).
+    pub fn row_count(&self) -> usize {
+        self.symbols.rows()
+    }
+
+    /// Copies a row into `out`.
+    ///
+    /// # Panics
+    /// If there is no such row, or `out` is not [`width`](Self::width) bytes long.
+    pub fn read_row(&self, row: usize, out: &mut [u8]) {
+        assert_eq!(out.len(), self.width, "one width of bytes for a row");
+        self.symbols.read_row(row, out);
+    }
+
     /// Returns the memory, for the next block.
     pub fn into_scratch(self) -> Scratch {
         self.symbols.into_scratch()

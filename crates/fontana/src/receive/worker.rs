@@ -227,7 +227,7 @@ mod tests {
     use fontana_fec::{FecScheme, ObjectLayout, Oti, PlanCache, Sbn};
     use fontana_proto::{Opening, ReceiveJob};
     use fontana_store::{
-        Allowance, Extents, FileIndex, ObjectEncoder, ObjectSource, Selection, SourceFiles,
+        Extents, FileIndex, ObjectEncoder, ObjectSource, Selection, SolvedStore, SourceFiles,
         StagingOptions, TargetDirectory,
     };
     use fontana_wire::{Entry, FileEntry, Manifest, ManifestObject, Metadata, RelativePath, Toi};
@@ -288,7 +288,7 @@ mod tests {
         let extents = Extents::whole_file(FileIndex(0), content.len() as u64);
         let source = ObjectSource::new(Arc::new(files), layout(), extents).unwrap();
         let plans = Arc::new(PlanCache::new(2));
-        let encoder = ObjectEncoder::new(Arc::new(source), plans, Allowance::new(BUDGET));
+        let encoder = ObjectEncoder::new(Arc::new(source), plans, SolvedStore::new(BUDGET));
         let mut symbols = vec![0; esis.len() * SYMBOL_SIZE];
         encoder.encode(Sbn(0), esis, BUDGET, &mut symbols).unwrap();
         symbols

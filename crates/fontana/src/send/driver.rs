@@ -18,6 +18,7 @@ use fontana_net::{Alarm, Clock, SendSocket};
 use fontana_proto::{
     DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, Sender, SenderEvent,
 };
+use fontana_store::SolvedStore;
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -43,6 +44,7 @@ pub(super) struct Transmission {
     pub(super) worker_bytes: usize,
     /// Bytes of memory that are held for symbols to come.
     pub(super) spare_bytes: usize,
+    pub(super) solved: Arc<SolvedStore>,
     /// Unnamed files that hold compressed ones, open until the session ends.
     pub(super) _spooled: Vec<File>,
 }
@@ -54,7 +56,7 @@ pub(super) fn run(
     emit: &mut dyn FnMut(SendEvent),
 ) -> Result<SendReport, Error> {
     let Transmission { socket, sender, source_symbols, encoders, .. } = transmission;
-    let Transmission { instances, workers, worker_bytes, spare_bytes, .. } = transmission;
+    let Transmission { instances, workers, worker_bytes, spare_bytes, solved, .. } = transmission;
     let (jobs, job_queue) = unbounded::<EncodeJob>();
     let (finished, encoded) = unbounded::<Encoded>();
     let alarm = Alarm::for_this_thread();
@@ -79,6 +81,7 @@ pub(super) fn run(
             queue: SendQueue::new(socket),
             source_symbols,
             instances,
+            solved,
             ended: false,
         };
         // It drops `encoded` at its end, so that workers leave the jobs that are still queued.
@@ -94,6 +97,7 @@ struct PacingThread {
     queue: SendQueue,
     source_symbols: u64,
     instances: Receiver<NextInstance>,
+    solved: Arc<SolvedStore>,
     ended: bool,
 }
 
@@ -219,6 +223,8 @@ impl PacingThread {
         failures.extend(failure);
         let outcome = failures.iter().fold(start, |o, error| o.worst(error.outcome()));
         let (stats, lost) = (self.core.endpoint.stats(), self.queue.lost);
-        SendReport { outcome, elapsed, stats, lost, failures }
+        let (solved_bytes, scratch_bytes) =
+            (self.solved.solved_bytes(), self.solved.scratch_bytes());
+        SendReport { outcome, elapsed, stats, lost, failures, solved_bytes, scratch_bytes }
     }
 }

@@ -47,6 +47,7 @@ pub(crate) struct SendOptions {
     pub(crate) source_pass: bool,
     pub(crate) mirrored: bool,
     pub(crate) memory: usize,
+    pub(crate) scratch: Option<u64>,
     pub(crate) workers: usize,
     pub(crate) seed: Option<u64>,
 }
@@ -71,6 +72,7 @@ impl SendOptions {
             source_pass: true,
             mirrored: false,
             memory: memory::DEFAULT_MEMORY,
+            scratch: None,
             workers: crate::system::default_workers(),
             seed: None,
         }

@@ -1,9 +1,10 @@
-//! The planning window: how many symbols are planned at a time, and in which order.
+//! The planning window: how many symbols are planned at a time, in which order, and the memory for
+//! solved blocks beside it.
 
 use super::options::{Ordering, SendOptions};
 use crate::content::Content;
 use crate::memory::{LEAST_VISIT, SenderMemory};
-use fontana_fec::FecScheme;
+use fontana_fec::{FecScheme, ObjectLayout, Sbn};
 use fontana_proto::TransmissionSchedule;
 
 /// Bytes of a symbol in an order that uses lists: a block and a number.
@@ -28,15 +29,23 @@ pub(super) struct Layout {
     /// Symbols of a block that a restarted sender sends in one run at the start, per thousand
     /// source symbols.
     pub(super) opening_permille: u32,
+    /// Bytes of prepared symbols in a window.
+    pub(super) round_bytes: usize,
+    /// Bytes of memory for solved blocks.
+    pub(super) solved_bytes: usize,
+    /// Whether solved blocks exceed that memory.
+    pub(super) needs_scratch: bool,
 }
 
 impl Layout {
+    /// `scratch_bytes`: room for solved blocks on a disk.
     pub(super) fn of(
         options: &SendOptions,
         content: &Content,
         symbol_size: u16,
         channels: u8,
         shares: &SenderMemory,
+        scratch_bytes: u64,
     ) -> Self {
         let layouts = || content.objects.iter().map(|object| object.source.layout());
         let volume = Volume {
@@ -44,8 +53,18 @@ impl Layout {
             longest_block: layouts().map(|layout| layout.max_source_symbols()).max().unwrap_or(1),
             channels,
         };
-        let symbols = (shares.round_bytes / usize::from(symbol_size.max(1))).clamp(1, 1 << 24);
+        let symbol_bytes = usize::from(symbol_size.max(1));
+        let most = (shares.round_bytes / symbol_bytes).clamp(1, 1 << 24);
+        let timely = timely_symbols(options, symbol_bytes).min(most);
+        let solved: u64 = layouts().map(solved_bytes).sum();
+        let room = shares.solved_bytes(timely * symbol_bytes) as u64 + scratch_bytes;
+        // Slow channels need long windows, and so do blocks that are solved for each visit.
+        let is_solved_once = solved <= room && channels <= 1;
+        let symbols = if is_solved_once { timely } else { most };
+        let round_bytes = symbols * symbol_bytes;
+        let memory_bytes = shares.solved_bytes(round_bytes);
         let symbols = symbols as u32;
+        let planned = if is_solved_once { u32::MAX } else { symbols };
         let schedule = match options.ordering {
             Ordering::Sequential { repair_permille } => {
                 TransmissionSchedule::Sequential { repair_permille }
@@ -55,7 +74,7 @@ impl Layout {
                 // An order for a code of finite length also works for a fountain code.
                 let scheme =
                     schemes().find(|s| !s.profile().is_rateless).or_else(|| schemes().next());
-                volume.schedule(options, scheme, symbols, shares.order_bytes)
+                volume.schedule(options, scheme, planned, shares.order_bytes)
             }
         };
         let most = volume.source_symbols.clamp(1, u64::from(u32::MAX)) as u32;
@@ -63,8 +82,44 @@ impl Layout {
             Ordering::Even => opening_permille(options),
             Ordering::Sequential { .. } => 0,
         };
-        Self { round_symbols: symbols.min(most), schedule, opening_permille }
+        Self {
+            round_symbols: symbols.min(most),
+            schedule,
+            opening_permille,
+            round_bytes,
+            solved_bytes: memory_bytes,
+            needs_scratch: solved > memory_bytes as u64,
+        }
     }
+}
+
+/// Time for which a planning window has symbols, if each block is solved once. Two windows are
+/// prepared: enough for workers that wait for a disk or a processor.
+const WINDOW_MILLIS: u64 = 100;
+/// Least symbols of a window: a few runs.
+const LEAST_WINDOW: u64 = 4 * RUN_SYMBOLS as u64;
+
+/// Symbols that are sent in [`WINDOW_MILLIS`].
+fn timely_symbols(options: &SendOptions, symbol_bytes: usize) -> usize {
+    let copies = options.addressing.copies().max(1) as u64;
+    let bytes = options.rate.as_bytes_per_second() / copies / 1000 * WINDOW_MILLIS;
+    usize::try_from((bytes / symbol_bytes as u64).max(LEAST_WINDOW)).unwrap_or(usize::MAX)
+}
+
+/// Bytes of the intermediate symbols of an object's blocks, at most.
+fn solved_bytes(layout: &ObjectLayout) -> u64 {
+    let oti = layout.oti();
+    let rows = |k: u32| {
+        let profile = oti.scheme.block_profile(k);
+        match oti.scheme {
+            _ if profile.max_repair_symbols == 0 => 0,
+            FecScheme::Tornado(_) => u64::from(profile.symbols_per_cycle),
+            // RFC 6330, section 5.3.3.3: K' + S + H, with S and H of about 3 % in long blocks.
+            _ => u64::from(k) + u64::from(k / 16) + 32,
+        }
+    };
+    let blocks = (0..layout.block_count()).filter_map(|sbn| layout.source_symbols(Sbn(sbn)));
+    blocks.map(|k| rows(k) * u64::from(oti.symbol_size)).sum()
 }
 
 /// Bytes of blocks per second that the workers of a small host encode.

@@ -1,4 +1,4 @@
-//! Prepared symbols: in memory that is used again, each with room for its packet's header before it.
+//! Prepared symbols: in memory that is used again, each after the room for its packet's header.
 
 use fontana_proto::{BatchId, SymbolId};
 use std::collections::VecDeque;

@@ -9,22 +9,22 @@ use fontana_net::Bell;
 use fontana_proto::{
     BatchId, BlockId, DatagramBatch, Finished, Instant, JobRunner, SendDone, SendJob,
 };
-use fontana_store::{Allowance, ObjectEncoder};
+use fontana_store::{ObjectEncoder, SolvedStore};
 use fontana_wire::Toi;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// The plans and the memory that all encoders of a session share.
+/// The plans and the solved blocks that all encoders of a session share.
 #[derive(Clone)]
 pub(super) struct EncoderPool {
     plans: Arc<PlanCache>,
-    kept: Arc<Allowance>,
+    solved: Arc<SolvedStore>,
 }
 
 impl EncoderPool {
-    pub(super) fn new(kept_bytes: usize) -> Self {
-        Self { plans: Arc::new(PlanCache::new(4)), kept: Allowance::new(kept_bytes) }
+    pub(super) fn new(solved: Arc<SolvedStore>) -> Self {
+        Self { plans: Arc::new(PlanCache::new(4)), solved }
     }
 
     /// An encoder for each object of `content`.
@@ -32,7 +32,7 @@ impl EncoderPool {
         let objects = content.objects.iter().map(|object| {
             let source = Arc::clone(&object.source);
             let encoder =
-                ObjectEncoder::new(source, Arc::clone(&self.plans), Arc::clone(&self.kept));
+                ObjectEncoder::new(source, Arc::clone(&self.plans), Arc::clone(&self.solved));
             let verifier = content.verifiers.get(&object.toi).cloned();
             (object.toi, SentObject { encoder: Arc::new(encoder), verifier })
         });

@@ -19,6 +19,7 @@ use crate::memory::SenderMemory;
 use crate::report::SendReport;
 use fontana_proto as proto;
 use fontana_proto::{ChannelClock, Instant, SenderConfig};
+use fontana_store::{ScratchFile, SolvedStore};
 use fontana_wire::{
     ChannelGroups, CongestionControl, ContentEncoding, Hash, Manifest, SecretKey, Ticket, Tsi,
 };
@@ -121,13 +122,8 @@ impl PreparedSender {
             channels: options.addressing.channels.clone(),
         };
         let shares = SenderMemory::of(options.memory, options.workers);
-        let layout = Layout::of(
-            &options,
-            &content,
-            symbol_size,
-            congestion_control.channel_count(),
-            &shares,
-        );
+        let (layout, solved) =
+            plan(&options, &content, symbol_size, congestion_control.channel_count(), &shares);
         let sender = proto::Sender::new(SenderConfig {
             tsi,
             objects: send_objects(&content, options.source_pass).collect(),
@@ -145,7 +141,7 @@ impl PreparedSender {
             fti_in_packets,
             seed,
         });
-        let pool = EncoderPool::new(shares.kept_bytes);
+        let pool = EncoderPool::new(Arc::clone(&solved));
         let encoders = pool.encoders(&content).into_iter().collect();
         let (carousel, instances) = match &options.format {
             Format::Fcast(FcastFormat { slice_bytes, growing: true }) => {
@@ -164,7 +160,8 @@ impl PreparedSender {
             instances,
             workers: options.workers.max(1),
             worker_bytes: shares.worker_bytes,
-            spare_bytes: shares.round_bytes,
+            spare_bytes: layout.round_bytes,
+            solved,
             _spooled: content.spooled,
         };
         let manifest_hash = (!is_plain).then_some(manifest_hash);
@@ -211,6 +208,22 @@ impl PreparedSender {
         }
         driver::run(self.transmission, token, emit)
     }
+}
+
+/// The order of symbols, and the store of solved blocks.
+fn plan(
+    options: &SendOptions,
+    content: &Content,
+    symbol_size: u16,
+    channels: u8,
+    shares: &SenderMemory,
+) -> (Layout, Arc<SolvedStore>) {
+    let scratch = crate::system::scratch_file(options.scratch);
+    let scratch_bytes = scratch.as_ref().map_or(0, ScratchFile::limit);
+    let layout = Layout::of(options, content, symbol_size, channels, shares, scratch_bytes);
+    let scratch = scratch.filter(|_| layout.needs_scratch);
+    let solved = SolvedStore::with_scratch(layout.solved_bytes, scratch);
+    (layout, solved)
 }
 
 fn content_options(options: &SendOptions, symbol_size: u16) -> ContentOptions<'_> {

@@ -343,6 +343,14 @@ impl PacingThread {
         let start = if self.interrupted { Outcome::Interrupted } else { Outcome::Complete };
         let outcome = self.failures.iter().fold(start, |o, error| o.worst(error.outcome()));
         let stats = self.core.endpoint.stats();
-        SendReport { outcome, elapsed, stats, lost: self.queue.lost, failures: self.failures }
+        SendReport {
+            outcome,
+            elapsed,
+            stats,
+            lost: self.queue.lost,
+            failures: self.failures,
+            solved_bytes: 0,
+            scratch_bytes: 0,
+        }
     }
 }

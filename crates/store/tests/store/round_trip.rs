@@ -6,7 +6,7 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
 use fontana_proto::SymbolPlace;
 use fontana_store::{
-    Allowance, Extent, Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource,
+    Extent, Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, SolvedStore,
     SourceFiles, StagedObject, StagingOptions,
 };
 use proptest::prelude::*;
@@ -147,7 +147,7 @@ fn run(transfer: &Transfer) {
         sources.add(path).unwrap();
     }
     let source = ObjectSource::new(Arc::new(sources), layout, extents.clone()).unwrap();
-    let (plans, allowance) = (Arc::new(PlanCache::new(2)), Allowance::new(transfer.budget / 2));
+    let (plans, allowance) = (Arc::new(PlanCache::new(2)), SolvedStore::new(transfer.budget / 2));
     let encoder = ObjectEncoder::new(Arc::new(source), plans, allowance);
 
     let target = dir.path().join("target");
@@ -203,7 +203,7 @@ fn bytes_beyond_4_gib_are_written_to_their_offsets() {
     files.add(path).unwrap();
     let source = ObjectSource::new(Arc::new(files), layout, whole_file(length)).unwrap();
     let encoder =
-        ObjectEncoder::new(Arc::new(source), Arc::new(PlanCache::new(1)), Allowance::new(0));
+        ObjectEncoder::new(Arc::new(source), Arc::new(PlanCache::new(1)), SolvedStore::new(0));
     let mut symbols = [0; 2048];
     encoder.encode(sbn, &[Esi(last.0 - 1), last], 0, &mut symbols).unwrap();
     assert_eq!(&symbols[1009..1026], b"before the end!\xff\0");

@@ -6,8 +6,8 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{Esi, FecScheme, Oti, PlanCache, Sbn, Scratch};
 use fontana_proto::Category;
 use fontana_store::{
-    Allowance, Change, EncodeError, Errno, Extent, Extents, FileIndex, GeometryError,
-    ObjectEncoder, ObjectSource, SourceError, SourceFile, SourceFiles,
+    Change, EncodeError, Errno, Extent, Extents, FileIndex, GeometryError, ObjectEncoder,
+    ObjectSource, ScratchFile, SolvedStore, SourceError, SourceFile, SourceFiles,
 };
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -185,12 +185,21 @@ fn an_empty_object_has_nothing_to_read() {
 
 struct Encoding {
     encoder: ObjectEncoder,
-    allowance: Arc<Allowance>,
+    store: Arc<SolvedStore>,
     bytes: Vec<u8>,
     _dir: tempfile::TempDir,
 }
 
 fn encoding(length: usize, symbol_size: u16, sub_blocks: u16, kept: usize) -> Encoding {
+    encoding_with(length, symbol_size, sub_blocks, SolvedStore::new(kept))
+}
+
+fn encoding_with(
+    length: usize,
+    symbol_size: u16,
+    sub_blocks: u16,
+    store: Arc<SolvedStore>,
+) -> Encoding {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     let bytes = Random::new(length as u64).bytes(length);
@@ -199,10 +208,9 @@ fn encoding(length: usize, symbol_size: u16, sub_blocks: u16, kept: usize) -> En
     files.add(&path).unwrap();
     let layout = raptorq(length as u64, symbol_size, 2, sub_blocks);
     let source = ObjectSource::new(Arc::new(files), layout, whole_file(length as u64)).unwrap();
-    let allowance = Allowance::new(kept);
     let plans = Arc::new(PlanCache::new(4));
-    let encoder = ObjectEncoder::new(Arc::new(source), plans, allowance.clone());
-    Encoding { encoder, allowance, bytes, _dir: dir }
+    let encoder = ObjectEncoder::new(Arc::new(source), plans, store.clone());
+    Encoding { encoder, store, bytes, _dir: dir }
 }
 
 impl Encoding {
@@ -246,23 +254,61 @@ fn symbols_are_the_same_with_any_budget() {
                     assert!(encoding.encode(sbn, &esis, budget).unwrap() == expected);
                 }
             }
-            assert_eq!(encoding.allowance.used() > 0, kept > 0);
+            assert_eq!(encoding.store.used() > 0, kept > 0);
         }
     }
 }
 
 #[test]
-fn cached_blocks_stay_within_the_allowance_and_return_it() {
+fn cached_blocks_stay_within_the_limit_and_return_it() {
     let probe = encoding(50_000, 256, 1, usize::MAX);
     probe.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap();
-    let one_block = probe.allowance.used();
+    let one_block = probe.store.used();
     let encoding = encoding(50_000, 256, 1, one_block * 2 - 1);
     for sbn in [Sbn(0), Sbn(1), Sbn(0)] {
         encoding.encode(sbn, &[Esi(200)], usize::MAX).unwrap();
-        assert_eq!(encoding.allowance.used(), one_block);
+        assert_eq!(encoding.store.used(), one_block);
     }
     drop(encoding.encoder);
-    assert_eq!(encoding.allowance.used(), 0);
+    assert_eq!(encoding.store.used(), 0);
+}
+
+#[test]
+fn blocks_that_exceed_the_memory_are_solved_once_with_a_scratch_file() {
+    let probe = encoding(50_000, 256, 1, usize::MAX);
+    probe.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap();
+    let one_block = probe.store.used();
+    // The second block is solved in several ranges of columns.
+    for (memory, budget) in [(0, usize::MAX), (one_block, usize::MAX), (0, one_block / 3)] {
+        let scratch = ScratchFile::new(tempfile::tempfile().unwrap(), 1 << 20);
+        let store = SolvedStore::with_scratch(memory, Some(scratch));
+        let encoding = encoding_with(50_000, 256, 1, store);
+        for first in [98, 200, 900] {
+            for sbn in [Sbn(0), Sbn(1)] {
+                let esis: Vec<_> = (first..first + 20).map(Esi).collect();
+                let symbols = encoding.encode(sbn, &esis, budget).unwrap();
+                assert!(symbols == encoding.expected(sbn, &esis), "{memory}, {budget}");
+            }
+        }
+        let blocks = if memory == 0 { 2 } else { 1 };
+        let on_disk = encoding.store.scratch_bytes();
+        assert!((blocks * 25_000..blocks * 40_000).contains(&on_disk), "{on_disk}");
+        assert_eq!(encoding.store.solved_bytes(), 196 * 256);
+    }
+}
+
+#[test]
+fn blocks_that_exceed_the_scratch_file_are_solved_again() {
+    let scratch = ScratchFile::new(tempfile::tempfile().unwrap(), 40_000);
+    let encoding = encoding_with(50_000, 256, 1, SolvedStore::with_scratch(0, Some(scratch)));
+    for _ in 0..2 {
+        for sbn in [Sbn(0), Sbn(1)] {
+            let symbols = encoding.encode(sbn, &[Esi(200)], usize::MAX).unwrap();
+            assert!(symbols == encoding.expected(sbn, &[Esi(200)]));
+        }
+    }
+    assert_eq!(encoding.store.solved_bytes(), 3 * 98 * 256);
+    assert_eq!(encoding.store.repair_bytes(), 4 * 256);
 }
 
 #[test]
@@ -273,6 +319,29 @@ fn a_cached_block_is_not_sent_after_its_file_changed() {
     until_changed(&path, || fs::write(&path, &encoding.bytes).unwrap());
     let error = encoding.encode(Sbn(0), &[Esi(200)], usize::MAX).unwrap_err();
     assert!(matches!(error, EncodeError::Source(SourceError::Changed { .. })));
+}
+
+#[test]
+fn a_visit_examines_the_files_that_it_reads_or_a_few_in_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = SourceFiles::default();
+    let paths: Vec<_> = (0..100).map(|number| dir.path().join(number.to_string())).collect();
+    for path in &paths {
+        fs::write(path, [7; 256]).unwrap();
+    }
+    let added: Vec<_> = paths.iter().map(|path| files.add(path).unwrap()).collect();
+    let extents = added.into_iter().map(|file| Extent { file, offset: 0, length: 256 });
+    let extents = Extents::new(extents).unwrap();
+    let layout = raptorq(25_600, 256, 1, 1);
+    let source = ObjectSource::new(Arc::new(files), layout, extents).unwrap();
+    let (plans, store) = (Arc::new(PlanCache::new(1)), SolvedStore::new(usize::MAX));
+    let encoder = ObjectEncoder::new(Arc::new(source), plans, store);
+    let encode = |esi| encoder.encode(Sbn(0), &[Esi(esi)], usize::MAX, &mut [0; 256]);
+    encode(100).unwrap();
+    fs::write(&paths[90], [8; 300]).unwrap();
+    encode(3).unwrap();
+    assert!(encode(90).is_err());
+    assert_eq!((101..150).take_while(|&esi| encode(esi).is_ok()).count(), 11);
 }
 
 #[test]
@@ -304,7 +373,7 @@ fn a_block_without_a_code_has_no_repair_symbols() {
     files.add(&path).unwrap();
     let source = ObjectSource::new(Arc::new(files), no_code(10, 4, 2), whole_file(10)).unwrap();
     let plans = Arc::new(PlanCache::new(1));
-    let encoder = ObjectEncoder::new(Arc::new(source), plans, Allowance::new(0));
+    let encoder = ObjectEncoder::new(Arc::new(source), plans, SolvedStore::new(0));
     let mut out = [9; 4];
     encoder.encode(Sbn(1), &[Esi(0)], 0, &mut out).unwrap();
     assert_eq!(&out, b"89\0\0");

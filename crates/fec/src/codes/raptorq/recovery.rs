@@ -8,6 +8,7 @@ use crate::bytes::octets::OctetRows;
 use crate::bytes::stripes::Stripes;
 use crate::bytes::stripes::loading::LoadError;
 use crate::bytes::xor_program::write_sums;
+use crate::codes::shared::csr::Lists;
 use crate::ids::Esi;
 use crate::plan::{self, Plan, PlanIds, Rows, Run, Weighted};
 use std::ops::Range;
@@ -54,6 +55,12 @@ impl Recovery {
         Plan::new(ids, Self { params, program, direct: None })
     }
 
+    /// The rows whose sum each symbol is.
+    fn lists(&self, ids: &PlanIds, esis: &[Esi]) -> Lists {
+        let isi = |&esi: &Esi| isi_of(&self.params, ids.source_symbols, esi);
+        self.program(ids).sums(esis.iter().map(isi))
+    }
+
     /// The program that computes the intermediate symbols from the inputs; made if needed.
     fn program(&self, ids: &PlanIds) -> &Arc<Program> {
         let make = || program_of(&self.params, ids.source_symbols, &ids.inputs);
@@ -77,20 +84,22 @@ impl plan::Program for Recovery {
     }
 
     fn write_symbols(&self, ids: &PlanIds, symbols: Rows<'_>, esis: &[Esi], out: &mut [u8]) {
-        let isi = |&esi: &Esi| isi_of(&self.params, ids.source_symbols, esi);
-        let sums = self.program(ids).sums(esis.iter().map(isi));
+        let sums = self.lists(ids, esis);
         write_sums(symbols.instructions, symbols.symbols, &sums, out);
     }
 
     fn contributions(&self, ids: &PlanIds, sums: Weighted<'_>) -> Option<OctetRows> {
         let program = self.program(ids);
-        let isi = |&esi: &Esi| isi_of(&self.params, ids.source_symbols, esi);
-        let terms = program.sums(sums.esis.iter().map(isi));
+        let terms = self.lists(ids, sums.esis);
         let rows = sums.of_rows(self.params.l as usize, &terms);
         let rows = program.run_transposed(sums.instructions, rows);
         let has_esi = |isi| esi_of(&self.params, ids.source_symbols, isi).is_some();
         let inputs = program.inputs().filter(|&(isi, _)| has_esi(isi));
         Some(rows.select(inputs.map(|(_, row)| row)))
+    }
+
+    fn sums(&self, ids: &PlanIds, esis: &[Esi]) -> Option<Lists> {
+        Some(self.lists(ids, esis))
     }
 
     fn recovery_memory(&self, ids: &PlanIds, width: usize) -> usize {
