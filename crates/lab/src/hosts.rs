@@ -13,14 +13,15 @@ use crate::relay::{DirectionStats, FrameLink, Relay};
 use fontana_net::clock::Wakefulness;
 use fontana_net::{
     ChannelAddress, Clock, FrameError, NamespaceError, ReceiveConfig, ReceiveError, ReceiveSocket,
-    ReceiveThread, ReceiveThreadConfig, SendConfig, SendError, SendSocket, ThreadError, thread,
+    ReceiveThread, ReceiveThreadConfig, SendConfig, SendError, SendSocket, Switch, ThreadError,
+    thread,
 };
 use fontana_proto::{
     ChannelId, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, JobRunner,
     ReceiveDone, ReceiveJob, Receiver, ReceiverEvent, Sender, SplitMix64,
 };
 use fontana_sim::{IdRunner, LinkConfig};
-use network::{Network, NetworkHost, Switch};
+use network::{Network, NetworkHost};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -16,7 +16,7 @@
 //! | [`rx_thread`] | a thread that drains the sockets and does not wait for its consumer |
 //! | [`frames`] | raw Ethernet frames, for relays |
 //! | [`thread`] | named threads, whose start may fail |
-//! | [`namespace`] | network namespaces of this process, for hosts that are threads |
+//! | [`namespace`] | network namespaces of this process, for hosts that are threads, and a switch between them |
 //! | [`neighbor`] | whether the kernel knows where on a link a host is |
 //! | [`doctor`] | checks whether multicast works on this host, and suggests remedies |
 //!
@@ -74,7 +74,7 @@ pub use group::{GroupError, check_group, is_source_specific};
 pub use interface::{Interface, InterfaceError, InterfaceSelector, Interfaces};
 pub use membership::{Membership, MembershipError};
 pub use mtu::{IpVersion, MtuError, symbol_size_for};
-pub use namespace::{Namespace, NamespaceError};
+pub use namespace::{Namespace, NamespaceError, Switch};
 pub use neighbor::MissingNeighbor;
 pub use receiver::{Batch, BufferShortfall, ReceiveConfig, ReceiveError, ReceiveSocket, Reception};
 pub use rx_thread::{ReceiveThread, ReceiveThreadConfig, ReceivedBatch};

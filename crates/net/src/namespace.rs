@@ -23,6 +23,10 @@
 //! # }
 //! ```
 
+mod switch;
+
+pub use switch::Switch;
+
 use crate::sys;
 use crate::thread::{ThreadError, spawn, spawn_scoped};
 use std::io::{self, Write};
@@ -63,6 +67,19 @@ impl Namespace {
         // The descriptor is opened by a thread that has entered a new namespace.
         let inside = spawn("namespace", sys::new_network_namespace).map_err(no_thread)?;
         join(inside.join()).map(Self).map_err(failed)
+    }
+
+    /// Creates a namespace that sends no frames of its own: interfaces without IPv6 send no
+    /// neighbor and router solicitations. If the system refuses this, they send a few control
+    /// frames.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn silent() -> Result<Self, NamespaceError> {
+        let namespace = Self::new()?;
+        let silence = || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+        let _ = namespace.within(silence)?;
+        Ok(namespace)
     }
 
     /// Moves the calling thread here permanently. What it opens and starts from now on is here;

@@ -12,12 +12,10 @@
 
 use super::HostsError;
 use crate::relay::{FrameLink, Relay};
-use fontana_net::{Interface, Interfaces, Namespace};
+use fontana_net::{Interface, Interfaces, Namespace, Switch};
 use fontana_proto::SplitMix64;
 use fontana_sim::LinkConfig;
 use std::net::Ipv4Addr;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// A sender, receivers behind a relay each, and the switch between them.
 #[derive(Debug)]
@@ -36,40 +34,20 @@ pub(super) struct NetworkHost {
     pub(super) interface: Interface,
 }
 
-/// The switch between the hosts.
-#[derive(Debug)]
-pub(super) struct Switch {
-    /// The namespace is removed when this is dropped.
-    _namespace: Namespace,
-    asks_since: Instant,
-}
-
-/// Commands that create the switch. A bridge of Linux floods all groups until it has been the
-/// querier for a query response interval (RFC 3376, section 8.3), which it reads when it becomes
-/// the querier. The interval is in hundredths of a second: memberships arrive within 200 ms.
-const SWITCH: &str = "link add switch type bridge mcast_snooping 1 mcast_igmp_version 3 \
-                      mcast_query_response_interval 20\n\
-                      link set switch type bridge mcast_querier 1\n\
-                      link set switch up\n";
-/// Time until the switch no longer floods: twice the interval, for a loaded host.
-const SETTLED: Duration = Duration::from_millis(400);
-
-/// Name of a host's interface.
-const INTERFACE: &str = "eth0";
-
 impl Network {
     /// Creates a network with a receiver behind each of these links. Takes some milliseconds for
     /// each.
     pub(super) fn new(lines: Vec<FrameLink>) -> Result<Self, HostsError> {
-        let middle = namespace()?;
-        let sender = namespace()?;
-        let receivers = lines.iter().map(|_| namespace()).collect::<Result<Vec<_>, _>>()?;
-        let mut commands = format!("{SWITCH}{}", sender_port(&sender));
+        let switch = Switch::new()?;
+        let sender = Namespace::silent()?;
+        let receivers = lines.iter().map(|_| Namespace::silent()).collect::<Result<Vec<_>, _>>()?;
+        switch.connect("port", &sender)?;
+        let mut commands = String::new();
         for (number, host) in receivers.iter().enumerate() {
             commands.push_str(&relayed_port(number, host));
         }
+        let middle = switch.namespace();
         middle.ip(&commands)?;
-        let asks_since = Instant::now();
         let relays = middle.within(|| {
             let interfaces = Interfaces::list().map_err(HostsError::Interfaces)?;
             let open = |(number, line)| {
@@ -84,15 +62,8 @@ impl Network {
             sender: NetworkHost::new(0, sender)?,
             receivers: (1..).zip(receivers).map(host).collect::<Result<_, _>>()?,
             relays,
-            switch: Switch { _namespace: middle, asks_since },
+            switch,
         })
-    }
-}
-
-impl Switch {
-    /// Waits until it forwards groups only to hosts that have joined them.
-    pub(super) fn settle(&self) {
-        thread::sleep(SETTLED.saturating_sub(self.asks_since.elapsed()));
     }
 }
 
@@ -101,43 +72,25 @@ impl NetworkHost {
     fn new(number: u32, namespace: Namespace) -> Result<Self, HostsError> {
         // In a private network (RFC 1918), whose own address is number 0.
         let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 1).to_bits() + number);
-        namespace.ip(&format!("addr add {address}/8 dev {INTERFACE}\nlink set {INTERFACE} up"))?;
+        let name = Switch::HOST_INTERFACE;
+        namespace.ip(&format!("addr add {address}/8 dev {name}\nlink set {name} up"))?;
         let interfaces = namespace.within(Interfaces::list)?.map_err(HostsError::Interfaces)?;
-        let interface = named(&interfaces, INTERFACE)?.clone();
+        let interface = named(&interfaces, name)?.clone();
         Ok(Self { namespace, interface })
     }
 }
 
-/// A namespace that sends no frames of its own.
-fn namespace() -> Result<Namespace, HostsError> {
-    let namespace = Namespace::new()?;
-    // Interfaces without IPv6 send no neighbor and router solicitations. If the system refuses
-    // this, they send a few control frames.
-    let silence = || std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-    let _ = namespace.within(silence)?;
-    Ok(namespace)
-}
-
-/// Commands that connect the sender.
-fn sender_port(host: &Namespace) -> String {
-    let path = host.path();
-    format!(
-        "link add port type veth peer name {INTERFACE} netns {path}\n\
-         link set port master switch up\n"
-    )
-}
-
-/// Commands that connect a receiver, with two interfaces for a relay between it and its port. Each
-/// port has one host, so the switch prunes a group as soon as the host leaves it.
+/// Commands that connect a receiver, with two interfaces for a relay between it and its port.
 fn relayed_port(number: usize, host: &Namespace) -> String {
     let (path, [near, far]) = (host.path(), ends(number));
+    let attach = Switch::attach(&format!("port{number}"));
     format!(
         "link add port{number} type veth peer name {near}\n\
-         link set port{number} master switch up\n\
-         link set port{number} type bridge_slave mcast_fast_leave on\n\
-         link add {far} type veth peer name {INTERFACE} netns {path}\n\
+         {attach}\
+         link add {far} type veth peer name {interface} netns {path}\n\
          link set {near} up\n\
-         link set {far} up\n"
+         link set {far} up\n",
+        interface = Switch::HOST_INTERFACE,
     )
 }
 
@@ -164,6 +117,8 @@ mod tests {
         Batch, ChannelAddress, ReceiveConfig, ReceiveSocket, SendConfig, SendSocket,
     };
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
 
     #[test]
     fn a_host_gets_the_groups_that_it_has_joined_and_no_others() {
