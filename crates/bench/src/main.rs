@@ -1,11 +1,13 @@
-//! Comparison of Fontana's codes with other implementations, in one process, in alternating runs.
+//! Comparison of Fontana with other implementations in alternating runs: of its codes, in one
+//! process, and of its transfers, between hosts that are network namespaces.
 //!
 //! ```text
 //! cargo run --release -p fontana-bench -- codes [--json] [--code NAME] [--k K] [--scenario NAME]
 //! cargo run --release -p fontana-bench -- failures
+//! cargo run --release -p fontana-bench -- net [--quick] [--peers] [--json]
 //! ```
 //!
-//! `cargo bench -p fontana-fec` is the same program. `failures` counts decoding failures instead.
+//! `cargo bench -p fontana-fec` is the same without `net`. `failures` counts decoding failures instead.
 //! `docs/benchmarks.md` explains the figures, and has those of past runs.
 //!
 //! The other implementations allocate their results again in each run, and with glibc's defaults
@@ -25,16 +27,22 @@ mod codes;
 mod contest;
 mod failures;
 mod limit;
+mod net;
 mod ours;
 mod peers;
 mod reception;
 mod workload;
 
 use arguments::{Arguments, Command};
+use net::arguments::{NetPlan, USAGE};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match Arguments::parse(std::env::args().skip(1)) {
+    let mut words = std::env::args().skip(1).peekable();
+    if words.next_if(|first| first == "net").is_some() {
+        return net(words);
+    }
+    match Arguments::parse(words) {
         Ok(Arguments { command, json }) => {
             match command {
                 Command::Codes(selection) => codes::run(&selection, json),
@@ -43,7 +51,24 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(usage) => {
-            eprintln!("{usage}");
+            eprintln!("{usage}\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn net(words: impl Iterator<Item = String>) -> ExitCode {
+    let (json, words): (Vec<_>, Vec<_>) = words.partition(|word| word == "--json");
+    match NetPlan::parse(words.into_iter()) {
+        Ok(plan) => match net::run(&plan, !json.is_empty()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
+        Err(mistake) => {
+            eprintln!("error: {mistake}\n{USAGE}");
             ExitCode::from(2)
         }
     }

@@ -1,0 +1,158 @@
+//! Transfers from one sender to receivers on hosts of this computer, of Fontana and of peers, in
+//! alternating runs, beside a sender and receivers without a protocol.
+//!
+//! Hosts are network namespaces on a switch. All programs run as processes; what they send, use and
+//! lose is counted from outside ([`run`]). Files are in a tmpfs.
+
+pub(crate) mod arguments;
+mod files;
+mod hosts;
+mod proc;
+mod process;
+mod record;
+mod run;
+pub(crate) mod setting;
+mod tool;
+
+use arguments::NetPlan;
+use files::write_noise;
+use hosts::Hosts;
+use record::{HEADING, RunRecord};
+use rustix::fs::statfs;
+use setting::{Setting, Tool};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+use tool::{Commands, Programs};
+
+/// The magic number of tmpfs, statfs(2).
+const TMPFS: u64 = 0x0102_1994;
+
+/// Programs of the system that a bench needs, with their packages.
+const REQUIRED: &[(&str, &str)] =
+    &[("ip", "iproute2"), ("nft", "nftables"), ("ethtool", "ethtool")];
+const UDPCAST: &[(&str, &str)] = &[("udp-sender", "udpcast"), ("udp-receiver", "udpcast")];
+const UFTP: &[(&str, &str)] = &[("uftp", "uftp"), ("uftpd", "uftp")];
+
+/// Runs all settings, and prints each run as soon as it has ended.
+///
+/// # Errors
+/// What is missing, or failed.
+pub(crate) fn run(plan: &NetPlan, json: bool) -> Result<(), String> {
+    let tools = check_tools(plan)?;
+    let programs = programs(plan)?;
+    let directory = TempDir::with_prefix_in("fontana-bench-", &plan.directory)
+        .map_err(|error| format!("{}: {error}", plan.directory.display()))?;
+    // The field has another type on other architectures.
+    #[allow(clippy::unnecessary_cast)]
+    let kind = statfs(directory.path()).map_err(|error| error.to_string())?.f_type as u64;
+    if kind != TMPFS {
+        return Err(format!("{} is not a tmpfs: --directory DIR", plan.directory.display()));
+    }
+    let file = directory.path().join("content");
+    write_noise(&file, plan.size).map_err(|error| format!("{}: {error}", file.display()))?;
+    for setting in &plan.settings {
+        let measure = || measure(plan, setting, &tools, &programs, &file, json);
+        // A thread of its own: it moves to the namespace of the switch for good.
+        let result = std::thread::scope(|scope| scope.spawn(measure).join());
+        result.map_err(|_| "the bench has panicked".to_owned())??;
+    }
+    Ok(())
+}
+
+/// Runs one setting.
+fn measure(
+    plan: &NetPlan,
+    setting: &Setting,
+    tools: &[Tool],
+    programs: &Programs,
+    file: &Path,
+    json: bool,
+) -> Result<(), String> {
+    let hosts = Hosts::new(setting)?;
+    hosts.enter_switch()?;
+    let tools: Vec<_> = tools.iter().copied().filter(|&tool| setting.suits(tool)).collect();
+    if !json {
+        let Setting { mode, loss, receivers, disturbance } = setting;
+        let (mode, disturbance) = (mode.name(), disturbance.name());
+        println!("\n{mode}, {loss} % loss, {receivers} receivers, {disturbance}\n{HEADING}");
+    }
+    let mut records = Vec::new();
+    for _ in 0..plan.repetitions {
+        for &tool in &tools {
+            let rate = plan.rate.unwrap_or_else(|| setting.rate(tool));
+            let memory = plan.memory.as_deref();
+            let commands =
+                Commands { tool, setting, programs, file, size: plan.size, rate, memory };
+            let record = run::run(commands, &hosts, file.parent().unwrap())?;
+            println!("{}", if json { record.json() } else { record.line() });
+            records.push(record);
+        }
+    }
+    if !json && plan.repetitions > 1 {
+        println!("medians of {}", plan.repetitions);
+        for tool in tools {
+            let of_tool: Vec<_> = records.iter().filter(|r| r.program == tool).collect();
+            RunRecord::medians(&of_tool).iter().for_each(|medians| println!("{}", medians.line()));
+        }
+    }
+    Ok(())
+}
+
+/// The tools of the plan whose programs are installed. Says which are not.
+fn check_tools(plan: &NetPlan) -> Result<Vec<Tool>, String> {
+    let missing = missing(REQUIRED);
+    if !missing.is_empty() {
+        return Err(format!("the bench needs: apt-get install {}", missing.join(" ")));
+    }
+    let is_installed = |tool: &Tool| {
+        let missing = missing_of(*tool);
+        if !missing.is_empty() {
+            eprintln!("without {}: apt-get install {}", tool.name(), missing.join(" "));
+        }
+        missing.is_empty()
+    };
+    Ok(plan.tools.iter().copied().filter(is_installed).collect())
+}
+
+fn missing_of(tool: Tool) -> Vec<&'static str> {
+    match tool {
+        Tool::Udpcast => missing(UDPCAST),
+        Tool::Uftp => missing(UFTP),
+        Tool::Fontana | Tool::Flute | Tool::Ceiling | Tool::Floor => Vec::new(),
+    }
+}
+
+/// Packages of programs that are not in the path.
+fn missing(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories: Vec<_> = std::env::split_paths(&path).collect();
+    let is_missing = |program: &str| !directories.iter().any(|at| at.join(program).exists());
+    let mut packages: Vec<_> =
+        programs.iter().filter(|(name, _)| is_missing(name)).map(|(_, package)| *package).collect();
+    packages.dedup();
+    packages
+}
+
+/// Fontana and the examples of this crate, which Cargo builds if it runs this program.
+fn programs(plan: &NetPlan) -> Result<Programs, String> {
+    let words = "build --release --locked -p fontana-cli -p fontana-bench --bins \
+                 --example flute --example raw";
+    if let Some(cargo) = std::env::var_os("CARGO") {
+        let status = Command::new(cargo).args(words.split_whitespace()).status();
+        if !status.is_ok_and(|status| status.success()) {
+            return Err(format!("cargo {words} failed"));
+        }
+    }
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    let target = here.ancestors().nth(2).map(|target| target.join("release")).unwrap_or_default();
+    let found = |path: PathBuf| match path.is_file() {
+        true => Ok(path),
+        false => Err(format!("{} is missing: cargo {words}", path.display())),
+    };
+    Ok(Programs {
+        fontana: found(plan.fontana.clone().unwrap_or_else(|| target.join("fontana")))?,
+        flute: found(target.join("examples/flute"))?,
+        raw: found(target.join("examples/raw"))?,
+    })
+}
