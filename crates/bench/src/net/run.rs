@@ -26,8 +26,11 @@ const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// From a receiver's socket to its switch knowing its memberships.
 const JOINING: Duration = Duration::from_millis(200);
-/// Longest time of a transfer: that of this rate in bits per second, and [`PATIENCE`].
+/// Longest time of a transfer: that of this rate in bits per second, and an allowance, which is
+/// longer if a sender has to notice that a receiver is gone.
 const SLOWEST: f64 = 100e6;
+const ALLOWANCE: Duration = Duration::from_secs(5);
+const ALLOWANCE_DISTURBED: Duration = Duration::from_secs(60);
 
 /// What was sent and when, since the start of the sender.
 #[derive(Clone, Copy, Debug)]
@@ -169,9 +172,10 @@ impl<'a> Transfer<'a> {
     /// Watches until all receivers have the file, or none can get it any more.
     fn watch(&mut self, start: Instant) -> Result<(), String> {
         let size = self.commands.size;
-        let limit = PATIENCE + Duration::from_secs_f64(size as f64 * 8.0 / SLOWEST);
-        let mut is_disturbed = self.commands.setting.disturbance == Disturbance::Plain;
-        let is_plain = is_disturbed;
+        let is_plain = self.commands.setting.disturbance == Disturbance::Plain;
+        let allowance = if is_plain { ALLOWANCE } else { ALLOWANCE_DISTURBED };
+        let limit = allowance + Duration::from_secs_f64(size as f64 * 8.0 / SLOWEST);
+        let mut is_disturbed = is_plain;
         let mut memory_at = Duration::ZERO;
         loop {
             let mut now = None;
