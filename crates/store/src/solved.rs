@@ -1,6 +1,6 @@
 //! Solved blocks that are stored: in memory while the budget lasts, then in a file.
 
-use crate::buffered::WriteBehind;
+use crate::buffered::{CHUNK, WriteBehind};
 use fontana_fec::{Esi, Intermediate, Plan, Scratch};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -318,9 +318,21 @@ struct FilePart<'f> {
     columns: &'f Range<usize>,
 }
 
+/// A row, and a symbol whose sum it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Term {
+    row: u32,
+    symbol: u32,
+}
+
+/// Of consecutive rows, the share from which on all are read at once: one in so many is needed.
+/// Reading 336 rows of 1 344 bytes from 14 MB in the page cache takes 0.4 ms, all 10 400 rows 2.2
+/// ms.
+const DENSE: usize = 5;
+
 impl FilePart<'_> {
-    /// A repair symbol is the sum of about seven rows. Only these are read: for a run of 48 symbols
-    /// of a block of 10 000, a thirtieth of the block.
+    /// A repair symbol is the sum of about seven rows. Long visits need most rows of a block, short
+    /// ones a few.
     fn write_repairs(
         &self,
         plan: &Plan,
@@ -328,25 +340,54 @@ impl FilePart<'_> {
         symbol_size: usize,
         out: &mut [u8],
     ) -> io::Result<()> {
-        let k = plan.source_symbols();
-        let repair: Vec<Esi> = esis.iter().copied().filter(|esi| esi.0 >= k).collect();
+        let is_repair = |esi: &Esi| esi.0 >= plan.source_symbols();
+        let repair: Vec<Esi> = esis.iter().copied().filter(is_repair).collect();
         let Some(sums) = plan.sums(&repair) else { return Ok(()) };
-        let mut row = vec![0; self.columns.len()];
         let symbols = esis.iter().zip(out.chunks_exact_mut(symbol_size));
-        let symbols = symbols.filter(|(esi, _)| esi.0 >= k).map(|(_, symbol)| symbol);
-        for (rows, symbol) in sums.rows().zip(symbols) {
-            let Some(sum) = symbol.get_mut(self.columns.clone()) else { continue };
-            if rows.is_empty() {
-                sum.fill(0);
+        let mut symbols: Vec<&mut [u8]> = symbols
+            .filter(|(esi, _)| is_repair(esi))
+            .filter_map(|(_, symbol)| symbol.get_mut(self.columns.clone()))
+            .collect();
+        symbols.iter_mut().for_each(|symbol| symbol.fill(0));
+        let mut terms = Vec::new();
+        for (symbol, rows) in (0..).zip(sums.rows()) {
+            terms.extend(rows.iter().map(|&row| Term { row, symbol }));
+        }
+        terms.sort_unstable();
+        let width = self.columns.len();
+        let rows_at_a_time = (CHUNK / width.max(1)).max(1) as u32;
+        let mut buffer = Vec::new();
+        for near in terms.chunk_by(|a, b| a.row / rows_at_a_time == b.row / rows_at_a_time) {
+            let span = near.first().zip(near.last()).map_or(0, |(a, b)| b.row - a.row + 1);
+            let is_dense = near.len() * DENSE >= span as usize;
+            for terms in near.chunk_by(|a, b| is_dense || a.row == b.row) {
+                self.add(terms, &mut buffer, &mut symbols)?;
             }
-            for (index, &from) in rows.iter().enumerate() {
-                let offset = self.offset + u64::from(from) * row.len() as u64;
-                if index == 0 {
-                    self.file.read_exact_at(sum, offset)?;
-                } else {
-                    self.file.read_exact_at(&mut row, offset)?;
-                    sum.iter_mut().zip(&row).for_each(|(sum, byte)| *sum ^= byte);
-                }
+        }
+        Ok(())
+    }
+
+    /// Reads the rows from those of the first to those of the last term, and adds those of terms.
+    fn add(
+        &self,
+        terms: &[Term],
+        buffer: &mut Vec<u8>,
+        symbols: &mut [&mut [u8]],
+    ) -> io::Result<()> {
+        let (Some(first), Some(last)) = (terms.first(), terms.last()) else { return Ok(()) };
+        let width = self.columns.len();
+        let length = (last.row - first.row + 1) as usize * width;
+        if buffer.len() < length {
+            buffer.resize(length, 0);
+        }
+        let rows = buffer.get_mut(..length).unwrap_or_default();
+        self.file.read_exact_at(rows, self.offset + u64::from(first.row) * width as u64)?;
+        for &Term { row, symbol } in terms {
+            let at = (row - first.row) as usize * width;
+            if let (Some(row), Some(sum)) =
+                (rows.get(at..at + width), symbols.get_mut(symbol as usize))
+            {
+                sum.iter_mut().zip(row).for_each(|(sum, byte)| *sum ^= byte);
             }
         }
         Ok(())
