@@ -7,7 +7,7 @@
 //! cargo run --release -p fontana-bench -- net [--quick] [--peers] [--json]
 //! ```
 //!
-//! `cargo bench -p fontana-fec` is the same without `net`. `failures` counts decoding failures instead.
+//! `cargo bench -p fontana-fec` is the same without `net`. `failures` counts decoding failures.
 //! `docs/benchmarks.md` explains the figures, and has those of past runs.
 //!
 //! The other implementations allocate their results again in each run, and with glibc's defaults

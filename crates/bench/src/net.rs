@@ -2,7 +2,7 @@
 //! alternating runs, beside a sender and receivers without a protocol.
 //!
 //! Hosts are network namespaces on a switch. All programs run as processes; what they send, use and
-//! lose is counted from outside ([`run`]). Files are in a tmpfs.
+//! lose is counted from outside ([`mod@run`]). Files are in a tmpfs.
 
 pub(crate) mod arguments;
 mod files;
