@@ -10,7 +10,7 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::memory::{MemoryContent, MemorySendRunner};
 use fontana_proto::{
-    ControlObject, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, SendMode,
+    ControlObject, DatagramBatch, Destination, Driver, Effect, Endpoint, Instant, Pacer, SendMode,
     SendObject, Sender, SenderConfig, SenderEvent, TransmissionSchedule,
 };
 use fontana_wire::{Fdt, FdtExtension, FdtFile, FluteVersion, NtpSeconds, Toi, Tsi};
@@ -95,6 +95,7 @@ fn session(name: &str, length: u64) -> Result<SenderConfig, Box<dyn std::error::
         channels: None,
         rate_bytes_per_second: 2_000_000,
         packet_overhead: 28,
+        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 1 << 10,
         opening_permille: 0,
         sequence_in_cci: false,

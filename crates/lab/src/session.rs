@@ -4,8 +4,8 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
     Acceptance, Announcement, AnnouncementIntervals, ChannelClock, ControlObject, DecodePolicy,
-    Expectation, FixedChannels, Instant, MetadataMode, Receiver, ReceiverConfig, ReceiverLimits,
-    SendMode, SendObject, Sender, SenderConfig, Subscription, SubscriptionLimits,
+    Expectation, FixedChannels, Instant, MetadataMode, Pacer, Receiver, ReceiverConfig,
+    ReceiverLimits, SendMode, SendObject, Sender, SenderConfig, Subscription, SubscriptionLimits,
     TransmissionSchedule,
 };
 use fontana_sim::{IdContent, IdRunner, RateCap};
@@ -206,6 +206,7 @@ impl Session {
             channels: if is_layered { Some(clock()?) } else { None },
             rate_bytes_per_second: self.rate_bytes_per_second,
             packet_overhead: 28,
+            peak_window: Pacer::PEAK_WINDOW,
             round_symbols: self.round_symbols,
             opening_permille: 0,
             sequence_in_cci: true,
@@ -254,6 +255,10 @@ impl Session {
         RateCap {
             bytes_per_second: self.rate_bytes_per_second,
             max_packet_bytes: self.packet_bytes().into(),
+            peak_window: match self.congestion {
+                CongestionControl::FixedRate => Pacer::PEAK_WINDOW,
+                _ => Duration::ZERO,
+            },
         }
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use fontana_fec::{FecScheme, Oti, codes::raptorq::RaptorQ};
-//! use fontana_proto::{ChannelId, Destination, Endpoint, Instant, Output, SendJob};
+//! use fontana_proto::{ChannelId, Destination, Endpoint, Instant, Output, Pacer, SendJob};
 //! use fontana_proto::{SendDone, SendMode, SendObject, Sender, SenderConfig, TransmissionSchedule};
 //! use fontana_wire::{Packet, Toi, Tsi};
 //!
@@ -25,6 +25,7 @@
 //!     channels: None,
 //!     rate_bytes_per_second: 1_000_000,
 //!     packet_overhead: 28,
+//!     peak_window: Pacer::PEAK_WINDOW,
 //!     round_symbols: 1024,
 //!     opening_permille: 0,
 //!     sequence_in_cci: true,

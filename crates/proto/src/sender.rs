@@ -84,6 +84,11 @@ pub struct SenderConfig {
     pub rate_bytes_per_second: u64,
     /// Bytes of IP and UDP header that the rate counts for each datagram: 28 for IPv4, 48 for IPv6.
     pub packet_overhead: u32,
+    /// Window in which a late sender may exceed the rate by a quarter to catch up ([`Pacer`]);
+    /// zero: lost time is lost. Has no effect with several channels.
+    ///
+    /// [`Pacer`]: crate::Pacer
+    pub peak_window: Duration,
     /// Symbols of a planning window. Two windows are held in memory.
     pub round_symbols: u32,
     /// At the start, each block of an object without the source pass sends this many symbols per
@@ -226,6 +231,7 @@ impl Sender {
             config.sequence_in_cci,
             config.rate_bytes_per_second,
             config.packet_overhead,
+            config.peak_window,
             max_symbol,
         )
         .over_channels(config.channels);
@@ -362,6 +368,7 @@ impl Sender {
         }
         let which = (self.outlet.stats.packets % self.control.len() as u64) as usize;
         let output = self.control_packet(now, slot, which, out)?;
+        self.outlet.rest();
         self.wait_until(now + Duration::from_nanos(IDLE_INTERVAL_NANOS));
         Some(output)
     }
@@ -394,6 +401,9 @@ impl Sender {
                 self.state = State::Starved;
                 let begun = self.outlet.stats.source_symbols + self.outlet.stats.repair_symbols > 0;
                 self.outlet.stats.underruns += u64::from(begun && !self.starving);
+                if !begun {
+                    self.outlet.rest();
+                }
                 self.starving = true;
                 None
             }

@@ -13,7 +13,7 @@ use fontana_fec::codes::reed_solomon::{ReedSolomon, ReedSolomonCode};
 use fontana_fec::codes::tornado::{Tornado, TornadoCode};
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
-    ControlObject, Fcast, Instant, ObjectOrder, SendMode, SendObject, Sender, SenderConfig,
+    ControlObject, Fcast, Instant, ObjectOrder, Pacer, SendMode, SendObject, Sender, SenderConfig,
     SymbolOrganization, TransmissionSchedule, presets,
 };
 use fontana_wire::{
@@ -98,6 +98,7 @@ fn plain(table: bool) -> Hash {
         rate_bytes_per_second: 1_000_000,
         channels: None,
         packet_overhead: 28,
+        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 500,
         opening_permille: 0,
         sequence_in_cci: false,

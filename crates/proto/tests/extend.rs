@@ -6,8 +6,8 @@ use fontana_fec::codes::no_code::NoCode;
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, Oti};
 use fontana_proto::{
-    ControlObject, Endpoint, Instant, Output, SendDone, SendJob, SendMode, SendObject, Sender,
-    SenderConfig, TransmissionSchedule,
+    ControlObject, Endpoint, Instant, Output, Pacer, SendDone, SendJob, SendMode, SendObject,
+    Sender, SenderConfig, TransmissionSchedule,
 };
 use fontana_wire::{Packet, Toi, Tsi};
 use std::collections::BTreeMap;
@@ -41,6 +41,7 @@ fn sender(scheme: FecScheme, schedule: TransmissionSchedule) -> Sender {
         channels: None,
         rate_bytes_per_second: 1_000_000,
         packet_overhead: 28,
+        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 16,
         opening_permille: 0,
         sequence_in_cci: false,

@@ -4,7 +4,7 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
-    BatchId, Endpoint, Instant, Output, SendDone, SendJob, SendMode, SendObject, Sender,
+    BatchId, Endpoint, Instant, Output, Pacer, SendDone, SendJob, SendMode, SendObject, Sender,
     SenderConfig, TransmissionSchedule,
 };
 use fontana_wire::{Toi, Tsi};
@@ -36,6 +36,7 @@ fn sender(opening_permille: u32) -> Sender {
         channels: None,
         rate_bytes_per_second: RATE,
         packet_overhead: 28,
+        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: 41_000,
         opening_permille,
         sequence_in_cci: true,

@@ -4,8 +4,8 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti};
 use fontana_proto::{
-    Endpoint, Instant, Output, SendDone, SendJob, SendMode, SendObject, Sender, SenderConfig,
-    TransmissionSchedule,
+    Endpoint, Instant, Output, Pacer, SendDone, SendJob, SendMode, SendObject, Sender,
+    SenderConfig, TransmissionSchedule,
 };
 use fontana_wire::{Toi, Tsi};
 
@@ -27,6 +27,7 @@ fn blocks_sent(schedule: TransmissionSchedule, round_symbols: u32, count: usize)
         channels: None,
         rate_bytes_per_second: 1_000_000_000,
         packet_overhead: 28,
+        peak_window: Pacer::PEAK_WINDOW,
         round_symbols,
         opening_permille: 0,
         sequence_in_cci: true,

@@ -292,7 +292,7 @@ pub(crate) enum Recorded<Event> {
     Later { ticket: Ticket, after: Duration },
 }
 
-/// Most effects of a host at one time. A sender at 10 Gbit/s has 1 800 packets in a burst of 2 ms.
+/// Most effects of a host at one time. A late sender at 10 Gbit/s catches up with 24 000 packets.
 const MAX_EFFECTS: u32 = 1 << 20;
 /// Most timeouts of a host at one time.
 pub(crate) const MAX_WAKES: u32 = 1_000;

@@ -1,13 +1,13 @@
 //! Invariants of every run, whatever its network does.
 
 use crate::topology::NodeId;
-use fontana_proto::{ChannelId, Instant};
+use fontana_proto::{ChannelId, Instant, Pacer};
+use std::time::Duration;
 
 /// An invariant that was violated: a bug of Fontana. The run has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    /// More bytes than the rate allows: in any window `w` at most `cap * w` and a burst, which is
-    /// two packets or 2 ms of the cap, whichever is larger.
+    /// More bytes than [`RateCap`] allows.
     #[error("node {} sent {excess_bytes} bytes too many at {} ns", .node.0, .at.as_nanos())]
     Rate {
         /// The sender.
@@ -81,21 +81,27 @@ pub enum Violation {
     },
 }
 
-/// Rate limit of a sender in any window of time (`docs/tuning.md`, Rate).
+/// Rate limit of a sender (`docs/tuning.md`, Rate): in any window `w` at most
+/// `min(1.25 * cap * (w + peak_window), cap * (w + 100 ms))` and a burst, which is two packets or
+/// 2 ms of the cap, whichever is larger. Without a peak window, `cap * w` and the burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateCap {
     /// Bytes on the wire per second, headers included.
     pub bytes_per_second: u64,
     /// Bytes of its longest packet, headers included.
     pub max_packet_bytes: u32,
+    /// Window in which a late sender may catch up; zero: it may not.
+    pub peak_window: Duration,
 }
 
-/// Checks a sender's packets against its cap: a leaky bucket, exact in integers.
+/// Checks a sender's packets against its cap: two leaky buckets, exact in integers.
 #[derive(Clone, Debug)]
 pub(crate) struct RateRule {
     cap: RateCap,
-    /// Bytes in the bucket, times 10^9.
-    level: u128,
+    /// Bytes in the bucket that leaks at the cap, times 10^9.
+    average: u128,
+    /// Bytes in the bucket that leaks at 1.25 times the cap, times 4 * 10^9.
+    peak: u128,
     last: Instant,
 }
 
@@ -103,18 +109,24 @@ const NANOS: u128 = 1_000_000_000;
 
 impl RateRule {
     pub(crate) fn new(cap: RateCap) -> Self {
-        Self { cap, level: 0, last: Instant::ZERO }
+        Self { cap, average: 0, peak: 0, last: Instant::ZERO }
     }
 
     /// Counts a packet. Returns by how many bytes it exceeds the cap; `None` if it does not.
     pub(crate) fn excess(&mut self, now: Instant, bytes: u32) -> Option<u64> {
         let rate = u128::from(self.cap.bytes_per_second);
         let burst = (2 * u128::from(self.cap.max_packet_bytes) * NANOS).max(rate * NANOS / 500);
-        let leaked = now.saturating_since(self.last).as_nanos() * rate;
-        self.last = self.last.max(now);
-        self.level = self.level.saturating_sub(leaked) + u128::from(bytes) * NANOS;
         // Times are rounded to nanoseconds at both ends of a window.
-        let excess = self.level.saturating_sub(burst + 2 * rate);
+        let burst = burst + 2 * rate;
+        let (peak_window, bytes) = (self.cap.peak_window.as_nanos(), u128::from(bytes) * NANOS);
+        let debt = if peak_window == 0 { 0 } else { Pacer::DEBT.as_nanos() };
+        let passed = now.saturating_since(self.last).as_nanos() * rate;
+        self.last = self.last.max(now);
+        self.average = self.average.saturating_sub(passed) + bytes;
+        self.peak = self.peak.saturating_sub(5 * passed) + 4 * bytes;
+        let over_average = self.average.saturating_sub(burst + debt * rate);
+        let over_peak = self.peak.saturating_sub(4 * burst + 5 * peak_window * rate) / 4;
+        let excess = over_average.max(over_peak);
         (excess > 0).then(|| excess.div_ceil(NANOS) as u64)
     }
 }
@@ -125,7 +137,8 @@ mod tests {
 
     #[test]
     fn the_rate_rule_knows_the_last_byte_that_may_go() {
-        let cap = RateCap { bytes_per_second: 1_000_000, max_packet_bytes: 1_500 };
+        let peak_window = Duration::ZERO;
+        let cap = RateCap { bytes_per_second: 1_000_000, max_packet_bytes: 1_500, peak_window };
         let mut rule = RateRule::new(cap);
         assert_eq!(rule.excess(Instant::from_nanos(5), 1_500), None);
         assert_eq!(rule.excess(Instant::from_nanos(5), 1_500), None);
@@ -138,11 +151,30 @@ mod tests {
 
     #[test]
     fn a_fast_sender_may_burst_for_two_milliseconds() {
-        let cap = RateCap { bytes_per_second: 100_000_000, max_packet_bytes: 1_500 };
+        let peak_window = Duration::ZERO;
+        let cap = RateCap { bytes_per_second: 100_000_000, max_packet_bytes: 1_500, peak_window };
         let mut rule = RateRule::new(cap);
         for _ in 0..133 {
             assert_eq!(rule.excess(Instant::ZERO, 1_500), None);
         }
         assert_eq!(rule.excess(Instant::ZERO, 1_500), Some(1_000));
+    }
+
+    #[test]
+    fn a_late_sender_may_catch_up_within_the_peak_window_and_the_debt() {
+        let peak_window = Duration::from_millis(20);
+        let cap = RateCap { bytes_per_second: 1_000_000, max_packet_bytes: 1_000, peak_window };
+        let at = |milliseconds: u64| Instant::from_nanos(milliseconds * 1_000_000);
+        let mut rule = RateRule::new(cap);
+        // 25 ms of the cap, and the burst.
+        assert_eq!(rule.excess(at(500), 27_000), None);
+        assert_eq!(rule.excess(at(500), 1), Some(1));
+        let mut rule = RateRule::new(cap);
+        // 1.25 times the cap, until 100 ms of the cap are made up for.
+        assert_eq!(rule.excess(at(500), 27_000), None);
+        for tick in 1..=300 {
+            assert_eq!(rule.excess(at(500 + tick), 1_250), None, "{tick}");
+        }
+        assert_eq!(rule.excess(at(801), 1_250), Some(250));
     }
 }

@@ -6,8 +6,8 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache, Sbn};
 use fontana_proto::{
     Acceptance, Announcement, AnnouncementIntervals, BlockId, DecodePolicy, Driver, Expectation,
-    Instant, MetadataMode, Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits, SendMode,
-    SendObject, Sender, SenderConfig, SenderEvent, Subscription, SubscriptionLimits,
+    Instant, MetadataMode, Pacer, Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits,
+    SendMode, SendObject, Sender, SenderConfig, SenderEvent, Subscription, SubscriptionLimits,
     TransmissionSchedule,
 };
 use fontana_sim::{
@@ -172,6 +172,7 @@ impl History {
             channels: None,
             rate_bytes_per_second: RATE,
             packet_overhead: 28,
+            peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 4_096,
             opening_permille: 0,
             sequence_in_cci: true,
@@ -222,7 +223,8 @@ impl Folder {
         let runner = IdRunner::new(Arc::clone(&self.content));
         let sender = Either::Left(Driver::new(self.history.sender(version), runner));
         let max_packet_bytes = u32::from(SYMBOL) + HEADERS;
-        let cap = RateCap { bytes_per_second: RATE, max_packet_bytes };
+        let peak_window = Pacer::PEAK_WINDOW;
+        let cap = RateCap { bytes_per_second: RATE, max_packet_bytes, peak_window };
         let config = HostConfig::sender(cap).starting_at(self.run.now());
         self.run.attach(self.source, sender, config);
     }

@@ -125,7 +125,8 @@ fn at(milliseconds: u64) -> Instant {
     Instant::ZERO + ms(milliseconds)
 }
 
-const CAP: RateCap = RateCap { bytes_per_second: 1_000_000, max_packet_bytes: 100 };
+const CAP: RateCap =
+    RateCap { bytes_per_second: 1_000_000, max_packet_bytes: 100, peak_window: Duration::ZERO };
 
 /// A source, a router and leaves over these links. The leaves receive the source's groups.
 fn star(

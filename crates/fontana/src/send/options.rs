@@ -6,10 +6,11 @@ use crate::geometry::{self, Code};
 use crate::layers::Layering;
 use crate::memory;
 use crate::rate::Rate;
-use fontana_proto::{Profile, SendMode};
+use fontana_proto::{Pacer, Profile, SendMode};
 use fontana_store::Filter;
 use fontana_wire::{Manifest, SecretKey, Tsi};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The order of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub(crate) struct SendOptions {
     pub(crate) filter: Filter,
     pub(crate) addressing: Addressing,
     pub(crate) rate: Rate,
+    pub(crate) peak_window: Duration,
     pub(crate) controlled_network: bool,
     pub(crate) tsi: Option<Tsi>,
     pub(crate) mode: SendMode,
@@ -60,6 +62,7 @@ impl SendOptions {
             filter: Filter::default(),
             addressing: Addressing::default(),
             rate: Rate::DEFAULT,
+            peak_window: Pacer::PEAK_WINDOW,
             controlled_network: false,
             tsi: None,
             mode: SendMode::OnDemand,

@@ -133,6 +133,7 @@ impl PreparedSender {
             schedule: layout.schedule,
             rate_bytes_per_second,
             packet_overhead: version.header_size() as u32,
+            peak_window: options.peak_window,
             round_symbols: layout.round_symbols,
             opening_permille: layout.opening_permille,
             channels,

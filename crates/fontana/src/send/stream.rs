@@ -21,7 +21,7 @@ use fontana_net::clock::wake_promptly;
 use fontana_net::{Alarm, Clock, SendSocket};
 use fontana_proto::{
     BatchId, DatagramBatch, Destination, Driver, Effect, Endpoint, Finished, Instant, JobRunner,
-    SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig,
+    Pacer, SendDone, SendJob, SenderEvent, StreamSender, StreamSenderConfig,
 };
 use fontana_wire::{ChannelGroups, InstanceId, RelativePath, SecretKey, Ticket, Tsi};
 use std::convert::Infallible;
@@ -38,6 +38,7 @@ pub(crate) struct StreamOptions {
     pub(crate) name: Vec<u8>,
     pub(crate) addressing: Addressing,
     pub(crate) rate: Rate,
+    pub(crate) peak_window: Duration,
     pub(crate) controlled_network: bool,
     pub(crate) tsi: Option<Tsi>,
     pub(crate) block_symbols: u32,
@@ -55,6 +56,7 @@ impl StreamOptions {
             name: name.into(),
             addressing: Addressing::default(),
             rate: Rate::DEFAULT,
+            peak_window: Pacer::PEAK_WINDOW,
             controlled_network: false,
             tsi: None,
             block_symbols: geometry::DEFAULT_BLOCK_SYMBOLS,
@@ -138,6 +140,7 @@ impl PreparedStream {
             rate_bytes_per_second: options.rate.as_bytes_per_second()
                 / options.addressing.copies().max(1) as u64,
             packet_overhead: version.header_size() as u32,
+            peak_window: options.peak_window,
             announce: options.announce,
             seed,
         })?;

@@ -47,7 +47,7 @@ pub struct SendConfig {
 
 impl SendConfig {
     /// The safe defaults: local network only, received on this host too, offload, no marking, and a
-    /// send buffer of 1 MiB: 2 ms at 4 Gbit/s, the tolerance of pacing.
+    /// send buffer of 1 MiB: 2 ms at 4 Gbit/s. A sender that catches up waits for the device.
     pub fn new(interface: &Interface, destinations: Vec<ChannelAddress>) -> Self {
         Self {
             interface: Some(interface.clone()),

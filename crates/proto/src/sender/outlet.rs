@@ -12,6 +12,7 @@ use fontana_fec::{EncodingId, Oti};
 use fontana_wire::{
     Cci, HeaderFields, Toi, Tsi, emit_payload_id, emit_small_block_payload_id, payload_id_size,
 };
+use std::time::Duration;
 
 /// Emits a sender's packets within the rate limit.
 #[derive(Debug)]
@@ -64,6 +65,7 @@ impl Outlet {
         sequence_in_cci: bool,
         rate_bytes_per_second: u64,
         packet_overhead: u32,
+        peak_window: Duration,
         max_symbol: u32,
     ) -> Self {
         let max_packet = max_symbol + packet_overhead + MAX_HEADER;
@@ -73,7 +75,7 @@ impl Outlet {
             packet_overhead,
             rate_bytes_per_second,
             max_packet,
-            pacer: Pacer::new(rate_bytes_per_second, max_packet),
+            pacer: Pacer::new(rate_bytes_per_second, max_packet).with_peak_window(peak_window),
             clock: None,
             sequence: 0,
             stats: SenderStats::default(),
@@ -86,8 +88,12 @@ impl Outlet {
         Self { sequence, ..self }
     }
 
-    /// Uses the clock of several channels.
-    pub(super) fn over_channels(self, clock: Option<ChannelClock>) -> Self {
+    /// Uses the clock of several channels. It skips packets that are late, so there is no peak
+    /// window.
+    pub(super) fn over_channels(mut self, clock: Option<ChannelClock>) -> Self {
+        if clock.is_some() {
+            self.pacer = self.pacer.with_peak_window(Duration::ZERO);
+        }
         let count = clock.as_ref().map_or(1, ChannelClock::channel_count);
         Self { clock, channels: vec![ChannelStats::default(); count], ..self }
     }
@@ -107,6 +113,11 @@ impl Outlet {
         // Packets leave in GSO batches: those that are due within this time leave together.
         let train = now + Pacer::BURST_WINDOW / 4;
         if at > now { Err(at.max(train)) } else { Ok(Slot { channel, cci }) }
+    }
+
+    /// Notes that there is nothing to send: the time until the next packet is not made up for.
+    pub(super) fn rest(&mut self) {
+        self.pacer.rest();
     }
 
     /// Skips the next packet: its channel has nothing to send.

@@ -55,6 +55,8 @@ pub struct StreamSenderConfig {
     pub rate_bytes_per_second: u64,
     /// Bytes of IP and UDP header that the rate counts for each datagram.
     pub packet_overhead: u32,
+    /// As [`SenderConfig::peak_window`](super::SenderConfig::peak_window).
+    pub peak_window: Duration,
     /// Time during which only head and index are sent, so that receivers can be started.
     pub announce: Duration,
     /// Seed of the first sequence number.
@@ -143,7 +145,7 @@ impl StreamSender {
         let symbol = u32::from(config.symbol_size.max(config.control_symbol_size));
         let (rate, overhead) = (config.rate_bytes_per_second.max(1), config.packet_overhead);
         let mut random = SplitMix64::new(config.seed, u64::MAX);
-        let outlet = Outlet::new(config.tsi, true, rate, overhead, symbol);
+        let outlet = Outlet::new(config.tsi, true, rate, overhead, config.peak_window, symbol);
         let packets = |count: u64| {
             let packet = Duration::from_nanos(1_000_000_000 / outlet.packets_per_second().max(1));
             packet.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
@@ -456,6 +458,7 @@ impl Endpoint for StreamSender {
         if let Some(turn) = self.data_turn(now) {
             return self.data_packet(now, turn, header);
         }
+        self.outlet.rest();
         self.wake = self.next_turn();
         None
     }

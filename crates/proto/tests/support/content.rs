@@ -3,8 +3,8 @@
 use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, ObjectLayout, Oti, Sbn};
 use fontana_proto::{
-    Announcement, AnnouncementIntervals, BlockId, ChannelClock, Instant, SendMode, SendObject,
-    Sender, SenderConfig, SplitMix64, TransmissionSchedule,
+    Announcement, AnnouncementIntervals, BlockId, ChannelClock, Instant, Pacer, SendMode,
+    SendObject, Sender, SenderConfig, SplitMix64, TransmissionSchedule,
 };
 use fontana_wire::{
     BlockHasher, CongestionControl, ContentKind, Entry, FileEntry, Hash, InstanceId, LayerRates,
@@ -200,6 +200,7 @@ pub fn sender(content: &Content, setup: &Setup, signer: Option<&SecretKey>) -> S
         rate_bytes_per_second: setup.rate,
         channels: setup.clock(),
         packet_overhead: 28,
+        peak_window: Pacer::PEAK_WINDOW,
         round_symbols: setup.round_symbols,
         opening_permille: setup.opening_permille,
         sequence_in_cci: true,

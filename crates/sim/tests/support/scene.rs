@@ -5,9 +5,9 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{FecScheme, Oti, PlanCache};
 use fontana_proto::{
     Acceptance, Announcement, AnnouncementIntervals, BlockId, ChannelClock, DecodePolicy, Driver,
-    Expectation, Instant, MetadataMode, Receiver, ReceiverConfig, ReceiverEvent, ReceiverLimits,
-    SendMode, SendObject, Sender, SenderConfig, SenderEvent, Subscription, SubscriptionLimits,
-    TransmissionSchedule,
+    Expectation, Instant, MetadataMode, Pacer, Receiver, ReceiverConfig, ReceiverEvent,
+    ReceiverLimits, SendMode, SendObject, Sender, SenderConfig, SenderEvent, Subscription,
+    SubscriptionLimits, TransmissionSchedule,
 };
 use fontana_sim::{
     Either, HostConfig, IdContent, IdRunner, NodeId, Observer, RateCap, Simulation,
@@ -127,6 +127,7 @@ impl Scene {
             channels: (self.congestion != CongestionControl::FixedRate).then(clock),
             rate_bytes_per_second: self.rate,
             packet_overhead: 28,
+            peak_window: Pacer::PEAK_WINDOW,
             round_symbols: 4_096,
             opening_permille: 0,
             sequence_in_cci: true,
@@ -174,7 +175,14 @@ impl Scene {
     }
 
     pub fn cap(&self) -> RateCap {
-        RateCap { bytes_per_second: self.rate, max_packet_bytes: u32::from(SYMBOL) + HEADERS }
+        RateCap {
+            bytes_per_second: self.rate,
+            max_packet_bytes: u32::from(SYMBOL) + HEADERS,
+            peak_window: match self.congestion {
+                CongestionControl::FixedRate => Pacer::PEAK_WINDOW,
+                _ => Duration::ZERO,
+            },
+        }
     }
 
     /// A run with senders on some nodes and receivers on others. Each receiver joins all senders.
