@@ -7,6 +7,7 @@ mod into;
 mod object;
 mod options;
 mod outcome;
+mod placer;
 mod plan;
 mod runner;
 mod saved;

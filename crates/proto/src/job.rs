@@ -4,11 +4,11 @@
 //! on ids alone in a simulation.
 
 use crate::endpoint::{BatchId, BlockId, SessionKey};
+use crate::placed::PlacedRun;
 use fontana_fec::{Esi, IdDecoder, ObjectLayout, Plan, Progress, Work};
 use fontana_wire::{CarouselInstance, FdtFile, Hash, Manifest, StreamIndex, Toi};
 use std::error::Error;
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The subject of an opening, an answer or a failure.
@@ -118,17 +118,8 @@ pub enum ReceiveJob {
     /// Prepare storage for what is received. Answered by [`ReceiveDone::Opened`] or
     /// [`ReceiveDone::Failed`].
     Open(Box<Opening>),
-    /// Store a received symbol. No answer unless it fails: [`ReceiveDone::Failed`].
-    Place {
-        /// The symbol's block.
-        block: BlockId,
-        /// The symbol.
-        esi: Esi,
-        /// The place.
-        to: SymbolPlace,
-        /// Its bytes.
-        symbol: SymbolBytes,
-    },
+    /// Store received symbols. No answer unless it fails: [`ReceiveDone::Failed`].
+    Place(PlacedRun),
     /// Find out, on ids, whether the available symbols suffice. Answered by
     /// [`ReceiveDone::Solved`].
     Solve {
@@ -146,7 +137,7 @@ pub enum ReceiveJob {
         block: BlockId,
         /// The plan or decoder.
         recipe: Recipe,
-        /// The placed repair symbols; the index of each is its [`SymbolPlace::RepairSlot`].
+        /// The placed repair symbols; the index of each is its [`SymbolPlace::RepairSlot`](crate::SymbolPlace::RepairSlot).
         repair: Vec<Esi>,
     },
     /// The block's repair symbols are no longer needed. A driver with a journal records the
@@ -243,24 +234,6 @@ pub struct SavedBlock {
     pub in_place: Vec<Esi>,
     /// Repair symbols, and their slots.
     pub repair: Vec<(Esi, u32)>,
-}
-
-/// The place of a received symbol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SymbolPlace {
-    /// The final place of a source symbol in the object.
-    InPlace,
-    /// A slot in the block's part of the repair file, for a repair symbol.
-    RepairSlot(u32),
-}
-
-/// The bytes of a received symbol.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SymbolBytes {
-    /// A range of the slab of the batch that was handled last.
-    InSlab(Range<u32>),
-    /// Bytes of an earlier datagram, whose place was not known when it was handled.
-    Saved(Vec<u8>),
 }
 
 /// How to compute the lost symbols of a block.

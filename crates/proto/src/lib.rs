@@ -57,7 +57,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `endpoint`, `datagram`, `time` | the contract: [`Endpoint`], [`Output`], [`DatagramBatch`], [`Instant`] |
-//! | `job`, `event`, `run` | jobs, answers and events by side; [`Driver`] and [`JobRunner`] |
+//! | `job`, `placed`, `event`, `run` | jobs, answers and events by side; [`Driver`] and [`JobRunner`] |
 //! | `sender` | [`Sender`], [`StreamSender`], control objects |
 //! | `receiver` | [`Receiver`], its configuration and limits |
 //! | `schedule`, `profile` | the order of symbols: [`TransmissionSchedule`], [`Profile`] |
@@ -71,6 +71,7 @@ mod endpoint;
 mod event;
 mod job;
 mod pacer;
+mod placed;
 mod profile;
 mod random;
 mod receiver;
@@ -93,9 +94,10 @@ pub use event::{
 };
 pub use job::{
     BlockOutcome, Category, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe, Saved,
-    SavedBlock, Scope, SendDone, SendJob, SymbolBytes, SymbolPlace,
+    SavedBlock, Scope, SendDone, SendJob,
 };
 pub use pacer::Pacer;
+pub use placed::{PlacedRun, SlabSymbols, SymbolBytes, SymbolPlace};
 pub use profile::Profile;
 pub use random::SplitMix64;
 pub use receiver::{

@@ -1,4 +1,5 @@
-//! A batch of datagrams gives the same outputs as its datagrams one by one.
+//! A batch of datagrams gives the same outputs as its datagrams one by one, except that consecutive
+//! symbols may be placed together.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/world.rs"]
@@ -59,20 +60,29 @@ fn controls() -> Vec<Option<CongestionControl>> {
 }
 
 /// All outputs of a receiver for these datagrams in batches of these sizes, at one time: from the
-/// beginning, or after its objects were opened.
+/// beginning, or after its objects were opened. A run of symbols counts as one output for each of
+/// them; the second result is the length of the longest.
 fn outputs(
     Traffic { slab, datagrams }: &Traffic,
     is_open: bool,
     chosen: &[usize],
     sizes: impl Iterator<Item = usize>,
-) -> Vec<String> {
+) -> (Vec<String>, u32) {
     let subscription = Subscription::Declared(SubscriptionLimits::default());
     let mut receiver = Receiver::new(receiver_config(), subscription);
     let now = Instant::ZERO + Duration::from_secs(1);
-    let mut outputs = Vec::new();
+    let (mut outputs, mut longest) = (Vec::new(), 0);
     let mut poll = |receiver: &mut Receiver| {
         let mut opening = None;
         while let Some(output) = receiver.poll_output(now, &mut Vec::new()) {
+            if let Output::Job(ReceiveJob::Place(run)) = &output {
+                longest = longest.max(run.count);
+                for ((esi, to), symbol) in run.ids().zip(run.symbols(slab)) {
+                    let block = run.block;
+                    outputs.push(format!("Job(Place {block:?} {esi:?} {to:?} {symbol:?}"));
+                }
+                continue;
+            }
             outputs.push(format!("{output:?}"));
             if let Output::Job(ReceiveJob::Open(opened)) = output {
                 opening = Some(opened.scope());
@@ -104,7 +114,7 @@ fn outputs(
         }
     }
     outputs.push(format!("{:?} {:?}", receiver.stats(), receiver.poll_timeout()));
-    outputs
+    (outputs, longest)
 }
 
 proptest! {
@@ -132,8 +142,8 @@ proptest! {
                 datagram.payload.end -= random.below(datagram.payload.len() as u32);
             }
         }
-        let single = outputs(&traffic, is_open, &chosen, std::iter::repeat(1));
-        let batched = outputs(&traffic, is_open, &chosen, sizes.into_iter().chain(std::iter::repeat(64)));
+        let (single, _) = outputs(&traffic, is_open, &chosen, std::iter::repeat(1));
+        let (batched, _) = outputs(&traffic, is_open, &chosen, sizes.into_iter().chain(std::iter::repeat(64)));
         prop_assert_eq!(single, batched);
     }
 }
@@ -146,7 +156,7 @@ fn the_compared_outputs_are_of_every_kind() {
         let has_layers = matches!(control, Some(CongestionControl::FixedLayers(_)));
         let traffic = Traffic::new(control);
         let all: Vec<_> = (0..traffic.datagrams.len()).collect();
-        let outputs = outputs(&traffic, true, &all, std::iter::repeat(64));
+        let (outputs, _) = outputs(&traffic, true, &all, std::iter::repeat(64));
         let has = |what: &str| outputs.iter().any(|output| output.starts_with(what));
         for kind in ["Job(Open", "Job(Place", "Job(Solve", "Event(Accepted", "Join"] {
             assert!(has(kind), "{kind}: {outputs:?}");

@@ -8,7 +8,7 @@
 //! The inner endpoint gets each input when the processor handles it. The driver runs its jobs at
 //! once, and the machine delays their answers by the time that the work takes.
 
-use fontana_proto::{Datagram, DatagramBatch, Endpoint, Instant, Output, ReceiveJob, SymbolBytes};
+use fontana_proto::{Datagram, DatagramBatch, Endpoint, Instant, Output, ReceiveJob};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -175,20 +175,10 @@ impl<E: Endpoint<Job = ReceiveJob>> Machine<E> {
         true
     }
 
-    /// Copies the bytes of a symbol into its job if the datagram is not in the driver's batch.
+    /// Copies the bytes of symbols into their job if the datagram is not in the driver's batch.
     fn with_its_bytes(&self, job: ReceiveJob) -> ReceiveJob {
         match (job, &self.current) {
-            (
-                ReceiveJob::Place { block, esi, to, symbol: SymbolBytes::InSlab(range) },
-                Some(waiting),
-            ) => {
-                let bytes = waiting
-                    .bytes
-                    .get(range.start as usize..range.end as usize)
-                    .unwrap_or_default()
-                    .to_vec();
-                ReceiveJob::Place { block, esi, to, symbol: SymbolBytes::Saved(bytes) }
-            }
+            (ReceiveJob::Place(run), Some(waiting)) => ReceiveJob::Place(run.saved(&waiting.bytes)),
             (job, _) => job,
         }
     }
@@ -252,7 +242,8 @@ mod tests {
     use fontana_fec::codes::no_code::NoCode;
     use fontana_fec::{Esi, Sbn};
     use fontana_proto::{
-        BlockId, ChannelId, Ecn, ReceiveDone, ReceiverEvent, Recipe, Saved, Scope, SymbolPlace,
+        BlockId, ChannelId, Ecn, PlacedRun, ReceiveDone, ReceiverEvent, Recipe, Saved, Scope,
+        SlabSymbols, SymbolBytes, SymbolPlace,
     };
     use fontana_wire::{Hash, Toi};
 
@@ -278,10 +269,14 @@ mod tests {
             let (datagram, payload) = batch.iter().next().expect("a batch of one");
             let first = payload[0];
             self.heard.push((now.as_nanos() / MS, first, datagram.dropped_before));
-            let symbol = SymbolBytes::InSlab(0..1);
-            let place =
-                ReceiveJob::Place { block: BLOCK, esi: Esi(0), to: SymbolPlace::InPlace, symbol };
-            self.outputs.push_back(Output::Job(place));
+            let run = PlacedRun {
+                block: BLOCK,
+                first: Esi(0),
+                count: 1,
+                to: SymbolPlace::InPlace,
+                bytes: SymbolBytes::InSlab(SlabSymbols::one(0, 1)),
+            };
+            self.outputs.push_back(Output::Job(ReceiveJob::Place(run)));
             if first == 1 {
                 let decoder = fontana_fec::PlanCache::new(1);
                 let plan = decoder.source_plan(
@@ -369,12 +364,10 @@ mod tests {
                 let (mut header, mut done) = (Vec::new(), None);
                 while let Some(output) = self.machine.poll_output(now, &mut header) {
                     match output {
-                        Output::Job(ReceiveJob::Place { symbol, .. }) => match symbol {
-                            SymbolBytes::InSlab(range) => {
-                                self.placed.extend(batch.bytes(&range).expect("in the slab"));
-                            }
-                            SymbolBytes::Saved(bytes) => self.placed.extend(bytes),
-                        },
+                        Output::Job(ReceiveJob::Place(run)) => {
+                            let symbols = run.symbols(batch.slab);
+                            self.placed.extend(symbols.flat_map(|s| s.expect("in the slab")));
+                        }
                         Output::Job(ReceiveJob::Recover { block, .. }) => {
                             done = Some(ReceiveDone::Recovered { block, hash: Hash([0; 32]) });
                         }

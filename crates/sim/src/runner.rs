@@ -3,8 +3,8 @@
 use fontana_fec::{Esi, Oti, Sbn};
 use fontana_proto::{
     BlockId, BlockOutcome, Committed, DatagramBatch, Finished, Instant, JobRunner, Opening,
-    ReceiveDone, ReceiveJob, Recipe, Saved, SavedBlock, SendDone, SendJob, SymbolBytes, SymbolId,
-    SymbolPlace, repair_slots,
+    PlacedRun, ReceiveDone, ReceiveJob, Recipe, Saved, SavedBlock, SendDone, SendJob, SymbolBytes,
+    SymbolId, SymbolPlace, repair_slots,
 };
 use fontana_wire::{Hash, Manifest, Toi};
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,39 +136,37 @@ impl IdRunner {
         saved
     }
 
-    fn place(
-        &mut self,
-        block: BlockId,
-        esi: Esi,
-        to: SymbolPlace,
-        symbol: &SymbolBytes,
-        batch: &DatagramBatch<'_>,
-    ) -> Result<(), &'static str> {
-        let maybe_damaged = match symbol {
-            SymbolBytes::InSlab(range) => {
-                let symbol = batch.bytes(range).ok_or("a symbol outside the slab")?;
-                let read = self.zeros_from.saturating_sub(range.start);
-                symbol.get(..read as usize).unwrap_or(symbol)
+    fn place(&mut self, run: &PlacedRun, batch: &DatagramBatch<'_>) -> Result<(), &'static str> {
+        let block = run.block;
+        for (symbol, index) in run.symbols(batch.slab).zip(0..) {
+            let symbol = symbol.ok_or("a symbol outside the slab")?;
+            let read = match &run.bytes {
+                SymbolBytes::InSlab(at) => {
+                    self.zeros_from.saturating_sub(at.start + index * at.stride) as usize
+                }
+                SymbolBytes::Saved(_) => symbol.len(),
+            };
+            let maybe_damaged = symbol.get(..read).unwrap_or(symbol);
+            if maybe_damaged.iter().any(|&byte| byte != 0) {
+                self.damaged.insert(block);
             }
-            SymbolBytes::Saved(bytes) => bytes,
-        };
-        if maybe_damaged.iter().any(|&byte| byte != 0) {
-            self.damaged.insert(block);
         }
         let Some(staging) = &mut self.staging else { return Ok(()) };
         let oti = self.content.oti(block.toi).ok_or("a symbol of an unknown object")?;
         let k = oti.layout().ok().and_then(|layout| layout.source_symbols(block.sbn));
         let k = k.ok_or("a symbol of an unknown block")?;
         let staged = staging.blocks.entry(block).or_default();
-        match to {
-            SymbolPlace::InPlace if esi.0 < k => {
-                staged.in_place.insert(esi);
+        for (esi, to) in run.ids() {
+            match to {
+                SymbolPlace::InPlace if esi.0 < k => {
+                    staged.in_place.insert(esi);
+                }
+                SymbolPlace::RepairSlot(slot) if slot < repair_slots(oti.scheme, k) => {
+                    staged.repair.insert(slot, esi);
+                }
+                SymbolPlace::InPlace => return Err("a repair symbol in place"),
+                SymbolPlace::RepairSlot(_) => return Err("a slot beyond those of the block"),
             }
-            SymbolPlace::RepairSlot(slot) if slot < repair_slots(oti.scheme, k) => {
-                staged.repair.insert(slot, esi);
-            }
-            SymbolPlace::InPlace => return Err("a repair symbol in place"),
-            SymbolPlace::RepairSlot(_) => return Err("a slot beyond those of the block"),
         }
         Ok(())
     }
@@ -267,8 +265,8 @@ impl JobRunner<ReceiveJob> for IdRunner {
                 };
                 ReceiveDone::Opened { scope: opening.scope(), saved }
             }
-            ReceiveJob::Place { block, esi, to, symbol } => {
-                self.place(block, esi, to, &symbol, batch)?;
+            ReceiveJob::Place(run) => {
+                self.place(&run, batch)?;
                 return Ok(None);
             }
             ReceiveJob::Solve { block, mut decoder, budget } => {

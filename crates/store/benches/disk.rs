@@ -207,7 +207,7 @@ impl Block {
                 let esi = Esi(k + slot);
                 decoder.push(esi).unwrap();
                 whole.write_symbol(esi, &mut symbol);
-                object.write_repair(BLOCK, slot, &symbol).unwrap();
+                object.write_repair_run(BLOCK, slot, &symbol).unwrap();
                 slots.insert(esi, slot);
                 symbols.insert(esi, symbol);
             }

@@ -16,6 +16,11 @@
 //! groups, each: u32 bytes of lines (not 0), u32 CRC-32 of them, the lines
 //! line: 4 x u32, u8 kind, big-endian
 //! ```
+//! Consecutive symbols have one line. For source symbols, the last word is the number of symbols
+//! after the first one. For repair symbols, whose last word is the first slot, the kind holds the
+//! number of symbols ([`RUNS`]). A reader that does not know runs takes the first source symbol of
+//! each, and ignores runs of repair symbols: the others are received again.
+//!
 //! Reading ends at the first incomplete group: what follows a torn write, or a gap of zeros, has no
 //! meaning.
 
@@ -37,31 +42,43 @@ pub(crate) const JOURNAL: &str = "journal";
 
 const MAGIC: &[u8; 8] = b"FONTJNL\x02";
 const LINE_SIZE: usize = 17;
+/// The kind of a line about a run of two repair symbols. That of a longer run is larger by the
+/// number of its other symbols.
+const RUNS: u8 = 16;
+/// Most repair symbols of a line.
+const MAX_SPOOLED_RUN: u32 = (u8::MAX - RUNS) as u32 + 2;
+/// Most source symbols of a line, more than a batch of datagrams holds. It bounds what a line makes
+/// a reader allocate.
+const MAX_RUN: u32 = 1 << 12;
 /// Largest group that is read: far larger than any group that is written.
 const MAX_GROUP: usize = 1 << 20;
 
 /// A record of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A source symbol was written to its place.
+    /// Consecutive source symbols were written to their places.
     InPlace {
         /// Object.
         toi: u32,
         /// Block.
         sbn: Sbn,
-        /// Symbol.
+        /// The first symbol.
         esi: Esi,
+        /// Number of symbols, at least 1.
+        count: u32,
     },
-    /// A repair symbol was written to a slot of its block's spool.
+    /// Consecutive repair symbols were written to consecutive slots of their block's spool.
     Spooled {
         /// Object.
         toi: u32,
         /// Block.
         sbn: Sbn,
-        /// Symbol.
+        /// The first symbol.
         esi: Esi,
-        /// Slot.
+        /// Its slot.
         slot: u32,
+        /// Number of symbols, at least 1.
+        count: u32,
     },
     /// All source symbols of the block are in their places, and its hash was right.
     Whole {
@@ -119,12 +136,45 @@ enum Line {
     Synced(u64),
 }
 
+impl Note {
+    /// The note as notes that fit a line each.
+    fn lines(self) -> impl Iterator<Item = Line> {
+        let (count, most) = match self {
+            Self::InPlace { count, .. } => (count, MAX_RUN),
+            Self::Spooled { count, .. } => (count, MAX_SPOOLED_RUN),
+            _ => (1, 1),
+        };
+        (0..count).step_by(most as usize).map(move |done| {
+            let part = most.min(count - done);
+            let after = |Esi(esi)| Esi(esi.saturating_add(done));
+            Line::Note(match self {
+                Self::InPlace { toi, sbn, esi, .. } => {
+                    Self::InPlace { toi, sbn, esi: after(esi), count: part }
+                }
+                Self::Spooled { toi, sbn, esi, slot, .. } => {
+                    let slot = slot.saturating_add(done);
+                    Self::Spooled { toi, sbn, esi: after(esi), slot, count: part }
+                }
+                other => other,
+            })
+        })
+    }
+}
+
 impl Line {
     fn emit(self) -> [u8; LINE_SIZE] {
         let (kind, words) = match self {
             Self::Note(note) => match note {
-                Note::InPlace { toi, sbn, esi } => (0, [toi, sbn.0, esi.0, 0]),
-                Note::Spooled { toi, sbn, esi, slot } => (1, [toi, sbn.0, esi.0, slot]),
+                Note::InPlace { toi, sbn, esi, count } => {
+                    (0, [toi, sbn.0, esi.0, count.saturating_sub(1)])
+                }
+                Note::Spooled { toi, sbn, esi, slot, count: 0 | 1 } => {
+                    (1, [toi, sbn.0, esi.0, slot])
+                }
+                Note::Spooled { toi, sbn, esi, slot, count } => {
+                    let more = count.min(MAX_SPOOLED_RUN) - 2;
+                    (RUNS + more as u8, [toi, sbn.0, esi.0, slot])
+                }
                 Note::Whole { toi, sbn } => (2, [toi, sbn.0, 0, 0]),
                 Note::Void { toi, sbn } => (3, [toi, sbn.0, 0, 0]),
                 Note::Committed { toi } => (4, [toi, 0, 0, 0]),
@@ -152,12 +202,12 @@ impl Line {
     fn parse(bytes: &[u8; LINE_SIZE]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<4>();
         let &[a, b, c, d] = words else { return None };
-        let [toi, b, c, slot] = [a, b, c, d].map(u32::from_be_bytes);
+        let [toi, b, c, d] = [a, b, c, d].map(u32::from_be_bytes);
         let (sbn, esi) = (Sbn(b), Esi(c));
         let long = u64::from(toi) << 32 | u64::from(b);
         Some(Self::Note(match rest.first()? {
-            0 => Note::InPlace { toi, sbn, esi },
-            1 => Note::Spooled { toi, sbn, esi, slot },
+            0 if d < MAX_RUN => Note::InPlace { toi, sbn, esi, count: d + 1 },
+            1 => Note::Spooled { toi, sbn, esi, slot: d, count: 1 },
             2 => Note::Whole { toi, sbn },
             3 => Note::Void { toi, sbn },
             4 => Note::Committed { toi },
@@ -169,6 +219,10 @@ impl Line {
                 return Some(Self::Run(BootId(id)));
             }
             8 => return Some(Self::Synced(long)),
+            &kind @ RUNS.. => {
+                let count = u32::from(kind - RUNS) + 2;
+                Note::Spooled { toi, sbn, esi, slot: d, count }
+            }
             _ => return None,
         }))
     }
@@ -201,9 +255,14 @@ pub struct Kept {
 impl Kept {
     fn add(&mut self, note: Note) {
         match note {
-            Note::InPlace { toi, sbn, esi } => self.block(toi, sbn).in_place.push(esi),
-            Note::Spooled { toi, sbn, esi, slot } => {
-                self.block(toi, sbn).spooled.push((esi, slot));
+            Note::InPlace { toi, sbn, esi: Esi(first), count } => {
+                let symbols = (first..first.saturating_add(count)).map(Esi);
+                self.block(toi, sbn).in_place.extend(symbols);
+            }
+            Note::Spooled { toi, sbn, esi: Esi(first), slot, count } => {
+                let symbols = (first..first.saturating_add(count)).map(Esi);
+                let slots = (0..count).map(|index| slot.saturating_add(index));
+                self.block(toi, sbn).spooled.extend(symbols.zip(slots));
             }
             Note::Whole { toi, sbn } => {
                 let whole = KeptBlock { whole: true, ..KeptBlock::default() };
@@ -282,8 +341,9 @@ impl Journal {
 
     /// Appends a group of notes.
     pub(crate) fn append(&self, notes: &[Note]) -> rustix::io::Result<()> {
-        let mut groups = notes.chunks(MAX_GROUP / LINE_SIZE);
-        groups.try_for_each(|notes| self.append_lines(notes.iter().copied().map(Line::Note)))
+        let lines: Vec<_> = notes.iter().flat_map(|note| note.lines()).collect();
+        let mut groups = lines.chunks(MAX_GROUP / LINE_SIZE);
+        groups.try_for_each(|lines| self.append_lines(lines.iter().copied()))
     }
 
     /// Records that the bytes described by the first `end` bytes of the journal are on the disk,
@@ -433,11 +493,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn note() -> impl Strategy<Value = Note> {
-        (0..7_u8, any::<[u32; 4]>()).prop_map(|(kind, [toi, sbn, esi, slot])| {
+        (0..7_u8, any::<[u32; 4]>(), 1..=MAX_SPOOLED_RUN).prop_map(|(kind, words, count)| {
+            let [toi, sbn, esi, slot] = words;
             let (sbn, esi) = (Sbn(sbn), Esi(esi));
             match kind {
-                0 => Note::InPlace { toi, sbn, esi },
-                1 => Note::Spooled { toi, sbn, esi, slot },
+                0 => Note::InPlace { toi, sbn, esi, count },
+                1 => Note::Spooled { toi, sbn, esi, slot, count },
                 2 => Note::Whole { toi, sbn },
                 3 => Note::Void { toi, sbn },
                 4 => Note::Committed { toi },
@@ -552,7 +613,7 @@ mod tests {
 
     #[test]
     fn a_mark_covers_what_was_written_when_syncing_began() {
-        let note = |esi| Note::InPlace { toi: 1, sbn: Sbn(0), esi: Esi(esi) };
+        let note = |esi| Note::InPlace { toi: 1, sbn: Sbn(0), esi: Esi(esi), count: 1 };
         let mut groups = vec![vec![Line::Run(BEFORE)], vec![Line::Note(note(0))]];
         let began = emitted(&groups).len() as u64;
         groups.push(vec![Line::Note(note(1))]);
@@ -564,6 +625,34 @@ mod tests {
         groups.pop();
         groups.push(vec![Line::Synced(began - 1)]);
         assert_eq!(read_at(&emitted(&groups), NOW).unwrap().0, Kept::default());
+    }
+
+    #[test]
+    fn a_line_of_a_single_source_symbol_has_no_count() {
+        // As journals before runs have it.
+        let line = Note::InPlace { toi: 1, sbn: Sbn(2), esi: Esi(3), count: 1 };
+        let bytes = [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0];
+        assert_eq!(Line::Note(line).emit(), bytes);
+        assert_eq!(Line::parse(&bytes), Some(Line::Note(line)));
+    }
+
+    #[test]
+    fn runs_longer_than_a_line_are_several_lines() {
+        for most in [MAX_RUN, MAX_SPOOLED_RUN] {
+            for count in [1, 2, most - 1, most, most + 1, 3 * most] {
+                let (toi, sbn, esi) = (1, Sbn(0), Esi(7));
+                for note in [
+                    Note::InPlace { toi, sbn, esi, count },
+                    Note::Spooled { toi, sbn, esi, slot: 5, count },
+                ] {
+                    let lines: Vec<_> = note.lines().collect();
+                    let bytes = emitted(&[vec![Line::Run(NOW)], lines]);
+                    assert_eq!(read_at(&bytes, NOW).map(|(kept, _)| kept), Some(kept([note])));
+                }
+            }
+        }
+        let long = [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0x10, 0, 0];
+        assert_eq!(Line::parse(&long), None);
     }
 
     #[test]

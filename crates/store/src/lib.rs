@@ -55,7 +55,7 @@
 //! let object = StagedObject::new(staging.clone(), layout, extents, 16)?;
 //! object.write_source_run(Sbn(0), Esi(0), &symbols[..16])?;
 //! object.write_source(Sbn(0), Esi(3), &symbols[16..24])?;
-//! object.write_repair(Sbn(0), 0, &symbols[24..])?;
+//! object.write_repair_run(Sbn(0), 0, &symbols[24..])?;
 //!
 //! let mut decoder = scheme.decoder(4)?;
 //! for esi in [0, 1, 3, 4711] {

@@ -116,8 +116,9 @@ impl Available {
 
 /// The notes that replace those about a block.
 fn notes_of(toi: u32, sbn: Sbn, block: &KeptBlock) -> Vec<Note> {
-    let in_place = block.in_place.iter().map(|&esi| Note::InPlace { toi, sbn, esi });
-    let spooled = block.spooled.iter().map(|&(esi, slot)| Note::Spooled { toi, sbn, esi, slot });
+    let in_place = block.in_place.iter().map(|&esi| Note::InPlace { toi, sbn, esi, count: 1 });
+    let spooled =
+        block.spooled.iter().map(|&(esi, slot)| Note::Spooled { toi, sbn, esi, slot, count: 1 });
     let whole = block.whole.then_some(Note::Whole { toi, sbn });
     std::iter::once(Note::Void { toi, sbn }).chain(whole).chain(in_place).chain(spooled).collect()
 }

@@ -97,14 +97,21 @@ impl StagedObject {
         Ok(())
     }
 
-    /// Writes a repair symbol of a block to one of its slots in the spool.
+    /// Writes repair symbols of a block to consecutive slots of the spool, from `first` on, in one
+    /// write. `symbols` is a whole number of symbols.
     ///
     /// # Errors
-    /// [`StagingError::Geometry`] if there is no such block or slot or the symbol has another size,
-    /// [`StagingError::DiskFull`], [`StagingError::System`].
-    pub fn write_repair(&self, sbn: Sbn, slot: u32, symbol: &[u8]) -> Result<(), StagingError> {
-        check_size(symbol.len(), self.placement.symbol_size())?;
-        self.spool.write(&self.staging, sbn, slot, symbol)
+    /// [`StagingError::Geometry`] if there is no such block or slot or the symbols have another
+    /// size, [`StagingError::DiskFull`], [`StagingError::System`].
+    pub fn write_repair_run(
+        &self,
+        sbn: Sbn,
+        first: u32,
+        symbols: &[u8],
+    ) -> Result<(), StagingError> {
+        let size = self.placement.symbol_size();
+        check_size(symbols.len(), symbols.len() / size * size)?;
+        self.spool.write(&self.staging, sbn, first, symbols)
     }
 
     /// Frees the disk space of a block's repair symbols, if the file system can.

@@ -1,4 +1,4 @@
-//! The driver of a [`Receiver`]. One thread drains the socket, this one decides, workers write and
+//! The driver of a [`Receiver`]. One thread drains the socket, this one decides, one writes, others
 //! decode, and one gives files their names.
 
 use super::delivery::{DeliveryReport, OrderedDelivery};
@@ -47,6 +47,9 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 const STOP_LATENCY: Duration = Duration::from_millis(100);
 /// Bytes of one receive batch.
 const BATCH_BYTES: usize = 256 << 10;
+/// Bytes of payload from which on symbols stay in their batch until they are written. Of smaller
+/// batches they are copied, so that slow traffic does not take all batches while a disk is busy.
+const SHARED_FROM: usize = BATCH_BYTES / 8;
 
 /// The result of a reception.
 pub(crate) struct ReceptionResult {
@@ -111,8 +114,13 @@ pub(super) fn run(
     let result = std::thread::scope(|scope| {
         let share = WorkerShare { count: options.workers.max(1), bytes: shares.worker_bytes };
         let threads = Threads::spawn(scope, share, &mut target, senders)?;
-        let runner =
-            ReceiveRunner { threads, objects: BTreeMap::new(), delivery, session_packets: 0 };
+        let runner = ReceiveRunner {
+            threads,
+            objects: BTreeMap::new(),
+            delivery,
+            slab: None,
+            session_packets: 0,
+        };
         let mut thread = DecidingThread {
             clock: Clock::start(),
             core: Driver::new(receiver, runner),
@@ -292,7 +300,7 @@ impl DecidingThread<'_, '_> {
                     self.core.endpoint.accept(session);
                 },
                 recv(rx.batches()) -> batch => match batch {
-                    Ok(batch) => self.on_batch(&batch)?,
+                    Ok(batch) => self.on_batch(batch)?,
                     Err(_) => {
                         let error = std::io::Error::other("the receiving socket failed");
                         return Err(Error::system("receive")(error));
@@ -315,10 +323,19 @@ impl DecidingThread<'_, '_> {
         Duration::from_nanos(self.clock.now_nanos())
     }
 
-    fn on_batch(&mut self, batch: &ReceivedBatch) -> Result<(), Error> {
+    fn on_batch(&mut self, batch: ReceivedBatch) -> Result<(), Error> {
         self.loss = batch.loss();
-        let whole = batch.as_datagrams();
-        let Some(losing) = &mut self.losing else { return self.handle_batch(&whole) };
+        let batch = Arc::new(batch);
+        let is_shared = batch.payload_bytes() >= SHARED_FROM;
+        self.core.runner.slab = is_shared.then(|| Arc::clone(&batch));
+        let result = self.handle_remaining(&batch.as_datagrams());
+        self.core.runner.slab = None;
+        result
+    }
+
+    /// Handles the datagrams of a batch that are not dropped on purpose.
+    fn handle_remaining(&mut self, whole: &DatagramBatch<'_>) -> Result<(), Error> {
+        let Some(losing) = &mut self.losing else { return self.handle_batch(whole) };
         let passed = losing.pass(whole.datagrams);
         let batch = DatagramBatch { slab: whole.slab, datagrams: &passed };
         let result = self.handle_batch(&batch);

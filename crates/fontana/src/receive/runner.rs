@@ -1,13 +1,12 @@
-//! Runs a receiver's jobs: workers write and decode, and one thread opens and commits objects.
+//! Runs a receiver's jobs: one thread writes, others decode, and one opens and commits objects.
 
 use super::delivery::OrderedDelivery;
 use super::object::OpenObject;
+use super::placer::BlockJob;
 use super::threads::Threads;
-use super::worker::{Attempt, WorkerJob};
-use fontana_fec::Sbn;
-use fontana_proto::{
-    DatagramBatch, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, SymbolBytes,
-};
+use super::worker::{Attempt, Recovery};
+use fontana_net::ReceivedBatch;
+use fontana_proto::{DatagramBatch, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob};
 use fontana_wire::Toi;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -19,6 +18,8 @@ pub(super) struct ReceiveRunner {
     pub(super) threads: Threads,
     pub(super) objects: BTreeMap<Toi, Arc<OpenObject>>,
     pub(super) delivery: OrderedDelivery,
+    /// The batch that is handled, if symbols may stay in it until they are written.
+    pub(super) slab: Option<Arc<ReceivedBatch>>,
     /// Datagrams of the session so far, for the journal.
     pub(super) session_packets: u64,
 }
@@ -35,16 +36,11 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
     ) -> Result<Option<Finished<ReceiveDone>>, Infallible> {
         match job {
             ReceiveJob::Open(_) => self.threads.hand_to_target(job),
-            ReceiveJob::Place { block, esi, to, symbol } => {
-                let symbol = match &symbol {
-                    SymbolBytes::Saved(bytes) => Some(&bytes[..]),
-                    SymbolBytes::InSlab(range) => batch.bytes(range),
-                };
-                let object = self.objects.get(&block.toi).cloned();
-                if let (Some(object), Some(bytes)) = (object, symbol) {
-                    let job = |symbol| WorkerJob::Place { object, block, esi, to, symbol };
-                    let session_packets = self.session_packets;
-                    self.threads.hand_symbol_to_worker(block.sbn, bytes, job, session_packets);
+            ReceiveJob::Place(run) => {
+                if let Some(object) = self.objects.get(&run.block.toi).cloned() {
+                    let slab = self.slab.clone();
+                    let run = if slab.is_some() { run } else { run.saved(batch.slab) };
+                    self.hand_to_placer(BlockJob::Place { object, run, slab });
                 }
             }
             ReceiveJob::Solve { block, decoder, budget } => {
@@ -52,13 +48,13 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
             }
             ReceiveJob::Recover { block, recipe, repair } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    let job = WorkerJob::Recover { object, block, recipe, repair };
-                    self.hand_to_worker(block.sbn, job);
+                    let recovery = Recovery { object, block, recipe, repair };
+                    self.hand_to_placer(BlockJob::Recover(recovery));
                 }
             }
             ReceiveJob::Settle { block, outcome } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    self.hand_to_worker(block.sbn, WorkerJob::Settle { object, block, outcome });
+                    self.hand_to_placer(BlockJob::Settle { object, block, outcome });
                 }
             }
             // A fragment is committed when it was delivered, and all is finished when it was.
@@ -76,11 +72,11 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
 }
 
 impl ReceiveRunner {
-    fn hand_to_worker(&mut self, sbn: Sbn, job: WorkerJob) {
-        self.threads.hand_to_worker(sbn, job, self.session_packets);
+    fn hand_to_placer(&mut self, job: BlockJob) {
+        self.threads.hand_to_placer(job, self.session_packets);
     }
 
-    /// Writes out what waits in the workers' lists.
+    /// Hands over what waits in the placer's list.
     pub(super) fn flush(&mut self, session_packets: u64) {
         self.session_packets = session_packets;
         self.threads.flush(session_packets);

@@ -1,28 +1,32 @@
 //! The threads that a reception hands jobs to, and the queues to them.
 
+use super::placer::{self, BlockJob, JobList};
 use super::syncer;
 use super::target::{Target, TargetReport};
-use super::worker::{self, Attempt, WorkerJob, WorkerJobs, WorkerReport};
+use super::worker::{self, Attempt, WorkerReport};
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use fontana_fec::Sbn;
 use fontana_net::thread::spawn_scoped;
-use fontana_proto::ReceiveJob;
+use fontana_proto::{ReceiveJob, SymbolBytes};
 use fontana_store::Staging;
-use std::ops::Range;
 use std::sync::Arc;
 use std::thread::Scope;
 
-/// Lists of jobs that may wait for one worker. If more would, the deciding thread waits, and the
+/// Lists of jobs that may wait for the placer. If more would, the deciding thread waits, and the
 /// receive thread drops packets and counts them.
-const WORKER_QUEUE: usize = 64;
+const PLACER_QUEUE: usize = 64;
 
-/// Jobs that are handed over to a worker together, at most: those of a batch of 64 datagrams.
-const JOBS_PER_LIST: usize = 64;
+/// Jobs that are handed over to the placer together, at most: more than a full batch of datagrams
+/// of different blocks has.
+const JOBS_PER_LIST: usize = 256;
+
+/// Bytes of symbols that were copied from their slabs, of one list, at most. It bounds the copies
+/// that wait to 4 MiB. Slabs that wait are bounded by their number.
+const COPIED_PER_LIST: usize = 64 << 10;
 
 /// The queues to all threads. They end when it is dropped.
 pub(super) struct Threads {
-    workers: Vec<WorkerQueue>,
+    placer: PlacerQueue,
     solver: Sender<Attempt>,
     target: Sender<ReceiveJob>,
     syncer: Sender<Arc<Staging>>,
@@ -48,7 +52,7 @@ pub(super) fn report_channels() -> (ReportSenders, Reports) {
     (ReportSenders { workers, target }, reports)
 }
 
-/// How many workers there are, and what each may use.
+/// How many threads solve, and how many recover, and what each of the latter may use.
 #[derive(Clone, Copy)]
 pub(super) struct WorkerShare {
     pub(super) count: usize,
@@ -56,28 +60,32 @@ pub(super) struct WorkerShare {
     pub(super) bytes: usize,
 }
 
-struct WorkerQueue {
-    jobs: Sender<WorkerJobs>,
-    waiting: WorkerJobs,
+struct PlacerQueue {
+    jobs: Sender<JobList>,
+    waiting: Vec<BlockJob>,
+    /// Bytes of copied symbols in `waiting`.
+    copied: usize,
 }
 
-impl WorkerQueue {
-    fn push(&mut self, job: WorkerJob, session_packets: u64) {
-        self.waiting.list.push(job);
-        if self.waiting.list.len() >= JOBS_PER_LIST {
+impl PlacerQueue {
+    fn push(&mut self, job: BlockJob, session_packets: u64) {
+        if let BlockJob::Place { run, .. } = &job
+            && let SymbolBytes::Saved(bytes) = &run.bytes
+        {
+            self.copied += bytes.len();
+        }
+        self.waiting.push(job);
+        if self.waiting.len() >= JOBS_PER_LIST || self.copied >= COPIED_PER_LIST {
             self.send(session_packets);
         }
     }
 
     fn send(&mut self, session_packets: u64) {
-        let next = WorkerJobs {
-            list: Vec::with_capacity(self.waiting.list.len()),
-            symbols: Vec::with_capacity(self.waiting.symbols.len()),
-            session_packets: 0,
-        };
-        let jobs = std::mem::replace(&mut self.waiting, next);
-        // The worker runs until this end of its queue is dropped.
-        let _ = self.jobs.send(WorkerJobs { session_packets, ..jobs });
+        let next = Vec::with_capacity(self.waiting.len());
+        let list = std::mem::replace(&mut self.waiting, next);
+        self.copied = 0;
+        // The placer runs until this end of its queue is dropped.
+        let _ = self.jobs.send(JobList { list, session_packets });
     }
 }
 
@@ -93,14 +101,18 @@ impl Threads {
         reports: ReportSenders,
     ) -> Result<Self, Error> {
         let ReportSenders { workers: reports, target: target_reports } = reports;
-        let mut workers = Vec::new();
+        // The endpoint bounds the number of recoveries.
+        let (recoveries, recovery_queue) = unbounded();
         for _ in 0..share.count {
-            let (jobs, queue) = bounded(WORKER_QUEUE);
-            let reports = reports.clone();
-            let work = move || worker::run(&queue, &reports, share.bytes);
-            spawn_scoped(scope, "place", work)?;
-            workers.push(WorkerQueue { jobs, waiting: WorkerJobs::default() });
+            let (queue, reports) = (recovery_queue.clone(), reports.clone());
+            let work = move || worker::run_recoveries(&queue, &reports, share.bytes);
+            spawn_scoped(scope, "recover", work)?;
         }
+        let (jobs, queue) = bounded(PLACER_QUEUE);
+        let placer_reports = reports.clone();
+        let work = move || placer::run(&queue, recoveries, &placer_reports);
+        spawn_scoped(scope, "place", work)?;
+        let placer = PlacerQueue { jobs, waiting: Vec::new(), copied: 0 };
         // At most one attempt for each block waits.
         let (solver, attempts) = unbounded();
         for _ in 0..share.count {
@@ -111,7 +123,7 @@ impl Threads {
         spawn_scoped(scope, "sync", move || syncer::run(&stagings, &reports))?;
         let (jobs, queue) = unbounded();
         spawn_scoped(scope, "disk", move || target.run(&queue, &target_reports))?;
-        Ok(Self { workers, solver, target: jobs, syncer })
+        Ok(Self { placer, solver, target: jobs, syncer })
     }
 
     pub(super) fn solve(&self, attempt: Attempt) {
@@ -129,45 +141,17 @@ impl Threads {
         let _ = self.syncer.send(Arc::clone(staging));
     }
 
-    /// Hands a job to the worker of a block. Blocks of one number share a worker; consecutive ones
-    /// do not.
-    pub(super) fn hand_to_worker(&mut self, sbn: Sbn, job: WorkerJob, session_packets: u64) {
-        if let Some(worker) = self.worker(sbn) {
-            worker.push(job, session_packets);
-        }
+    /// Hands a job to the placer, with those that are handed over next.
+    pub(super) fn hand_to_placer(&mut self, job: BlockJob, session_packets: u64) {
+        self.placer.push(job, session_packets);
     }
 
-    /// The same for a job that places a symbol, which `job` makes of its bytes' range in the list.
-    pub(super) fn hand_symbol_to_worker(
-        &mut self,
-        sbn: Sbn,
-        symbol: &[u8],
-        job: impl FnOnce(Range<usize>) -> WorkerJob,
-        session_packets: u64,
-    ) {
-        if let Some(worker) = self.worker(sbn) {
-            let symbols = &mut worker.waiting.symbols;
-            let start = symbols.len();
-            symbols.extend_from_slice(symbol);
-            let range = start..symbols.len();
-            worker.push(job(range), session_packets);
-        }
-    }
-
-    fn worker(&mut self, Sbn(sbn): Sbn) -> Option<&mut WorkerQueue> {
-        let count = self.workers.len().max(1);
-        self.workers.get_mut(sbn as usize % count)
-    }
-
-    /// Hands over the jobs that are waiting, but to a worker that is behind only in full lists.
+    /// Hands over the jobs that are waiting, but to a placer that is behind only in full lists.
     /// Then its queue has room for some thousand packets, and a disk that is busy for a moment
     /// (thousands of small files) does not keep the deciding thread from leaving the group.
     pub(super) fn flush(&mut self, session_packets: u64) {
-        let is_due = |worker: &&mut WorkerQueue| {
-            !worker.waiting.list.is_empty() && worker.jobs.len() < WORKER_QUEUE / 2
-        };
-        for worker in self.workers.iter_mut().filter(is_due) {
-            worker.send(session_packets);
+        if !self.placer.waiting.is_empty() && self.placer.jobs.len() < PLACER_QUEUE / 2 {
+            self.placer.send(session_packets);
         }
     }
 }

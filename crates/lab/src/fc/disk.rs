@@ -181,9 +181,11 @@ impl JobRunner<ReceiveJob> for Disk {
         batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, &'static str> {
         match &job {
-            ReceiveJob::Place { block, esi, to, .. } => {
-                self.received.symbols += 1;
-                self.write(block.sbn.0, *esi, *to);
+            ReceiveJob::Place(run) => {
+                for (esi, to) in run.ids() {
+                    self.received.symbols += 1;
+                    self.write(run.block.sbn.0, esi, to);
+                }
             }
             ReceiveJob::Recover { block, repair, .. } => self.recover(block.sbn.0, repair.len()),
             ReceiveJob::Finish => self.write_back(),

@@ -4,7 +4,7 @@ use super::session;
 use crate::session::{LISTENERS_FIRST, Session};
 use fontana_proto::{
     DatagramBatch, Driver, Finished, Instant, JobRunner, ReceiveDone, ReceiveJob, Receiver,
-    ReceiverEvent, Sender, SenderEvent, SymbolBytes, SymbolId,
+    ReceiverEvent, Sender, SenderEvent, SymbolId,
 };
 use fontana_sim::{
     Delivery, Either, HostConfig, IdRunner, LinkConfig, LossModel, Machine, MachineConfig,
@@ -143,12 +143,9 @@ impl<R: JobRunner<ReceiveJob, Done = ReceiveDone>> JobRunner<ReceiveJob> for Sto
         batch: &DatagramBatch<'_>,
     ) -> Result<Option<Finished<ReceiveDone>>, R::Error> {
         match &job {
-            ReceiveJob::Place { block, symbol, .. } => {
-                let bytes = match symbol {
-                    SymbolBytes::InSlab(range) => range.len() as u64,
-                    SymbolBytes::Saved(bytes) => bytes.len() as u64,
-                };
-                *self.held.entry(block.toi).or_default() += bytes;
+            ReceiveJob::Place(run) => {
+                let bytes = run.symbol_size() as u64 * u64::from(run.count);
+                *self.held.entry(run.block.toi).or_default() += bytes;
                 self.bytes += bytes;
                 self.peak_bytes = self.peak_bytes.max(self.bytes);
             }

@@ -11,7 +11,8 @@ use super::sessions::{
 use super::transfer::{Taken, Transfer};
 use crate::endpoint::{BlockId, SessionKey};
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Rejection};
-use crate::job::{ReceiveDone, ReceiveJob, Scope, SymbolBytes};
+use crate::job::{ReceiveDone, ReceiveJob, Scope};
+use crate::placed::{SlabSymbols, SymbolBytes};
 use crate::time::Instant;
 use fontana_fec::{EncodingId, Esi};
 use fontana_wire::{Hash, Manifest, Packet, Payload, Toi};
@@ -443,7 +444,9 @@ impl Reception {
         let Arrival { block, esi, encoding_id, symbol, range } = arrival;
         if session.standing == Standing::Accepted && self.transfer.is_open(block.toi) {
             let length = symbol.len();
-            let bytes = SymbolBytes::InSlab(range.clone());
+            let in_slab =
+                |start, length: usize| SymbolBytes::InSlab(SlabSymbols::one(start, length as u32));
+            let bytes = in_slab(range.start, length);
             let out = &mut self.outputs;
             let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
             if taken == Taken::Invalid
@@ -451,8 +454,8 @@ impl Reception {
             {
                 for (esi, at) in run.symbols() {
                     let length = at.len();
-                    let bytes = range.start + at.start as u32..range.start + at.end as u32;
-                    let (bytes, out) = (SymbolBytes::InSlab(bytes), &mut self.outputs);
+                    let bytes = in_slab(range.start + at.start as u32, length);
+                    let out = &mut self.outputs;
                     let taken = self.transfer.take(block, esi, encoding_id, length, bytes, out);
                     self.count(taken, session, stats);
                 }

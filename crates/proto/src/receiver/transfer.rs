@@ -4,7 +4,8 @@ use super::config::{DecodePolicy, ReceiverLimits};
 use super::symbols::{SymbolRun, symbol_fits};
 use crate::endpoint::BlockId;
 use crate::event::{ObjectFailure, ReceiverEvent, ReceiverOutput, Verified};
-use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved, SymbolBytes};
+use crate::job::{BlockOutcome, JobError, ReceiveJob, Saved};
+use crate::placed::{PlacedRun, SymbolBytes};
 use block::Block;
 use fontana_fec::{EncodingId, Esi, IdDecoder, ObjectLayout, Plan, PlanCache, Progress, Sbn};
 use fontana_wire::{Hash, Toi};
@@ -47,6 +48,17 @@ pub(super) struct Transfer {
 /// Block lengths whose plans are cached: an object has two at most, and one follows the other. Each
 /// takes 6 MB at most, and is made when a block of that length lacks only a few symbols.
 const PLANS: usize = 2;
+
+/// Queues symbols to be placed: with those of the last output, if they follow them.
+#[inline]
+fn queue_run(out: &mut VecDeque<ReceiverOutput>, run: PlacedRun) {
+    if let Some(ReceiverOutput::Job(ReceiveJob::Place(last))) = out.back_mut()
+        && last.append(&run)
+    {
+        return;
+    }
+    out.push_back(ReceiverOutput::Job(ReceiveJob::Place(run)));
+}
 
 impl Transfer {
     pub(super) fn new(policy: DecodePolicy, limits: &ReceiverLimits) -> Self {
@@ -283,13 +295,12 @@ impl Transfer {
             return Taken::NoRoom;
         }
         let policy = self.policy;
-        let taken = object.change_block(block.sbn, |block| {
-            let (taken, place) = block.take(esi, symbol);
-            // Jobs are long: they are put where they belong at once.
-            if let Some(job) = place {
-                out.push_back(ReceiverOutput::Job(job));
+        let taken = object.change_block(block.sbn, |state| {
+            let (taken, place) = state.take(esi);
+            if let Some(to) = place {
+                queue_run(out, PlacedRun { block, first: esi, count: 1, to, bytes: symbol });
             }
-            if let Some(job) = block.try_solve(policy) {
+            if let Some(job) = state.try_solve(policy) {
                 out.push_back(ReceiverOutput::Job(job));
             }
             taken

@@ -29,8 +29,9 @@ use crate::datagram::DatagramBatch;
 use crate::endpoint::{BatchId, BlockId, SymbolId};
 use crate::job::{
     BlockOutcome, Category, Committed, JobError, Opening, ReceiveDone, ReceiveJob, Recipe, Saved,
-    SavedBlock, SendDone, SendJob, SymbolBytes, SymbolPlace,
+    SavedBlock, SendDone, SendJob,
 };
+use crate::placed::SymbolPlace;
 use crate::time::Instant;
 use fontana_fec::simple::decode_block;
 use fontana_fec::{Esi, Intermediate, ObjectLayout, PlanCache, Sbn, Scratch};
@@ -328,13 +329,12 @@ impl JobRunner<ReceiveJob> for MemoryReceiveRunner {
                 let saved = self.open(&opening)?;
                 ReceiveDone::Opened { scope: opening.scope(), saved }
             }
-            ReceiveJob::Place { block, esi, to, symbol } => {
-                let bytes = match symbol {
-                    SymbolBytes::InSlab(range) => batch.bytes(&range).map(<[u8]>::to_vec),
-                    SymbolBytes::Saved(bytes) => Some(bytes),
-                };
-                let bytes = bytes.ok_or("a symbol outside the slab")?;
-                self.placed.entry(block).or_default().insert(esi, Placed { to, bytes });
+            ReceiveJob::Place(run) => {
+                let placed = self.placed.entry(run.block).or_default();
+                for ((esi, to), bytes) in run.ids().zip(run.symbols(batch.slab)) {
+                    let bytes = bytes.ok_or("a symbol outside the slab")?.to_vec();
+                    placed.insert(esi, Placed { to, bytes });
+                }
                 return Ok(None);
             }
             ReceiveJob::Solve { block, mut decoder, budget } => {

@@ -91,7 +91,8 @@ impl Spool {
         Ok(start..start + self.symbol_size)
     }
 
-    /// Writes a symbol to a slot. From then on the range of its block is in use again.
+    /// Writes symbols to consecutive slots from `first` on. From then on the range of their block is
+    /// in use again.
     ///
     /// # Errors
     /// [`StagingError::Geometry`], [`StagingError::DiskFull`], [`StagingError::System`].
@@ -99,13 +100,16 @@ impl Spool {
         &self,
         staging: &Staging,
         sbn: Sbn,
-        slot: u32,
-        symbol: &[u8],
+        first: u32,
+        symbols: &[u8],
     ) -> Result<(), StagingError> {
-        let offset = self.slot_range(sbn, slot)?.start;
+        let count = (symbols.len() as u64 / self.symbol_size.max(1)) as u32;
+        let Some(others) = count.checked_sub(1) else { return Ok(()) };
+        let offset = self.slot_range(sbn, first)?.start;
+        self.slot_range(sbn, first.saturating_add(others))?;
         let mut generation = self.lock(sbn)?;
         generation.0 += 1;
-        staging.write_all_at(&self.file, offset, symbol)
+        staging.write_all_at(&self.file, offset, symbols)
     }
 
     /// The range of a block, to be [freed](RetiredRange::free) later unless it is written before.

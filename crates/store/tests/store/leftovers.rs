@@ -31,7 +31,7 @@ fn leftovers_are_listed_with_their_contents_and_lock_state() {
     staging.write_file(file, 0, &[1; 100_000]).unwrap();
     staging.describe(b"a description that is long").unwrap();
     staging.describe(b"another").unwrap();
-    let kept = Note::InPlace { toi: 1, sbn: Sbn(0), esi: Esi(7) };
+    let kept = Note::InPlace { toi: 1, sbn: Sbn(0), esi: Esi(7), count: 1 };
     staging.note(&[kept]).unwrap();
     create(dir.path(), "a");
 

@@ -44,11 +44,11 @@ pub(crate) fn receive(staging: &Staging, object: &StagedObject, sbn: u32, esi: u
     let (sbn_id, bytes) = (Sbn(sbn), symbol(sbn, esi));
     let note = if esi < 16 {
         object.write_source(sbn_id, Esi(esi), &bytes).unwrap();
-        Note::InPlace { toi: 1, sbn: sbn_id, esi: Esi(esi) }
+        Note::InPlace { toi: 1, sbn: sbn_id, esi: Esi(esi), count: 1 }
     } else {
         let slot = esi - 16;
-        object.write_repair(sbn_id, slot, &bytes).unwrap();
-        Note::Spooled { toi: 1, sbn: sbn_id, esi: Esi(esi), slot }
+        object.write_repair_run(sbn_id, slot, &bytes).unwrap();
+        Note::Spooled { toi: 1, sbn: sbn_id, esi: Esi(esi), slot, count: 1 }
     };
     staging.note(&[note]).unwrap();
 }
@@ -155,7 +155,7 @@ fn repair_symbols_of_a_block_that_is_received_again_survive_the_next_sync() {
         fs::read(&spool).unwrap()[at..at + T].to_vec()
     };
     for sbn in [1, 2] {
-        object.write_repair(Sbn(sbn), 0, &[0xBA; T]).unwrap();
+        object.write_repair_run(Sbn(sbn), 0, &[0xBA; T]).unwrap();
         staging.note(&[Note::Void { toi: 1, sbn: Sbn(sbn) }]).unwrap();
         object.free_repair_when_synced(Sbn(sbn)).unwrap();
     }
@@ -178,7 +178,7 @@ fn a_sync_at_any_moment_takes_no_symbol_that_was_written_before_it_ended() {
     let spool = dir.path().join(".fontana-test/0.repair");
     let (staging, _) = open(dir.path());
     let object = add_object(&staging);
-    object.write_repair(Sbn(0), 0, &symbol(0, 16)).unwrap();
+    object.write_repair_run(Sbn(0), 0, &symbol(0, 16)).unwrap();
     let spool = fs::File::open(spool).unwrap();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -190,7 +190,7 @@ fn a_sync_at_any_moment_takes_no_symbol_that_was_written_before_it_ended() {
         for reception in 0..2_000_u32 {
             object.free_repair_when_synced(Sbn(0)).unwrap();
             for slot in 0..SLOTS {
-                object.write_repair(Sbn(0), slot, &symbol(reception, 16 + slot)).unwrap();
+                object.write_repair_run(Sbn(0), slot, &symbol(reception, 16 + slot)).unwrap();
             }
             let mut bytes = [0; T];
             for slot in 0..SLOTS {

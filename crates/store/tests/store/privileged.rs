@@ -65,7 +65,7 @@ fn a_full_spool_is_a_full_disk_and_freeing_a_block_makes_room() {
     staging.add_file(name("file"), length, FileAttributes::default()).unwrap();
     let layout = crate::fixtures::raptorq(length, 4096, 2, 1);
     let object = StagedObject::new(staging, layout, whole_file(length), 1000).unwrap();
-    let write = |sbn, slot| object.write_repair(Sbn(sbn), slot, &[7; 4096]);
+    let write = |sbn, slot| object.write_repair_run(Sbn(sbn), slot, &[7; 4096]);
     let error = (0..1000).find_map(|slot| write(0, slot).err()).unwrap();
     assert_eq!(error.category(), Category::DiskFull, "{error}");
     assert!(write(1, 0).is_err());

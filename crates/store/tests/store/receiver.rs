@@ -372,7 +372,8 @@ fn symbols_that_do_not_exist_are_refused() {
     assert_eq!(object.write_source(Sbn(1), Esi(5), &symbol), Ok(()));
     assert_eq!(object.write_source_run(Sbn(0), Esi(5), &[1; 16]), Ok(()));
     assert_eq!(object.write_source_run(Sbn(0), Esi(0), &[]), Ok(()));
-    assert_eq!(object.write_repair(Sbn(1), 2, &symbol), Ok(()));
+    assert_eq!(object.write_repair_run(Sbn(1), 2, &symbol), Ok(()));
+    assert_eq!(object.write_repair_run(Sbn(0), 0, &[1; 24]), Ok(()));
     for refused in [
         object.write_source(Sbn(0), Esi(7), &symbol),
         object.write_source(Sbn(1), Esi(6), &symbol),
@@ -382,9 +383,12 @@ fn symbols_that_do_not_exist_are_refused() {
         object.write_source_run(Sbn(0), Esi(5), &[1; 15]),
         object.write_source_run(Sbn(0), Esi(u32::MAX), &[1; 16]),
         object.write_source_run(Sbn(u32::MAX), Esi(0), &[]),
-        object.write_repair(Sbn(1), 3, &symbol),
-        object.write_repair(Sbn(2), 0, &symbol),
-        object.write_repair(Sbn(0), 0, &[1; 9]),
+        object.write_repair_run(Sbn(1), 3, &symbol),
+        object.write_repair_run(Sbn(0), 1, &[1; 24]),
+        object.write_repair_run(Sbn(0), u32::MAX, &[1; 16]),
+        object.write_repair_run(Sbn(0), 0, &[1; 15]),
+        object.write_repair_run(Sbn(2), 0, &symbol),
+        object.write_repair_run(Sbn(0), 0, &[1; 9]),
         object.free_repair(Sbn(2)),
         object.for_each_chunk_of_block(Sbn(2), |_| {}),
     ] {
@@ -435,7 +439,7 @@ fn freeing_the_repair_symbols_of_one_block_spares_the_others() {
     let symbol = Random::new(1).bytes(4096);
     for sbn in (0..4).map(Sbn) {
         for slot in 0..64 {
-            object.write_repair(sbn, slot, &symbol).unwrap();
+            object.write_repair_run(sbn, slot, &symbol).unwrap();
         }
     }
     let spool = staging.path().join("0.repair");
@@ -452,7 +456,7 @@ fn freeing_the_repair_symbols_of_one_block_spares_the_others() {
     }
     object.remove_spool().unwrap();
     assert!(!spool.exists());
-    let late = object.write_repair(Sbn(0), 0, &symbol);
+    let late = object.write_repair_run(Sbn(0), 0, &symbol);
     assert!(matches!(late, Err(StagingError::Committed { .. })));
     object.free_repair(Sbn(0)).unwrap();
 }
@@ -514,8 +518,10 @@ fn notes_are_resumed_by_the_next_receiver() {
     assert_eq!(kept, Kept::default());
     let index = first.add_file(name("a"), 5, FileAttributes::default()).unwrap();
     first.write_file(index, 0, b"bytes").unwrap();
-    first.note(&[Note::InPlace { toi: 1, sbn, esi }, Note::Packets { count: 9 }]).unwrap();
-    first.note(&[Note::Spooled { toi: 1, sbn, esi: Esi(70), slot: 0 }]).unwrap();
+    first
+        .note(&[Note::InPlace { toi: 1, sbn, esi, count: 1 }, Note::Packets { count: 9 }])
+        .unwrap();
+    first.note(&[Note::Spooled { toi: 1, sbn, esi: Esi(70), slot: 0, count: 1 }]).unwrap();
     drop(first);
 
     // A torn note at the end is dropped, and new ones can follow.

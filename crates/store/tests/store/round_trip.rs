@@ -118,7 +118,7 @@ impl Receiver {
             encoder.encode(sbn, &esis, self.transfer.budget, &mut symbols).unwrap();
             for (&esi, symbol) in esis.iter().zip(symbols.chunks(size)) {
                 let slot = slots.len() as u32;
-                self.object.write_repair(sbn, slot, symbol).unwrap();
+                self.object.write_repair_run(sbn, slot, symbol).unwrap();
                 slots.insert(esi, slot);
                 decoder.push(esi).unwrap();
             }
@@ -214,7 +214,7 @@ fn bytes_beyond_4_gib_are_written_to_their_offsets() {
     let file = staging.add_file(name("file"), length, FileAttributes::default()).unwrap();
     let object = StagedObject::new(staging.clone(), layout, whole_file(length), 60_000).unwrap();
     object.write_source_run(sbn, Esi(last.0 - 1), &symbols).unwrap();
-    object.write_repair(sbn, 59_999, &symbols[..1024]).unwrap();
+    object.write_repair_run(sbn, 59_999, &symbols[..1024]).unwrap();
     staging.commit(&[file]).unwrap();
     let received = std::fs::File::open(target.join("file")).unwrap();
     let mut end = [0; 17];

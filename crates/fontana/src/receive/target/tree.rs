@@ -393,7 +393,7 @@ mod tests {
         assert!(opened.saved.committed.is_empty() && opened.saved.blocks.is_empty());
         let object = &opened.objects[0].object;
         object.staged.write_source(Sbn(0), Esi(2), &CONTENT[32..48]).unwrap();
-        object.note(&[Note::InPlace { toi: 1, sbn: Sbn(0), esi: Esi(2) }]).unwrap();
+        object.note(&[Note::InPlace { toi: 1, sbn: Sbn(0), esi: Esi(2), count: 1 }]).unwrap();
         drop((tree, opened));
 
         let (_, opened) = open(directory.path());

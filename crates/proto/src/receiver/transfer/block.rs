@@ -1,7 +1,8 @@
 //! One source block: collecting, solving, recovering, verified.
 
 use crate::endpoint::BlockId;
-use crate::job::{ReceiveJob, Recipe, SavedBlock, SymbolBytes, SymbolPlace};
+use crate::job::{ReceiveJob, Recipe, SavedBlock};
+use crate::placed::SymbolPlace;
 use crate::receiver::config::DecodePolicy;
 use fontana_fec::{
     BlockLengthError, Esi, EsiError, FecScheme, IdDecoder, Novelty, Plan, PlanCache, Progress, Work,
@@ -206,8 +207,8 @@ impl Block {
         self.state = State::Collecting(Collecting::new(decoder));
     }
 
-    /// Takes a symbol of the right size. Returns the job that places it, if it is of use.
-    pub(super) fn take(&mut self, esi: Esi, symbol: SymbolBytes) -> (Taken, Option<ReceiveJob>) {
+    /// Takes a symbol of the right size. Returns its place, if it is of use.
+    pub(super) fn take(&mut self, esi: Esi) -> (Taken, Option<SymbolPlace>) {
         if matches!(self.state, State::Untouched) {
             match self.decoder() {
                 Ok(decoder) => self.state = State::Collecting(Collecting::new(decoder)),
@@ -245,7 +246,7 @@ impl Block {
         } else {
             SymbolPlace::InPlace
         };
-        (Taken::Fresh, Some(ReceiveJob::Place { block: self.id, esi, to, symbol }))
+        (Taken::Fresh, Some(to))
     }
 
     /// The job of solving the block, if it is worth trying now.
