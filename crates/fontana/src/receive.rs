@@ -3,6 +3,7 @@
 mod delivery;
 mod driver;
 mod handle;
+mod hashing;
 mod into;
 mod object;
 mod options;

@@ -137,7 +137,8 @@ pub enum ReceiveJob {
         block: BlockId,
         /// The plan or decoder.
         recipe: Recipe,
-        /// The placed repair symbols; the index of each is its [`SymbolPlace::RepairSlot`](crate::SymbolPlace::RepairSlot).
+        /// The placed repair symbols; the index of each is its
+        /// [`SymbolPlace::RepairSlot`](crate::SymbolPlace::RepairSlot).
         repair: Vec<Esi>,
     },
     /// The block's repair symbols are no longer needed. A driver with a journal records the

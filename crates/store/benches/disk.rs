@@ -230,7 +230,9 @@ impl Block {
         };
         let percent = 100 / one_in;
         for (budget, what) in [(LARGE, "1 pass"), (plan.memory(256), "5 passes")] {
-            let time = milliseconds(|| object.recover_block(BLOCK, &plan, budget, place).unwrap());
+            let time = milliseconds(|| {
+                object.recover_block(BLOCK, &plan, budget, place, 0, |_| ()).unwrap()
+            });
             report(&format!("recover K = {k}, {percent} % lost, {what}"), time, memory);
         }
         let mut received = Vec::new();

@@ -13,7 +13,7 @@
 //! ([`TargetName`]), and no path leads out of it, even if directories are replaced by links.
 //! [`Staging`] is a private directory inside it, locked against other receivers. A [`StagedObject`]
 //! writes source symbols to their final offsets in the staged files and repair symbols to a sparse
-//! spool, [recovers] blocks by executing a plan, and reads them back to be hashed.
+//! spool, and [recovers] blocks by executing a plan; it passes on their bytes to be hashed.
 //! [`Staging::commit`] gives files that the caller has verified their names.
 //!
 //! [recovers]: StagedObject::recover_block
@@ -64,12 +64,13 @@
 //! let fontana_fec::Progress::Solved(plan) = decoder.solve(scheme.block_profile(4).work) else {
 //!     return Err("four symbols of four are nearly always enough".into());
 //! };
-//! object.recover_block(Sbn(0), &plan, 1 << 20, |esi| match esi {
+//! let place = |esi| match esi {
 //!     Esi(4711) => SymbolPlace::RepairSlot(0),
 //!     _ => SymbolPlace::InPlace,
-//! })?;
+//! };
 //! let mut received = Vec::new();
-//! object.for_each_chunk_of_block(Sbn(0), |chunk| received.extend_from_slice(chunk))?;
+//! let show = |bytes: &[u8]| received.extend_from_slice(bytes);
+//! object.recover_block(Sbn(0), &plan, 1 << 20, place, 0, show)?;
 //! assert_eq!(received, b"fair water flows to everyone"); // really: compare hashes
 //! staging.commit(&[file])?;
 //! staging.remove()?;

@@ -1,22 +1,24 @@
 //! Recovery of an incomplete block, within a memory budget.
 
-use crate::buffered::{CHUNK, ReadAhead, WriteBehind};
+use crate::buffered::{CHUNK, ReadAhead, WriteBehind, for_each_chunk};
 use crate::failure::StagingError;
 use crate::geometry::GeometryError;
 use crate::passes::column_passes;
 use crate::staged_object::StagedObject;
-use fontana_fec::{Esi, Plan, Sbn, Scratch};
+use fontana_fec::{Esi, Plan, Recovered, Sbn, Scratch};
 use fontana_proto::SymbolPlace;
+use std::ops::Range;
 use std::sync::Arc;
 
 impl StagedObject {
     /// Executes `plan` and writes the lost source symbols to their places. `where_is` returns the
-    /// place of each of the plan's inputs.
+    /// place of each of the plan's inputs. Then passes on the bytes of the block from its byte
+    /// `from` on, without padding, to be hashed: the result is not verified.
     ///
-    /// Takes at most `budget` bytes for the recovery ([`Plan::recovery_memory`]), and less than a
-    /// megabyte for buffers. If whole symbols do not fit, it makes several passes over ranges of
-    /// columns; none is narrower than 64 bytes. Does nothing if no symbol was lost. The result is
-    /// not verified: the caller must hash the block.
+    /// Takes at most `budget` bytes for the recovery ([`Plan::recovery_memory`]) and the block, and
+    /// less than a megabyte for buffers. The block is read once if both fit. If not, it makes
+    /// several passes over ranges of columns, none of which is narrower than 64 bytes, and reads
+    /// the block again. If no symbol was lost, only bytes to pass on are read.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block, the plan is for another length or a
@@ -27,40 +29,96 @@ impl StagedObject {
         plan: &Arc<Plan>,
         budget: usize,
         where_is: impl Fn(Esi) -> SymbolPlace,
+        from: u64,
+        mut show: impl FnMut(&[u8]),
     ) -> Result<(), StagingError> {
         let (expected, actual) = (self.placement().source_symbols(sbn)?, plan.source_symbols());
         if expected != actual {
             return Err(GeometryError::Plan { expected, actual }.into());
         }
-        if plan.lost().is_empty() {
-            return Ok(());
+        let range = self.placement().block_range(sbn)?;
+        let shown = range.end.min(range.start.saturating_add(from))..range.end;
+        if !plan.lost().is_empty() {
+            let width = self.placement().symbol_size();
+            let length = (range.end - range.start) as usize;
+            if length.saturating_add(plan.recovery_memory(width)) <= budget {
+                let block = self.recover_in_memory(sbn, plan, &where_is)?;
+                show(block.get((shown.start - range.start) as usize..).unwrap_or_default());
+                return Ok(());
+            }
+            for columns in column_passes(width, budget, |width| plan.recovery_memory(width)) {
+                self.recover_columns(sbn, plan, columns, &where_is)?;
+            }
         }
-        let symbol_size = self.placement().symbol_size();
-        for columns in column_passes(symbol_size, budget, |width| plan.recovery_memory(width)) {
-            self.recover_columns(sbn, plan, columns, &where_is)?;
-        }
-        Ok(())
+        for_each_chunk(shown, |offset, out| self.read_at(offset, out), show)
+    }
+
+    /// Reads the block, and recovers it in memory and on the disk. Returns its bytes.
+    fn recover_in_memory(
+        &self,
+        sbn: Sbn,
+        plan: &Arc<Plan>,
+        where_is: impl Fn(Esi) -> SymbolPlace,
+    ) -> Result<Vec<u8>, StagingError> {
+        let range = self.placement().block_range(sbn)?;
+        let mut block = vec![0; (range.end - range.start) as usize];
+        self.read_at(range.start, &mut block)?;
+        let held = |offset: u64, out: &mut [u8]| {
+            let start = (offset - range.start) as usize;
+            out.copy_from_slice(block.get(start..start + out.len()).unwrap_or_default());
+            Ok(())
+        };
+        let columns = 0..self.placement().symbol_size();
+        let recovered = self.recovered_columns(sbn, plan, columns.clone(), where_is, held)?;
+        let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
+        self.for_each_lost_piece(sbn, plan, columns, &recovered, |offset, part| {
+            let start = (offset - range.start) as usize;
+            if let Some(hole) = block.get_mut(start..start + part.len()) {
+                hole.copy_from_slice(part);
+            }
+            writer.write_all_at(offset, part)
+        })?;
+        writer.flush()?;
+        Ok(block)
     }
 
     fn recover_columns(
         &self,
         sbn: Sbn,
         plan: &Arc<Plan>,
-        columns: std::ops::Range<usize>,
+        columns: Range<usize>,
         where_is: impl Fn(Esi) -> SymbolPlace,
     ) -> Result<(), StagingError> {
+        let range = self.placement().block_range(sbn)?;
+        let mut object = ReadAhead::new(range, |offset, out| self.read_at(offset, out));
+        let read = |offset, out: &mut [u8]| object.read_exact_at(offset, out);
+        let recovered = self.recovered_columns(sbn, plan, columns.clone(), where_is, read)?;
+        let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
+        self.for_each_lost_piece(sbn, plan, columns, &recovered, |offset, part| {
+            writer.write_all_at(offset, part)
+        })?;
+        writer.flush()
+    }
+
+    /// Executes the plan on some columns. `read` fills a buffer with the object's bytes from an
+    /// offset on.
+    fn recovered_columns(
+        &self,
+        sbn: Sbn,
+        plan: &Arc<Plan>,
+        columns: Range<usize>,
+        where_is: impl Fn(Esi) -> SymbolPlace,
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<(), StagingError>,
+    ) -> Result<Recovered, StagingError> {
         let placement = self.placement();
-        let mut object =
-            ReadAhead::new(placement.block_range(sbn)?, |offset, out| self.read_at(offset, out));
         let mut spool =
             ReadAhead::new(self.spool().range(sbn)?, |offset, out| self.read_spool(offset, out));
-
         let width = columns.len();
-        let read = |esi: Esi, out: &mut [u8]| match where_is(esi) {
+        let load = |esi: Esi, out: &mut [u8]| match where_is(esi) {
             SymbolPlace::InPlace => {
                 for piece in placement.column_pieces(sbn, esi, columns.clone())? {
                     if let Some(part) = out.get_mut(piece.in_columns) {
-                        object.read_exact_at(piece.in_object, part)?;
+                        read(piece.in_object, part)?;
                     }
                 }
                 Ok::<(), StagingError>(())
@@ -70,22 +128,31 @@ impl StagedObject {
                 spool.read_exact_at(offset, out)
             }
         };
-        let recovered = plan.recover(width, read, Scratch::default())?;
-        drop((object, spool));
+        plan.recover(width, load, Scratch::default())
+    }
 
-        let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
+    /// Passes on the recovered columns of the lost symbols, and their offsets in the object.
+    fn for_each_lost_piece(
+        &self,
+        sbn: Sbn,
+        plan: &Plan,
+        columns: Range<usize>,
+        recovered: &Recovered,
+        mut write: impl FnMut(u64, &[u8]) -> Result<(), StagingError>,
+    ) -> Result<(), StagingError> {
+        let width = columns.len();
         let at_once = (CHUNK / width.max(1)).max(1);
         let mut symbols = vec![0; at_once.min(plan.lost().len()) * width];
         for (lost, first) in plan.lost().chunks(at_once).zip((0..).step_by(at_once)) {
             let symbols = symbols.get_mut(..lost.len() * width).unwrap_or_default();
             recovered.write_symbols(first..first + lost.len(), symbols);
             for (&esi, symbol) in lost.iter().zip(symbols.chunks_exact(width)) {
-                for piece in placement.column_pieces(sbn, esi, columns.clone())? {
+                for piece in self.placement().column_pieces(sbn, esi, columns.clone())? {
                     let part = symbol.get(piece.in_columns).unwrap_or_default();
-                    writer.write_all_at(piece.in_object, part)?;
+                    write(piece.in_object, part)?;
                 }
             }
         }
-        writer.flush()
+        Ok(())
     }
 }

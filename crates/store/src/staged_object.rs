@@ -10,6 +10,7 @@ use crate::staging::spool::Spool;
 use crate::staging::{StagedFile, Staging};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An object in a staging directory. Threads may share it; different blocks have disjoint bytes.
@@ -95,6 +96,20 @@ impl StagedObject {
             self.write_source(sbn, Esi(esi), symbol)?;
         }
         Ok(())
+    }
+
+    /// Bytes of the object that a block holds; `None` if there is no such block.
+    pub fn block_length(&self, sbn: Sbn) -> Option<u64> {
+        self.placement.block_range(sbn).ok().map(|range| range.end - range.start)
+    }
+
+    /// The bytes of their block that consecutive source symbols are, without padding. `None` if
+    /// they are not contiguous, or there are no such symbols.
+    pub fn bytes_in_block(&self, sbn: Sbn, first: Esi, count: u32) -> Option<Range<u64>> {
+        let block = self.placement.block_range(sbn).ok()?;
+        let bytes = self.placement.run_range(sbn, first, count as usize).ok()?;
+        let is_contiguous = self.placement.is_contiguous();
+        is_contiguous.then(|| bytes.start - block.start..bytes.end - block.start)
     }
 
     /// Writes repair symbols of a block to consecutive slots of the spool, from `first` on, in one

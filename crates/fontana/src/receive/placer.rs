@@ -1,7 +1,9 @@
 //! The thread that writes received symbols. It does all jobs that move bytes of blocks in their
 //! order, except for recoveries, which it passes on: several threads that write to one file would
-//! only wait for each other.
+//! only wait for each other. Blocks that arrive in order are hashed right after each write, while
+//! their bytes are in the cache.
 
+use super::hashing::HashedPrefixes;
 use super::object::OpenObject;
 use super::worker::{Recovery, WorkerReport};
 use crate::error::Error;
@@ -48,7 +50,12 @@ pub(super) fn run(
     reports: &Sender<WorkerReport>,
 ) {
     crate::system::give_way();
-    let mut placer = Placer { recoveries, notes: Notes::default(), gathered: Vec::new() };
+    let mut placer = Placer {
+        recoveries,
+        notes: Notes::default(),
+        gathered: Vec::new(),
+        prefixes: HashedPrefixes::default(),
+    };
     loop {
         let next = queue.try_recv().or_else(|error| match error {
             TryRecvError::Empty => {
@@ -63,9 +70,12 @@ pub(super) fn run(
         placer.notes.session_packets = session_packets;
         for job in list {
             let scope = job.scope();
-            if let Err(error) = placer.work(job) {
+            let report = placer
+                .work(job)
+                .unwrap_or_else(|error| Some(WorkerReport::Failed { scope, error }));
+            if let Some(report) = report {
                 // The driver has ended if it takes no report.
-                let _ = reports.send(WorkerReport::Failed { scope, error });
+                let _ = reports.send(report);
             }
         }
         if placer.notes.list.len() >= NOTES {
@@ -79,17 +89,23 @@ struct Placer {
     notes: Notes,
     /// The symbols that are written next, one after the other.
     gathered: Vec<u8>,
+    prefixes: HashedPrefixes,
 }
 
 impl Placer {
-    fn work(&mut self, job: BlockJob) -> Result<(), Error> {
+    fn work(&mut self, job: BlockJob) -> Result<Option<WorkerReport>, Error> {
         match job {
             BlockJob::Place { object, run, slab } => {
                 let slab = slab.as_deref().map_or(&[][..], |slab| slab.as_datagrams().slab);
                 self.place(&object, &run, slab)?;
                 self.notes.add(&object, note_of(&run));
             }
-            BlockJob::Recover(recovery) => {
+            BlockJob::Recover(mut recovery) => {
+                recovery.prefix = self.prefixes.take(recovery.block);
+                if recovery.is_hashed() {
+                    let (block, hash) = (recovery.block, recovery.prefix.finalize());
+                    return Ok(Some(WorkerReport::Recovered { block, hash }));
+                }
                 // The threads run until this end of their queue is dropped.
                 let _ = self.recoveries.send(recovery);
             }
@@ -102,7 +118,7 @@ impl Placer {
                 self.notes.add(&object, note);
                 if !object.has_journal() {
                     object.staged.free_repair(sbn)?;
-                    return Ok(());
+                    return Ok(None);
                 }
                 // The journal says that the spool is not needed before the spool is freed: after a
                 // crash in between, the next run finds a spool that is needed, or none.
@@ -110,14 +126,23 @@ impl Placer {
                 object.staged.free_repair_when_synced(sbn)?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Writes the symbols of a run, with one write for each [`GATHERED`] bytes.
+    /// Writes the symbols of a run, with one write for each [`GATHERED`] bytes, and hashes them if
+    /// they continue what is hashed of their block.
     fn place(&mut self, object: &OpenObject, run: &PlacedRun, slab: &[u8]) -> Result<(), Error> {
         let (staged, sbn) = (&object.staged, run.block.sbn);
         let size = usize::from(staged.layout().oti().symbol_size);
         let at_once = (GATHERED / size).max(1);
+        let bytes = match run.to {
+            SymbolPlace::InPlace => staged.bytes_in_block(sbn, run.first, run.count),
+            SymbolPlace::RepairSlot(_) => None,
+        };
+        let mut unhashed = bytes.as_ref().map_or(0, |bytes| bytes.end - bytes.start) as usize;
+        let mut prefix = bytes
+            .zip(staged.block_length(sbn))
+            .and_then(|(bytes, of)| self.prefixes.continued(run.block, &bytes, of));
         let mut symbols = run.symbols(slab).zip(run.ids()).peekable();
         while let Some(&(_, (first, to))) = symbols.peek() {
             self.gathered.clear();
@@ -127,7 +152,15 @@ impl Placer {
                 self.gathered.resize(index * size, 0);
             }
             match to {
-                SymbolPlace::InPlace => staged.write_source_run(sbn, first, &self.gathered)?,
+                SymbolPlace::InPlace => {
+                    staged.write_source_run(sbn, first, &self.gathered)?;
+                    if let Some(prefix) = &mut prefix {
+                        // Without the padding of the last symbol.
+                        let length = unhashed.min(self.gathered.len());
+                        prefix.update(self.gathered.get(..length).unwrap_or_default());
+                        unhashed -= length;
+                    }
+                }
                 SymbolPlace::RepairSlot(slot) => {
                     staged.write_repair_run(sbn, slot, &self.gathered)?;
                 }
@@ -307,7 +340,8 @@ mod tests {
         let Progress::Solved(plan) = decoder.solve(Work::UNBOUNDED) else { panic!("unsolved") };
         let repair = esis.iter().copied().filter(|esi| esi.0 >= SOURCE_SYMBOLS).collect();
         let recipe = Recipe::Plan(plan);
-        BlockJob::Recover(Recovery { object: Arc::clone(object), block: BLOCK, recipe, repair })
+        let (object, prefix) = (Arc::clone(object), Box::default());
+        BlockJob::Recover(Recovery { object, block: BLOCK, recipe, repair, prefix })
     }
 
     fn recovered(reports: &[WorkerReport]) -> Hash {
@@ -316,6 +350,60 @@ mod tests {
             [WorkerReport::Failed { error, .. }, ..] => panic!("{error}"),
             _ => panic!("{} reports", reports.len()),
         }
+    }
+
+    /// One job that places all source symbols.
+    fn placing_all(object: &Arc<OpenObject>, content: &[u8]) -> BlockJob {
+        let (first, to) = (Esi(0), SymbolPlace::InPlace);
+        let bytes = SymbolBytes::Saved(content.to_vec());
+        let run = PlacedRun { block: BLOCK, first, count: SOURCE_SYMBOLS, to, bytes };
+        BlockJob::Place { object: Arc::clone(object), run, slab: None }
+    }
+
+    #[test]
+    fn a_block_that_arrives_in_order_is_not_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let content = fontana_testing::noise(SOURCE_SYMBOLS as usize * SYMBOL_SIZE, 6);
+        let object = open(&directory.path().join("into"), &content);
+        let source: Vec<Esi> = (0..SOURCE_SYMBOLS).map(Esi).collect();
+        let ((jobs, queue), (reports, done)) = (unbounded(), unbounded());
+        let (recoveries, recovery_queue) = unbounded();
+        let list = vec![placing_all(&object, &content), recovering(&object, &source)];
+        jobs.send(JobList { list, session_packets: 1 }).ok().unwrap();
+        drop((jobs, recovery_queue));
+        run(&queue, recoveries, &reports);
+        drop(reports);
+        assert_eq!(recovered(&done.iter().collect::<Vec<_>>()), hash(&content));
+    }
+
+    #[test]
+    fn a_symbol_that_is_replaced_after_it_was_hashed_makes_the_hash_wrong() {
+        let directory = tempfile::tempdir().unwrap();
+        let content = fontana_testing::noise(SOURCE_SYMBOLS as usize * SYMBOL_SIZE, 7);
+        let object = open(&directory.path().join("into"), &content);
+        let source: Vec<Esi> = (0..SOURCE_SYMBOLS).map(Esi).collect();
+        let mut list = vec![placing_all(&object, &content)];
+        list.extend(placing(&object, &[Esi(5)], &[9; SYMBOL_SIZE]));
+        list.push(recovering(&object, &source));
+        assert_ne!(recovered(&work_on(list)), hash(&content));
+    }
+
+    #[test]
+    fn a_symbol_that_is_recovered_after_it_was_hashed_is_hashed_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let content = fontana_testing::noise(SOURCE_SYMBOLS as usize * SYMBOL_SIZE, 8);
+        let object = open(&directory.path().join("into"), &content);
+        // The decoder does not know of symbol 3, which arrived while it solved the block; a forged
+        // repair symbol makes its recovered bytes wrong.
+        let esis: Vec<Esi> = (0..3).chain(4..SOURCE_SYMBOLS).chain(20..23).map(Esi).collect();
+        let mut repair = symbols(directory.path(), &content, &esis[15..]);
+        repair.iter_mut().for_each(|byte| *byte ^= 1);
+        let mut list = vec![placing_all(&object, &content)];
+        list.extend(placing(&object, &esis[15..], &repair));
+        list.push(recovering(&object, &esis));
+        assert_ne!(recovered(&work_on(list)), hash(&content));
+        let file = std::fs::read(object.journal().unwrap().path().join("0")).unwrap();
+        assert_ne!(hash(&file), hash(&content), "the recovered bytes are on the disk");
     }
 
     #[test]

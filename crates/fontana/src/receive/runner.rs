@@ -48,7 +48,8 @@ impl JobRunner<ReceiveJob> for ReceiveRunner {
             }
             ReceiveJob::Recover { block, recipe, repair } => {
                 if let Some(object) = self.objects.get(&block.toi).cloned() {
-                    let recovery = Recovery { object, block, recipe, repair };
+                    let recovery =
+                        Recovery { object, block, recipe, repair, prefix: Box::default() };
                     self.hand_to_placer(BlockJob::Recover(recovery));
                 }
             }

@@ -2,12 +2,13 @@
 //! threads of their own: when all blocks complete at the same moment, the receiver leaves the group
 //! as soon as they are solved, before they are recovered.
 
+use super::hashing::HashedPrefix;
 use super::object::OpenObject;
 use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::{Esi, IdDecoder, Progress, Work};
 use fontana_proto::{BlockId, Recipe, Scope, SymbolPlace};
-use fontana_wire::{BlockHasher, Hash};
+use fontana_wire::Hash;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,6 +26,16 @@ pub(super) struct Recovery {
     pub(super) recipe: Recipe,
     /// The placed repair symbols, in the order of their slots.
     pub(super) repair: Vec<Esi>,
+    /// What was hashed of the block while it arrived.
+    pub(super) prefix: Box<HashedPrefix>,
+}
+
+impl Recovery {
+    /// Whether no symbol of the block was lost, and all of it is hashed.
+    pub(super) fn is_hashed(&self) -> bool {
+        let is_complete = matches!(&self.recipe, Recipe::Plan(plan) if plan.lost().is_empty());
+        is_complete && self.object.staged.block_length(self.block.sbn) == Some(self.prefix.length())
+    }
 }
 
 /// The outcome of a job or an attempt.
@@ -69,7 +80,7 @@ pub(super) fn run_recoveries(
 }
 
 fn recover(recovery: Recovery, budget: usize) -> Result<Hash, Error> {
-    let Recovery { object, block, recipe, repair } = recovery;
+    let Recovery { object, block, recipe, repair, mut prefix } = recovery;
     let plan = recipe.into_plan().ok_or_else(|| {
         let error = std::io::Error::other("a solved block has no solution any more");
         Error::system("recover a block")(error)
@@ -77,8 +88,14 @@ fn recover(recovery: Recovery, budget: usize) -> Result<Hash, Error> {
     let slots: BTreeMap<Esi, u32> = repair.iter().copied().zip(0..).collect();
     let place =
         |esi: Esi| slots.get(&esi).map_or(SymbolPlace::InPlace, |&s| SymbolPlace::RepairSlot(s));
-    object.staged.recover_block(block.sbn, &plan, budget, place)?;
-    let mut hasher = BlockHasher::new();
-    object.staged.for_each_chunk_of_block(block.sbn, |bytes| hasher.update(bytes))?;
-    Ok(hasher.finalize())
+    // A symbol that arrived when the plan was made already is recovered nevertheless: what is
+    // written then is not what was hashed.
+    let first_lost =
+        plan.lost().first().map(|&esi| object.staged.bytes_in_block(block.sbn, esi, 1));
+    if first_lost.is_some_and(|lost| lost.is_none_or(|lost| lost.start < prefix.length())) {
+        *prefix = HashedPrefix::default();
+    }
+    let (from, show) = (prefix.length(), |bytes: &[u8]| prefix.update(bytes));
+    object.staged.recover_block(block.sbn, &plan, budget, place, from, show)?;
+    Ok(prefix.finalize())
 }

@@ -91,8 +91,8 @@ impl Spool {
         Ok(start..start + self.symbol_size)
     }
 
-    /// Writes symbols to consecutive slots from `first` on. From then on the range of their block is
-    /// in use again.
+    /// Writes symbols to consecutive slots from `first` on. From then on the range of their block
+    /// is in use again.
     ///
     /// # Errors
     /// [`StagingError::Geometry`], [`StagingError::DiskFull`], [`StagingError::System`].

@@ -405,7 +405,7 @@ fn a_plan_for_another_block_is_refused() {
     let object = StagedObject::new(staging, layout, whole_file(100), 3).unwrap();
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 });
     let plan = scheme.source_plan(7).unwrap();
-    let recover = |sbn| object.recover_block(sbn, &plan, 0, |_| SymbolPlace::InPlace);
+    let recover = |sbn| object.recover_block(sbn, &plan, 0, |_| SymbolPlace::InPlace, 0, |_| ());
     assert_eq!(recover(Sbn(0)), Ok(()));
     let error = GeometryError::Plan { expected: 6, actual: 7 };
     assert_eq!(recover(Sbn(1)), Err(StagingError::Geometry(error)));

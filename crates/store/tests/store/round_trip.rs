@@ -127,7 +127,15 @@ impl Receiver {
             Some(&slot) => SymbolPlace::RepairSlot(slot),
             None => SymbolPlace::InPlace,
         };
-        self.object.recover_block(sbn, &plan, self.transfer.budget, place).unwrap();
+        let mut block = Vec::new();
+        self.object.for_each_chunk_of_block(sbn, |bytes| block.extend_from_slice(bytes)).unwrap();
+        let from = self.random.below(block.len() as u64 + 1);
+        let (budget, mut shown) = (self.transfer.budget, Vec::new());
+        let show = |bytes: &[u8]| shown.extend_from_slice(bytes);
+        self.object.recover_block(sbn, &plan, budget, place, from, show).unwrap();
+        block.clear();
+        self.object.for_each_chunk_of_block(sbn, |bytes| block.extend_from_slice(bytes)).unwrap();
+        assert!(shown == block[from as usize..], "the bytes on the disk are passed on");
         self.object.free_repair(sbn).unwrap();
     }
 }
