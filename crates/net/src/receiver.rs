@@ -1,7 +1,8 @@
 //! Receiving one-way UDP: multicast from any source or from named sources, broadcast, unicast.
 //!
 //! - Datagrams arrive in batches ([`ReceiveSocket::recv_batch`]). With receive offload (`UDP_GRO`,
-//!   udp(7), Linux 5.0) a run of equal datagrams from one sender takes one system call.
+//!   udp(7), Linux 5.0) a run of equal datagrams from one sender takes one system call. Without it,
+//!   one call receives up to 64 datagrams (`recvmmsg`).
 //! - Datagrams that the kernel dropped because they were not read in time are counted
 //!   ([`ReceiveSocket::drops`]), so that they are not mistaken for loss in the network.
 //! - If a group has more sources than the kernel allows one socket, they are distributed over
@@ -13,8 +14,9 @@
 //!   itself still sends reports to routers (IGMP, MLD).
 
 mod batch;
+mod messages;
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -22,7 +24,8 @@ use std::time::{Duration, Instant};
 use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 
-pub use batch::{Batch, MAX_RECEIVE_CALLS};
+pub use batch::{Batch, MAX_BATCH_MESSAGES};
+use messages::Messages;
 
 use crate::group::{GroupError, check_group};
 use crate::interface::{Interface, scoped};
@@ -139,7 +142,7 @@ impl BufferShortfall {
 #[derive(Debug)]
 pub struct ReceiveSocket {
     socket: Socket,
-    offload: UdpSocketState,
+    messages: Messages,
     membership: Option<Membership>,
     port: u16,
     /// The channel that its datagrams are attributed to.
@@ -189,6 +192,7 @@ impl ReceiveSocket {
         })?;
         let offload =
             step("switch receive offload on", UdpSocketState::new(UdpSockRef::from(&socket)))?;
+        sys::receive_less_control(&socket);
         // Linux returns ENOTCONN for a socket without a peer, but shuts it down (inet_shutdown). On
         // systems that do not, only the missing function prevents sending.
         let _ = socket.shutdown(std::net::Shutdown::Write);
@@ -215,7 +219,7 @@ impl ReceiveSocket {
         Ok(Self {
             drops: WrappingCounter::starting_at(sys::receive_drops(&socket).unwrap_or(0)),
             socket,
-            offload,
+            messages: Messages::new(offload),
             sources: if membership.is_some() { Vec::new() } else { config.sources.clone() },
             membership,
             port,
@@ -310,7 +314,7 @@ impl ReceiveSocket {
     /// Like [`Self::recv_batch`], but appends to `batch`. Returns the number of added datagrams; 0
     /// at once if the batch is full.
     ///
-    /// Bounded in time and in memory: at most [`MAX_RECEIVE_CALLS`] system calls.
+    /// Bounded in time and in memory: at most [`MAX_BATCH_MESSAGES`] messages.
     ///
     /// # Errors
     /// As [`Self::recv_batch`].
@@ -321,24 +325,19 @@ impl ReceiveSocket {
         let before = batch.len();
         let started = Instant::now();
         // Usually data is available and no wait is needed, so receive first.
-        for _ in 0..MAX_RECEIVE_CALLS {
-            let Some(room) = batch.room() else { break };
-            let mut meta = [RecvMeta::default()];
-            let received = self.offload.recv(
-                UdpSockRef::from(&self.socket),
-                &mut [IoSliceMut::new(room)],
-                &mut meta,
-            );
+        let mut left = MAX_BATCH_MESSAGES;
+        while left > 0 && !batch.is_full() {
+            let Self { messages, socket, channel, sources, foreign, .. } = self;
+            let mut is_for_us = |meta: &RecvMeta| {
+                let is_for_us = sources.is_empty() || sources.contains(&meta.addr.ip());
+                *foreign += if is_for_us { 0 } else { datagrams_in(meta) };
+                is_for_us
+            };
+            let received = messages.receive(socket, *channel, batch, left, &mut is_for_us);
+            left -= received.as_ref().map_or(1, |received| received.messages.clamp(1, left));
             match received {
-                Ok(0) => {}
-                Ok(_) => {
-                    let [meta] = meta;
-                    if self.is_for_us(&meta) {
-                        batch.keep(self.channel, &meta);
-                    } else {
-                        self.foreign += datagrams_in(&meta);
-                    }
-                }
+                Ok(received) if received.is_all && batch.len() > before => break,
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let remaining = timeout.saturating_sub(started.elapsed());
                     if batch.len() > before
@@ -355,6 +354,11 @@ impl ReceiveSocket {
         Ok(batch.len() - before)
     }
 
+    /// Whether datagrams that were received wait for the next batch: the last one had no room.
+    pub(crate) fn holds_datagrams(&self) -> bool {
+        self.messages.has_late()
+    }
+
     /// Waits until a datagram has arrived, at most `timeout` (rounded up to milliseconds). `false`
     /// after the timeout or a signal.
     ///
@@ -362,10 +366,6 @@ impl ReceiveSocket {
     /// Errors of the socket itself.
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         sys::wait_readable(&self.socket, timeout)
-    }
-
-    fn is_for_us(&self, meta: &RecvMeta) -> bool {
-        self.sources.is_empty() || self.sources.contains(&meta.addr.ip())
     }
 }
 

@@ -273,6 +273,8 @@ impl Drain {
                 Some(batch) => {
                     drained.socket.recv_more(Duration::ZERO, batch)?;
                     if batch.is_full() {
+                        // The kernel does not report these again.
+                        self.ready.extend(drained.socket.holds_datagrams().then_some(number));
                         break;
                     }
                 }

@@ -7,10 +7,11 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use quinn_udp::{EcnCodepoint, RecvMeta};
 use socket2::Socket;
 
 /// One record of `getifaddrs`: an interface and at most one of its addresses.
@@ -196,6 +197,143 @@ fn set_option<T>(fd: RawFd, level: i32, name: i32, value: &T) -> io::Result<()> 
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Messages that one call receives at most: more than a sender's largest GSO batch has datagrams.
+pub(crate) const MAX_MESSAGES: usize = 64;
+
+/// Control data of a message: the size of merged datagrams and the ECN codepoint, 24 bytes each,
+/// and room for what another option may add.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+type Control = [u64; 12];
+
+/// Receives messages that have arrived, without waiting: each into the two buffers of its room, and
+/// its sender, length, stride and ECN codepoint into `metas`. Returns their number.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn receive_messages(
+    socket: &Socket,
+    rooms: &mut [[io::IoSliceMut<'_>; 2]],
+    metas: &mut [RecvMeta; MAX_MESSAGES],
+) -> io::Result<usize> {
+    let mut names = [const { mem::MaybeUninit::<libc::sockaddr_storage>::zeroed() }; MAX_MESSAGES];
+    let mut controls = [const { mem::MaybeUninit::<Control>::uninit() }; MAX_MESSAGES];
+    // SAFETY: zeros are a valid mmsghdr: null pointers and lengths of 0.
+    let mut headers: [libc::mmsghdr; MAX_MESSAGES] = unsafe { mem::zeroed() };
+    let count = rooms.len().min(MAX_MESSAGES);
+    let memory = rooms.iter_mut().zip(&mut names).zip(&mut controls);
+    for (((room, name), control), header) in memory.zip(&mut headers) {
+        let header = &mut header.msg_hdr;
+        header.msg_name = name.as_mut_ptr().cast();
+        header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        // On Unix an IoSliceMut has the layout of an iovec.
+        header.msg_iov = room.as_mut_ptr().cast();
+        header.msg_iovlen = room.len() as _;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = mem::size_of::<Control>() as _;
+    }
+    // SAFETY: the first `count` headers point to live memory of the given lengths, which nothing
+    // else refers to until the call returns.
+    let received = unsafe {
+        libc::recvmmsg(
+            socket.as_raw_fd(),
+            headers.as_mut_ptr(),
+            count as libc::c_uint,
+            libc::MSG_DONTWAIT as _,
+            std::ptr::null_mut(),
+        )
+    };
+    let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+    for ((header, name), meta) in headers.iter().zip(&names).zip(metas).take(received) {
+        *meta = RecvMeta::default();
+        meta.len = header.msg_len as usize;
+        meta.stride = meta.len;
+        // SAFETY: the name was zeroed, and then the kernel wrote an address to it.
+        meta.addr = socket_address(unsafe { name.assume_init_ref() });
+        // SAFETY: the kernel has filled the control data of this header, whose memory is alive.
+        unsafe { read_control(&header.msg_hdr, meta) };
+    }
+    Ok(received)
+}
+
+/// The address in a `sockaddr_storage`; an unspecified one if it is not an address of IP.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn socket_address(storage: &libc::sockaddr_storage) -> SocketAddr {
+    let storage = std::ptr::from_ref(storage);
+    // SAFETY: a sockaddr_storage is large enough for an address of each family and aligned for it,
+    // and any bytes are a valid one.
+    unsafe {
+        match i32::from((*storage).ss_family) {
+            libc::AF_INET => {
+                let v4 = &*storage.cast::<libc::sockaddr_in>();
+                let ip = Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes());
+                SocketAddr::from((ip, u16::from_be(v4.sin_port)))
+            }
+            libc::AF_INET6 => {
+                let v6 = &*storage.cast::<libc::sockaddr_in6>();
+                let (ip, port) = (v6.sin6_addr.s6_addr.into(), u16::from_be(v6.sin6_port));
+                SocketAddrV6::new(ip, port, v6.sin6_flowinfo, v6.sin6_scope_id).into()
+            }
+            _ => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        }
+    }
+}
+
+/// Reads the size of merged datagrams and the ECN codepoint from the control data of a message.
+///
+/// # Safety
+/// The header is one that the kernel has filled, and its control data is alive.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+unsafe fn read_control(header: &libc::msghdr, meta: &mut RecvMeta) {
+    // SAFETY: the macros walk over the control data that the kernel wrote; its entries have the
+    // types of their options.
+    unsafe {
+        let mut entry = libc::CMSG_FIRSTHDR(header);
+        while let Some(control) = entry.as_ref() {
+            let data = libc::CMSG_DATA(entry);
+            match (control.cmsg_level, control.cmsg_type) {
+                (libc::SOL_UDP, libc::UDP_GRO) => {
+                    let stride = data.cast::<libc::c_int>().read_unaligned();
+                    meta.stride = usize::try_from(stride).unwrap_or(meta.len);
+                }
+                (libc::IPPROTO_IP, libc::IP_TOS) => {
+                    meta.ecn = EcnCodepoint::from_bits(data.read());
+                }
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                    let class = data.cast::<libc::c_int>().read_unaligned();
+                    meta.ecn = EcnCodepoint::from_bits(class as u8);
+                }
+                _ => {}
+            }
+            entry = libc::CMSG_NXTHDR(header, entry);
+        }
+    }
+}
+
+/// Not implemented for this system: messages are received one by one.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn receive_messages(
+    _socket: &Socket,
+    _rooms: &mut [[io::IoSliceMut<'_>; 2]],
+    _metas: &mut [RecvMeta; MAX_MESSAGES],
+) -> io::Result<usize> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Switches off what the kernel would add to each message and no one reads: time stamps and the
+/// local address. An error is ignored: they only cost time.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn receive_less_control(socket: &Socket) {
+    for (level, name) in [
+        (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
+        (libc::IPPROTO_IP, libc::IP_PKTINFO),
+        (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+    ] {
+        let _ = set_int(socket, level, name, 0);
+    }
+}
+
+/// Other systems add nothing.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn receive_less_control(_socket: &Socket) {}
 
 /// Sets a socket option whose value is an `int`.
 pub(crate) fn set_int(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {

@@ -8,11 +8,11 @@ use quinn_udp::{EcnCodepoint, RecvMeta};
 
 /// Most bytes that one receive call returns: the length of a datagram, or of a run merged by
 /// receive offload, has 16 bits.
-const MAX_MESSAGE: usize = 65_535;
+pub(super) const MAX_MESSAGE: usize = 65_535;
 
-/// Receive calls whose results one batch holds. It limits empty datagrams, which take no space in
-/// the slab. 1024 datagrams of 1400 bytes are 1.4 MB: the default slab is full before that.
-pub const MAX_RECEIVE_CALLS: usize = 1024;
+/// Messages that one batch holds. It limits empty datagrams, which take no space in the slab. 1024
+/// datagrams of 1400 bytes are 1.4 MB: the default slab is full before that.
+pub const MAX_BATCH_MESSAGES: usize = 1024;
 
 /// Number of datagrams from which on a batch is full. With receive offload, a call returns several:
 /// at most 64 (`UDP_GRO_CNT_MAX`). Datagrams of 128 bytes fill the default slab first.
@@ -28,8 +28,11 @@ const DEFAULT_SIZE: usize = 4 << 16;
 /// Datagrams in one slab of constant size. A reused batch does not allocate.
 pub struct Batch {
     slab: Box<[u8]>,
+    /// The end of what is used of the slab.
     used: usize,
+    payload_bytes: usize,
     datagrams: Vec<Datagram>,
+    messages: usize,
     receive_calls: usize,
 }
 
@@ -59,14 +62,17 @@ impl Batch {
         Self {
             slab: vec![0; size.max(MIN_SIZE)].into_boxed_slice(),
             used: 0,
+            payload_bytes: 0,
             datagrams: Vec::new(),
+            messages: 0,
             receive_calls: 0,
         }
     }
 
     /// A placeholder for a batch that was moved elsewhere. It counts as full.
     pub(crate) fn without_memory() -> Self {
-        Self { slab: Box::default(), used: 0, datagrams: Vec::new(), receive_calls: 0 }
+        let (slab, datagrams) = (Box::default(), Vec::new());
+        Self { slab, used: 0, payload_bytes: 0, datagrams, messages: 0, receive_calls: 0 }
     }
 
     /// Upper bound of the memory of a batch of this size, bookkeeping included.
@@ -84,19 +90,21 @@ impl Batch {
         self.datagrams.is_empty()
     }
 
-    /// The number of receive calls that filled it: with receive offload less than [`Self::len`].
+    /// The number of receive calls that filled it: usually less than [`Self::len`].
     pub fn receive_calls(&self) -> usize {
         self.receive_calls
     }
 
     /// Bytes of UDP payload of all datagrams.
     pub fn payload_bytes(&self) -> usize {
-        self.used
+        self.payload_bytes
     }
 
     /// Removes the datagrams, and keeps the memory.
     pub fn clear(&mut self) {
         self.used = 0;
+        self.payload_bytes = 0;
+        self.messages = 0;
         self.receive_calls = 0;
         self.datagrams.clear();
     }
@@ -104,7 +112,7 @@ impl Batch {
     /// True if there is not enough room for any result of a receive call.
     pub fn is_full(&self) -> bool {
         self.slab.len() - self.used < MAX_MESSAGE
-            || self.receive_calls >= MAX_RECEIVE_CALLS
+            || self.messages >= MAX_BATCH_MESSAGES
             || self.datagrams.len() >= MAX_DATAGRAMS
     }
 
@@ -136,7 +144,35 @@ impl Batch {
     /// Adds the datagrams that the receive call wrote to [`Self::room`]. They have one size; the
     /// last one may be shorter.
     pub(super) fn keep(&mut self, channel: u8, meta: &RecvMeta) {
-        let size = meta.len.min(self.slab.len() - self.used);
+        self.keep_at(self.used, channel, meta);
+        self.used += meta.len.min(self.slab.len() - self.used);
+        self.messages += 1;
+        self.receive_calls += 1;
+    }
+
+    /// Slots of `size` bytes each for the next receive call, behind what is used.
+    pub(super) fn slots(&mut self, size: usize) -> impl Iterator<Item = &mut [u8]> {
+        let free = self.slab.get_mut(self.used..).unwrap_or_default();
+        free.chunks_exact_mut(size.max(1)).take(MAX_BATCH_MESSAGES.saturating_sub(self.messages))
+    }
+
+    /// Counts a receive call that has used `count` slots. Returns the start of the first one.
+    pub(super) fn take_slots(&mut self, size: usize, count: usize) -> usize {
+        let first = self.used;
+        self.used = self.slab.len().min(first + size * count);
+        self.messages += count;
+        self.receive_calls += 1;
+        first
+    }
+
+    /// Bytes of the slab.
+    pub(super) fn bytes_at(&self, start: usize, length: usize) -> &[u8] {
+        self.slab.get(start..start + length).unwrap_or_default()
+    }
+
+    /// Adds the datagrams of a message at `start`.
+    pub(super) fn keep_at(&mut self, start: usize, channel: u8, meta: &RecvMeta) {
+        let size = meta.len.min(self.slab.len() - start);
         let from = canonical(meta.addr);
         let ecn = match meta.ecn {
             None => Ecn::NotEct,
@@ -144,10 +180,10 @@ impl Batch {
             Some(EcnCodepoint::Ect1) => Ecn::Ect1,
             Some(EcnCodepoint::Ce) => Ecn::CongestionExperienced,
         };
-        let end = self.used + size;
+        let end = start + size;
         // A stride of 0 means an empty datagram, which is one datagram.
         let stride = meta.stride.max(1);
-        let starts = (self.used..end.max(self.used + 1)).step_by(stride);
+        let starts = (start..end.max(start + 1)).step_by(stride);
         self.datagrams.extend(starts.map(|start| Datagram {
             from,
             channel: ChannelId(channel),
@@ -156,8 +192,7 @@ impl Batch {
             // A slab is shorter than 4 GiB.
             payload: start as u32..end.min(start + stride) as u32,
         }));
-        self.used = end;
-        self.receive_calls += 1;
+        self.payload_bytes += size;
     }
 }
 
@@ -202,6 +237,28 @@ mod tests {
     }
 
     #[test]
+    fn slots_lie_behind_each_other_and_may_be_filled_in_part() {
+        let mut batch = Batch::default();
+        keep(&mut batch, b"a", 1);
+        for (slot, bytes) in batch.slots(3).zip([&b"bb"[..], b"ccc"]) {
+            slot[..bytes.len()].copy_from_slice(bytes);
+        }
+        assert_eq!(batch.take_slots(3, 2), 1);
+        for (start, length) in [(1, 2), (4, 3)] {
+            let mut meta = RecvMeta::default();
+            (meta.len, meta.stride) = (length, length);
+            batch.keep_at(start, 0, &meta);
+        }
+        keep(&mut batch, b"d", 1);
+        let payloads: Vec<&[u8]> = batch.iter().map(|(_, payload)| payload).collect();
+        assert_eq!(payloads, [&b"a"[..], b"bb", b"ccc", b"d"]);
+        assert_eq!((batch.payload_bytes(), batch.receive_calls()), (7, 3));
+        let size = (DEFAULT_SIZE - 8) / 3;
+        assert_eq!(batch.slots(size).count(), 3);
+        assert_eq!(batch.slots(1).count(), MAX_BATCH_MESSAGES - 4);
+    }
+
+    #[test]
     fn a_batch_is_full_when_one_more_message_might_not_fit() {
         let mut batch = Batch::with_size(0);
         keep(&mut batch, &[0; MAX_MESSAGE], 1400);
@@ -214,12 +271,12 @@ mod tests {
     #[test]
     fn empty_datagrams_are_bounded_by_their_number() {
         let mut batch = Batch::default();
-        for _ in 0..MAX_RECEIVE_CALLS {
+        for _ in 0..MAX_BATCH_MESSAGES {
             assert!(!batch.is_full());
             keep(&mut batch, b"", 0);
         }
         assert!(batch.is_full());
-        assert_eq!(batch.iter().count(), MAX_RECEIVE_CALLS);
+        assert_eq!(batch.iter().count(), MAX_BATCH_MESSAGES);
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use fontana_net::receiver::MAX_RECEIVE_CALLS;
+use fontana_net::receiver::MAX_BATCH_MESSAGES;
 use fontana_net::{Batch, ReceiveConfig, ReceiveSocket, Reception};
 
 use crate::support::{PATIENCE, loopback, payloads, random_group, sender_to};
@@ -39,11 +39,11 @@ fn a_flood_of_empty_datagrams_fills_a_batch_and_no_more() {
     let (to, mut receiver) = unicast_receiver(8 << 20);
     let attacker = attacker();
     // Each takes several hundred bytes of the kernel's receive buffer: these fit.
-    for _ in 0..MAX_RECEIVE_CALLS + 1 {
+    for _ in 0..MAX_BATCH_MESSAGES + 1 {
         attacker.send_to(b"", to).unwrap();
     }
     let mut batch = Batch::default();
-    assert_eq!(receiver.recv_batch(PATIENCE, &mut batch).unwrap(), MAX_RECEIVE_CALLS);
+    assert_eq!(receiver.recv_batch(PATIENCE, &mut batch).unwrap(), MAX_BATCH_MESSAGES);
     assert!(batch.is_full());
     assert_eq!(receiver.recv_more(PATIENCE, &mut batch).unwrap(), 0);
     assert_eq!(receiver.recv_batch(PATIENCE, &mut batch).unwrap(), 1);
@@ -55,7 +55,7 @@ fn a_flood_from_other_senders_does_not_block_a_receive_call() {
     config.sources = vec![[127, 0, 0, 9].into()];
     let mut receiver = ReceiveSocket::open(&config).unwrap();
     let attacker = attacker();
-    for _ in 0..MAX_RECEIVE_CALLS + 10 {
+    for _ in 0..MAX_BATCH_MESSAGES + 10 {
         attacker.send_to(b"x", ("127.0.0.1", receiver.port())).unwrap();
     }
     let mut batch = Batch::default();
@@ -63,7 +63,7 @@ fn a_flood_from_other_senders_does_not_block_a_receive_call() {
     let started = Instant::now();
     assert_eq!(receiver.recv_batch(PATIENCE, &mut batch).unwrap(), 0);
     assert!(started.elapsed() < PATIENCE);
-    assert_eq!(receiver.foreign(), MAX_RECEIVE_CALLS as u64);
+    assert_eq!(receiver.foreign(), MAX_BATCH_MESSAGES as u64);
 }
 
 #[test]

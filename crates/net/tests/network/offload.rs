@@ -100,3 +100,38 @@ fn ipv6_datagrams_are_refused_rather_than_fragmented() {
     let error = sender.send_batch(0, &contents(fits + 1), fits + 1).unwrap_err();
     assert!(matches!(error, SendError::TooLarge { mtu: Some(65_536), .. }), "{error}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn datagrams_that_are_not_merged_share_receive_calls_and_none_is_truncated() {
+    let (group, mut receiver) = receiver();
+    let mut sender = sender_with(group, receiver.port(), |c| c.offload = false);
+    let mut batch = Batch::default();
+    let (mut expected, mut received, mut calls) = (Vec::new(), Vec::new(), 0);
+    for round in 0..60_usize {
+        // Mostly equal ones, with larger, smaller and empty ones in between.
+        for index in 0..40_usize {
+            let size = match (round * 40 + index) % 777 {
+                500 => 8000,
+                600 => 1,
+                700 => 20_000,
+                _ => 1000,
+            };
+            let mut payload = contents(size);
+            payload[0] = round as u8;
+            sender.send_batch(0, &payload, size).unwrap();
+            expected.push(payload);
+        }
+        while received.len() < expected.len() {
+            let count = receiver.recv_batch(crate::support::PATIENCE, &mut batch).unwrap();
+            assert!(count > 0, "{} of {}", received.len(), expected.len());
+            received.extend(batch.iter().map(|(_, payload)| payload.to_vec()));
+            calls += batch.receive_calls();
+        }
+    }
+    // Those that did not fit their slots come behind the others of their call.
+    received.sort();
+    expected.sort();
+    assert!(received == expected, "bytes differ");
+    assert!(calls < expected.len() / 2, "{calls} calls for {} datagrams", expected.len());
+}
