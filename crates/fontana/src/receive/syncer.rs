@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 /// few additional bytes are written: repair symbols of blocks that are completed in between.
 const SYNC_EVERY: Duration = Duration::from_secs(10);
 
-/// Bytes after which it is synced earlier. A second's work for a common disk; the system itself
-/// begins at 10 % of its memory (`dirty_background_ratio`), and stops writers at 20 %.
-const SYNC_BYTES: u64 = 256 << 20;
+/// Bytes after which it is synced earlier: less than a second of work for a common disk, so that
+/// little is left when the last block arrives, and files get their names soon after. The system
+/// itself begins at 10 % of its memory (`dirty_background_ratio`), and stops writers at 20 %.
+const SYNC_BYTES: u64 = 64 << 20;
 
 /// Interval between checks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
