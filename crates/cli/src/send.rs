@@ -146,6 +146,7 @@ impl Plan {
             .format(self.format(arguments))
             .controlled_network(arguments.controlled_network)
             .rate(fontana::Rate::bits_per_second(arguments.rate))
+            .peak_window(arguments.burst)
             .tsi(arguments.tsi.map(Tsi))
             .mode(match arguments.push {
                 Some(repair_permille) => SendMode::Push { repair_permille },

@@ -98,7 +98,7 @@ pub use receive::{PreparedReceiver, SILENCE, SimulatedLoss};
 pub use receiver::{Receiver, ReceiverBuilder, ReceiverInto};
 pub use report::{AcceptedManifest, Delivery, Ended, ReceiveReport, RejectedSession, SendReport};
 pub use resume::{Interrupted, discard, interrupted};
-pub use send::{Ordering, PreparedSender, PreparedStream, SessionDescription};
+pub use send::{MAX_PEAK_WINDOW, Ordering, PreparedSender, PreparedStream, SessionDescription};
 pub use sender::{Sender, SenderBuilder};
 pub use session::Events;
 pub use stdin_copy::StdinCopy;

@@ -18,6 +18,7 @@ mod session;
 mod stream;
 
 pub(crate) use carousel::Carousel;
+pub use checks::MAX_PEAK_WINDOW;
 pub use options::Ordering;
 pub(crate) use options::SendOptions;
 pub use session::{PreparedSender, SessionDescription};

@@ -27,6 +27,7 @@ use fontana_wire::Tsi;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The options of a sender. Defaults: the default group, 100 Mbit/s, this network only, no end.
 #[derive(Clone, Debug)]
@@ -71,6 +72,16 @@ impl SenderBuilder {
     /// share it.
     pub fn rate(mut self, rate: Rate) -> Self {
         self.options.rate = rate;
+        self
+    }
+
+    /// Sets the window in which a late sender exceeds the rate by a quarter to catch up, at most
+    /// 100 ms. In any window `w` at most `min(1.25 * rate * (w + window), rate * (w + 100 ms))` and
+    /// 2 ms of the rate are sent. The default, 20 ms, keeps the rate on a busy host. Zero, for
+    /// networks with small queues: lost time is lost, and at most `rate * w` and 2 ms are sent.
+    /// Layered sessions never catch up.
+    pub fn peak_window(mut self, window: Duration) -> Self {
+        self.options.peak_window = window;
         self
     }
 

@@ -53,6 +53,12 @@ impl StreamSenderBuilder {
         self
     }
 
+    /// As [`SenderBuilder::peak_window`](crate::SenderBuilder::peak_window).
+    pub fn peak_window(mut self, window: Duration) -> Self {
+        self.options.peak_window = window;
+        self
+    }
+
     /// As [`SenderBuilder::controlled_network`](crate::SenderBuilder::controlled_network).
     pub fn controlled_network(mut self, controlled: bool) -> Self {
         self.options.controlled_network = controlled;

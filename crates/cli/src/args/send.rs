@@ -91,6 +91,13 @@ pub(crate) struct SendArguments {
     /// The default leaves room on a 1 Gbit/s network and on old switches that flood multicast.
     #[arg(long, value_name = "RATE", default_value = "100M", value_parser = parse_rate)]
     pub(crate) rate: u64,
+    /// Let a sender that was late catch up at 1.25 times the rate over this window: 20ms, 5ms, 0
+    ///
+    /// A busy host wakes the sender late. Its packets then leave in bursts, of 25 ms of the rate at
+    /// most with the default. 0 is for networks with small queues: lost time stays lost. At most
+    /// 100ms. Layered sessions never catch up.
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = parse_burst)]
+    pub(crate) burst: Duration,
     /// Serve receivers of different speed, each at the rate that its network can carry
     ///
     /// The session has layers, on several groups that begin with the group of --to. A receiver
@@ -338,6 +345,15 @@ impl From<FluteVersionArgument> for FluteVersion {
 }
 
 /// Parses a time, and explains the error if a number of receivers was given.
+/// A peak window.
+fn parse_burst(text: &str) -> Result<Duration, String> {
+    let window = parse_duration(text)?;
+    if window > fontana::MAX_PEAK_WINDOW {
+        return Err(format!("a burst is at most {}ms", fontana::MAX_PEAK_WINDOW.as_millis()));
+    }
+    Ok(window)
+}
+
 fn parse_wait(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| {
         let what = "receivers send nothing and cannot be counted; wait for a time: --wait 10s";

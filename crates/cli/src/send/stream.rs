@@ -30,6 +30,7 @@ pub(super) fn run(
     let prepared = StreamSender::builder(name.clone())
         .addressing(plan.addressing)
         .rate(fontana::Rate::bits_per_second(arguments.rate))
+        .peak_window(arguments.burst)
         .controlled_network(arguments.controlled_network)
         .tsi(arguments.tsi.map(Tsi))
         .block_symbols(arguments.block_symbols)

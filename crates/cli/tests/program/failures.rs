@@ -28,6 +28,7 @@ fn a_command_line_that_makes_no_sense_is_2() {
         "frobnicate",
         "send",
         "send --rate fast f",
+        "send --burst 101ms f",
         "send --tsi 0 f",
         "send --flute --sign k f",
         "send --fcast --flute f",
@@ -86,6 +87,8 @@ fn a_command_line_that_makes_no_sense_is_2() {
         "--ttl 2 --congestion-control webrc",
         "--ttl 2 --congestion-control rlc --channels 5",
         "--ttl 2 --congestion-control flid-sl --layers 1M,1M",
+        "--burst 0",
+        "--burst 100ms",
         "--fec tornado --stretch 2",
         "--fec tornado --stretch 10",
     ] {

@@ -9,9 +9,13 @@ use crate::geometry;
 use crate::memory;
 use crate::rate::Rate;
 use fontana_fec::EncodingId;
-use fontana_proto::SendMode;
+use fontana_proto::{Pacer, SendMode};
 use fontana_wire::{CongestionControl, SessionHead, Tsi};
+use std::time::Duration;
 
+/// Longest window of [`SenderBuilder::peak_window`](crate::SenderBuilder::peak_window): no more
+/// lost time than this is made up for.
+pub const MAX_PEAK_WINDOW: Duration = Pacer::DEBT;
 /// Smallest slice of a file: the header is a quarter of it.
 const MIN_SLICE: u64 = 1024;
 
@@ -42,6 +46,7 @@ pub(super) fn check(options: &SendOptions) -> Result<(), Error> {
     }
     Numbers {
         rate: options.rate,
+        peak_window: options.peak_window,
         tsi: options.tsi,
         memory: options.memory,
         symbol_size: options.symbol_size,
@@ -64,6 +69,7 @@ pub(super) fn check_addressing(addressing: &Addressing, harmless: bool) -> Resul
 /// The numbers among the options of every kind of sender.
 pub(super) struct Numbers {
     pub(super) rate: Rate,
+    pub(super) peak_window: Duration,
     pub(super) tsi: Option<Tsi>,
     pub(super) memory: usize,
     pub(super) symbol_size: Option<u16>,
@@ -77,6 +83,10 @@ impl Numbers {
         if self.rate < Rate::bytes_per_second(1000) {
             let bits = self.rate.as_bits_per_second();
             return range("the rate in bits per second", bits, "at least 8000");
+        }
+        if self.peak_window > MAX_PEAK_WINDOW {
+            let micros = u64::try_from(self.peak_window.as_micros()).unwrap_or(u64::MAX);
+            return range("the peak window in microseconds", micros, "at most 100000");
         }
         if let Some(tsi) = self.tsi
             && !(1..=u64::from(u32::MAX)).contains(&tsi.0)

@@ -92,6 +92,7 @@ impl PreparedStream {
     pub(crate) fn prepare(options: StreamOptions, token: CancellationToken) -> Result<Self, Error> {
         let numbers = Numbers {
             rate: options.rate,
+            peak_window: options.peak_window,
             tsi: options.tsi,
             memory: options.memory,
             symbol_size: options.symbol_size,
