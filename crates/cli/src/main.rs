@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     if let Some(filter) = log {
         log::start(filter);
     }
+    signal::survive_file_size_limit();
     let stop = CancellationToken::new();
     let Talk { json, quiet } = command.talk();
     let console = Console::new(json, quiet, command.writes_data(), &stop);

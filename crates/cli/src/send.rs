@@ -36,7 +36,7 @@ pub(crate) fn run(
     console: &Console,
     stop: &CancellationToken,
 ) -> Result<Outcome, Failure> {
-    let plan = Plan::of(arguments, console)?;
+    let plan = Plan::of(arguments)?;
     let name = arguments.name.as_ref().map(|name| name.as_encoded_bytes().to_vec());
     // The copy is deleted when it is dropped.
     let (files, name, _copy) = match standard_input::of(arguments)? {
@@ -112,7 +112,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(arguments: &SendArguments, console: &Console) -> Result<Self, Failure> {
+    fn of(arguments: &SendArguments) -> Result<Self, Failure> {
         let addressing = channels::addressing(arguments)?;
         if arguments.mirror && arguments.fec == Fec::None {
             let message = "--mirror with --fec none: there would be nothing to send";
@@ -125,8 +125,7 @@ impl Plan {
             return Err(Failure::new(Outcome::Usage, message, "copy it from the first sender"));
         }
         let mut format = FontanaFormat::default();
-        format.signer =
-            arguments.sign.as_deref().map(|path| read_key(path, console)).transpose()?;
+        format.signer = arguments.sign.as_deref().map(read_key).transpose()?;
         format.version = arguments.content_version;
         format.manifest = manifest;
         format.rehash = arguments.rehash;
@@ -222,7 +221,7 @@ fn code(arguments: &SendArguments) -> Result<Code, Failure> {
 /// Largest key file that is read: a key is one line of 85 bytes.
 const MAX_KEY_FILE: u64 = 4096;
 
-fn read_key(path: &Path, console: &Console) -> Result<SecretKey, Failure> {
+fn read_key(path: &Path) -> Result<SecretKey, Failure> {
     use std::io::Read;
     use std::os::unix::fs::MetadataExt;
     let refused = |error: &dyn std::fmt::Display| {
@@ -233,7 +232,8 @@ fn read_key(path: &Path, console: &Console) -> Result<SecretKey, Failure> {
     let mode = file.metadata().map_err(|error| refused(&error))?.mode();
     if mode & 0o077 != 0 {
         let message = format!("other users may read the secret key in {path:?}");
-        console.warning(&message, &format!("chmod 600 {}", path.display()));
+        let hint = format!("chmod 600 {}, or make another: fontana keygen FILE", path.display());
+        return Err(Failure::new(Outcome::Authentication, message, hint));
     }
     let mut text = String::new();
     file.take(MAX_KEY_FILE).read_to_string(&mut text).map_err(|error| refused(&error))?;

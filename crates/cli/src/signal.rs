@@ -1,11 +1,14 @@
-//! Signals: the first cancels the session, the second ends the program.
+//! Signals: the first cancels the session, the second ends the program. A limit on the size of files
+//! is an error of the write that exceeds it.
 
 use crate::exit;
 use crate::failure::Failure;
 use fontana::net::thread::spawn;
 use fontana::{CancellationToken, Outcome};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Cancels `stop` at the first SIGINT, SIGTERM or SIGHUP; exits at the second.
 pub(crate) fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
@@ -26,4 +29,11 @@ pub(crate) fn stop_on_signals(stop: &CancellationToken) -> Result<(), Failure> {
     };
     spawn("signals", listen)?;
     Ok(())
+}
+
+/// Lets a write that exceeds the limit on the size of files (`ulimit -f`) fail, with a message,
+/// instead of ending the program without one.
+pub(crate) fn survive_file_size_limit() {
+    // Without the handler, the program ends as it would without this call.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }

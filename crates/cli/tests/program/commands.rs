@@ -135,15 +135,17 @@ fn a_key_file_is_private_and_never_replaced() {
 }
 
 #[test]
-fn a_key_that_others_may_read_is_worth_a_warning() {
+fn a_key_that_others_may_read_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let (key, file) = (directory.path().join("key"), directory.path().join("file"));
     run(&arguments("keygen", &[&key])).expect(0);
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).unwrap();
     std::fs::write(&file, "x").unwrap();
     let words = format!("send -i lo --dry-run --sign {}", key.display());
-    let sent = run(&arguments(&words, &[&file])).expect(0);
-    assert!(sent.stderr.contains("chmod 600"), "{}", sent.stderr);
+    let refused = run(&arguments(&words, &[&file])).expect(7);
+    assert!(refused.stderr.contains("chmod 600"), "{}", refused.stderr);
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+    run(&arguments(&words, &[&file])).expect(0);
 }
 
 #[test]
