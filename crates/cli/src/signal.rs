@@ -1,5 +1,5 @@
-//! Signals: the first cancels the session, the second ends the program. A limit on the size of files
-//! is an error of the write that exceeds it.
+//! Signals: the first cancels the session, the second ends the program. A limit on the size of
+//! files is an error of the write that exceeds it.
 
 use crate::exit;
 use crate::failure::Failure;
