@@ -16,7 +16,8 @@
 //! over GF(256), 2^-(e - r) for a binary one, and never for an MDS code if there is one of them.
 //!
 //! Limits: wrong symbols whose errors are linearly dependent may hide each other, or accuse correct
-//! ones. So may symbols that occur in no surplus symbol.
+//! ones. Of sparse codes, a symbol that contributes to no surplus symbol is never accused, and one
+//! that contributes to a single one is accused together with it.
 
 use crate::bytes::kernel::InstructionSet;
 use crate::bytes::line::{LINE, Line};

@@ -223,7 +223,7 @@ fn wrong_symbols_of_long_blocks_are_found_and_no_others() {
         (RAPTORQ, 10_000, 0..11_000, 40, 20),
         (RAPTORQ, 10_000, 20_000..40_000, 10, 5),
         (RAPTOR, 4_000, 0..8_000, 60, 20),
-        (lt(10_000), 10_000, 0..40_000, 120, 40),
+        (lt(2_000), 2_000, 0..8_000, 60, 20),
         (reed_solomon(ReedSolomonCode::Rfc5510, 200), 200, 0..255, 20, 19),
     ] {
         let received = Received::new(scheme, k, esis, [surplus, wrong, 100], &mut random);
