@@ -229,15 +229,16 @@ fn read_key(path: &Path) -> Result<SecretKey, Failure> {
         Failure::new(Outcome::Authentication, message, "make one: fontana keygen FILE")
     };
     let file = std::fs::File::open(path).map_err(|error| refused(&error))?;
+    let mut text = String::new();
+    (&file).take(MAX_KEY_FILE).read_to_string(&mut text).map_err(|error| refused(&error))?;
+    let key = text.parse().map_err(|error| refused(&error))?;
     let mode = file.metadata().map_err(|error| refused(&error))?.mode();
     if mode & 0o077 != 0 {
         let message = format!("other users may read the secret key in {path:?}");
         let hint = format!("chmod 600 {}, or make another: fontana keygen FILE", path.display());
         return Err(Failure::new(Outcome::Authentication, message, hint));
     }
-    let mut text = String::new();
-    file.take(MAX_KEY_FILE).read_to_string(&mut text).map_err(|error| refused(&error))?;
-    text.parse().map_err(|error| refused(&error))
+    Ok(key)
 }
 
 /// The description of a session before anything is sent.
