@@ -102,7 +102,12 @@ impl Program {
 
     /// The event of this kind that was seen last.
     pub fn last(&self, event: &str) -> Option<&Value> {
-        self.seen.iter().rev().find(|value| value["event"] == event)
+        self.all(event).next_back()
+    }
+
+    /// The events of this kind that were seen.
+    pub fn all(&self, event: &str) -> impl DoubleEndedIterator<Item = &Value> {
+        self.seen.iter().filter(move |value| value["event"] == event)
     }
 }
 
