@@ -1,6 +1,7 @@
 //! `fontana demo`: five receivers, five verified files, on each network path.
 
 use crate::support::{Run, Running, documented, fields, run};
+use rustix::process::Signal;
 use std::time::Duration;
 
 const NAMES: [&str; 5] = ["clean", "lossy", "very lossy", "late", "stopped"];
@@ -64,7 +65,7 @@ fn an_interrupted_demonstration_ends_without_errors_and_without_a_table() {
         let demo = Running::start(&["demo", json]);
         // The demonstration takes five seconds.
         std::thread::sleep(Duration::from_millis(1500));
-        demo.signal("-INT");
+        demo.signal(Signal::INT);
         let ended = demo.wait().expect(130);
         assert!(!ended.stderr.contains("error"), "{}", ended.stderr);
         if json == "--json" {

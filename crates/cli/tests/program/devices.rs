@@ -1,6 +1,7 @@
 //! `recv --to DEVICE`: files and loop devices that are written in place; `send DEVICE`.
 
 use crate::support::{Running, Sender, arguments, noise, place, run};
+use rustix::process::Signal;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ fn a_killed_receiver_goes_on_with_what_is_on_the_device() {
     let mut first = Running::start(&arguments(&words, &[&target]));
     while !first.line().contains("\"event\":\"accepted\"") {}
     std::thread::sleep(std::time::Duration::from_millis(600));
-    first.signal("-KILL");
+    first.signal(Signal::KILL);
     drop(first.hang_up());
     let second = run(&arguments(&words, &[&target])).expect(0);
     let resumed = second.event("resumed");

@@ -1,6 +1,7 @@
 //! Errors that need no privilege to cause: the exit code, the message and the hint.
 
 use crate::support::{Run, Running, Sender, arguments, noise, place, run};
+use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -301,9 +302,9 @@ fn a_signal_is_130_and_says_where_it_stood() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), 20_000_000);
     let sender = Sender::start(&format!("--to {} --rate 20M", place()), &[&path]);
-    for signal in ["-INT", "-TERM"] {
+    for (signal, name) in [(Signal::INT, "interrupt"), (Signal::TERM, "terminate")] {
         let words = format!("recv {} --json -o", sender.ticket);
-        let into = directory.path().join(signal);
+        let into = directory.path().join(name);
         let mut receiver = Running::start(&arguments(&words, &[&into]));
         while !receiver.line().contains("accepted") {}
         receiver.signal(signal);

@@ -1,6 +1,7 @@
 //! `fontana resume`: what interrupted receptions leave.
 
 use crate::support::{Running, Sender, arguments, noise, place, run};
+use rustix::process::Signal;
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ fn interrupted_receptions_are_listed_and_discarded() {
     assert_eq!((running.len(), &running[0]["in_use"]), (1, &true.into()), "{running:?}");
     let refused = run(&arguments("resume --discard", &[&into])).expect(6);
     assert!(refused.stderr.contains("in use by another receiver"), "{}", refused.stderr);
-    receiver.signal("-KILL");
+    receiver.signal(Signal::KILL);
     receiver.wait();
     let killed = &list()[0];
     assert_eq!((&killed["in_use"], &killed["label"]), (&false.into(), &"file 1".into()));

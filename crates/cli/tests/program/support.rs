@@ -1,6 +1,7 @@
 //! Starts the program, and keeps its output.
 
 pub(crate) use fontana_testing::noise;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -100,9 +101,8 @@ impl Running {
         line.trim_end().to_owned()
     }
 
-    pub(crate) fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Processor time that it has used so far.
@@ -129,7 +129,7 @@ impl Running {
 
     /// Stops it as Ctrl-C does.
     pub(crate) fn stop(self) -> Run {
-        self.signal("-INT");
+        self.signal(Signal::INT);
         self.wait()
     }
 

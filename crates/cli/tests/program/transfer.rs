@@ -1,6 +1,7 @@
 //! Files get from `send` to `recv`.
 
 use crate::support::{Running, Sender, arguments, noise, place, run};
+use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 
 /// Files of these sizes in a directory of their own.
@@ -211,7 +212,7 @@ fn a_receiver_that_was_stopped_goes_on_with_what_it_had() {
     while !receiver.line().contains("accepted") {}
     // After a quarter of the file; some of it must have been saved.
     std::thread::sleep(std::time::Duration::from_millis(300));
-    receiver.signal("-INT");
+    receiver.signal(Signal::INT);
     let stopped = receiver.wait().expect(130);
     assert!(stopped.event("summary")["fresh"].as_u64().unwrap() > 0);
     let words = format!("recv {} --json --timeout 20 -o", sender.ticket);

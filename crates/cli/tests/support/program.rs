@@ -1,7 +1,7 @@
 //! A program that runs beside the test: its events, its end, its memory.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
-use super::bench::sh;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};
@@ -70,16 +70,24 @@ impl Program {
     }
 
     pub fn interrupt(&self) {
-        sh(&format!("kill -INT {}", self.child.id()));
+        kill_process(self.pid(), Signal::INT).unwrap();
     }
 
     pub fn kill(&self) {
-        sh(&format!("kill -KILL {}", self.child.id()));
+        kill_process(self.pid(), Signal::KILL).unwrap();
     }
 
     /// Kills it and what it has started, if it was started in a process group of its own.
+    ///
+    /// By a system call: `kill -KILL -1234` of procps 4.0.2 takes the first digit alone for the
+    /// group, and group 1 is every process of the computer.
     pub fn kill_group(&self) {
-        let _ = Command::new("kill").args(["-KILL", &format!("-{}", self.child.id())]).output();
+        let _ = kill_process_group(self.pid(), Signal::KILL);
+    }
+
+    /// It is not reaped before the test has finished with it: nobody else gets its number.
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 
     /// Exit code, and what it wrote to standard error.
