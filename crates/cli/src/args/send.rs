@@ -180,7 +180,7 @@ pub(crate) struct SendArguments {
     /// Programs of one version reject sessions of the other. `fontana recv --flute` accepts both.
     #[arg(long, value_name = "VERSION", value_enum, default_value = "2", requires = "flute")]
     pub(crate) flute_version: FluteVersionArgument,
-    /// With --flute: compress files and the table with gzip
+    /// With --flute: compress files and long tables with gzip
     ///
     /// A file that does not become shorter is sent as it is. Compressed files of more than 256 KiB
     /// are in unnamed files in the directory for temporary files (TMPDIR, or /tmp).

@@ -85,7 +85,7 @@ impl Program {
         let _ = kill_process_group(self.pid(), Signal::KILL);
     }
 
-    /// It is not reaped before the test has finished with it: nobody else gets its number.
+    /// It is not reaped before the test has finished with it: no other process gets its number.
     fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }

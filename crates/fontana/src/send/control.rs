@@ -52,10 +52,15 @@ pub(super) fn control_objects(
         control.extend(announcement.control_objects(size, options.signer(), intervals)?);
     }
     let xml = content.file_delivery_table(now + FDT_LIFETIME).emit(version);
+    // Compression saves no packet where one is enough, and not all programs decompress a table.
+    let table_encoding = match usize::from(size - FDT_EXTENSION_BYTES) {
+        symbol if xml.len() <= symbol => ContentEncoding::Null,
+        _ => content_encoding,
+    };
     let mut table = Vec::new();
-    fontana_wire::encode(content_encoding, &mut &xml[..], &mut table)
+    fontana_wire::encode(table_encoding, &mut &xml[..], &mut table)
         .map_err(Error::system("compress the file delivery table"))?;
-    let extensions = match content_encoding {
+    let extensions = match table_encoding {
         ContentEncoding::Null => FDT_EXTENSION_BYTES,
         _ => FDT_EXTENSION_BYTES + CENC_BYTES,
     };
@@ -71,7 +76,7 @@ pub(super) fn control_objects(
     };
     let rhythm = if is_plain { 1 } else { 4 };
     let table = ControlObject::new(Toi::FDT, oti, &table, Some(extension), rhythm)?;
-    let table = table.encoded(content_encoding);
+    let table = table.encoded(table_encoding);
     control.push(if is_plain { table.without_padding() } else { table });
     if let Some((tois, oti)) = content.empty_files() {
         control.push(ControlObject::empty_files(&tois, oti, rhythm));

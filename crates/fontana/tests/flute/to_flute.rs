@@ -4,7 +4,7 @@ use super::fontana_side::{
     FontanaSender, Losing, MIB, SIZES, addressing, air, assert_same, files_of, noise, text, write,
 };
 use super::peer::{Listening, Outcome, complete, with_a_large_cache};
-use fontana::wire::ContentEncoding;
+use fontana::wire::{ContentEncoding, Packet, Toi};
 use fontana::{Code, FluteFormat, Format, Ordering, SenderBuilder};
 use std::time::Duration;
 
@@ -205,6 +205,34 @@ fn a_peer_takes_what_is_a_single_object_of_a_session_with_a_manifest() {
     // The peer ignores the head, the manifest and the numbers of packets.
     let outcomes = listening.receive(files.len(), config, Losing::permille(100));
     assert_same(&complete(outcomes), &files);
+}
+
+/// rt-libflute 0.12.3 and MAD-FLUTE 1.7 do not read a table that is compressed with gzip.
+#[test]
+fn a_table_that_fits_a_symbol_is_not_compressed() {
+    let _air = air();
+    let directory = tempfile::tempdir().unwrap();
+    for (names, encoding) in [(1, None), (30, Some(ContentEncoding::Gzip))] {
+        let files = (0..names).map(|index| (format!("text {index}"), text(20_000))).collect();
+        let addressing = addressing();
+        let listening = Listening::join(&addressing);
+        let mut flute = FluteFormat::default();
+        flute.content_encoding = ContentEncoding::Gzip;
+        let path = directory.path().join(names.to_string());
+        std::fs::create_dir(&path).unwrap();
+        let _sender = FontanaSender::start(&addressing, write(&files, &path), |options| {
+            options.format(Format::Flute(flute))
+        });
+        let mut found = None;
+        listening.read(|packet| {
+            let header = Packet::parse(packet).unwrap().header;
+            if header.toi == Some(Toi::FDT) {
+                found = Some(header.extensions.cenc());
+            }
+            found.is_none()
+        });
+        assert_eq!(found, Some(encoding.map(ContentEncoding::cenc)), "{names} files");
+    }
 }
 
 #[test]
