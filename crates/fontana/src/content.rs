@@ -7,7 +7,7 @@ use fontana_fec::{Oti, Sbn};
 use fontana_net::ThreadError;
 use fontana_net::thread::spawn_scoped;
 use fontana_proto::BlockId;
-use fontana_store::{FileIndex, Filter, ObjectSource, SourceError};
+use fontana_store::{Deviations, FileIndex, Filter, ObjectSource, SourceError};
 use fontana_wire::{
     BlockHasher, ContentEncoding, Entry, Hash, Manifest, ManifestError, ManifestObject,
     RelativePath, Toi,
@@ -189,15 +189,16 @@ fn hash_blocks<'a>(
     objects: impl IntoIterator<Item = &'a ObjectSource>,
     workers: usize,
 ) -> Result<Vec<Vec<Hash>>, Error> {
-    hash_blocks_checked(objects, workers, ObjectSource::check_unchanged)
+    let refuse = |object: &ObjectSource, found: &Deviations| Err(object.changed(found));
+    hash_blocks_checked(objects, workers, refuse)
 }
 
-/// The hash of every block of every object, on `workers` threads. `check` confirms what was read of
-/// a block.
+/// The hash of every block of every object, on `workers` threads. `check` decides on blocks with
+/// files that were written to.
 fn hash_blocks_checked<'a>(
     objects: impl IntoIterator<Item = &'a ObjectSource>,
     workers: usize,
-    check: impl Fn(&ObjectSource, Sbn) -> Result<(), SourceError> + Sync,
+    check: impl Fn(&ObjectSource, &Deviations) -> Result<(), SourceError> + Sync,
 ) -> Result<Vec<Vec<Hash>>, Error> {
     let objects: Vec<_> = objects.into_iter().collect();
     let blocks: Vec<(usize, Sbn)> = objects
@@ -209,8 +210,8 @@ fn hash_blocks_checked<'a>(
         let block = blocks.get(number).and_then(|&(object, sbn)| Some((objects.get(object)?, sbn)));
         let Some((object, sbn)) = block else { return Ok(None) };
         let mut hasher = BlockHasher::new();
-        object.for_each_chunk_of_changed_block(sbn, |bytes| hasher.update(bytes))?;
-        check(object, sbn)?;
+        let found = object.for_each_chunk_and_deviations(sbn, |bytes| hasher.update(bytes))?;
+        found.map_or(Ok(()), |found| check(object, &found))?;
         Ok(Some(hasher.finalize()))
     })?;
     let mut hashes = vec![Vec::new(); objects.len()];

@@ -3,8 +3,9 @@
 use crate::buffered::for_each_chunk;
 use crate::extents::Extents;
 use crate::geometry::GeometryError;
+use crate::ids::FileIndex;
 use crate::placement::{Placement, check_size};
-use crate::source::{Deviations, SourceError, SourceFiles};
+use crate::source::{Deviations, Identity, SourceError, SourceFiles};
 use fontana_fec::{Esi, ObjectLayout, Sbn};
 use std::sync::Arc;
 
@@ -71,15 +72,30 @@ impl ObjectSource {
     /// # Errors
     /// Those of [`SourceFiles::read_exact_at`] and [`SourceFiles::check_unchanged`].
     pub(crate) fn read_checked_at(&self, offset: u64, out: &mut [u8]) -> Result<bool, SourceError> {
-        let (mut end, mut deviates) = (0, false);
+        let mut deviates = false;
+        self.read_and_note(offset, out, |_, _| deviates = true)?;
+        Ok(deviates)
+    }
+
+    /// Like [`read_checked_at`](Self::read_checked_at). Passes each file that was written to, and
+    /// its state after it was read, to `note`.
+    fn read_and_note(
+        &self,
+        offset: u64,
+        out: &mut [u8],
+        mut note: impl FnMut(FileIndex, Identity),
+    ) -> Result<(), SourceError> {
+        let mut end = 0;
         for piece in self.placement.extents().pieces(offset, out.len()) {
             end = piece.within.end;
-            if let Some(part) = out.get_mut(piece.within) {
-                deviates |= self.files.read_checked_at(piece.file, piece.offset, part)?.is_some();
+            if let Some(part) = out.get_mut(piece.within)
+                && let Some(now) = self.files.read_checked_at(piece.file, piece.offset, part)?
+            {
+                note(piece.file, now);
             }
         }
         out.get_mut(end..).unwrap_or_default().fill(0);
-        Ok(deviates)
+        Ok(())
     }
 
     /// Reads a source symbol into `out`, padding included. Otherwise like
@@ -131,7 +147,7 @@ impl ObjectSource {
     }
 
     /// Passes on the bytes of a block in the object's order, without padding, a chunk at a time, to
-    /// be hashed. Then checks that the files have not changed.
+    /// be hashed. Checks after each read that the file has not changed.
     ///
     /// # Errors
     /// [`SourceError::Geometry`] if there is no such block, otherwise those of
@@ -141,9 +157,32 @@ impl ObjectSource {
         sbn: Sbn,
         show: impl FnMut(&[u8]),
     ) -> Result<(), SourceError> {
+        let deviations = self.for_each_chunk_and_deviations(sbn, show)?;
+        deviations.map_or(Ok(()), |deviations| Err(self.changed(&deviations)))
+    }
+
+    /// Like [`for_each_chunk_of_block`](Self::for_each_chunk_of_block), but returns the files that
+    /// were written to when they were read, if that is [allowed](SourceFiles::allowing_growth).
+    /// Each file is examined while it is open: a block may have thousands of them, and to open all
+    /// of them again takes as long as to read them.
+    ///
+    /// # Errors
+    /// As [`for_each_chunk_of_block`](Self::for_each_chunk_of_block).
+    pub fn for_each_chunk_and_deviations(
+        &self,
+        sbn: Sbn,
+        show: impl FnMut(&[u8]),
+    ) -> Result<Option<Deviations>, SourceError> {
         let range = self.placement.block_range(sbn)?;
-        for_each_chunk(range, |offset, out| self.read_at(offset, out), show)?;
-        self.check_unchanged(sbn)
+        let mut found: Vec<(FileIndex, Identity)> = Vec::new();
+        let read = |offset, out: &mut [u8]| {
+            self.read_and_note(offset, out, |file, now| match found.last_mut() {
+                Some((last, state)) if *last == file => *state = now,
+                _ => found.push((file, now)),
+            })
+        };
+        for_each_chunk(range, read, show)?;
+        Ok(Deviations::of(found))
     }
 
     /// Passes on the bytes of a block in whatever state its files are. Otherwise like
@@ -179,13 +218,13 @@ impl ObjectSource {
     pub fn deviations(&self, sbn: Sbn) -> Result<Option<Deviations>, SourceError> {
         let range = self.placement.block_range(sbn)?;
         let length = (range.end - range.start) as usize;
-        let mut others = Vec::new();
+        let mut found = Vec::new();
         for piece in self.placement.extents().pieces(range.start, length) {
             if let Some(now) = self.files.deviation(piece.file)? {
-                others.push((piece.file, now));
+                found.push((piece.file, now));
             }
         }
-        Ok(others.pop().map(|first| Deviations { first, others }))
+        Ok(Deviations::of(found))
     }
 
     /// The error that files have changed.

@@ -383,10 +383,16 @@ pub struct SourceFiles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deviations {
     pub(crate) first: (FileIndex, Identity),
-    pub(crate) others: Vec<(FileIndex, Identity)>,
+    others: Vec<(FileIndex, Identity)>,
 }
 
 impl Deviations {
+    /// These files; `None` if there are none.
+    pub(crate) fn of(mut files: Vec<(FileIndex, Identity)>) -> Option<Self> {
+        let first = files.pop()?;
+        Some(Self { first, others: files })
+    }
+
     /// The files.
     pub fn files(&self) -> impl Iterator<Item = FileIndex> {
         std::iter::once(&self.first).chain(&self.others).map(|(file, _)| *file)

@@ -15,7 +15,8 @@ use crate::geometry::Code;
 use fontana_fec::{Oti, Sbn};
 use fontana_proto::BlockId;
 use fontana_store::{
-    Change, Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFile, SourceFiles, Tree,
+    Change, Deviations, Extent, Extents, FileIndex, ObjectSource, SourceError, SourceFile,
+    SourceFiles, Tree,
 };
 use fontana_wire::{
     Entry as ManifestEntry, Hash, Manifest, ManifestObject, RelativePath, Toi, object_hash,
@@ -142,11 +143,9 @@ impl Content {
         let planned = plan(options, &sources, base, &unchanged)?;
         let held_files: BTreeSet<_> = held.iter().filter_map(|name| names.get(name)).collect();
         // What was read of a held file is verified at the end.
-        let check = |source: &ObjectSource, sbn| match source.deviations(sbn)? {
-            Some(found) if !found.files().all(|file| held_files.contains(&file)) => {
-                Err(source.changed(&found))
-            }
-            _ => Ok(()),
+        let check = |source: &ObjectSource, found: &Deviations| {
+            let is_held = found.files().all(|file| held_files.contains(&file));
+            if is_held { Ok(()) } else { Err(source.changed(found)) }
         };
         let (objects, new) = number(planned, base, options.workers, check)?;
         let shared = shared(&sources, &objects, base, &unchanged)?;
@@ -319,7 +318,7 @@ fn number(
     planned: Vec<Planned>,
     base: Option<&VersionBase>,
     workers: usize,
-    check: impl Fn(&ObjectSource, Sbn) -> Result<(), SourceError> + Sync,
+    check: impl Fn(&ObjectSource, &Deviations) -> Result<(), SourceError> + Sync,
 ) -> Result<(Vec<VersionObject>, BTreeSet<Toi>), Error> {
     let before = base.map_or(&[][..], |base| &base.objects);
     let old = |planned: &Planned| planned.carried.and_then(|index| before.get(index));

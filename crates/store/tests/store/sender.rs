@@ -153,6 +153,24 @@ fn a_bundle_of_many_files_needs_few_descriptors() {
 }
 
 #[test]
+fn the_files_of_a_block_are_opened_once_to_hash_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = SourceFiles::new(4);
+    let paths: Vec<_> = (0..100).map(|number| dir.path().join(number.to_string())).collect();
+    let mut extents = Vec::new();
+    for path in &paths {
+        fs::write(path, [7; 256]).unwrap();
+        extents.push(Extent { file: files.add(path).unwrap(), offset: 0, length: 256 });
+    }
+    let extents = Extents::new(extents).unwrap();
+    let object = ObjectSource::new(Arc::new(files), no_code(25_600, 256, 100), extents).unwrap();
+    // Files that were read and examined are not needed any more.
+    let remove = |_: &[u8]| paths.iter().for_each(|path| fs::remove_file(path).unwrap());
+    assert_eq!(object.for_each_chunk_and_deviations(Sbn(0), remove), Ok(None));
+    assert!(object.for_each_chunk_of_block(Sbn(0), |_| {}).is_err());
+}
+
+#[test]
 fn extents_outside_the_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
