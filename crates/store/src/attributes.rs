@@ -2,7 +2,7 @@
 
 use crate::timestamp::Timestamp;
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, Stat, Timespec, Timestamps};
 
 /// The permissions and the modification time that a commit gives a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,12 @@ pub(crate) fn has_metadata(stat: &Stat, permitted: Mode, attributes: &FileAttrib
     let has_time = attributes.modified.is_none_or(|Timestamp { seconds, nanoseconds }| {
         stat.st_mtime == seconds && stat.st_mtime_nsec as u32 == nanoseconds.min(999_999_999)
     });
-    has_time && stat.st_mode & 0o7777 == permitted_mode(permitted, attributes).as_raw_mode()
+    has_time && has_mode(stat, permitted, attributes)
+}
+
+/// Whether a file or directory has those of its permission bits that are `permitted`.
+pub(crate) fn has_mode(stat: &Stat, permitted: Mode, attributes: &FileAttributes) -> bool {
+    stat.st_mode & 0o7777 == permitted_mode(permitted, attributes).as_raw_mode()
 }
 
 fn permitted_mode(permitted: Mode, attributes: &FileAttributes) -> Mode {
@@ -38,11 +43,26 @@ pub(crate) fn set_metadata(
     permitted: Mode,
     attributes: &FileAttributes,
 ) -> rustix::io::Result<()> {
-    if let Some(Timestamp { seconds, nanoseconds }) = attributes.modified {
-        let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
-        let modified = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.min(999_999_999).into() };
-        let times = Timestamps { last_access: omit, last_modification: modified };
+    if let Some(times) = times(attributes) {
         rustix::fs::futimens(file, &times)?;
     }
     rustix::fs::fchmod(file, permitted_mode(permitted, attributes))
+}
+
+/// Sets the time of a file by its name in `directory`. A link is not followed.
+pub(crate) fn set_time_at(
+    directory: &OwnedFd,
+    name: &str,
+    attributes: &FileAttributes,
+) -> rustix::io::Result<()> {
+    let set = |times| rustix::fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW);
+    times(attributes).map_or(Ok(()), set)
+}
+
+/// The times to set, if there is one.
+fn times(attributes: &FileAttributes) -> Option<Timestamps> {
+    let Timestamp { seconds, nanoseconds } = attributes.modified?;
+    let omit = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+    let modified = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.min(999_999_999).into() };
+    Some(Timestamps { last_access: omit, last_modification: modified })
 }

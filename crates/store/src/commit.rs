@@ -1,7 +1,7 @@
 //! Commits: a verified file gets its final name. The crate's page describes the order and its
 //! reason.
 
-use crate::attributes::{FileAttributes, set_metadata};
+use crate::attributes::{FileAttributes, has_mode, set_metadata, set_time_at};
 use crate::directories::Changed;
 use crate::failure::StagingError;
 use crate::failure::failed;
@@ -11,7 +11,7 @@ use crate::staging::{StagedFile, State};
 use crate::sys;
 use crate::target::TargetName;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,9 +43,8 @@ impl Staging {
     /// then. [`StagingError::System`] if a file could not be synced; to commit it again fails too.
     pub fn settle(&self, files: &[FileIndex]) -> Result<(), StagingError> {
         let batch = self.batch(files)?;
-        for name in batch.values().filter_map(|file| file.target.as_ref()) {
-            self.target().check_free(name, self.overwrites(name))?;
-        }
+        let names = batch.values().filter_map(|file| file.target.as_ref());
+        self.target().check_all_free(names.map(|name| (name, self.overwrites(name))))?;
         batch.values().try_for_each(|file| self.close_for_symbols(file))?;
         if batch.len() > MANY_FILES {
             // Syncs all files at once; the result of each file is checked below. An error of this
@@ -116,14 +115,35 @@ impl Staging {
             State::Doubtful => return Err(self.doubtful(file)),
             State::Absent | State::Closed | State::Settled | State::Gone => return Ok(()),
         }
-        let open = self.open(file)?;
-        set_attributes(&open, file.length, &file.attributes).map_err(self.failed(
-            file,
-            "finish",
-            file.length,
-        ))?;
+        if !self.finish_by_name(file).map_err(self.failed(file, "finish", file.length))? {
+            let open = self.open(file)?;
+            set_attributes(&open, file.length, &file.attributes).map_err(self.failed(
+                file,
+                "finish",
+                file.length,
+            ))?;
+        }
         *state = State::Closed;
         Ok(())
+    }
+
+    /// Gives a file that has its length and mode its time, without opening it: a file that was
+    /// created here has both, and a commit may have thousands of small files. False if it has not.
+    fn finish_by_name(&self, file: &StagedFile) -> rustix::io::Result<bool> {
+        if file.is_device() {
+            return Ok(false);
+        }
+        let name = file.staged_name();
+        let stat = rustix::fs::statat(self.directory(), &name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let created = Mode::from_raw_mode(stat.st_mode & 0o777);
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
+            || stat.st_size as u64 != file.length
+            || !has_mode(&stat, created, &file.attributes)
+        {
+            return Ok(false);
+        }
+        set_time_at(self.directory(), &name, &file.attributes)?;
+        Ok(true)
     }
 
     /// Waits until all of a file is on the disk.

@@ -156,6 +156,11 @@ impl StagedFile {
         self.key.name()
     }
 
+    /// Whether it is a device, which is not in the staging directory.
+    pub(crate) fn is_device(&self) -> bool {
+        self.device.is_some()
+    }
+
     /// Bytes that are not in holes.
     fn data_length(&self) -> u64 {
         let holes: u64 = self.holes.iter().map(|hole| hole.end.saturating_sub(hole.start)).sum();

@@ -94,13 +94,38 @@ impl TargetDirectory {
     /// a directory above it is something else, or [`StagingError::System`] if a directory cannot be
     /// searched.
     pub fn check_free(&self, name: &TargetName, overwrite: bool) -> Result<(), StagingError> {
-        let path = || self.path_of(name);
-        match self.look(name)?.map(|stat| file_type(&stat)) {
-            None => Ok(()),
-            Some(FileType::Directory) => Err(StagingError::IsDirectory { path: path() }),
-            Some(_) if overwrite => Ok(()),
-            Some(_) => Err(StagingError::Exists { path: path() }),
+        self.check_all_free(std::iter::once((name, overwrite)))
+    }
+
+    /// Like [`check_free`](Self::check_free), for many names, each with its `overwrite`. The
+    /// directory of consecutive names is opened once.
+    ///
+    /// # Errors
+    /// As [`check_free`](Self::check_free), for the first name that is taken.
+    pub(crate) fn check_all_free<'n>(
+        &self,
+        names: impl IntoIterator<Item = (&'n TargetName, bool)>,
+    ) -> Result<(), StagingError> {
+        let mut open: Option<(Option<TargetName>, Option<OwnedFd>)> = None;
+        for (name, overwrite) in names {
+            let parent = name.parent();
+            let directory = match open.take() {
+                Some((of, directory)) if of == parent => directory,
+                _ => self.directory(parent.as_ref())?,
+            };
+            let found = self.look_in(directory.as_ref(), name)?;
+            let path = || self.path_of(name);
+            match found.map(|stat| file_type(&stat)) {
+                None => {}
+                Some(FileType::Directory) => {
+                    return Err(StagingError::IsDirectory { path: path() });
+                }
+                Some(_) if overwrite => {}
+                Some(_) => return Err(StagingError::Exists { path: path() }),
+            }
+            open = Some((parent, directory));
         }
+        Ok(())
     }
 
     /// Rejects a name of a directory if something else has it. An existing directory is accepted.
@@ -129,8 +154,19 @@ impl TargetDirectory {
 
     /// The metadata of what has the name; `None` if it is free.
     fn look(&self, name: &TargetName) -> Result<Option<Stat>, StagingError> {
-        let Some(directory) = self.directory(name.parent().as_ref())? else { return Ok(None) };
-        match rustix::fs::statat(&directory, name.last(), AtFlags::SYMLINK_NOFOLLOW) {
+        let directory = self.directory(name.parent().as_ref())?;
+        self.look_in(directory.as_ref(), name)
+    }
+
+    /// The metadata of what has the name in its directory; `None` if it is free, or there is no
+    /// directory.
+    fn look_in(
+        &self,
+        directory: Option<&OwnedFd>,
+        name: &TargetName,
+    ) -> Result<Option<Stat>, StagingError> {
+        let Some(directory) = directory else { return Ok(None) };
+        match rustix::fs::statat(directory, name.last(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(failed(&self.path_of(name), "examine")(errno)),
