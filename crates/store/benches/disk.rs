@@ -14,8 +14,8 @@ use fontana_fec::{
 };
 use fontana_proto::SymbolPlace;
 use fontana_store::{
-    Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, SolvedStore, SourceFiles,
-    StagedObject, Staging, StagingOptions, TargetDirectory, TargetName,
+    Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, RecoveryMemory, SolvedStore,
+    SourceFiles, StagedObject, Staging, StagingOptions, TargetDirectory, TargetName,
 };
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -230,8 +230,9 @@ impl Block {
         };
         let percent = 100 / one_in;
         for (budget, what) in [(LARGE, "1 pass"), (plan.memory(256), "5 passes")] {
+            let mut used = RecoveryMemory::new(budget);
             let time = milliseconds(|| {
-                object.recover_block(BLOCK, &plan, budget, place, 0, |_| ()).unwrap()
+                object.recover_block(BLOCK, &plan, &mut used, place, 0, |_| ()).unwrap()
             });
             report(&format!("recover K = {k}, {percent} % lost, {what}"), time, memory);
         }

@@ -10,15 +10,33 @@ use fontana_proto::SymbolPlace;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The memory of a thread that recovers blocks. It is used again for each block: the system
+/// provides new memory page by page, and clears it.
+#[derive(Debug)]
+pub struct RecoveryMemory {
+    budget: usize,
+    /// The bytes of a block.
+    block: Vec<u8>,
+    /// The symbols that a plan works on.
+    scratch: Scratch,
+}
+
+impl RecoveryMemory {
+    /// At most `budget` bytes.
+    pub fn new(budget: usize) -> Self {
+        Self { budget, block: Vec::new(), scratch: Scratch::default() }
+    }
+}
+
 impl StagedObject {
     /// Executes `plan` and writes the lost source symbols to their places. `where_is` returns the
     /// place of each of the plan's inputs. Then passes on the bytes of the block from its byte
     /// `from` on, without padding, to be hashed: the result is not verified.
     ///
-    /// Takes at most `budget` bytes for the recovery ([`Plan::recovery_memory`]) and the block, and
-    /// less than a megabyte for buffers. The block is read once if both fit. If not, it makes
-    /// several passes over ranges of columns, none of which is narrower than 64 bytes, and reads
-    /// the block again. If no symbol was lost, only bytes to pass on are read.
+    /// Takes at most the budget of `memory` for the recovery ([`Plan::recovery_memory`]) and the
+    /// block, and less than a megabyte for buffers. The block is read once if both fit. If not, it
+    /// makes several passes over ranges of columns, none of which is narrower than 64 bytes, and
+    /// reads the block again. If no symbol was lost, only bytes to pass on are read.
     ///
     /// # Errors
     /// [`StagingError::Geometry`] if there is no such block, the plan is for another length or a
@@ -27,7 +45,7 @@ impl StagedObject {
         &self,
         sbn: Sbn,
         plan: &Arc<Plan>,
-        budget: usize,
+        memory: &mut RecoveryMemory,
         where_is: impl Fn(Esi) -> SymbolPlace,
         from: u64,
         mut show: impl FnMut(&[u8]),
@@ -41,35 +59,41 @@ impl StagedObject {
         if !plan.lost().is_empty() {
             let width = self.placement().symbol_size();
             let length = (range.end - range.start) as usize;
-            if length.saturating_add(plan.recovery_memory(width)) <= budget {
-                let block = self.recover_in_memory(sbn, plan, &where_is)?;
-                show(block.get((shown.start - range.start) as usize..).unwrap_or_default());
+            if length.saturating_add(plan.recovery_memory(width)) <= memory.budget {
+                self.recover_in_memory(sbn, plan, memory, &where_is)?;
+                show(memory.block.get((shown.start - range.start) as usize..).unwrap_or_default());
                 return Ok(());
             }
-            for columns in column_passes(width, budget, |width| plan.recovery_memory(width)) {
-                self.recover_columns(sbn, plan, columns, &where_is)?;
+            memory.block = Vec::new();
+            for columns in column_passes(width, memory.budget, |width| plan.recovery_memory(width))
+            {
+                self.recover_columns(sbn, plan, columns, &where_is, &mut memory.scratch)?;
             }
         }
         for_each_chunk(shown, |offset, out| self.read_at(offset, out), show)
     }
 
-    /// Reads the block, and recovers it in memory and on the disk. Returns its bytes.
+    /// Reads the block into memory, and recovers it there and on the disk.
     fn recover_in_memory(
         &self,
         sbn: Sbn,
         plan: &Arc<Plan>,
+        memory: &mut RecoveryMemory,
         where_is: impl Fn(Esi) -> SymbolPlace,
-    ) -> Result<Vec<u8>, StagingError> {
+    ) -> Result<(), StagingError> {
         let range = self.placement().block_range(sbn)?;
-        let mut block = vec![0; (range.end - range.start) as usize];
-        self.read_at(range.start, &mut block)?;
+        let RecoveryMemory { block, scratch, .. } = memory;
+        // Reading fills all of it.
+        block.resize((range.end - range.start) as usize, 0);
+        self.read_at(range.start, block)?;
         let held = |offset: u64, out: &mut [u8]| {
             let start = (offset - range.start) as usize;
             out.copy_from_slice(block.get(start..start + out.len()).unwrap_or_default());
             Ok(())
         };
         let columns = 0..self.placement().symbol_size();
-        let recovered = self.recovered_columns(sbn, plan, columns.clone(), where_is, held)?;
+        let used = std::mem::take(scratch);
+        let recovered = self.recovered_columns(sbn, plan, columns.clone(), where_is, held, used)?;
         let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
         self.for_each_lost_piece(sbn, plan, columns, &recovered, |offset, part| {
             let start = (offset - range.start) as usize;
@@ -79,7 +103,8 @@ impl StagedObject {
             writer.write_all_at(offset, part)
         })?;
         writer.flush()?;
-        Ok(block)
+        *scratch = recovered.into_scratch();
+        Ok(())
     }
 
     fn recover_columns(
@@ -88,20 +113,24 @@ impl StagedObject {
         plan: &Arc<Plan>,
         columns: Range<usize>,
         where_is: impl Fn(Esi) -> SymbolPlace,
+        scratch: &mut Scratch,
     ) -> Result<(), StagingError> {
         let range = self.placement().block_range(sbn)?;
         let mut object = ReadAhead::new(range, |offset, out| self.read_at(offset, out));
         let read = |offset, out: &mut [u8]| object.read_exact_at(offset, out);
-        let recovered = self.recovered_columns(sbn, plan, columns.clone(), where_is, read)?;
+        let used = std::mem::take(scratch);
+        let recovered = self.recovered_columns(sbn, plan, columns.clone(), where_is, read, used)?;
         let mut writer = WriteBehind::new(|offset, bytes: &[u8]| self.write_at(offset, bytes));
         self.for_each_lost_piece(sbn, plan, columns, &recovered, |offset, part| {
             writer.write_all_at(offset, part)
         })?;
-        writer.flush()
+        writer.flush()?;
+        *scratch = recovered.into_scratch();
+        Ok(())
     }
 
-    /// Executes the plan on some columns. `read` fills a buffer with the object's bytes from an
-    /// offset on.
+    /// Executes the plan on some columns, in the memory of `scratch`. `read` fills a buffer with
+    /// the object's bytes from an offset on.
     fn recovered_columns(
         &self,
         sbn: Sbn,
@@ -109,6 +138,7 @@ impl StagedObject {
         columns: Range<usize>,
         where_is: impl Fn(Esi) -> SymbolPlace,
         mut read: impl FnMut(u64, &mut [u8]) -> Result<(), StagingError>,
+        scratch: Scratch,
     ) -> Result<Recovered, StagingError> {
         let placement = self.placement();
         let mut spool =
@@ -128,7 +158,7 @@ impl StagedObject {
                 spool.read_exact_at(offset, out)
             }
         };
-        plan.recover(width, load, Scratch::default())
+        plan.recover(width, load, scratch)
     }
 
     /// Passes on the recovered columns of the lost symbols, and their offsets in the object.

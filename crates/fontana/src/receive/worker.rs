@@ -8,6 +8,7 @@ use crate::error::Error;
 use crossbeam_channel::{Receiver, Sender};
 use fontana_fec::{Esi, IdDecoder, Progress, Work};
 use fontana_proto::{BlockId, Recipe, Scope, SymbolPlace};
+use fontana_store::RecoveryMemory;
 use fontana_wire::Hash;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,10 +64,11 @@ pub(super) fn run_recoveries(
     budget: usize,
 ) {
     crate::system::give_way();
+    let mut memory = RecoveryMemory::new(budget);
     for recovery in queue {
         let block = recovery.block;
         let _block = tracing::debug_span!("block", toi = %block.toi, sbn = block.sbn.0).entered();
-        let report = match recover(recovery, budget) {
+        let report = match recover(recovery, &mut memory) {
             Ok(hash) => {
                 tracing::debug!(%hash, "recovered");
                 WorkerReport::Recovered { block, hash }
@@ -79,7 +81,7 @@ pub(super) fn run_recoveries(
     }
 }
 
-fn recover(recovery: Recovery, budget: usize) -> Result<Hash, Error> {
+fn recover(recovery: Recovery, memory: &mut RecoveryMemory) -> Result<Hash, Error> {
     let Recovery { object, block, recipe, repair, mut prefix } = recovery;
     let plan = recipe.into_plan().ok_or_else(|| {
         let error = std::io::Error::other("a solved block has no solution any more");
@@ -96,6 +98,6 @@ fn recover(recovery: Recovery, budget: usize) -> Result<Hash, Error> {
         *prefix = HashedPrefix::default();
     }
     let (from, show) = (prefix.length(), |bytes: &[u8]| prefix.update(bytes));
-    object.staged.recover_block(block.sbn, &plan, budget, place, from, show)?;
+    object.staged.recover_block(block.sbn, &plan, memory, place, from, show)?;
     Ok(prefix.finalize())
 }

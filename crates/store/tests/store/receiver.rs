@@ -7,7 +7,8 @@ use fontana_fec::{Esi, FecScheme, Sbn};
 use fontana_proto::{Category, SymbolPlace};
 use fontana_store::{
     Errno, Extent, Extents, FileAttributes, FileIndex, GeometryError, Kept, KeptBlock, NameError,
-    Note, StagedObject, Staging, StagingError, StagingOptions, TargetDirectory, Timestamp,
+    Note, RecoveryMemory, StagedObject, Staging, StagingError, StagingOptions, TargetDirectory,
+    Timestamp,
 };
 use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
@@ -405,7 +406,10 @@ fn a_plan_for_another_block_is_refused() {
     let object = StagedObject::new(staging, layout, whole_file(100), 3).unwrap();
     let scheme = FecScheme::RaptorQ(RaptorQ { source_blocks: 2, sub_blocks: 1, alignment: 4 });
     let plan = scheme.source_plan(7).unwrap();
-    let recover = |sbn| object.recover_block(sbn, &plan, 0, |_| SymbolPlace::InPlace, 0, |_| ());
+    let recover = |sbn| {
+        let memory = &mut RecoveryMemory::new(0);
+        object.recover_block(sbn, &plan, memory, |_| SymbolPlace::InPlace, 0, |_| ())
+    };
     assert_eq!(recover(Sbn(0)), Ok(()));
     let error = GeometryError::Plan { expected: 6, actual: 7 };
     assert_eq!(recover(Sbn(1)), Err(StagingError::Geometry(error)));

@@ -6,8 +6,8 @@ use fontana_fec::codes::raptorq::RaptorQ;
 use fontana_fec::{Esi, FecScheme, ObjectLayout, Oti, PlanCache, Progress, Sbn, Work};
 use fontana_proto::SymbolPlace;
 use fontana_store::{
-    Extent, Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, SolvedStore,
-    SourceFiles, StagedObject, StagingOptions,
+    Extent, Extents, FileAttributes, FileIndex, ObjectEncoder, ObjectSource, RecoveryMemory,
+    SolvedStore, SourceFiles, StagedObject, StagingOptions,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -132,7 +132,8 @@ impl Receiver {
         let from = self.random.below(block.len() as u64 + 1);
         let (budget, mut shown) = (self.transfer.budget, Vec::new());
         let show = |bytes: &[u8]| shown.extend_from_slice(bytes);
-        self.object.recover_block(sbn, &plan, budget, place, from, show).unwrap();
+        let memory = &mut RecoveryMemory::new(budget);
+        self.object.recover_block(sbn, &plan, memory, place, from, show).unwrap();
         block.clear();
         self.object.for_each_chunk_of_block(sbn, |bytes| block.extend_from_slice(bytes)).unwrap();
         assert!(shown == block[from as usize..], "the bytes on the disk are passed on");
